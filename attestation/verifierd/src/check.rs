@@ -8,7 +8,7 @@ use crate::problem::Result;
 use crate::run::ends_soon;
 use crate::secrets::Kek;
 use crate::store::{Store, version};
-use crate::time::{self, DAY};
+use crate::time;
 use crate::tls;
 
 /// What there is to say of a good configuration.
@@ -44,7 +44,7 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
     for (what, end) in ends {
         report.notes.push(format!("{what}: ends {}", time::text(end)));
         if let Some(text) = ends_soon(what, end - now) {
-            report.warnings.push(format!("{text} ({} days)", (end - now).div_euclid(DAY)));
+            report.warnings.push(text);
         }
     }
     Ok(report)

@@ -345,7 +345,19 @@ fn bounds(limits: &Limits, retention: &Retention, connections: u32) -> [(&'stati
     ]
 }
 
+/// Whether two paths name one file, there or not.
+fn same_file(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
 impl Config {
+    /// Which other secret `path` is the file of, by the name of its key in the configuration.
+    #[must_use]
+    pub fn secret_of(&self, path: &Path) -> Option<&'static str> {
+        let files = [("signing.key", &self.signing_key), ("tls.key", &self.tls.key)];
+        files.into_iter().find(|(_, file)| same_file(file, path)).map(|(name, _)| name)
+    }
+
     /// The tenant of this name.
     #[must_use]
     pub fn tenant(&self, name: &str) -> Option<&Tenant> {
@@ -503,13 +515,20 @@ impl Config {
         for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca].into_iter().chain(&mut tls.crls) {
             *path = folder.join(&*path);
         }
+        let kek = folder.join(file.storage.kek);
+        for (name, other) in [("signing.key", &folder.join(&file.signing.key)), ("tls.key", &tls.key)] {
+            if same_file(&kek, other) {
+                let what = format!("storage.kek is the file of {name}: expected a file of its own, which `shef-verifierd rekey` makes");
+                return Err(at.error(&place(text, "storage", "kek"), what));
+            }
+        }
         Ok(Self {
             listen,
             audience,
             tls,
             database,
             connections: file.storage.connections,
-            kek: folder.join(file.storage.kek),
+            kek,
             signing_key: folder.join(file.signing.key),
             retired: file.signing.retired.into_iter().map(|path| folder.join(path)).collect(),
             limits: file.limits,
@@ -578,6 +597,7 @@ mod tests {
             ("[[tenant]]", "[retention]\nstale_seconds = -5\n[[tenant]]", "v.toml:4:1: retention.stale_seconds = -5 is not within 1"),
             ("[[tenant]]", "[storage]\nconnections = 0\n[[tenant]]", "v.toml:4:1: storage.connections = 0 is not within 1 to 256"),
             ("[[tenant]]", "[storage]\nconnections = 100000\n[[tenant]]", "v.toml:4:1: storage.connections = 100000"),
+            ("[[tenant]]", "[storage]\nkek = \"signing.key\"\n[[tenant]]", "v.toml:4:1: storage.kek is the file of signing.key"),
             ("[[tenant]]\nname = \"default\"\n", "", "v.toml:3:1: there is no [[tenant]]"),
         ] {
             let text = GOOD.replacen(change, with, 1);

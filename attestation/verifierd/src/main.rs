@@ -267,8 +267,21 @@ fn command(command: Command) -> Result<()> {
         }
         Command::Revoke { dir, certificates, days } => {
             let all = init::revoke(&dir, &certificates, days, now())?;
-            say!("{0}/crl.pem holds {all} certificates for {days} days, for the configuration in {0}: below [tls]", dir.display());
-            say!("    crls = [\"crl.pem\"]\nthen SIGHUP");
+            let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
+            say!("{} holds {all} certificates for {days} days", list.display());
+            if !file.exists() {
+                say!("for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP");
+                return Ok(());
+            }
+            if !Config::read(&file)?.tls.crls.contains(&list) {
+                let text = format!(
+                    "{} does not name {}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
+                    file.display(),
+                    list.display()
+                );
+                return Err(Kind::Config.because(text));
+            }
+            say!("{} names it: SIGHUP puts it in force", file.display());
             Ok(())
         }
         Command::Token { name, role: role_name } => {

@@ -20,6 +20,9 @@ pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
     if to == config.kek {
         return Err(Kind::Exists.because(format!("{} is the KEK that the configuration names; give another file", to.display())));
     }
+    if let Some(name) = config.secret_of(to) {
+        return Err(Kind::Exists.because(format!("{} is the file of {name}; give a file of its own", to.display())));
+    }
     if !to.exists() {
         // On disk, name and all, before anything depends on it.
         init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;

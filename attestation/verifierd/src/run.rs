@@ -25,17 +25,24 @@ const WARN_DAYS: i64 = 14;
 /// A revocation list: it is made anew every few weeks.
 const WARN_LIST_DAYS: i64 = 2;
 
-/// In words, what ends soon: `what` is one of those that [`App::ends`] gives.
+/// In words, what has ended or ends soon: `what` is one of those that [`App::ends`] gives, and has
+/// `left` seconds.
 #[must_use]
-pub fn ends_soon(what: &str, left: i64) -> Option<&'static str> {
+pub fn ends_soon(what: &str, left: i64) -> Option<String> {
     let days = if what == "crl" { WARN_LIST_DAYS } else { WARN_DAYS };
-    (left < days * DAY).then_some(match what {
-        "server" => "the server certificate ends soon: then nobody connects",
-        "client-ca" => "a CA of client certificates ends soon: then none of its clients connects",
-        "crl" => "a revocation list ends soon: then every client certificate is refused",
-        "signer" => "the certificate of a signer of reference values ends soon: then what it signed counts no more",
-        _ => "reference values end soon: then what they list is unknown",
-    })
+    let (what, then) = match what {
+        "server" => ("the server certificate", "nobody connects"),
+        "client-ca" => ("a CA of client certificates", "none of its clients connects"),
+        "crl" => ("a revocation list", "every client certificate is refused"),
+        "signer" => ("the certificate of a signer of reference values", "what it signed counts no more"),
+        _ => ("the validity of reference values", "what they list is unknown"),
+    };
+    let ago = (-left).div_euclid(DAY);
+    match left {
+        ..0 => Some(format!("{what} has ended, {ago} days ago: {then}")),
+        _ if left < days * DAY => Some(format!("{what} ends soon, in {} days: then {then}", left.div_euclid(DAY))),
+        _ => None,
+    }
 }
 
 /// A running service.

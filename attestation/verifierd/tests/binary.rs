@@ -196,12 +196,14 @@ fn commands_refuse_what_would_not_work_and_say_what_to_write() {
     let folder = dir.path.to_str().unwrap();
     let server = prints(&["server", "--dir", folder, "--name", "server-2", "--host", "*.example.org", "--host", "::1"]);
     let kek = prints(&["rekey", "--config", &dir.config, "--to", &format!("{folder}/../v/kek-2")]);
-    let list = prints(&["revoke", "--dir", folder, &format!("{folder}/operator.pem")]);
+    let said = fails(&["revoke", "--dir", folder, &format!("{folder}/operator.pem")], 5, "SHEF-SVC-001");
+    let list = "crls = [\"crl.pem\"]";
+    assert!(said.contains(list) && dir.path.join("crl.pem").exists(), "{said}");
     assert_eq!([&server[..], &kek[..]].concat(), ["certificate = \"server-2.pem\"", "key = \"server-2.key\"", "kek = \"kek-2\""]);
     let changed = text
         .replace("key = \"server.key\"", &server[1])
         .replace("kek = \"kek\"", &kek[0])
-        .replace("[storage]", &format!("{}\n[storage]", list[0]));
+        .replace("[storage]", &format!("{list}\n[storage]"));
     dir.configure(|_| changed.clone());
     let said = fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-002");
     assert!(said.contains("server.pem: with the key") && said.contains("server-2.key"), "{said}");
@@ -233,6 +235,23 @@ struct Case {
     evidence: String,
     /// Answer, where one came.
     answer: Option<serde_json::Value>,
+}
+
+/// A list that no configuration names revokes nothing, and a file has one purpose.
+#[test]
+fn commands_look_whether_they_had_an_effect() {
+    let dir = dir();
+    let folder = dir.path.to_str().unwrap();
+    let certificate = dir.path.join("operator.pem");
+    let revoke = ["revoke", "--dir", folder, certificate.to_str().unwrap()];
+    assert!(fails(&revoke, 5, "SHEF-SVC-001").contains("does not name"));
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    std::fs::write(&dir.config, text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca =")).unwrap();
+    let said = command(&revoke);
+    assert!(said.status.success() && String::from_utf8_lossy(&said.stdout).contains("SIGHUP puts it in force"));
+    make_database(&dir);
+    let signing = dir.path.join("signing.key");
+    assert!(fails(&["rekey", "--config", &dir.config, "--to", signing.to_str().unwrap()], 5, "SHEF-SVC-008").contains("the file of signing.key"));
 }
 
 #[test]

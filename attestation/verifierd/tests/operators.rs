@@ -150,6 +150,8 @@ fn a_signers_certificate_is_watched() {
     assert!(left("server") > Some(300 * DAY) && left("client-ca") > Some(3000 * DAY), "{metrics}");
     let report = service.runtime.block_on(check::check(&config(&service), now())).unwrap();
     assert!(report.warnings.iter().any(|text| text.contains("signer")), "{report:?}");
+    assert_eq!(run::ends_soon("crl", -11 * DAY).unwrap(), "a revocation list has ended, 11 days ago: every client certificate is refused");
+    assert!(run::ends_soon("crl", DAY).unwrap().contains("ends soon, in 1 days: then every"));
     assert!(run::ends_soon("signer", 20 * DAY).is_none() && run::ends_soon("crl", 3 * DAY).is_none());
 }
 
@@ -776,10 +778,10 @@ fn check_names_reference_values_whose_payload_is_withdrawn() {
     let warnings = || service.runtime.block_on(check::check(&config(&service), now())).unwrap().warnings.join("\n");
     put("one");
     put("two");
-    assert!(warnings().contains("end soon") && !warnings().contains("do not count"), "{}", warnings());
+    assert!(warnings().contains("ends soon") && !warnings().contains("do not count"), "{}", warnings());
     operator.send("POST", "/v1/corims/one/deactivate", &[], b"").ok();
     let found = warnings();
-    assert!(found.contains("reference values two of tenant default do not count") && !found.contains("end soon"), "{found}");
+    assert!(found.contains("reference values two of tenant default do not count") && !found.contains("ends soon"), "{found}");
     operator.send("POST", "/v1/corims/one/activate", &[], b"").ok();
     assert!(!warnings().contains("do not count"), "{}", warnings());
 }

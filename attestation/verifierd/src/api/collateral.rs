@@ -71,7 +71,7 @@ async fn change<T>(app: &App, who: &Identity, change: Change, check: impl FnOnce
             Ok((checked, number))
         }
         Changed::Same(checked, number) => Ok((checked, number)),
-        Changed::Missing => Err(Kind::NotFound.because(format!("there is nothing to do {} with: {:?}", change.action(), change.what()))),
+        Changed::Missing => Err(Kind::NotFound.because(format!("there is no {:?} for {}", change.what(), change.action()))),
     }
 }
 

@@ -134,6 +134,9 @@ fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
 pub(super) async fn open(database: &Database, connections: u32) -> Result<Backend> {
     Ok(match database {
         Database::Sqlite(path) => {
+            if !path.exists() {
+                tracing::warn!(file = %path.display(), "there is no database: a new one is made");
+            }
             private(path)?;
             // A write that fails, as on a full disk, ends its transaction behind the library's
             // back, and that connection begins no other.
