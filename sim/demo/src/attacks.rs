@@ -674,9 +674,9 @@ fn kernel_image(lab: &mut Lab, fault: BootFault) -> Result<Outcome, CliError> {
     let result = refused(lab.host.certificates(), &[expected]);
     let silent = lab.world.release(lab.host).is_err_and(|error| error.code() == expected);
     let alerted = alert(lab.bench) == alert::IMAGE;
-    // The next reset finds an honest medium.
+    // The next reset finds an honest medium, and a kernel with an identity.
     lab.host.reset()?;
-    lab.world.load(lab.host)?;
+    lab.host.certificates()?;
     Ok(Outcome { detected: result.detected && silent && alerted, ..result })
 }
 
@@ -686,8 +686,9 @@ fn noise_stuck(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.host.reset()?;
     let result = refused(lab.world.release(lab.host), &["SHEF-KRN-011"]);
     let alerted = alert(lab.bench) == alert::NOISE;
+    // The next reset finds a source that delivers.
     lab.host.reset()?;
-    lab.world.load(lab.host)?;
+    lab.world.release(lab.host)?;
     Ok(Outcome { detected: result.detected && alerted, ..result })
 }
 

@@ -52,6 +52,9 @@ const SMALL: (usize, usize) = (64, 32);
 /// Seed of the memory's stalls during attacks, where none is given.
 const ATTACK_STALLS: u64 = 1;
 
+/// Cards that attacks run on where nothing else is said.
+const CARDS: usize = 2;
+
 /// Flags of `shef demo`.
 #[derive(clap::Args, Debug, Clone)]
 pub struct DemoArgs {
@@ -101,6 +104,9 @@ pub struct DemoArgs {
     /// Run only this attack; may be given several times, and `none` runs none
     #[arg(long, value_name = "NAME")]
     pub attack: Vec<String>,
+    /// Cards of the RTL that attacks run on, side by side; each boots before its first one
+    #[arg(skip = CARDS)]
+    pub cards: usize,
 }
 
 impl Default for DemoArgs {
@@ -120,6 +126,7 @@ impl Default for DemoArgs {
             keep_secrets: false,
             seed: None,
             attack: Vec::new(),
+            cards: CARDS,
         }
     }
 }
@@ -687,7 +694,7 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
     let query = settings.query.head(SMALL.1);
     let workers = match cards {
         Cards::Made(Engine::Model | Engine::ModelOf(_)) | Cards::Served { .. } => 1,
-        Cards::Made(Engine::Rtl(_)) => std::thread::available_parallelism().map_or(1, usize::from).min(2),
+        Cards::Made(Engine::Rtl(_)) => std::thread::available_parallelism().map_or(1, usize::from).min(args.cards.max(1)),
     };
     let spinner = output.spinner(format!("{} attacks", settings.attacks.len()));
     let list = &settings.attacks;

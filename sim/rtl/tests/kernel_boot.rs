@@ -11,7 +11,7 @@ use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::mailbox::{Answer, Request};
 use shef_rtl::kernel_sim::host;
-use shef_rtl::{KernelSim, KernelStraps, Library, build, kernel_spec, repo_root};
+use shef_rtl::{KernelSim, KernelSnapshot, KernelStraps, Library, build, kernel_spec, repo_root, seldom};
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
 
@@ -52,9 +52,16 @@ fn medium(image: &[u8]) -> Vec<u8> {
     Medium::build(image, &file("kernel.sig").try_into().expect("signature and key"), &certificate())
 }
 
-/// Noise that can be foretold, seldom enough for a kernel that reads each word when it comes.
+/// Cycles within which [`noise`] passes the start-up test.
+const START_UP: u64 = 1 << 15;
+
+/// Noise that can be foretold: after the start-up test of an instance seldom enough for a kernel that
+/// reads each word when it comes.
 fn noise() -> shef_rtl::kernel_sim::Noise {
-    Box::new(|cycle| cycle.is_multiple_of(256).then(|| foretold::bit(cycle / 256)))
+    Box::new(|cycle| {
+        let (every, first, since) = if cycle < START_UP { (4, 0, cycle) } else { (256, START_UP / 4, cycle - START_UP) };
+        since.is_multiple_of(every).then(|| foretold::bit(first + since / every))
+    })
 }
 
 /// The device without RTL.
@@ -133,6 +140,23 @@ fn rtl(medium: Vec<u8>) -> KernelSim {
     kernel
 }
 
+/// The firmware as committed, after boot: the tests that begin there share it, each with an instance
+/// and noise of its own ([`seldom`]).
+fn booted() -> KernelSim {
+    static BOOTED: OnceLock<KernelSnapshot> = OnceLock::new();
+    let medium = medium(&file("kernel.img"));
+    let snapshot = BOOTED.get_or_init(|| {
+        let mut kernel = rtl(medium.clone());
+        kernel.around.noise = seldom(noise());
+        println!("boot: {} cycles", kernel.boot(BOOT).expect("boot"));
+        kernel.save().expect("savable")
+    });
+    let mut kernel = rtl(medium);
+    kernel.restore(snapshot).expect("of this design");
+    assert_eq!((kernel.alert(), kernel.ready()), (0, true));
+    kernel
+}
+
 fn ask(kernel: &mut KernelSim, what: &str, request: &Request) -> Vec<u8> {
     let begin = kernel.cycles();
     assert!(kernel.send(&request.encode()).expect("host port"));
@@ -144,9 +168,7 @@ fn ask(kernel: &mut KernelSim, what: &str, request: &Request) -> Vec<u8> {
 #[test]
 fn the_firmware_answers_what_the_native_kernel_answers() {
     let image = file("kernel.img");
-    let mut kernel = rtl(medium(&image));
-    println!("boot: {} cycles", kernel.boot(BOOT).expect("boot"));
-    assert_eq!((kernel.alert(), kernel.ready()), (0, true));
+    let mut kernel = booted();
     let evidence = Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
     let mut native = native(&image, [0; 32]);
     for (what, request) in [("Status", Request::Status), ("Certificates", Request::Certificates)] {
@@ -184,8 +206,10 @@ fn another_image_is_refused() {
 
 #[test]
 fn a_stuck_source_gives_no_evidence() {
-    let mut kernel = rtl(medium(&file("kernel.img")));
-    kernel.boot(BOOT).expect("boot");
+    let mut kernel = booted();
+    // The source sticks after its start-up test.
+    kernel.step(START_UP);
+    assert_eq!(kernel.alert(), 0);
     kernel.around.noise = Box::new(|_| Some(false));
     let evidence = Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
     let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
@@ -300,8 +324,7 @@ fn a_source_that_never_delivers_gives_no_evidence() {
 #[test]
 fn a_request_of_any_length_is_answered() {
     let image = file("kernel.img");
-    let mut kernel = rtl(medium(&image));
-    kernel.boot(BOOT).expect("boot");
+    let mut kernel = booted();
     let mut native = native(&image, [0; 32]);
     let mut bytes = Request::Status.encode();
     bytes.resize(host::REQUEST_BYTES, 0);

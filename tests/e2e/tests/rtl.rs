@@ -62,7 +62,8 @@ fn model_and_rtl_agree_bit_for_bit() {
 }
 
 /// Boot ROM and firmware on the RTL's processor answer, evidence names the committed image, and the
-/// attacks on the kernel and its boot are refused.
+/// attacks on the kernel and its boot are refused. The accelerator computes the same beside any
+/// kernel: a few digits show that it is the one that was loaded.
 #[test]
 fn the_line_with_the_firmware() {
     let dir = tempfile::tempdir().unwrap();
@@ -73,9 +74,11 @@ fn the_line_with_the_firmware() {
         device: "sim:rtl".to_owned(),
         attack: attacks.iter().map(|(name, _)| (*name).to_owned()).collect(),
         keep: Some(dir.path().to_owned()),
-        ..DemoArgs::default()
+        // A second one would boot and load an image for the same attacks.
+        cards: 1,
+        ..shef_e2e::few_digits(dir.path(), 64, 32)
     };
-    shef_e2e::line(&args, &attacks);
+    assert_eq!(shef_e2e::line(&args, &attacks).digits.tested, 32);
     assert_eq!(names_the_firmware(dir.path()), [true; 2]);
 }
 

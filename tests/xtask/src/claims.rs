@@ -1,5 +1,6 @@
 //! Checks `docs/threat-model.md` and `docs/audits.md` against the code: everything they name
-//! exists, and every proof and every weakened Shield belongs to a countermeasure.
+//! exists, and every proof and every weakened Shield belongs to a countermeasure. No target that
+//! cargo does not build as a test has tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -107,4 +108,37 @@ fn audits_name_tests_that_exist() {
             assert!(tests.has(name), "docs/audits.md names {name}, and there is no such test");
         }
     }
+}
+
+/// `test = false` saves a second build of what has no unit tests; cargo would pass over any in it.
+#[test]
+fn targets_that_are_not_tested_have_no_tests() {
+    let workspace = table(&root().join("Cargo.toml"));
+    for member in workspace["workspace"]["members"].as_array().expect("a list") {
+        let member = root().join(member.as_str().expect("a path"));
+        let manifest = table(&member.join("Cargo.toml"));
+        let untested = |target: &toml::Value| target.get("test").is_some_and(|test| test.as_bool() == Some(false));
+        let lib = manifest.get("lib").filter(|lib| untested(lib)).map(|_| member.join("src"));
+        let bins = manifest.get("bin").and_then(|bins| bins.as_array()).into_iter().flatten().filter(|bin| untested(bin));
+        // `src/bin/NAME.rs` where nothing else is said.
+        let path = |bin: &toml::Value| match bin.get("path") {
+            Some(path) => member.join(path.as_str().expect("a path")),
+            None => member.join("src/bin").join(bin["name"].as_str().expect("a name")).with_extension("rs"),
+        };
+        for path in lib.into_iter().chain(bins.map(path)) {
+            assert!(path.exists(), "{} is not there", path.display());
+            // Modules of a program lie in its library, and are tested there.
+            let tests = sources(&path).into_iter().find(|text| text.contains("#[test]") || text.contains("cfg(test)"));
+            assert!(tests.is_none(), "{} has tests, and {} says `test = false`", path.display(), member.display());
+        }
+    }
+}
+
+/// Texts of a file, or of the Rust files of a folder.
+fn sources(path: &Path) -> Vec<String> {
+    if path.is_dir() {
+        return fs::read_dir(path).expect("a folder").flatten().flat_map(|entry| sources(&entry.path())).collect();
+    }
+    let rust = path.extension().is_some_and(|e| e == "rs");
+    rust.then(|| fs::read_to_string(path).expect("a file")).into_iter().collect()
 }

@@ -223,7 +223,7 @@ impl Plan {
         if !needed && !self.only.is_empty() && !self.only.iter().any(|word| name.contains(word)) {
             return;
         }
-        let expected = self.expected.get(name).copied().unwrap_or(0);
+        let expected = sizes::expected(&self.expected, name);
         lanes.add(Step { name: name.into(), expected, after: after.iter().map(|s| (*s).to_owned()).collect(), work: Box::new(work) });
     }
 

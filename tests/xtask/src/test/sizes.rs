@@ -19,6 +19,13 @@ pub fn load() -> BTreeMap<String, u64> {
     parse(&std::fs::read_to_string(root().join(PAGE)).unwrap_or_default())
 }
 
+/// Seconds after which a step is expected to end, which decides the order. One that was never
+/// recorded may be long: it begins before the short ones, which fill the lanes at the end.
+pub fn expected(recorded: &BTreeMap<String, u64>, name: &str) -> u64 {
+    const UNRECORDED: u64 = 30;
+    recorded.get(name).copied().unwrap_or(UNRECORDED)
+}
+
 fn table(page: &str) -> Option<&str> {
     page.split_once(MARKS.0)?.1.split_once(MARKS.1).map(|(table, _)| table)
 }
@@ -81,6 +88,14 @@ mod tests {
         assert!(grown(&recorded, &ran(300.0, 60.0, 300.0)).is_empty(), "three times as slow as a whole");
         let named = grown(&recorded, &ran(100.0, 40.0, 100.0));
         assert!(named.len() == 1 && named[0].starts_with("'b' took 40 s, 20 s"), "{named:?}");
+    }
+
+    #[test]
+    fn a_step_without_a_row_begins_before_the_short_ones() {
+        let recorded = BTreeMap::from([("long".to_owned(), 100), ("short".to_owned(), 5)]);
+        let mut names = ["short", "new", "long"];
+        names.sort_by_key(|name| std::cmp::Reverse(expected(&recorded, name)));
+        assert_eq!(names, ["long", "new", "short"]);
     }
 
     #[test]
