@@ -60,7 +60,7 @@ pub struct TrustArgs {
 #[derive(clap::Args)]
 pub struct EvidenceArgs {
     /// Evidence: COSE_Sign1 as the device gave it, or a CMW (CBOR or JSON) around it
-    #[arg(long, value_name = "FILE", required = false)]
+    #[arg(long, value_name = "FILE", required = false, requires_all = ["layer", "nonce", "audience"])]
     evidence: PathBuf,
     /// Layer that is expected: kernel or shield
     #[arg(long, value_name = "LAYER", required = false, requires = "evidence")]
@@ -78,6 +78,7 @@ pub struct EvidenceArgs {
 
 /// Flags of `shef verify`.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("appraised").args(["evidence"]).required(true))]
 pub struct VerifyArgs {
     #[command(flatten)]
     evidence: EvidenceArgs,
