@@ -72,6 +72,7 @@ module kernel_bus
   endfunction
 
   logic init = 1'b0;
+  logic was_reset, served;  // the processor was in reset; a device was asked
   logic owed;                   // an access was granted and not answered
   logic [31:0] addr, wdata;     // that access
   logic we, bad, asked;         // it cannot be; a device was asked for it
@@ -83,6 +84,8 @@ module kernel_bus
   assign own = device(addr);
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
+    was_reset <= !rst_ni;
+    served <= rst_ni && dut.data_q == 2'd2;
     if (!init) assume (!rst_ni);
     was_answer <= 1'b0;
     if (!rst_ni) begin
@@ -128,6 +131,9 @@ module kernel_bus
         assert (instr_rdata == (fetched_rom ? rom_instr_i : fetched_memory ? memory_instr_i : 32'd0));
       end
       // Data: one access at a time.
+      // no word is left of an access to a device, or over a reset
+      if (served && dut.data_q != 2'd2) assert (dut.wdata_q == '0);
+      if (was_reset) assert (dut.addr_q == '0 && dut.wdata_q == '0 && dut.rdata_q == '0);
       if (data_gnt) assert (data_req_i && (!owed || data_rvalid));
       if (data_rvalid) assert (owed);
       if (owed) assert (since <= 4'd9);

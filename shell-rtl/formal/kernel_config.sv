@@ -60,7 +60,7 @@ module kernel_config (
     if (init && rst_ni) begin
       assert (dut.open_q == opened);
       if (data_write) assert (opened);
-      if (!opened) assert (!dut.held_q);
+      if (!opened) assert (!dut.held_q && dut.word_q == '0);
       assert (held == 3'(valid) + 3'(dut.held_q));
       if (held != 3'd0 && ahead < held) assert ((valid && ahead == 3'd0 ? data : dut.word_q) == word);
       if (!valid) assert (data == '0 && !last);

@@ -34,6 +34,11 @@ module kernel_life (
   end
   logic on_q;
   always_ff @(posedge clk_i) on_q <= rst_ni && core_on;
+  logic asked, wipes;       // to begin anew; to clear what the program may clear
+  always_ff @(posedge clk_i) begin
+    asked <= rst_ni && (restart_i || wipe_req_i);
+    wipes <= rst_ni && core_on && wipe_i && !clear;
+  end
   logic clean_q;
   always_ff @(posedge clk_i) clean_q <= clean || (clear_memory && addr == at);
   always_comb begin
@@ -43,6 +48,8 @@ module kernel_life (
       assert (boot == (dut.life_q == 2'd0));
       if (core_on && !on_q) assert (clean_q);
       if (ack) assert (clean && !core_on);
+      if (asked) assert (!core_on);
+      if (wipes) assert (clear && addr == '0);
       assert (clear_memory == (clear && !core_on));
       if (halted) assert (!core_on);
       if (halted) assert (dut.life_q == 2'd2);

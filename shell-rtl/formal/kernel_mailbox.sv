@@ -81,7 +81,7 @@ module kernel_mailbox
   end
 
   logic [31:0] given;
-  assign given = dut.rd_answer_q ? dut.answer_word : dut.rd_word_q;
+  assign given = dut.u_host.rd_data_i;
   always_comb begin
     if (init && rst_ni) begin
       assert (!(kernels && answered));
@@ -114,6 +114,7 @@ module kernel_mailbox
       if (kernels && addr_i[14:2] == 13'd0) assert (rdata == len);
       if (waited && sel_i && !clear_i && addr_i[14]) assert (ready || !dut.second_q);
       if (sel_i && !clear_i && !addr_i[14]) assert (ready);
+      if (sel_i && we_i && !addr_i[14] && be_i != 4'hf) assert (err);
     end
     cover (init && rst_ni && asked && asked_answer && was_answered && given == 32'h1234_5678);
     cover (init && rst_ni && kernels && sel_i && ready && addr_i[14] && !we_i && rdata != '0);

@@ -1,7 +1,7 @@
 // shef_kernel_sys against any accesses, twice with two device secrets: after UDS_LOCK nothing tells
 // one from the other until boot begins anew, and before it only a read of UDS does; the first alert
-// stays until reset or a wipe by the host; after boot the watchdog, once set, ends in a restart unless
-// the program sets it again or the processor halts; STATUS shows debug that
+// stays until reset or a wipe by the host; after boot the watchdog, once set, counts down to a restart
+// unless the program sets it again or the processor halts, which stops it; STATUS shows debug that
 // was on in any cycle since boot began, and debug that differs from what STATUS showed when boot ended
 // halts with an alert.
 `default_nettype none
@@ -41,6 +41,9 @@ module kernel_sys (
   logic locked;             // UDS_LOCK was written since boot began
   logic [3:0] first;        // the alert that is to be seen
   logic runs;               // the watchdog was running, and nobody ended that
+  logic readied;            // READY was written since boot began
+  logic stopped, counts;    // the processor halted; the watchdog ran, and no access set it
+  logic [31:0] left_before; // the watchdog in the cycle before
   logic booted;             // boot_i was high in the cycle before, and no reset
   logic was, seen;          // debug in any cycle of the boot, and since boot began
   logic changed;
@@ -53,6 +56,8 @@ module kernel_sys (
     if (!init) assume (!rst_ni);
     if (!rst_ni || boot_i) locked <= 1'b0;
     else if (control && wdata_i[0]) locked <= 1'b1;
+    if (!rst_ni || boot_i) readied <= 1'b0;
+    else if (control && wdata_i[3]) readied <= 1'b1;
     if (!rst_ni || wipe_req_i) first <= 4'd0;
     else if (first == 4'd0) first <= changed ? 4'd7 : fault_i ? 4'd1 : alarm ? wdata_i[3:0] : restart ? 4'd6 : 4'd0;
     booted <= rst_ni && boot_i;
@@ -62,6 +67,9 @@ module kernel_sys (
       seen <= 1'b1;
       if (boot_i) was <= 1'b1;
     end
+    stopped <= rst_ni && !boot_i && halt;
+    counts <= rst_ni && !boot_i && dut.left_q != 32'd0 && !halt && !(sel_i && we_i && addr_i[11:2] == 10'd6);
+    left_before <= dut.left_q;
     runs <= rst_ni && !boot_i && ready && dut.left_q != 32'd0 && !halt && !restart;
   end
   always_comb begin
@@ -71,7 +79,7 @@ module kernel_sys (
       assert ({err, wipe, halt, restart, ready, alert} == {err2, wipe2, halt2, restart2, ready2, alert2});
       if (locked || addr_i[11:5] != 7'd1) assert (rdata == rdata2);
       if (locked && addr_i[11:5] == 7'd1) assert (rdata == 32'd0);
-      assert (dut.locked_q == locked && alert == first);
+      assert (dut.locked_q == locked && ready == readied && alert == first);
       if (fault_i || changed) assert (halt);
       assert (dut.boot_q == booted && twin.boot_q == booted);
       if (booted) assert (was == seen);
@@ -79,6 +87,8 @@ module kernel_sys (
       assert (twin.debug_boot_q == was && twin.debug_seen_q == seen);
       if (addr_i[11:2] == 10'd2) assert (rdata[1] == seen);
       if (runs) assert (dut.left_q != 32'd0);
+      if (stopped) assert (dut.left_q == 32'd0);
+      if (counts) assert (dut.left_q == left_before - 32'd1);
       assert (restart == (dut.left_q == 32'd1));
     end
     cover (init && rst_ni && locked && rdata == 32'hcafe_f00d);

@@ -73,8 +73,12 @@ module kernel_unit (
   assign waits_in = written - given;
   assign waits_out = taken - read;
   assign ahead_in = at - given;
-  logic wiped;
-  always_ff @(posedge clk_i) wiped <= rst_ni && wipe;
+  logic wiped, wipes, to_wipe;
+  always_ff @(posedge clk_i) begin
+    wiped <= rst_ni && wipe;
+    wipes <= rst_ni && wipe && !wipe_i && !unit_cmd_ready_i;
+    to_wipe <= rst_ni && sel_i && we_i && addr_i[11:2] == 10'd4 && !wipe;
+  end
   always_comb begin
     if (init && rst_ni) begin
       assert (dut.in_n_q <= 3'd4 && dut.out_n_q <= 3'd4);
@@ -88,6 +92,9 @@ module kernel_unit (
       if (cmd_valid) assert (unit_cmd_ready_i && !in_valid && !wipe && cmd == wdata_i[3:0] && len == wdata_i[31:16]);
       if (wiped) assert (dut.in_q == '0 && dut.out_q == '0 && !in_valid && waits_out == 3'd0);
       if (wipe_i) assert (wipe && !cmd_valid);
+      // a wipe begins, and goes on until the unit is clear; what was read is gone
+      if (wipes || to_wipe) assert (wipe);
+      assert ((dut.out_q >> {dut.out_n_q, 3'd0}) == '0);
     end
     cover (init && rst_ni && in_valid && given == at && byte_in == 8'h5a && at == 3'd6);
     cover (init && rst_ni && !we_i && word && from_read == 3'd3 && byte_out == 8'ha5);

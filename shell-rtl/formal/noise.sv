@@ -112,6 +112,7 @@ module noise (
       end
       assert (tested == (seen >= 6'd5 && alarm == '0));
       if (!word_valid) assert (word == '0);
+      if (dut.held_q == '0) assert (dut.shift_q == '0);
       if (alarm != '0) assert (!word_valid && dut.shift_q == '0 && dut.held_q == '0);
       if (word_valid) assert (seen == 6'd37 && dut.held_q == '0);
       if (rose) assert (word_valid && word == past);

@@ -221,6 +221,7 @@ module system_gate
       if (dut.rd_q != 2'd0) assert (ar_in);
       if (aw_in) assert (dut.aw_addr_q == aw_addr);
       if (w_in) assert ({dut.w_data_q, dut.w_strb_q} == w_word);
+      else assert (dut.w_data_q == '0);
       if (ar_in) assert (dut.ar_addr_q == ar_addr);
       if (dut.wr_q == 2'd1) assert (dut.b_resp_q == AXI_SLVERR);
       if (dut.rd_q == 2'd1) assert (dut.r_resp_q == AXI_SLVERR);

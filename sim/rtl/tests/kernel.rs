@@ -196,6 +196,7 @@ fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
     // The words that its ports read last are among what is found.
     assert!((0x1_0000..=0x1_0002).contains(&k.count(CANARY)), "kernel memory alone");
     assert_eq!(k.read(MEMORY), CANARY);
+    assert_eq!(k.or(RAM, 0x1_0000), 0, "RAM after CONTROL.WIPE");
     // A halt takes all and answers nothing; the host can still knock.
     k.0.restore(&filled).expect("same design");
     assert_eq!(k.control(2), None);

@@ -42,8 +42,9 @@ const BASE: u32 = 28;
 const SERVER: u32 = MEMORY + 0x100;
 const OPEN: u32 = MEMORY + 0x800;
 
-const PMPCFG0: i32 = 0x3a0;
-const PMPADDR: [i32; 4] = [0x3b0, 0x3b1, 0x3b2, 0x3b3];
+/// Of four entries each, and of one: all that there can be.
+const PMPCFG: std::ops::Range<i32> = 0x3a0..0x3a4;
+const PMPADDR: std::ops::Range<i32> = 0x3b0..0x3c0;
 const MSECCFG: i32 = 0x747;
 
 fn library() -> &'static Library {
@@ -72,7 +73,11 @@ fn program() -> Vec<u8> {
     for entry in PMPADDR {
         open.csrw(entry, 6);
     }
-    open.li(6, 0x1f1f_1f1f).csrw(PMPCFG0, 6).csrw(MSECCFG, 0).jalr(0, 1, 0);
+    open.li(6, 0x1f1f_1f1f);
+    for entries in PMPCFG {
+        open.csrw(entries, 6);
+    }
+    open.csrw(MSECCFG, 0).jalr(0, 1, 0);
     words.extend(open.words());
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }

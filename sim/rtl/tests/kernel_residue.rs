@@ -3,6 +3,8 @@
 //! searched.
 
 mod device;
+#[path = "device/foretold.rs"]
+mod foretold;
 
 use device::common::*;
 use device::*;
@@ -11,8 +13,11 @@ use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::mailbox::{Answer, Request};
 use shef_rtl::KernelSim;
+use shef_verify::VerifiedKernelEvidence;
 
 const KIND: RootOfTrust = RootOfTrust::ShefBoot;
+/// Cycles between two bits of the noise source: more than the firmware needs to take a word.
+const NOISE: u64 = 256;
 /// Bytes of a secret that must not be found together, in either byte order.
 const PIECE: usize = 8;
 
@@ -54,6 +59,15 @@ fn of_the_device() -> ([Secret; 2], [Secret; 2]) {
     )
 }
 
+/// What the kernel drew for this evidence, and the KEM key that it keeps until the image key comes.
+fn of_evidence(evidence: &VerifiedKernelEvidence) -> Vec<Secret> {
+    let (drawn, key) = foretold::draws(0)
+        .map(|(_, drawn)| (drawn, derive_key_pair(&drawn)))
+        .find_map(|(drawn, (key, public))| (public == evidence.claims().key).then_some((drawn, key)))
+        .expect("noise that was foretold");
+    vec![("drawn noise", drawn.to_vec()), ("KEM key", key.to_bytes().to_vec())]
+}
+
 #[test]
 fn a_refused_boot_leaves_nothing() {
     let (of_boot, of_kernel) = of_the_device();
@@ -82,13 +96,24 @@ fn a_refused_boot_leaves_nothing() {
 #[test]
 fn each_message_takes_its_secrets_with_it() {
     let (of_boot, of_kernel) = of_the_device();
-    let mut world = world_with(KIND, &description_for_firmware(), |_| {});
+    // Noise that can be foretold: what the KEM key is derived from is one of a few values.
+    let mut world = world_with(KIND, &description_for_firmware(), |firmware| {
+        firmware.sim.around.noise = Box::new(|cycle| cycle.is_multiple_of(NOISE).then(|| foretold::bit(cycle / NOISE)));
+    });
     assert_eq!(found(&world.kernel.sim, &of_kernel), ["CDI", "attestation key"], "the search finds");
     assert_eq!(found(&world.kernel.sim, &of_boot[1..]), [""; 0], "after boot");
     assert!(pieces(&world.kernel.sim, &UDS) <= at_the_input(), "after boot");
 
-    let key_box = world.key_box(3);
-    let image_key = vec![("image key", world.vendor.secret(3).key.expose().to_vec())];
+    let first = of_evidence(&world.verified_kernel());
+    assert_eq!(found(&world.kernel.sim, &first), ["KEM key"], "the search finds");
+    let evidence = world.verified_kernel();
+    let second = of_evidence(&evidence);
+    assert_ne!(first, second);
+    assert_eq!(found(&world.kernel.sim, &first), [""; 0], "after other evidence");
+    assert_eq!(found(&world.kernel.sim, &second), ["KEM key"], "the search finds");
+    let secret = world.vendor.secret(3);
+    let key_box = evidence.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor();
+    let image_key = [second, vec![("image key", secret.key.expose().to_vec())]].concat();
     world.load(&key_box).unwrap();
     assert_eq!(found(&world.kernel.sim, &image_key), [""; 0], "after the load");
     let of_session = |world: &World<Firmware>| -> Vec<Secret> {
@@ -102,12 +127,16 @@ fn each_message_takes_its_secrets_with_it() {
     world.call(&Request::NewSession).unwrap();
     assert_eq!(found(&world.kernel.sim, &of_session(&world)), [""; 0], "after a new session");
     let last = [image_key, of_session(&world)].concat();
+    let third = of_evidence(&world.verified_kernel());
+    assert_eq!(found(&world.kernel.sim, &third), ["KEM key"], "the search finds");
     world.call(&Request::Reset).unwrap();
-    assert_eq!(found(&world.kernel.sim, &last), [""; 0], "after a reset");
+    assert_eq!(found(&world.kernel.sim, &[last, third].concat()), [""; 0], "after a reset");
 
-    // Debug halts the kernel, and takes its identity too.
+    // Debug halts the kernel, and takes its identity and a key that waits too.
+    let all = [&of_kernel[..], &of_evidence(&world.verified_kernel())].concat();
+    assert_eq!(found(&world.kernel.sim, &all), ["CDI", "attestation key", "KEM key"], "the search finds");
     world.kernel.sim.debug(true);
     world.kernel.sim.step(70_000);
     assert_eq!(world.kernel.sim.alert(), 7);
-    assert_eq!(found(&world.kernel.sim, &of_kernel), [""; 0], "after a halt");
+    assert_eq!(found(&world.kernel.sim, &all), [""; 0], "after a halt");
 }

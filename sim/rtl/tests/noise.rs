@@ -35,6 +35,12 @@ impl Noise {
         self.0.poke("noise_valid_i", 0);
     }
 
+    /// The same while each word is read in the cycle in which it is there.
+    fn read(mut self) -> Self {
+        self.0.poke("word_ready_i", 1);
+        self
+    }
+
     /// Bits one after the other until the first alarm: how many that took, and which it is.
     fn until_alarm(&mut self, bits: impl IntoIterator<Item = bool>) -> Option<(usize, u64)> {
         for (n, bit) in bits.into_iter().enumerate() {
@@ -188,6 +194,43 @@ fn a_pattern_that_repeats_is_noticed() {
     };
     assert_eq!(wrong(8, 1).map(|(_, alarm)| alarm), Some(LAG));
     assert_eq!(wrong(10, 3), None);
+}
+
+#[test]
+fn words_that_are_read_hide_no_bit_from_the_tests() {
+    // A reader that is there for each word, or for one that waited for 40 bits. Good bits for whole
+    // words and parts of one come first, so that a word is read at each place of what fails.
+    for start in [0, 7, 16, 31] {
+        let begun = |waits: bool| {
+            let mut noise = Noise::new();
+            assert_eq!(noise.until_alarm(fair(3).take(START_UP + start)), None);
+            if waits {
+                assert_eq!(noise.until_alarm(fair(4).take(40)), None);
+            }
+            // The window ends here.
+            let rest = WINDOW - (start + if waits { 40 } else { 0 });
+            let mut noise = noise.read();
+            assert_eq!(noise.until_alarm(fair(5).take(rest - 1).chain([true])), None);
+            noise
+        };
+        for waits in [false, true] {
+            assert_eq!(begun(waits).until_alarm(vec![false; 100]), Some((REPETITION_CUTOFF, REPETITION)), "{start}");
+            assert_eq!(begun(waits).until_alarm(window(PROPORTION_CUTOFF)), Some((WINDOW, PROPORTION)), "{start}");
+            assert_eq!(begun(waits).until_alarm(window(PROPORTION_CUTOFF - 1)), None, "{start}");
+            // Bits as those two before them, but for one.
+            let alternate = (0..WINDOW).map(|n| n % 2 == 0);
+            let (at, alarm) = begun(waits).until_alarm(alternate).expect("an alarm");
+            assert_eq!(alarm & LAG, LAG, "{start}");
+            assert!(at <= PROPORTION_CUTOFF + 2, "{start}: {at}");
+        }
+    }
+    // Silence is counted from bit to bit, whatever is read between them.
+    let mut noise = Noise::new().read();
+    assert_eq!(noise.until_alarm(fair(3).take(START_UP + 64)), None);
+    noise.0.run(SILENCE - 1);
+    assert_eq!(noise.alarm(), 0);
+    noise.0.tick();
+    assert_eq!(noise.alarm(), SILENT);
 }
 
 #[test]

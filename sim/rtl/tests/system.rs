@@ -36,6 +36,7 @@ const RAM: u32 = 0x2000_0000;
 const SYS: u32 = 0x4000_0000;
 const WATCHDOG: u32 = SYS + 0x18;
 const SHIELD: u32 = 0x4000_2000;
+const NOISE: u32 = 0x4000_3000;
 const CONFIG: u32 = 0x4000_b000;
 const BEGIN: u32 = 1;
 const FINISH: u32 = 2;
@@ -105,10 +106,10 @@ fn hostile() -> &'static Library {
 fn straps() -> KernelStraps {
     KernelStraps {
         uds: core::array::from_fn(|i| 0xa0 + i as u8),
-        root: 0,
+        root: 2,
         target: KernelStraps::name("test"),
         shell: core::array::from_fn(|i| 0x10 + i as u8),
-        shell_flags: 0,
+        shell_flags: 5,
         debug: false,
         seeded: true,
     }
@@ -441,6 +442,67 @@ fn an_access_of_the_kernel_reaches_the_shield_once() {
         let seen = seen.borrow();
         assert_eq!((seen.writes, seen.reads), (8, reads));
     });
+}
+
+#[test]
+fn what_the_shell_says_of_itself_reaches_the_kernel() {
+    const SEEDED: u32 = 1 << 12;
+    const DEBUG: u64 = 7;
+    at_each_pace(|| {
+        let mut s = System::new();
+        let straps = straps();
+        assert_eq!(s.bytes(SYS + 0x20, 32), straps.uds);
+        assert_eq!(s.bytes(SYS + 0x40, 32), straps.target);
+        assert_eq!(s.bytes(SYS + 0x60, 32), straps.shell);
+        assert_eq!((s.read(SYS + 0x1c), s.read(SYS + 0x80)), (straps.root.into(), straps.shell_flags.into()));
+        assert_eq!(s.read(NOISE) & SEEDED, SEEDED);
+        s.sim.strap(&KernelStraps { seeded: false, ..straps }).expect("ports");
+        assert_eq!(s.read(NOISE) & SEEDED, 0);
+        // Debug for one cycle of the design's clock, wherever it lies between two edges of the kernel's.
+        for wait in 0..4 {
+            let mut s = System::new();
+            assert_eq!((s.read(SYS + 8) >> 1 & 1, s.sim.alert()), (0, 0));
+            s.sim.core.step(wait);
+            s.sim.core.sim().poke("debug_i", 1);
+            s.sim.core.step(1);
+            s.sim.core.sim().poke("debug_i", 0);
+            s.sim.core.step(100);
+            assert_eq!(s.sim.alert(), DEBUG, "debug after {wait} cycles");
+        }
+    });
+}
+
+#[test]
+fn an_access_that_the_kernel_forgot_answers_no_later_one() {
+    for pace in [Pace::Each, Pace::Second] {
+        PACE.set(pace);
+        let mut s = System::loaded();
+        let loaded = s.sim.save().expect("quiet");
+        let asked = |s: &mut System, cycles: u64| {
+            s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
+            s.start(Ask::Read, KRN_STATUS, 0);
+            s.sim.core.step(cycles);
+        };
+        // When the design takes it.
+        asked(&mut s, 0);
+        let port = s.sim.core.sim().port("obs_krn_read").expect("a port");
+        let taken = (1..5_000).find(|_| {
+            s.sim.core.step(1);
+            s.sim.core.sim().eval();
+            s.sim.core.sim().get(port) == 1
+        });
+        let taken = taken.expect("a read");
+        for cycles in taken - 3..taken + 4 {
+            asked(&mut s, cycles);
+            // The kernel begins anew.
+            s.sim.core.wipe().expect("acknowledged");
+            s.sim.core.step(200);
+            s.image();
+            assert!((0..2000).any(|_| s.read(CONFIG + 4) == 2), "a design is active");
+            s.sim.core.step(10_000);
+            assert_eq!((s.read(KRN_STATUS) & 7, s.read(SYS + 8) >> 4 & 1), (EMPTY, 0), "{pace:?}: forgotten after {cycles} cycles");
+        }
+    }
 }
 
 #[test]

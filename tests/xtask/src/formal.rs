@@ -3,7 +3,7 @@
 //! `proofs.toml` lists the proofs with their sources and depth. Each proof has three kinds of tasks: `prove` (k-induction, or a bound), `cover` (every cover point of the bench is reached, so its assumptions are satisfiable), and one task per mutant: a copy of the RTL with one edit, for which the property must fail, so that no proof is vacuous. A successful task is not run again until one of its sources changes.
 
 use crate::process::{self, Failure, say};
-use crate::{root, tools};
+use crate::{mutants, root, tools};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -218,6 +218,17 @@ fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
         *text = text.replacen(&m.find, &m.replace, 1);
         all.push(Task { name: m.name.clone(), mode: "bmc", method: "mutant", depth: m.depth, want: "FAIL", sources });
     }
+    // Those that the list of places makes.
+    let depth = p.mutant.iter().map(|m| m.depth).max().unwrap_or(p.depth);
+    for (name, path, text) in mutants::of_proof(&p.name)? {
+        let mut sources = sources.clone();
+        let file = Path::new(&path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some((_, of)) = sources.iter_mut().find(|(n, _)| *n == file) else {
+            return Err(Failure::failed(format!("{}: place {name} is in {path}, which the proof does not read", p.name)));
+        };
+        *of = text;
+        all.push(Task { name, mode: "bmc", method: "mutant", depth, want: "FAIL", sources });
+    }
     Ok(all)
 }
 
@@ -316,6 +327,13 @@ fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
 }
 
+/// The mutants of all proofs: proof, name, file below `rtl`, and what is replaced.
+#[cfg(test)]
+pub fn mutants() -> Result<Vec<(String, String, String, String)>, Failure> {
+    let of = |p: Proof| p.mutant.into_iter().map(move |m| (p.name.clone(), m.name, m.file, m.find));
+    Ok(manifest()?.proof.into_iter().flat_map(of).collect())
+}
+
 /// Names of all proofs.
 #[cfg(test)]
 pub fn names() -> Vec<String> {
@@ -331,7 +349,8 @@ mod tests {
         let manifest = manifest().expect("manifest");
         for p in &manifest.proof {
             let all = tasks(p).expect("tasks");
-            assert!(all.len() == p.mutant.len() + 2, "{}", p.name);
+            let places = mutants::of_proof(&p.name).expect("places").len();
+            assert!(all.len() == p.mutant.len() + places + 2, "{}", p.name);
         }
     }
 

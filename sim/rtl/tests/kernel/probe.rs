@@ -82,9 +82,14 @@ impl Kernel {
     pub fn within(&mut self, cycles: u64, request: [u32; 4]) -> Option<(u32, u32)> {
         let request: Vec<u8> = request.iter().flat_map(|w| w.to_le_bytes()).collect();
         // The subsystem clears itself first.
-        while !self.0.send(&request).expect("host port") {
-            self.0.step(1000);
-        }
+        let taken = (0..200).any(|_| {
+            let taken = self.0.send(&request).expect("host port");
+            if !taken {
+                self.0.step(1000);
+            }
+            taken
+        });
+        assert!(taken, "the mailbox takes no request");
         let answer = self.0.receive(cycles).expect("host port")?;
         let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
         Some((word(0), word(1)))

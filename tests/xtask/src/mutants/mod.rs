@@ -1,13 +1,16 @@
 //! `cargo xtask mutants`: changes a copy of the RTL, or of the Security Kernel, in one place at a time and checks that the change is detected: by the test that the mutant names or, with `--attack`, by the hostile bench.
 //!
 //! A mutant is an entry of `tests/mutants/*.toml`, or is made of a comparison or an erasure of the
-//! Security Kernel's sources (`places`). It has edits (a file, a text that occurs in it
+//! Security Kernel's sources (`places`) or of its RTL (`places_rtl`). It has edits (a file, a text that occurs in it
 //! exactly once, and its replacement) and a detector: a test, a configuration of the hostile bench,
 //! or both. Microcode is reassembled after an edit. Tests and bench run on the copy through
 //! `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as detected.
 
 mod native;
 mod places;
+mod places_rtl;
+
+pub use places_rtl::of_proof;
 
 use crate::process::{self, Failure, say};
 use crate::test::Binary;
@@ -202,6 +205,7 @@ fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(St
 pub fn load() -> Result<Vec<Mutant>, Failure> {
     let mut all = by_hand()?;
     all.extend(places::load()?);
+    all.extend(places_rtl::load()?);
     Ok(all)
 }
 
@@ -215,7 +219,7 @@ pub fn by_hand() -> Result<Vec<Mutant>, Failure> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
         .map_err(|e| fail(&folder, &e))?
         .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "toml") && !p.ends_with(places::LIST))
+        .filter(|p| p.extension().is_some_and(|e| e == "toml") && !p.ends_with(places::LIST) && !p.ends_with(places_rtl::LIST))
         .collect();
     paths.sort();
     let mut all = Vec::new();

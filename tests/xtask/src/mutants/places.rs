@@ -144,7 +144,7 @@ fn list() -> Result<List, Failure> {
     toml::from_str(&text).map_err(|e| failed(&path, &e))
 }
 
-fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+pub fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::failed(format!("{}: {error}", path.display()))
 }
 
@@ -204,7 +204,7 @@ fn walk(folder: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
 
 /// The text with blanks for comments, for what stands in quotes, and for the tests at its end: every
 /// byte keeps its place.
-fn code(text: &str) -> Vec<u8> {
+pub fn code(text: &str) -> Vec<u8> {
     let text = text.split("#[cfg(test)]").next().unwrap_or(text);
     let mut out = text.as_bytes().to_vec();
     let mut at = 0;

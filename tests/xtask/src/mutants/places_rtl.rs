@@ -1,0 +1,336 @@
+//! The same as [`places`](super::places) for the RTL of Security Kernel and system: every comparison,
+//! every gate and every erasure, found in the sources, and what becomes of it.
+//!
+//! A place is a line, or lines that follow each other, of a module of `shell-rtl/rtl/kernel` or
+//! `shell-rtl/rtl/system`; packages hold none. One of these:
+//!
+//! - comparison: `==`, `!=`, `<`, `>` or `>=`; but for the decoding of registers (`item == ...`);
+//! - mask: a choice between a value and zero;
+//! - latch: `if (...)` that sets or clears one register;
+//! - erasure: lines that set registers to constants, one of more than one bit to zero among them;
+//! - joint: a port of an instance that is connected to more than a name; and in `shef_system`, which
+//!   has nothing but joints, lines with logic.
+//!
+//! The list, `tests/mutants/places-rtl.toml`, says of each place one of these:
+//!
+//! - `weak`, what stands there instead (nothing: the lines are removed), with the `proof` or the
+//!   `test` that must fail then: the full run tries it with the mutants of that proof or test;
+//! - `mutant`, which changes this place: `NAME` of `tests/mutants` or `PROOF/NAME` of `proofs.toml`;
+//! - `why` there is none.
+
+use super::places::{code, failed};
+use super::{Edit, Mutant};
+use crate::process::Failure;
+use crate::root;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// The list.
+pub const LIST: &str = "tests/mutants/places-rtl.toml";
+/// Where places are looked for, below `shell-rtl`.
+const SOURCES: [&str; 2] = ["rtl/kernel", "rtl/system"];
+/// Joins others, and does nothing else.
+const JOINTS: &str = "rtl/system/shef_system.sv";
+/// Names of what is decoded by the generated packages.
+const DECODED: [&str; 2] = ["item ==", "item !="];
+const COMPARES: [&str; 5] = [" == ", " != ", " < ", " > ", " >= "];
+const LOGIC: [&str; 7] = [" && ", " || ", "!", " & ", " | ", "~", " ? "];
+
+/// What the list says of a place.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    /// Stands there instead.
+    weak: Option<String>,
+    /// Must fail then.
+    proof: Option<String>,
+    /// `package/test-target/test-name` that must fail then.
+    test: Option<String>,
+    /// Mutant that changes this place.
+    mutant: Option<String>,
+    /// Why there is none.
+    why: Option<String>,
+}
+
+impl Said {
+    fn is_one(&self) -> bool {
+        let said = [&self.proof, &self.test, &self.mutant, &self.why];
+        let one = said.into_iter().flatten().filter(|text| !text.is_empty()).count() == 1;
+        one && self.weak.is_some() == (self.proof.is_some() || self.test.is_some())
+    }
+}
+
+/// By file below `shell-rtl` and place.
+type List = BTreeMap<String, BTreeMap<String, Said>>;
+
+/// One place of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// Its text, of lines of joints the first, or what it erases: the key in the list.
+    key: String,
+    at: Range<usize>,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Line,
+    /// Sets a register to a constant: one of more than one bit to zero, or another.
+    Erases(bool),
+    Joins,
+}
+
+fn is_zero(value: &str) -> bool {
+    value == "'0" || value.split_once("'d").or_else(|| value.split_once("'h")).is_some_and(|(bits, zero)| bits != "1" && zero == "0")
+}
+
+fn is_constant(value: &str) -> bool {
+    is_zero(value) || value.starts_with(|c: char| c.is_ascii_digit()) || value.starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// Name and value of a statement that sets a register.
+fn sets(statement: &str) -> Option<(&str, &str)> {
+    statement.strip_suffix(';')?.split_once(" <= ").filter(|(name, value)| is_name(name) && !value.contains(' '))
+}
+
+fn kind(line: &str, joints: bool) -> Option<Kind> {
+    if ["for (", "localparam", "parameter", "`", "assert ", "import "].iter().any(|begin| line.starts_with(begin)) {
+        return None;
+    }
+    if let Some((_, value)) = sets(line).filter(|(_, value)| is_constant(value)) {
+        return Some(Kind::Erases(is_zero(value)));
+    }
+    let compares: usize = COMPARES.iter().map(|sign| line.matches(sign).count()).sum();
+    let decodes: usize = DECODED.iter().map(|sign| line.matches(sign).count()).sum();
+    let masks = line.contains(" ? ") && line.split([' ', '(', ')', ';', ',']).any(is_zero);
+    let latches = line.split_once("if (").is_some_and(|(_, rest)| {
+        rest.rsplit_once(") ")
+            .and_then(|(_, statement)| sets(statement))
+            .is_some_and(|(_, value)| is_zero(value) || value.starts_with("1'b"))
+    });
+    if compares > decodes || masks || latches {
+        return Some(Kind::Line);
+    }
+    let logic = |text: &str| LOGIC.iter().any(|sign| text.contains(sign));
+    if joints && logic(line) && !line.starts_with("if (!rst_ni)") {
+        return Some(Kind::Joins);
+    }
+    let port = line.strip_prefix('.').and_then(|port| port.split_once('('));
+    let port = port.filter(|(name, value)| is_name(name) && logic(value) && !value.starts_with('{'));
+    port.map(|_| Kind::Line)
+}
+
+/// Finds the places of one file.
+fn scan(text: &str, joints: bool) -> Vec<Place> {
+    let code = code(text);
+    let code = String::from_utf8_lossy(&code);
+    let mut found: Vec<(Range<usize>, Kind)> = Vec::new();
+    // Whether the line before is of the place that was found last.
+    let (mut from, mut open) = (0, false);
+    for line in code.split_inclusive('\n') {
+        let bare = line.trim();
+        let start = from + line.len() - line.trim_start().len();
+        let at = start..start + bare.len();
+        from += line.len();
+        let kind = kind(bare, joints);
+        match (kind, found.last_mut()) {
+            (Some(Kind::Erases(zero)), Some((range, Kind::Erases(some)))) if open => (range.end, *some) = (at.end, *some || zero),
+            (Some(Kind::Joins), Some((range, Kind::Joins))) if open => range.end = at.end,
+            (Some(kind), _) => found.push((at, kind)),
+            (None, _) => {}
+        }
+        open = kind.is_some();
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut out = Vec::new();
+    for (at, kind) in found.into_iter().filter(|(_, kind)| *kind != Kind::Erases(false)) {
+        let text = &code[at.clone()];
+        let mut key = match kind {
+            Kind::Line => text.trim().to_owned(),
+            Kind::Joins => text.lines().next().unwrap_or_default().trim().to_owned(),
+            Kind::Erases(_) => {
+                let names: Vec<&str> = text.lines().filter_map(|line| Some(sets(line.trim())?.0)).collect();
+                format!("erases {}", names.join(", "))
+            }
+        };
+        let count = seen.entry(key.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            key = format!("{key} ({count})");
+        }
+        out.push(Place { key, at });
+    }
+    out
+}
+
+fn list() -> Result<List, Failure> {
+    let path = root().join(LIST);
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    toml::from_str(&text).map_err(|e| failed(&path, &e))
+}
+
+/// Each file with its text and its places.
+fn places() -> Result<Vec<(String, String, Vec<Place>)>, Failure> {
+    let mut all = Vec::new();
+    for folder in SOURCES {
+        let path = root().join("shell-rtl").join(folder);
+        let entries = std::fs::read_dir(&path).map_err(|e| failed(&path, &e))?;
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        for path in files {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if name.ends_with(".sv") && !name.ends_with("_pkg.sv") {
+                let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+                let file = format!("{folder}/{name}");
+                let places = scan(&text, file == JOINTS);
+                all.push((file, text, places));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The places for which the list has other text, with what it says.
+fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
+    let (list, mut out) = (list()?, Vec::new());
+    for (file, text, places) in places()? {
+        let Some(of) = list.get(&file) else { continue };
+        for place in places {
+            let Some(said) = of.get(&place.key) else { continue };
+            if !said.is_one() {
+                let what = "weak with a proof or a test, a mutant or a reason, and one of them";
+                return Err(Failure::failed(format!("{LIST}: {file}: {}: {what}", place.key)));
+            }
+            let Some(weak) = said.weak.clone() else { continue };
+            let line = text[..place.at.start].matches('\n').count() + 1;
+            let stem = file.rsplit('/').next().unwrap_or(&file).trim_end_matches(".sv");
+            let edit = Edit { file: file.clone(), find: text[place.at.clone()].into(), replace: weak, at: Some(place.at.start) };
+            let mutant =
+                Mutant { name: format!("{stem}-{line}"), breaks: place.key, test: said.test.clone(), attack: None, edit: vec![edit] };
+            out.push((said.clone(), mutant));
+        }
+    }
+    Ok(out)
+}
+
+/// The mutants that a test must notice.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn load() -> Result<Vec<Mutant>, Failure> {
+    Ok(weakened()?.into_iter().filter(|(said, _)| said.test.is_some()).map(|(_, mutant)| mutant).collect())
+}
+
+/// The mutants in which this proof must fail: name, file below `rtl`, and its text with the edit.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>, Failure> {
+    let mut out = Vec::new();
+    for (_, mutant) in weakened()?.into_iter().filter(|(said, _)| said.proof.as_deref() == Some(proof)) {
+        for edit in &mutant.edit {
+            let path = root().join(edit.path());
+            let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+            let file = edit.file.strip_prefix("rtl/").unwrap_or(&edit.file).to_owned();
+            out.push((mutant.name.clone(), file, mutant.applied(edit, &text)?));
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formal;
+
+    #[test]
+    fn every_place_of_the_rtl_is_in_the_list() {
+        let (list, places) = (list().unwrap_or_else(|e| panic!("{e:?}")), places().unwrap_or_else(|e| panic!("{e:?}")));
+        let mut unnamed = Vec::new();
+        for (file, _, places) in &places {
+            let known = |place: &&Place| !list.get(file).is_some_and(|of| of.contains_key(&place.key));
+            unnamed.extend(places.iter().filter(known).map(|place| format!("[{file:?}]\n{:?} = {{ why = \"\" }}", place.key)));
+        }
+        assert!(unnamed.is_empty(), "not in {LIST}:\n{}", unnamed.join("\n"));
+        // What each mutant changes: file below `shell-rtl`, and text.
+        let mut known: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        for mutant in super::super::by_hand().unwrap_or_else(|e| panic!("{e:?}")) {
+            known.insert(mutant.name, mutant.edit.into_iter().map(|edit| (edit.file, edit.find)).collect());
+        }
+        for (proof, mutant, file, find) in formal::mutants().unwrap_or_else(|e| panic!("{e:?}")) {
+            known.insert(format!("{proof}/{mutant}"), vec![(format!("rtl/{file}"), find)]);
+        }
+        weakened().unwrap_or_else(|e| panic!("{e:?}"));
+        let proofs = formal::names();
+        for (file, of) in &list {
+            let (_, text, places) = places.iter().find(|(name, ..)| name == file).unwrap_or_else(|| panic!("{LIST}: there is no {file}"));
+            for (key, said) in of {
+                let here = format!("{LIST}: {file}: {key}");
+                let place = places.iter().find(|place| place.key == *key).unwrap_or_else(|| panic!("{here}: there is no such place"));
+                assert!(said.weak.as_deref() != Some(&text[place.at.clone()]), "{here}: nothing is weakened");
+                if let Some(proof) = &said.proof {
+                    assert!(proofs.contains(proof), "{here}: there is no proof {proof}");
+                }
+                let Some(name) = &said.mutant else { continue };
+                let edits = known.get(name).unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
+                let meets = edits.iter().filter(|(changed, _)| changed == file).any(|(_, find)| {
+                    let start = text.find(find.as_str());
+                    start.is_some_and(|start| start < place.at.end && place.at.start < start + find.len())
+                });
+                assert!(meets, "{here}: mutant {name} changes another place");
+            }
+        }
+    }
+
+    #[test]
+    fn places_of_the_rtl_are_found() {
+        let source = "
+  // if (a == b) c_q <= '0;
+  localparam int A = B == 1 ? 2 : 3;
+  wire late = left_q == 32'd1;
+  wire control = write && item == SYS_SEL_CONTROL;
+  wire data = item == SEL_DATA && left_q != 0;
+  assign word_o = locked_q ? 32'd0 : word;
+  assign ready_o = ready_q;
+  u_one u_one (
+      .clk_i,
+      .clear_i(!on),
+      .b_i(b)
+  );
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      state_q <= S_IDLE;
+      key_q <= '0;
+      one_q <= 1'b0;
+    end else begin
+      flag_q <= 1'b0;
+      if (lock) locked_q <= 1'b1;
+      else if (give) out_q <= in_q;
+    end
+    if (!rst_ni) begin
+      key_q <= '0;
+    end
+  end
+";
+        let keys: Vec<String> = scan(source, false).into_iter().map(|place| place.key).collect();
+        let expected = [
+            "wire late = left_q == 32'd1;",
+            "wire data = item == SEL_DATA && left_q != 0;",
+            "assign word_o = locked_q ? 32'd0 : word;",
+            ".clear_i(!on),",
+            "erases state_q, key_q, one_q",
+            "if (lock) locked_q <= 1'b1;",
+            "erases key_q",
+        ];
+        assert_eq!(keys, expected);
+        let joined = scan("  assign a = b && !held;\n  assign c = d && !held;\n\n  assign e = f || g;\n  assign h = i;\n", true);
+        let keys: Vec<&str> = joined.iter().map(|place| place.key.as_str()).collect();
+        assert_eq!(keys, ["assign a = b && !held;", "assign e = f || g;"]);
+    }
+}
