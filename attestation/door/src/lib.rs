@@ -7,6 +7,7 @@
 
 pub mod ca;
 pub mod files;
+pub mod output;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
