@@ -1,14 +1,22 @@
 //! Rotation of the KEK, as a command.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use shef_door::files::{self, Owner};
 use zeroize::Zeroizing;
 
-use crate::config::Config;
+use crate::config::{Config, Database};
 use crate::init;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, random};
 use crate::store::Store;
+
+/// Whether two names are of one file, however they are written.
+fn same(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    one == other || id(one).is_some_and(|found| id(other) == Some(found))
+}
 
 /// Seals everything in the configured database under the KEK in `to`, which is made when it is
 /// missing. The configured KEK stays where it is: backups stand under it. Run again after a crash,
@@ -17,20 +25,37 @@ use crate::store::Store;
 /// # Errors
 /// The database stands under neither KEK, or cannot be used; or a file cannot be.
 pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
-    if to == config.kek {
+    let old = Kek::read(&config.kek)?;
+    if same(to, &config.kek) {
         return Err(Kind::Exists.because(format!("{} is the KEK that the configuration names; give another file", to.display())));
     }
-    if !to.exists() {
-        // On disk, name and all, before anything depends on it.
-        init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;
-    }
-    let (old, new) = (Kek::read(&config.kek)?, Kek::read(to)?);
-    let open = |kek| Store::open(&config.database, config.connections, kek);
+    // Two of these commands take turns.
+    let _alone = match &config.database {
+        Database::Sqlite(path) => {
+            let lock = files::lock(files::folder(path), Owner::Service);
+            Some(lock.map_err(|error| Kind::Store.because(format!("{}: {error}", path.display())))?)
+        }
+        Database::Postgres(_) => None,
+    };
+    let open = |kek| Store::command(&config.database, kek);
     let store = match open(&old).await {
-        Err(problem) if problem.kind == Kind::WrongKek => open(&new).await?,
+        Err(problem) if problem.kind == Kind::WrongKek && to.exists() => {
+            let new = Kek::read(to)?;
+            open(&new).await?
+        }
         other => other?,
     };
-    let done = store.rekey(&old, &new).await;
+    let done = async {
+        if !to.exists() {
+            // On disk, name and all, before anything depends on it.
+            init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;
+        }
+        let new = Kek::read(to)?;
+        let done = store.rekey(&old, &new).await?;
+        store.erase().await?;
+        Ok(done)
+    }
+    .await;
     store.close().await;
     done
 }
