@@ -155,23 +155,32 @@ pub fn beside(path: &Path) -> io::Result<PathBuf> {
     Ok(name.into())
 }
 
-/// A new file in the folder of the one that it becomes. Unless it is [`placed`](Part::place) or
-/// [replaces](Part::replace) a file, it is removed when dropped, and no other file is.
+/// A new file in the folder of the one that it becomes. It is not held open: another library can write
+/// to it. Unless it is [placed](Part::place) or [replaces](Part::replace) a file, it is removed when
+/// dropped, and no other file is.
 #[derive(Debug)]
 pub struct Part {
     path: PathBuf,
-    file: File,
+    /// Device and number of the file.
+    id: (u64, u64),
+}
+
+fn id(found: &std::fs::Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 impl Part {
-    /// Makes an empty file [`beside`] `path`, as [`create`] does.
+    /// Makes a file [`beside`] `path`, as [`create`] does, and fills it.
     ///
     /// # Errors
-    /// It cannot be made.
-    pub fn new(path: &Path, mode: u32, in_place_of: &Path) -> io::Result<Self> {
-        let part = beside(path)?;
-        let file = create(&part, mode, in_place_of)?;
-        Ok(Self { path: part, file })
+    /// It cannot be made or filled: nothing is left then.
+    pub fn new(path: &Path, mode: u32, in_place_of: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Self> {
+        let path = beside(path)?;
+        let mut file = create(&path, mode, in_place_of)?;
+        let part = Self { path, id: id(&file.metadata()?) };
+        fill(&mut file)?;
+        file.sync_all()?;
+        Ok(part)
     }
 
     /// Where it is now.
@@ -180,21 +189,13 @@ impl Part {
         &self.path
     }
 
-    /// The open file.
-    #[must_use]
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Writes what was written down to the disk, and looks whether the name still stands for this file.
+    /// Writes what is in it down to the disk, and looks whether the name still stands for this file.
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()?;
-        let (made, found) = (self.file.metadata()?, std::fs::symlink_metadata(&self.path)?);
-        if (made.dev(), made.ino()) == (found.dev(), found.ino()) {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("{} was exchanged for another file", self.path.display())))
+        let file = no_follow(OpenOptions::new().read(true)).open(&self.path)?;
+        if id(&file.metadata()?) != self.id {
+            return Err(io::Error::other(format!("{} was exchanged for another file", self.path.display())));
         }
+        file.sync_all()
     }
 
     /// Gives it the name `path`, down to the disk.
@@ -233,9 +234,7 @@ impl Drop for Part {
 /// # Errors
 /// It exists, or cannot be written: nothing is left then.
 pub fn write_new(path: &Path, mode: u32, in_place_of: &Path, bytes: &[u8]) -> io::Result<()> {
-    let part = Part::new(path, mode, in_place_of)?;
-    part.file().write_all(bytes)?;
-    part.place(path)
+    Part::new(path, mode, in_place_of, |file| file.write_all(bytes))?.place(path)
 }
 
 /// Refuses a file that root must not use: one of a third user, and one of root's own that another
@@ -317,9 +316,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 /// It cannot be written: the old file stays, and nothing else is left.
 pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let mode = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file).map_or(mode, |old| old.mode() & 0o777);
-    let part = Part::new(path, mode, path)?;
-    part.file().write_all(bytes)?;
-    part.replace(path)
+    Part::new(path, mode, path, |file| file.write_all(bytes))?.replace(path)
 }
 
 #[cfg(test)]
@@ -364,10 +361,11 @@ mod tests {
         assert_eq!(write_new(&path, 0o600, &path, b"two").unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert_eq!(read(&path).unwrap(), "one");
         replace(&path, 0o600, b"three").unwrap();
-        drop(Part::new(&path, 0o600, &path).unwrap());
+        drop(Part::new(&path, 0o600, &path, |_| Ok(())).unwrap());
+        Part::new(&path, 0o600, &path, |_| Err(ErrorKind::StorageFull.into())).unwrap_err();
         assert_eq!(read(&path).unwrap(), "three");
         // A part whose name somebody gave to another file is not what was written.
-        let part = Part::new(&path, 0o600, &path).unwrap();
+        let part = Part::new(&path, 0o600, &path, |_| Ok(())).unwrap();
         std::fs::rename(dir.path().join("kek.old"), part.path()).unwrap();
         assert!(part.replace(&path).unwrap_err().to_string().contains("exchanged"));
         assert_eq!(read(&path).unwrap(), "three");

@@ -47,7 +47,7 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
             return Err(Kind::Store.because("the database is empty: `shef-verifierd run` makes its tables"));
         }
         // Under its name it is whole, or it is not there.
-        let part = Part::new(to, 0o600, to).map_err(|error| cannot(to, error))?;
+        let part = Part::new(to, 0o600, to, |_| Ok(())).map_err(|error| cannot(to, error))?;
         store.copy_to(part.path()).await?;
         Store::copy(part.path(), &kek).await?.close().await;
         part.place(to).map_err(|error| cannot(to, error))
@@ -81,8 +81,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
         }
     }
     // For its owner alone, whatever the mode of the backup is.
-    let part = Part::new(path, 0o600, path).map_err(|error| cannot(path, error))?;
-    std::io::copy(&mut backup, &mut part.file()).map_err(|error| cannot(path, error))?;
+    let part = Part::new(path, 0o600, path, |file| std::io::copy(&mut backup, file).map(drop)).map_err(|error| cannot(path, error))?;
     let ready = async {
         let copy = Store::copy(part.path(), &kek).await;
         copy.map_err(|problem| problem.kind.because(format!("{} cannot be restored: {}", from.display(), problem.detail)))?.close().await;

@@ -239,9 +239,13 @@ fn what_is_no_database_is_neither_restored_nor_good() {
     sql(&dir.path.join("foreign.db"), &["CREATE TABLE s (a)", "INSERT INTO s VALUES (1)"]);
     sql(&made("no-kek.db"), &["DELETE FROM meta WHERE name = 'kek'"]);
     sql(&made("no-version.db"), &["DELETE FROM meta WHERE name = 'version'"]);
+    // Only where nothing else looks: its last page is one of keys.
     let damaged = made("damaged.db");
+    let keys = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO key_version \
+                SELECT 'default', 'data', i, randomblob(60), 'default', 1, 0, 0, 0, 0, 0, 0 FROM n";
+    sql(&damaged, &[keys]);
     let file = File::options().write(true).open(&damaged).unwrap();
-    (4..file.metadata().unwrap().len() / 1024).for_each(|page| file.write_all_at(&[0xff; 600], page * 1024).unwrap());
+    file.write_all_at(&[0xff; 600], file.metadata().unwrap().len() - 1024).unwrap();
     let before = names(&dir.path);
     for (name, good) in
         [("empty", true), ("random", false), ("foreign", false), ("no-kek", false), ("no-version", false), ("damaged", false)]
