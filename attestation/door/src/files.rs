@@ -2,13 +2,14 @@
 //! the same time.
 //!
 //! A command takes the [`lock`] of the folder, reads what is there, and [`replace`]s the file. A
-//! reader finds the old file or the new one, whole. No function here follows a symbolic link at the
-//! end of a path, and root trusts neither folders that others can change nor their files.
+//! reader finds the old file or the new one, whole: it is written as a [`Part`], under a name that no
+//! other file has. No function here follows a symbolic link at the end of a path, and root trusts
+//! neither folders that others can change nor their files.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Name of the lock in a folder.
@@ -44,6 +45,15 @@ pub enum Owner {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Whether this process is root's and the folder is another user's, who can exchange its files at any
+/// moment.
+///
+/// # Errors
+/// The folder cannot be found.
+pub fn foreign(folder: &Path) -> io::Result<bool> {
+    Ok(is_root() && std::fs::metadata(folder)?.uid() != 0)
 }
 
 /// Refuses a folder in which root must not change files: users other than `owner` can put links or
@@ -133,16 +143,145 @@ pub fn create(path: &Path, mode: u32, in_place_of: &Path) -> io::Result<File> {
     }
 }
 
-/// Makes a file that is not there, as [`create`], with these bytes, down to the disk.
+/// A name beside `path` that no other file has: the whole name, a random number and `.part`.
+///
+/// # Errors
+/// The system gives no random number.
+pub fn beside(path: &Path) -> io::Result<PathBuf> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{:016x}.part", u64::from_le_bytes(random)));
+    Ok(name.into())
+}
+
+/// A new file in the folder of the one that it becomes. It is not held open: another library can write
+/// to it. Unless it is [placed](Part::place) or [replaces](Part::replace) a file, it is removed when
+/// dropped, and no other file is.
+#[derive(Debug)]
+pub struct Part {
+    path: PathBuf,
+    /// Device and number of the file.
+    id: (u64, u64),
+}
+
+fn id(found: &std::fs::Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+impl Part {
+    /// Makes a file [`beside`] `path`, as [`create`] does, and fills it.
+    ///
+    /// # Errors
+    /// It cannot be made or filled: nothing is left then.
+    pub fn new(path: &Path, mode: u32, in_place_of: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Self> {
+        let path = beside(path)?;
+        let mut file = create(&path, mode, in_place_of)?;
+        let part = Self { path, id: id(&file.metadata()?) };
+        fill(&mut file)?;
+        file.sync_all()?;
+        Ok(part)
+    }
+
+    /// Where it is now.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what is in it down to the disk, and looks whether the name still stands for this file.
+    fn sync(&self) -> io::Result<()> {
+        let file = no_follow(OpenOptions::new().read(true)).open(&self.path)?;
+        if id(&file.metadata()?) != self.id {
+            return Err(io::Error::other(format!("{} was exchanged for another file", self.path.display())));
+        }
+        file.sync_all()
+    }
+
+    /// Gives it the name `path`, down to the disk.
+    ///
+    /// # Errors
+    /// There is a file of this name, which stays as it is, or the part cannot be written.
+    pub fn place(self, path: &Path) -> io::Result<()> {
+        self.sync()?;
+        std::fs::hard_link(&self.path, path)?;
+        let folder = folder(path).to_owned();
+        drop(self);
+        File::open(folder)?.sync_all()
+    }
+
+    /// Puts it in the place of the file `path`, down to the disk.
+    ///
+    /// # Errors
+    /// It cannot be written: the old file stays.
+    pub fn replace(self, path: &Path) -> io::Result<()> {
+        self.sync()?;
+        // Afterwards there is nothing to remove under the old name.
+        std::fs::rename(&self.path, path)?;
+        File::open(folder(path))?.sync_all()
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Makes a file that is not there, as [`create`], with these bytes, down to the disk. Under its name
+/// it is whole, or it is not there.
 ///
 /// # Errors
 /// It exists, or cannot be written: nothing is left then.
 pub fn write_new(path: &Path, mode: u32, in_place_of: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = create(path, mode, in_place_of)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    written.inspect_err(|_| {
-        let _ = std::fs::remove_file(path);
-    })
+    Part::new(path, mode, in_place_of, |file| file.write_all(bytes))?.place(path)
+}
+
+/// Refuses a file that root must not use: one of a third user, and one of root's own that another
+/// user has given a second name.
+fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io::Result<()> {
+    if !found.is_file() {
+        let text = if found.is_symlink() { "it is a symbolic link: name the file itself" } else { "it is no regular file" };
+        return Err(io::Error::new(ErrorKind::InvalidInput, text));
+    }
+    if !is_root() || folder.uid() == 0 {
+        return Ok(());
+    }
+    let (user, owner) = (found.uid(), folder.uid());
+    let text = if ![0, owner].contains(&user) {
+        format!("it belongs to user {user}, and its folder to user {owner}: expected the owner of the folder, or root")
+    } else if user == 0 && found.nlink() > 1 {
+        format!("it belongs to root and has {} names, and its folder belongs to user {owner}: expected one name", found.nlink())
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
+}
+
+/// Looks at a file that another library opens by its name, by the rules of [`open`]; `None` if it is
+/// missing. The file is not opened: closing it would end the locks that this process has on it.
+///
+/// # Errors
+/// It cannot be found, is a symbolic link or no file, or belongs to a third user.
+pub fn look(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
+    let found = match std::fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    ours(&found, &std::fs::metadata(folder(path))?)?;
+    Ok(Some(found))
+}
+
+/// Takes from group and others what they may do with a file that [`open`] opens. Gives the mode that
+/// it had, if it was another one.
+///
+/// # Errors
+/// Those of [`open`], or its mode cannot be changed.
+pub fn close_to_others(path: &Path) -> io::Result<Option<u32>> {
+    let Some(found) = look(path)?.filter(|found| found.mode() & 0o077 != 0) else { return Ok(None) };
+    open(path)?.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(Some(found.mode() & 0o777))
 }
 
 /// Opens a file for reading. Root opens a file of another user only in that user's folder, and in
@@ -153,19 +292,10 @@ pub fn write_new(path: &Path, mode: u32, in_place_of: &Path, bytes: &[u8]) -> io
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // A pipe in its place does not hold the command up.
-    let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK).open(path)?;
-    let (found, folder) = (file.metadata()?, std::fs::metadata(folder(path))?);
-    if !found.is_file() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
-    }
-    if is_root() && folder.uid() != 0 && ![0, folder.uid()].contains(&found.uid()) {
-        let text = format!(
-            "it belongs to user {}, and its folder to user {}: expected the owner of the folder, or root",
-            found.uid(),
-            folder.uid()
-        );
-        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
-    }
+    let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK).open(path);
+    // A link fails with an error that speaks of many of them.
+    let file = file.or_else(|error| look(path).and(Err(error)))?;
+    ours(&file.metadata()?, &std::fs::metadata(folder(path))?)?;
     Ok(file)
 }
 
@@ -186,17 +316,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 /// It cannot be written: the old file stays, and nothing else is left.
 pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let mode = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file).map_or(mode, |old| old.mode() & 0o777);
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = Path::new(&new);
-    // Of a command that was killed.
-    let _ = std::fs::remove_file(new);
-    let moved = write_new(new, mode, path, bytes).and_then(|()| std::fs::rename(new, path));
-    if moved.is_err() {
-        let _ = std::fs::remove_file(new);
-    }
-    moved?;
-    File::open(folder(path))?.sync_all()
+    Part::new(path, mode, path, |file| file.write_all(bytes))?.replace(path)
 }
 
 #[cfg(test)]
@@ -229,6 +349,32 @@ mod tests {
         assert!(lock(dir.path(), Owner::Root).is_err());
     }
 
+    /// What is written beside a file takes away neither `NAME.new` nor `NAME.part`, which may be
+    /// somebody's: a KEK was called so.
+    #[test]
+    fn a_part_takes_only_itself_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kek.2027");
+        let others = ["kek.new", "kek.part", "kek.old", "kek.2027.new", "kek.2027.part", "kek.2027.old"];
+        others.iter().for_each(|name| std::fs::write(dir.path().join(name), name).unwrap());
+        write_new(&path, 0o600, &path, b"one").unwrap();
+        assert_eq!(write_new(&path, 0o600, &path, b"two").unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(read(&path).unwrap(), "one");
+        replace(&path, 0o600, b"three").unwrap();
+        drop(Part::new(&path, 0o600, &path, |_| Ok(())).unwrap());
+        Part::new(&path, 0o600, &path, |_| Err(ErrorKind::StorageFull.into())).unwrap_err();
+        assert_eq!(read(&path).unwrap(), "three");
+        // A part whose name somebody gave to another file is not what was written.
+        let part = Part::new(&path, 0o600, &path, |_| Ok(())).unwrap();
+        std::fs::rename(dir.path().join("kek.old"), part.path()).unwrap();
+        assert!(part.replace(&path).unwrap_err().to_string().contains("exchanged"));
+        assert_eq!(read(&path).unwrap(), "three");
+        for name in others.iter().filter(|name| **name != "kek.old") {
+            assert_eq!(read(&dir.path().join(name)).unwrap(), *name);
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), others.len());
+    }
+
     #[test]
     fn one_command_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
@@ -248,14 +394,14 @@ mod tests {
     }
 
     /// What only root can make: a folder of another user.
-    fn foreign(folder: &Path) -> bool {
+    fn given_away(folder: &Path) -> bool {
         is_root() && std::os::unix::fs::chown(folder, Some(4001), Some(4002)).is_ok()
     }
 
     #[test]
     fn a_lock_that_was_there_keeps_its_owner() {
         let dir = tempfile::tempdir().unwrap();
-        if !foreign(dir.path()) {
+        if !given_away(dir.path()) {
             println!("skipped: only root can give files away");
             return;
         }
@@ -281,7 +427,7 @@ mod tests {
         all(0o777);
         assert_eq!(lock(dir.path(), Owner::Service).is_err(), is_root());
         all(0o755);
-        if !foreign(dir.path()) {
+        if !given_away(dir.path()) {
             println!("skipped: only root can give files away");
             return;
         }

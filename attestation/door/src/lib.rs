@@ -8,6 +8,7 @@
 
 pub mod ca;
 pub mod files;
+pub mod output;
 mod pool;
 
 pub use pool::{Pool, Shares, Slot};

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use shef_door::files::{self, Owner, Part};
 use shef_proto::receipt::{Audit, Forgotten, Head};
 
 use crate::app::signer;
 use crate::config::{Config, Database};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
-use crate::store::{EventChain, EventRow, Store, private};
+use crate::store::{EventChain, EventRow, Store, names};
 
 const PAGE: i64 = 1000;
 
@@ -26,18 +27,34 @@ async fn look(config: &Config, present: bool) -> Result<Store> {
 /// is not in it.
 ///
 /// # Errors
-/// The file exists, or the database is not SQLite: PostgreSQL has tools of its own.
+/// The file exists, the database or the copy is damaged, or the database is not SQLite: PostgreSQL has
+/// tools of its own.
 pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if matches!(config.database, Database::Postgres(_)) {
         return Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump, or its continuous archiving"));
     }
-    if to.exists() {
+    let to = &std::path::absolute(to).map_err(|error| cannot(to, error))?;
+    if to.to_str().is_none() {
+        return Err(cannot(to, "expected a name in UTF-8"));
+    }
+    if std::fs::symlink_metadata(to).is_ok() {
         return Err(cannot(to, "exists already"));
     }
+    let kek = Kek::read(&config.kek)?;
     let store = look(config, false).await?;
-    let copied = store.copy_to(to).await;
+    let made = async {
+        if store.found == 0 {
+            return Err(Kind::Store.because("the database is empty: `shef-verifierd run` makes its tables"));
+        }
+        // Under its name it is whole, or it is not there.
+        let part = Part::new(to, 0o600, to, |_| Ok(())).map_err(|error| cannot(to, error))?;
+        store.copy_to(part.path()).await?;
+        Store::copy(part.path(), &kek).await?.close().await;
+        part.place(to).map_err(|error| cannot(to, error))
+    }
+    .await;
     store.close().await;
-    copied
+    made
 }
 
 /// Puts a backup where the configuration's database is missing. Sessions that were open count as
@@ -45,41 +62,44 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
 /// missing, and an audit against a younger head says so.
 ///
 /// # Errors
-/// A database is there, or the backup is none, of a newer version, or sealed under another KEK.
+/// A database is there or what is left of one, or the backup is none, damaged, of a newer version, or
+/// sealed under another KEK.
 pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let Database::Sqlite(path) = &config.database else {
         return Err(Kind::Backup.because("the database is PostgreSQL: use pg_restore"));
     };
-    if !from.is_file() {
-        return Err(cannot(from, "there is no such file"));
-    }
-    if path.exists() {
-        return Err(cannot(path, "a database is there already; move it away first"));
-    }
-    let part = path.with_extension("restoring");
-    // For its owner alone, whatever the mode of the backup is.
-    let _ = std::fs::remove_file(&part);
-    private(&part)?;
-    let copy = |from, to: &Path| std::io::copy(&mut std::fs::File::open(from)?, &mut std::fs::OpenOptions::new().write(true).open(to)?);
-    copy(from, &part).map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        cannot(&part, error)
-    })?;
-    let checked = Config { database: Database::Sqlite(part.clone()), ..config.clone() };
-    let result = async {
-        let store = Store::open(&checked.database, checked.connections, &Kek::read(&config.kek)?).await?;
-        // One more second: a session that was made in this very one ends then.
-        store.forget_sessions(now + config.limits.session_seconds + 1).await?;
-        store.close().await;
-        std::fs::rename(&part, path).map_err(|error| cannot(path, error))
-    }
-    .await;
-    if result.is_err() {
-        for end in ["restoring", "restoring-wal", "restoring-shm"] {
-            let _ = std::fs::remove_file(path.with_extension(end));
+    let kek = Kek::read(&config.kek)?;
+    let mut backup = files::open(from).map_err(|error| cannot(from, error))?;
+    let _alone = files::lock(files::folder(path), Owner::Service).map_err(|error| cannot(path, error))?;
+    for name in names(path) {
+        // A journal of another database would be written into this one.
+        if std::fs::symlink_metadata(&name).is_ok() {
+            return Err(cannot(
+                &name,
+                "is there already; move all files of the database away first (FILE, FILE-wal, FILE-shm, FILE-journal)",
+            ));
         }
     }
-    result
+    // For its owner alone, whatever the mode of the backup is.
+    let part = Part::new(path, 0o600, path, |file| std::io::copy(&mut backup, file).map(drop)).map_err(|error| cannot(path, error))?;
+    let ready = async {
+        let copy = Store::copy(part.path(), &kek).await;
+        copy.map_err(|problem| problem.kind.because(format!("{} cannot be restored: {}", from.display(), problem.detail)))?.close().await;
+        let store = Store::command(&Database::Sqlite(part.path().to_owned()), &kek).await?;
+        // One more second: a session that was made in this very one ends then.
+        let forgot = store.forget_sessions(now + config.limits.session_seconds + 1).await;
+        store.close().await;
+        forgot
+    }
+    .await;
+    // With its last connection, SQLite has written its journal into the database.
+    let left: Vec<_> = names(part.path()).into_iter().skip(1).filter(|name| std::fs::symlink_metadata(name).is_ok()).collect();
+    left.iter().for_each(|name| drop(std::fs::remove_file(name)));
+    ready?;
+    if let Some(name) = left.first() {
+        return Err(cannot(name, "this journal could not be written into the database"));
+    }
+    part.place(path).map_err(|error| cannot(path, error))
 }
 
 /// A tenant's chains that were verified.
@@ -159,7 +179,7 @@ async fn events_of(store: &Store, tenant: &str, take: &mut dyn FnMut(&EventRow) 
 ///
 /// # Errors
 /// There is no such tenant, an event does not fit, or `out` takes no more.
-pub async fn events(config: &Config, tenant: Option<&str>, mut out: impl FnMut(&str) -> std::io::Result<()>) -> Result<()> {
+pub async fn events(config: &Config, tenant: Option<&str>, mut out: impl FnMut(&str) -> Result<()>) -> Result<()> {
     if let Some(name) = tenant.filter(|name| config.tenant(name).is_none()) {
         return Err(Kind::Config.because(format!("there is no tenant {name} in the configuration")));
     }
@@ -169,7 +189,7 @@ pub async fn events(config: &Config, tenant: Option<&str>, mut out: impl FnMut(&
             let mut take = |row: &EventRow| {
                 let mut line = serde_json::json!(row);
                 line["tenant"] = serde_json::json!(known.name);
-                out(&line.to_string()).map_err(|error| Kind::Internal.because(format!("output: {error}")))
+                out(&line.to_string())
             };
             events_of(&store, &known.name, &mut take).await?;
         }

@@ -51,6 +51,11 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
 }
 
 async fn look(config: &Config, store: &Store, now: i64, report: &mut Report, ends: &mut Vec<(&'static str, i64)>) -> Result<()> {
+    if store.found == 0 {
+        report.notes.push("the database is empty: run makes its tables".into());
+        return Ok(());
+    }
+    store.sound().await?;
     let of = if matches!(config.database, Database::Sqlite(_)) { "SQLite" } else { "PostgreSQL" };
     if store.found < version() {
         report.notes.push(format!(

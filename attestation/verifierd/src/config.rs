@@ -345,9 +345,11 @@ fn bounds(limits: &Limits, retention: &Retention, connections: u32) -> [(&'stati
     ]
 }
 
-/// Whether two paths name one file, there or not.
-fn same_file(a: &Path, b: &Path) -> bool {
-    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+/// Whether two names are of one file, however they are written.
+pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    one == other || id(one).is_some_and(|found| id(other) == Some(found))
 }
 
 impl Config {

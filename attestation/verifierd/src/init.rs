@@ -54,17 +54,7 @@ fn write_pair(folder: &Path, name: &str, like: Option<&Path>, (key, certificate)
 /// # Errors
 /// The file exists or cannot be written.
 pub(crate) fn write_secret(path: &Path, in_place_of: &Path, secret: &[u8; 32]) -> Result<()> {
-    // Under its name it is whole, or it is not there.
-    let part = path.with_extension("new");
-    let _ = std::fs::remove_file(&part);
-    write_in_place_of(&part, in_place_of, 0o600, &hex_line(secret)[..])?;
-    let linked = std::fs::hard_link(&part, path);
-    let moved = std::fs::remove_file(&part);
-    let moved = linked.and(moved).and_then(|()| std::fs::File::open(files::folder(path))?.sync_all());
-    moved.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Kind::Exists.because(format!("{} exists", path.display())),
-        _ => Kind::Material.because(format!("{}: {error}", path.display())),
-    })
+    write_in_place_of(path, in_place_of, 0o600, &hex_line(secret)[..])
 }
 
 fn cannot(error: impl std::fmt::Display) -> crate::problem::Problem {

@@ -1,11 +1,11 @@
 //! The command `shef-verifierd`.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
+use shef_door::output;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::name::{is_name, name_rule};
@@ -178,11 +178,13 @@ enum Signing {
     },
 }
 
-/// Prints a line. A closed pipe is success: its reader has enough.
+/// Prints a line, or ends the command with an error. A closed pipe is success.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
+    ($($text:tt)*) => { say(format_args!($($text)*))? };
+}
+
+fn say(text: impl std::fmt::Display) -> Result<()> {
+    output::line(text).map_err(|error| Kind::Output.because(format!("standard output: {error}")))
 }
 
 fn role(name: &str) -> Result<Role> {
@@ -233,12 +235,15 @@ fn command(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Run { config } => block(run::run(config, |address| {
-            say!("{{\"listen\": \"{address}\"}}");
+            // It serves all the same.
+            if let Err(problem) = say(format_args!("{{\"listen\": \"{address}\"}}")) {
+                tracing::warn!(code = problem.kind.code(), %problem, "nobody was told that it listens");
+            }
         })),
         Command::Check { config } => {
             let report = block(check::check(&Config::read(&config)?, now()))?;
             report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            report.notes.iter().for_each(|note| say!("{note}"));
+            report.notes.iter().try_for_each(say)?;
             say!("the configuration is good");
             Ok(())
         }
@@ -249,10 +254,7 @@ fn command(command: Command) -> Result<()> {
             say!("{old} is retired: its public key is in {}, which every replica needs", config.rotated().display());
             Ok(())
         }
-        Command::Events { config, tenant } => {
-            let mut out = std::io::stdout().lock();
-            block(backup::events(&Config::read(&config)?, tenant.as_deref(), |line| writeln!(out, "{line}")))
-        }
+        Command::Events { config, tenant } => block(backup::events(&Config::read(&config)?, tenant.as_deref(), |line| say(line))),
         Command::Client { dir, tenant, role: role_name, name } => {
             let identity = Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
             init::client(&dir, &name, &identity, now())?;
@@ -355,7 +357,10 @@ fn main() -> ExitCode {
     if let Some(ended) = shef_rego::serve() {
         return ended;
     }
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return ExitCode::from(output::usage(error.use_stderr(), error.print())),
+    };
     let filter = EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();
     match command(args.command) {

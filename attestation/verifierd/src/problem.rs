@@ -62,6 +62,8 @@ kinds! {
     Backup = ("SHEF-SVC-009", 0),
     /// A chain of receipts that does not hold.
     Audit = ("SHEF-SVC-010", 0),
+    /// What a command says cannot be written.
+    Output = ("SHEF-SVC-011", 0),
 
     /// No such path or thing.
     NotFound = ("SHEF-SVC-020", 404),

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use shef_door::files::{self, Owner};
 use zeroize::Zeroizing;
 
-use crate::config::Config;
+use crate::config::{Config, Database, same_file};
 use crate::init;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, random};
@@ -17,23 +18,40 @@ use crate::store::Store;
 /// # Errors
 /// The database stands under neither KEK, or cannot be used; or a file cannot be.
 pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
-    if to == config.kek {
+    let old = Kek::read(&config.kek)?;
+    if same_file(to, &config.kek) {
         return Err(Kind::Exists.because(format!("{} is the KEK that the configuration names; give another file", to.display())));
     }
     if let Some(name) = config.secret_of(to) {
         return Err(Kind::Exists.because(format!("{} is the file of {name}; give a file of its own", to.display())));
     }
-    if !to.exists() {
-        // On disk, name and all, before anything depends on it.
-        init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;
-    }
-    let (old, new) = (Kek::read(&config.kek)?, Kek::read(to)?);
-    let open = |kek| Store::open(&config.database, config.connections, kek);
+    // Two of these commands take turns.
+    let _alone = match &config.database {
+        Database::Sqlite(path) => {
+            let lock = files::lock(files::folder(path), Owner::Service);
+            Some(lock.map_err(|error| Kind::Store.because(format!("{}: {error}", path.display())))?)
+        }
+        Database::Postgres(_) => None,
+    };
+    let open = |kek| Store::command(&config.database, kek);
     let store = match open(&old).await {
-        Err(problem) if problem.kind == Kind::WrongKek => open(&new).await?,
+        Err(problem) if problem.kind == Kind::WrongKek && to.exists() => {
+            let new = Kek::read(to)?;
+            open(&new).await?
+        }
         other => other?,
     };
-    let done = store.rekey(&old, &new).await;
+    let done = async {
+        if !to.exists() {
+            // On disk, name and all, before anything depends on it.
+            init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;
+        }
+        let new = Kek::read(to)?;
+        let done = store.rekey(&old, &new).await?;
+        store.erase().await?;
+        Ok(done)
+    }
+    .await;
     store.close().await;
     done
 }

@@ -16,7 +16,7 @@ pub fn command(args: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn fails(args: &[&str], status: i32, code: &str) -> String {
+pub fn fails(args: &[&str], status: i32, code: &str) -> String {
     let output = command(args);
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(status), "{text}");
@@ -215,7 +215,7 @@ fn commands_refuse_what_would_not_work_and_say_what_to_write() {
 }
 
 /// Starts the service once: it makes its database.
-fn make_database(dir: &Dir) {
+pub fn make_database(dir: &Dir) {
     let mut process = run(dir);
     signal(&process.child, "-TERM");
     process.child.wait().unwrap();
@@ -409,7 +409,7 @@ fn a_full_disk_releases_nothing_and_loses_nothing() {
 }
 
 /// Puts keys into the database, sealed under its KEK.
-fn fill_with_keys(dir: &Dir, count: i64) {
+pub fn fill_with_keys(dir: &Dir, count: i64) {
     make_database(dir);
     let kek = Kek::new(&read_secret(&dir.path.join("kek")).unwrap());
     let runtime = tokio::runtime::Runtime::new().unwrap();

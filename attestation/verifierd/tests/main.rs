@@ -20,3 +20,4 @@ mod release;
 mod residue;
 mod service;
 mod spellings;
+mod stores;

@@ -257,12 +257,12 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(AgentError::file("make", path, &"expected an empty folder or none, and there are files in it"));
     }
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let beside = parent.join(format!(".{name}.{}.new", std::process::id()));
+    let beside = files::beside(path).map_err(|e| AgentError::file("make", path, &e))?;
     fs::create_dir_all(parent).map_err(|e| AgentError::file("make", parent, &e))?;
-    let _ = fs::remove_dir_all(&beside);
-    let result = folder(&beside).and_then(|()| fill(&beside)).and_then(|()| {
+    // Only what this made is removed below.
+    folder(&beside)?;
+    let result = fill(&beside).and_then(|()| {
         // Onto an empty folder, and onto nothing else.
         fs::rename(&beside, path).map_err(|e| AgentError::file("make", path, &e))
     });

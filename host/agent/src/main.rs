@@ -1,6 +1,5 @@
 //! The program `shef-agent`.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +10,7 @@ use serde::Serialize;
 use shef_agent::init::{Plan, add_owner, init, renew, revoke};
 use shef_agent::{Agent, AgentError, Config, confirm, told};
 use shef_device::Uri;
+use shef_door::output;
 use shef_remote::wire::codes;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
@@ -93,10 +93,7 @@ enum Command {
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(error) => return ExitCode::from(output::usage(error.use_stderr(), error.print())),
     };
     match run(args.command) {
         Ok(status) => ExitCode::from(status),
@@ -123,29 +120,29 @@ fn run(command: Command) -> Result<u8, AgentError> {
             let plan = Plan { dir, listen, names, owners, devices };
             init(&plan)?;
             let shown = plan.dir.display();
-            say(&format!("CA, certificates and configuration are in {shown}"));
+            say(&format!("CA, certificates and configuration are in {shown}"))?;
             for owner in &plan.owners {
                 say(&format!(
                     "owner {owner}: take {shown}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml"
-                ));
+                ))?;
             }
-            say(&format!("next: shef-agent run --config {shown}/agent.toml"));
+            say(&format!("next: shef-agent run --config {shown}/agent.toml"))?;
         }
         Command::AddOwner { dir, name } => {
             add_owner(&dir, &name)?;
-            say(&format!("owner {name}: take {}/owners/{name} to the owner's machine", dir.display()));
+            say(&format!("owner {name}: take {}/owners/{name} to the owner's machine", dir.display()))?;
         }
         Command::Renew { dir, name } => {
             let file = renew(&dir, name.as_deref())?;
             say(&match name {
                 Some(name) => format!("owner {name}: take {} to the owner's machine", file.display()),
                 None => format!("{} is new: {RELOAD}", file.display()),
-            });
+            })?;
         }
         Command::Revoke { dir, whom } => {
             let done = revoke(&dir, &whom)?;
             let (line, warning) = told(&whom, &done, confirm(&dir));
-            say(&line);
+            say(&line)?;
             if let Some(warning) = warning {
                 warning.lines().for_each(|line| eprintln!("warning: {line}"));
                 return Ok(UNDECIDED);
@@ -163,9 +160,9 @@ const RELOAD: &str = "the agent takes it over with `systemctl reload shef-agent`
 /// Exit status of what could not be decided.
 const UNDECIDED: u8 = 3;
 
-/// One line on stdout; nobody reading is no error.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+/// One line on stdout. A closed pipe is success.
+fn say(line: &str) -> Result<(), AgentError> {
+    output::line(line).map_err(|error| AgentError::Files { message: format!("cannot write to standard output: {error}") })
 }
 
 fn config_error(message: String) -> AgentError {
@@ -234,7 +231,10 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
                 notify("STOPPING=1");
             }
         });
-        say(&serde_json::json!(ready).to_string());
+        // It serves all the same.
+        if let Err(error) = say(&serde_json::json!(ready).to_string()) {
+            tracing::warn!(code = error.code(), "nobody was told that it listens: {error}");
+        }
         tracing::info!(listen = %ready.listen, devices = config.devices.len(), "ready");
         notify("READY=1");
         agent.serve().await;
@@ -262,13 +262,13 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
         .map(|d| Shown { name: d.name, state: d.state.name(), owner: d.owner, moved_bytes: d.moved, description: d.description })
         .collect();
     if json {
-        say(&serde_json::json!({ "devices": devices }).to_string());
+        say(&serde_json::json!({ "devices": devices }).to_string())?;
     } else {
         if devices.is_empty() {
-            say("this agent has no device for this owner");
+            say("this agent has no device for this owner")?;
             return Ok(());
         }
-        say(&format!("{:<16} {:<10} {:<16} {:>12}  {}", "DEVICE", "STATE", "OWNER", "MOVED", "DESCRIPTION"));
+        say(&format!("{:<16} {:<10} {:<16} {:>12}  {}", "DEVICE", "STATE", "OWNER", "MOVED", "DESCRIPTION"))?;
         for d in devices {
             say(&format!(
                 "{:<16} {:<10} {:<16} {:>8} MiB  {}",
@@ -277,7 +277,7 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
                 d.owner.as_deref().unwrap_or("-"),
                 d.moved_bytes >> 20,
                 d.description
-            ));
+            ))?;
         }
     }
     Ok(())

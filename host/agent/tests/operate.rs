@@ -293,6 +293,16 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
     let client = format!("{files}/client.toml");
     let (exit, stdout, _) = run(&["status", "--agent", &at, "--client", &client]);
     assert!(exit == 0 && stdout.starts_with("DEVICE ") && stdout.contains("\ncard0 ") && stdout.contains("free"), "{stdout}");
+    // Output that cannot be written is an error.
+    for args in
+        [&["status", "--agent", &at, "--client", &client][..], &["status", "--agent", &at, "--client", &client, "--json"], &["--help"]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(args).env("HOME", "/nonexistent").stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let told = said.contains("error [SHEF-AGT-017]: cannot write to standard output: ") || args == ["--help"];
+        assert!(output.status.code() == Some(5) && told, "{args:?}: {said}");
+    }
     for (args, expected, says) in [
         (&["status", "--agent", "localhost", "--client", &client][..], 5, "expected HOST:PORT"),
         (&["status", "--agent", &at, "--client", &format!("{files}/none.toml")], 5, "SHEF-AGT-003"),

@@ -1,13 +1,14 @@
 //! How databases are reached: an SQLite file for its owner alone, PostgreSQL over TLS wherever it
 //! is not of this machine.
 
-use std::fs::Permissions;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use shef_door::files;
+use shef_door::files::{self, Owner};
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -36,20 +37,76 @@ fn file(path: &Path, error: &std::io::Error) -> Problem {
 }
 
 /// The file of a database, and those that SQLite puts beside it.
-fn files(path: &Path) -> [PathBuf; 3] {
-    ["", "-wal", "-shm"].map(|end| {
+#[must_use]
+pub fn names(path: &Path) -> [PathBuf; 4] {
+    ["", "-wal", "-shm", "-journal"].map(|end| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
         name.into()
     })
 }
 
-/// Makes an empty file for its owner alone.
-///
-/// # Errors
-/// It exists, or cannot be made.
-pub(super) fn create(path: &Path) -> Result<()> {
-    files::create(path, 0o600, path).map(drop).map_err(|error| file(path, &error))
+/// The name that SQLite is given: an absolute one, in which it sees no URI and no `:memory:`.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
+    let whole = std::path::absolute(path).map_err(|error| file(path, &error))?;
+    if whole.to_str().is_none() {
+        return Err(Kind::Store.because(format!("{}: expected a name in UTF-8", whole.display())));
+    }
+    Ok(whole)
+}
+
+/// Looks at the files of a database by the rules of [`files::open`], before SQLite opens them by
+/// their names and follows every link. Gives which of [`names`] there are.
+fn present(path: &Path) -> Result<[bool; 4]> {
+    files::check(files::folder(path), Owner::Service).map_err(|error| file(path, &error))?;
+    let mut there = [false; 4];
+    for (name, there) in names(path).iter().zip(&mut there) {
+        *there = files::look(name).map_err(|error| file(name, &error))?.is_some();
+    }
+    if let [false, others @ ..] = there
+        && let Some(at) = others.iter().position(|there| *there)
+    {
+        let name = &names(path)[at + 1];
+        return Err(Kind::Store.because(format!(
+            "{} is there, and its database {} is not: put the database back, or move both away",
+            name.display(),
+            path.display()
+        )));
+    }
+    Ok(there)
+}
+
+/// Looks whether the files that root's process has opened are those that [`present`] looked at: in a
+/// folder of another user, that user can exchange them in between.
+fn opened(names: &[PathBuf]) -> std::io::Result<()> {
+    let mut held = BTreeSet::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        held.extend(std::fs::metadata(entry?.path()).map(|found| (found.dev(), found.ino())));
+    }
+    for name in names {
+        if files::look(name)?.is_some_and(|found| !held.contains(&(found.dev(), found.ino()))) {
+            return Err(std::io::Error::other(format!("{} was exchanged for another file while it was opened", name.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Options of a pool, the names of whose files are held against what SQLite has opened.
+fn pool(path: &Path, still: bool, most: u32) -> Result<SqlitePoolOptions> {
+    let options = SqlitePoolOptions::new().max_connections(most).acquire_timeout(ACQUIRE);
+    if !files::foreign(files::folder(path)).map_err(|error| file(path, &error))? {
+        return Ok(options);
+    }
+    let [database, journal, index, _] = names(path);
+    let names: Arc<[PathBuf]> = if still { [database].into() } else { [database, journal, index].into() };
+    Ok(options.after_connect(move |connection, _| {
+        let names = Arc::clone(&names);
+        Box::pin(async move {
+            // Not before it reads does SQLite open the journal.
+            sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(connection).await?;
+            Ok(opened(&names)?)
+        })
+    }))
 }
 
 /// Takes from everybody else what they may do with a database: it holds sealed keys, devices and
@@ -57,22 +114,18 @@ pub(super) fn create(path: &Path) -> Result<()> {
 /// files beside it get that of the database.
 ///
 /// # Errors
-/// Its mode cannot be changed, or it cannot be made.
-pub fn private(path: &Path) -> Result<()> {
-    match create(path) {
-        Ok(()) => return Ok(()),
-        Err(_) if path.exists() => {}
-        Err(problem) => return Err(problem),
-    }
-    for path in files(path) {
-        let mode = match std::fs::metadata(&path) {
-            Ok(found) => found.permissions().mode() & 0o777,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(file(&path, &error)),
+/// One of the files is a link or of a third user, its mode cannot be changed, or it cannot be made.
+fn private(path: &Path) -> Result<()> {
+    if !present(path)?[0] {
+        return match files::create(path, 0o600, path) {
+            // Made by another process in between.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => private(path),
+            made => made.map(drop).map_err(|error| file(path, &error)),
         };
-        if mode & 0o077 != 0 {
-            tracing::warn!(file = %path.display(), mode = format!("{mode:03o}"), "others could use the database: its mode is 600 from now on");
-            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(|error| file(&path, &error))?;
+    }
+    for name in names(path) {
+        if let Some(mode) = files::close_to_others(&name).map_err(|error| file(&name, &error))? {
+            tracing::warn!(file = %name.display(), mode = format!("{mode:03o}"), "others could use the database: its mode is 600 from now on");
         }
     }
     Ok(())
@@ -120,6 +173,9 @@ fn pooled(error: &sqlx::Error) -> Option<Problem> {
     matches!(&*code, "42P05" | "26000").then(|| Kind::Store.because(text))
 }
 
+/// What is overwritten or deleted is gone from the database: keys that were sealed under an older KEK.
+const ERASE: (&str, &str) = ("secure_delete", "ON");
+
 fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -127,66 +183,84 @@ fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
         .synchronous(synchronous)
         .page_size(PAGE_BYTES)
         .pragma("wal_autocheckpoint", JOURNAL_PAGES)
+        .pragma(ERASE.0, ERASE.1)
         .busy_timeout(ACQUIRE)
 }
 
-/// Opens a database to be written; an SQLite file is made where there is none.
-pub(super) async fn open(database: &Database, connections: u32) -> Result<Backend> {
+/// One connection for everything.
+fn alone<D: sqlx::Database>(pool: sqlx::Pool<D>) -> Pools<D> {
+    Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" }
+}
+
+/// Opens a database to be written; an SQLite file is made where there is none. A command gives no
+/// number of connections, and has one.
+pub(super) async fn open(database: &Database, connections: Option<u32>) -> Result<Backend> {
     Ok(match database {
         Database::Sqlite(path) => {
+            let path = &absolute(path)?;
             if !path.exists() {
                 tracing::warn!(file = %path.display(), "there is no database: a new one is made");
             }
             private(path)?;
             // A write that fails, as on a full disk, ends its transaction behind the library's
             // back, and that connection begins no other.
-            let pool = |most| {
-                SqlitePoolOptions::new()
-                    .max_connections(most)
-                    .acquire_timeout(ACQUIRE)
-                    .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+            let pool = |most| -> Result<SqlitePoolOptions> {
+                let pool = pool(path, false, most)?;
+                Ok(pool.before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) })))
             };
             // The first connection makes the journal; the others open lazily.
-            let durable = pool(1).connect_with(sqlite(path, SqliteSynchronous::Full)).await.map_err(|error| cannot(&error))?;
-            Backend::Sqlite(Pools {
-                read: pool(connections).connect_lazy_with(sqlite(path, SqliteSynchronous::Normal)),
-                quick: pool(1).connect_lazy_with(sqlite(path, SqliteSynchronous::Normal)),
-                durable,
-                begin_quick: "BEGIN IMMEDIATE",
-                begin: "BEGIN IMMEDIATE",
+            let durable = pool(1)?.connect_with(sqlite(path, SqliteSynchronous::Full)).await.map_err(|error| cannot(&error))?;
+            let begin = "BEGIN IMMEDIATE";
+            Backend::Sqlite(match connections {
+                None => Pools { begin_quick: begin, begin, ..alone(durable) },
+                Some(connections) => Pools {
+                    read: pool(connections)?.connect_lazy_with(sqlite(path, SqliteSynchronous::Normal)),
+                    quick: pool(1)?.connect_lazy_with(sqlite(path, SqliteSynchronous::Normal)),
+                    durable,
+                    begin_quick: begin,
+                    begin,
+                },
             })
         }
         Database::Postgres(url) => {
-            let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE);
+            let pool = PgPoolOptions::new().max_connections(connections.unwrap_or(1)).acquire_timeout(ACQUIRE);
             let options = postgres(url)?;
             sessions(&options).await?;
-            let pool = pool.connect_with(options).await.map_err(|error| cannot(&error))?;
-            Backend::Postgres(Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" })
+            Backend::Postgres(alone(pool.connect_with(options).await.map_err(|error| cannot(&error))?))
         }
     })
+}
+
+/// Opens an SQLite file to be read. `still`: nobody has it open, and the files beside it do not count.
+async fn read(path: &Path, still: bool) -> Result<Backend> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(still).busy_timeout(ACQUIRE);
+    let pool = pool(path, still, 1)?.connect_with(options).await.map_err(|error| cannot(&error))?;
+    Ok(Backend::Sqlite(alone(pool)))
+}
+
+/// Opens a copy of a database, which this process has made, to be read.
+pub(super) async fn copy(path: &Path) -> Result<Backend> {
+    read(&absolute(path)?, true).await
 }
 
 /// Opens a database to be read; `None` where there is no file.
 pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
     Ok(Some(match database {
         Database::Sqlite(path) => {
-            if !path.exists() {
+            let path = &absolute(path)?;
+            let [there, journal, ..] = present(path)?;
+            if !there {
                 return Ok(None);
             }
             // Without a journal nobody has it open, and SQLite would leave one behind that it made
             // only to read.
-            let still = !files(path)[1].exists();
-            let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(still).busy_timeout(ACQUIRE);
-            let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE);
-            let pool = pool.connect_with(options).await.map_err(|error| cannot(&error))?;
-            Backend::Sqlite(Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" })
+            read(path, !journal).await?
         }
         Database::Postgres(url) => {
             let options = postgres(url)?.options([("default_transaction_read_only", "on")]);
             sessions(&options).await?;
             let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE);
-            let pool = pool.connect_with(options).await.map_err(|error| cannot(&error))?;
-            Backend::Postgres(Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" })
+            Backend::Postgres(alone(pool.connect_with(options).await.map_err(|error| cannot(&error))?))
         }
     }))
 }

@@ -22,7 +22,7 @@ use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
 
 pub use collateral::{AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow, SignerRow};
-pub use connect::private;
+pub use connect::names;
 pub use events::{Event, EventChain, EventRow};
 pub use keys::{Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
@@ -92,6 +92,19 @@ fn newer(found: i64) -> Problem {
     Kind::NewerStore.because(format!("the database has version {found}, this program knows up to {}", version()))
 }
 
+/// Whether the error says that there is no table `meta`.
+fn no_meta(error: &dyn sqlx::error::DatabaseError) -> bool {
+    error.code().is_some_and(|code| code == "42P01") || error.message() == "no such table: meta"
+}
+
+/// Refuses a database without version that has tables.
+fn strange(tables: i64) -> Result<()> {
+    if tables > 0 {
+        return Err(Kind::Store.because("the database has tables of another program: expected one of this service, or an empty one"));
+    }
+    Ok(())
+}
+
 impl Store {
     /// Opens the database, makes or extends its tables, and checks that its keys are sealed under
     /// this KEK.
@@ -99,6 +112,19 @@ impl Store {
     /// # Errors
     /// Out of reach, of a newer version, or sealed under another KEK.
     pub async fn open(database: &Database, connections: u32, kek: &Kek) -> Result<Self> {
+        Self::opened(database, Some(connections), kek).await
+    }
+
+    /// The same for a command, with one connection: all that it does goes to the files that were
+    /// looked at.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn command(database: &Database, kek: &Kek) -> Result<Self> {
+        Self::opened(database, None, kek).await
+    }
+
+    async fn opened(database: &Database, connections: Option<u32>, kek: &Kek) -> Result<Self> {
         let mut store = Self { backend: connect::open(database, connections).await?, found: 0, most: AtomicI64::new(i64::MAX) };
         store.found = store.migrate().await?;
         store.check_kek(kek).await?;
@@ -114,20 +140,7 @@ impl Store {
     /// `present` asks for this one.
     pub async fn look(database: &Database, kek: &Kek, present: bool) -> Result<Option<Self>> {
         let Some(backend) = connect::look(database).await? else { return Ok(None) };
-        let mut store = Self { backend, found: 0, most: AtomicI64::new(i64::MAX) };
-        store.found = on!(store, |pools| {
-            let row: Result<Option<(i64,)>, _> =
-                sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&pools.read).await;
-            match row {
-                Ok(row) => row.map_or(0, |row| row.0),
-                // A database without tables.
-                Err(sqlx::Error::Database(_)) => 0,
-                Err(error) => return Err(error.into()),
-            }
-        });
-        if store.found > version() {
-            return Err(newer(store.found));
-        }
+        let store = Self::looked(backend, kek).await?;
         if present && store.found < version() {
             return Err(Kind::Store.because(format!(
                 "the database has version {}, and this program reads version {}: start the service once, which extends it",
@@ -135,10 +148,66 @@ impl Store {
                 version()
             )));
         }
-        if store.found > 0 {
-            store.check_kek(kek).await?;
-        }
         Ok(Some(store))
+    }
+
+    /// Opens a copy of an SQLite database to be read, and checks that it is whole and one of this
+    /// service's.
+    ///
+    /// # Errors
+    /// It is no such database, damaged, of a newer version, or sealed under another KEK.
+    pub async fn copy(path: &std::path::Path, kek: &Kek) -> Result<Self> {
+        let store = Self::looked(connect::copy(path).await?, kek).await?;
+        if store.found == 0 {
+            return Err(Kind::Store.because(format!("{} is empty", path.display())));
+        }
+        store.sound().await?;
+        Ok(store)
+    }
+
+    async fn looked(backend: Backend, kek: &Kek) -> Result<Self> {
+        let mut store = Self { backend, found: 0, most: AtomicI64::new(i64::MAX) };
+        store.found = store.version_of().await?;
+        if store.found > version() {
+            return Err(newer(store.found));
+        }
+        if store.found > 0 {
+            store.expect_kek(kek).await?;
+        }
+        Ok(store)
+    }
+
+    /// The version of the schema; 0 only for a database without tables.
+    async fn version_of(&self) -> Result<i64> {
+        let sqlite = matches!(self.backend, Backend::Sqlite(_));
+        on!(self, |pools| {
+            let row: Result<Option<(i64,)>, _> =
+                sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&pools.read).await;
+            let found = match row {
+                Ok(row) => row.map_or(0, |row| row.0),
+                Err(sqlx::Error::Database(error)) if no_meta(&*error) => 0,
+                Err(error) => return Err(error.into()),
+            };
+            if found == 0 && sqlite {
+                let (tables,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM sqlite_schema").fetch_one(&pools.read).await?;
+                strange(tables)?;
+            }
+            Ok(found)
+        })
+    }
+
+    /// Checks that an SQLite database is whole.
+    ///
+    /// # Errors
+    /// It is damaged, or does not answer.
+    pub async fn sound(&self) -> Result<()> {
+        if let Backend::Sqlite(pools) = &self.backend {
+            let (said,): (String,) = sqlx::query_as("PRAGMA quick_check(1)").fetch_one(&pools.read).await?;
+            if said != "ok" {
+                return Err(Kind::Store.because(format!("the database is damaged, restore a backup: {said}")));
+            }
+        }
+        Ok(())
     }
 
     /// Gives the version that was found.
@@ -150,12 +219,23 @@ impl Store {
                 // Replicas that start together take turns.
                 sqlx::query("SELECT pg_advisory_xact_lock(7306362)").execute(&mut *tx).await?;
             }
+            let tables: i64 = if postgres {
+                0
+            } else {
+                let row: (i64,) = sqlx::query_as("SELECT COUNT(*) FROM sqlite_schema").fetch_one(&mut *tx).await?;
+                row.0
+            };
             let make = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, number BIGINT NOT NULL, content TEXT NOT NULL)";
             sqlx::query(make).execute(&mut *tx).await?;
             let found: Option<(i64,)> = sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&mut *tx).await?;
             let found = found.map_or(0, |row| row.0);
             if found > version() {
                 return Err(newer(found));
+            }
+            if found == 0 {
+                strange(tables)?;
+                // Nothing is left in it of what was deleted: see `Store::erase`.
+                sqlx::query("INSERT INTO meta (name, number, content) VALUES ('erased', 1, '')").execute(&mut *tx).await?;
             }
             for step in &schema::MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
                 let step = step.replace("{blob}", if postgres { "BYTEA" } else { "BLOB" });
@@ -203,20 +283,16 @@ impl Store {
         })
     }
 
-    /// Writes a consistent copy of an SQLite database, for its owner alone.
+    /// Writes a consistent copy of an SQLite database into an empty file.
     ///
     /// # Errors
     /// The database refuses, or is not SQLite.
     pub async fn copy_to(&self, path: &std::path::Path) -> Result<()> {
         match &self.backend {
             Backend::Sqlite(pools) => {
-                // SQLite writes into an empty file, and leaves its mode alone.
-                connect::create(path)?;
-                let copied = sqlx::query("VACUUM INTO $1").bind(path.display().to_string()).execute(&pools.read).await;
-                // A part of a copy looks like a backup.
-                copied.inspect_err(|_| {
-                    let _ = std::fs::remove_file(path);
-                })?;
+                // SQLite leaves the mode of an empty file alone.
+                let path = connect::absolute(path)?;
+                sqlx::query("VACUUM INTO $1").bind(path.to_str()).execute(&pools.read).await?;
                 Ok(())
             }
             Backend::Postgres(_) => Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump")),

@@ -1,11 +1,19 @@
 //! The KEK that everything at rest is sealed under: which one it is, and its exchange for another.
 
-use super::{Store, on};
+use std::time::Duration;
+
+use super::{Backend, Store, on};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Kek, key_parts, resource_parts};
 
 /// What the row that names the KEK is sealed under.
 const PARTS: [&[u8]; 1] = [b"shef-verifierd KEK check"];
+
+/// Reads it.
+const NAMED: &str = "SELECT content FROM meta WHERE name = 'kek'";
+
+/// How often a journal is tried to be emptied that somebody reads.
+const TRIES: u32 = 10;
 
 /// Rows that are sealed anew at a time.
 const PAGE: i64 = 256;
@@ -46,7 +54,6 @@ impl Store {
     /// # Errors
     /// It is sealed under another, or does not answer.
     pub async fn check_kek(&self, kek: &Kek) -> Result<()> {
-        const NAMED: &str = "SELECT content FROM meta WHERE name = 'kek'";
         on!(self, |pools| {
             let named: Option<(String,)> = sqlx::query_as(NAMED).fetch_optional(&pools.read).await?;
             if let Some((sealed,)) = named {
@@ -59,6 +66,43 @@ impl Store {
             let (sealed,): (String,) = sqlx::query_as(NAMED).fetch_one(&pools.durable).await?;
             expect(kek, &sealed)
         })
+    }
+
+    /// Checks that the database is sealed under this KEK, and changes nothing.
+    ///
+    /// # Errors
+    /// It is sealed under another or none, or does not answer.
+    pub async fn expect_kek(&self, kek: &Kek) -> Result<()> {
+        let named: Option<(String,)> = on!(self, |pools| sqlx::query_as(NAMED).fetch_optional(&pools.read).await?);
+        let (sealed,) = named.ok_or_else(|| Kind::Store.because("the database names no KEK: it is damaged, or not this service's"))?;
+        expect(kek, &sealed)
+    }
+
+    /// Leaves nothing in the files of an SQLite database of what was sealed under an older KEK. The
+    /// journal holds it until it is emptied, and databases of versions that did not erase what they
+    /// deleted hold it in free space: those are written anew, once.
+    ///
+    /// # Errors
+    /// Somebody reads the journal all the time, or the database does not answer.
+    pub async fn erase(&self) -> Result<()> {
+        let Backend::Sqlite(pools) = &self.backend else { return Ok(()) };
+        let erased: Option<(i64,)> = sqlx::query_as("SELECT number FROM meta WHERE name = 'erased'").fetch_optional(&pools.durable).await?;
+        if erased.is_none() {
+            sqlx::query("VACUUM").execute(&pools.durable).await?;
+            sqlx::query("INSERT INTO meta (name, number, content) VALUES ('erased', 1, '') ON CONFLICT (name) DO NOTHING")
+                .execute(&pools.durable)
+                .await?;
+        }
+        for _ in 0..TRIES {
+            let (busy, _, _): (i64, i64, i64) = sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&pools.durable).await?;
+            if busy == 0 {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        Err(Kind::Store.because(
+            "everything is sealed under the new KEK, but the journal still holds what was sealed under the old one, because other              processes read it: run the same command again",
+        ))
     }
 
     /// Seals everything at rest under another KEK, in one transaction: after a crash all of it

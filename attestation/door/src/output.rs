@@ -1,0 +1,27 @@
+//! What a command says on its standard output.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write as _};
+
+/// Prints a line. A closed pipe is success: its reader has enough.
+///
+/// # Errors
+/// Standard output cannot be written, as on a full disk.
+pub fn line(text: impl Display) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Exit status of a command line that was not understood, or that asked for help, once that has been
+/// `printed`: 2 and 0, and 5 if standard output takes no more.
+#[must_use]
+pub fn usage(wrong: bool, printed: io::Result<()>) -> u8 {
+    match printed {
+        _ if wrong => 2,
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => 5,
+        _ => 0,
+    }
+}

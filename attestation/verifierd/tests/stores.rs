@@ -1,0 +1,416 @@
+//! Files that commands make and databases that they open: nobody else's file is removed, followed or
+//! shown, and what is called good has been looked at.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use shef_verifierd::secrets::{Kek, read_secret};
+
+use crate::binary::{Dir, command, dir, fails, fill_with_keys, make_database, run, signal};
+
+fn succeeds(args: &[&str]) -> String {
+    let output = command(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn sql(database: &Path, statements: &[&str]) {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(database).create_if_missing(true);
+        let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
+        for statement in statements {
+            sqlx::query(sqlx::AssertSqlSafe((*statement).to_owned())).execute(&pool).await.unwrap();
+        }
+        pool.close().await;
+    });
+}
+
+/// Names of a folder, but for the lock of commands.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name != ".lock");
+    names.sort();
+    names
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A backup of a new database in `copy.db`; the database is gone.
+fn backed_up(dir: &Dir) -> String {
+    make_database(dir);
+    let copy = text(&dir.path.join("copy.db")).to_owned();
+    succeeds(&["backup", "--config", &dir.config, "--out", &copy]);
+    std::fs::remove_file(dir.path.join("verifierd.db")).unwrap();
+    copy
+}
+
+#[test]
+fn rekey_takes_no_file_away_and_needs_another_one() {
+    let dir = dir();
+    make_database(&dir);
+    let kek = std::fs::read(dir.path.join("kek")).unwrap();
+    std::fs::rename(dir.path.join("kek"), dir.path.join("kek.new")).unwrap();
+    dir.configure(|text| text.replace("kek = \"kek\"", "kek = \"kek.new\""));
+    let to = |name: &str| text(&dir.path.join(name)).to_owned();
+    // The configured one, in other words.
+    std::fs::hard_link(dir.path.join("kek.new"), dir.path.join("kek.again")).unwrap();
+    for name in ["kek.new", "../v/kek.new", "kek.again"] {
+        let said = fails(&["rekey", "--config", &dir.config, "--to", &to(name)], 5, "SHEF-SVC-008");
+        assert!(said.contains("is the KEK that the configuration names"), "{said}");
+    }
+    std::fs::rename(dir.path.join("kek.again"), dir.path.join("kek.2027.new")).unwrap();
+    succeeds(&["rekey", "--config", &dir.config, "--to", &to("kek.2027")]);
+    for name in ["kek.new", "kek.2027.new"] {
+        assert_eq!(std::fs::read(dir.path.join(name)).unwrap(), kek, "{name}");
+    }
+    // Without the KEK in force, none is made.
+    std::fs::remove_file(dir.path.join("kek.new")).unwrap();
+    fails(&["rekey", "--config", &dir.config, "--to", &to("../v/kek.new")], 5, "SHEF-SVC-002");
+    assert!(!dir.path.join("kek.new").exists());
+}
+
+/// Every command that opens the database, with `backup` to this file.
+fn openers<'a>(config: &'a str, out: &'a str, kek: &'a str) -> [Vec<&'a str>; 6] {
+    [
+        vec!["backup", "--config", config, "--out", out],
+        vec!["check", "--config", config],
+        vec!["audit", "--config", config],
+        vec!["events", "--config", config],
+        vec!["rekey", "--config", config, "--to", kek],
+        vec!["run", "--config", config],
+    ]
+}
+
+#[test]
+fn a_command_follows_no_link_to_a_database() {
+    let dir = dir();
+    let copy = backed_up(&dir);
+    let folder = dir.path.parent().unwrap();
+    let (database, victim) = (dir.path.join("verifierd.db"), folder.join("victim"));
+    let (out, kek) = (folder.join("out.db"), folder.join("kek-2"));
+    let openers = openers(&dir.config, text(&out), text(&kek));
+    let root = std::fs::metadata(folder).unwrap().uid() == 0;
+    let give = |path: &Path, user| {
+        if root {
+            chown(path, Some(user), None).unwrap();
+        }
+    };
+    let refused = |args: &[&str], name: &str, says: &str| {
+        let output = command(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(name) && said.contains(says), "{args:?}: {said}");
+        assert!(!out.exists(), "{args:?}");
+    };
+    // Of the service's user, who has the folder.
+    for entry in std::fs::read_dir(&dir.path).unwrap() {
+        give(&entry.unwrap().path(), 4001);
+    }
+    give(&dir.path, 4001);
+    // Another database under the same KEK, as if it were root's alone.
+    std::fs::copy(&copy, &victim).unwrap();
+    std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let before = (std::fs::read(&victim).unwrap(), 0o100_644);
+    let unchanged =
+        || assert!((std::fs::read(&victim).unwrap(), std::fs::metadata(&victim).unwrap().mode()) == before, "the victim changed");
+    symlink(&victim, &database).unwrap();
+    for args in &openers {
+        refused(args, "verifierd.db", "symbolic link");
+        unchanged();
+    }
+    refused(&["restore", "--config", &dir.config, "--from", &copy], "verifierd.db", "is there already");
+    std::fs::remove_file(&database).unwrap();
+    for end in ["-wal", "-shm", "-journal"] {
+        let name = format!("verifierd.db{end}");
+        symlink(&victim, dir.path.join(&name)).unwrap();
+        refused(&["restore", "--config", &dir.config, "--from", &copy], &name, "is there already");
+        std::fs::copy(&copy, &database).unwrap();
+        give(&database, 4001);
+        for args in &openers {
+            refused(args, &name, "symbolic link");
+            unchanged();
+        }
+        std::fs::remove_file(&database).unwrap();
+        std::fs::remove_file(dir.path.join(&name)).unwrap();
+    }
+    symlink(&victim, dir.path.join("nightly.db")).unwrap();
+    refused(&["restore", "--config", &dir.config, "--from", text(&dir.path.join("nightly.db"))], "nightly.db", "symbolic link");
+    unchanged();
+    assert_eq!(names(folder), ["v", "victim"]);
+    if !root {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    // A file of a third user, and one of root's under a second name.
+    std::fs::copy(&copy, &database).unwrap();
+    give(&database, 5001);
+    openers.iter().for_each(|args| refused(args, "verifierd.db", "user 5001"));
+    std::fs::remove_file(&database).unwrap();
+    std::fs::hard_link(&victim, &database).unwrap();
+    openers.iter().for_each(|args| refused(args, "verifierd.db", "2 names"));
+    std::fs::remove_file(&database).unwrap();
+    unchanged();
+    // And a folder that others can change.
+    std::fs::copy(&copy, &database).unwrap();
+    std::fs::set_permissions(&dir.path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    openers.iter().for_each(|args| refused(args, "verifierd.db", "mode 777"));
+}
+
+/// The service's user can put a link in the place of a file after it was looked at.
+#[test]
+fn a_database_that_is_exchanged_while_it_is_opened_is_not_read() {
+    let dir = dir();
+    let copy = backed_up(&dir);
+    let folder = dir.path.parent().unwrap();
+    if std::fs::metadata(folder).unwrap().uid() != 0 {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    let (database, victim) = (dir.path.join("verifierd.db"), folder.join("victim"));
+    std::fs::copy(&copy, &victim).unwrap();
+    sql(&victim, &["INSERT INTO meta VALUES ('canary', 7, 'root-only-canary')"]);
+    let (own, link, spare) = (dir.path.join("own"), dir.path.join("link"), dir.path.join("spare"));
+    std::fs::copy(&copy, &own).unwrap();
+    symlink(&victim, &link).unwrap();
+    for path in [&own, &dir.path] {
+        chown(path, Some(4001), None).unwrap();
+    }
+    let kek = Kek::read(&dir.path.join("kek")).unwrap();
+    let named = shef_verifierd::config::Database::Sqlite(database.clone());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for from in [&own, &link] {
+                    std::fs::hard_link(from, &spare).unwrap();
+                    std::fs::rename(&spare, &database).unwrap();
+                    // Two names of one file: nothing was renamed.
+                    let _ = std::fs::remove_file(&spare);
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                }
+            }
+        });
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (mut opened, mut seen) = (0, 0);
+        let start = std::time::Instant::now();
+        while start.elapsed() < std::time::Duration::from_secs(4) {
+            let out = folder.join("out.db");
+            let _ = std::fs::remove_file(&out);
+            runtime.block_on(async {
+                if let Ok(Some(store)) = shef_verifierd::store::Store::look(&named, &kek, false).await {
+                    opened += 1;
+                    std::fs::File::create(&out).unwrap();
+                    store.copy_to(&out).await.unwrap();
+                    store.close().await;
+                    seen += u32::from(holds(&std::fs::read(&out).unwrap(), b"root-only-canary"));
+                }
+            });
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(opened > 0, "the database was never opened: the test shows nothing");
+        assert_eq!(seen, 0, "of {opened} times");
+    });
+}
+
+fn holds(bytes: &[u8], needle: &[u8]) -> bool {
+    bytes.windows(needle.len()).any(|window| window == needle)
+}
+
+#[test]
+fn what_is_no_database_is_neither_restored_nor_good() {
+    let dir = dir();
+    let copy = backed_up(&dir);
+    let database = dir.path.join("verifierd.db");
+    let made = |name: &str| {
+        let path = dir.path.join(name);
+        std::fs::copy(&copy, &path).unwrap();
+        path
+    };
+    std::fs::write(dir.path.join("empty.db"), b"").unwrap();
+    std::fs::write(dir.path.join("random.db"), shef_verifierd::secrets::random::<40_000>()).unwrap();
+    sql(&dir.path.join("foreign.db"), &["CREATE TABLE s (a)", "INSERT INTO s VALUES (1)"]);
+    sql(&made("no-kek.db"), &["DELETE FROM meta WHERE name = 'kek'"]);
+    sql(&made("no-version.db"), &["DELETE FROM meta WHERE name = 'version'"]);
+    // Only where nothing else looks: its last page is one of keys.
+    let damaged = made("damaged.db");
+    let keys = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO key_version \
+                SELECT 'default', 'data', i, randomblob(60), 'default', 1, 0, 0, 0, 0, 0, 0 FROM n";
+    sql(&damaged, &[keys]);
+    let file = File::options().write(true).open(&damaged).unwrap();
+    file.write_all_at(&[0xff; 600], file.metadata().unwrap().len() - 1024).unwrap();
+    let before = names(&dir.path);
+    for (name, good) in
+        [("empty", true), ("random", false), ("foreign", false), ("no-kek", false), ("no-version", false), ("damaged", false)]
+    {
+        let from = dir.path.join(format!("{name}.db"));
+        let output = command(&["restore", "--config", &dir.config, "--from", text(&from)]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(&format!("{name}.db cannot be restored")), "{name}: {said}");
+        assert_eq!(names(&dir.path), before, "{name}");
+        // The same in the place of the database. An empty file is a database that is not made yet.
+        std::fs::copy(&from, &database).unwrap();
+        let output = command(&["check", "--config", &dir.config]);
+        assert_eq!(output.status.success(), good, "{name}: {output:?}");
+        if good {
+            assert!(String::from_utf8_lossy(&output.stdout).contains("the database is empty"), "{output:?}");
+        }
+        if ["random", "foreign", "no-version"].contains(&name) {
+            fails(&["run", "--config", &dir.config], 4, "SHEF-SVC-004");
+        }
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(dir.path.join(format!("verifierd.db{end}")));
+        }
+    }
+    // What another database has left would be written into this one.
+    for end in ["-wal", "-shm", "-journal"] {
+        let left = dir.path.join(format!("verifierd.db{end}"));
+        std::fs::write(&left, b"left").unwrap();
+        let said = fails(&["restore", "--config", &dir.config, "--from", &copy], 5, "SHEF-SVC-009");
+        assert!(said.contains(&format!("verifierd.db{end}")) && said.contains("move all files"), "{said}");
+        let said = fails(&["run", "--config", &dir.config], 4, "SHEF-SVC-004");
+        assert!(said.contains("is there, and its database"), "{said}");
+        std::fs::remove_file(left).unwrap();
+    }
+    assert_eq!(names(&dir.path), before);
+    succeeds(&["restore", "--config", &dir.config, "--from", &copy]);
+    assert!(succeeds(&["check", "--config", &dir.config]).contains("has version 5"));
+}
+
+#[test]
+fn a_backup_that_was_cut_short_has_no_name() {
+    let dir = dir();
+    make_database(&dir);
+    let copy = dir.path.join("copy.db");
+    // A write beyond the limit ends the program, as kill -9 does.
+    let script = "exec prlimit --core=0 --fsize=2048 \"$0\" backup --config \"$1\" --out \"$2\"";
+    let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config]).arg(&copy).output().unwrap();
+    assert!(output.status.signal().is_some(), "{output:?}: the test shows nothing");
+    assert!(!copy.exists());
+    // What is left is in nobody's way.
+    assert!(names(&dir.path).iter().any(|name| name.starts_with("copy.db.") && name.ends_with(".part")));
+    succeeds(&["backup", "--config", &dir.config, "--out", text(&copy)]);
+    fails(&["backup", "--config", &dir.config, "--out", text(&copy)], 5, "SHEF-SVC-009");
+}
+
+#[test]
+fn a_backup_is_the_file_that_was_named() {
+    let dir = dir();
+    make_database(&dir);
+    let folder = dir.path.parent().unwrap().join("backups");
+    std::fs::create_dir(&folder).unwrap();
+    let backup = |name: &OsStr| -> Output {
+        let script = "umask 022; exec \"$0\" backup --config \"$1\" --out \"$2\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config]).arg(name).current_dir(&folder).output().unwrap()
+    };
+    let odd = [":memory:", "file:q.db?mode=rwc", "file::memory:", "100%41.db", "a#b?c.db"];
+    for name in odd {
+        let output = backup(OsStr::new(name));
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let path = folder.join(name);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600, "{name}");
+        std::fs::remove_file(dir.path.join("verifierd.db")).unwrap();
+        succeeds(&["restore", "--config", &dir.config, "--from", text(&path)]);
+    }
+    let output = backup(OsStr::from_bytes(b"n\xff.db"));
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("UTF-8"), "{output:?}");
+    let mut expected = odd.map(str::to_owned);
+    expected.sort();
+    assert_eq!(names(&folder), expected);
+}
+
+/// Every sealed key of the database.
+fn sealed(dir: &Dir) -> Vec<Vec<u8>> {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap()).await.unwrap();
+        let rows: Vec<(Vec<u8>,)> = sqlx::query_as("SELECT sealed FROM key_version").fetch_all(&pool).await.unwrap();
+        pool.close().await;
+        rows.into_iter().map(|row| row.0).collect()
+    })
+}
+
+/// How many of them are in the files of the database.
+fn left(dir: &Dir, needles: &[Vec<u8>]) -> usize {
+    let files = ["verifierd.db", "verifierd.db-wal"].map(|name| std::fs::read(dir.path.join(name)).unwrap_or_default());
+    // The random number that each begins with: a deleted row loses its first bytes, and no others.
+    needles.iter().filter(|needle| files.iter().any(|bytes| holds(bytes, &needle[..12]))).count()
+}
+
+#[test]
+fn nothing_is_left_under_a_kek_that_was_exchanged() {
+    const KEYS: i64 = 30;
+    let dir = dir();
+    fill_with_keys(&dir, 2 * KEYS);
+    let first = sealed(&dir);
+    // As an older version left it: half of the keys are deleted, and still there.
+    let old = ["PRAGMA secure_delete = OFF", "DELETE FROM meta WHERE name = 'erased'", "DELETE FROM key_version WHERE version % 2 = 0"];
+    sql(&dir.path.join("verifierd.db"), &old);
+    assert!(left(&dir, &first) > sealed(&dir).len(), "the test shows nothing");
+    for (from, to) in [("kek", "kek-2"), ("kek-2", "kek-3")] {
+        let before = if from == "kek" { first.clone() } else { sealed(&dir) };
+        // Beside the service, which reads.
+        let mut process = run(&dir);
+        let said = succeeds(&["rekey", "--config", &dir.config, "--to", text(&dir.path.join(to))]);
+        assert!(said.contains(&format!("{KEYS} secrets")), "{said}");
+        assert_eq!(left(&dir, &before), 0, "{to}, beside the service");
+        signal(&process.child, "-TERM");
+        process.child.wait().unwrap();
+        assert_eq!((left(&dir, &before), left(&dir, &sealed(&dir))), (0, KEYS as usize), "{to}");
+        dir.configure(|text| text.replace(&format!("kek = \"{from}\""), &format!("kek = \"{to}\"")));
+    }
+    // What the service deletes is gone as well.
+    let kek = Kek::new(&read_secret(&dir.path.join("kek-3")).unwrap());
+    let resource = kek.seal(&[b"resource", b"default", b"a/b/c"], &[9; 500]);
+    let insert = format!("INSERT INTO resource VALUES ('default', 'a/b/c', x'{}', 1)", hex::encode(&resource));
+    sql(&dir.path.join("verifierd.db"), &[&insert]);
+    assert_eq!(left(&dir, std::slice::from_ref(&resource)), 1);
+    make_database(&dir);
+    assert_eq!((left(&dir, &[resource]), sealed(&dir).len()), (0, KEYS as usize + 1));
+}
+
+/// A closed pipe is success: `binary::an_ipv6_address_is_a_host_and_an_unknown_code_is_wrong_use`.
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let dir = dir();
+    make_database(&dir);
+    let (folder, copy) = (text(&dir.path).to_owned(), dir.path.join("copy.db"));
+    let new = dir.path.join("new");
+    let full = |args: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))
+            .args(args)
+            .stdout(File::options().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap()
+    };
+    for args in [
+        &["token", "--name", "fleet", "--role", "attest"][..],
+        &["check", "--config", &dir.config],
+        &["audit", "--config", &dir.config],
+        &["explain", "SHEF-SVC-042"],
+        &["version"],
+        &["backup", "--config", &dir.config, "--out", text(&copy)],
+        &["revoke", "--dir", &folder],
+        &["client", "--dir", &folder, "--role", "attest", "--name", "fleet"],
+        &["server", "--dir", &folder, "--name", "second"],
+        &["signing", "rotate", "--config", &dir.config],
+        &["rekey", "--config", &dir.config, "--to", text(&dir.path.join("kek-2"))],
+        &["init", "--dir", text(&new)],
+    ] {
+        let output = full(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(5) && said.contains("error [SHEF-SVC-011]: output cannot be written: standard output: "),
+            "{args:?}: {said}"
+        );
+    }
+    assert_eq!(full(&["--help"]).status.code(), Some(5));
+    assert_eq!(full(&["nonsense"]).status.code(), Some(2));
+}
