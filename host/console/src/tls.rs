@@ -29,7 +29,10 @@ impl TlsArgs {
     pub fn files(&self) -> Result<Option<TlsFiles>, CliError> {
         match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
             (None, None, None) => Ok(None),
-            (Some(ca), Some(cert), Some(key)) => Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() })),
+            (Some(ca), Some(cert), Some(key)) => {
+                [ca, cert, key].into_iter().for_each(|path| crate::file::is_input(path));
+                Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() }))
+            }
             _ => Err(CliError::usage("SHEF-CLI-001", "--tls-ca, --tls-cert and --tls-key go together")),
         }
     }
