@@ -28,7 +28,13 @@ impl TlsArgs {
     /// SHEF-CLI-001 where one is missing.
     pub fn files(&self) -> Result<Option<TlsFiles>, CliError> {
         match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
-            (None, None, None) => Ok(None),
+            (None, None, None) => {
+                // Where the environment names some, they are inputs too.
+                if let Ok(files) = TlsFiles::find() {
+                    [&files.ca, &files.cert, &files.key].into_iter().for_each(|path| crate::file::is_input(path));
+                }
+                Ok(None)
+            }
             (Some(ca), Some(cert), Some(key)) => {
                 [ca, cert, key].into_iter().for_each(|path| crate::file::is_input(path));
                 Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() }))
