@@ -796,7 +796,9 @@ impl Service {
         let begun = Instant::now();
         let (mut all, mut after, mut rows_seen, mut bytes_seen) = (Vec::new(), String::new(), 0, 0);
         loop {
-            let bytes = self.get_bytes(&format!("{path}?limit={PAGE}&after={}", part(&after)))?;
+            // The first page has nothing before it: an empty number is no number.
+            let behind = if after.is_empty() { String::new() } else { format!("&after={}", part(&after)) };
+            let bytes = self.get_bytes(&format!("{path}?limit={PAGE}{behind}"))?;
             let mut page: Value = Self::json(&bytes)?;
             let rows = page[list].as_array_mut().map(std::mem::take).ok_or_else(|| unread(format!("no list of {list}")))?;
             let full = rows.len() >= PAGE;
@@ -1031,8 +1033,8 @@ mod tests {
         let receipts = |service: Service| service.receipts().map(|all| all["receipts"].as_array().unwrap().len());
         // Honest lists, by what they are asked for.
         let honest = move |path: &str| {
-            let after = path.rsplit('=').next().unwrap().trim_start_matches('k');
-            let begin = if after.is_empty() { 0 } else { after.parse::<usize>().unwrap() + usize::from(!path.contains("receipts")) };
+            let after = path.split_once("&after=").map(|(_, after)| after.trim_start_matches('k').parse::<usize>().unwrap());
+            let begin = after.map_or(0, |after| after + usize::from(!path.contains("receipts")));
             page(begin..2500.min(begin + PAGE))
         };
         assert_eq!(asked(honest, keys).unwrap(), 2500);
