@@ -13,7 +13,7 @@ use crate::verify::read;
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
-use shef_console::file;
+use shef_console::file::{self, Outputs};
 use shef_console::hex;
 use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
@@ -50,19 +50,27 @@ pub struct ImageArgs {
 }
 
 impl ImageArgs {
-    /// Has the image key released to the kernel behind `host`, and the image loaded.
+    /// Reads the image. It is an input from then on.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn read(&self) -> Result<Vec<u8>, CliError> {
+        self.image.as_ref().map_or(Ok(Vec::new()), |image| read(image, MAX_CONTAINER))
+    }
+
+    /// Has the image key released to the kernel behind `host`, and the image, as it was read,
+    /// loaded.
     ///
     /// # Errors
     /// Those of the service and of the kernel.
-    pub fn load(&self, service: Option<&Service>, host: &mut Host) -> Result<(), CliError> {
-        let (Some(image), Some(key)) = (&self.image, &self.image_key) else { return Ok(()) };
+    pub fn load(&self, container: Vec<u8>, service: Option<&Service>, host: &mut Host) -> Result<(), CliError> {
+        let (Some(_), Some(key)) = (&self.image, &self.image_key) else { return Ok(()) };
         let Some(service) = service else {
             return Err(CliError::usage(
                 "SHEF-CLI-001",
                 "--load has the image's key from a service: expected --verifier https://HOST:PORT",
             ));
         };
-        let container = read(image, MAX_CONTAINER)?;
         let (release, _) = service.release_image_key(host, key, None)?;
         host.load_image(container, release.key_box)?;
         Ok(())
@@ -174,8 +182,14 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
             "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
         return Err(CliError::usage("SHEF-CLI-001", what));
     }
+    let container = args.image.read()?;
+    args.tls.files()?;
+    let mut outputs = Outputs::new([])?;
+    let [out, nonce_out, audience_out] =
+        [outputs.file(&args.out)?, outputs.file(&beside(&args.out, ".nonce"))?, outputs.file(&beside(&args.out, ".audience"))?];
+    let result_out = args.result.as_ref().map(|path| outputs.file(path)).transpose()?;
     let (uri, mut host) = open(&args.device, &args.tls)?;
-    args.image.load(service.as_ref(), &mut host)?;
+    args.image.load(container, service.as_ref(), &mut host)?;
     let session = service.as_ref().map(|service| service.session(layer, None)).transpose()?;
     let challenge = match &session {
         Some(session) => session.challenge().clone(),
@@ -192,19 +206,27 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
         Form::CmwJson => cmw().to_json().into_bytes(),
     };
     let nonce = hex::encode(challenge.nonce());
-    file::write(&args.out, &bytes)?;
-    file::write(&beside(&args.out, ".nonce"), format!("{nonce}\n").as_bytes())?;
-    file::write(&beside(&args.out, ".audience"), format!("{}\n", challenge.audience()).as_bytes())?;
+    outputs.fill(out, &bytes)?;
+    outputs.fill(nonce_out, format!("{nonce}\n"))?;
+    outputs.fill(audience_out, format!("{}\n", challenge.audience()))?;
+    let appraised = match (&service, &session) {
+        (Some(service), Some(session)) => Some((service, service.appraise(session, &evidence, args.policy.as_deref()))),
+        _ => None,
+    };
+    if let (Some(slot), Some((_, Ok(answer)))) = (result_out, &appraised)
+        && let Some(result) = answer["result"].as_str()
+    {
+        outputs.fill(slot, format!("{result}\n"))?;
+    }
+    // Evidence that was denied stays too.
+    outputs.place()?;
     output.line(format_args!("{} evidence of {uri}: {} bytes in {}", layer.name(), bytes.len(), args.out.display()))?;
 
     let (mut verdict, mut policy) = (None, None);
-    if let (Some(service), Some(session)) = (&service, &session) {
-        let answer = service.appraise(session, &evidence, args.policy.as_deref())?;
+    if let Some((service, answer)) = appraised {
+        let answer = answer?;
         let text = |name: &str| answer[name].as_str().map(str::to_owned);
         (verdict, policy) = (text("verdict"), text("policy"));
-        if let (Some(path), Some(result)) = (&args.result, answer["result"].as_str()) {
-            file::write(path, format!("{result}\n").as_bytes())?;
-        }
         let (by, under) = (service.url(), policy.as_deref().unwrap_or("its policy"));
         output.line(format_args!("{} by {by} under {under}", output.good(verdict.as_deref().unwrap_or("no verdict"))))?;
     }

@@ -1,11 +1,13 @@
 //! `shef bundle create|verify|import|export`: evidence and all it is appraised against, in one
 //! signed file.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
+use shef::files::resolved;
 use shef::{KeyFolder, SystemEntropy};
 use shef_proto::cose::CoseError;
 use shef_proto::hpke_suite::PublicKey;
@@ -18,6 +20,8 @@ use crate::verify::{Document, EvidenceArgs, TrustArgs, document, now, print, rea
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
+use shef_console::file::Outputs;
+use shef_console::folder::NewFolder;
 use shef_console::hex;
 
 /// At which time a bundle is appraised.
@@ -77,7 +81,7 @@ pub enum BundleCommand {
         now: Option<i64>,
     },
     /// Install its trust data (everything but evidence) into a folder; an older bundle never
-    /// replaces a newer one
+    /// replaces a newer one, and no other folder than an imported one is replaced
     Import {
         #[command(flatten)]
         file: FileArgs,
@@ -146,7 +150,10 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
             let mut bundle = trust.load()?;
             bundle.created = now(*created);
             bundle.evidence = evidence.as_ref().map(EvidenceArgs::load).transpose()?;
-            let key = KeyFolder::open(keys)?.signing_key(&mut SystemEntropy::new()?)?;
+            let keys = KeyFolder::open(keys)?;
+            let mut outputs = Outputs::new([keys.path()])?;
+            let slot = outputs.file(out)?;
+            let key = keys.signing_key(&mut SystemEntropy::new()?)?;
             let bytes = bundle.sign(&key);
             if bytes.len() > MAX_BUNDLE {
                 return Err(CliError::input(
@@ -154,7 +161,8 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
                     format!("the bundle would have {} bytes, the limit is {MAX_BUNDLE}", bytes.len()),
                 ));
             }
-            shef_console::file::write(out, &bytes)?;
+            outputs.fill(slot, &bytes)?;
+            outputs.place()?;
             let maker = hex::encode(key.public_key().as_bytes());
             output.line(format_args!("bundle          {} ({} bytes)", out.display(), bytes.len()))?;
             output.line(format_args!("created         {}", bundle.created))?;
@@ -164,38 +172,75 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
             Ok(Exit::Done)
         }
         BundleCommand::Verify { file, as_of, revocations, now: today } => verify(output, file, *as_of, revocations.as_deref(), now(*today)),
-        BundleCommand::Import { file, into } => {
-            let bundle = file.open()?;
-            if let Some(installed) = installed(into)?.filter(|installed| *installed > bundle.created) {
-                let message = format!("{} holds trust data of {installed}, the bundle is of {}", into.display(), bundle.created);
-                return Err(CliError { code: "SHEF-CLI-023".into(), message, exit: Exit::No });
-            }
-            let next = into.with_extension("new");
-            let before = into.with_extension("old");
-            for path in [&next, &before] {
-                if path.exists() {
-                    fs::remove_dir_all(path).map_err(|e| CliError::write_file(path, &e))?;
-                }
-            }
-            let files = write_parts(&next, &Bundle { evidence: None, ..bundle.clone() })?;
-            if into.exists() {
-                fs::rename(into, &before).map_err(|e| CliError::write_file(into, &e))?;
-            }
-            fs::rename(&next, into).map_err(|e| CliError::write_file(into, &e))?;
-            if before.exists() {
-                fs::remove_dir_all(&before).map_err(|e| CliError::write_file(&before, &e))?;
-            }
-            written(output, into, &bundle, files)
-        }
+        BundleCommand::Import { file, into } => import(output, &file.open()?, into),
         BundleCommand::Export { file, out } => {
             let bundle = file.open()?;
-            if out.exists() {
+            let path = place(out)?;
+            if path.symlink_metadata().is_ok() {
                 return Err(CliError::input("SHEF-CLI-015", format!("{} exists already; give a new folder", out.display())));
             }
-            let files = write_parts(out, &bundle)?;
+            let (folder, files) = parts_beside(&path, &bundle)?;
+            folder.place(&path)?;
             written(output, out, &bundle, files)
         }
     }
+}
+
+/// Where a folder is or will be, with links resolved; its parent is made where it is missing.
+fn place(folder: &Path) -> Result<PathBuf, CliError> {
+    let failed = |e| CliError::write_file(folder, &e);
+    // `..` and `/` name a folder by where it is: what is replaced or made has a name of its own.
+    if folder.file_name().is_none() {
+        let message = format!("{} does not end with the name of a folder", folder.display());
+        return Err(CliError::input("SHEF-CLI-027", message));
+    }
+    if folder.exists() {
+        return folder.canonicalize().map_err(failed);
+    }
+    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    resolved(folder).map_err(failed)
+}
+
+fn import(output: &Output, bundle: &Bundle, into: &Path) -> Result<Exit, CliError> {
+    let path = place(into)?;
+    let newer = |folder: &Path, found: i64| {
+        let message = format!("{} holds trust data of {found}, the bundle is of {}", folder.display(), bundle.created);
+        CliError { code: "SHEF-CLI-023".into(), message, exit: Exit::No }
+    };
+    let older = |folder: &Path| match installed(folder, into)? {
+        Some(found) if found > bundle.created => Err(newer(into, found)),
+        _ => Ok(()),
+    };
+    let there = path.symlink_metadata().is_ok();
+    if there {
+        older(&path)?;
+    }
+    // What an import left that was killed was signed by the maker too.
+    let left = left_behind(&path)?;
+    if let Some((folder, found)) = left.iter().find(|(_, found)| *found > bundle.created) {
+        return Err(newer(folder, *found));
+    }
+    let (folder, files) = parts_beside(&path, &Bundle { evidence: None, ..bundle.clone() })?;
+    if there {
+        // What is replaced may be another one meanwhile.
+        let old = folder.replace(&path, older)?;
+        let failed = |e| CliError::write_file(&old, &e);
+        for entry in fs::read_dir(&old).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if is_part(&entry.file_name()) {
+                fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
+        fs::remove_dir(&old).map_err(failed)?;
+    } else {
+        folder.place(&path)?;
+    }
+    for (folder, _) in &left {
+        output.note(format_args!("{} was left by an import that was ended: remove it", folder.display()));
+    }
+    written(output, into, bundle, files)
 }
 
 fn verify(output: &Output, file: &FileArgs, as_of: AsOf, revocations: Option<&Path>, today: i64) -> Result<Exit, CliError> {
@@ -228,17 +273,66 @@ fn verify(output: &Output, file: &FileArgs, as_of: AsOf, revocations: Option<&Pa
     Ok(if accepted { Exit::Done } else { Exit::No })
 }
 
-/// When the trust data of a folder was made.
-fn installed(folder: &Path) -> Result<Option<i64>, CliError> {
+/// Whether an import writes a file of this name.
+fn is_part(name: &OsStr) -> bool {
+    const NAMES: [&str; 8] =
+        ["created", "anchors.toml", "reference.toml", "signers.toml", "policy.toml", "policy.rego", "revocations.toml", "deactivated"];
+    let Some(name) = name.to_str() else { return false };
+    let number = name.strip_suffix(".corim").is_some_and(|n| n.len() >= 3 && n.bytes().all(|b| b.is_ascii_digit()));
+    number || NAMES.contains(&name)
+}
+
+/// When the trust data of a folder was made; nothing for an empty folder.
+///
+/// # Errors
+/// SHEF-CLI-027 where it is not an imported bundle and nothing else. `named` is its name in messages.
+fn installed(folder: &Path, named: &Path) -> Result<Option<i64>, CliError> {
+    let failed = |e| CliError::read_file(named, &e);
+    let refused =
+        |what: String| Err(CliError::input("SHEF-CLI-027", format!("{} is not a folder of imported trust data: {what}", named.display())));
+    if !folder.is_dir() {
+        return refused("it is a file".to_owned());
+    }
+    let mut empty = true;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        empty = false;
+        if !is_part(&entry.file_name()) || !entry.file_type().map_err(failed)?.is_file() {
+            return refused(format!("it holds {}", Path::new(&entry.file_name()).display()));
+        }
+    }
+    if empty {
+        return Ok(None);
+    }
     let path = folder.join("created");
     if !path.exists() {
-        return Ok(None);
+        return refused("it holds no file `created`".to_owned());
     }
     let text = text(&path)?;
     text.trim().parse().map(Some).map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not a time", path.display())))
 }
 
-fn write_parts(folder: &Path, bundle: &Bundle) -> Result<Vec<String>, CliError> {
+/// Folders beside `path` that imports into it left when they were killed, and of when they are.
+fn left_behind(path: &Path) -> Result<Vec<(PathBuf, i64)>, CliError> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(Vec::new()) };
+    let failed = |e| CliError::read_file(parent, &e);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(parent).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (full, folder) = (entry.file_name(), entry.path());
+        let random = full.as_encoded_bytes().strip_prefix(b".").and_then(|rest| rest.strip_prefix(name.as_encoded_bytes()));
+        let random = random.and_then(|rest| rest.strip_prefix(b".")).and_then(|rest| rest.strip_suffix(b".part"));
+        if random.is_some_and(|r| r.len() == 16 && r.iter().all(u8::is_ascii_hexdigit))
+            && let Ok(Some(created)) = installed(&folder, &folder)
+        {
+            found.push((folder, created));
+        }
+    }
+    Ok(found)
+}
+
+/// Its parts in a new folder beside `path`, and their names.
+fn parts_beside(path: &Path, bundle: &Bundle) -> Result<(NewFolder, Vec<String>), CliError> {
     let mut parts: Vec<(String, Vec<u8>)> = vec![
         ("created".into(), format!("{}\n", bundle.created).into()),
         ("anchors.toml".into(), bundle.anchors.clone().into()),
@@ -260,12 +354,9 @@ fn write_parts(folder: &Path, bundle: &Bundle) -> Result<Vec<String>, CliError> 
             (format!("{}.audience", e.layer.name()), format!("{}\n", e.audience).into()),
         ]);
     }
-    fs::create_dir_all(folder).map_err(|e| CliError::write_file(folder, &e))?;
-    // The folder is new: a part of it is of no use.
-    parts.iter().try_for_each(|(name, bytes)| shef_console::file::write(&folder.join(name), bytes)).inspect_err(|_| {
-        let _ = fs::remove_dir_all(folder);
-    })?;
-    Ok(parts.into_iter().map(|(name, _)| name).collect())
+    let mut folder = NewFolder::beside(path)?;
+    parts.iter().try_for_each(|(name, bytes)| folder.write(name, bytes))?;
+    Ok((folder, parts.into_iter().map(|(name, _)| name).collect()))
 }
 
 fn written(output: &Output, folder: &Path, bundle: &Bundle, files: Vec<String>) -> Result<Exit, CliError> {

@@ -1,6 +1,6 @@
 //! `shef image build|secret|inspect|verify`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::verify::{read, text};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
-use shef_console::file;
+use shef_console::file::Outputs;
 use shef_console::hex;
 use shef_console::output::count;
 
@@ -68,7 +68,7 @@ pub struct BuildArgs {
     #[arg(long, value_name = "DIR")]
     vendor: PathBuf,
     /// The container; its reference values go beside it, as signed NAME.corim with
-    /// NAME.signers.toml for the verifier
+    /// NAME.signers.toml for the verifier. NAME is FILE without a final .shef
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -287,13 +287,28 @@ impl BuildArgs {
     }
 }
 
+/// The name of a file beside an image: of `digits.shef` that is `digits` with this end, of every
+/// other the whole name with it. Two images never share one.
+fn beside(image: &Path, end: &str) -> PathBuf {
+    let mut name = image.file_name().unwrap_or_default().to_owned();
+    if image.extension().is_some_and(|x| x == "shef") {
+        name = image.file_stem().unwrap_or_default().to_owned();
+    }
+    name.push(end);
+    image.with_file_name(name)
+}
+
 fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     let design = match args.simulated()? {
         Some(design) => design,
         None => args.given(output)?,
     };
     let mut entropy = SystemEntropy::new()?;
-    let vendor = IpVendor::open(KeyFolder::open(&args.vendor)?, "vendor", &mut entropy)?;
+    let folder = KeyFolder::open(&args.vendor)?;
+    let mut outputs = Outputs::new([folder.path()])?;
+    let [corim, signers] = [".corim", ".signers.toml"].map(|end| beside(&args.out, end));
+    let slots = [outputs.file(&args.out)?, outputs.file(&corim)?, outputs.file(&signers)?];
+    let vendor = IpVendor::open(folder, "vendor", &mut entropy)?;
     let description = Description {
         target: design.target,
         accelerator: design.accelerator,
@@ -304,13 +319,12 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
         chunk_size: args.chunk_size,
     };
     let image = vendor.build(&description, &design.payload, &mut entropy)?;
-    file::write(&args.out, &image.container)?;
-    let corim = args.out.with_extension("corim");
     let name = format!("{} {}", description.accelerator, args.svn);
-    file::write(&corim, vendor.corim(&image, &name)?)?;
-    let signers = args.out.with_extension("signers.toml");
     let signer = CorimSigner::vendor("vendor", vendor.public_key());
-    file::write(&signers, signer.to_toml())?;
+    outputs.fill(slots[0], &image.container)?;
+    outputs.fill(slots[1], vendor.corim(&image, &name)?)?;
+    outputs.fill(slots[2], signer.to_toml())?;
+    outputs.place()?;
     let container = Container::parse(&image.container).map_err(SdkError::from)?;
     output.line(format_args!("reference       {} (signed), {}", corim.display(), signers.display()))?;
     Document::new(container.header(), "verified", Some(image.digest)).print(output)?;

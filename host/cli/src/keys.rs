@@ -17,6 +17,7 @@ use crate::verify::{read, read_secret};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
+use shef_console::file::{Outputs, Slot};
 use shef_console::hex;
 use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
@@ -190,6 +191,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
 
+#[expect(clippy::too_many_arguments, reason = "what a release is of, and where it goes")]
 fn release(
     output: &Output,
     service: &Service,
@@ -197,11 +199,9 @@ fn release(
     layer: Layer,
     version: Option<u64>,
     host: &mut shef::Host,
-    (out, receipt): (&Path, Option<&Path>),
+    out: &Path,
+    (mut outputs, slots): (Outputs, (Slot, Option<Slot>)),
 ) -> Result<(), CliError> {
-    if out.exists() {
-        return Err(CliError::write_file(out, &std::io::Error::from(std::io::ErrorKind::AlreadyExists)));
-    }
     let (bytes, released): (Zeroizing<Vec<u8>>, Released) = match layer {
         Layer::Kernel => {
             let (_, released) = service.release_image_key(host, name, version)?;
@@ -212,10 +212,11 @@ fn release(
             (data.secret, data.released)
         }
     };
-    shef_console::file::write_new_secret(out, &bytes)?;
-    if let Some(path) = receipt {
-        shef_console::file::write(path, &released.receipt)?;
+    outputs.fill(slots.0, &bytes)?;
+    if let Some(slot) = slots.1 {
+        outputs.fill(slot, &released.receipt)?;
     }
+    outputs.place()?;
     let head = format!("{}:{}", released.head.seq, hex::encode(&released.head.digest));
     output.line(format_args!("released {name} version {} into {}", released.version, out.display()))?;
     output.line(format_args!("head of the receipts {head} (keep it: `shef audit verify --head`)"))?;
@@ -276,9 +277,14 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
             output.document(&serde_json::json!({"name": name, "version": version, "disabled": !enabled}))?;
         }
         Action::Release { name, device, layer, version, out, receipt, image, tls } => {
+            let container = image.read()?;
+            tls.files()?;
+            // A release counts: before it is asked for, its files are certain.
+            let mut outputs = Outputs::new([])?;
+            let slots = (outputs.new_secret(out)?, receipt.as_ref().map(|path| outputs.file(path)).transpose()?);
             let (_, mut host) = open(device, tls)?;
-            image.load(Some(&service), &mut host)?;
-            release(output, &service, name, layer.layer(), *version, &mut host, (out, receipt.as_deref()))?;
+            image.load(container, Some(&service), &mut host)?;
+            release(output, &service, name, layer.layer(), *version, &mut host, out, (outputs, slots))?;
         }
     }
     Ok(Exit::Done)

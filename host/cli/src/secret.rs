@@ -7,6 +7,7 @@ use shef::proto::cert::ueid_of;
 use shef::proto::evidence::RootOfTrust;
 use shef::verify::TrustAnchor;
 use shef::{KeyFolder, Manufacturer, SdkError, SystemEntropy};
+use shef_console::file::Outputs;
 use shef_console::{CliError, Exit, Output, hex};
 use shef_gen::secret::{SECRET_PACKAGE, secret_package};
 use shef_kernel::device_id_key;
@@ -58,20 +59,18 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
     let maker = Manufacturer::open(KeyFolder::open(vendor.path().join(CA))?, &args.name, now(None), &mut entropy)?;
 
     let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der()).map_err(SdkError::from)?;
+    // Of two that draw at once, one alone goes on: none of these may be there.
+    let mut outputs = Outputs::new([maker.folder().path()])?;
+    let at = |name: &str| out.path().join(name);
+    let slots = [outputs.new_secret(&at(&package))?, outputs.new_file(&at(CERTIFICATE))?, outputs.new_file(&at(ANCHOR))?];
     let device_id = {
         let uds = maker.device_secret(&mut entropy);
-        // First: of two that draw at once, one alone goes on.
-        out.store_secret_text(&package, &secret_package(&uds))?;
+        outputs.fill(slots[0], &*secret_package(&uds))?;
         device_id_key(&uds, RootOfTrust::Provider, false).public_key()
     };
-    let stored = out
-        .store_public(CERTIFICATE, &maker.certify(&device_id, now(None)))
-        .and_then(|()| out.store_public(ANCHOR, anchor.to_toml().as_bytes()));
-    if let Err(error) = stored {
-        // Nobody can certify this secret any more.
-        let _ = std::fs::remove_file(out.path().join(&package));
-        return Err(error.into());
-    }
+    outputs.fill(slots[1], maker.certify(&device_id, now(None)))?;
+    outputs.fill(slots[2], anchor.to_toml())?;
+    outputs.place()?;
 
     let path = |name: &str| out.path().join(name).display().to_string();
     let document = Document {

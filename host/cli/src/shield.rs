@@ -12,6 +12,7 @@ use shef_proto::config::{Config, MAX_REGIONS, Region};
 use crate::verify::read;
 use shef_console::CliError;
 use shef_console::Output;
+use shef_console::file::Outputs;
 use shef_console::hex;
 use shef_console::output::count;
 
@@ -138,15 +139,18 @@ fn check(output: &Output, source: &Source) -> Result<(), CliError> {
 fn generate(output: &Output, source: &Source, out: &Path) -> Result<(), CliError> {
     let Shield { config, synthesis, .. } = source.shield(output)?;
     std::fs::create_dir_all(out).map_err(|e| CliError::write_file(out, &e))?;
+    let mut outputs = Outputs::new([])?;
     let mut written = Vec::new();
     for (name, content) in
         [("shef_cfg_pkg.sv", systemverilog(&config, synthesis)), ("shef_config.rs", rust(&config)), ("shef_config.h", c_header(&config))]
     {
         let path = out.join(name);
-        shef_console::file::write(&path, content)?;
-        output.line(format_args!("wrote {}", path.display()))?;
+        let slot = outputs.file(&path)?;
+        outputs.fill(slot, content)?;
         written.push(path.display().to_string());
     }
+    outputs.place()?;
+    written.iter().try_for_each(|path| output.line(format_args!("wrote {path}")))?;
     output.document(&serde_json::json!({ "config_digest": hex::encode(&config.digest()), "files": written }))
 }
 
@@ -214,7 +218,7 @@ fn figures() -> Result<Figures, CliError> {
     if !path.is_file() {
         return Ok(Figures::default());
     }
-    let text = std::fs::read_to_string(&path).map_err(|e| CliError::read_file(&path, &e))?;
+    let text = crate::verify::text(&path)?;
     Figures::default().with_table(&text).map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
 }
 

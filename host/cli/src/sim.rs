@@ -16,7 +16,7 @@ use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, Trus
 
 use shef_console::CliError;
 use shef_console::Output;
-use shef_console::file;
+use shef_console::file::{self, Outputs};
 use shef_console::interrupt;
 
 /// An error of the card as one of the command.
@@ -94,12 +94,16 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
         ("reference.toml", reference.to_toml().map_err(shef::SdkError::from)?),
         ("policy.toml", policy.to_toml().map_err(shef::SdkError::from)?),
     ];
+    let keys = MAKERS.map(|(name, _)| args.manufacturer.join(name));
+    let mut outputs = Outputs::new(keys[..1].iter().map(PathBuf::as_path))?;
     let mut files = Vec::new();
     for (name, text) in texts {
         let path = args.out.join(name);
-        file::write(&path, text)?;
+        let slot = outputs.file(&path)?;
+        outputs.fill(slot, text)?;
         files.push(path.into());
     }
+    outputs.place()?;
     output.line(format_args!("wrote root, reference values and policy of simulated cards to {}", args.out.display()))?;
     output.note("a simulated card protects nothing: do not register its root where real keys are released");
     output.document(&Trusted { files, kernel_digest, native_kernel_digest, shell_digest: shef_console::hex::encode(&shell) })

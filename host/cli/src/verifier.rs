@@ -52,19 +52,6 @@ fn gauge(metrics: &str, name: &str) -> Option<u64> {
     line.trim().parse::<f64>().ok().map(|value| value as u64)
 }
 
-/// Devices that are stale, from all pages.
-fn stale(service: &shef::Service) -> Result<Vec<Value>, CliError> {
-    let (mut all, mut after) = (Vec::new(), String::new());
-    loop {
-        let page = service.get(&format!("/v1/devices?limit=1000&after={after}"))?;
-        all.extend(page["devices"].as_array().into_iter().flatten().filter(|device| device["stale"] == true).cloned());
-        match page["next"].as_str() {
-            Some(next) => next.clone_into(&mut after),
-            None => return Ok(all),
-        }
-    }
-}
-
 /// Runs `shef verifier`.
 ///
 /// # Errors
@@ -83,7 +70,7 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
         Err(error) => return Err(error.into()),
     };
     let count = |name| metrics.as_deref().and_then(|text| gauge(text, name));
-    let list = if *devices { stale(&service)? } else { Vec::new() };
+    let list = if *devices { service.devices(|device| device["stale"] == true)? } else { Vec::new() };
     let mut document = Document {
         url: service.url().to_owned(),
         healthy,

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
+use shef_console::file::{self, Outputs};
 use shef_console::hex;
 
 /// Most bytes of a file of policy, reference values or anchors.
@@ -121,21 +122,16 @@ pub struct Document<'a> {
     appraisal: &'a Appraisal,
 }
 
-/// Reads a whole file of at most `max` bytes.
+/// Reads a whole regular file of at most `max` bytes.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, CliError> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).map_err(|e| CliError::read_file(path, &e))?;
-    let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes).map_err(|e| CliError::read_file(path, &e))?;
-    if bytes.len() as u64 > max {
-        return Err(CliError::input("SHEF-CLI-019", format!("{} has more than {max} bytes", path.display())));
-    }
-    Ok(bytes)
+    file::read(path, max)
 }
 
-/// The same for a secret, which is erased when dropped.
+/// The same for a secret, which is erased when dropped. It may come through a pipe, so that it lies
+/// on no disk.
 pub fn read_secret(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, CliError> {
     use std::io::Read;
+    file::is_input(path);
     let file = std::fs::File::open(path).map_err(|e| CliError::read_file(path, &e))?;
     // Room for all of it: a buffer that grows leaves the secret behind.
     let mut bytes = Zeroizing::new(vec![0; max + 1]);
@@ -320,7 +316,10 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
 
 fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evidence: &BundledEvidence, now: i64) -> Result<(), CliError> {
     let mut entropy = SystemEntropy::new()?;
-    let key = KeyFolder::open(keys)?.signing_key(&mut entropy)?;
+    let keys = KeyFolder::open(keys)?;
+    let mut outputs = Outputs::new([keys.path()])?;
+    let slot = outputs.file(path)?;
+    let key = keys.signing_key(&mut entropy)?;
     let mut id = [0; 16];
     shef_proto::entropy::Entropy::fill(&mut entropy, &mut id);
     let issue = Issue {
@@ -346,5 +345,6 @@ fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evi
     };
     let kid = hex::encode(&shef_verify::corim::vendor_id(&key.public_key())[..8]);
     let token = ear::sign(outcome, evidence.layer, &issue, &NamedKey { kid, key }).map_err(|e| CliError::input(e.code(), e.to_string()))?;
-    shef_console::file::write(path, token + "\n")
+    outputs.fill(slot, token + "\n")?;
+    outputs.place()
 }

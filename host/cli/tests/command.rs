@@ -1183,3 +1183,264 @@ fn an_entry_that_is_no_digest_deactivates_nothing() {
         assert!(stderr.contains(says) && stderr.contains("SHA-256 digest"), "{stderr}");
     }
 }
+
+/// Runs with a limit of 20 seconds: exit status and stderr.
+fn in_time(args: &[&str], dir: &Path) -> (Option<i32>, String) {
+    let mut child = shef(args).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > std::time::Duration::from_secs(20) {
+            child.kill().unwrap();
+            panic!("{args:?} waits");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), text(&output.stderr))
+}
+
+/// All files below a folder with their content, and its folders.
+fn tree(dir: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Option<Vec<u8>>> {
+    let mut all = std::collections::BTreeMap::new();
+    let mut walk = vec![dir.to_owned()];
+    while let Some(path) = walk.pop() {
+        for entry in fs::read_dir(&path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                walk.push(path.clone());
+                all.insert(path, None);
+            } else {
+                let bytes = fs::read(&path).ok();
+                all.insert(path, bytes);
+            }
+        }
+    }
+    all
+}
+
+/// Trust data of the simulated cards as bundles of these times: `DIR/TIME.bundle`, and their maker.
+fn bundles(dir: &Path, times: &[&str]) -> String {
+    let path = |name: &str| dir.join(name).display().to_string();
+    assert_eq!(run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path("t")]).status.code(), Some(0));
+    let mut maker = String::new();
+    for time in times {
+        let (policy, anchors, reference) = (path("t/policy.toml"), path("t/anchors.toml"), path("t/reference.toml"));
+        let trust = ["--policy", &policy, "--anchors", &anchors, "--reference", &reference];
+        let out = path(&format!("{time}.bundle"));
+        let create = ["bundle", "create", "--json", "--created", time, "--keys", &path("maker"), "--out", &out];
+        let output = run(&[&create[..], &trust].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        maker = serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["maker"].as_str().unwrap().to_owned();
+    }
+    maker
+}
+
+#[test]
+fn an_import_replaces_only_what_an_import_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let maker = bundles(dir.path(), &["1000", "2000"]);
+    let bundle = dir.path().join("1000.bundle").display().to_string();
+    let there = dir.path().join("there");
+    let import = |into: &str| in_time(&["bundle", "import", &bundle, "--maker", &maker, "--into", into], &there);
+    fs::create_dir_all(there.join("below")).unwrap();
+    fs::write(there.join("mine"), "mine").unwrap();
+    for (folder, file) in
+        [("keys", "signing.key"), ("noted", "created"), ("noted", "notes.txt"), ("site.old", "mine"), ("site.new", "mine")]
+    {
+        fs::create_dir_all(there.join(folder)).unwrap();
+        fs::write(there.join(folder).join(file), "5").unwrap();
+    }
+    fs::create_dir_all(there.join("deep/created")).unwrap();
+    fs::write(there.join("file"), "mine").unwrap();
+    std::os::unix::fs::symlink("keys", there.join("link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", there.join("dangling")).unwrap();
+    let before = tree(dir.path());
+    for into in [".", "..", "/", "below/..", "keys", "keys/.", "keys/", "./noted", "deep", "file", "link", "dangling", "below/../keys"] {
+        let (status, said) = import(into);
+        assert_eq!(status, Some(5), "{into}: {said}");
+        assert!(said.contains("SHEF-CLI-027") || said.contains("SHEF-CLI-015"), "{into}: {said}");
+        assert_eq!(tree(dir.path()).keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{into}");
+    }
+    assert!(tree(dir.path()) == before);
+    // A new folder, and the same again: what is beside it stays, and there is nothing new beside it.
+    let names = || fs::read_dir(&there).unwrap().count();
+    let count = names();
+    for _ in 0..2 {
+        let (status, said) = import("site");
+        assert_eq!(status, Some(0), "{said}");
+        assert_eq!((fs::read_to_string(there.join("site/created")).unwrap().as_str(), names()), ("1000\n", count + 1));
+    }
+    assert!(before.iter().all(|(path, bytes)| tree(dir.path()).get(path) == Some(bytes)));
+    // Through a link, and into a folder of folders that are missing.
+    std::os::unix::fs::symlink("site", there.join("current")).unwrap();
+    let newer = dir.path().join("2000.bundle").display().to_string();
+    let (status, said) = in_time(&["bundle", "import", &newer, "--maker", &maker, "--into", "current"], &there);
+    assert!(status == Some(0) && there.join("current").is_symlink(), "{said}");
+    assert_eq!(fs::read_to_string(there.join("site/created")).unwrap(), "2000\n");
+    assert_eq!(import("a/b/c").0, Some(0));
+    assert_eq!(import("site").0, Some(1));
+    // An export makes a folder and removes none.
+    let export = |out: &str| in_time(&["bundle", "export", &bundle, "--maker", &maker, "--out", out], &there);
+    assert_eq!(export("dangling").0, Some(5));
+    assert_eq!(export("parts").0, Some(0));
+    let (status, said) = import("parts");
+    assert_eq!(status, Some(0), "an export without evidence is what an import writes: {said}");
+}
+
+#[test]
+fn an_import_that_is_killed_lets_no_older_bundle_in() {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    let dir = tempfile::tempdir().unwrap();
+    let maker = bundles(dir.path(), &["1000", "2000"]);
+    let import = |time: &str, into: &str| {
+        let bundle = dir.path().join(format!("{time}.bundle")).display().to_string();
+        in_time(&["bundle", "import", &bundle, "--maker", &maker, "--into", into], dir.path())
+    };
+    // Whenever it is killed, there is a folder.
+    assert_eq!(import("2000", "site").0, Some(0));
+    let (stop, looks, missing, created) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0), dir.path().join("site/created"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                looks.fetch_add(1, Ordering::Relaxed);
+                missing.fetch_add(u64::from(!created.exists()), Ordering::Relaxed);
+            }
+        });
+        let done: Vec<_> = (0..10).map(|_| import("2000", "site")).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(done.iter().all(|(status, _)| *status == Some(0)), "{done:?}");
+    });
+    assert_eq!(missing.load(Ordering::Relaxed), 0, "of {} looks", looks.load(Ordering::Relaxed));
+    // What it leaves, also where a file system cannot exchange folders, counts.
+    let left = dir.path().join(".site.0123456789abcdef.part");
+    fs::rename(dir.path().join("site"), &left).unwrap();
+    let (status, said) = import("1000", "site");
+    assert!(status == Some(1) && said.contains("SHEF-CLI-023") && said.contains(".site.0123456789abcdef.part"), "{said}");
+    let (status, said) = import("2000", "site");
+    assert!(status == Some(0) && said.contains("remove it") && left.exists(), "{said}");
+}
+
+/// A release counts: an output that cannot be written, or is another file, is found before anything
+/// is asked.
+#[test]
+fn outputs_are_certain_before_anything_is_asked() {
+    use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    let (ca, root) = Ca::new("ca", KeyPair::generate().unwrap(), now).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let cert = ca.issue(Holder::Client { name: "op", uri: None }, &key, Validity { from: now, days: 30 }).unwrap();
+    for (name, text) in [("ca.pem", root.pem()), ("op.pem", cert.pem()), ("op.key", key.serialize_pem()), ("image", "image".into())] {
+        fs::write(path(name), text).unwrap();
+        fs::set_permissions(path(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    fs::create_dir(path("folder")).unwrap();
+    std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
+    fs::hard_link(path("image"), path("second")).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let before = tree(dir.path());
+    let to = |args: &[&str]| {
+        // What is asked first is the device, at a socket that is not there.
+        let (op, socket) = (path("op"), format!("vfio-user:{}", path("socket")));
+        let base = [args, &["--verifier", &url, "--as", &op]].concat();
+        in_time(&base.iter().map(|a| if *a == "CARD" { socket.as_str() } else { *a }).collect::<Vec<_>>(), dir.path())
+    };
+    let release = ["keys", "release", "k", "CARD", "--layer", "kernel", "--out"];
+    let attest = ["attest", "CARD", "--out"];
+    let load = ["--load", "image", "--image-key", "k"];
+    for (args, code) in [
+        ([&release[..], &["nodir/box"]].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["image"]].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["dangling"]].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["both", "--receipt", "both"]].concat(), "SHEF-CLI-026"),
+        ([&release[..], &["both", "--receipt", "folder/../both"]].concat(), "SHEF-CLI-026"),
+        ([&release[..], &["box", "--receipt", "nodir/r"]].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["box", "--receipt", "folder"]].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["box", "--receipt", "op.key"]].concat(), "SHEF-CLI-026"),
+        ([&release[..], &["box", "--receipt", "image"], &load].concat(), "SHEF-CLI-026"),
+        ([&release[..], &["box", "--receipt", "second"], &load].concat(), "SHEF-CLI-026"),
+        ([&attest[..], &["ev", "--result", "ev"]].concat(), "SHEF-CLI-026"),
+        ([&attest[..], &["ev", "--result", "ev.nonce"]].concat(), "SHEF-CLI-026"),
+        ([&attest[..], &["ev", "--result", "nodir/r"]].concat(), "SHEF-CLI-015"),
+        ([&attest[..], &["op.key"]].concat(), "SHEF-CLI-026"),
+        ([&attest[..], &["image", "--layer", "shield"], &load].concat(), "SHEF-CLI-026"),
+    ] {
+        let (_, said) = to(&args);
+        assert!(said.contains(&format!("error [{code}]")), "{args:?}: {said}");
+        assert!(tree(dir.path()) == before, "{args:?}: {said}");
+    }
+    // With good outputs the device is asked, and what it refuses leaves nothing.
+    for args in [[&release[..], &["box", "--receipt", "r"]].concat(), [&attest[..], &["ev", "--result", "r"]].concat()] {
+        assert_eq!(to(&args).0, Some(4), "{args:?}");
+        assert!(tree(dir.path()) == before, "{args:?}");
+    }
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    // The other commands: no output is an input or a key.
+    let maker = bundles(dir.path(), &["1000"]);
+    let before = tree(dir.path());
+    let trust = ["--policy", "t/policy.toml", "--anchors", "t/anchors.toml", "--reference", "t/reference.toml"];
+    for args in [
+        [&["bundle", "create", "--keys", "maker", "--out", "maker/signing.key"][..], &trust].concat(),
+        [&["bundle", "create", "--keys", "maker", "--out", "t/policy.toml"][..], &trust].concat(),
+        vec!["image", "build", "--simulated-card", "--svn", "1", "--vendor", "maker", "--out", "maker/signing.key"],
+        vec!["sim", "trust", "--manufacturer", "m", "--out", "out", "--json"],
+    ] {
+        if args[0] == "sim" {
+            // One of the files is a link to the CA's key: the link is followed, and the key stays.
+            fs::create_dir(path("out")).unwrap();
+            std::os::unix::fs::symlink(path("m/manufacturer/ca.key"), path("out/policy.toml")).unwrap();
+        }
+        let (status, said) = in_time(&args, dir.path());
+        assert!(status == Some(2) && said.contains("SHEF-CLI-026"), "{args:?}: {said}");
+        assert!(before.iter().all(|(path, bytes)| tree(dir.path()).get(path) == Some(bytes)), "{args:?}");
+    }
+    assert!(!maker.is_empty());
+}
+
+#[test]
+fn each_image_has_reference_values_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for out in ["digits.shef", "digits-1.0", "digits-1.1", "own.corim"] {
+        let args = ["image", "build", "--simulated-card", "--svn", "1", "--vendor", &path("vendor"), "--out", &path(out), "--json"];
+        let output = run(&args);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(run(&["image", "inspect", &path(out)]).status.code(), Some(0), "{out} is the image");
+    }
+    let mut names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let mut expected: Vec<_> = ["digits", "digits-1.0", "digits-1.1", "own.corim"]
+        .iter()
+        .flat_map(|n| [format!("{n}.corim"), format!("{n}.signers.toml")])
+        .collect();
+    expected.extend(["digits.shef", "digits-1.0", "digits-1.1", "own.corim", "vendor"].map(str::to_owned));
+    expected.sort();
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn configuration_is_read_from_regular_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("shield.toml");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let pipe = fifo.display().to_string();
+    let at = format!("@{pipe}");
+    let trust = ["--policy", &pipe, "--anchors", &pipe, "--reference", &pipe];
+    let tls = ["device", "info", "tls://localhost:1/c", "--tls-ca", &pipe, "--tls-cert", &pipe, "--tls-key", &pipe];
+    for (args, code) in [
+        (vec!["shield", "check", &pipe], "SHEF-CLI-010"),
+        (vec!["shield", "check", "."], "SHEF-CLI-010"),
+        (vec!["shield", "check", "/dev/zero"], "SHEF-CLI-010"),
+        (vec!["image", "inspect", &pipe], "SHEF-CLI-010"),
+        (vec!["bundle", "verify", "x", "--maker", &at], "SHEF-CLI-010"),
+        (vec!["audit", "verify", "x", "--jwks", &pipe], "SHEF-CLI-010"),
+        ([&["bundle", "create", "--keys", "k", "--out", "o"][..], &trust].concat(), "SHEF-CLI-010"),
+        (tls.to_vec(), "SHEF-AGT-003"),
+    ] {
+        let (status, said) = in_time(&args, dir.path());
+        assert!(status == Some(5) && said.contains(&format!("error [{code}]")), "{args:?}: {said}");
+    }
+}

@@ -76,6 +76,16 @@ pub const CODES: &[Code] = &[
         "a secret would lie in a git work tree",
         "a secret that is committed once stays in the history: give a folder outside of every work tree",
     ),
+    Code::new(
+        "SHEF-CLI-026",
+        "an output is another file of the command",
+        "give each output a name of its own, which is no input and no key; nothing was asked for and nothing was written",
+    ),
+    Code::new(
+        "SHEF-CLI-027",
+        "a folder is not one of imported trust data",
+        "give a new folder, or one that `shef bundle import` made and that holds nothing else; the folder was not changed",
+    ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];
 

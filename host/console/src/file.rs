@@ -1,8 +1,34 @@
-//! Output files of commands, and how documents name files.
+//! Files that commands read and write, and how documents name them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use crate::CliError;
+use shef::files::{Staged, id};
+
+use crate::{CliError, Exit, interrupt};
+
+/// Device and inode of every file that this process read as an input, with its name: no output
+/// replaces one.
+static INPUTS: Mutex<Vec<(PathBuf, (u64, u64))>> = Mutex::new(Vec::new());
+
+/// Notes an input that something else reads: no output replaces it.
+pub fn is_input(path: &Path) {
+    if let Some(id) = path.metadata().ok().as_ref().and_then(id) {
+        INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), id));
+    }
+}
+
+/// Reads a whole regular file of at most `most` bytes.
+///
+/// # Errors
+/// SHEF-CLI-010, for pipes and devices too; SHEF-CLI-019 for a larger one.
+pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
+    is_input(path);
+    shef_device::regular::read(path, most).map_err(|e| match e.kind() {
+        std::io::ErrorKind::FileTooLarge => CliError::input("SHEF-CLI-019", format!("{} has more than {most} bytes", path.display())),
+        _ => CliError::read_file(path, &e),
+    })
+}
 
 /// Writes or replaces an output file ([`shef::write_file`]).
 ///
@@ -18,6 +44,127 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
 /// As [`write`].
 pub fn write_new_secret(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     shef::write_new_secret(path, bytes).map_err(|e| CliError::write_file(path, &e))
+}
+
+/// All output files of a command. They are prepared before the command asks for anything that
+/// cannot be asked for twice: each can be written, no two are one file, and none is an input. At
+/// the end all get their names, or none does.
+#[derive(Default)]
+pub struct Outputs {
+    files: Vec<(PathBuf, Staged, bool)>,
+    /// Folders whose keys are inputs.
+    keys: Vec<PathBuf>,
+}
+
+/// One of the files of [`Outputs`].
+#[derive(Debug, Clone, Copy)]
+pub struct Slot(usize);
+
+impl Outputs {
+    /// Outputs of a command that reads or makes the keys in these folders. They exist.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015 where a folder cannot be found.
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a Path>) -> Result<Self, CliError> {
+        let real = |path: &Path| path.canonicalize().map_err(|e| CliError::write_file(path, &e));
+        Ok(Self { files: Vec::new(), keys: keys.into_iter().map(real).collect::<Result<_, _>>()? })
+    }
+
+    /// A file that is written or replaced.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015 where it cannot be written, SHEF-CLI-026 where it is another file of the command.
+    pub fn file(&mut self, path: &Path) -> Result<Slot, CliError> {
+        self.add(path, Staged::replacing)
+    }
+
+    /// A file that must not exist.
+    ///
+    /// # Errors
+    /// As [`Outputs::file`].
+    pub fn new_file(&mut self, path: &Path) -> Result<Slot, CliError> {
+        self.add(path, Staged::new_file)
+    }
+
+    /// A file that must not exist, for its owner only.
+    ///
+    /// # Errors
+    /// As [`Outputs::file`].
+    pub fn new_secret(&mut self, path: &Path) -> Result<Slot, CliError> {
+        self.add(path, Staged::new_secret)
+    }
+
+    fn add(&mut self, path: &Path, stage: impl FnOnce(&Path) -> std::io::Result<Staged>) -> Result<Slot, CliError> {
+        interrupt::removes_parts()?;
+        let mut parts = interrupt::parts();
+        let file = stage(path).map_err(|e| CliError::write_file(path, &e))?;
+        parts.extend(file.part().map(Path::to_owned));
+        drop(parts);
+        if let Some((other, ..)) = self.files.iter().find(|(_, other, _)| other.is_also(&file)) {
+            return Err(clash(path, &format!("is the same file as {}, another output", other.display())));
+        }
+        self.files.push((path.to_owned(), file, false));
+        self.check()?;
+        Ok(Slot(self.files.len() - 1))
+    }
+
+    /// No output is an input.
+    fn check(&self) -> Result<(), CliError> {
+        let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
+        for (path, file, _) in self.files.iter().filter(|(_, file, _)| !file.is_direct()) {
+            if let Some((input, _)) = inputs.iter().find(|(_, id)| file.is(Some(*id))) {
+                return Err(clash(path, &format!("is the same file as {}, an input", input.display())));
+            }
+            let name = file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let kept = [".key", ".pub", ".der", ".lock"].iter().any(|end| name.ends_with(end));
+            if let Some(folder) = self.keys.iter().find(|folder| kept && file.path().parent() == Some(folder)) {
+                return Err(clash(path, &format!("has the name of a key in the key folder {}", folder.display())));
+            }
+        }
+        Ok(())
+    }
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn fill(&mut self, slot: Slot, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
+        let (path, file, filled) = &mut self.files[slot.0];
+        *filled = true;
+        file.fill(bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
+    }
+
+    /// Gives all files that were filled their names.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015 and SHEF-CLI-026: no file is new, and none has changed, unless it is a pipe or a
+    /// device.
+    pub fn place(mut self) -> Result<(), CliError> {
+        // What was read or made meanwhile counts.
+        self.check()?;
+        self.files.retain(|(.., filled)| *filled);
+        // Those that cannot be undone are last.
+        self.files.sort_by_key(|(_, file, _)| file.is_direct());
+        // An interrupt comes before all of it or after.
+        let mut parts = interrupt::parts();
+        for (path, file, _) in &mut self.files {
+            if let Err(error) = file.place() {
+                let error = CliError::write_file(path, &error);
+                self.files.clear();
+                return Err(error);
+            }
+        }
+        let mut done = Ok(());
+        for (path, file, _) in self.files.drain(..) {
+            done = done.and(file.keep().map_err(|e| CliError::write_file(&path, &e)));
+        }
+        parts.clear();
+        done
+    }
+}
+
+fn clash(path: &Path, what: &str) -> CliError {
+    CliError { code: "SHEF-CLI-026".into(), message: format!("the output {} {what}", path.display()), exit: Exit::Usage }
 }
 
 /// A path in a JSON document. A name that is not UTF-8 has U+FFFD for each byte that is not text: a

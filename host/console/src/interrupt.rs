@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -54,6 +54,36 @@ pub fn removes(dir: &Path) -> Result<(), CliError> {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     });
+    Ok(())
+}
+
+/// Files that are not finished.
+static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The files that an interrupt removes after [`removes_parts`]. It waits while this is held.
+pub fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
+    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From here on an interrupt removes the files in [`parts`], and ends the process as it would have.
+///
+/// # Errors
+/// SHEF-CLI-070 where the system does not take a handler.
+pub fn removes_parts() -> Result<(), CliError> {
+    static BEGUN: Mutex<bool> = Mutex::new(false);
+    let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !std::mem::replace(&mut *begun, true) {
+        let mut signals = Signals::new(SIGNALS).map_err(|e| refused(&e))?;
+        std::thread::spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                let parts = parts();
+                for part in parts.iter() {
+                    let _ = std::fs::remove_file(part);
+                }
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+        });
+    }
     Ok(())
 }
 

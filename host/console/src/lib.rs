@@ -8,6 +8,7 @@ pub mod error;
 pub mod exit;
 pub mod explain;
 pub mod file;
+pub mod folder;
 pub mod hex;
 pub mod interrupt;
 pub mod output;

@@ -40,7 +40,9 @@ impl ServiceArgs {
             return Err(CliError::usage("SHEF-CLI-001", message));
         };
         let ca = or_env(self.verifier_ca.clone(), "SHEF_VERIFIER_CA").unwrap_or_else(|| prefix.with_file_name("ca.pem"));
-        Ok(Some(Service::new(&url, identity(&prefix, ca))?))
+        let files = identity(&prefix, ca);
+        [&files.ca, &files.cert, &files.key].into_iter().for_each(|path| crate::file::is_input(path));
+        Ok(Some(Service::new(&url, files)?))
     }
 
     /// The service that flags or environment name.

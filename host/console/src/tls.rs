@@ -28,8 +28,17 @@ impl TlsArgs {
     /// SHEF-CLI-001 where one is missing.
     pub fn files(&self) -> Result<Option<TlsFiles>, CliError> {
         match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
-            (None, None, None) => Ok(None),
-            (Some(ca), Some(cert), Some(key)) => Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() })),
+            (None, None, None) => {
+                // Where the environment names some, they are inputs too.
+                if let Ok(files) = TlsFiles::find() {
+                    [&files.ca, &files.cert, &files.key].into_iter().for_each(|path| crate::file::is_input(path));
+                }
+                Ok(None)
+            }
+            (Some(ca), Some(cert), Some(key)) => {
+                [ca, cert, key].into_iter().for_each(|path| crate::file::is_input(path));
+                Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() }))
+            }
             _ => Err(CliError::usage("SHEF-CLI-001", "--tls-ca, --tls-cert and --tls-key go together")),
         }
     }

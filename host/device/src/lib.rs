@@ -25,6 +25,7 @@ pub mod memory;
 pub mod name;
 pub mod pci;
 mod places;
+pub mod regular;
 pub mod ring;
 mod uri;
 

@@ -11,6 +11,9 @@ use shef_device::DeviceError;
 
 use crate::wire::{self, codes};
 
+/// Most bytes of a file with settings or certificates.
+const MOST: u64 = 4 << 20;
+
 /// Where certificates and key of the owner's side are, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -36,8 +39,7 @@ impl TlsFiles {
     /// # Errors
     /// SHEF-AGT-003.
     pub fn from_config(path: &Path) -> Result<Self, DeviceError> {
-        let text = std::fs::read_to_string(path).map_err(|e| trouble(path, &e))?;
-        let file: ClientFile = toml::from_str(&text).map_err(|e| trouble(path, &e))?;
+        let file: ClientFile = toml::from_slice(&read(path)?).map_err(|e| trouble(path, &e))?;
         let dir = path.parent().unwrap_or(Path::new(""));
         Ok(Self { ca: dir.join(file.ca), cert: dir.join(file.cert), key: dir.join(file.key) })
     }
@@ -94,12 +96,17 @@ impl TlsFiles {
     }
 }
 
+/// The bytes of one of these files.
+fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
+    shef_device::regular::read(path, MOST).map_err(|e| trouble(path, &e))
+}
+
 /// The certificates of a PEM file, at least one.
 ///
 /// # Errors
 /// SHEF-AGT-003.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceError> {
-    let list = CertificateDer::pem_file_iter(path).and_then(|list| list.collect::<Result<Vec<_>, _>>()).map_err(|e| trouble(path, &e))?;
+    let list = CertificateDer::pem_slice_iter(&read(path)?).collect::<Result<Vec<_>, _>>().map_err(|e| trouble(path, &e))?;
     if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
 }
 
@@ -109,7 +116,8 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceE
 /// # Errors
 /// SHEF-AGT-003.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
-    let mode = std::fs::metadata(path).map_err(|e| trouble(path, &e))?.permissions().mode() & 0o777;
+    let file = shef_device::regular::open(path).map_err(|e| trouble(path, &e))?;
+    let mode = file.metadata().map_err(|e| trouble(path, &e))?.permissions().mode() & 0o777;
     if mode & 0o027 != 0 {
         let what = format!(
             "its mode is {mode:03o}, so other users can read or replace this private key: expected 600 (`chmod 600 {}`)",
@@ -117,7 +125,7 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
         );
         return Err(trouble(path, &what));
     }
-    PrivateKeyDer::from_pem_file(path).map_err(|e| match e {
+    PrivateKeyDer::from_pem_reader(file).map_err(|e| match e {
         rustls::pki_types::pem::Error::NoItemsFound => trouble(path, &"it holds no private key"),
         e => trouble(path, &e),
     })

@@ -2,8 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
 
 /// Writes a file, or replaces it: readers see the old content or the new, and an error (a full
 /// disk) leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or
@@ -12,32 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # Errors
 /// The system's; no part of the new content stays behind.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let old = match path.metadata() {
-        Ok(meta) if !meta.is_file() => return OpenOptions::new().write(true).open(path)?.write_all(bytes),
-        Ok(meta) => Some(meta),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
-    let path = if old.is_some() { &path.canonicalize()? } else { path };
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Other processes, and other threads of this one, may write beside.
-    static WRITERS: AtomicU64 = AtomicU64::new(0);
-    let mut part = std::ffi::OsString::from(".");
-    part.push(name);
-    part.push(format!(".{}.{}.part", std::process::id(), WRITERS.fetch_add(1, Ordering::Relaxed)));
-    let part = folder.join(part);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    let placed = |file: File| {
-        if let Some(old) = &old {
-            owned_like(&file, old)?;
-        }
-        std::fs::rename(&part, path)
-    };
-    fill(&options, &part, bytes, placed)?;
-    // So that the new name outlives a crash; a folder that cannot be read cannot be asked.
-    File::open(folder).map_or(Ok(()), |folder| folder.sync_all())
+    let mut file = Staged::replacing(path)?;
+    file.fill(bytes)?;
+    file.put()
 }
 
 /// Writes a file that must not exist, for its owner only.
@@ -45,20 +23,328 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// It exists, or the system's; no part of the content stays behind.
 pub fn write_new_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    fill(&options, path, bytes, |_| Ok(()))
+    let mut file = Staged::new_secret(path)?;
+    file.fill(bytes)?;
+    file.put()
 }
 
-/// Makes and fills a file, does `then`, and removes the file if one of these fails.
-fn fill(options: &OpenOptions, path: &Path, bytes: &[u8], then: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
-    let mut file = options.open(path)?;
-    let done = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| then(file));
-    done.inspect_err(|_| {
-        let _ = std::fs::remove_file(path);
-    })
+/// An output file that is prepared beside its final name: that it can be written is known before
+/// there is anything to write. Dropped before [`Staged::keep`], it leaves everything as it was.
+#[derive(Debug)]
+pub struct Staged {
+    /// The final name, links resolved.
+    path: PathBuf,
+    /// Device and inode of what had this name.
+    old: Option<(u64, u64)>,
+    rule: Rule,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Replace,
+    New,
+}
+
+#[derive(Debug)]
+enum State {
+    /// A pipe or device, with what it will be given.
+    Direct(File, Zeroizing<Vec<u8>>),
+    /// The new content is in the file of this name.
+    Part(PathBuf, File),
+    /// The new content has the final name, and nothing had it before.
+    Placed,
+    /// The new content has the final name, and the old one this name.
+    Replaced(PathBuf),
+    /// Nothing is left to undo.
+    Done,
+}
+
+/// Bytes for which a disk must have room before a command asks for what it cannot ask for twice.
+#[cfg(target_os = "linux")]
+const ROOM: u64 = 16 << 10;
+
+impl Staged {
+    /// For a file that is written or replaced, as [`write_file`] does it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn replacing(path: &Path) -> io::Result<Self> {
+        let old = match path.metadata() {
+            Ok(meta) if !meta.is_file() => {
+                let file = OpenOptions::new().write(true).open(path)?;
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                return Ok(Self { path, old: id(&meta), rule: Rule::Replace, state: State::Direct(file, Zeroizing::default()) });
+            }
+            Ok(meta) => Some(meta),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let path = if old.is_some() { path.canonicalize()? } else { resolved(path)? };
+        let (part, file) = part_of(&path, OpenOptions::new().write(true).create_new(true))?;
+        let staged = Self { path, old: old.as_ref().and_then(id), rule: Rule::Replace, state: State::Part(part, file) };
+        staged.prepare(old.as_ref())?;
+        Ok(staged)
+    }
+
+    /// For a file that must not exist.
+    ///
+    /// # Errors
+    /// It exists, or the system's.
+    pub fn new_file(path: &Path) -> io::Result<Self> {
+        Self::new(path, OpenOptions::new().write(true).create_new(true))
+    }
+
+    /// For a file that must not exist, for its owner only.
+    ///
+    /// # Errors
+    /// It exists, or the system's.
+    pub fn new_secret(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Self::new(path, &options)
+    }
+
+    fn new(path: &Path, options: &OpenOptions) -> io::Result<Self> {
+        let path = resolved(path)?;
+        // A link too, wherever it leads.
+        if path.symlink_metadata().is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let (part, file) = part_of(&path, options)?;
+        let staged = Self { path, old: None, rule: Rule::New, state: State::Part(part, file) };
+        staged.prepare(None)?;
+        Ok(staged)
+    }
+
+    fn prepare(&self, old: Option<&std::fs::Metadata>) -> io::Result<()> {
+        let State::Part(_, file) = &self.state else { return Ok(()) };
+        if let Some(old) = old {
+            owned_like(file, old)?;
+        }
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::{fs::FallocateFlags, io::Errno};
+            // What has no such call says so, and is not asked for room.
+            if let Err(error @ (Errno::NOSPC | Errno::DQUOT)) = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, ROOM) {
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The final name, links resolved.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file beside it, while there is one.
+    pub fn part(&self) -> Option<&Path> {
+        match &self.state {
+            State::Part(part, _) | State::Replaced(part) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Whether two outputs would be one file.
+    pub fn is_also(&self, other: &Self) -> bool {
+        self.path == other.path || self.is(other.old)
+    }
+
+    /// Whether it would replace the file with this device and inode.
+    pub fn is(&self, file: Option<(u64, u64)>) -> bool {
+        file.is_some() && self.old == file
+    }
+
+    /// Whether it is a pipe or device.
+    pub fn is_direct(&self) -> bool {
+        matches!(self.state, State::Direct(..))
+    }
+
+    /// Writes the content, not yet under the final name.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn fill(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.state {
+            State::Direct(_, content) => *content = Zeroizing::new(bytes.to_vec()),
+            State::Part(_, file) => {
+                file.write_all(bytes)?;
+                let len = file.metadata()?.len();
+                // Gives back room that was not needed.
+                file.set_len(len)?;
+                file.sync_all()?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Moves it to its final name; [`Staged::keep`] must follow, or the drop undoes this. A pipe or
+    /// device is written to, which nothing undoes.
+    ///
+    /// # Errors
+    /// The system's; everything is as before.
+    pub fn place(&mut self) -> io::Result<()> {
+        let part = match &mut self.state {
+            State::Direct(file, content) => {
+                file.write_all(content)?;
+                self.state = State::Done;
+                return Ok(());
+            }
+            State::Part(part, _) => part.clone(),
+            _ => return Ok(()),
+        };
+        self.state = match rename_new(&part, &self.path) {
+            Ok(()) => State::Placed,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.rule == Rule::Replace => {
+                if exchange(&part, &self.path).is_ok() {
+                    State::Replaced(part)
+                } else {
+                    // A second name keeps the old content until all is done.
+                    let second = beside(&self.path)?;
+                    std::fs::hard_link(&self.path, &second)?;
+                    if let Err(error) = std::fs::rename(&part, &self.path) {
+                        let _ = std::fs::remove_file(&second);
+                        return Err(error);
+                    }
+                    State::Replaced(second)
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(())
+    }
+
+    /// Ends it: the new content stays. The name outlives a crash after this.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn keep(mut self) -> io::Result<()> {
+        let state = std::mem::replace(&mut self.state, State::Done);
+        match &state {
+            State::Done => return Ok(()),
+            State::Part(part, _) | State::Replaced(part) => std::fs::remove_file(part)?,
+            State::Placed | State::Direct(..) => {}
+        }
+        sync_folder(&self.path)
+    }
+
+    /// Moves it to its final name for good.
+    fn put(mut self) -> io::Result<()> {
+        match (&self.state, self.rule) {
+            (State::Part(part, _), Rule::Replace) => {
+                std::fs::rename(part, &self.path)?;
+                self.state = State::Done;
+                sync_folder(&self.path)
+            }
+            _ => {
+                self.place()?;
+                self.keep()
+            }
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        let _ = match &self.state {
+            State::Part(part, _) => std::fs::remove_file(part),
+            State::Placed => std::fs::remove_file(&self.path),
+            State::Replaced(old) => std::fs::rename(old, &self.path),
+            State::Direct(..) | State::Done => Ok(()),
+        };
+    }
+}
+
+/// Device and inode.
+#[cfg(unix)]
+pub fn id(meta: &std::fs::Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((meta.dev(), meta.ino()))
+}
+
+/// Device and inode.
+#[cfg(not(unix))]
+pub fn id(_: &std::fs::Metadata) -> Option<(u64, u64)> {
+    None
+}
+
+/// The folder that a path is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A path of something that need not exist, in a folder that does; the folder's links are resolved.
+///
+/// # Errors
+/// There is no such folder, or the path has no last part, as `..` has none.
+pub fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path does not end with a name"))?;
+    Ok(folder_of(path).canonicalize()?.join(name))
+}
+
+/// A new name beside `path` for something that is not finished: `.NAME.16 hexadecimal digits.part`.
+///
+/// # Errors
+/// The system's source of randomness.
+pub fn beside(path: &Path) -> io::Result<PathBuf> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+    name.push(format!(".{:016x}.part", u64::from_le_bytes(random)));
+    Ok(folder_of(path).join(name))
+}
+
+fn part_of(path: &Path, options: &OpenOptions) -> io::Result<(PathBuf, File)> {
+    let part = beside(path)?;
+    let file = options.open(&part)?;
+    Ok((part, file))
+}
+
+/// Exchanges what two names stand for, at one moment.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::InvalidInput`] where there is no
+/// such call.
+pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::fs::renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, rustix::fs::RenameFlags::EXCHANGE)?);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (one, other);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Renames to a name that nothing has.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`], and the system's.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::io::Errno;
+        match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, rustix::fs::RenameFlags::NOREPLACE) {
+            // Not of this file system, or not of this kernel.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            done => return Ok(done?),
+        }
+    }
+    if from.is_dir() {
+        // No folder that holds something is replaced by this.
+        return if to.symlink_metadata().is_ok() { Err(io::ErrorKind::AlreadyExists.into()) } else { std::fs::rename(from, to) };
+    }
+    std::fs::hard_link(from, to)?;
+    std::fs::remove_file(from)
+}
+
+/// So that a new name outlives a crash; a folder that cannot be read cannot be asked.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path)).map_or(Ok(()), |folder| folder.sync_all())
 }
 
 #[cfg(unix)]
@@ -109,10 +395,31 @@ mod tests {
     #[test]
     fn what_cannot_be_put_in_place_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let part = dir.path().join("part");
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        assert!(fill(&options, &part, b"x", |_| Err(io::ErrorKind::StorageFull.into())).is_err());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+        std::fs::write(&old, b"before").unwrap();
+        let staged = || {
+            let mut both = [Staged::replacing(&old).unwrap(), Staged::new_secret(&new).unwrap()];
+            both.iter_mut().for_each(|file| file.fill(b"x").unwrap());
+            both
+        };
+        let names = || std::fs::read_dir(dir.path()).unwrap().count();
+        let unchanged = || {
+            assert_eq!(std::fs::read(&old).unwrap(), b"before");
+            assert_eq!(names(), 1);
+        };
+        drop(staged());
+        unchanged();
+        // Moved, and undone.
+        let mut both = staged();
+        both.iter_mut().for_each(|file| file.place().unwrap());
+        assert_eq!(std::fs::read(&old).unwrap(), b"x");
+        drop(both);
+        unchanged();
+        // A name that somebody took meanwhile stays his.
+        let mut both = staged();
+        std::fs::write(&new, b"other").unwrap();
+        assert_eq!(both[1].place().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop(both);
+        assert_eq!((std::fs::read(&new).unwrap(), names()), (b"other".to_vec(), 2));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
@@ -12,10 +14,21 @@ use crate::SdkError;
 
 /// File of a party's signing key.
 const SECRET: &str = "signing.key";
+const PUBLIC: &str = "signing.pub";
+
+/// File that is locked while keys are made.
+#[cfg(unix)]
+const LOCK: &str = ".lock";
+/// The longest wait for that lock. Keys are made in milliseconds.
+#[cfg(unix)]
+const HELD: Duration = Duration::from_secs(10);
 
 /// Most bytes of a secret's file.
 #[cfg(unix)]
 const MOST: usize = 256;
+
+/// Most bytes of a file that is no secret.
+const MOST_PUBLIC: u64 = 1 << 20;
 
 /// A folder that belongs to one party and holds its keys. Parties exchange messages, never folders.
 pub struct KeyFolder {
@@ -55,16 +68,41 @@ impl KeyFolder {
     }
 
     /// Keeps other processes, and other threads, from making keys here until what it gives is
-    /// dropped: keys are made once, and all find the same.
+    /// dropped: keys are made once, and all find the same. The lock is on a file that only the
+    /// owner can open: others could hold one on a folder that they can read.
     ///
     /// # Errors
-    /// [`SdkError::KeyFile`].
-    pub(crate) fn alone(&self) -> Result<Option<fs::File>, SdkError> {
-        let locked = || {
-            let folder = fs::File::open(&self.path)?;
-            folder.lock().map(|()| folder)
-        };
-        if cfg!(unix) { locked().map(Some).map_err(|e| SdkError::key_file(&self.path, &e)) } else { Ok(None) }
+    /// [`SdkError::KeyFile`] with the file, after [`HELD`] too; [`SdkError::KeyOpen`].
+    #[cfg(unix)]
+    pub(crate) fn alone(&self) -> Result<fs::File, SdkError> {
+        use rustix::fs::{Mode, OFlags};
+        use std::os::unix::fs::MetadataExt;
+        let path = self.path.join(LOCK);
+        let failed = |e: std::io::Error| SdkError::key_file(&path, &e);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = fs::File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|e| failed(e.into()))?);
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() {
+            return Err(SdkError::KeyOpen { path, reason: "it is not a plain file" });
+        }
+        own(&path, found.uid(), found.mode() & 0o077, "others can open and lock it: chmod 600 it")?;
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(fs::TryLockError::Error(e)) => return Err(failed(e)),
+                Err(fs::TryLockError::WouldBlock) if begun.elapsed() < HELD => std::thread::sleep(Duration::from_millis(20)),
+                Err(fs::TryLockError::WouldBlock) => {
+                    let reason = format!("another process has held this lock for {} s: end that process", HELD.as_secs());
+                    return Err(SdkError::KeyFile { path, reason });
+                }
+            }
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn alone(&self) -> Result<(), SdkError> {
+        Ok(())
     }
 
     /// Whether there is a file of that name.
@@ -123,11 +161,15 @@ impl KeyFolder {
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn signing_key(&self, entropy: &mut dyn Entropy) -> Result<SigningKey, SdkError> {
-        let _alone = self.alone()?;
-        if !self.has(SECRET) {
-            let secret = generate_key_pair(entropy).0;
-            self.store_secret(SECRET, &secret.to_bytes()[..])?;
-            self.store_public("signing.pub", secret.public_key().as_bytes())?;
+        if !self.has(SECRET) || !self.has(PUBLIC) {
+            let _alone = self.alone()?;
+            if !self.has(SECRET) {
+                self.store_secret(SECRET, &generate_key_pair(entropy).0.to_bytes()[..])?;
+            }
+            // A process may have ended between the two.
+            if !self.has(PUBLIC) {
+                self.store_public(PUBLIC, self.existing_signing_key()?.public_key().as_bytes())?;
+            }
         }
         self.existing_signing_key()
     }
@@ -158,7 +200,7 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`].
     pub fn public(&self, name: &str) -> Result<Vec<u8>, SdkError> {
         let path = self.path.join(name);
-        fs::read(&path).map_err(|e| SdkError::key_file(&path, &e))
+        shef_device::regular::read(&path, MOST_PUBLIC).map_err(|e| SdkError::key_file(&path, &e))
     }
 }
 
@@ -236,6 +278,38 @@ mod tests {
             fs::set_permissions(folder.path().join("bad"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
             assert_eq!(folder.secret32("bad").unwrap_err().code(), "SHEF-SDK-013", "{bad:?}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_of_others_holds_nobody() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = KeyFolder::open(dir.path().join("owner")).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        // All that another user can open: the folder.
+        let theirs = fs::File::open(folder.path()).unwrap();
+        theirs.lock_shared().unwrap();
+        let (sender, made) = std::sync::mpsc::channel();
+        let at = folder.path().to_owned();
+        std::thread::spawn(move || {
+            let folder = KeyFolder::open(at).unwrap();
+            sender.send(folder.signing_key(&mut crate::SystemEntropy::new().unwrap()).map(drop))
+        });
+        made.recv_timeout(Duration::from_secs(5)).expect("it waits for a stranger").unwrap();
+        let lock = folder.path().join(LOCK);
+        assert_eq!(fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
+        // A key that is there needs no lock; one's own process that hangs ends the wait.
+        let own = fs::File::open(&lock).unwrap();
+        own.lock().unwrap();
+        folder.signing_key(&mut crate::SystemEntropy::new().unwrap()).unwrap();
+        let error = folder.alone().map(drop).unwrap_err();
+        assert!(error.code() == "SHEF-SDK-012" && error.to_string().contains(".lock"), "{error}");
+        // A link in its place leads nowhere.
+        fs::remove_file(&lock).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), &lock).unwrap();
+        folder.alone().map(drop).unwrap_err();
+        assert!(!dir.path().join("elsewhere").exists());
     }
 
     #[cfg(unix)]

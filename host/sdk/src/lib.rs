@@ -52,7 +52,7 @@ mod buffer;
 mod carrier;
 mod entropy;
 mod error;
-mod files;
+pub mod files;
 mod host;
 mod judge;
 mod kernel;

@@ -42,6 +42,13 @@ const ALERT: Duration = Duration::from_secs(2);
 /// Most bytes of an answer.
 const MAX_ANSWER: u64 = 64 << 20;
 
+/// Entries on a page of a list.
+const PAGE: usize = 1000;
+/// Bounds of a whole list: entries, bytes, and time in requests of the longest kind.
+const MOST_ROWS: usize = if cfg!(test) { 10_000 } else { 1_000_000 };
+const MOST_BYTES: usize = 512 << 20;
+const PAGES_TIME: u32 = if cfg!(test) { 1 } else { 10 };
+
 /// A verifier service, reached with a client certificate.
 #[derive(Clone)]
 pub struct Service {
@@ -276,6 +283,27 @@ fn part(name: &str) -> String {
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
+/// The places of rows that have an order: each is behind all before it.
+fn ordered<T: Ord + ToString>(of: impl Fn(&Value) -> Option<T>) -> impl FnMut(&Value) -> Option<(String, bool)> {
+    let mut last = None;
+    move |row| {
+        let here = of(row)?;
+        let place = (here.to_string(), last.as_ref().is_none_or(|last| *last < here));
+        last = Some(here);
+        Some(place)
+    }
+}
+
+/// The places of rows with names in the order of the service's database, which may be that of a
+/// language: no name comes twice.
+fn distinct() -> impl FnMut(&Value) -> Option<(String, bool)> {
+    let mut seen = std::collections::HashSet::new();
+    move |row| {
+        let name = row["name"].as_str()?;
+        Some((name.to_owned(), seen.insert(name.to_owned())))
+    }
+}
+
 fn unread(what: impl Into<String>) -> SdkError {
     SdkError::ServiceAnswer { what: what.into() }
 }
@@ -338,7 +366,7 @@ impl Service {
         cas: impl Iterator<Item = &'a CertificateDer<'static>>,
         proxy: Option<&Named>,
     ) -> Result<ureq::Agent, SdkError> {
-        let read = |path: &std::path::Path| std::fs::read(path).map_err(|error| SdkError::key_file(path, &error));
+        let read = |path: &std::path::Path| shef_device::regular::read(path, 1 << 20).map_err(|error| SdkError::key_file(path, &error));
         let certificate = |der: &CertificateDer<'static>| Certificate::from_der(der).to_owned();
         let key = Zeroizing::new(read(&tls.key)?);
         let key =
@@ -726,37 +754,76 @@ impl Service {
     /// The keys, never their secrets.
     ///
     /// # Errors
-    /// As [`Service::get`].
+    /// As [`Service::get`], and [`SdkError::ServiceAnswer`] for a list without an end.
     pub fn keys(&self) -> Result<Vec<Value>, SdkError> {
-        let mut all: Vec<Value> = Vec::new();
-        loop {
-            let after = all.last().and_then(|key| key["name"].as_str()).map_or_else(String::new, part);
-            let page = self.get(&format!("/v1/keys?limit=1000&after={after}"))?;
-            let page = page["keys"].as_array().ok_or_else(|| unread("no list of keys"))?;
-            all.extend(page.iter().cloned());
-            if page.len() < 1000 {
-                return Ok(all);
-            }
-        }
+        Ok(self.pages("/v1/keys", "keys", distinct(), |_| true)?.0)
+    }
+
+    /// The devices that `wanted` picks.
+    ///
+    /// # Errors
+    /// As [`Service::keys`].
+    pub fn devices(&self, wanted: impl Fn(&Value) -> bool) -> Result<Vec<Value>, SdkError> {
+        Ok(self.pages("/v1/devices", "devices", ordered(|row| row["ueid"].as_str().map(str::to_owned)), wanted)?.0)
     }
 
     /// All receipts that are kept, in one document of the form of `GET /v1/receipts`: what
     /// `shef audit verify` reads.
     ///
     /// # Errors
-    /// As [`Service::get`].
+    /// As [`Service::keys`].
     pub fn receipts(&self) -> Result<Value, SdkError> {
-        const PAGE: usize = 1000;
-        let mut all: Vec<Value> = Vec::new();
+        let (all, mut page) = self.pages("/v1/receipts", "receipts", ordered(|row| row["seq"].as_u64()), |_| true)?;
+        page["receipts"] = all.into();
+        Ok(page)
+    }
+
+    /// The rows of a list from all of its pages, as far as they are `wanted`, and the last page
+    /// without its rows. `place` gives the value of `after` behind a row, and whether the row
+    /// advances.
+    ///
+    /// A service decides how much it sends: rows must advance, and their number, their bytes and
+    /// the time for all of them are bounded.
+    fn pages(
+        &self,
+        path: &str,
+        list: &str,
+        mut place: impl FnMut(&Value) -> Option<(String, bool)>,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<(Vec<Value>, Value), SdkError> {
+        let refused = |what: String| unread(format!("{} answers GET {path} with {what}", self.url));
+        let most = self.most.saturating_mul(PAGES_TIME);
+        let begun = Instant::now();
+        let (mut all, mut after, mut rows_seen, mut bytes_seen) = (Vec::new(), String::new(), 0, 0);
         loop {
-            let after = all.last().and_then(|row| row["seq"].as_u64()).unwrap_or(0);
-            let mut page = self.get(&format!("/v1/receipts?limit={PAGE}&after={after}"))?;
-            let rows = page["receipts"].as_array_mut().map(std::mem::take).ok_or_else(|| unread("no list of receipts"))?;
-            let last = rows.len() < PAGE;
-            all.extend(rows);
-            if last {
-                page["receipts"] = all.into();
-                return Ok(page);
+            // The first page has nothing before it: an empty number is no number.
+            let behind = if after.is_empty() { String::new() } else { format!("&after={}", part(&after)) };
+            let bytes = self.get_bytes(&format!("{path}?limit={PAGE}{behind}"))?;
+            let mut page: Value = Self::json(&bytes)?;
+            let rows = page[list].as_array_mut().map(std::mem::take).ok_or_else(|| unread(format!("no list of {list}")))?;
+            let full = rows.len() >= PAGE;
+            rows_seen += rows.len();
+            bytes_seen += bytes.len();
+            if rows.len() > PAGE {
+                return Err(refused(format!("{} entries on a page, expected at most {PAGE}", rows.len())));
+            }
+            for row in rows {
+                let (here, advances) = place(&row).ok_or_else(|| refused(format!("an entry that has no place in the list of {list}")))?;
+                if !advances {
+                    let (found, before) = (printable(&here), printable(&after));
+                    return Err(refused(format!("entry {found:?} after entry {before:?}: the list does not advance")));
+                }
+                after = here;
+                if wanted(&row) {
+                    all.push(row);
+                }
+            }
+            if !full {
+                return Ok((all, page));
+            }
+            if rows_seen >= MOST_ROWS || bytes_seen > MOST_BYTES || begun.elapsed() > most {
+                let limits = format!("{MOST_ROWS} entries, {MOST_BYTES} bytes and {} s", most.as_secs());
+                return Err(refused(format!("a list that goes on after {rows_seen} entries: the limits are {limits}")));
             }
         }
     }
@@ -887,6 +954,111 @@ mod tests {
         let mut service = Service::new(url, files(root.pem() + &next.pem())).unwrap();
         service.anchors[0].0.until = UnixTime::now().as_secs() - 1;
         assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
+    }
+
+    /// A service that answers each path with a document of this function, and a client for it.
+    fn fake(dir: &std::path::Path, mut answer: impl FnMut(&str) -> Value + Send + 'static) -> Service {
+        use shef_door::ca::{Ca, Holder, KeyPair, Validity as Days};
+        use std::io::{BufRead, BufReader, Write};
+        let now = UnixTime::now().as_secs().cast_signed();
+        let (ca, root) = Ca::new("ca", KeyPair::generate().unwrap(), now).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = dir.join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            path
+        };
+        let issue = |name: &str, holder| {
+            let key = KeyPair::generate().unwrap();
+            let cert = ca.issue(holder, &key, Days { from: now, days: 30 }).unwrap();
+            (file(&format!("{name}.pem"), &cert.pem()), file(&format!("{name}.key"), &key.serialize_pem()))
+        };
+        let hosts = ["localhost".to_owned()];
+        let (cert, key) = issue("server", Holder::Server { name: "server", hosts: &hosts });
+        let tls = rustls::ServerConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(shef_remote::certificates(&cert).unwrap(), shef_remote::private_key(&key).unwrap());
+        let (cert, key) = issue("client", Holder::Client { name: "client", uri: None });
+        let (tls, listener) = (Arc::new(tls.unwrap()), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        std::thread::spawn(move || {
+            for tcp in listener.incoming().flatten() {
+                let connection = rustls::ServerConnection::new(tls.clone()).unwrap();
+                let mut stream = BufReader::new(rustls::StreamOwned::new(connection, tcp));
+                let (mut first, mut line) = (String::new(), String::new());
+                stream.read_line(&mut first).unwrap();
+                while line != "\r\n" {
+                    line.clear();
+                    stream.read_line(&mut line).unwrap();
+                }
+                let answer = answer(first.split(' ').nth(1).unwrap()).to_string();
+                let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
+                let mut stream = stream.into_inner();
+                stream.write_all((head + &answer).as_bytes()).unwrap();
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+            }
+        });
+        Service::new(&url, TlsFiles { ca: file("ca.pem", &root.pem()), cert, key }).unwrap()
+    }
+
+    /// Runs this against a fake service, for at most 30 seconds.
+    fn asked<T: Send + 'static>(
+        answer: impl FnMut(&str) -> Value + Send + 'static,
+        ask: impl FnOnce(Service) -> Result<T, SdkError> + Send + 'static,
+    ) -> Result<T, SdkError> {
+        let (sender, result) = mpsc::channel();
+        std::thread::spawn(move || {
+            let dir = tempfile::tempdir().unwrap();
+            sender.send(ask(fake(dir.path(), answer).with_deadline(Duration::from_secs(6))))
+        });
+        result.recv_timeout(Duration::from_secs(30)).expect("a list without an end")
+    }
+
+    #[test]
+    fn a_list_of_a_service_ends() {
+        let row = |n: usize| serde_json::json!({"name": format!("k{n:09}"), "ueid": format!("{n:09}"), "seq": n + 1});
+        let page = move |rows: std::ops::Range<usize>| {
+            let rows: Vec<Value> = rows.map(row).collect();
+            serde_json::json!({"keys": rows, "devices": rows, "receipts": rows, "next": "x", "tenant": "t"})
+        };
+        let ended = |result: Result<usize, SdkError>, says: &str| {
+            let error = result.expect_err(says);
+            assert!(error.code() == "SHEF-SDK-035" && error.to_string().contains(says), "{error}");
+        };
+        let keys = |service: Service| service.keys().map(|all| all.len());
+        let devices = |service: Service| service.devices(|device| device["ueid"] == "000000003").map(|all| all.len());
+        let receipts = |service: Service| service.receipts().map(|all| all["receipts"].as_array().unwrap().len());
+        // Honest lists, by what they are asked for.
+        let honest = move |path: &str| {
+            let after = path.split_once("&after=").map(|(_, after)| after.trim_start_matches('k').parse::<usize>().unwrap());
+            let begin = after.map_or(0, |after| after + usize::from(!path.contains("receipts")));
+            page(begin..2500.min(begin + PAGE))
+        };
+        assert_eq!(asked(honest, keys).unwrap(), 2500);
+        assert_eq!(asked(honest, devices).unwrap(), 1);
+        assert_eq!(asked(honest, receipts).unwrap(), 2500);
+        // The same page for ever; an order that goes back; a page of any length; no names.
+        ended(asked(move |_| page(0..PAGE), keys), "does not advance");
+        ended(asked(move |_| page(0..PAGE), devices), "does not advance");
+        ended(asked(move |_| page(0..PAGE), receipts), "does not advance");
+        ended(asked(move |_| page(0..PAGE + 1), keys), "expected at most 1000");
+        ended(asked(|_| serde_json::json!({"keys": [{}]}), keys), "no place");
+        // One that advances for ever.
+        let (mut at, mut next) = (0, 0);
+        let endless = move |_: &str| {
+            at += PAGE;
+            page(at - PAGE..at)
+        };
+        ended(asked(endless, keys), "goes on after");
+        let slow = move |_: &str| {
+            std::thread::sleep(Duration::from_secs(2));
+            next += PAGE;
+            page(next - PAGE..next)
+        };
+        ended(asked(slow, receipts), "goes on after");
     }
 
     #[test]

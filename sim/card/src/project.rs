@@ -55,7 +55,9 @@ impl Project {
         if len > MAX_TOML {
             return Err(bad(format!("shield.toml has {len} bytes, at most {MAX_TOML}")));
         }
-        let source = std::fs::read_to_string(&toml).map_err(|e| bad(format!("shield.toml cannot be read: {e}")))?;
+        let source = shef_device::regular::read(&toml, MAX_TOML)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
+            .map_err(|e| bad(format!("shield.toml cannot be read: {e}")))?;
         let shield = shef_gen::shield::parse(&source).map_err(|error| CardError::Shield { file: toml, error })?;
 
         let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
