@@ -142,6 +142,31 @@ pub fn open(device: &str, tls: &TlsArgs) -> Result<(Uri, Host), CliError> {
     Ok((uri, host))
 }
 
+/// Opens a device as [`open`], and says on stderr if the owner's certificate ends soon.
+///
+/// # Errors
+/// Those of the device.
+pub fn open_and_warn(output: &Output, device: &str, tls: &TlsArgs) -> Result<(Uri, Host), CliError> {
+    warn_of_end(output, &device.parse()?, tls)?;
+    open(device, tls)
+}
+
+/// Says on stderr if the certificate that an agent is shown ends soon. This depends on no agent: the file
+/// says it.
+///
+/// # Errors
+/// SHEF-CLI-001 where a file is missing.
+pub fn warn_of_end(output: &Output, uri: &Uri, tls: &TlsArgs) -> Result<(), CliError> {
+    if !matches!(uri, Uri::Tls { .. }) {
+        return Ok(());
+    }
+    let files = tls.files()?.map_or_else(|| shef::TlsFiles::find().ok(), Some);
+    if let Some(notice) = files.and_then(|files| files.notice()) {
+        output.note(format_args!("warning: {notice}"));
+    }
+    Ok(())
+}
+
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
@@ -174,7 +199,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
             "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
         return Err(CliError::usage("SHEF-CLI-001", what));
     }
-    let (uri, mut host) = open(&args.device, &args.tls)?;
+    let (uri, mut host) = open_and_warn(output, &args.device, &args.tls)?;
     args.image.load(service.as_ref(), &mut host)?;
     let session = service.as_ref().map(|service| service.session(layer, None)).transpose()?;
     let challenge = match &session {
