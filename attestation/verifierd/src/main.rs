@@ -344,7 +344,13 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     let filter = EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
     match command(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
