@@ -25,3 +25,9 @@ pub fn usage(wrong: bool, printed: io::Result<()>) -> u8 {
         _ => 0,
     }
 }
+
+/// Writes one line to stderr. If it is closed or its disk is full, the exit status still says what
+/// happened.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

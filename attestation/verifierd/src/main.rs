@@ -242,7 +242,7 @@ fn command(command: Command) -> Result<()> {
         })),
         Command::Check { config } => {
             let report = block(check::check(&Config::read(&config)?, now()))?;
-            report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            report.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
             report.notes.iter().try_for_each(say)?;
             say!("the configuration is good");
             Ok(())
@@ -362,14 +362,20 @@ fn main() -> ExitCode {
         Err(error) => return ExitCode::from(output::usage(error.use_stderr(), error.print())),
     };
     let filter = EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
     match command(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             let code = problem.kind.code();
-            eprintln!("error [{code}]: {problem}");
+            output::note(&format!("error [{code}]: {problem}"));
             if let Some(known) = shef_proto::code::find(shef_proto::CODES, code) {
-                eprintln!("help: {}", known.help);
+                output::note(&format!("help: {}", known.help));
             }
             ExitCode::from(status(&problem))
         }

@@ -251,7 +251,10 @@ fn commands_look_whether_they_had_an_effect() {
     assert!(said.status.success() && String::from_utf8_lossy(&said.stdout).contains("SIGHUP puts it in force"));
     make_database(&dir);
     let signing = dir.path.join("signing.key");
-    assert!(fails(&["rekey", "--config", &dir.config, "--to", signing.to_str().unwrap()], 5, "SHEF-SVC-008").contains("the file of signing.key"));
+    assert!(
+        fails(&["rekey", "--config", &dir.config, "--to", signing.to_str().unwrap()], 5, "SHEF-SVC-008")
+            .contains("the file of signing.key")
+    );
 }
 
 #[test]

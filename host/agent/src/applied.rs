@@ -154,13 +154,20 @@ pub(crate) fn digest(text: &str) -> String {
 #[must_use]
 pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (String, Option<String>) {
     let in_force = confirmed.is_ok();
+    let by_name = done.owner.as_deref() == Some(whom);
+    let whose = match &done.owner {
+        Some(owner) if by_name => format!("of {owner}"),
+        Some(owner) => format!("of {owner} with the fingerprint {whom}"),
+        None => format!("with the fingerprint {whom}"),
+    };
     let what = match done.added {
-        0 => format!("nothing changed: the certificates of {whom} were in the list before"),
-        1 => format!("1 certificate of {whom} is {}", if in_force { "revoked" } else { "in the list" }),
-        n => format!("{n} certificates of {whom} are {}", if in_force { "revoked" } else { "in the list" }),
+        0 if by_name => format!("nothing changed: the certificates {whose} were in the list before"),
+        0 => format!("nothing changed: the certificate {whose} was in the list before"),
+        1 => format!("1 certificate {whose} is {}", if in_force { "revoked" } else { "in the list" }),
+        n => format!("{n} certificates {whose} are {}", if in_force { "revoked" } else { "in the list" }),
     };
     let line = if in_force { format!("{what}: the agent that runs applies the list") } else { what };
-    let unknown = (!done.known).then(|| {
+    let unknown = done.owner.is_none().then(|| {
         format!("the list of issued certificates has none with the fingerprint {whom}: it is revoked if it exists; compare the digits")
     });
     let open = confirmed.err().map(|why| {

@@ -43,6 +43,16 @@ impl AgentError {
         }
     }
 
+    /// Exit status of a program that ends with this error: 5 for what its user or the operator has to
+    /// correct, as `shef` has it, and 4 for a device, the way to it, or an address.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Self::Config { .. } | Self::Files { .. } => 5,
+            Self::Device(error) if [codes::TLS_FILES, codes::NO_DEVICE, codes::NOT_ALLOWED].contains(&error.code()) => 5,
+            Self::Listen { .. } | Self::Device(_) => 4,
+        }
+    }
+
     pub(crate) fn file(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Self {
         Self::Files { message: format!("cannot {what} {}: {error}", path.display()) }
     }

@@ -20,6 +20,23 @@ pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<[String; 2]> {
     Some([hex::encode(names.first()?), hex::encode(names.get(1)?)])
 }
 
+/// SHA-256 of the public key of a certificate (SubjectPublicKeyInfo), in hexadecimal.
+pub(crate) fn key_of(der: &CertificateDer<'_>) -> Option<String> {
+    use x509_cert::der::{Decode, Encode};
+    let certificate = x509_cert::Certificate::from_der(der).ok()?;
+    let key = certificate.tbs_certificate().subject_public_key_info().to_der().ok()?;
+    Some(hex::encode(shef_proto::crypto::sha256(&key)))
+}
+
+/// Whether a certificate is a CA's: basicConstraints with CA:TRUE.
+pub(crate) fn is_ca(der: &CertificateDer<'_>) -> bool {
+    use x509_cert::der::Decode;
+    use x509_cert::ext::pkix::BasicConstraints;
+    let Ok(certificate) = x509_cert::Certificate::from_der(der) else { return false };
+    let found = certificate.tbs_certificate().get_extension::<BasicConstraints>();
+    found.is_ok_and(|found| found.is_some_and(|(_, constraints)| constraints.ca))
+}
+
 /// An owner, as its certificate shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -65,11 +82,12 @@ pub(crate) fn ends_soon(until: SystemTime) -> Option<u64> {
     (left < WARN).then_some(left.as_secs() / 86_400)
 }
 
-/// When a certificate ends.
-pub(crate) fn end_of(der: &[u8]) -> Option<SystemTime> {
+/// When a certificate begins and ends.
+pub(crate) fn validity_of(der: &[u8]) -> Option<[SystemTime; 2]> {
     use x509_cert::der::Decode;
     let certificate = x509_cert::Certificate::from_der(der).ok()?;
-    Some(UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration())
+    let validity = certificate.tbs_certificate().validity();
+    Some([validity.not_before, validity.not_after].map(|time| UNIX_EPOCH + time.to_unix_duration()))
 }
 
 /// Revoked certificates, by SHA-256 of what their CA signed, or of the certificate: one a line, `#`
@@ -104,6 +122,11 @@ impl Revoked {
 
     pub(crate) fn contains(&self, owner: &Identity) -> bool {
         owner.names.iter().any(|name| self.lists(name))
+    }
+
+    /// How many certificates this list has that `next` has not.
+    pub(crate) fn lifted_by(&self, next: &Self) -> usize {
+        self.certificates.difference(&next.certificates).count()
     }
 
     /// Whether a fingerprint in lower case is in the list.

@@ -5,7 +5,6 @@
 //! written beside the old one and renamed.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
@@ -17,7 +16,7 @@ use shef_proto::name::digest;
 
 use crate::AgentError;
 use crate::config::check_device;
-use crate::identity::{Revoked, noted};
+use crate::identity::{Revoked, key_of, noted};
 
 /// Days that a certificate is good for.
 const DAYS: u32 = 730;
@@ -25,8 +24,9 @@ const DAYS: u32 = 730;
 const CA_NAME: &str = "shef-agent CA";
 /// The unit as it is in the repository, for an agent in /etc/shef-agent.
 const UNIT: &str = include_str!("../shef-agent.service");
-/// Owners' certificates, a line each: SHA-256 of the TBSCertificate, the owner's name, and SHA-256 of
-/// the whole certificate, which the log shows. Version 0.1 wrote the latter and the name.
+/// Owners' certificates, a line each: SHA-256 of the TBSCertificate, the owner's name, SHA-256 of the
+/// whole certificate, which the log shows, and SHA-256 of the public key. Older lines end before the
+/// key; version 0.1 wrote the SHA-256 of the whole certificate and the name.
 const ISSUED: &str = "issued";
 /// Revoked certificates, in the same form.
 pub(crate) const REVOKED: &str = "revoked";
@@ -109,29 +109,55 @@ fn authority(dir: &Path) -> Result<Ca, AgentError> {
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
 pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     check(owner)?;
-    if dir.join("owners").join(owner).exists() {
-        let dir = dir.display();
-        let message =
-            format!("owner {owner} has a folder in {dir}/owners: `shef-agent renew --dir {dir} {owner}` issues a new certificate");
+    let _alone = lock(dir)?;
+    let mine = dir.join("owners").join(owner);
+    if mine.exists() {
+        let message = format!(
+            "owner {owner} has a folder, {}: `shef-agent renew --dir {} {owner}` issues a new certificate",
+            mine.display(),
+            shell(dir)
+        );
         return Err(AgentError::Files { message });
     }
-    let _alone = lock(dir)?;
     certify(dir, owner, &authority(dir)?)
 }
 
-/// Issues a new certificate for the key that `owner` has, or the agent without one. The certificate
-/// before counts until it ends or is revoked. Gives the file back.
+/// Issues a new certificate for the key that `owner` has, or for the agent's if `owner` is `None`.
+/// The previous certificate stays valid until it ends or is revoked. Returns the file.
 ///
 /// # Errors
-/// SHEF-AGT-016 for a bad name, SHEF-AGT-017, also where the key is not in the folder any more.
+/// SHEF-AGT-016 for a bad name or a revoked owner, SHEF-AGT-017, also if the key is not in the folder
+/// any more.
 pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
+    reissue(dir, owner, false)
+}
+
+/// Issues a new certificate to an owner, as [`renew`], even if certificates of that key were revoked.
+///
+/// # Errors
+/// Those of [`renew`], except for a revoked owner.
+pub fn readmit(dir: &Path, owner: &str) -> Result<PathBuf, AgentError> {
+    reissue(dir, Some(owner), true)
+}
+
+fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, AgentError> {
+    if let Some(owner) = owner {
+        check(owner)?;
+    }
     let _alone = lock(dir)?;
     let ca = authority(dir)?;
     let read = |path: &Path| files::read(path).map_err(|e| AgentError::file("read", path, &e));
     let (key, file) = match owner {
         Some(owner) => {
-            check(owner)?;
             let mine = dir.join("owners").join(owner);
+            if !mine.exists() {
+                let message = format!(
+                    "no owner {owner} in {}: `shef-agent add-owner --dir {} {owner}` makes one",
+                    dir.join("owners").display(),
+                    shell(dir)
+                );
+                return Err(AgentError::Files { message });
+            }
             (mine.join("key.pem"), mine.join("cert.pem"))
         }
         None => (dir.join("agent.key"), dir.join("agent.pem")),
@@ -140,6 +166,9 @@ pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
     let cert = match owner {
         Some(name) => {
             let cert = issue(&ca, Holder::Client { name, uri: None }, &key)?;
+            if !readmit {
+                refuse_revoked(dir, name, cert.der())?;
+            }
             note(dir, name, cert.der())?;
             cert
         }
@@ -149,13 +178,35 @@ pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
     Ok(file)
 }
 
+/// Refuses a certificate for a key that has a revoked one. An old line of the issued certificates
+/// does not name its key: it counts for the owner of that name.
+fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
+    let (revoked, path) = (load_list(dir)?, dir.join(ISSUED));
+    let text = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
+    let key = key_of(der);
+    let same = |one: &Issued<'_>| match (one.key, key.as_deref()) {
+        (Some(of), Some(key)) => of == key,
+        _ => one.owner == owner,
+    };
+    let Some(found) = text.lines().filter_map(Issued::of).find(|one| same(one) && one.is_in(&revoked)) else { return Ok(()) };
+    let shown = shell(dir);
+    Err(AgentError::Config {
+        message: format!(
+            "{owner} is revoked: {} lists the certificate {} of the same key; `shef-agent add-owner --dir {shown} NEW-NAME` makes an owner with a key of its \
+             own, and `shef-agent renew --dir {shown} {owner} --readmit` lets this key in again",
+            dir.join(REVOKED).display(),
+            found.fingerprint
+        ),
+    })
+}
+
 /// What a revocation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
     /// Certificates that were added to the list.
     pub added: usize,
-    /// Whether they are certificates that were issued here.
-    pub known: bool,
+    /// Owner of the certificates; `None` if they were not issued here.
+    pub owner: Option<String>,
 }
 
 /// A line of the issued certificates.
@@ -165,12 +216,25 @@ struct Issued<'a> {
     owner: &'a str,
     /// Of the whole certificate.
     whole: Option<&'a str>,
+    /// SHA-256 of the public key.
+    key: Option<&'a str>,
+}
+
+/// Whether `issued` beside the CA's certificate has a certificate of this owner; `None` if there is no
+/// such list, as for a CA that `init` did not make.
+pub(crate) fn issued_to(ca: &Path) -> Option<std::collections::HashSet<String>> {
+    let text = fs::read_to_string(files::folder(ca).join(ISSUED)).ok()?;
+    Some(text.lines().filter_map(Issued::of).map(|one| one.owner.to_owned()).collect())
 }
 
 impl<'a> Issued<'a> {
     fn of(line: &'a str) -> Option<Self> {
         let mut words = line.split_whitespace();
-        Some(Self { fingerprint: words.next()?, owner: words.next()?, whole: words.next() })
+        Some(Self { fingerprint: words.next()?, owner: words.next()?, whole: words.next(), key: words.next() })
+    }
+
+    fn is_in(&self, revoked: &Revoked) -> bool {
+        [Some(self.fingerprint), self.whole].into_iter().flatten().any(|name| revoked.lists(name))
     }
 
     fn has(&self, fingerprint: &str) -> bool {
@@ -187,7 +251,7 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let read = |path: &Path| files::read(path).map_err(|e| AgentError::file("read", path, &e));
     let list = dir.join(REVOKED);
     let _alone = lock(dir)?;
-    let before = Revoked::load(&list)?;
+    let before = load_list(dir)?;
     let mut text = read(&list)?;
     // What an operator wrote may end without one.
     if !text.is_empty() && !text.ends_with('\n') {
@@ -199,8 +263,8 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let named: Vec<&Issued<'_>> = issued.iter().filter(|one| one.owner == whom).collect();
     let fingerprint = digest(whom);
     let meant: Vec<&Issued<'_>> = issued.iter().filter(|one| fingerprint.as_deref().is_some_and(|digits| one.has(digits))).collect();
-    let (found, known): (Vec<String>, bool) = match (&named[..], &meant[..], fingerprint) {
-        ([], [], Some(fingerprint)) => (vec![fingerprint], false),
+    let (found, owner): (Vec<String>, _) = match (&named[..], &meant[..], fingerprint) {
+        ([], [], Some(fingerprint)) => (vec![fingerprint], None),
         ([], [], None) => {
             return bad(format!(
                 "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
@@ -212,13 +276,29 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
                 meant[0].owner
             ));
         }
-        (these, [], _) | ([], these, _) => (these.iter().map(|one| one.fingerprint.to_owned()).collect(), true),
+        (these, [], _) | ([], these, _) => {
+            (these.iter().map(|one| one.fingerprint.to_owned()).collect(), these.first().map(|one| one.owner.to_owned()))
+        }
     };
+    let comment = owner.as_deref().unwrap_or(whom);
     let new: Vec<_> = found.iter().filter(|fingerprint| !before.lists(fingerprint)).collect();
-    new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {whom}\n")));
+    new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {comment}\n")));
     // Also where nothing is new: an agent that could not read the list before looks again.
     replace(&list, text.as_bytes())?;
-    Ok(Revocation { added: new.len(), known })
+    Ok(Revocation { added: new.len(), owner })
+}
+
+/// The list of revoked certificates of a folder.
+fn load_list(dir: &Path) -> Result<Revoked, AgentError> {
+    let list = dir.join(REVOKED);
+    if !list.exists() {
+        let (shown, quoted) = (list.display(), shell(&list));
+        let message = format!(
+            "there is no {shown}: bring it back from a copy, or `install -m 644 /dev/null {quoted}` makes an empty one, which revokes no certificate"
+        );
+        return Err(AgentError::Files { message });
+    }
+    Revoked::load(&list)
 }
 
 /// The agent under these names and addresses.
@@ -247,9 +327,10 @@ fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
 /// Adds a certificate to those that were issued.
 fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let path = dir.join(ISSUED);
-    let [name, whole] = noted(der).ok_or_else(|| AgentError::file("write", &path, &"the certificate cannot be read again"))?;
+    let unread = || AgentError::file("write", &path, &"the certificate cannot be read again");
+    let ([name, whole], key) = (noted(der).ok_or_else(unread)?, key_of(der).ok_or_else(unread)?);
     let issued = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
-    replace(&path, format!("{issued}{name} {owner} {whole}\n").as_bytes())
+    replace(&path, format!("{issued}{name} {owner} {whole} {key}\n").as_bytes())
 }
 
 /// Makes a folder whole or not at all. One that is there already is replaced where it is empty.
@@ -259,7 +340,7 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
     }
     let parent = path.parent().unwrap_or(Path::new("/"));
     let beside = files::beside(path).map_err(|e| AgentError::file("make", path, &e))?;
-    fs::create_dir_all(parent).map_err(|e| AgentError::file("make", parent, &e))?;
+    parents(parent)?;
     // Only what this made is removed below.
     folder(&beside)?;
     let result = fill(&beside).and_then(|()| {
@@ -286,16 +367,36 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
 /// Waits until no other command changes the agent's files. Root changes no files in folders of
 /// another user: that user could put links in their place.
 fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
-    let shown = dir.display();
-    let refused = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::PermissionDenied => AgentError::Files {
-            message: format!(
-                "{e}; `chown -R root: {shown}; chmod 755 {shown}; chmod -R go-w {shown}; chown shef-agent: {shown}/agent.key` makes it one, and the agent \
-                 reads it still"
-            ),
-        },
+    let refused = |e: std::io::Error| match (e.kind(), e.raw_os_error()) {
+        // What the system says: this user may not.
+        (std::io::ErrorKind::PermissionDenied, Some(_)) => {
+            let shown = dir.display();
+            AgentError::Files { message: format!("cannot change {shown}: {e}; run it as root (or as the user who owns {shown})") }
+        }
+        (std::io::ErrorKind::PermissionDenied, None) => {
+            let (folder, key) = (shell(dir), shell(&dir.join("agent.key")));
+            let message = format!(
+                "{e}; `chown -R root: {folder} && chmod 755 {folder} && chmod -R go-w {folder} && chown -h shef-agent: {key}` makes it one, and the agent \
+                 still reads its key"
+            );
+            AgentError::Files { message }
+        }
         _ => AgentError::file("lock", dir, &e),
     };
+    // No command is proposed for a folder of something else.
+    for file in ["ca.pem", ISSUED] {
+        match fs::symlink_metadata(dir.join(file)) {
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(refused(e)),
+            Err(_) => {
+                let (shown, quoted) = (dir.display(), shell(dir));
+                let message = format!(
+                    "{shown} is no folder of an agent: expected ca.pem and {ISSUED} in it, which `shef-agent init --dir {quoted}` makes"
+                );
+                return Err(AgentError::Files { message });
+            }
+        }
+    }
     let alone = files::lock(dir, Owner::Root).map_err(refused)?;
     // And what lies in it: a folder can have been given away alone.
     let owners = dir.join("owners");
@@ -388,10 +489,35 @@ fn wrong(error: &dyn std::fmt::Display) -> AgentError {
 }
 
 fn folder(path: &Path) -> Result<(), AgentError> {
+    folder_with(path, 0o700)
+}
+
+/// Makes a folder with exactly this mode, whatever the umask is.
+fn folder_with(path: &Path, mode: u32) -> Result<(), AgentError> {
     let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|e| AgentError::file("make", path, &e))
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    let made = builder.create(path).and_then(|()| fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)));
+    made.map_err(|e| AgentError::file("make", path, &e))
+}
+
+/// Makes the folders that are missing on the way to and including `path`, which the agent's user can
+/// pass through.
+fn parents(path: &Path) -> Result<(), AgentError> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    parents(files::folder(path))?;
+    folder_with(path, 0o755)
+}
+
+/// A path as one word of a shell's command.
+#[must_use]
+pub fn shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    // A name that begins with a dash would be an option.
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 fn private(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
@@ -403,10 +529,8 @@ fn public(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AgentError> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    options.open(path).and_then(|mut file| file.write_all(bytes)).map_err(|e| AgentError::file("write", path, &e))
+    // With exactly this mode: the agent's user reads what root made under any umask.
+    files::write_new(path, mode, path, bytes).map_err(|e| AgentError::file("write", path, &e))
 }
 
 #[cfg(test)]
@@ -534,6 +658,85 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_a_message_proposes_is_safe_to_paste() {
+        for (path, word) in [
+            ("/etc/shef-agent", "/etc/shef-agent"),
+            ("/srv/my agent", "'/srv/my agent'"),
+            ("/srv/a'b;rm -rf ~", r"'/srv/a'\''b;rm -rf ~'"),
+            ("-R", "./-R"),
+            ("/srv/$HOME", "'/srv/$HOME'"),
+        ] {
+            assert_eq!(shell(Path::new(path)), word);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        // A folder of something else: no command changes it.
+        let other = dir.path().join("other");
+        fs::create_dir(&other).unwrap();
+        open(&other);
+        let all = |dir: &Path| {
+            [add_owner(dir, "bob").map(drop), revoke(dir, "alice").map(drop), renew(dir, None).map(drop)].map(|result| result.unwrap_err())
+        };
+        for error in all(&other) {
+            let text = error.to_string();
+            assert!(text.contains("is no folder of an agent: expected ca.pem and issued") && !text.contains("chown"), "{text}");
+        }
+        // One of an agent, with a blank in its name.
+        let plan = Plan { dir: dir.path().join("my agent"), ..plan(dir.path()) };
+        init(&plan).unwrap();
+        let quoted = format!("'{}'", plan.dir.display());
+        let twice = add_owner(&plan.dir, "alice").unwrap_err().to_string();
+        assert!(twice.contains(&format!("--dir {quoted} alice")), "{twice}");
+        if rustix::process::geteuid().is_root() {
+            open(&plan.dir);
+            for error in all(&plan.dir) {
+                let text = error.to_string();
+                assert!(text.contains(&format!("chown -R root: {quoted} && chmod 755 {quoted} &&")), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_revoked_owner_is_not_renewed_but_on_purpose() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan { owners: vec!["alice".into(), "bob".into()], ..plan(dir.path()) };
+        init(&plan).unwrap();
+        let issued = || fs::read_to_string(plan.dir.join(ISSUED)).unwrap();
+        let before = issued();
+        revoke(&plan.dir, "alice").unwrap();
+        let refused = |owner: &str| {
+            let error = renew(&plan.dir, Some(owner)).unwrap_err();
+            let text = error.to_string();
+            assert!(error.code() == "SHEF-AGT-016" && text.contains("is revoked") && text.contains("add-owner"), "{text}");
+            assert!(text.contains(&format!("renew --dir {} {owner} --readmit", plan.dir.display())), "{text}");
+        };
+        refused("alice");
+        assert_eq!(issued(), before);
+        renew(&plan.dir, Some("bob")).unwrap();
+        // The same key under another name.
+        for file in ["key.pem", "cert.pem"] {
+            fs::copy(plan.dir.join("owners/alice").join(file), plan.dir.join("owners/bob").join(file)).unwrap();
+        }
+        refused("bob");
+        readmit(&plan.dir, "alice").unwrap();
+        // The name with another key is another owner.
+        fs::remove_dir_all(plan.dir.join("owners/alice")).unwrap();
+        add_owner(&plan.dir, "alice").unwrap();
+        renew(&plan.dir, Some("alice")).unwrap();
+        // Lines of older versions name no key.
+        let old: String = issued().lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned() + "\n").collect();
+        fs::write(plan.dir.join(ISSUED), old).unwrap();
+        refused("alice");
+        let nobody = renew(&plan.dir, Some("nobodyy")).unwrap_err().to_string();
+        assert!(nobody.contains("no owner nobodyy") && nobody.contains("add-owner"), "{nobody}");
+        // Without the list it is not known who is revoked.
+        fs::remove_file(plan.dir.join(REVOKED)).unwrap();
+        for error in [renew(&plan.dir, Some("alice")).map(drop), revoke(&plan.dir, "alice").map(drop)].map(|result| result.unwrap_err()) {
+            assert!(error.to_string().contains("install -m 644 /dev/null"), "{error}");
+        }
+    }
+
+    #[test]
     fn revocations_at_once_are_all_in_the_list() {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan(dir.path());
@@ -542,7 +745,7 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..24 {
                 let dir = &plan.dir;
-                scope.spawn(move || assert_eq!(revoke(dir, &of(number)).unwrap(), Revocation { added: 1, known: false }));
+                scope.spawn(move || assert_eq!(revoke(dir, &of(number)).unwrap(), Revocation { added: 1, owner: None }));
             }
         });
         let revoked = Revoked::load(&plan.dir.join(REVOKED)).unwrap();
@@ -562,6 +765,7 @@ mod tests {
         init(&good).unwrap();
         // The same name twice: the second one changes nothing.
         fs::remove_file(good.dir.join("ca.pem")).unwrap();
+        fs::create_dir(good.dir.join("ca.pem")).unwrap();
         assert!(add_owner(&good.dir, "alice").is_err());
         assert!(fs::read_dir(good.dir.join("owners")).unwrap().next().is_none(), "a half folder of an owner is left");
     }
@@ -580,14 +784,15 @@ mod tests {
         assert!(agent != read("agent.pem") && renewed.name == "alice" && renewed.fingerprint() != alice.fingerprint());
         assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
         // Old and new alike, once.
-        let known = |added| Revocation { added, known: true };
+        let known = |added| Revocation { added, owner: Some("alice".into()) };
         assert_eq!((revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()), (known(2), known(0)));
         assert_eq!(revoke(&plan.dir, "carol").unwrap_err().code(), "SHEF-AGT-016");
         let bob = Identity::of(&read("owners/bob/cert.pem")).unwrap();
         let revoked = || crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap();
         assert!(revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob));
-        assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), known(1));
-        assert!(revoked().contains(&bob));
+        let of_bob = Revocation { added: 1, owner: Some("bob".into()) };
+        assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), of_bob);
+        assert!(revoked().contains(&bob) && fs::read_to_string(plan.dir.join("revoked")).unwrap().ends_with(" # bob\n"));
         fs::write(plan.dir.join("revoked"), "alice\n").unwrap();
         assert_eq!(crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap_err().code(), "SHEF-AGT-016");
     }
@@ -621,7 +826,7 @@ mod tests {
         let (name, other) = ("5".repeat(64), "6".repeat(64));
         let with = |owner: &str| fs::write(plan.dir.join(ISSUED), format!("{issued}{other} {owner}\n")).unwrap();
         with(&name);
-        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, known: true });
+        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, owner: Some(name.clone()) });
         let revoked = || Revoked::load(&plan.dir.join(REVOKED)).unwrap();
         assert!(revoked().lists(&other) && !revoked().lists(&name));
         let bob = of("bob").whole.unwrap();
@@ -630,9 +835,9 @@ mod tests {
         assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains("of a certificate of bob"), "{error}");
         // A fingerprint of the whole certificate revokes by what was signed.
         fs::write(plan.dir.join(ISSUED), &issued).unwrap();
-        assert_eq!(revoke(&plan.dir, bob).unwrap(), Revocation { added: 1, known: true });
+        assert_eq!(revoke(&plan.dir, bob).unwrap(), Revocation { added: 1, owner: Some("bob".into()) });
         assert!(revoked().lists(of("bob").fingerprint));
-        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, known: false });
+        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, owner: None });
     }
 
     #[test]

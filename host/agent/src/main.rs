@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
-use shef_agent::init::{Plan, add_owner, init, renew, revoke};
+use shef_agent::init::{Plan, add_owner, init, readmit, renew, revoke, shell};
 use shef_agent::{Agent, AgentError, Config, confirm, told};
 use shef_device::Uri;
 use shef_door::output;
@@ -15,9 +15,18 @@ use shef_remote::wire::codes;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
 
+/// Exit statuses, those of `shef`.
+const EXIT: &str = "Exit status:
+   0  done
+   2  wrong use of the command line
+   3  could not be decided: a revocation that no agent has confirmed
+   4  device or transport
+   5  bad input or configuration
+";
+
 /// Beside the card: carries ciphertext between owners and cards.
 #[derive(Parser)]
-#[command(name = "shef-agent", version, about, max_term_width = 100)]
+#[command(name = "shef-agent", version, about, after_help = EXIT, max_term_width = 100)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -58,6 +67,9 @@ enum Command {
         dir: PathBuf,
         /// Name of the owner; without it, the agent itself
         name: Option<String>,
+        /// Also for a key that has a revoked certificate, whose owner is let in again
+        #[arg(long, requires = "name")]
+        readmit: bool,
     },
     /// Revoke certificates of an owner, and wait until the agent that runs applies it; status 3 if it is not known to
     Revoke {
@@ -99,15 +111,11 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let code = error.code().to_owned();
-            eprintln!("error [{code}]: {error}");
+            output::note(&format!("error [{code}]: {error}"));
             if let Some(known) = shef_proto::code::find(codes::CODES, &code) {
-                eprintln!("help: {}", known.help);
+                output::note(&format!("help: {}", known.help));
             }
-            ExitCode::from(match error {
-                AgentError::Config { .. } | AgentError::Files { .. } => 5,
-                AgentError::Device(error) if error.code() == codes::TLS_FILES => 5,
-                _ => 4,
-            })
+            ExitCode::from(error.exit())
         }
     }
 }
@@ -122,18 +130,19 @@ fn run(command: Command) -> Result<u8, AgentError> {
             let shown = plan.dir.display();
             say(&format!("CA, certificates and configuration are in {shown}"))?;
             for owner in &plan.owners {
-                say(&format!(
-                    "owner {owner}: take {shown}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml"
-                ))?;
+                take(&plan.dir, owner)?;
             }
-            say(&format!("next: shef-agent run --config {shown}/agent.toml"))?;
+            say(&format!("next: shef-agent run --config {}", shell(&plan.dir.join("agent.toml"))))?;
         }
         Command::AddOwner { dir, name } => {
             add_owner(&dir, &name)?;
-            say(&format!("owner {name}: take {}/owners/{name} to the owner's machine", dir.display()))?;
+            take(&dir, &name)?;
         }
-        Command::Renew { dir, name } => {
-            let file = renew(&dir, name.as_deref())?;
+        Command::Renew { dir, name, readmit: again } => {
+            let file = match &name {
+                Some(name) if again => readmit(&dir, name)?,
+                name => renew(&dir, name.as_deref())?,
+            };
             say(&match name {
                 Some(name) => format!("owner {name}: take {} to the owner's machine", file.display()),
                 None => format!("{} is new: {RELOAD}", file.display()),
@@ -144,7 +153,7 @@ fn run(command: Command) -> Result<u8, AgentError> {
             let (line, warning) = told(&whom, &done, confirm(&dir));
             say(&line)?;
             if let Some(warning) = warning {
-                warning.lines().for_each(|line| eprintln!("warning: {line}"));
+                warning.lines().for_each(|line| output::note(&format!("warning: {line}")));
                 return Ok(UNDECIDED);
             }
         }
@@ -163,6 +172,11 @@ const UNDECIDED: u8 = 3;
 /// One line on stdout. A closed pipe is success.
 fn say(line: &str) -> Result<(), AgentError> {
     output::line(line).map_err(|error| AgentError::Files { message: format!("cannot write to standard output: {error}") })
+}
+
+/// Says what an owner needs from the folder of an agent.
+fn take(dir: &std::path::Path, owner: &str) -> Result<(), AgentError> {
+    say(&format!("owner {owner}: take {}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml", dir.display()))
 }
 
 fn config_error(message: String) -> AgentError {
@@ -198,7 +212,9 @@ fn notify(state: &str) {
 fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal);
+    // A log that cannot be written, as on a full disk, stops no agent: the subscriber would report it on
+    // the same stderr, and panic.
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal).log_internal_errors(false);
     if log_json {
         log.json().init();
     } else {
@@ -254,9 +270,13 @@ struct Shown {
 fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(), AgentError> {
     let (host, port) = agent
         .rsplit_once(':')
+        .filter(|(host, _)| !host.contains('/'))
         .and_then(|(host, port)| Some((host, port.parse().ok()?)))
-        .ok_or_else(|| config_error(format!("--agent {agent:?}: expected HOST:PORT")))?;
+        .ok_or_else(|| config_error(format!("--agent {agent:?}: expected HOST:PORT, as card.example:7433")))?;
     let tls = client.map_or_else(TlsFiles::find, TlsFiles::from_config)?;
+    if let Some(notice) = tls.notice() {
+        output::note(&format!("warning: {notice}"));
+    }
     let devices: Vec<Shown> = list(host, port, &tls, &Limits::default())?
         .into_iter()
         .map(|d| Shown { name: d.name, state: d.state.name(), owner: d.owner, moved_bytes: d.moved, description: d.description })

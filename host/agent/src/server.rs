@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
 
 use crate::slot::Slot;
-use crate::state::{Phase, Running, Setup};
+use crate::state::{Fixed, Phase, Running, Setup};
 use crate::{AgentError, Config, Opener, connection};
 
 /// How often the agent looks whether owners may still use their cards.
@@ -37,6 +37,11 @@ impl Agent {
     /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017, SHEF-AGT-018.
     pub async fn bind(config: &Config, opener: Opener) -> Result<Self, AgentError> {
         let setup = Setup::load(config)?;
+        if config.revoked.is_none() {
+            tracing::warn!(
+                "the configuration has no `revoked`: no certificate is revoked, and `shef-agent revoke` has no effect on this agent"
+            );
+        }
         let unable = |at: SocketAddr, e: &dyn std::fmt::Display| AgentError::Listen { message: format!("cannot listen on {at}: {e}") };
         let listener = TcpListener::bind(config.listen).await.map_err(|e| unable(config.listen, &e))?;
         let metrics = match config.metrics {
@@ -51,7 +56,8 @@ impl Agent {
             slots.insert(name.clone(), slot);
             threads.push(thread);
         }
-        Ok(Self { listener, metrics, running: Running::new(slots, setup), threads })
+        let fixed = Fixed { listen: config.listen, metrics: config.metrics };
+        Ok(Self { listener, metrics, running: Running::new(slots, fixed, setup), threads })
     }
 
     /// Where it listens.

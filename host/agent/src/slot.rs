@@ -241,6 +241,11 @@ impl Slot {
         self.generations.load(Ordering::Relaxed)
     }
 
+    /// Whether all memory is cleared between owners.
+    pub(crate) fn clears_memory(&self) -> bool {
+        self.clear_memory
+    }
+
     /// What the card is reached by.
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri

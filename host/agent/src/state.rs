@@ -17,7 +17,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::Times;
 use crate::door::{Seats, door};
-use crate::identity::{Revoked, end_of, ends_soon};
+use crate::identity::{Revoked, ends_soon, is_ca, validity_of};
+use crate::init::issued_to;
 use crate::slot::Slot;
 use crate::{AgentError, Config};
 
@@ -41,14 +42,14 @@ pub(crate) struct Setup {
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_owner: usize,
     pub(crate) times: Times,
-    /// Files and ends of the agent's own certificates.
-    ends: Vec<(std::path::PathBuf, std::time::SystemTime)>,
+    /// Files, begins and ends of the agent's own certificates.
+    ends: Vec<(std::path::PathBuf, [std::time::SystemTime; 2])>,
 }
 
 impl Setup {
     pub(crate) fn load(config: &Config) -> Result<Arc<Self>, AgentError> {
         let ends = [&config.ca, &config.cert].map(|path| -> Result<_, AgentError> {
-            Ok(certificates(path)?.iter().filter_map(|der| Some((path.clone(), end_of(der)?))).collect::<Vec<_>>())
+            Ok(certificates(path)?.iter().filter_map(|der| Some((path.clone(), validity_of(der)?))).collect::<Vec<_>>())
         });
         let mut all = Vec::new();
         for list in ends {
@@ -67,6 +68,7 @@ impl Setup {
             ends: all,
         };
         setup.warn();
+        warn_of_unknown_owners(config);
         Ok(Arc::new(setup))
     }
 
@@ -77,14 +79,55 @@ impl Setup {
 
     /// Says which certificates end soon.
     pub(crate) fn warn(&self) {
-        for (path, until) in &self.ends {
-            if *until <= std::time::SystemTime::now() {
+        let now = std::time::SystemTime::now();
+        for (path, [from, until]) in &self.ends {
+            if *from > now {
+                let file = path.display();
+                tracing::error!(%file, "a certificate is not valid yet, and no owner gets in: is this machine's clock right?");
+            } else if *until <= now {
                 let file = path.display();
                 tracing::error!(%file, "a certificate has ended, and no owner gets in: `shef-agent renew` makes a new one, and SIGHUP has it taken");
             } else if let Some(days) = ends_soon(*until) {
                 tracing::warn!(file = %path.display(), days, "a certificate ends soon: `shef-agent renew` makes a new one, and SIGHUP has it taken");
             }
         }
+    }
+}
+
+/// Says which owners of devices have no certificate of this CA, as after a misspelling.
+fn warn_of_unknown_owners(config: &Config) {
+    let Some(known) = issued_to(&config.ca) else { return };
+    for (device, found) in &config.devices {
+        for owner in found.owners.iter().filter(|owner| !known.contains(*owner)) {
+            tracing::warn!(
+                device,
+                owner,
+                "`owners` names an owner to whom no certificate was issued: expected a name that `shef-agent add-owner` was given"
+            );
+        }
+    }
+}
+
+/// Says how many certificates are let in again.
+fn warn_of_lifted(before: &Revoked, after: &Revoked) {
+    let lifted = before.lifted_by(after);
+    if lifted > 0 {
+        tracing::warn!(lifted, "the list of revoked certificates has lost entries: these certificates are accepted again");
+    }
+}
+
+/// What only a restart changes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fixed {
+    pub(crate) listen: SocketAddr,
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+impl Fixed {
+    /// The keys of `config` that a restart takes over.
+    fn differing(self, config: &Config) -> impl Iterator<Item = &'static str> {
+        let keys = [("listen", self.listen != config.listen), ("metrics", self.metrics != config.metrics)];
+        keys.into_iter().filter_map(|(key, differs)| differs.then_some(key))
     }
 }
 
@@ -103,6 +146,7 @@ pub(crate) struct Shared {
     pub(crate) door: Arc<Door>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) phase: watch::Receiver<Phase>,
+    fixed: Fixed,
     setup: RwLock<Arc<Setup>>,
     /// Digest of the list of revoked certificates that all devices are restricted by.
     applied: Mutex<String>,
@@ -112,9 +156,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(slots: BTreeMap<String, Arc<Slot>>, setup: Arc<Setup>, phase: watch::Receiver<Phase>) -> Self {
+    fn new(slots: BTreeMap<String, Arc<Slot>>, fixed: Fixed, setup: Arc<Setup>, phase: watch::Receiver<Phase>) -> Self {
         Self {
             slots,
+            fixed,
             door: door(),
             seats: Arc::default(),
             phase,
@@ -160,9 +205,9 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(slots: BTreeMap<String, Arc<Slot>>, setup: Arc<Setup>) -> Self {
+    pub(crate) fn new(slots: BTreeMap<String, Arc<Slot>>, fixed: Fixed, setup: Arc<Setup>) -> Self {
         let (phase, phases) = watch::channel(Phase::Serving);
-        Self { phase, shared: Arc::new(Shared::new(slots, setup, phases)) }
+        Self { phase, shared: Arc::new(Shared::new(slots, fixed, setup, phases)) }
     }
 
     /// Has the agent wipe its cards and end.
@@ -178,18 +223,27 @@ impl Running {
 
     /// Takes over certificates, revocations, owners of devices and limits. Sessions go on, but
     /// those of owners who may not any more. Where it listens and which devices there are changes
-    /// with a restart only: what differs is told in the log.
+    /// with a restart only: what differs is told in the log. A configuration without `revoked` leaves
+    /// the list in force.
     ///
     /// # Errors
     /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017: nothing was changed then.
     pub fn reload(&self, config: &Config) -> Result<(), AgentError> {
-        let setup = Setup::load(config)?;
-        *self.shared.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&setup);
+        let setup = self.take_over(Setup::load(config)?);
+        for key in self.shared.fixed.differing(config) {
+            tracing::warn!(key, "it changed, which a restart takes over");
+        }
         for (name, slot) in &self.shared.slots {
             let device = config.devices.get(name);
             match device {
-                Some(device) if device.uri == *slot.uri() => {}
-                Some(_) => tracing::warn!(device = name, "its URI changed, which a restart takes over"),
+                Some(device) => {
+                    if device.uri != *slot.uri() {
+                        tracing::warn!(device = name, "its URI changed, which a restart takes over");
+                    }
+                    if device.clear_memory != slot.clears_memory() {
+                        tracing::warn!(device = name, "its clear_memory changed, which a restart takes over");
+                    }
+                }
                 None => tracing::warn!(device = name, "it is not in the configuration any more, which a restart takes over"),
             }
             slot.restrict(device.map(|device| &device.owners[..]), &setup.revoked);
@@ -199,6 +253,28 @@ impl Running {
         }
         tracing::info!("configuration taken over");
         Ok(())
+    }
+
+    /// Puts a new setup in force, with the list of revoked certificates before it where it names no list: a
+    /// line that is missing by mistake lifts no revocation.
+    fn take_over(&self, setup: Arc<Setup>) -> Arc<Setup> {
+        // Locked while the old list is looked at: the file may be read again meanwhile.
+        let mut held = self.shared.setup.write().unwrap_or_else(PoisonError::into_inner);
+        let setup = match &held.list {
+            Some((path, _)) if setup.list.is_none() => {
+                tracing::warn!(
+                    file = %path.display(),
+                    "the configuration has no `revoked` any more, and the list stays in force: to accept a certificate again, take its line out of \
+                     the file; to do without a list, restart the agent"
+                );
+                let (revoked, list) = (Arc::clone(&held.revoked), held.list.clone());
+                Arc::new(Setup { revoked, list, ..(*setup).clone() })
+            }
+            _ => setup,
+        };
+        warn_of_lifted(&held.revoked, &setup.revoked);
+        *held = Arc::clone(&setup);
+        setup
     }
 
     /// Has the list of revoked certificates applied if its file changed, and ends sessions whose
@@ -223,6 +299,7 @@ impl Running {
         let list = Some((path.clone(), stamp(path)));
         let revoked = match Revoked::load(path) {
             Ok(revoked) => {
+                warn_of_lifted(&setup.revoked, &revoked);
                 tracing::info!(file = %path.display(), "the list of revoked certificates is in force");
                 revoked.into()
             }
@@ -251,8 +328,14 @@ fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
             message: format!("TLS file {}: {e}", path.display()),
         })
     };
-    let verifier =
-        shef_anchors::client_verifier(&certificates(&config.ca)?, &provider, |builder| builder).map_err(|e| wrong(&config.ca, &e))?;
+    let cas = certificates(&config.ca)?;
+    if !cas.iter().all(is_ca) {
+        return Err(wrong(
+            &config.ca,
+            &"`ca` names a certificate that is not a CA's: expected basicConstraints CA:TRUE, as in the ca.pem of `shef-agent init`",
+        ));
+    }
+    let verifier = shef_anchors::client_verifier(&cas, &provider, |builder| builder).map_err(|e| wrong(&config.ca, &e))?;
     let mut tls = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|e| wrong(&config.cert, &e))?

@@ -266,8 +266,13 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
 /// Certificate and key of an owner that end in so many days, or ended before.
 fn short_lived(bed: &Bed, owner: &str, days: i64) -> TlsFiles {
     const BEFORE: i64 = 10;
+    valid_from(bed, owner, -BEFORE, u32::try_from(BEFORE + days).unwrap())
+}
+
+/// Certificate and key of an owner, valid from in `begin` days for `days`.
+fn valid_from(bed: &Bed, owner: &str, begin: i64, days: u32) -> TlsFiles {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
-    let validity = Validity { from: now - BEFORE * 86_400, days: u32::try_from(BEFORE + days).unwrap() };
+    let validity = Validity { from: now + begin * 86_400, days };
     let ca = std::fs::read_to_string(bed.agent_dir().join("ca.key")).unwrap();
     let ca = Ca::with_key("shef-agent CA", KeyPair::from_pem(&ca).unwrap());
     let key = KeyPair::generate().unwrap();
@@ -305,6 +310,7 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
     }
     for (args, expected, says) in [
         (&["status", "--agent", "localhost", "--client", &client][..], 5, "expected HOST:PORT"),
+        (&["status", "--agent", &format!("tls://{at}"), "--client", &client], 5, "expected HOST:PORT, as card.example:7433"),
         (&["status", "--agent", &at, "--client", &format!("{files}/none.toml")], 5, "SHEF-AGT-003"),
         (&["status", "--agent", &at], 5, "SHEF_TLS_CONFIG"),
         (&["status", "--agent", "localhost:1", "--client", &client], 4, "SHEF-AGT-001"),
@@ -411,4 +417,246 @@ fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
         let error = told(&TlsFiles { ca, ..bed.files("alice") }).unwrap_err();
         assert!(error.to_string().contains("has ended"), "{error}");
     }
+}
+
+/// The program `shef-agent run` with a bed's files, whose notes to systemd are read.
+struct Program {
+    child: std::process::Child,
+    notes: UnixDatagram,
+    address: SocketAddr,
+    metrics: Option<SocketAddr>,
+}
+
+impl Program {
+    /// Starts it with the bed's agent.toml and this stderr.
+    fn start(bed: &Bed, stderr: std::fs::File) -> Self {
+        let path = bed.dir.path().join("notes");
+        let notes = UnixDatagram::bind(&path).unwrap();
+        notes.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+            .args(["run", "--config"])
+            .arg(bed.agent_dir().join("agent.toml"))
+            .env("NOTIFY_SOCKET", &path)
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let at = |key: &str| ready.get(key).map(|at| at.as_str().unwrap().parse().unwrap());
+        let program = Self { child, notes, address: at("listen").unwrap(), metrics: at("metrics") };
+        assert_eq!(program.note(), "READY=1");
+        program
+    }
+
+    fn note(&self) -> String {
+        let mut text = [0; 64];
+        let n = self.notes.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..n]).into_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
+    fn reload(&self) {
+        self.signal("-HUP");
+        assert_eq!((self.note(), self.note()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
+    }
+
+    /// Ends it; its exit status.
+    fn end(mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.child.wait().unwrap().code()
+    }
+}
+
+/// Changes the agent.toml of a bed.
+fn edit(bed: &Bed, change: impl FnOnce(String) -> String) {
+    let file = bed.agent_dir().join("agent.toml");
+    std::fs::write(&file, change(std::fs::read_to_string(&file).unwrap())).unwrap();
+}
+
+#[test]
+fn a_log_that_cannot_be_written_turns_nobody_away() {
+    let bed = Bed::new(LONG);
+    edit(&bed, |text| format!("metrics = \"127.0.0.1:0\"\n{text}"));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let program = Program::start(&bed, full);
+    for owner in ["alice", "bob", "alice"] {
+        assert!(!list("localhost", program.address.port(), &bed.files(owner), &limits()).unwrap().is_empty());
+    }
+    program.reload();
+    assert!(get(program.metrics.unwrap(), "/healthz").starts_with("HTTP/1.1 200"));
+    // It logs at its end as well.
+    assert_eq!(program.end(), Some(0));
+}
+
+#[test]
+fn a_reload_without_the_list_lifts_no_revocation() {
+    let bed = Bed::new(LONG);
+    revoke(&bed.agent_dir(), "alice").unwrap();
+    let log = bed.dir.path().join("log");
+    let said = |what: &str| std::fs::read_to_string(&log).unwrap().contains(what);
+    let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
+    let refused = || code(list("localhost", program.address.port(), &bed.files("alice"), &limits()));
+    assert_eq!(refused(), "SHEF-AGT-011");
+    edit(&bed, |text| text.replace("revoked = \"revoked\"\n", ""));
+    program.reload();
+    assert_eq!(refused(), "SHEF-AGT-011");
+    assert!(said("the configuration has no `revoked` any more, and the list stays in force"));
+    // It is still read again; on purpose, a line is taken out of it, and the log says what that did.
+    revoke(&bed.agent_dir(), "bob").unwrap();
+    eventually("bob's revocation", || code(list("localhost", program.address.port(), &bed.files("bob"), &limits())) == "SHEF-AGT-011");
+    assert!(!said("are accepted again"));
+    std::fs::write(bed.agent_dir().join("revoked"), "").unwrap();
+    eventually("alice", || refused() == "accepted");
+    assert!(said("these certificates are accepted again") && said("lifted=2"));
+    assert_eq!(program.end(), Some(0));
+    // An agent that starts without a list says so.
+    std::fs::remove_file(bed.dir.path().join("notes")).unwrap();
+    assert!(!said("no certificate is revoked"));
+    let log = bed.dir.path().join("second");
+    let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
+    assert!(std::fs::read_to_string(&log).unwrap().contains("has no `revoked`: no certificate is revoked"));
+    program.end();
+}
+
+#[test]
+fn a_reload_says_what_needs_a_restart_and_which_owners_have_no_certificate() {
+    let bed = Bed::new(LONG);
+    let log = bed.dir.path().join("log");
+    let said = |what: &str| std::fs::read_to_string(&log).unwrap().matches(what).count();
+    // A name that `init` did not certify.
+    edit(&bed, |text| text.replacen("# owners = [\"NAME\"]", "owners = [\"alcie\"]", 1));
+    let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
+    let unknown = "names an owner to whom no certificate was issued";
+    assert!(said(unknown) == 1 && said("owner=\"alcie\"") == 1, "{}", std::fs::read_to_string(&log).unwrap());
+    program.reload();
+    assert_eq!((said(unknown), said("which a restart takes over")), (2, 0));
+    edit(&bed, |text| {
+        text.replace("alcie", "alice")
+            .replace("127.0.0.1:0", "127.0.0.1:1")
+            .replace("# metrics", "metrics")
+            .replace("# clear_memory", "clear_memory")
+    });
+    program.reload();
+    assert_eq!(said(unknown), 2);
+    for key in ["key=\"listen\"", "key=\"metrics\""] {
+        assert_eq!(said(&format!("it changed, which a restart takes over {key}")), 1, "{}", std::fs::read_to_string(&log).unwrap());
+    }
+    assert_eq!(said("its clear_memory changed, which a restart takes over"), 2);
+    program.end();
+}
+
+#[test]
+fn a_certificate_that_is_no_cas_is_no_ca() {
+    let bed = Bed::new(LONG);
+    let wrong = Config { ca: bed.agent_dir().join("agent.pem"), ..bed.config.clone() };
+    let error = bed.handle().reload(&wrong).unwrap_err();
+    assert!(error.code() == "SHEF-AGT-003" && error.to_string().contains("expected basicConstraints CA:TRUE"), "{error}");
+    edit(&bed, |text| text.replace("ca.pem", "agent.pem"));
+    let file = bed.agent_dir().join("agent.toml");
+    let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(["run", "--config"]).arg(file).output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+}
+
+#[test]
+fn a_closed_stderr_changes_no_exit_status() {
+    let bed = Bed::new(LONG);
+    let dir = bed.agent_dir();
+    let dir = dir.to_str().unwrap();
+    let unknown = "7".repeat(64);
+    for (args, expected) in [(&["revoke", "--dir", dir, "x1"][..], 5), (&["revoke", "--dir", dir, &unknown], 3), (&["frobnicate"], 2)] {
+        // A pipe that nobody reads.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(args).stdout(writer.try_clone().unwrap()).stderr(writer).status();
+        assert_eq!(status.unwrap().code(), Some(expected), "{args:?}");
+    }
+}
+
+#[test]
+fn files_are_for_the_agents_user_under_any_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("new/agent");
+    for umask in ["077", "000"] {
+        let done = Command::new("sh")
+            .args([
+                "-c",
+                "umask $0; exec \"$@\"",
+                umask,
+                env!("CARGO_BIN_EXE_shef-agent"),
+                "init",
+                "--device",
+                "card0=vfio-user:/a",
+                "--dir",
+            ])
+            .arg(&home)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+        for (mode, files) in [
+            (0o600, &["ca.key", "agent.key", "owners/owner/key.pem"][..]),
+            (0o644, &["ca.pem", "agent.pem", "agent.toml", "revoked", "issued", "names", "shef-agent.service", "owners/owner/cert.pem"]),
+            (0o700, &[".", "owners", "owners/owner"]),
+            (0o755, &[".."]),
+        ] {
+            for file in files {
+                let found = std::fs::metadata(home.join(file)).unwrap().permissions().mode() & 0o777;
+                assert_eq!(found, mode, "umask {umask}: {file} has mode {found:o}");
+            }
+        }
+        std::fs::remove_dir_all(dir.path().join("new")).unwrap();
+    }
+}
+
+#[test]
+fn a_second_administrator_is_told_to_be_root() {
+    use std::os::unix::process::CommandExt;
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be another user");
+        return;
+    }
+    let bed = Bed::new(LONG);
+    // One that may enter and read, and one that may not.
+    let program = bed.dir.path().join("program");
+    std::fs::copy(env!("CARGO_BIN_EXE_shef-agent"), &program).unwrap();
+    let mode = |path: &std::path::Path, mode| std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    mode(bed.dir.path(), 0o755);
+    mode(&program, 0o755);
+    for folder in [0o755, 0o700] {
+        mode(&bed.agent_dir(), folder);
+        let output = Command::new(&program).args(["revoke", "alice", "--dir"]).arg(bed.agent_dir()).uid(4001).gid(4001).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("run it as root (or as the user who owns ") && !text.contains("chown"), "{folder:o}: {text}");
+    }
+}
+
+#[test]
+fn the_program_warns_of_a_certificate_that_ends_and_of_one_that_begins() {
+    let bed = Bed::new(LONG);
+    let status = |files: &TlsFiles| {
+        let client = bed.dir.path().join("client.toml");
+        let text = format!("ca = {:?}\ncert = {:?}\nkey = {:?}\n", files.ca, files.cert, files.key);
+        std::fs::write(&client, text).unwrap();
+        let at = format!("localhost:{}", bed.address.port());
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(["status", "--agent", &at, "--client"]).arg(client).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(status(&bed.files("alice")), (0, String::new()));
+    let (exit, stderr) = status(&short_lived(&bed, "alice", 5));
+    assert!(exit == 0 && stderr.contains("short.pem ends in 4 days: ask the agent's operator"), "{stderr}");
+    let (exit, stderr) = status(&short_lived(&bed, "alice", -1));
+    assert!(exit == 4 && stderr.contains("short.pem has ended"), "{stderr}");
+    let (exit, stderr) = status(&valid_from(&bed, "alice", 2, 30));
+    assert!(exit == 4 && stderr.contains("is not valid yet") && stderr.contains("has ended or is not valid yet"), "{stderr}");
+    // Revoked: what the operator has to correct, as `shef` has it.
+    revoke(&bed.agent_dir(), "bob").unwrap();
+    eventually("the list", || code(bed.open("bob", "card0")) == "SHEF-AGT-011");
+    let (exit, stderr) = status(&bed.files("bob"));
+    assert!(exit == 5 && stderr.contains("SHEF-AGT-011"), "{stderr}");
 }

@@ -140,14 +140,31 @@ struct Document {
     policy: Option<String>,
 }
 
-/// Opens a device that is asked for evidence.
+/// Opens a device, and says on stderr if the owner's certificate ends soon.
 ///
 /// # Errors
 /// Those of the device.
-pub fn open(device: &str, tls: &TlsArgs) -> Result<(Uri, Host), CliError> {
+pub fn open(output: &Output, device: &str, tls: &TlsArgs) -> Result<(Uri, Host), CliError> {
     let uri: Uri = device.parse()?;
+    warn_of_end(output, &uri, tls)?;
     let host = shef::open_with(&uri, OpenOptions { tls: tls.files()?, progress: None })?;
     Ok((uri, host))
+}
+
+/// Says on stderr if the certificate that an agent is shown ends soon. This depends on no agent: the file
+/// says it.
+///
+/// # Errors
+/// SHEF-CLI-001 where a file is missing.
+pub fn warn_of_end(output: &Output, uri: &Uri, tls: &TlsArgs) -> Result<(), CliError> {
+    if !matches!(uri, Uri::Tls { .. }) {
+        return Ok(());
+    }
+    let files = tls.files()?.map_or_else(|| shef::TlsFiles::find().ok(), Some);
+    if let Some(notice) = files.and_then(|files| files.notice()) {
+        output.note(format_args!("warning: {notice}"));
+    }
+    Ok(())
 }
 
 fn beside(path: &Path, end: &str) -> PathBuf {
@@ -188,7 +205,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let [out, nonce_out, audience_out] =
         [outputs.file(&args.out)?, outputs.file(&beside(&args.out, ".nonce"))?, outputs.file(&beside(&args.out, ".audience"))?];
     let result_out = args.result.as_ref().map(|path| outputs.file(path)).transpose()?;
-    let (uri, mut host) = open(&args.device, &args.tls)?;
+    let (uri, mut host) = open(output, &args.device, &args.tls)?;
     args.image.load(container, service.as_ref(), &mut host)?;
     let session = service.as_ref().map(|service| service.session(layer, None)).transpose()?;
     let challenge = match &session {

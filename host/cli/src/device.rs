@@ -8,7 +8,7 @@ use serde::Serialize;
 use shef_device::{Iommu, Ueid, Uri};
 use shef_vfio::System;
 
-use crate::attest::open;
+use crate::attest::{open, warn_of_end};
 use crate::doctor;
 use shef_console::CliError;
 use shef_console::Exit;
@@ -164,7 +164,7 @@ fn watch(output: &Output, device: &str, tls: &TlsArgs, interval: f64, count: Opt
         #[serde(flatten)]
         state: State,
     }
-    let (_, mut host) = open(device, tls)?;
+    let (_, mut host) = open(output, device, tls)?;
     let begin = Instant::now();
     let mut changes: Vec<Change> = Vec::new();
     let mut look = 0;
@@ -266,7 +266,7 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
         }
         DeviceCommand::Doctor { device, root } => return doctor::run(output, device.as_deref(), &System::at(root)),
         DeviceCommand::Reset { device, tls } => {
-            let (uri, mut host) = open(device, tls)?;
+            let (uri, mut host) = open(output, device, tls)?;
             host.reset()?;
             let state = State::of(&mut host)?;
             output.line(format_args!("{uri} was reset: kernel {}, no image, keys wiped", state.kernel))?;
@@ -275,6 +275,7 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
         DeviceCommand::Watch { device, interval, count, tls } => watch(output, device, tls, *interval, *count)?,
         DeviceCommand::Info { device, tls } => {
             let uri: Uri = device.parse()?;
+            warn_of_end(output, &uri, tls)?;
             let spinner = output.spinner(format!("opening {uri}"));
             let mut host = shef::open_with(&uri, shef::OpenOptions { tls: tls.files()?, progress: None })?;
             let hint = host.info();

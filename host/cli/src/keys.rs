@@ -282,7 +282,7 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
             // A release counts: before it is asked for, its files are certain.
             let mut outputs = Outputs::new([])?;
             let slots = (outputs.new_secret(out)?, receipt.as_ref().map(|path| outputs.file(path)).transpose()?);
-            let (_, mut host) = open(device, tls)?;
+            let (_, mut host) = open(output, device, tls)?;
             image.load(container, Some(&service), &mut host)?;
             release(output, &service, name, layer.layer(), *version, &mut host, out, (outputs, slots))?;
         }

@@ -1444,3 +1444,37 @@ fn configuration_is_read_from_regular_files() {
         assert!(status == Some(5) && said.contains(&format!("error [{code}]")), "{args:?}: {said}");
     }
 }
+
+#[test]
+fn an_owner_is_warned_of_a_certificate_that_ends_soon() {
+    use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+    let dir = tempfile::tempdir().unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    let (ca, root) = Ca::new("agent", KeyPair::generate().unwrap(), now).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let write = |name: &str, text: &str| {
+        fs::write(file(name), text).unwrap();
+        fs::set_permissions(file(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    };
+    write("ca.pem", &root.pem());
+    write("key.pem", &key.serialize_pem());
+    let out = file("evidence");
+    for (days, warns) in [(5, true), (100, false)] {
+        let cert = ca.issue(Holder::Client { name: "alice", uri: None }, &key, Validity { from: now, days }).unwrap();
+        write("cert.pem", &cert.pem());
+        let tls = ["--tls-ca", &file("ca.pem"), "--tls-cert", &file("cert.pem"), "--tls-key", &file("key.pem")];
+        for command in [
+            &["device", "info", "tls://localhost:1/card0"][..],
+            &["device", "reset", "tls://localhost:1/card0"],
+            &["attest", "tls://localhost:1/card0", "--out", &out],
+        ] {
+            let stderr = text(&run(&[command, &tls].concat()).stderr);
+            let warning = stderr.lines().find(|line| line.starts_with("warning: the certificate "));
+            assert_eq!(warning.is_some_and(|line| line.contains("cert.pem ends in 4 days: ask")), warns, "{command:?}: {stderr}");
+            assert!(stderr.contains("error [SHEF-AGT-001]"), "{stderr}");
+        }
+    }
+    // A card of this machine needs no certificate.
+    assert!(!text(&run(&["device", "info", "vfio-user:/no/such/socket"]).stderr).contains("warning"));
+}

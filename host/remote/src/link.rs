@@ -181,7 +181,9 @@ fn meaning(error: &io::Error) -> String {
             "its certificate is not valid yet: is this machine's clock right?".to_owned()
         }
         Some(Error::AlertReceived(Alert::CertificateExpired)) => {
-            "it refused this owner's certificate, which has ended: ask its operator for a new one (`shef-agent renew --dir DIR NAME`)".to_owned()
+            "it refused this owner's certificate, which has ended or is not valid yet: ask its operator for a new one (`shef-agent renew --dir DIR NAME`), \
+             or compare the clocks of both machines"
+                .to_owned()
         }
         Some(Error::AlertReceived(Alert::UnknownCA | Alert::DecryptError | Alert::BadCertificate)) => {
             "it refused this owner's certificate: expected one that its own CA issued (`shef-agent add-owner`)".to_owned()

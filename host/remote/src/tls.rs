@@ -74,6 +74,27 @@ impl TlsFiles {
         }
     }
 
+    /// What the owner should know of its own certificate before it connects: that it ends within 30
+    /// days, has ended, or is not valid yet.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        const DAY: u64 = 86_400;
+        let validity = shef_anchors::Validity::of(certificates(&self.cert).ok()?.first()?).ok()?;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+        let file = self.cert.display();
+        if now < validity.from {
+            return Some(format!("the certificate {file} is not valid yet: is this machine's clock right?"));
+        }
+        let new = "ask the agent's operator for a new one (`shef-agent renew --dir DIR NAME`)";
+        match validity.until.checked_sub(now).map(|left| left / DAY) {
+            None => Some(format!("the certificate {file} has ended: {new}")),
+            Some(0) => Some(format!("the certificate {file} ends within a day: {new}")),
+            Some(1) => Some(format!("the certificate {file} ends in 1 day: {new}")),
+            Some(days @ 2..30) => Some(format!("the certificate {file} ends in {days} days: {new}")),
+            Some(_) => None,
+        }
+    }
+
     /// TLS 1.3 with these files and nothing else: no other CA is trusted, and this one only while
     /// its own certificate is valid.
     ///
