@@ -136,6 +136,41 @@ fn a_policy_that_passes_its_limits_ends_its_own_process() {
     assert_eq!(workers.evaluate(&good, "{}"), Ok(true));
 }
 
+/// A policy that is not finished in time because others had the processor is no policy that takes long.
+#[test]
+fn a_policy_that_was_kept_waiting_is_evaluated() {
+    use rustix::process::{Signal, kill_process};
+    let workers = Workers::new(PROGRAM);
+    let policy = |n: u32| {
+        let steps = (0..n).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "package shef\nn := [{steps}]\nallow if not sum\nsum if {{ some a in n; some b in n; some c in n; a + b + c == -1 }}\n"
+        );
+        self::policy(&text)
+    };
+    // One that takes a good part of the time, and not all of it.
+    let long = (8..).step_by(2).find_map(|n| {
+        let (policy, start) = (policy(n), std::time::Instant::now());
+        workers.evaluate(&policy, "{}").unwrap();
+        (start.elapsed() > std::time::Duration::from_millis(120)).then_some(policy)
+    });
+    let (long, quick) = (long.unwrap(), self::policy("package shef\nallow := true\n"));
+    for _ in 0..2 {
+        // A worker that evaluated for long is replaced.
+        workers.evaluate(&quick, "{}").unwrap();
+        let worker = rustix_pid(workers.ids()[0]);
+        let answer = std::thread::scope(|scope| {
+            let answer = scope.spawn(|| workers.evaluate(&long, "{}"));
+            std::thread::sleep(std::time::Duration::from_millis(40));
+            kill_process(worker, Signal::STOP).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1200));
+            kill_process(worker, Signal::CONT).unwrap();
+            answer.join().unwrap()
+        });
+        assert_eq!(answer, Ok(true));
+    }
+}
+
 #[test]
 fn without_a_worker_nothing_is_allowed() {
     for program in ["/nowhere/shef-verifierd", "/bin/true", "/bin/cat"] {

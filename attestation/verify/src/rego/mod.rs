@@ -25,8 +25,8 @@ pub use program::{Program, may_call};
 /// Maximum size of a policy.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// Maximum wall-clock time of one evaluation: generous, so that a busy machine does not cause
-/// denials. A longer evaluation denies.
+/// Maximum time of one evaluation. A longer one denies. The engine looks at the clock; whoever can
+/// measure its processor time gives one that a busy machine kept waiting more of it.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
 
 /// A Rego policy, `package shef` with a rule `allow`: a scanned text that is not parsed yet.

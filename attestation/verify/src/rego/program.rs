@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
 
 use regorus::unstable::BUILTINS;
 use regorus::utils::limits::ExecutionTimerConfig;
@@ -106,9 +107,6 @@ impl Program {
         if let Some(max_file_bytes) = NonZeroUsize::new(MAX_BYTES) {
             engine.set_policy_length_config(PolicyLengthConfig { max_file_bytes, ..PolicyLengthConfig::default() });
         }
-        if let Some(check_interval) = NonZeroU32::new(64) {
-            engine.set_execution_timer_config(ExecutionTimerConfig { limit: MAX_TIME, check_interval });
-        }
         engine.set_strict_builtin_errors(true);
         // The engine asks for extensions before its own functions: whatever way a name takes to a
         // call, it ends here.
@@ -135,8 +133,19 @@ impl Program {
     /// # Errors
     /// It could not be decided.
     pub fn evaluate(&mut self, input: &str) -> Result<bool, RegoError> {
+        self.evaluate_within(input, MAX_TIME)
+    }
+
+    /// The same within another time on the clock.
+    ///
+    /// # Errors
+    /// It could not be decided.
+    pub fn evaluate_within(&mut self, input: &str, limit: Duration) -> Result<bool, RegoError> {
         let failed = |text: String| RegoError::Failed { text };
         let engine = &mut self.0;
+        if let Some(check_interval) = NonZeroU32::new(64) {
+            engine.set_execution_timer_config(ExecutionTimerConfig { limit, check_interval });
+        }
         engine.set_input(Value::from_json_str(input).map_err(|error| failed(error.to_string()))?);
         match engine.eval_rule(ALLOW.into()) {
             Ok(Value::Bool(allow)) => Ok(allow),
