@@ -301,7 +301,9 @@ fn command(command: Command) -> Result<()> {
         }
         Command::Restore { config, from } => {
             block(backup::restore(&Config::read(&config)?, &from, now()))?;
-            say!("restored; sessions that were open must be asked for again");
+            say!(
+                "restored as of the copy: post again what was changed since then, revocations first; sessions that were open must be asked for again"
+            );
             Ok(())
         }
         Command::Rekey { config, to } => {
