@@ -201,11 +201,12 @@ impl Reference {
 }
 
 /// Whether the lines hold all chunks that a phase leaves incomplete in the regions that share them
-/// with this one.
+/// with this one: of each region two holes and the one that several bursts fill, one that the next
+/// write begins, and the two lines that writes leave to reads.
 fn roomy(config: &Config, region: &Region) -> bool {
     let mut sharing = config.regions().iter().filter(|r| r.set == region.set && r.is_big() == region.is_big() && r.mode != Mode::Input);
     let lines = config.sets().get(usize::from(region.set)).map_or(0, |s| if region.is_big() { s.big_lines } else { s.small_lines });
-    sharing.clone().count() * 2 + 4 <= usize::from(lines) && sharing.all(|r| r.mode == Mode::Output)
+    sharing.clone().count() * 3 + 3 <= usize::from(lines) && sharing.all(|r| r.mode == Mode::Output)
 }
 
 /// Of so many pages of a region some are written: in a larger one they lie apart, so that those
