@@ -140,6 +140,17 @@ struct Document {
     policy: Option<String>,
 }
 
+/// Notes the sources of a simulated card's project as inputs.
+///
+/// # Errors
+/// That of a wrong URI.
+pub fn sources_are_inputs(device: &str) -> Result<(), CliError> {
+    if let Uri::SimRtl { project: Some(project), .. } = device.parse()? {
+        file::are_inputs(&project);
+    }
+    Ok(())
+}
+
 /// Opens a device, and says on stderr if the owner's certificate ends soon.
 ///
 /// # Errors
@@ -201,6 +212,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     }
     let container = args.image.read()?;
     args.tls.files()?;
+    sources_are_inputs(&args.device)?;
     let mut outputs = Outputs::new([])?;
     let [out, nonce_out, audience_out] =
         [outputs.file(&args.out)?, outputs.file(&beside(&args.out, ".nonce"))?, outputs.file(&beside(&args.out, ".audience"))?];

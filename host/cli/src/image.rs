@@ -16,6 +16,8 @@ use crate::verify::{read, text};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
+#[cfg(feature = "sim")]
+use shef_console::file;
 use shef_console::file::Outputs;
 use shef_console::hex;
 use shef_console::output::count;
@@ -201,7 +203,8 @@ pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
             let checked = match image_key {
                 None => container.header().verify(&key).map(|()| None),
                 Some(path) => {
-                    let folder = KeyFolder::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new(".")))?;
+                    let folder =
+                        KeyFolder::existing(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new(".")))?;
                     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
                     let secret = folder.secret32(&name)?;
                     container.open(&key, ImageKey::from_bytes(&secret)).map(|(digest, _)| Some(digest))
@@ -236,6 +239,9 @@ impl BuildArgs {
     fn simulated(&self) -> Result<Option<Design>, CliError> {
         if self.project.is_none() && !self.simulated_card {
             return Ok(None);
+        }
+        if let Some(project) = &self.project {
+            file::are_inputs(project);
         }
         let options = shef::sim::RtlOptions { project: self.project.clone(), ..Default::default() };
         let made = || -> Result<Design, shef::sim::CardError> {

@@ -11,7 +11,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::image::{Container, ImageKey};
 use zeroize::Zeroizing;
 
-use crate::attest::{ImageArgs, LayerArg, open};
+use crate::attest::{ImageArgs, LayerArg, open, sources_are_inputs};
 use crate::image::MAX_CONTAINER;
 use crate::verify::{read, read_secret};
 use shef_console::CliError;
@@ -146,7 +146,7 @@ impl VersionArgs {
         match (&self.image, &self.vendor, &self.secret, self.generate) {
             (Some(image), Some(vendor), None, None) => {
                 let container = Container::parse(&read(image, MAX_CONTAINER)?).map_err(shef::SdkError::from)?;
-                let vendor = IpVendor::existing(KeyFolder::open(vendor)?, "vendor")?;
+                let vendor = IpVendor::existing(KeyFolder::existing(vendor)?, "vendor")?;
                 let key = vendor.key_of(&container)?;
                 // Key, signature and container belong together, or kernels would refuse what is
                 // released.
@@ -279,9 +279,10 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
         Action::Release { name, device, layer, version, out, receipt, image, tls } => {
             let container = image.read()?;
             tls.files()?;
+            sources_are_inputs(device)?;
             // A release counts: before it is asked for, its files are certain.
             let mut outputs = Outputs::new([])?;
-            let slots = (outputs.new_secret(out)?, receipt.as_ref().map(|path| outputs.file(path)).transpose()?);
+            let slots = (outputs.new_secret(out)?, receipt.as_ref().map(|path| outputs.new_file(path)).transpose()?);
             let (_, mut host) = open(output, device, tls)?;
             image.load(container, Some(&service), &mut host)?;
             release(output, &service, name, layer.layer(), *version, &mut host, out, (outputs, slots))?;

@@ -97,9 +97,7 @@ pub fn main() -> Exit {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let usage = error.use_stderr();
-            let _ = error.print();
-            return if usage { Exit::Usage } else { Exit::Done };
+            return shef_console::output::usage(error.use_stderr(), error.print());
         }
     };
     let output = Output::new(args.json, args.quiet, args.verbose, args.color);

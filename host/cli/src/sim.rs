@@ -17,6 +17,7 @@ use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, Trus
 use shef_console::CliError;
 use shef_console::Output;
 use shef_console::file::{self, Outputs};
+use shef_console::folder;
 use shef_console::interrupt;
 
 /// An error of the card as one of the command.
@@ -39,7 +40,7 @@ pub struct TrustArgs {
     /// Folder of the manufacturer's keys, as `shef sim serve` takes it; made where it is missing
     #[arg(long, value_name = "DIR")]
     manufacturer: PathBuf,
-    /// Folder for the files
+    /// Folder for the files: new, empty, or one that this command made
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -63,8 +64,12 @@ struct Trusted {
     shell_digest: String,
 }
 
+/// The files of `shef sim trust`.
+const FILES: [&str; 5] = ["root.pem", "anchor.json", "anchors.toml", "reference.toml", "policy.toml"];
+
 /// Runs `shef sim trust`.
 fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
+    folder::is_ours(&args.out, &[], &FILES, |name| FILES.contains(&name))?;
     let mut entropy = Source::new(None, "")?;
     let root = maker(&args.manufacturer, MAKERS[0], &mut entropy)?.root().der().to_vec();
     let anchor = TrustAnchor::new("simulated", RootOfTrust::Simulated, false, &root).map_err(shef::SdkError::from)?;
@@ -88,16 +93,16 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     let registration = serde_json::json!({"name": "simulated", "kind": "simulated", "certificate": pem});
     std::fs::create_dir_all(&args.out).map_err(|e| CliError::write_file(&args.out, &e))?;
     let texts = [
-        ("root.pem", pem),
-        ("anchor.json", format!("{registration}\n")),
-        ("anchors.toml", anchor.to_toml()),
-        ("reference.toml", reference.to_toml().map_err(shef::SdkError::from)?),
-        ("policy.toml", policy.to_toml().map_err(shef::SdkError::from)?),
+        pem,
+        format!("{registration}\n"),
+        anchor.to_toml(),
+        reference.to_toml().map_err(shef::SdkError::from)?,
+        policy.to_toml().map_err(shef::SdkError::from)?,
     ];
     let keys = MAKERS.map(|(name, _)| args.manufacturer.join(name));
     let mut outputs = Outputs::new(keys[..1].iter().map(PathBuf::as_path))?;
     let mut files = Vec::new();
-    for (name, text) in texts {
+    for (name, text) in FILES.into_iter().zip(texts) {
         let path = args.out.join(name);
         let slot = outputs.file(&path)?;
         outputs.fill(slot, text)?;

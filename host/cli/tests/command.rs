@@ -1335,6 +1335,9 @@ fn outputs_are_certain_before_anything_is_asked() {
         fs::write(path(name), text).unwrap();
         fs::set_permissions(path(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     }
+    fs::write(path("earlier"), "receipt").unwrap();
+    fs::write(path("signing.key"), "secret").unwrap();
+    fs::set_permissions(path("signing.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     fs::create_dir(path("folder")).unwrap();
     std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
     fs::hard_link(path("image"), path("second")).unwrap();
@@ -1359,10 +1362,15 @@ fn outputs_are_certain_before_anything_is_asked() {
         ([&release[..], &["both", "--receipt", "folder/../both"]].concat(), "SHEF-CLI-026"),
         ([&release[..], &["box", "--receipt", "nodir/r"]].concat(), "SHEF-CLI-015"),
         ([&release[..], &["box", "--receipt", "folder"]].concat(), "SHEF-CLI-015"),
-        ([&release[..], &["box", "--receipt", "op.key"]].concat(), "SHEF-CLI-026"),
-        ([&release[..], &["box", "--receipt", "image"], &load].concat(), "SHEF-CLI-026"),
-        ([&release[..], &["box", "--receipt", "second"], &load].concat(), "SHEF-CLI-026"),
+        ([&release[..], &["box", "--receipt", "op.key"]].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["box", "--receipt", "image"], &load].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["box", "--receipt", "second"], &load].concat(), "SHEF-CLI-015"),
+        // A receipt is a new file.
+        ([&release[..], &["box", "--receipt", "/dev/full"]].concat(), "SHEF-CLI-015"),
+        ([&release[..], &["box", "--receipt", "earlier"]].concat(), "SHEF-CLI-015"),
         ([&attest[..], &["ev", "--result", "ev"]].concat(), "SHEF-CLI-026"),
+        // A key of anyone.
+        ([&attest[..], &["ev", "--result", "signing.key"]].concat(), "SHEF-CLI-015"),
         ([&attest[..], &["ev", "--result", "ev.nonce"]].concat(), "SHEF-CLI-026"),
         ([&attest[..], &["ev", "--result", "nodir/r"]].concat(), "SHEF-CLI-015"),
         ([&attest[..], &["op.key"]].concat(), "SHEF-CLI-026"),
@@ -1386,13 +1394,7 @@ fn outputs_are_certain_before_anything_is_asked() {
         [&["bundle", "create", "--keys", "maker", "--out", "maker/signing.key"][..], &trust].concat(),
         [&["bundle", "create", "--keys", "maker", "--out", "t/policy.toml"][..], &trust].concat(),
         vec!["image", "build", "--simulated-card", "--svn", "1", "--vendor", "maker", "--out", "maker/signing.key"],
-        vec!["sim", "trust", "--manufacturer", "m", "--out", "out", "--json"],
     ] {
-        if args[0] == "sim" {
-            // One of the files is a link to the CA's key: the link is followed, and the key stays.
-            fs::create_dir(path("out")).unwrap();
-            std::os::unix::fs::symlink(path("m/manufacturer/ca.key"), path("out/policy.toml")).unwrap();
-        }
         let (status, said) = in_time(&args, dir.path());
         assert!(status == Some(2) && said.contains("SHEF-CLI-026"), "{args:?}: {said}");
         assert!(before.iter().all(|(path, bytes)| tree(dir.path()).get(path) == Some(bytes)), "{args:?}");
@@ -1477,4 +1479,122 @@ fn an_owner_is_warned_of_a_certificate_that_ends_soon() {
     }
     // A card of this machine needs no certificate.
     assert!(!text(&run(&["device", "info", "vfio-user:/no/such/socket"]).stderr).contains("warning"));
+}
+
+#[test]
+fn a_folder_of_others_is_not_written_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let keep = |out: &str| run(&["demo", "--device", "sim:model", "--attack", "none", "--keep", &path(out)]);
+    let trust = |out: &str| run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path(out)]);
+    // New, and the same again.
+    for _ in 0..2 {
+        assert_eq!(trust("trust").status.code(), Some(0));
+        let kept = keep("kept");
+        assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
+    }
+    // What others put there or made, and a link out of it.
+    for (folder, file) in
+        [("mine", "secrets.json"), ("site", "policy.toml"), ("kept", "notes.txt"), ("kept/memory", "notes.txt"), ("trust", "notes.txt")]
+    {
+        fs::create_dir_all(path(folder)).unwrap();
+        fs::write(dir.path().join(folder).join(file), "mine").unwrap();
+        let (before, folder) = (tree(dir.path()), folder.split('/').next().unwrap());
+        for output in [keep(folder), trust(folder)] {
+            let said = text(&output.stderr);
+            assert!(output.status.code() == Some(5) && said.contains("SHEF-CLI-027"), "{folder}: {said}");
+            assert!(tree(dir.path()) == before, "{folder}");
+        }
+        fs::remove_file(path(folder) + "/notes.txt").ok();
+    }
+    fs::create_dir(path("linked")).unwrap();
+    std::os::unix::fs::symlink(path("m/manufacturer/ca.key"), path("linked/policy.toml")).unwrap();
+    let before = tree(dir.path());
+    assert_eq!(trust("linked").status.code(), Some(5));
+    assert!(tree(dir.path()) == before);
+}
+
+#[test]
+fn an_image_does_not_replace_its_sources() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("own");
+    fs::create_dir(&project).unwrap();
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd")).unwrap() {
+        let from = entry.unwrap().path();
+        if from.extension().is_some_and(|end| end == "sv" || end == "toml") {
+            fs::copy(&from, project.join(from.file_name().unwrap())).unwrap();
+        }
+    }
+    let before = tree(&project);
+    for out in ["own/shef_accel.sv", "own/shield.toml"] {
+        let (status, said) = in_time(&["image", "build", "--project", "own", "--svn", "1", "--vendor", "vendor", "--out", out], dir.path());
+        assert!(status == Some(2) && said.contains("SHEF-CLI-026"), "{out}: {said}");
+        let attest = format!("sim:rtl?project={}", project.display());
+        let (status, said) = in_time(&["attest", &attest, "--out", out], dir.path());
+        assert!(status == Some(2) && said.contains("SHEF-CLI-026"), "{out}: {said}");
+        assert!(tree(&project) == before, "{out}");
+    }
+}
+
+#[test]
+fn an_output_that_nobody_reads_is_told_or_interrupted() {
+    use std::io::Write;
+    use std::os::unix::{fs::OpenOptionsExt, process::ExitStatusExt};
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), &["1000"]);
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let trust = ["--policy", "t/policy.toml", "--anchors", "t/anchors.toml", "--reference", "t/reference.toml"];
+    let create = [&["bundle", "create", "--keys", "maker", "--out", "fifo"][..], &trust].concat();
+    let (status, said) = in_time(&create, dir.path());
+    assert!(status == Some(5) && said.contains("SHEF-CLI-015") && said.contains("no process reads this pipe"), "{said}");
+    // A reader that does not read: the pipe is full.
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut end = fs::OpenOptions::new().read(true).write(true).custom_flags(nonblock).open(&fifo).unwrap();
+    for len in [4096, 1] {
+        while end.write(&vec![0; len]).is_ok() {}
+    }
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut child = shef(&create).current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        assert_eq!(child.try_wait().unwrap(), None, "it waits for the reader");
+        assert!(Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap().success());
+        let begun = std::time::Instant::now();
+        let ended = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.signal(),
+                None if begun.elapsed() > std::time::Duration::from_secs(5) => {
+                    child.kill().unwrap();
+                    child.wait().unwrap();
+                    panic!("{signal} does not end it");
+                }
+                None => std::thread::sleep(std::time::Duration::from_millis(10)),
+            }
+        };
+        assert!(ended.is_some(), "{signal}");
+    }
+}
+
+#[test]
+fn a_reader_makes_no_key_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image").display().to_string();
+    let vendor = dir.path().join("vendor");
+    let build = ["image", "build", "--simulated-card", "--svn", "1", "--vendor", vendor.to_str().unwrap(), "--out", &image];
+    assert_eq!(run(&build).status.code(), Some(0));
+    let key = hex::encode(fs::read(vendor.join("signing.pub")).unwrap());
+    let before = tree(dir.path());
+    let (status, said) = in_time(&["image", "verify", "image", "--vendor-key", &key, "--image-key", "nodir/key"], dir.path());
+    assert!(status == Some(5) && said.contains("nodir"), "{said}");
+    assert!(tree(dir.path()) == before);
+}
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for args in [&["--help"][..], &["--version"], &["image", "build", "--help"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = shef(args).stdout(full).output().unwrap();
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(5) && said.contains("error [SHEF-CLI-015]"), "{args:?}: {said}");
+    }
 }

@@ -83,8 +83,8 @@ pub const CODES: &[Code] = &[
     ),
     Code::new(
         "SHEF-CLI-027",
-        "a folder is not one of imported trust data",
-        "give a new folder, or one that `shef bundle import` made and that holds nothing else; the folder was not changed",
+        "a folder is not one that this command made",
+        "give a new or empty folder, or one that the same command made and that holds nothing else; the folder was not changed",
     ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];

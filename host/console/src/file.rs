@@ -18,6 +18,14 @@ pub fn is_input(path: &Path) {
     }
 }
 
+/// Notes the files of a folder that something else reads, as the sources of a project. That reader
+/// says it if there is no folder.
+pub fn are_inputs(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        is_input(&entry.path());
+    }
+}
+
 /// Reads a whole regular file of at most `most` bytes.
 ///
 /// # Errors
@@ -47,8 +55,9 @@ pub fn write_new_secret(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
 }
 
 /// All output files of a command. They are prepared before the command asks for anything that
-/// cannot be asked for twice: each can be written, no two are one file, and none is an input. At
-/// the end all get their names, or none does.
+/// cannot be asked for twice: each can be written, no two are one file, no output is an input, and
+/// no secret is replaced. At the end all get their names, or none does. Pipes and devices are
+/// written last: if one fails, the files stay.
 #[derive(Default)]
 pub struct Outputs {
     files: Vec<(PathBuf, Staged, bool)>,
@@ -73,7 +82,7 @@ impl Outputs {
     /// A file that is written or replaced.
     ///
     /// # Errors
-    /// SHEF-CLI-015 where it cannot be written, SHEF-CLI-026 where it is another file of the command.
+    /// SHEF-CLI-015 where it cannot be written or would replace a secret, SHEF-CLI-026 where it is another file of the command.
     pub fn file(&mut self, path: &Path) -> Result<Slot, CliError> {
         self.add(path, Staged::replacing)
     }
@@ -105,6 +114,10 @@ impl Outputs {
         }
         self.files.push((path.to_owned(), file, false));
         self.check()?;
+        if self.files.last().is_some_and(|(_, file, _)| file.is_private()) {
+            let message = format!("{} is open to its owner only, as secrets are, and is not replaced: remove it first", path.display());
+            return Err(CliError::input("SHEF-CLI-015", message));
+        }
         Ok(Slot(self.files.len() - 1))
     }
 
@@ -134,18 +147,18 @@ impl Outputs {
         file.fill(bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
     }
 
-    /// Gives all files that were filled their names.
+    /// Gives all files that were filled their names, then writes to pipes and devices.
     ///
     /// # Errors
-    /// SHEF-CLI-015 and SHEF-CLI-026: no file is new, and none has changed, unless it is a pipe or a
-    /// device.
+    /// SHEF-CLI-015 and SHEF-CLI-026: no file is new, and none has changed. If a pipe or device
+    /// fails, the files stay, and the message names them: what a command asked for may not be given
+    /// twice.
     pub fn place(mut self) -> Result<(), CliError> {
         // What was read or made meanwhile counts.
         self.check()?;
         self.files.retain(|(.., filled)| *filled);
-        // Those that cannot be undone are last.
-        self.files.sort_by_key(|(_, file, _)| file.is_direct());
-        // An interrupt comes before all of it or after.
+        let direct: Vec<_> = self.files.extract_if(.., |(_, file, _)| file.is_direct()).collect();
+        // An interrupt comes before all files or after.
         let mut parts = interrupt::parts();
         for (path, file, _) in &mut self.files {
             if let Err(error) = file.place() {
@@ -154,11 +167,24 @@ impl Outputs {
                 return Err(error);
             }
         }
-        let mut done = Ok(());
+        let (mut done, mut kept) = (Ok(()), Vec::new());
         for (path, file, _) in self.files.drain(..) {
             done = done.and(file.keep().map_err(|e| CliError::write_file(&path, &e)));
+            kept.push(path.display().to_string());
         }
         parts.clear();
+        // A reader may take its time: an interrupt ends this.
+        drop(parts);
+        for (path, mut file, _) in direct {
+            let wrote = file.place().map_err(|e| {
+                let mut error = CliError::write_file(&path, &e);
+                if !kept.is_empty() {
+                    error.message.push_str(&format!("; written and kept: {}", kept.join(", ")));
+                }
+                error
+            });
+            done = done.and(wrote);
+        }
         done
     }
 }
@@ -176,5 +202,44 @@ pub struct PathText(String);
 impl<P: AsRef<Path>> From<P> for PathText {
     fn from(path: P) -> Self {
         Self(path.as_ref().display().to_string())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_stay_when_a_device_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("box");
+        let mut outputs = Outputs::new([]).unwrap();
+        // In both orders.
+        let full = outputs.file(Path::new("/dev/full")).unwrap();
+        let slot = outputs.new_secret(&file).unwrap();
+        outputs.fill(full, "receipt").unwrap();
+        outputs.fill(slot, "key").unwrap();
+        let error = outputs.place().unwrap_err();
+        assert_eq!(error.code, "SHEF-CLI-015");
+        assert!(error.message.contains("/dev/full") && error.message.contains(&format!("kept: {}", file.display())), "{error}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"key");
+    }
+
+    #[test]
+    fn no_output_replaces_a_secret() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let [secret, open] = ["signing.key", "result"].map(|name| dir.path().join(name));
+        for (path, mode) in [(&secret, 0o600), (&open, 0o644)] {
+            std::fs::write(path, "before").unwrap();
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let mut outputs = Outputs::new([]).unwrap();
+        let slot = outputs.file(&open).unwrap();
+        assert_eq!(outputs.file(&secret).unwrap_err().code, "SHEF-CLI-015");
+        outputs.fill(slot, "new").unwrap();
+        drop(outputs);
+        assert_eq!(std::fs::read(&secret).unwrap(), b"before");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

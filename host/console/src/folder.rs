@@ -7,6 +7,44 @@ use shef::files::{beside, exchange, rename_new};
 
 use crate::{CliError, file};
 
+/// Whether a command may write its files into `dir`: it is new, empty, or holds nothing but what the
+/// command makes. `ours` says so of a file by its path below `dir`, and `folders` are those that the
+/// command makes. `marks` are files of which an earlier run left every one.
+///
+/// # Errors
+/// SHEF-CLI-027 where it is another folder, SHEF-CLI-015 where it is no folder; nothing was changed.
+pub fn is_ours(dir: &Path, folders: &[&str], marks: &[&str], ours: impl Fn(&str) -> bool) -> Result<(), CliError> {
+    let refused = |what: String| {
+        let message = format!("{} is not a folder that this command made: it holds {what}", dir.display());
+        Err(CliError::input("SHEF-CLI-027", message))
+    };
+    let mut left = vec![String::new()];
+    let mut empty = true;
+    while let Some(below) = left.pop() {
+        let failed = |e| CliError::write_file(&dir.join(&below), &e);
+        let entries = match fs::read_dir(dir.join(&below)) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && below.is_empty() => return Ok(()),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            empty = false;
+            let name = format!("{below}{}", entry.file_name().to_string_lossy());
+            // The type of a link is that of a link: no file elsewhere is written.
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() && folders.contains(&name.as_str()) {
+                left.push(format!("{name}/"));
+            } else if !kind.is_file() || !ours(&name) {
+                return refused(name);
+            }
+        }
+    }
+    match marks.iter().find(|mark| !dir.join(mark).is_file()) {
+        Some(mark) if !empty => refused(format!("no {mark}")),
+        _ => Ok(()),
+    }
+}
+
 /// A folder that is filled beside its final name. Dropped before it is placed, it is removed, with
 /// the files that were written into it and nothing else.
 #[derive(Debug)]
@@ -83,5 +121,37 @@ impl Drop for NewFolder {
             }
             let _ = fs::remove_dir(&self.part);
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_others_is_none_of_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("made");
+        let check = || is_ours(&path, &["sub"], &["mark"], |name| ["mark", "one", "sub/two"].contains(&name)).map_err(|e| e.code);
+        assert_eq!(check(), Ok(()), "new");
+        fs::create_dir(&path).unwrap();
+        assert_eq!(check(), Ok(()), "empty");
+        fs::write(path.join("one"), "").unwrap();
+        assert_eq!(check().unwrap_err(), "SHEF-CLI-027", "no mark");
+        fs::write(path.join("mark"), "").unwrap();
+        fs::create_dir(path.join("sub")).unwrap();
+        fs::write(path.join("sub/two"), "").unwrap();
+        assert_eq!(check(), Ok(()), "made before");
+        for name in ["two", "sub/one"] {
+            fs::write(path.join(name), "").unwrap();
+            assert_eq!(check().unwrap_err(), "SHEF-CLI-027", "{name}");
+            fs::remove_file(path.join(name)).unwrap();
+        }
+        fs::remove_file(path.join("one")).unwrap();
+        std::os::unix::fs::symlink("mark", path.join("one")).unwrap();
+        assert_eq!(check().unwrap_err(), "SHEF-CLI-027", "a link");
+        fs::remove_dir_all(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        assert_eq!(check().unwrap_err(), "SHEF-CLI-015", "a file");
     }
 }

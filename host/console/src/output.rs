@@ -157,6 +157,20 @@ impl Output {
     }
 }
 
+/// How a process ends after `--help`, `--version` or a wrong command line (`wrong`) was `printed`. If
+/// stdout cannot be written, stderr says so; a closed pipe is success.
+pub fn usage(wrong: bool, printed: std::io::Result<()>) -> Exit {
+    match printed {
+        _ if wrong => Exit::Usage,
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            let error = CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"));
+            Output::new(false, false, 0, Color::Auto).error(&error);
+            error.exit
+        }
+        _ => Exit::Done,
+    }
+}
+
 /// A number and what it counts: `1 chunk`, `2 chunks`.
 pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(n: N, what: &str) -> String {
     let plural = if n == N::from(1) { "" } else { "s" };

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 /// Writes a file, or replaces it: readers see the old content or the new, and an error (a full
 /// disk) leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or
-/// device (`/dev/stdout`) is written to directly.
+/// device (`/dev/stdout`) is written to directly. A pipe that no process reads is an error.
 ///
 /// # Errors
 /// The system's; no part of the new content stays behind.
@@ -38,6 +38,8 @@ pub struct Staged {
     old: Option<(u64, u64)>,
     rule: Rule,
     state: State,
+    /// Only the owner can open the file that is replaced, and new files of this process are not so.
+    private: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,9 +74,15 @@ impl Staged {
     pub fn replacing(path: &Path) -> io::Result<Self> {
         let old = match path.metadata() {
             Ok(meta) if !meta.is_file() => {
-                let file = OpenOptions::new().write(true).open(path)?;
+                let file = open_direct(path, &meta)?;
                 let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                return Ok(Self { path, old: id(&meta), rule: Rule::Replace, state: State::Direct(file, Zeroizing::default()) });
+                return Ok(Self {
+                    path,
+                    old: id(&meta),
+                    rule: Rule::Replace,
+                    state: State::Direct(file, Zeroizing::default()),
+                    private: false,
+                });
             }
             Ok(meta) => Some(meta),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -82,7 +90,11 @@ impl Staged {
         };
         let path = if old.is_some() { path.canonicalize()? } else { resolved(path)? };
         let (part, file) = part_of(&path, OpenOptions::new().write(true).create_new(true))?;
-        let staged = Self { path, old: old.as_ref().and_then(id), rule: Rule::Replace, state: State::Part(part, file) };
+        let private = match &old {
+            Some(old) => is_private(old) && !is_private(&file.metadata()?),
+            None => false,
+        };
+        let staged = Self { path, old: old.as_ref().and_then(id), rule: Rule::Replace, state: State::Part(part, file), private };
         staged.prepare(old.as_ref())?;
         Ok(staged)
     }
@@ -114,7 +126,7 @@ impl Staged {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let (part, file) = part_of(&path, options)?;
-        let staged = Self { path, old: None, rule: Rule::New, state: State::Part(part, file) };
+        let staged = Self { path, old: None, rule: Rule::New, state: State::Part(part, file), private: false };
         staged.prepare(None)?;
         Ok(staged)
     }
@@ -161,6 +173,12 @@ impl Staged {
     /// Whether it is a pipe or device.
     pub fn is_direct(&self) -> bool {
         matches!(self.state, State::Direct(..))
+    }
+
+    /// Whether it would replace a file that only its owner can open, as a secret is, although new
+    /// files of this process are open to others.
+    pub fn is_private(&self) -> bool {
+        self.private
     }
 
     /// Writes the content, not yet under the final name.
@@ -340,6 +358,38 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
     std::fs::hard_link(from, to)?;
     std::fs::remove_file(from)
+}
+
+/// Opens a pipe or device. Opening does not wait, writing does.
+#[cfg(unix)]
+fn open_direct(path: &Path, meta: &std::fs::Metadata) -> io::Result<File> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    let open = OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
+    let file = open.map_err(|error| match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::NXIO) if meta.file_type().is_fifo() => io::Error::new(error.kind(), "no process reads this pipe"),
+        _ => error,
+    })?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Opens a device.
+#[cfg(not(unix))]
+fn open_direct(path: &Path, _: &std::fs::Metadata) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+/// Whether the mode admits the owner only.
+#[cfg(unix)]
+fn is_private(meta: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o077 == 0
+}
+
+/// Whether the mode admits the owner only.
+#[cfg(not(unix))]
+fn is_private(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// So that a new name outlives a crash; a folder that cannot be read cannot be asked.

@@ -52,6 +52,18 @@ impl KeyFolder {
             }
             _ => SdkError::key_file(&path, &e),
         })?;
+        Self::existing(path)
+    }
+
+    /// Opens a folder that exists: what only reads keys makes no folder.
+    ///
+    /// # Errors
+    /// [`SdkError::KeyFile`], [`SdkError::KeyOpen`].
+    pub fn existing(path: impl Into<PathBuf>) -> Result<Self, SdkError> {
+        let path = path.into();
+        if !fs::metadata(&path).map_err(|e| SdkError::key_file(&path, &e))?.is_dir() {
+            return Err(SdkError::KeyFile { path, reason: "expected a folder, found a file".to_owned() });
+        }
         // Whoever can change the folder can put another key into it.
         #[cfg(unix)]
         {

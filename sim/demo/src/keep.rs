@@ -12,6 +12,7 @@ use crate::report::Report;
 use crate::world::World;
 use shef_console::CliError;
 use shef_console::file;
+use shef_console::folder;
 use shef_console::hex;
 
 const README: &str = "Everything that crossed a boundary in one run of `shef demo`.
@@ -32,19 +33,58 @@ receipts.json        only with --verifier: the service's receipts, and jwks.json
 secrets.json         only with --keep-secrets: the keys of the session
 ";
 
+/// Folders in it.
+const FOLDERS: [&str; 3] = ["evidence", "certificates", "memory"];
+
+/// Whether a run writes a file of this path.
+fn is_part(name: &str) -> bool {
+    const NAMES: [&str; 16] = [
+        "README.txt",
+        "report.json",
+        "policy.toml",
+        "reference.toml",
+        "anchors.toml",
+        "config.cbor",
+        "image.shef",
+        "image.pub",
+        "key-box.cbor",
+        "load-key.bin",
+        "confirmation.bin",
+        "channel.jsonl",
+        "close-record.cbor",
+        "messages.jsonl",
+        "receipts.json",
+        "jwks.json",
+    ];
+    const BELOW: [(&str, &[&str], &[&str]); 3] = [
+        ("evidence/", &["kernel", "shield"], &[".cbor", ".nonce", ".audience"]),
+        ("certificates/", &["ak", "device-id", "root"], &[".der"]),
+        ("memory/", &[], &[".data", ".tags"]),
+    ];
+    let below = |(folder, names, ends): &(&str, &[&str], &[&str])| {
+        let Some(file) = name.strip_prefix(folder) else { return false };
+        ends.iter().filter_map(|end| file.strip_suffix(end)).any(|stem| names.is_empty() || names.contains(&stem))
+    };
+    NAMES.contains(&name) || name == "secrets.json" || BELOW.iter().any(below)
+}
+
 /// The folder.
 pub struct Keep {
     dir: PathBuf,
 }
 
 impl Keep {
-    /// Makes the folder.
+    /// Makes the folder, or takes one that an earlier run made.
     ///
     /// # Errors
-    /// SHEF-CLI-015.
+    /// SHEF-CLI-015, and SHEF-CLI-027 where it holds anything else.
     pub fn new(dir: &Path) -> Result<Self, CliError> {
+        folder::is_ours(dir, &FOLDERS, &["README.txt"], is_part)?;
         let keep = Self { dir: dir.to_owned() };
-        for part in ["", "evidence", "certificates", "memory"] {
+        fs::create_dir_all(dir).map_err(|e| CliError::write_file(dir, &e))?;
+        // First: the next run knows the folder by it.
+        keep.write("README.txt", README.as_bytes())?;
+        for part in FOLDERS {
             let path = dir.join(part);
             fs::create_dir_all(&path).map_err(|e| CliError::write_file(&path, &e))?;
         }
@@ -53,7 +93,6 @@ impl Keep {
         if secrets.exists() {
             fs::remove_file(&secrets).map_err(|e| CliError::write_file(&secrets, &e))?;
         }
-        keep.write("README.txt", README.as_bytes())?;
         Ok(keep)
     }
 

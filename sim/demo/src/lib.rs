@@ -91,7 +91,8 @@ pub struct DemoArgs {
     /// Write waves of the honest run (sim:rtl)
     #[arg(long, value_name = "FILE.fst")]
     pub wave: Option<PathBuf>,
-    /// Leave everything that crossed a boundary in this folder
+    /// Leave everything that crossed a boundary in this folder, which is new, empty, or of an earlier
+    /// run
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Leave the session's keys there too; only for a simulated device
