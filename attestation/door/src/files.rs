@@ -3,8 +3,8 @@
 //!
 //! A command takes the [`lock`] of the folder, reads what is there, and [`replace`]s the file. A
 //! reader finds the old file or the new one, whole: it is written as a [`Part`], under a name that no
-//! other file has. No function here follows a symbolic link at the end of a path, and root trusts
-//! neither folders that others can change nor their files.
+//! other file has. No function here but [`open_linked`] follows a symbolic link at the end of a path,
+//! and root trusts neither folders that others can change nor their files.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Name of the lock in a folder.
-const LOCK: &str = ".lock";
+pub const LOCK: &str = ".lock";
+/// Most bytes that a reader takes from a file.
+const MOST: u64 = 64 << 20;
 /// How long a command waits for another one.
 const WAIT: Duration = Duration::from_secs(10);
 /// How often it looks.
@@ -299,14 +301,50 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a regular file for reading, also through a symbolic link: certificate managers and
+/// orchestrators link the current version of a file.
+///
+/// # Errors
+/// It cannot be opened, or is no regular file.
+pub fn open_linked(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file")) }
+}
+
+/// Reads a file to its end, at most 64 MiB.
+///
+/// # Errors
+/// It cannot be read, or is larger.
+pub fn contents(file: &File) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len();
+    let large = |len| io::Error::new(ErrorKind::FileTooLarge, format!("it has {len} bytes, expected at most {MOST}"));
+    if len > MOST {
+        return Err(large(len));
+    }
+    // Room for all of it and for the read that finds the end: a buffer that grows leaves a part behind.
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 32);
+    file.take(MOST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST { Err(large(bytes.len() as u64)) } else { Ok(bytes) }
+}
+
+fn text(file: &File) -> io::Result<String> {
+    String::from_utf8(contents(file)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+}
+
 /// Reads a file that [`open`] opens.
 ///
 /// # Errors
-/// Those of [`open`], or it cannot be read.
+/// Those of [`open`] and [`contents`], or it is not UTF-8.
 pub fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    text(&open(path)?)
+}
+
+/// Reads a file that [`open_linked`] opens.
+///
+/// # Errors
+/// Those of [`open_linked`] and [`contents`], or it is not UTF-8.
+pub fn read_linked(path: &Path) -> io::Result<String> {
+    text(&open_linked(path)?)
 }
 
 /// Puts `bytes` in the place of a file, whole and down to the disk. The new file has the owner and
@@ -444,5 +482,18 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&socket).status().unwrap();
         assert!(made.success());
         assert!(read(&socket).is_err());
+        assert!(read_linked(&socket).unwrap_err().to_string().contains("no regular file"));
+        assert!(read_linked(Path::new("/dev/zero")).is_err());
+    }
+
+    #[test]
+    fn a_reader_that_follows_links_takes_no_more_than_its_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&file, "text").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(read_linked(&link).unwrap(), "text");
+        File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read_linked(&link).unwrap_err().kind(), ErrorKind::FileTooLarge);
     }
 }

@@ -1,14 +1,12 @@
 //! The running service's state.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use shef_door::files;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Audit, Forgotten};
@@ -27,7 +25,7 @@ use crate::config::Config;
 use crate::lanes::Lane;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
-use crate::secrets::{Kek, Signer, read_secret_from};
+use crate::secrets::{Kek, Signer, read_secret};
 use crate::store::{DeviceCounts, Event, Store};
 use crate::tls;
 
@@ -108,24 +106,21 @@ const COUNTED_SECONDS: i64 = 15;
 /// The signing key and the retired ones.
 ///
 /// # Errors
-/// A file is missing, open to others, or holds no key.
+/// A file is missing, a symbolic link, no regular file, open to others, or holds no key.
 pub fn signer(config: &Config) -> Result<Signer> {
-    signer_from(config, |path| File::open(path))
-}
-
-/// The same from files that `open` opens.
-pub(crate) fn signer_from(config: &Config, open: impl Fn(&Path) -> io::Result<File>) -> Result<Signer> {
     let mut retired = Vec::new();
     let by_command = config.rotated();
     for path in config.retired.iter().chain(by_command.exists().then_some(&by_command)) {
         let bad = |text: String| Kind::Material.because(format!("{}: {text}", path.display()));
-        let text = open(path).and_then(io::read_to_string).map_err(|error| bad(error.to_string()))?;
+        // Public keys of others may be linked.
+        let read = if *path == by_command { files::read } else { files::read_linked };
+        let text = read(path).map_err(|error| bad(error.to_string()))?;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let bytes = hex::decode(line.trim()).map_err(|_| bad("expected public keys of 65 bytes in hexadecimal, one a line".into()))?;
             retired.push(PublicKey::from_bytes(&bytes).map_err(|error| bad(error.to_string()))?);
         }
     }
-    scrubbed::<DERIVATION, _>(|| Signer::new(&*read_secret_from(&config.signing_key, open)?, retired))
+    scrubbed::<DERIVATION, _>(|| Signer::new(&*read_secret(&config.signing_key)?, retired))
 }
 
 impl App {

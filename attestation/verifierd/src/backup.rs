@@ -40,6 +40,9 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if std::fs::symlink_metadata(to).is_ok() {
         return Err(cannot(to, "exists already"));
     }
+    if let Some(what) = config.reserved(to) {
+        return Err(cannot(to, format!("is the file of {what}; give another name")));
+    }
     let kek = Kek::read(&config.kek)?;
     let store = look(config, false).await?;
     let made = async {
@@ -70,6 +73,24 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     };
     let kek = Kek::read(&config.kek)?;
     let mut backup = files::open(from).map_err(|error| cannot(from, error))?;
+    let [_, wal, _, journal] = names(from);
+    for name in [wal, journal] {
+        match std::fs::symlink_metadata(&name) {
+            Ok(found) if found.is_file() && found.len() == 0 => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(cannot(&name, error)),
+            // What is in it may be a revocation.
+            Ok(_) => {
+                let text = format!(
+                    "the copy {0} is incomplete without the changes in this file, and `restore` does not read it. Restore a copy that \
+                     `shef-verifierd backup` made. Or have SQLite write the changes into the copy: `sqlite3 {0} 'PRAGMA \
+                     wal_checkpoint(TRUNCATE)'`. Only if the file belongs to another database, move it away",
+                    from.display()
+                );
+                return Err(cannot(&name, text));
+            }
+        }
+    }
     let _alone = files::lock(files::folder(path), Owner::Service).map_err(|error| cannot(path, error))?;
     for name in names(path) {
         // A journal of another database would be written into this one.

@@ -6,11 +6,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use shef_door::files;
 use toml::Spanned;
 
 use crate::name::{is_name, is_path, name_rule};
 use crate::problem::{Kind, Problem, Result};
 use crate::role::Role;
+use crate::store;
 
 /// Whether clients must show certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -259,6 +261,8 @@ pub struct Tenant {
 /// A checked configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The configuration's own file.
+    pub file: PathBuf,
     /// Address to listen on.
     pub listen: SocketAddr,
     /// What evidence must name as its audience, and the issuer of results.
@@ -345,19 +349,70 @@ fn bounds(limits: &Limits, retention: &Retention, connections: u32) -> [(&'stati
     ]
 }
 
-/// Whether two names are of one file, however they are written.
+/// The name of a file that need not exist: absolute, in the folder that it really lies in.
+fn resolved(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (whole.parent().map(Path::canonicalize), whole.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => whole,
+    }
+}
+
+/// Whether two names are of one file, however they are written, and whether or not it exists.
 pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    one == other || id(one).is_some_and(|found| id(other) == Some(found))
+    resolved(one) == resolved(other) || id(one).is_some_and(|found| id(other) == Some(found))
 }
 
 impl Config {
-    /// Which other secret `path` is the file of, by the name of its key in the configuration.
+    /// Every file that the service, its commands or SQLite use under a name that follows from the
+    /// configuration, whether or not it exists: what it is, and its path. A command that makes a file
+    /// takes no other one of these names.
+    fn files(&self) -> Vec<(&'static str, PathBuf)> {
+        let mut all = vec![
+            ("storage.kek", self.kek.clone()),
+            ("signing.key", self.signing_key.clone()),
+            ("the retired signing keys", self.rotated()),
+            ("tls.certificate", self.tls.certificate.clone()),
+            ("tls.key", self.tls.key.clone()),
+            ("tls.client_ca", self.tls.client_ca.clone()),
+            ("the configuration", self.file.clone()),
+        ];
+        all.extend(self.retired.iter().map(|path| ("signing.retired", path.clone())));
+        all.extend(self.tls.crls.iter().map(|path| ("tls.crls", path.clone())));
+        let mut folders = vec![files::folder(&self.file), files::folder(&self.tls.client_ca), files::folder(&self.signing_key)];
+        if let Database::Sqlite(path) = &self.database {
+            all.extend(store::names(path).map(|path| ("the database", path)));
+            folders.push(files::folder(path));
+        }
+        for folder in folders {
+            let of_the_ca = ["ca.key", "ca.pem", "crl.pem"].map(|name| ("the CA", folder.join(name)));
+            all.extend(of_the_ca.into_iter().chain([("the lock of commands", folder.join(files::LOCK))]));
+        }
+        all
+    }
+
+    /// What `path` is the name of already, by the configuration.
     #[must_use]
-    pub fn secret_of(&self, path: &Path) -> Option<&'static str> {
-        let files = [("signing.key", &self.signing_key), ("tls.key", &self.tls.key)];
-        files.into_iter().find(|(_, file)| same_file(file, path)).map(|(name, _)| name)
+    pub fn reserved(&self, path: &Path) -> Option<&'static str> {
+        self.files().into_iter().find(|(_, file)| same_file(file, path)).map(|(what, _)| what)
+    }
+
+    /// The same of a set-up as `init` makes it in `folder`, and of the configuration that is there.
+    #[must_use]
+    pub fn reserved_in(folder: &Path, path: &Path) -> Option<&'static str> {
+        let name = "verifierd.toml";
+        let usual = "listen = \"127.0.0.1:0\"\naudience = \"-\"\n[[tenant]]\nname = \"default\"\n";
+        let both = [Self::parse(usual, name, folder), Self::read(&folder.join(name))];
+        both.into_iter().flatten().find_map(|config| config.reserved(path))
+    }
+
+    /// A file as the configuration names it, whose relative paths start at its folder.
+    #[must_use]
+    pub fn named(&self, path: &Path) -> PathBuf {
+        let (own, path) = (resolved(&self.file), resolved(path));
+        own.parent().and_then(|folder| path.strip_prefix(folder).ok()).map(Path::to_path_buf).unwrap_or(path)
     }
 
     /// The tenant of this name.
@@ -397,9 +452,9 @@ impl Config {
     /// # Errors
     /// It cannot be read, is not TOML, or a value cannot be used.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Kind::Config.because(format!("{}: {error}", path.display())))?;
+        let text = files::read_linked(path).map_err(|error| Kind::Config.because(format!("{}: {error}", path.display())))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Self::parse(&text, &path.display().to_string(), &folder)
+        Ok(Self { file: path.to_owned(), ..Self::parse(&text, &path.display().to_string(), &folder)? })
     }
 
     /// Checks a text; relative paths start at `folder`.
@@ -517,20 +572,14 @@ impl Config {
         for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca].into_iter().chain(&mut tls.crls) {
             *path = folder.join(&*path);
         }
-        let kek = folder.join(file.storage.kek);
-        for (name, other) in [("signing.key", &folder.join(&file.signing.key)), ("tls.key", &tls.key)] {
-            if same_file(&kek, other) {
-                let what = format!("storage.kek is the file of {name}: expected a file of its own, which `shef-verifierd rekey` makes");
-                return Err(at.error(&place(text, "storage", "kek"), what));
-            }
-        }
-        Ok(Self {
+        let config = Self {
+            file: folder.join(Path::new(name).file_name().unwrap_or_default()),
             listen,
             audience,
             tls,
             database,
             connections: file.storage.connections,
-            kek,
+            kek: folder.join(file.storage.kek),
             signing_key: folder.join(file.signing.key),
             retired: file.signing.retired.into_iter().map(|path| folder.join(path)).collect(),
             limits: file.limits,
@@ -538,7 +587,13 @@ impl Config {
             compat: file.compat,
             operators,
             tenants,
-        })
+        };
+        let others = config.files().into_iter().filter(|(what, _)| *what != "storage.kek");
+        if let Some((what, _)) = others.into_iter().find(|(_, other)| same_file(&config.kek, other)) {
+            let what = format!("storage.kek is the file of {what}: expected a file of its own, which `shef-verifierd rekey` makes");
+            return Err(at.error(&place(text, "storage", "kek"), what));
+        }
+        Ok(config)
     }
 }
 

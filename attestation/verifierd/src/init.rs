@@ -80,11 +80,22 @@ fn issue(folder: &Path, holder: Holder<'_>, now: i64) -> Result<(String, String)
     Ok((key.serialize_pem(), certificate.pem()))
 }
 
+/// Refuses a name whose files would be others of the service, except for `own`.
+fn free(folder: &Path, name: &str, own: &[&str]) -> Result<()> {
+    for path in ["", ".key", ".pem"].map(|end| folder.join(format!("{name}{end}"))) {
+        if let Some(what) = Config::reserved_in(folder, &path).filter(|what| !own.contains(what)) {
+            return Err(Kind::Exists.because(format!("{} is the file of {what}; give another name than {name:?}", path.display())));
+        }
+    }
+    Ok(())
+}
+
 /// Writes `NAME.key` and `NAME.pem` for a client of this identity.
 ///
 /// # Errors
-/// The folder has no CA, or the files exist.
+/// The folder has no CA, the files exist, or the name is one of the service's.
 pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Result<()> {
+    free(folder, name, &[])?;
     let holder = Holder::Client { name: &identity.name, uri: Some(&identity.uri()) };
     write_pair(folder, name, None, issue(folder, holder, now)?)
 }
@@ -136,8 +147,10 @@ pub fn host(text: &str) -> Result<String> {
 /// Writes `NAME.key` and `NAME.pem` for a server at these host names and addresses.
 ///
 /// # Errors
-/// One of them is neither, the folder has no CA, or the files exist.
+/// One of them is neither, the folder has no CA, the files exist, or the name is one of the
+/// service's.
 pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<()> {
+    free(folder, name, &["tls.certificate", "tls.key"])?;
     let hosts = &hosts.iter().map(|text| host(text)).collect::<Result<Vec<_>>>()?;
     let holder = Holder::Server { name: hosts.first().map_or("localhost", String::as_str), hosts };
     write_pair(folder, name, Some(&folder.join("server.key")), issue(folder, holder, now)?)

@@ -1,6 +1,6 @@
 //! The command `shef-verifierd`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -195,12 +195,6 @@ fn named(name: &str) -> Result<String> {
     if is_name(name) { Ok(name.to_owned()) } else { Err(Kind::Name.because(format!("{name:?}: {}", name_rule()))) }
 }
 
-/// A file as a configuration names it, whose relative paths start at its folder.
-fn as_named(config: &Path, file: &Path) -> PathBuf {
-    let [config, file] = [config, file].map(|path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));
-    config.parent().and_then(|folder| file.strip_prefix(folder).ok()).map(Path::to_path_buf).unwrap_or(file)
-}
-
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs() as i64)
 }
@@ -307,11 +301,12 @@ fn command(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Rekey { config, to } => {
-            match block(rekey::rekey(&Config::read(&config)?, &to))? {
+            let read = Config::read(&config)?;
+            match block(rekey::rekey(&read, &to))? {
                 Some(count) => say!("{count} secrets are sealed under {}", to.display()),
                 None => say!("the database is sealed under {} already", to.display()),
             }
-            say!("in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), as_named(&config, &to));
+            say!("in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), read.named(&to));
             Ok(())
         }
         Command::Audit { config } => {

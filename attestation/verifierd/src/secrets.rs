@@ -1,6 +1,5 @@
 //! The service's own secrets: the key encryption key, what is derived from it, and the signing key.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use aws_lc_rs::hkdf;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
+use shef_door::files;
 use shef_proto::cose::SigningKey;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::entropy::Entropy;
@@ -43,19 +43,15 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// Reads 32 bytes in hexadecimal from a file that nobody else may read.
+/// Reads 32 bytes in hexadecimal from a file that nobody else may read, by the rules of
+/// [`files::open`].
 ///
 /// # Errors
-/// Missing, open to others, or not 64 hexadecimal digits.
+/// Missing, a symbolic link, no regular file, open to others, or not 64 hexadecimal digits.
 pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
-    read_secret_from(path, |path| File::open(path))
-}
-
-/// The same of a file that `open` opens.
-pub(crate) fn read_secret_from(path: &Path, open: impl Fn(&Path) -> io::Result<File>) -> Result<Zeroizing<[u8; 32]>> {
     use std::os::unix::fs::PermissionsExt as _;
     let cannot = |error: io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
-    let mut file = open(path).map_err(cannot)?;
+    let mut file = files::open(path).map_err(cannot)?;
     let mode = file.metadata().map_err(cannot)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", path.display())));

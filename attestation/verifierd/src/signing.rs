@@ -5,7 +5,7 @@ use std::path::Path;
 use shef_door::files::{self, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
 
-use crate::app::signer_from;
+use crate::app::signer;
 use crate::config::Config;
 use crate::init::hex_line;
 use crate::problem::{Kind, Result};
@@ -25,7 +25,7 @@ pub fn rotate(config: &Config) -> Result<(String, String)> {
     // The key is read under the lock: each of two rotations retires another one.
     let held = files::lock(files::folder(&config.signing_key), Owner::Service);
     let _alone = held.map_err(|error| Kind::Material.because(format!("{}: {error}", config.signing_key.display())))?;
-    let before = signer_from(config, files::open)?;
+    let before = signer(config)?;
     let mut retired: Vec<String> = match files::read(&config.rotated()) {
         Ok(text) => text.lines().map(str::to_owned).collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),

@@ -7,11 +7,13 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
+use shef_door::files;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
 use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, SubjectAltName, SubjectKeyIdentifier};
+use zeroize::Zeroizing;
 
 use crate::config::{ClientAuth, Tls};
 use crate::problem::{Kind, Problem, Result};
@@ -22,7 +24,8 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let list: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| cannot(path, error))?;
+    let pem = read(path)?;
+    let list: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|error| cannot(path, error))?;
     if list.is_empty() { Err(cannot(path, "no certificate in PEM")) } else { Ok(list) }
 }
 
@@ -77,7 +80,7 @@ pub(crate) fn names_in(path: &Path, pem: &[u8]) -> Result<Names> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| cannot(path, error))
+    files::open_linked(path).and_then(|file| files::contents(&file)).map_err(|error| cannot(path, error))
 }
 
 /// The revocation lists in what was read from a file, at least one.
@@ -176,13 +179,15 @@ fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(),
 /// the certificate.
 pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = std::fs::metadata(&tls.key).map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
+    let file = files::open_linked(&tls.key).map_err(|error| cannot(&tls.key, error))?;
+    let mode = file.metadata().map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", tls.key.display())));
     }
     let chain = certificates(&tls.certificate)?;
     fit_for_clients(&first(&tls.certificate)?, now).map_err(|what| cannot(&tls.certificate, what))?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| cannot(&tls.key, error))?;
+    let pem = Zeroizing::new(files::contents(&file).map_err(|error| cannot(&tls.key, error))?);
+    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| cannot(&tls.key, error))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])

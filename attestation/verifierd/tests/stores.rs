@@ -78,6 +78,132 @@ fn rekey_takes_no_file_away_and_needs_another_one() {
     assert!(!dir.path.join("kek.new").exists());
 }
 
+/// A file under such a name is removed, overwritten or read as something else later on: SQLite
+/// deletes a KEK that has the name of its journal.
+#[test]
+fn no_command_makes_a_file_under_a_name_that_the_service_uses() {
+    let dir = dir();
+    make_database(&dir);
+    dir.configure(|text| {
+        text.replace("client_ca =", "crls = [\"lists/l.pem\"]\nclient_ca =")
+            .replace("key = \"signing.key\"", "key = \"signing.key\"\nretired = [\"lists/r\"]")
+    });
+    std::fs::create_dir(dir.path.join("lists")).unwrap();
+    symlink(&dir.path, dir.path.parent().unwrap().join("again")).unwrap();
+    for name in ["ca.key", "ca.pem", ".lock"] {
+        let _ = std::fs::remove_file(dir.path.join(name));
+    }
+    let everything = || (names(&dir.path), names(&dir.path.join("lists")));
+    let before = everything();
+    for name in [
+        "verifierd.db",
+        "verifierd.db-journal",
+        "verifierd.db-wal",
+        "verifierd.db-shm",
+        "signing.key",
+        "signing.key.retired",
+        "lists/r",
+        "lists/l.pem",
+        "server.pem",
+        "server.key",
+        "ca.pem",
+        "ca.key",
+        "crl.pem",
+        "verifierd.toml",
+        ".lock",
+    ] {
+        for to in [dir.path.join(name), dir.path.join("../again").join(name), dir.path.join("../v").join(name)] {
+            let said = fails(&["rekey", "--config", &dir.config, "--to", text(&to)], 5, "SHEF-SVC-008");
+            assert!(said.contains("is the file of"), "{to:?}: {said}");
+            let said = fails(&["backup", "--config", &dir.config, "--out", text(&to)], 5, "SHEF-SVC-009");
+            assert!(said.contains("is the file of") || said.contains("exists already"), "{to:?}: {said}");
+        }
+    }
+    assert_eq!(everything(), before);
+    // The KEK that a configuration names is no such file either.
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    dir.configure(|text| text.replace("kek = \"kek\"", "kek = \"verifierd.db-journal\""));
+    assert!(fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-001").contains("storage.kek is the file of the database"));
+    std::fs::write(&dir.config, text).unwrap();
+}
+
+#[test]
+fn a_certificate_takes_no_name_that_the_service_uses() {
+    let dir = dir();
+    let folder = text(&dir.path);
+    let before = names(&dir.path);
+    let client = |name: &str| fails(&["client", "--dir", folder, "--role", "attest", "--name", name], 5, "SHEF-SVC-008");
+    for name in ["ca", "crl", "signing", "kek", "server", "verifierd.db-wal"] {
+        assert!(client(name).contains("is the file of"), "{name}");
+    }
+    for name in ["ca", "crl", "signing", "kek"] {
+        assert!(fails(&["server", "--dir", folder, "--name", name], 5, "SHEF-SVC-008").contains("is the file of"), "{name}");
+    }
+    assert_eq!(names(&dir.path), before);
+    // Missing files of the server's own certificate can be made again.
+    ["server.pem", "server.key"].iter().for_each(|name| std::fs::remove_file(dir.path.join(name)).unwrap());
+    succeeds(&["server", "--dir", folder, "--name", "server"]);
+    // Also what the configuration alone names.
+    dir.configure(|text| text.replace("client_ca =", "crls = [\"partner.pem\"]\nclient_ca ="));
+    assert!(client("partner").contains("is the file of tls.crls"));
+}
+
+#[test]
+fn rekey_takes_no_name_that_the_configuration_cannot_hold() {
+    let dir = dir();
+    fill_with_keys(&dir, 1);
+    let before = names(&dir.path);
+    let mut rekey = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"));
+    let output = rekey.args(["rekey", "--config", &dir.config, "--to"]).arg(dir.path.join(OsStr::from_bytes(b"kek\xff"))).output().unwrap();
+    assert!(output.status.code() == Some(5) && String::from_utf8_lossy(&output.stderr).contains("UTF-8"), "{output:?}");
+    assert_eq!(names(&dir.path), before);
+    succeeds(&["check", "--config", &dir.config]);
+}
+
+#[test]
+fn a_copy_is_not_restored_without_the_changes_beside_it() {
+    let dir = dir();
+    let copy = backed_up(&dir);
+    for end in ["-wal", "-journal"] {
+        let beside = format!("{copy}{end}");
+        std::fs::write(&beside, b"a revocation").unwrap();
+        let said = fails(&["restore", "--config", &dir.config, "--from", &copy], 5, "SHEF-SVC-009");
+        assert!(said.contains(&beside) && said.contains("wal_checkpoint"), "{said}");
+        assert!(!dir.path.join("verifierd.db").exists());
+        std::fs::write(&beside, b"").unwrap();
+    }
+    succeeds(&["restore", "--config", &dir.config, "--from", &copy]);
+}
+
+/// The service's user can put a pipe in the place of any file.
+#[test]
+fn no_pipe_in_the_place_of_a_file_holds_a_command_up() {
+    let dir = dir();
+    make_database(&dir);
+    let bounded = |args: &[&str]| Command::new("timeout").args(["20", env!("CARGO_BIN_EXE_shef-verifierd")]).args(args).output().unwrap();
+    dir.configure(|text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
+    succeeds(&["revoke", "--dir", text(&dir.path)]);
+    succeeds(&["signing", "rotate", "--config", &dir.config]);
+    for name in ["kek", "signing.key", "signing.key.retired", "server.pem", "server.key", "ca.pem", "crl.pem", "verifierd.toml"] {
+        let (path, away) = (dir.path.join(name), dir.path.join("away"));
+        std::fs::rename(&path, &away).unwrap();
+        assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap().success());
+        for command in ["check", "run"] {
+            let output = bounded(&[command, "--config", &dir.config]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(5) && said.contains("it is no regular file"), "{command}, {name}: {output:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        // A link is for what others manage, and not for the service's secrets.
+        symlink(&away, &path).unwrap();
+        let secret = ["kek", "signing.key", "signing.key.retired"].contains(&name);
+        let output = command(&["check", "--config", &dir.config]);
+        assert_eq!(output.status.success(), !secret, "{name}: {output:?}");
+        std::fs::rename(&away, &path).unwrap();
+    }
+    succeeds(&["check", "--config", &dir.config]);
+}
+
 /// Every command that opens the database, with `backup` to this file.
 fn openers<'a>(config: &'a str, out: &'a str, kek: &'a str) -> [Vec<&'a str>; 6] {
     [

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
+use shef_door::files;
 use shef_remote::wire::MAX_DEVICES;
 
 use crate::AgentError;
@@ -145,7 +146,7 @@ impl Config {
     /// # Errors
     /// SHEF-AGT-016 with line and column, SHEF-AGT-017.
     pub fn load(path: &Path) -> Result<Self, AgentError> {
-        let text = std::fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e))?;
+        let text = files::read_linked(path).map_err(|e| AgentError::file("read", path, &e))?;
         let dir = path.parent().unwrap_or(Path::new(""));
         Self::parse(&text, dir).map_err(|message| AgentError::Config { message: format!("{}: {}", path.display(), message.trim_end()) })
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use shef_device::is_name;
+use shef_door::files;
 use shef_proto::name::digest;
 
 use crate::AgentError;
@@ -95,6 +96,9 @@ pub(crate) fn validity_of(der: &[u8]) -> Option<[SystemTime; 2]> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Revoked {
     certificates: HashSet<String>,
+    /// Comments that are names of owners, as `shef-agent revoke` writes them, each with its
+    /// certificate.
+    owners: Vec<(String, String)>,
     /// What names the list.
     digest: String,
 }
@@ -106,22 +110,31 @@ impl Revoked {
     /// SHEF-AGT-016 for a line that is no fingerprint, SHEF-AGT-017 where it cannot be read: nobody
     /// is let in by a list that is not there.
     pub(crate) fn load(path: &Path) -> Result<Self, AgentError> {
-        let text = std::fs::read_to_string(path).map_err(|e| AgentError::file("read", path, &e))?;
-        let mut list = HashSet::new();
+        let text = files::read_linked(path).map_err(|e| AgentError::file("read", path, &e))?;
+        let (mut list, mut owners) = (HashSet::new(), Vec::new());
         for (line, number) in text.lines().zip(1..) {
-            let entry = line.split('#').next().unwrap_or("").trim();
+            let (entry, comment) = line.split_once('#').unwrap_or((line, ""));
+            let (entry, comment) = (entry.trim(), comment.trim());
             if let Some(fingerprint) = digest(entry) {
+                if is_name(comment) {
+                    owners.push((comment.to_owned(), fingerprint.clone()));
+                }
                 list.insert(fingerprint);
             } else if !entry.is_empty() {
                 let message = format!("{} line {number}: {entry:?} is no fingerprint, expected 64 hexadecimal digits", path.display());
                 return Err(AgentError::Config { message });
             }
         }
-        Ok(Self { certificates: list, digest: crate::applied::digest(&text) })
+        Ok(Self { certificates: list, owners, digest: crate::applied::digest(&text) })
     }
 
     pub(crate) fn contains(&self, owner: &Identity) -> bool {
         owner.names.iter().any(|name| self.lists(name))
+    }
+
+    /// Certificates that the list names as this owner's.
+    pub(crate) fn of_owner(&self, owner: &str) -> impl Iterator<Item = &str> {
+        self.owners.iter().filter(move |(name, _)| name == owner).map(|(_, fingerprint)| fingerprint.as_str())
     }
 
     /// How many certificates this list has that `next` has not.

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
 use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity, host};
@@ -179,7 +180,9 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
 }
 
 /// Refuses a certificate for a key that has a revoked one. An old line of the issued certificates
-/// does not name its key: it counts for the owner of that name.
+/// does not name its key: it counts for the owner of that name. Neither does the list of revoked ones:
+/// an entry of this owner counts if the issued certificates do not have it, as after they were
+/// emptied. The owner's present certificate counts by itself.
 fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let (revoked, path) = (load_list(dir)?, dir.join(ISSUED));
     let text = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
@@ -188,16 +191,31 @@ fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(
         (Some(of), Some(key)) => of == key,
         _ => one.owner == owner,
     };
-    let Some(found) = text.lines().filter_map(Issued::of).find(|one| same(one) && one.is_in(&revoked)) else { return Ok(()) };
+    let present = present(&dir.join("owners").join(owner).join("cert.pem"))?;
+    let issued: Vec<_> = text.lines().filter_map(Issued::of).collect();
+    let by_key = issued.iter().find(|one| same(one) && one.is_in(&revoked)).map(|one| one.fingerprint);
+    let itself = || present.iter().flatten().map(String::as_str).find(|name| revoked.lists(name));
+    let by_name = || revoked.of_owner(owner).find(|name| !issued.iter().any(|one| one.has(name)));
+    let Some(found) = by_key.or_else(itself).or_else(by_name) else { return Ok(()) };
     let shown = shell(dir);
     Err(AgentError::Config {
         message: format!(
-            "{owner} is revoked: {} lists the certificate {} of the same key; `shef-agent add-owner --dir {shown} NEW-NAME` makes an owner with a key of its \
+            "{owner} is revoked: {} lists the certificate {found} of {owner} or of the same key; `shef-agent add-owner --dir {shown} NEW-NAME` makes an owner with a key of its \
              own, and `shef-agent renew --dir {shown} {owner} --readmit` lets this key in again",
-            dir.join(REVOKED).display(),
-            found.fingerprint
+            dir.join(REVOKED).display()
         ),
     })
+}
+
+/// What names the certificate in a file; `None` if there is no file.
+fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
+    let pem = match files::read(path) {
+        Ok(pem) => pem,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(AgentError::file("read", path, &error)),
+    };
+    let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| AgentError::file("read", path, &e))?;
+    Ok(noted(&der))
 }
 
 /// What a revocation did.
@@ -223,7 +241,7 @@ struct Issued<'a> {
 /// Whether `issued` beside the CA's certificate has a certificate of this owner; `None` if there is no
 /// such list, as for a CA that `init` did not make.
 pub(crate) fn issued_to(ca: &Path) -> Option<std::collections::HashSet<String>> {
-    let text = fs::read_to_string(files::folder(ca).join(ISSUED)).ok()?;
+    let text = files::read_linked(&files::folder(ca).join(ISSUED)).ok()?;
     Some(text.lines().filter_map(Issued::of).map(|one| one.owner.to_owned()).collect())
 }
 
@@ -734,6 +752,31 @@ mod tests {
         for error in [renew(&plan.dir, Some("alice")).map(drop), revoke(&plan.dir, "alice").map(drop)].map(|result| result.unwrap_err()) {
             assert!(error.to_string().contains("install -m 644 /dev/null"), "{error}");
         }
+    }
+
+    /// The file of the issued certificates is a record: without its lines, the list of revoked ones
+    /// counts for the owner whose certificate or name it has.
+    #[test]
+    fn a_revoked_owner_is_not_renewed_after_the_record_was_emptied() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan { owners: vec!["alice".into(), "bob".into()], ..plan(dir.path()) };
+        init(&plan).unwrap();
+        revoke(&plan.dir, "alice").unwrap();
+        fs::write(plan.dir.join(ISSUED), "").unwrap();
+        let refused = || {
+            let error = renew(&plan.dir, Some("alice")).unwrap_err();
+            assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains("alice is revoked"), "{error}");
+        };
+        let (list, cert) = (plan.dir.join(REVOKED), plan.dir.join("owners/alice/cert.pem"));
+        let text = fs::read_to_string(&list).unwrap();
+        // By the certificate alone, and by the name alone.
+        fs::write(&list, text.replace("# alice", "")).unwrap();
+        refused();
+        fs::write(&list, &text).unwrap();
+        fs::remove_file(&cert).unwrap();
+        refused();
+        renew(&plan.dir, Some("bob")).unwrap();
+        readmit(&plan.dir, "alice").unwrap();
     }
 
     #[test]

@@ -524,6 +524,53 @@ fn a_reload_without_the_list_lifts_no_revocation() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_file_stops_no_agent() {
+    let bed = Bed::new(LONG);
+    revoke(&bed.agent_dir(), "alice").unwrap();
+    let (log, list_file) = (bed.dir.path().join("log"), bed.agent_dir().join("revoked"));
+    let said = |what: &str| std::fs::read_to_string(&log).unwrap().matches(what).count();
+    let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
+    let port = program.address.port();
+    let asks = |owner: &str| code(list("localhost", port, &bed.files(owner), &limits()));
+    let new = bed.agent_dir().join("new");
+    let pipe = |path: &std::path::Path| {
+        assert!(Command::new("mkfifo").arg(&new).status().unwrap().success());
+        std::fs::rename(&new, path).unwrap();
+    };
+    let kept = "the last one stays in force";
+    let good = std::fs::read(&list_file).unwrap();
+    pipe(&list_file);
+    eventually("the pipe", || said(kept) == 1 && said("it is no regular file") == 1);
+    assert_eq!((asks("alice"), asks("bob")), ("SHEF-AGT-011".into(), "accepted".into()));
+    // Neither does a file without an end.
+    std::fs::File::create(&new).unwrap().set_len(1 << 40).unwrap();
+    std::fs::rename(&new, &list_file).unwrap();
+    eventually("the large file", || said(kept) == 2 && said("expected at most") == 1);
+    assert_eq!((asks("alice"), asks("bob")), ("SHEF-AGT-011".into(), "accepted".into()));
+    std::fs::write(&list_file, good).unwrap();
+    revoke(&bed.agent_dir(), "bob").unwrap();
+    eventually("bob's revocation", || asks("bob") == "SHEF-AGT-011");
+    assert_eq!((asks("alice").as_str(), program.end()), ("SHEF-AGT-011", Some(0)));
+    for name in ["issued", "revoked", "agent.toml"] {
+        let path = bed.agent_dir().join(name);
+        let before = std::fs::read(&path).unwrap();
+        pipe(&path);
+        let mut run = Command::new("timeout");
+        run.args(["5", env!("CARGO_BIN_EXE_shef-agent"), "run", "--config"]).arg(bed.agent_dir().join("agent.toml"));
+        let output = run.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        if name == "issued" {
+            // Only a warning depends on it.
+            assert!(String::from_utf8_lossy(&output.stdout).contains("listen"), "{output:?}");
+        } else {
+            assert!(output.status.code() == Some(5) && text.contains("it is no regular file"), "{name}: {output:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, before).unwrap();
+    }
+}
+
+#[test]
 fn a_reload_says_what_needs_a_restart_and_which_owners_have_no_certificate() {
     let bed = Bed::new(LONG);
     let log = bed.dir.path().join("log");
