@@ -43,15 +43,17 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// Reads 32 bytes in hexadecimal from a file that nobody else may read, by the rules of
-/// [`files::open`].
+/// Reads 32 bytes in hexadecimal from a regular file that nobody else may read.
 ///
 /// # Errors
-/// Missing, a symbolic link, no regular file, open to others, or not 64 hexadecimal digits.
+/// Missing, no regular file, open to others, not 64 hexadecimal digits; or this is root, and the file
+/// is a symbolic link in the folder of another user.
 pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
     use std::os::unix::fs::PermissionsExt as _;
     let cannot = |error: io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
-    let mut file = files::open(path).map_err(cannot)?;
+    // Orchestrators link the current version of a secret. Root follows no link in the folder of others.
+    let open = if files::foreign(files::folder(path)).map_err(cannot)? { files::open } else { files::open_linked };
+    let mut file = open(path).map_err(cannot)?;
     let mode = file.metadata().map_err(cannot)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", path.display())));
