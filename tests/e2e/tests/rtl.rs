@@ -67,19 +67,20 @@ fn model_and_rtl_agree_bit_for_bit() {
 #[test]
 fn the_line_with_the_firmware() {
     let dir = tempfile::tempdir().unwrap();
+    let kept = dir.path().join("kept");
     let on_the_kernel = shef_e2e::ATTACKS.iter().filter(|(name, _)| ON_THE_KERNEL.contains(name));
     let attacks: Vec<(&str, &str)> = on_the_kernel.chain(shef_e2e::BOOT_ATTACKS).copied().collect();
     assert_eq!(attacks.len(), ON_THE_KERNEL.len() + shef_e2e::BOOT_ATTACKS.len());
     let args = DemoArgs {
         device: "sim:rtl".to_owned(),
         attack: attacks.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        keep: Some(dir.path().to_owned()),
+        keep: Some(kept.clone()),
         // A second one would boot and load an image for the same attacks.
         cards: 1,
         ..shef_e2e::few_digits(dir.path(), 64, 32)
     };
     assert_eq!(shef_e2e::line(&args, &attacks).digits.tested, 32);
-    assert_eq!(names_the_firmware(dir.path()), [true; 2]);
+    assert_eq!(names_the_firmware(&kept), [true; 2]);
 }
 
 /// Whether evidence of kernel and Shield holds the digest of the committed image.
