@@ -106,7 +106,7 @@ const COUNTED_SECONDS: i64 = 15;
 /// The signing key and the retired ones.
 ///
 /// # Errors
-/// A file is missing, a symbolic link, no regular file, open to others, or holds no key.
+/// A file is missing, no regular file, open to others, or holds no key; those of [`read_secret`].
 pub fn signer(config: &Config) -> Result<Signer> {
     let mut retired = Vec::new();
     let by_command = config.rotated();

@@ -23,8 +23,10 @@ fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
 /// A file cannot be read or written; the old key stays then.
 pub fn rotate(config: &Config) -> Result<(String, String)> {
     // The key is read under the lock: each of two rotations retires another one.
-    let held = files::lock(files::folder(&config.signing_key), Owner::Service);
-    let _alone = held.map_err(|error| Kind::Material.because(format!("{}: {error}", config.signing_key.display())))?;
+    let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", config.signing_key.display()));
+    let _alone = files::lock(files::folder(&config.signing_key), Owner::Service).map_err(cannot)?;
+    // A file comes in its place: whoever links it exchanges what the link names.
+    files::open(&config.signing_key).map_err(cannot)?;
     let before = signer(config)?;
     let mut retired: Vec<String> = match files::read(&config.rotated()) {
         Ok(text) => text.lines().map(str::to_owned).collect(),
