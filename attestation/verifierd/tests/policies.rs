@@ -148,11 +148,11 @@ fn a_policy_that_was_kept_waiting_is_evaluated() {
         );
         self::policy(&text)
     };
-    // One that takes a good part of the time, and not all of it.
+    // One that is not over before it is stopped, and would be long before its time is.
     let long = (8..).step_by(2).find_map(|n| {
         let (policy, start) = (policy(n), std::time::Instant::now());
         workers.evaluate(&policy, "{}").unwrap();
-        (start.elapsed() > std::time::Duration::from_millis(120)).then_some(policy)
+        (start.elapsed() > std::time::Duration::from_millis(50)).then_some(policy)
     });
     let (long, quick) = (long.unwrap(), self::policy("package shef\nallow := true\n"));
     // Others may have the processor for longer than even this allows; stopped that long, an evaluation
@@ -163,7 +163,7 @@ fn a_policy_that_was_kept_waiting_is_evaluated() {
         let worker = rustix_pid(workers.ids()[0]);
         std::thread::scope(|scope| {
             let answer = scope.spawn(|| workers.evaluate(&long, "{}"));
-            std::thread::sleep(std::time::Duration::from_millis(40));
+            std::thread::sleep(std::time::Duration::from_millis(10));
             kill_process(worker, Signal::STOP).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(1200));
             kill_process(worker, Signal::CONT).unwrap();
