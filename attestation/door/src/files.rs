@@ -387,8 +387,8 @@ mod tests {
         assert!(lock(dir.path(), Owner::Root).is_err());
     }
 
-    /// What is written beside a file takes away neither `NAME.new` nor `NAME.part`, which may be
-    /// somebody's: a KEK was called so.
+    /// Writing beside a file removes neither `NAME.new` nor `NAME.part`, which may be a user's file,
+    /// such as a KEK.
     #[test]
     fn a_part_takes_only_itself_away() {
         let dir = tempfile::tempdir().unwrap();
@@ -402,7 +402,7 @@ mod tests {
         drop(Part::new(&path, 0o600, &path, |_| Ok(())).unwrap());
         Part::new(&path, 0o600, &path, |_| Err(ErrorKind::StorageFull.into())).unwrap_err();
         assert_eq!(read(&path).unwrap(), "three");
-        // A part whose name somebody gave to another file is not what was written.
+        // Another file under the part's name is not taken for what was written.
         let part = Part::new(&path, 0o600, &path, |_| Ok(())).unwrap();
         std::fs::rename(dir.path().join("kek.old"), part.path()).unwrap();
         assert!(part.replace(&path).unwrap_err().to_string().contains("exchanged"));

@@ -1,4 +1,4 @@
-//! A pool of slots that turns no newcomer away: whoever has most makes room.
+//! A pool of slots that never rejects a newcomer: it evicts a slot of the holder with the most.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -57,9 +57,9 @@ impl<K: Clone + Ord> Inner<K> {
 }
 
 /// Slots, each of a holder: an address, or a client that is known by name. A newcomer always gets
-/// one. If its holder, the strangers or all have as many as they may have, another slot is evicted:
-/// of that holder, of the stranger with most slots, or of whoever has most. Slots that are not
-/// engaged go first, and the oldest of them.
+/// one. If its holder, the strangers or all have reached their limit, another slot is evicted: of that
+/// holder, of the stranger with the most slots, or of the holder with the most. Slots that are not
+/// engaged are evicted first, the oldest of them before the others.
 pub struct Pool<K> {
     shares: Shares,
     inner: Mutex<Inner<K>>,

@@ -2,7 +2,7 @@
 //!
 //! A secret passes through buffers of TLS, HTTP, JSON and the database, which erase nothing. A
 //! program with this allocator leaves no copy of it in freed memory, and no copy where a buffer grew.
-//! What C libraries allocate is not covered; aws-lc erases by itself.
+//! Allocations of C libraries are not covered; AWS-LC erases its own.
 //!
 //! ```
 //! #[global_allocator]
@@ -31,9 +31,9 @@ unsafe impl GlobalAlloc for Erasing {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the block has this size, and nobody else has it any more.
+        // SAFETY: the block has this size, and the caller owns it.
         unsafe { ptr::write_bytes(block, 0, layout.size()) };
-        // So that the zeros are written although nobody reads them.
+        // Keeps the compiler from removing a write that nothing reads.
         black_box(block);
         // SAFETY: the block came from `System` with this layout.
         unsafe { System.dealloc(block, layout) }

@@ -328,7 +328,7 @@ impl Sender {
     /// `Export(context, 32)`.
     ///
     /// # Errors
-    /// This is a copy of the process that made the sender: what it derives would be used twice.
+    /// This process is a copy of the one that made the sender: both would derive the same secret.
     pub fn export(&self, context: &[u8]) -> Result<Zeroizing<[u8; 32]>, SenderError> {
         self.maker.check()?;
         Ok(derived!(self.context.export(context)))
