@@ -305,20 +305,22 @@ fn the_host_reaches_nothing_but_the_mailbox() {
 #[test]
 fn units_compute() {
     let mut k = Kernel::new();
-    // SHA-256 of 70 bytes, in words and bytes.
+    // SHA-256 of 70 bytes, in words and bytes, in each of the two units.
     let message: Vec<u8> = (0..70).collect();
-    k.write(HASH, 0);
-    k.write(HASH, 2 | 70 << 16);
-    for word in message[..68].chunks(4) {
-        k.write(HASH + 8, u32::from_le_bytes(word.try_into().unwrap()));
+    for unit in [HASH, MEASURE] {
+        k.write(unit, 0);
+        k.write(unit, 2 | 70 << 16);
+        for word in message[..68].chunks(4) {
+            k.write(unit + 8, u32::from_le_bytes(word.try_into().unwrap()));
+        }
+        k.write(unit + 12, 68);
+        k.write(unit + 12, 69);
+        k.write(unit, 3);
+        let mut digest: Vec<u8> = (0..7).flat_map(|_| k.read(unit + 8).to_le_bytes()).collect();
+        digest.extend((0..4).map(|_| k.read(unit + 12) as u8));
+        assert_eq!(digest, Sha256::digest(&message)[..], "{unit:#x}");
+        assert_eq!(k.read(unit + 4), 0x4003);
     }
-    k.write(HASH + 12, 68);
-    k.write(HASH + 12, 69);
-    k.write(HASH, 3);
-    let mut digest: Vec<u8> = (0..7).flat_map(|_| k.read(HASH + 8).to_le_bytes()).collect();
-    digest.extend((0..4).map(|_| k.read(HASH + 12) as u8));
-    assert_eq!(digest, Sha256::digest(&message)[..]);
-    assert_eq!(k.read(HASH + 4), 0x4003);
     // k G for k = 1: the base point.
     k.write(P256, 0);
     for n in 0..8 {

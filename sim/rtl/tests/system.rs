@@ -99,7 +99,7 @@ fn hostile() -> &'static Library {
     LIB.get_or_init(|| {
         let mut spec = system_spec(Some(probe())).expect("sources").search("shell-rtl/accel/digits");
         spec.search.insert(0, repo_root().join("sim/rtl/tests/system"));
-        build(&spec.param("WipeCycles", WIPE)).expect("model")
+        build(&counted(spec.param("WipeCycles", WIPE))).expect("model")
     })
 }
 

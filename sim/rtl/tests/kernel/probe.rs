@@ -27,6 +27,7 @@ pub const P256: u32 = 0x4000_8000;
 pub const HASH: u32 = 0x4000_9000;
 pub const AES: u32 = 0x4000_a000;
 pub const CONFIG: u32 = 0x4000_b000;
+pub const MEASURE: u32 = 0x4000_c000;
 /// Load and store access faults, as the program tells them.
 pub const FETCH_FAULT: u32 = 1 + 1;
 pub const LOAD_FAULT: u32 = 5 + 1;
