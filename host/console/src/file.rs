@@ -49,7 +49,7 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
 /// Writes a file that must not exist, for its owner only ([`shef::write_new_secret`]).
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_new_secret(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     shef::write_new_secret(path, bytes).map_err(|e| CliError::write_file(path, &e))
 }

@@ -292,7 +292,7 @@ impl Plan {
 
     /// What cargo builds, and what needs it.
     fn rust<'a>(&'a self, lanes: &Lanes<'a>) {
-        self.add(lanes, "formatting, the example's lock file", &[], |_| {
+        self.add(lanes, "formatting, other lock files", &[], |_| {
             // The example and the clients of others have workspaces of their own.
             const EXAMPLE: &str = "examples/vecadd/Cargo.toml";
             const COMPAT: &str = "tests/compat/Cargo.toml";
@@ -300,8 +300,11 @@ impl Plan {
             let fmt = run(&["fmt", "--all", "--check"], "cargo fmt; run `cargo fmt --all`")
                 .and_then(|()| run(&["fmt", "--check", "--manifest-path", EXAMPLE], "cargo fmt of the example"))
                 .and_then(|()| run(&["fmt", "--check", "--manifest-path", COMPAT], "cargo fmt of tests/compat"));
-            let lock = "cargo tree; run `cargo update --workspace --manifest-path examples/vecadd/Cargo.toml`";
-            checked(fmt.and_then(|()| run(&["tree", "--locked", "--depth", "0", "--manifest-path", EXAMPLE], lock)))
+            let lock = |manifest: &str| {
+                let help = format!("cargo update; run `cargo update --workspace --manifest-path {manifest}`");
+                run(&["update", "--quiet", "--workspace", "--locked", "--manifest-path", manifest], &help)
+            };
+            checked(fmt.and_then(|()| lock(EXAMPLE)).and_then(|()| lock(COMPAT)))
         });
         self.add(lanes, BUILD, &[], |lanes| match building() {
             Ok(built) => {
