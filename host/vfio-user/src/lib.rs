@@ -15,6 +15,7 @@ mod client;
 mod dma;
 mod error;
 mod function;
+mod listening;
 mod server;
 mod socket;
 pub mod wire;
@@ -23,6 +24,7 @@ pub use client::{Client, DEFAULT_TIMEOUT};
 pub use dma::{DmaError, DmaErrorKind};
 pub use error::VfioUserError;
 pub use function::{VfioUserFunction, open};
+pub use listening::Listening;
 pub use server::{Backend, Bus, NO_ANSWER, Region, Server};
 
 /// All codes of this crate.

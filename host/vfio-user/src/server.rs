@@ -4,16 +4,15 @@ mod bus;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::Access;
 use shef_device::{Event, poll_readable};
 
+use crate::listening::Listening;
 use crate::socket::Socket;
 use crate::wire::{self, HEADER, Header, MAX_DATA, MAX_MESSAGE, RegionInfo, Request, irq_flag, region_flag};
 use crate::{VfioUserError, errno, irq, region};
@@ -29,9 +28,6 @@ const LEAVING: Duration = Duration::from_millis(300);
 const REFUSING: Duration = Duration::from_secs(1);
 /// How many knock at once; more are not heard.
 const KNOCKING: usize = 32;
-
-/// Maximum number of bytes of a socket's path (`sun_path`, without its last zero).
-const MAX_PATH: usize = 107;
 
 /// What a [`Backend`] returns where the client is to get no answer at all, as from a device that
 /// hangs.
@@ -78,8 +74,7 @@ pub trait Backend {
 
 /// A listening socket, and the regions of the device behind it.
 pub struct Server {
-    path: PathBuf,
-    listener: UnixListener,
+    socket: Listening,
     regions: Vec<Region>,
     bus: Bus,
     limit: Duration,
@@ -89,53 +84,13 @@ pub struct Server {
 type Answer<'a> = (Vec<u8>, Option<BorrowedFd<'a>>);
 
 impl Server {
-    /// Whether a socket can be made at `path`: for who makes the device first, which may take
-    /// minutes.
+    /// Listens on a socket at `path` ([`Listening::bind`]). Clients see `regions` by index (those of
+    /// a PCI function have the indices of [`crate::region`]) and the vectors of `bus`.
     ///
     /// # Errors
-    /// [`VfioUserError::Serve`] if the path is too long for a socket, the folder is missing or cannot
-    /// be written, another server listens there, or there is a file that is no socket.
-    pub fn vacant(path: &Path) -> Result<(), VfioUserError> {
-        let failed = |error| Err(VfioUserError::Serve { path: path.to_owned(), error });
-        let length = path.as_os_str().len();
-        if length > MAX_PATH {
-            let what = format!("the path has {length} bytes, and the address of a socket holds {MAX_PATH}: choose a shorter one");
-            return failed(io::Error::new(io::ErrorKind::InvalidFilename, what));
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
-            return failed(io::Error::new(
-                io::Error::from(error).kind(),
-                format!("no socket can be made in {}: {error}", folder.display()),
-            ));
-        }
-        if UnixStream::connect(path).is_ok() {
-            return failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
-        }
-        match std::fs::symlink_metadata(path) {
-            Ok(meta) if std::os::unix::fs::FileTypeExt::is_socket(&meta.file_type()) => Ok(()),
-            Ok(_) => failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => failed(error),
-        }
-    }
-
-    /// Listens on a socket at `path`, which only the user may connect to. What a server that died
-    /// left there is replaced. Clients see `regions` by index (those of a PCI function have the
-    /// indices of [`crate::region`]) and the vectors of `bus`.
-    ///
-    /// # Errors
-    /// Those of [`Self::vacant`], and of making the socket.
+    /// Those of [`Listening::bind`].
     pub fn bind(path: &Path, regions: Vec<Region>, bus: Bus) -> Result<Self, VfioUserError> {
-        Self::vacant(path)?;
-        let failed = |error| VfioUserError::Serve { path: path.to_owned(), error };
-        if path.exists() {
-            std::fs::remove_file(path).map_err(failed)?;
-        }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), listener, regions, bus, limit: MESSAGE_TIMEOUT })
+        Ok(Self { socket: Listening::bind(path)?, regions, bus, limit: MESSAGE_TIMEOUT })
     }
 
     /// Has every message come and go within `limit`, from its first byte to its last, and the first
@@ -164,7 +119,7 @@ impl Server {
                 // A client whose connection cannot be used is gone already.
                 let _ = self.serve(stream, backend, &busy, stop);
             }
-            let failed = |error| VfioUserError::Serve { path: self.path.clone(), error };
+            let failed = |error| VfioUserError::Serve { path: self.socket.path().to_owned(), error };
             door.join().unwrap_or_else(|_| Err(io::Error::other("the accepting thread stopped"))).map_err(failed)
         })
     }
@@ -175,10 +130,10 @@ impl Server {
         let knocking = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
-                if !poll_readable(&[self.listener.as_fd()], TICK)?[0] {
+                if !poll_readable(&[self.socket.listener().as_fd()], TICK)?[0] {
                     continue;
                 }
-                let stream = match self.listener.accept() {
+                let stream = match self.socket.listener().accept() {
                     Ok((stream, _)) if knocking.load(Ordering::Acquire) < KNOCKING => stream,
                     Ok(_) => continue,
                     // One that left again, or no descriptors at the moment.
@@ -409,12 +364,6 @@ impl Server {
             _ => return Err(errno::EINVAL),
         }
         Ok(())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

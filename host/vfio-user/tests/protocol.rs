@@ -117,20 +117,20 @@ fn a_path_that_cannot_be_served_is_found_early() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let of = |len: usize| dir.path().join("s".repeat(len - dir.path().as_os_str().len() - 1));
-    shef_vfio_user::Server::vacant(&of(107)).unwrap();
+    shef_vfio_user::Listening::vacant(&of(107)).unwrap();
     drop(std::os::unix::net::UnixListener::bind(of(107)).unwrap());
-    let error = shef_vfio_user::Server::vacant(&of(108)).unwrap_err();
+    let error = shef_vfio_user::Listening::vacant(&of(108)).unwrap_err();
     assert_eq!(error.code(), "SHEF-VFU-007");
     let text = error.to_string();
     assert!(text.contains("has 108 bytes") && text.contains("holds 107") && text.contains(&of(108).display().to_string()), "{text}");
     for folder in ["none", "file"] {
         std::fs::write(dir.path().join("file"), "x").unwrap();
-        assert_eq!(shef_vfio_user::Server::vacant(&dir.path().join(folder).join("s")).unwrap_err().code(), "SHEF-VFU-007");
+        assert_eq!(shef_vfio_user::Listening::vacant(&dir.path().join(folder).join("s")).unwrap_err().code(), "SHEF-VFU-007");
     }
     let closed = dir.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
-    let vacant = shef_vfio_user::Server::vacant(&closed.join("s"));
+    let vacant = shef_vfio_user::Listening::vacant(&closed.join("s"));
     // root may write into every folder.
     match std::fs::write(closed.join("probe"), "") {
         Ok(()) => vacant.unwrap(),

@@ -4,7 +4,7 @@
 //! accesses in order. An idle clock stops after a while and restarts with the next access.
 
 use std::io::{BufReader, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use shef_device::pci::{BAR_CTL, BAR_MEM, BAR_MSIX, MSIX_BYTES, VECTOR_ACCELERATOR, VECTORS};
 use shef_device::{CTL_BYTES, Device, SharedMemory, mailbox, ring};
 use shef_model::{Bytes, SparseMemory};
-use shef_vfio_user::{Backend, Bus, NO_ANSWER, Region, Server, region};
+use shef_vfio_user::{Backend, Bus, Listening, NO_ANSWER, Region, Server, VfioUserError, region};
 
 use crate::config_space::{self, ConfigSpace, Effect};
 use crate::control::{Control, ControlRequest, ControlResponse, Identity, State, line};
@@ -109,9 +109,9 @@ pub fn serve(
     regions[region::CONFIG as usize] = bar(config_space::BYTES as u64);
     // What is wrong with the path is told before the card is made, which may take minutes; the
     // sockets are there when it answers.
-    Server::vacant(&options.socket)?;
+    Listening::vacant(&options.socket)?;
     let control_path = options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket));
-    ControlSocket::vacant(&control_path)?;
+    Listening::vacant(&control_path).map_err(|e| ControlSocket::failed(&control_path, &e))?;
 
     let bus = Bus::new(VECTORS);
     let link = Arc::new(Link::default());
@@ -456,28 +456,15 @@ impl ControlHandler<'_> {
 }
 
 /// The listening control socket.
-struct ControlSocket {
-    path: PathBuf,
-    listener: UnixListener,
-}
+struct ControlSocket(Listening);
 
 impl ControlSocket {
-    /// Checks that the socket can be created. Anything but a socket at this path is left alone.
-    fn vacant(path: &Path) -> Result<(), CardError> {
-        Server::vacant(path).map_err(|e| CardError::Control { path: path.to_owned(), what: e.to_string() })
+    fn failed(path: &Path, error: &VfioUserError) -> CardError {
+        CardError::Control { path: path.to_owned(), what: error.to_string() }
     }
 
     fn bind(path: &Path) -> Result<Self, CardError> {
-        let failed = |e: std::io::Error| CardError::Control { path: path.to_owned(), what: e.to_string() };
-        // What a card that died left there is replaced, and nothing else.
-        Self::vacant(path)?;
-        if path.exists() {
-            std::fs::remove_file(path).map_err(failed)?;
-        }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), listener })
+        Listening::bind(path).map(Self).map_err(|e| Self::failed(path, &e))
     }
 
     fn run(self, handler: &ControlHandler<'_>, stop: &AtomicBool) {
@@ -485,8 +472,8 @@ impl ControlSocket {
         let open = AtomicU32::new(0);
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
-                let ready = shef_device::poll_readable(&[std::os::fd::AsFd::as_fd(&self.listener)], tick);
-                let Ok((stream, _)) = (if ready.is_ok_and(|[r]| r) { self.listener.accept() } else { continue }) else {
+                let ready = shef_device::poll_readable(&[std::os::fd::AsFd::as_fd(self.0.listener())], tick);
+                let Ok((stream, _)) = (if ready.is_ok_and(|[r]| r) { self.0.listener().accept() } else { continue }) else {
                     std::thread::sleep(tick);
                     continue;
                 };
@@ -500,12 +487,6 @@ impl ControlSocket {
                 }
             }
         });
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

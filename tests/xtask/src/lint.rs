@@ -236,6 +236,10 @@ fn module_name(path: &Path) -> Option<String> {
     (!name.ends_with("_pkg")).then_some(name)
 }
 
+/// Reads and elaborates; making processes into cells is left to `cargo xtask area`, which does so for
+/// each block once and not for each module and all that it holds.
+const READ: &str = "read_slang -j 1 --no-proc";
+
 /// Elaborates every module of the shipped RTL with its default parameters (the simulation shell
 /// looks inside and is left out), and the core around each further accelerator.
 pub fn yosys(binary: &Path) -> Result<(), Failure> {
@@ -244,14 +248,14 @@ pub fn yosys(binary: &Path) -> Result<(), Failure> {
         let files: Vec<String> = all.iter().map(|p| p.display().to_string()).collect();
         let tops: String =
             all.iter().filter_map(|p| module_name(p)).filter(|m| n == 0 || m == "shef_core").map(|m| format!(" --top {m}")).collect();
-        let script = format!("read_slang -j 1 {}{tops}", files.join(" "));
+        let script = format!("{READ} {}{tops}", files.join(" "));
         let mut c = tools::yosys_command(binary);
         process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
     }
     let processor = processor(&tools::ensure_ibex(&root(), &say)?);
     for (ours, tops) in [(kernel()?, "--top shef_kernel"), (system()?, "--top shef_system --top shef_cfg_fixed")] {
         let ours: String = ours.iter().map(|p| format!(" {}", p.display())).collect();
-        let script = format!("read_slang -j 1{ours}{processor} {tops}");
+        let script = format!("{READ}{ours}{processor} {tops}");
         let mut c = tools::yosys_command(binary);
         process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
     }

@@ -1,0 +1,121 @@
+//! A socket that listens at a path, and goes with its server.
+
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use crate::VfioUserError;
+
+/// Maximum number of bytes of a socket's path (`sun_path`, without its last zero).
+const MAX_PATH: usize = 107;
+
+/// A listening socket. Dropping it removes its path, unless something else stands there by then.
+#[derive(Debug)]
+pub struct Listening {
+    path: PathBuf,
+    /// Device and inode of the socket's file.
+    node: (u64, u64),
+    listener: UnixListener,
+}
+
+impl Listening {
+    /// Whether a socket can be made at `path`: for who makes the device first, which may take
+    /// minutes.
+    ///
+    /// # Errors
+    /// [`VfioUserError::Serve`] if the path is too long for a socket, the folder is missing or cannot
+    /// be written, another server listens there, or there is a file that is no socket.
+    pub fn vacant(path: &Path) -> Result<(), VfioUserError> {
+        let failed = |error| Err(VfioUserError::Serve { path: path.to_owned(), error });
+        let length = path.as_os_str().len();
+        if length > MAX_PATH {
+            let what = format!("the path has {length} bytes, and the address of a socket holds {MAX_PATH}: choose a shorter one");
+            return failed(io::Error::new(io::ErrorKind::InvalidFilename, what));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+            return failed(io::Error::new(
+                io::Error::from(error).kind(),
+                format!("no socket can be made in {}: {error}", folder.display()),
+            ));
+        }
+        if UnixStream::connect(path).is_ok() {
+            return failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+        }
+        match std::fs::symlink_metadata(path) {
+            Ok(meta) if meta.file_type().is_socket() => Ok(()),
+            Ok(_) => failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => failed(error),
+        }
+    }
+
+    /// Listens on a socket at `path`, which only the user may connect to. What a server that died
+    /// left there is replaced.
+    ///
+    /// # Errors
+    /// Those of [`Self::vacant`], and of making the socket.
+    pub fn bind(path: &Path) -> Result<Self, VfioUserError> {
+        Self::vacant(path)?;
+        Self::made(path).map_err(|error| VfioUserError::Serve { path: path.to_owned(), error })
+    }
+
+    fn made(path: &Path) -> io::Result<Self> {
+        if path.exists() {
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        let node = node(path)?;
+        let socket = Self { path: path.to_owned(), node, listener };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        socket.listener.set_nonblocking(true)?;
+        Ok(socket)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The socket, which does not block.
+    #[must_use]
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if node(&self.path).is_ok_and(|there| there == self.node) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Device and inode of what stands at a path itself.
+fn node(path: &Path) -> io::Result<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(path)?;
+    Ok((meta.dev(), meta.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_another_server_took_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let first = Listening::bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = Listening::bind(&path).unwrap();
+        drop(first);
+        UnixStream::connect(&path).unwrap();
+        drop(second);
+        assert!(!path.exists());
+    }
+}
