@@ -17,7 +17,10 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore,
+    SignatureScheme,
+};
 use x509_cert::der::Decode as _;
 
 /// When a certificate is valid, in seconds since 1970, both ends included.
@@ -38,7 +41,10 @@ impl Validity {
         let bad = |_| Error::InvalidCertificate(CertificateError::BadEncoding);
         let certificate = x509_cert::Certificate::from_der(certificate).map_err(bad)?;
         let validity = certificate.tbs_certificate().validity();
-        Ok(Self { from: validity.not_before.to_unix_duration().as_secs(), until: validity.not_after.to_unix_duration().as_secs() })
+        Ok(Self {
+            from: validity.not_before.to_unix_duration().as_secs(),
+            until: validity.not_after.to_unix_duration().as_secs(),
+        })
     }
 
     /// Whether `now` is within.
@@ -62,7 +68,10 @@ struct Anchors<V: ?Sized> {
 }
 
 impl<V: ?Sized> Anchors<V> {
-    fn new(cas: &[CertificateDer<'_>], make: impl Fn(Arc<RootCertStore>) -> Result<Arc<V>, Error>) -> Result<Self, Error> {
+    fn new(
+        cas: &[CertificateDer<'_>],
+        make: impl Fn(Arc<RootCertStore>) -> Result<Arc<V>, Error>,
+    ) -> Result<Self, Error> {
         let mut list = Vec::with_capacity(cas.len());
         let mut names = Vec::with_capacity(cas.len());
         for ca in cas {
@@ -71,7 +80,8 @@ impl<V: ?Sized> Anchors<V> {
             names.extend(store.subjects());
             list.push((Validity::of(ca)?, make(Arc::new(store))?));
         }
-        let (_, first) = list.first().ok_or_else(|| Error::General("no certificate of a CA".into()))?;
+        let (_, first) =
+            list.first().ok_or_else(|| Error::General("no certificate of a CA".into()))?;
         Ok(Self { schemes: Arc::clone(first), list, names })
     }
 
@@ -109,7 +119,11 @@ pub fn client_verifier(
     provider: &Arc<CryptoProvider>,
     with: impl Fn(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
 ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
-    let make = |store| with(WebPkiClientVerifier::builder_with_provider(store, Arc::clone(provider))).build().map_err(builder);
+    let make = |store| {
+        with(WebPkiClientVerifier::builder_with_provider(store, Arc::clone(provider)))
+            .build()
+            .map_err(builder)
+    };
     Ok(Arc::new(Anchors::<dyn ClientCertVerifier>::new(cas, make)?))
 }
 
@@ -117,9 +131,14 @@ pub fn client_verifier(
 ///
 /// # Errors
 /// A certificate that is none, or no certificate at all.
-pub fn server_verifier(cas: &[CertificateDer<'_>], provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+pub fn server_verifier(
+    cas: &[CertificateDer<'_>],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Error> {
     let make = |store| {
-        let verifier = WebPkiServerVerifier::builder_with_provider(store, Arc::clone(provider)).build().map_err(builder)?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(store, Arc::clone(provider))
+            .build()
+            .map_err(builder)?;
         Ok(verifier as Arc<dyn ServerCertVerifier>)
     };
     Ok(Arc::new(Anchors::<dyn ServerCertVerifier>::new(cas, make)?))

@@ -22,7 +22,12 @@ const ORDERS: [&[u8]; 3] = [
 #[must_use]
 pub fn names(certificate: &CertificateDer<'_>) -> Option<Vec<[u8; 32]>> {
     let (tbs, twins) = parts(certificate).ok()?;
-    Some([sha256(&tbs), sha256(certificate)].into_iter().chain(twins.iter().map(|der| sha256(der))).collect())
+    Some(
+        [sha256(&tbs), sha256(certificate)]
+            .into_iter()
+            .chain(twins.iter().map(|der| sha256(der)))
+            .collect(),
+    )
 }
 
 /// The TBSCertificate, and the certificate in its other spellings.
@@ -32,10 +37,13 @@ fn parts(certificate: &[u8]) -> der::Result<(Vec<u8>, Vec<Vec<u8>>)> {
         let signature: BitStringRef<'_> = reader.decode()?;
         let tbs = tbs.to_der()?;
         let with = |signature: Vec<u8>| -> der::Result<Vec<u8>> {
-            let body = [tbs.clone(), algorithm.to_der()?, BitStringRef::from_bytes(&signature)?.to_der()?].concat();
+            let body =
+                [tbs.clone(), algorithm.to_der()?, BitStringRef::from_bytes(&signature)?.to_der()?]
+                    .concat();
             AnyRef::new(Tag::Sequence, &body)?.to_der()
         };
-        let signatures = ORDERS.iter().filter_map(|order| other(signature.as_bytes()?, order).ok().flatten());
+        let signatures =
+            ORDERS.iter().filter_map(|order| other(signature.as_bytes()?, order).ok().flatten());
         let twins = signatures.map(with).collect::<der::Result<_>>()?;
         Ok((tbs, twins))
     })
@@ -43,8 +51,11 @@ fn parts(certificate: &[u8]) -> der::Result<(Vec<u8>, Vec<Vec<u8>>)> {
 
 /// The other spelling of an ECDSA signature in DER: n - s for s. `None` if s is not in range.
 fn other(signature: &[u8], order: &[u8]) -> der::Result<Option<Vec<u8>>> {
-    let (r, s) = AnyRef::from_der(signature)?
-        .sequence(|reader| -> der::Result<(UintRef<'_>, UintRef<'_>)> { Ok((reader.decode()?, reader.decode()?)) })?;
+    let (r, s) = AnyRef::from_der(signature)?.sequence(
+        |reader| -> der::Result<(UintRef<'_>, UintRef<'_>)> {
+            Ok((reader.decode()?, reader.decode()?))
+        },
+    )?;
     let Some(twin) = difference(order, s.as_bytes()) else { return Ok(None) };
     let body = [r.to_der()?, UintRef::new(&twin)?.to_der()?].concat();
     AnyRef::new(Tag::Sequence, &body)?.to_der().map(Some)

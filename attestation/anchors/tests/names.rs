@@ -42,7 +42,9 @@ fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
 /// The certificate that anyone can make of another one: n - s in the place of s.
 fn malleated(der: &[u8], order: &[u8]) -> Vec<u8> {
     let certificate = x509_cert::Certificate::from_der(der).unwrap();
-    let [r, s] = <[Uint; 2]>::try_from(Vec::<Uint>::from_der(certificate.signature().raw_bytes()).unwrap()).unwrap();
+    let [r, s] =
+        <[Uint; 2]>::try_from(Vec::<Uint>::from_der(certificate.signature().raw_bytes()).unwrap())
+            .unwrap();
     let other = Uint::new(&minus(order, s.as_bytes())).unwrap();
     let signature = sequence(&[r.to_der().unwrap(), other.to_der().unwrap()]);
     sequence(&[

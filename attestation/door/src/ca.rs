@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::string::Ia5String;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod,
-    KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyUsagePurpose, RevokedCertParams,
+    SanType, SerialNumber,
 };
 pub use rcgen::{Certificate, CertificateRevocationList, Error, KeyPair};
 use rustls::pki_types::DnsName;
@@ -103,11 +104,22 @@ impl Ca {
     ///
     /// # Errors
     /// A name, address or URI cannot stand in a certificate.
-    pub fn issue(&self, holder: Holder<'_>, key: &KeyPair, validity: Validity) -> Result<Certificate, Error> {
+    pub fn issue(
+        &self,
+        holder: Holder<'_>,
+        key: &KeyPair,
+        validity: Validity,
+    ) -> Result<Certificate, Error> {
         let (name, purpose, names) = match holder {
-            Holder::Server { name, hosts } => (name, ExtendedKeyUsagePurpose::ServerAuth, CertificateParams::new(hosts)?.subject_alt_names),
+            Holder::Server { name, hosts } => (
+                name,
+                ExtendedKeyUsagePurpose::ServerAuth,
+                CertificateParams::new(hosts)?.subject_alt_names,
+            ),
             Holder::Client { name, uri } => {
-                let uri = uri.map(|uri| Ok::<_, Error>(SanType::URI(Ia5String::try_from(uri)?))).transpose()?;
+                let uri = uri
+                    .map(|uri| Ok::<_, Error>(SanType::URI(Ia5String::try_from(uri)?)))
+                    .transpose()?;
                 (name, ExtendedKeyUsagePurpose::ClientAuth, uri.into_iter().collect())
             }
         };
@@ -177,9 +189,18 @@ mod tests {
         ] {
             assert_eq!(host(text).as_deref(), Some(named), "{text:?}");
         }
-        for text in
-            ["", "card.example:7433", "http://card.example", "card example", "10.0.0.300", "[10.0.0.3]", "[card]", "[::1", "[::1]:80", "*"]
-        {
+        for text in [
+            "",
+            "card.example:7433",
+            "http://card.example",
+            "card example",
+            "10.0.0.300",
+            "[10.0.0.3]",
+            "[card]",
+            "[::1",
+            "[::1]:80",
+            "*",
+        ] {
             assert_eq!(host(text), None, "{text:?}");
         }
     }

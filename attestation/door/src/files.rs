@@ -33,7 +33,11 @@ fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Gives a file that root made the owner and group of `like`.
 fn hand_over(file: &File, like: &std::fs::Metadata) -> io::Result<()> {
-    if file.metadata()?.uid() == 0 { fchown(file, Some(like.uid()), Some(like.gid())) } else { Ok(()) }
+    if file.metadata()?.uid() == 0 {
+        fchown(file, Some(like.uid()), Some(like.gid()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Who owns a folder that root writes to.
@@ -65,14 +69,20 @@ pub fn foreign(folder: &Path) -> io::Result<bool> {
 /// It cannot be found, or this process is root's and another user can change the folder.
 pub fn check(folder: &Path, owner: Owner) -> io::Result<()> {
     // A link to a folder is not root's folder.
-    let found = if owner == Owner::Root { std::fs::symlink_metadata(folder)? } else { std::fs::metadata(folder)? };
+    let found = if owner == Owner::Root {
+        std::fs::symlink_metadata(folder)?
+    } else {
+        std::fs::metadata(folder)?
+    };
     let (foreign, expected) = match owner {
         Owner::Root => (found.uid() != 0, "a folder that only root can change"),
         Owner::Service => (false, "a folder that only its owner can change"),
     };
     if is_root() && (foreign || found.mode() & 0o022 != 0) {
         let (shown, user, mode) = (folder.display(), found.uid(), found.mode() & 0o777);
-        let text = format!("{shown} belongs to user {user} with mode {mode:o}, and this command runs as root: expected {expected}");
+        let text = format!(
+            "{shown} belongs to user {user} with mode {mode:o}, and this command runs as root: expected {expected}"
+        );
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
     Ok(())
@@ -116,9 +126,15 @@ pub fn lock(folder: &Path, owner: Owner) -> io::Result<FolderLock> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(FolderLock(file)),
-            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(LOOK),
+            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < end => {
+                std::thread::sleep(LOOK)
+            }
             Err(std::fs::TryLockError::WouldBlock) => {
-                let text = format!("another command has held {} for {} s", folder.join(LOCK).display(), WAIT.as_secs());
+                let text = format!(
+                    "another command has held {} for {} s",
+                    folder.join(LOCK).display(),
+                    WAIT.as_secs()
+                );
                 return Err(io::Error::new(ErrorKind::ResourceBusy, text));
             }
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
@@ -133,9 +149,11 @@ pub fn lock(folder: &Path, owner: Owner) -> io::Result<FolderLock> {
 /// It exists, or cannot be made.
 pub fn create(path: &Path, mode: u32, in_place_of: &Path) -> io::Result<File> {
     // Before there is a new file: it may have the name of the old one.
-    let owner = std::fs::symlink_metadata(in_place_of).or_else(|_| std::fs::metadata(folder(path)))?;
+    let owner =
+        std::fs::symlink_metadata(in_place_of).or_else(|_| std::fs::metadata(folder(path)))?;
     let file = no_follow(OpenOptions::new().write(true).create_new(true).mode(mode)).open(path)?;
-    let ready = hand_over(&file, &owner).and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
+    let ready =
+        hand_over(&file, &owner).and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
     match ready {
         Ok(()) => Ok(file),
         Err(error) => {
@@ -176,7 +194,12 @@ impl Part {
     ///
     /// # Errors
     /// It cannot be made or filled: nothing is left then.
-    pub fn new(path: &Path, mode: u32, in_place_of: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Self> {
+    pub fn new(
+        path: &Path,
+        mode: u32,
+        in_place_of: &Path,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<Self> {
         let path = beside(path)?;
         let mut file = create(&path, mode, in_place_of)?;
         let part = Self { path, id: id(&file.metadata()?) };
@@ -195,7 +218,10 @@ impl Part {
     fn sync(&self) -> io::Result<()> {
         let file = no_follow(OpenOptions::new().read(true)).open(&self.path)?;
         if id(&file.metadata()?) != self.id {
-            return Err(io::Error::other(format!("{} was exchanged for another file", self.path.display())));
+            return Err(io::Error::other(format!(
+                "{} was exchanged for another file",
+                self.path.display()
+            )));
         }
         file.sync_all()
     }
@@ -243,7 +269,11 @@ pub fn write_new(path: &Path, mode: u32, in_place_of: &Path, bytes: &[u8]) -> io
 /// user has given a second name.
 fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io::Result<()> {
     if !found.is_file() {
-        let text = if found.is_symlink() { "it is a symbolic link: name the file itself" } else { "it is no regular file" };
+        let text = if found.is_symlink() {
+            "it is a symbolic link: name the file itself"
+        } else {
+            "it is no regular file"
+        };
         return Err(io::Error::new(ErrorKind::InvalidInput, text));
     }
     if !is_root() || folder.uid() == 0 {
@@ -251,9 +281,14 @@ fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io::Result<()>
     }
     let (user, owner) = (found.uid(), folder.uid());
     let text = if ![0, owner].contains(&user) {
-        format!("it belongs to user {user}, and its folder to user {owner}: expected the owner of the folder, or root")
+        format!(
+            "it belongs to user {user}, and its folder to user {owner}: expected the owner of the folder, or root"
+        )
     } else if user == 0 && found.nlink() > 1 {
-        format!("it belongs to root and has {} names, and its folder belongs to user {owner}: expected one name", found.nlink())
+        format!(
+            "it belongs to root and has {} names, and its folder belongs to user {owner}: expected one name",
+            found.nlink()
+        )
     } else {
         return Ok(());
     };
@@ -281,7 +316,9 @@ pub fn look(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
 /// # Errors
 /// Those of [`open`], or its mode cannot be changed.
 pub fn close_to_others(path: &Path) -> io::Result<Option<u32>> {
-    let Some(found) = look(path)?.filter(|found| found.mode() & 0o077 != 0) else { return Ok(None) };
+    let Some(found) = look(path)?.filter(|found| found.mode() & 0o077 != 0) else {
+        return Ok(None);
+    };
     open(path)?.set_permissions(Permissions::from_mode(0o600))?;
     Ok(Some(found.mode() & 0o777))
 }
@@ -294,7 +331,10 @@ pub fn close_to_others(path: &Path) -> io::Result<Option<u32>> {
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // A pipe in its place does not hold the command up.
-    let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK).open(path);
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
+        .open(path);
     // A link fails with an error that speaks of many of them.
     let file = file.or_else(|error| look(path).and(Err(error)))?;
     ours(&file.metadata()?, &std::fs::metadata(folder(path))?)?;
@@ -307,8 +347,15 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// # Errors
 /// It cannot be opened, or is no regular file.
 pub fn open_linked(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file")) }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
+    }
 }
 
 /// Reads a file to its end, at most 64 MiB.
@@ -317,7 +364,12 @@ pub fn open_linked(path: &Path) -> io::Result<File> {
 /// It cannot be read, or is larger.
 pub fn contents(file: &File) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len();
-    let large = |len| io::Error::new(ErrorKind::FileTooLarge, format!("it has {len} bytes, expected at most {MOST}"));
+    let large = |len| {
+        io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it has {len} bytes, expected at most {MOST}"),
+        )
+    };
     if len > MOST {
         return Err(large(len));
     }
@@ -328,7 +380,8 @@ pub fn contents(file: &File) -> io::Result<Vec<u8>> {
 }
 
 fn text(file: &File) -> io::Result<String> {
-    String::from_utf8(contents(file)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
+    String::from_utf8(contents(file)?)
+        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// Reads a file that [`open`] opens.
@@ -353,7 +406,10 @@ pub fn read_linked(path: &Path) -> io::Result<String> {
 /// # Errors
 /// It cannot be written: the old file stays, and nothing else is left.
 pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
-    let mode = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file).map_or(mode, |old| old.mode() & 0o777);
+    let mode = std::fs::symlink_metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)
+        .map_or(mode, |old| old.mode() & 0o777);
     Part::new(path, mode, path, |file| file.write_all(bytes))?.replace(path)
 }
 
@@ -382,7 +438,10 @@ mod tests {
         std::os::unix::fs::symlink(&other, &link).unwrap();
         assert!(read(&link).is_err());
         replace(&link, 0o600, b"new").unwrap();
-        assert_eq!((std::fs::read_to_string(&other).unwrap().as_str(), read(&link).unwrap().as_str()), ("mine", "new"));
+        assert_eq!(
+            (std::fs::read_to_string(&other).unwrap().as_str(), read(&link).unwrap().as_str()),
+            ("mine", "new")
+        );
         std::os::unix::fs::symlink(&other, dir.path().join(LOCK)).unwrap();
         assert!(lock(dir.path(), Owner::Root).is_err());
     }
@@ -393,10 +452,14 @@ mod tests {
     fn a_part_takes_only_itself_away() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kek.2027");
-        let others = ["kek.new", "kek.part", "kek.old", "kek.2027.new", "kek.2027.part", "kek.2027.old"];
+        let others =
+            ["kek.new", "kek.part", "kek.old", "kek.2027.new", "kek.2027.part", "kek.2027.old"];
         others.iter().for_each(|name| std::fs::write(dir.path().join(name), name).unwrap());
         write_new(&path, 0o600, &path, b"one").unwrap();
-        assert_eq!(write_new(&path, 0o600, &path, b"two").unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(
+            write_new(&path, 0o600, &path, b"two").unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
         assert_eq!(read(&path).unwrap(), "one");
         replace(&path, 0o600, b"three").unwrap();
         drop(Part::new(&path, 0o600, &path, |_| Ok(())).unwrap());
@@ -461,7 +524,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
         std::fs::write(&path, "text").unwrap();
-        let all = |mode| std::fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
+        let all =
+            |mode| std::fs::set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
         all(0o777);
         assert_eq!(lock(dir.path(), Owner::Service).is_err(), is_root());
         all(0o755);

@@ -120,7 +120,11 @@ mod tests {
         // Many addresses fill the pool; the one with the most places makes room.
         let others: Vec<Ticket> = (2..200).map(|n| door.enter(v4(n))).collect();
         assert_eq!(door.waiting(), HANDSHAKES);
-        assert!(is_displaced(&crowd[98]).await && is_displaced(&others[0]).await && !is_displaced(&others[197]).await);
+        assert!(
+            is_displaced(&crowd[98]).await
+                && is_displaced(&others[0]).await
+                && !is_displaced(&others[197]).await
+        );
         // One that speaks stays longer than those that do not.
         let speaks = door.enter(v4(201));
         speaks.spoke();

@@ -78,7 +78,8 @@ impl<K: Clone + Ord> Pool<K> {
     #[must_use]
     pub fn new(Shares { all, strangers, holder }: Shares) -> Arc<Self> {
         let shares = Shares { all: all.max(1), strangers: strangers.max(1), holder: holder.max(1) };
-        let inner = Inner { next: 0, held: BTreeMap::new(), holders: BTreeMap::new(), strangers: 0 };
+        let inner =
+            Inner { next: 0, held: BTreeMap::new(), holders: BTreeMap::new(), strangers: 0 };
         Arc::new(Self { shares, inner: Mutex::new(inner), empty: Notify::new() })
     }
 
@@ -91,9 +92,13 @@ impl<K: Clone + Ord> Pool<K> {
         let crowded = slots(&holder) >= self.shares.holder;
         let strangers = stranger && inner.strangers >= self.shares.strangers;
         let victim = if crowded || strangers || inner.held.len() >= self.shares.all {
-            let may_go = |held: &Held<K>| if crowded { held.holder == holder } else { !strangers || held.stranger };
+            let may_go = |held: &Held<K>| {
+                if crowded { held.holder == holder } else { !strangers || held.stranger }
+            };
             let candidates = inner.held.iter().filter(|(_, held)| may_go(held));
-            candidates.min_by_key(|(_, held)| (Reverse(slots(&held.holder)), held.engaged, held.since)).map(|(id, _)| *id)
+            candidates
+                .min_by_key(|(_, held)| (Reverse(slots(&held.holder)), held.engaged, held.since))
+                .map(|(id, _)| *id)
         } else {
             None
         };
@@ -103,7 +108,10 @@ impl<K: Clone + Ord> Pool<K> {
         let id = inner.number();
         *inner.holders.entry(holder.clone()).or_default() += 1;
         inner.strangers += usize::from(stranger);
-        inner.held.insert(id, Held { holder, stranger, engaged: false, since: id, displaced: Arc::clone(&displaced) });
+        inner.held.insert(
+            id,
+            Held { holder, stranger, engaged: false, since: id, displaced: Arc::clone(&displaced) },
+        );
         drop(inner);
         Slot { pool: Arc::clone(self), id, displaced }
     }
@@ -171,18 +179,22 @@ mod tests {
         let greedy: Vec<_> = (0..3).map(|_| pool.enter("greedy", true)).collect();
         greedy[0].engage(true);
         let another = pool.enter("greedy", true);
-        assert!(evicted(&greedy[1]).await && !evicted(&greedy[0]).await && !evicted(&greedy[2]).await);
+        assert!(
+            evicted(&greedy[1]).await && !evicted(&greedy[0]).await && !evicted(&greedy[2]).await
+        );
         greedy[0].engage(false);
         // It rests now, for a shorter time than the others.
         let last = pool.enter("greedy", true);
         assert!(evicted(&greedy[2]).await && !evicted(&greedy[0]).await);
         // Strangers have their share, and the one with most makes room.
-        let others: Vec<_> = ["a", "b", "c"].into_iter().map(|name| pool.enter(name, true)).collect();
+        let others: Vec<_> =
+            ["a", "b", "c"].into_iter().map(|name| pool.enter(name, true)).collect();
         assert_eq!(pool.taken(), 6);
         let one = pool.enter("d", true);
         assert!(evicted(&another).await && pool.taken() == 6);
         // The rest is for those that are known, and the whole pool for all of them.
-        let known: Vec<_> = ["x", "y", "z"].into_iter().map(|name| pool.enter(name, false)).collect();
+        let known: Vec<_> =
+            ["x", "y", "z"].into_iter().map(|name| pool.enter(name, false)).collect();
         assert_eq!(pool.taken(), 8);
         assert!(evicted(&greedy[0]).await || evicted(&last).await);
         for slot in known.iter().chain(&others).chain([&one]) {

@@ -18,7 +18,10 @@ const NOISE_WAIT: u32 = 2_000_000;
 /// Cycles within which the configuration port has done what it was told.
 const CONFIG_WAIT: u32 = 200_000_000;
 /// What the health tests of the noise source say.
-const ALARMS: u32 = regs::noise::STATUS_REPETITION | regs::noise::STATUS_PROPORTION | regs::noise::STATUS_SILENCE | regs::noise::STATUS_LAG;
+const ALARMS: u32 = regs::noise::STATUS_REPETITION
+    | regs::noise::STATUS_PROPORTION
+    | regs::noise::STATUS_SILENCE
+    | regs::noise::STATUS_LAG;
 /// Raw words of a seed: at half a bit of entropy per bit twice what a seed needs.
 const RAW_WORDS: usize = 32;
 
@@ -92,7 +95,9 @@ impl<B: Bus> Hardware<B> {
         self.bus.write(regs::config::CONTROL, action);
         kick(&self.bus);
         if !self.wait(CONFIG_WAIT, || self.bus.read(regs::config::STATUS) & gone == 0) {
-            return Err(PlatformError::new("the configuration port has not done in time what it was told"));
+            return Err(PlatformError::new(
+                "the configuration port has not done in time what it was told",
+            ));
         }
         Ok(())
     }
@@ -156,18 +161,26 @@ impl<B: Bus> BootPlatform for Hardware<B> {
 
 impl<B: Bus> Platform for Hardware<B> {
     fn debug_state(&mut self) -> DebugState {
-        if self.bus.read(regs::sys::STATUS) & regs::sys::STATUS_DEBUG != 0 { DebugState::Enabled } else { DebugState::DisabledSinceBoot }
+        if self.bus.read(regs::sys::STATUS) & regs::sys::STATUS_DEBUG != 0 {
+            DebugState::Enabled
+        } else {
+            DebugState::DisabledSinceBoot
+        }
     }
 
     /// SHA-256 of raw words, a vetted conditioning component of SP 800-90B; the health tests of the
     /// hardware must have passed before and after.
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
         let status = || self.bus.read(regs::noise::STATUS);
-        let healthy = || status() & (regs::noise::STATUS_TESTED | ALARMS) == regs::noise::STATUS_TESTED;
+        let healthy =
+            || status() & (regs::noise::STATUS_TESTED | ALARMS) == regs::noise::STATUS_TESTED;
         let mut raw = Zeroizing::new([0_u8; 4 * RAW_WORDS]);
-        let mut good = self.wait(NOISE_WAIT, || status() & (regs::noise::STATUS_TESTED | ALARMS) != 0) && healthy();
+        let mut good = self
+            .wait(NOISE_WAIT, || status() & (regs::noise::STATUS_TESTED | ALARMS) != 0)
+            && healthy();
         for bytes in raw.chunks_exact_mut(4) {
-            good = good && self.wait(NOISE_WAIT, || status() & (regs::noise::STATUS_WORD | ALARMS) != 0);
+            good = good
+                && self.wait(NOISE_WAIT, || status() & (regs::noise::STATUS_WORD | ALARMS) != 0);
             bytes.copy_from_slice(&self.bus.read(regs::noise::WORD).to_le_bytes());
         }
         if !good || !healthy() {
@@ -176,7 +189,11 @@ impl<B: Bus> Platform for Hardware<B> {
             return EntropyQuality::Failed;
         }
         *out = crypto::sha256(&raw[..]);
-        if status() & regs::noise::STATUS_SEEDED != 0 { EntropyQuality::Seeded } else { EntropyQuality::Tested }
+        if status() & regs::noise::STATUS_SEEDED != 0 {
+            EntropyQuality::Seeded
+        } else {
+            EntropyQuality::Tested
+        }
     }
 
     fn shell(&mut self) -> Result<Shell, PlatformError> {
@@ -221,7 +238,10 @@ impl<B: Bus> Platform for Hardware<B> {
     fn unload_image(&mut self) -> Result<(), PlatformError> {
         self.rest = Rest::default();
         // The error of an image that was refused may stay.
-        self.configure(regs::config::CONTROL_CLEAR, regs::config::STATUS_BUSY | regs::config::STATUS_ACTIVE)
+        self.configure(
+            regs::config::CONTROL_CLEAR,
+            regs::config::STATUS_BUSY | regs::config::STATUS_ACTIVE,
+        )
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {

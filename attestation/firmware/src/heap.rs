@@ -109,8 +109,11 @@ mod tests {
     #[test]
     fn blocks_do_not_overlap_are_zeroed_and_join_again() {
         let memory = memory(1001);
-        let lend = |at: usize, len: usize, lent: bool| memory.borrow_mut().1[at..at + len].fill(lent);
-        let is = |at: usize, len: usize, value: u32| memory.borrow().0[at..at + len].iter().all(|word| *word == value);
+        let lend =
+            |at: usize, len: usize, lent: bool| memory.borrow_mut().1[at..at + len].fill(lent);
+        let is = |at: usize, len: usize, value: u32| {
+            memory.borrow().0[at..at + len].iter().all(|word| *word == value)
+        };
         let mut arena = Arena::new(Memory(&memory));
         let mut live: alloc::vec::Vec<(usize, usize, u32)> = alloc::vec::Vec::new();
         let mut state = 1_u32;

@@ -1,5 +1,8 @@
 //! What the core needs below Rust: start, traps, heap, panics.
-#![expect(unsafe_code, reason = "the start of a program, its heap, and memory that is reached by its address")]
+#![expect(
+    unsafe_code,
+    reason = "the start of a program, its heap, and memory that is reached by its address"
+)]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::arch::global_asm;

@@ -29,7 +29,9 @@ fn answered(answer: &mut impl FnMut(&[u8]) -> Vec<u8>, request: &[u8]) -> Vec<u8
 /// Copies the request that waits, whole, before a byte of it is looked at, and answers it.
 fn serve_one<B: Bus>(bus: &B, clear: fn(), answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
     // What is longer than the buffer is no message.
-    let len = Some(bus.read(regs::mailbox::REQ_LEN) as usize).filter(|len| *len <= MAX_MESSAGE).unwrap_or(0);
+    let len = Some(bus.read(regs::mailbox::REQ_LEN) as usize)
+        .filter(|len| *len <= MAX_MESSAGE)
+        .unwrap_or(0);
     let mut request = Zeroizing::new(Vec::with_capacity(len.next_multiple_of(4)));
     for at in (0..len).step_by(4) {
         request.extend_from_slice(&bus.read(regs::REQUEST + at as u32).to_le_bytes());

@@ -14,7 +14,8 @@ use shef_units::{Bus, regs};
 
 const TESTED: u32 = regs::noise::STATUS_TESTED;
 const WORD: u32 = regs::noise::STATUS_WORD;
-const ALARMS: [u32; 3] = [regs::noise::STATUS_REPETITION, regs::noise::STATUS_PROPORTION, regs::noise::STATUS_SILENCE];
+const ALARMS: [u32; 3] =
+    [regs::noise::STATUS_REPETITION, regs::noise::STATUS_PROPORTION, regs::noise::STATUS_SILENCE];
 
 /// Registers that keep their values, a timer that runs, and what was done.
 #[derive(Default)]
@@ -37,7 +38,11 @@ struct Fake {
 
 impl Fake {
     fn with(registers: &[(u32, u32)]) -> Self {
-        Self { registers: RefCell::new(registers.iter().copied().collect()), step: Cell::new(1000), ..Self::default() }
+        Self {
+            registers: RefCell::new(registers.iter().copied().collect()),
+            step: Cell::new(1000),
+            ..Self::default()
+        }
     }
 
     fn set(&self, address: u32, value: u32) {
@@ -53,7 +58,12 @@ impl Fake {
     }
 
     fn written(&self, address: u32) -> Vec<u32> {
-        self.writes.borrow().iter().filter(|(at, _)| *at == address).map(|(_, value)| *value).collect()
+        self.writes
+            .borrow()
+            .iter()
+            .filter(|(at, _)| *at == address)
+            .map(|(_, value)| *value)
+            .collect()
     }
 }
 
@@ -81,7 +91,11 @@ impl Bus for Fake {
             }
             _ => {}
         }
-        if address == regs::sys::TIMER_LO { self.time.get() } else { self.registers.borrow().get(&address).copied().unwrap_or(0) }
+        if address == regs::sys::TIMER_LO {
+            self.time.get()
+        } else {
+            self.registers.borrow().get(&address).copied().unwrap_or(0)
+        }
     }
 
     fn write(&self, address: u32, value: u32) {
@@ -124,8 +138,14 @@ fn noise_that_fails_a_test_gives_none() {
     // Before the first word.
     refused(&Fake::with(&[(regs::noise::STATUS, WORD)]), "the start-up test has not passed");
     for alarm in ALARMS {
-        refused(&Fake::with(&[(regs::noise::STATUS, TESTED | WORD | alarm)]), "an alarm from the beginning");
-        refused(&Fake::with(&[(regs::noise::STATUS, WORD | alarm)]), "an alarm before the start-up test");
+        refused(
+            &Fake::with(&[(regs::noise::STATUS, TESTED | WORD | alarm)]),
+            "an alarm from the beginning",
+        );
+        refused(
+            &Fake::with(&[(regs::noise::STATUS, WORD | alarm)]),
+            "an alarm before the start-up test",
+        );
         // Between words and after the last one: the hardware takes TESTED back with an alarm.
         for words in [1, 16, 31, 32] {
             for after in [alarm | WORD, alarm | WORD | TESTED, WORD] {
@@ -155,7 +175,9 @@ fn the_secret_is_read_once_and_locked() {
     bus.set(regs::sys::STATUS, regs::sys::STATUS_UDS_LOCKED);
     bus.reads.borrow_mut().clear();
     assert!(hardware(&bus).take_uds().is_none());
-    assert!(!bus.reads.borrow().iter().any(|at| (regs::sys::UDS..regs::sys::UDS + 32).contains(at)));
+    assert!(
+        !bus.reads.borrow().iter().any(|at| (regs::sys::UDS..regs::sys::UDS + 32).contains(at))
+    );
 }
 
 #[test]
@@ -163,13 +185,19 @@ fn what_the_shell_says_of_itself_is_what_the_kernel_sees() {
     let bus = Fake::with(&[]);
     bus.set_bytes(regs::sys::SHELL, &[0x5e; 32]);
     bus.set_bytes(regs::sys::TARGET, b"a card\0\0");
-    let all = regs::sys::SHELL_FLAGS_CONFIGURATION | regs::sys::SHELL_FLAGS_READBACK | regs::sys::SHELL_FLAGS_DEBUG_BRIDGE;
+    let all = regs::sys::SHELL_FLAGS_CONFIGURATION
+        | regs::sys::SHELL_FLAGS_READBACK
+        | regs::sys::SHELL_FLAGS_DEBUG_BRIDGE;
     for flags in 0..=all {
         bus.set(regs::sys::SHELL_FLAGS, flags);
         let shell = hardware(&bus).shell().unwrap();
         assert_eq!(shell.digest, [0x5e; 32]);
         let seen = [shell.config_port, shell.readback, shell.debug_bridge];
-        let said = [regs::sys::SHELL_FLAGS_CONFIGURATION, regs::sys::SHELL_FLAGS_READBACK, regs::sys::SHELL_FLAGS_DEBUG_BRIDGE];
+        let said = [
+            regs::sys::SHELL_FLAGS_CONFIGURATION,
+            regs::sys::SHELL_FLAGS_READBACK,
+            regs::sys::SHELL_FLAGS_DEBUG_BRIDGE,
+        ];
         assert_eq!(seen, said.map(|bit| flags & bit != 0), "{flags:#x}");
     }
     assert_eq!(hardware(&bus).target(), "a card");
@@ -212,7 +240,8 @@ fn bytes_reach_the_fabric_in_whole_words_of_one_image() {
     }
     hardware.finish_image().unwrap();
     assert_eq!(bus.written(regs::config::DATA), [0x0403_0201, 0x0807_0605, 0x0000_0a09]);
-    let controls = [regs::config::CONTROL_BEGIN, regs::config::CONTROL_BEGIN, regs::config::CONTROL_FINISH];
+    let controls =
+        [regs::config::CONTROL_BEGIN, regs::config::CONTROL_BEGIN, regs::config::CONTROL_FINISH];
     assert_eq!(bus.written(regs::config::CONTROL), controls);
     // Nor has one after an image that was cleared.
     hardware.program(&[1, 2, 3]).unwrap();
@@ -254,7 +283,10 @@ fn what_takes_its_time_is_waited_for() {
     assert_eq!(drawn(&bus), (EntropyQuality::Tested, false));
     let bus = Fake::with(&[(regs::noise::STATUS, TESTED)]);
     bus.later.set(Some((10_000, regs::noise::STATUS, TESTED | WORD)));
-    assert_eq!((drawn(&bus), bus.reads.borrow().contains(&regs::noise::WORD)), ((EntropyQuality::Tested, false), true));
+    assert_eq!(
+        (drawn(&bus), bus.reads.borrow().contains(&regs::noise::WORD)),
+        ((EntropyQuality::Tested, false), true)
+    );
     // A thousand cycles pass, with a sign of life.
     let bus = Fake::with(&[]);
     hardware(&bus).idle();
@@ -292,7 +324,10 @@ fn a_stop_wipes_and_halts_after_the_alert() {
 #[test]
 fn a_request_is_copied_whole_and_the_stack_is_cleared_before_the_answer() {
     thread_local! { static CLEARED: Cell<Option<usize>> = const { Cell::new(None) }; }
-    let bus = Fake::with(&[(regs::mailbox::STATUS, regs::mailbox::STATUS_WAITING), (regs::mailbox::REQ_LEN, 5)]);
+    let bus = Fake::with(&[
+        (regs::mailbox::STATUS, regs::mailbox::STATUS_WAITING),
+        (regs::mailbox::REQ_LEN, 5),
+    ]);
     bus.set_bytes(regs::REQUEST, b"hello...");
     let mut seen = Vec::new();
     CLEARED.set(None);
@@ -313,14 +348,21 @@ fn a_request_is_copied_whole_and_the_stack_is_cleared_before_the_answer() {
     assert_eq!(writes[0], (regs::sys::CONTROL, regs::sys::CONTROL_READY));
     assert_eq!(
         writes[2..],
-        [(regs::ANSWER, u32::from_le_bytes(*b"answ")), (regs::ANSWER + 4, u32::from_le_bytes(*b"er\0\0")), (regs::mailbox::RSP_LEN, 6)]
+        [
+            (regs::ANSWER, u32::from_le_bytes(*b"answ")),
+            (regs::ANSWER + 4, u32::from_le_bytes(*b"er\0\0")),
+            (regs::mailbox::RSP_LEN, 6)
+        ]
     );
 }
 
 #[test]
 fn a_request_longer_than_the_buffer_is_none() {
     for (len, is) in [(MAX_MESSAGE, MAX_MESSAGE), (MAX_MESSAGE + 1, 0), (u32::MAX as usize, 0)] {
-        let bus = Fake::with(&[(regs::mailbox::STATUS, regs::mailbox::STATUS_WAITING), (regs::mailbox::REQ_LEN, len as u32)]);
+        let bus = Fake::with(&[
+            (regs::mailbox::STATUS, regs::mailbox::STATUS_WAITING),
+            (regs::mailbox::REQ_LEN, len as u32),
+        ]);
         let mut seen = None;
         until_halted(&bus, 3, || {
             serve(

@@ -171,7 +171,10 @@ pub struct Measurement<'a> {
 
 /// Fresh bytes for the attestation key of a device whose secret belongs to an image: without them,
 /// all cards that run the image would have one key. Other kinds need none.
-fn fresh<P: BootPlatform>(platform: &mut P, kind: RootOfTrust) -> Result<Option<Zeroizing<[u8; 32]>>, BootError> {
+fn fresh<P: BootPlatform>(
+    platform: &mut P,
+    kind: RootOfTrust,
+) -> Result<Option<Zeroizing<[u8; 32]>>, BootError> {
     if kind != RootOfTrust::Provider {
         return Ok(None);
     }
@@ -191,7 +194,10 @@ fn fresh<P: BootPlatform>(platform: &mut P, kind: RootOfTrust) -> Result<Option<
 /// # Errors
 /// The secret was taken before, the certificate is not of this device, or a device of kind
 /// [`RootOfTrust::Provider`] has no tested entropy.
-pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> Result<Identity, BootError> {
+pub fn identify<P: BootPlatform>(
+    platform: &mut P,
+    kernel: &Measurement<'_>,
+) -> Result<Identity, BootError> {
     let root_of_trust = platform.root_of_trust();
     // First: without it, the secret stays where it is.
     let fresh = fresh(platform, root_of_trust)?;
@@ -199,7 +205,8 @@ pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> 
     let debug = debug_at_boot == DebugState::Enabled;
     // Bytes from the host are read before there is a secret.
     let certificate = platform.device_id_certificate();
-    let certificate = Certificate::parse(&certificate).map_err(|_| BootError::DeviceIdCertificate { what: "malformed" })?;
+    let certificate = Certificate::parse(&certificate)
+        .map_err(|_| BootError::DeviceIdCertificate { what: "malformed" })?;
     // The kernel takes over this certificate, and one that names its subject again.
     if certificate.der().len() + certificate.subject().len() + REST_MAX > IDENTITY_MAX {
         return Err(BootError::DeviceIdCertificate { what: "too long" });
@@ -213,7 +220,12 @@ pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> 
         return Err(BootError::DeviceIdCertificate { what: "another key" });
     }
 
-    let measured = ACTIVE.sha256(&[b"shef-cdi/1", &kernel.digest, &kernel.svn.to_be_bytes(), &[u8::from(debug)]]);
+    let measured = ACTIVE.sha256(&[
+        b"shef-cdi/1",
+        &kernel.digest,
+        &kernel.svn.to_be_bytes(),
+        &[u8::from(debug)],
+    ]);
     let cdi = derive(&measured, &secret[..], &[b"shef-cdi/1"]);
     drop(secret);
 
@@ -250,9 +262,16 @@ pub fn identify<P: BootPlatform>(platform: &mut P, kernel: &Measurement<'_>) -> 
 ///
 /// # Errors
 /// Those of [`identify`], or the image is not a kernel.
-pub fn boot<P: BootPlatform + Platform>(mut platform: P, image: &[u8]) -> Result<Kernel<P>, BootError> {
+pub fn boot<P: BootPlatform + Platform>(
+    mut platform: P,
+    image: &[u8],
+) -> Result<Kernel<P>, BootError> {
     let parsed = KernelImage::parse(image)?;
-    let measurement = Measurement { digest: KernelImage::digest(image), svn: parsed.svn, version: parsed.version };
+    let measurement = Measurement {
+        digest: KernelImage::digest(image),
+        svn: parsed.svn,
+        version: parsed.version,
+    };
     let identity = identify(&mut platform, &measurement)?;
     Ok(Kernel::new(platform, identity))
 }

@@ -68,8 +68,10 @@ impl Identity {
         let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(IDENTITY_MAX))?, "identity")?;
         let cdi = Zeroizing::new(f.array(1)?);
         let private = Zeroizing::new(f.array::<32>(2)?);
-        let public = PublicKey::from_bytes(&f.array::<65>(3)?).map_err(|_| f.bad(3, "a public key"))?;
-        let ak = PrivateKey::of_pair(&private[..], public).map_err(|_| f.bad(2, "a private key"))?;
+        let public =
+            PublicKey::from_bytes(&f.array::<65>(3)?).map_err(|_| f.bad(3, "a public key"))?;
+        let ak =
+            PrivateKey::of_pair(&private[..], public).map_err(|_| f.bad(2, "a private key"))?;
         let Value::Array(list) = f.take(4)? else { return Err(f.bad(4, "a list of certificates")) };
         if list.len() > MAX_X5CHAIN {
             return Err(f.bad(4, "a list of certificates"));
@@ -87,9 +89,11 @@ impl Identity {
             kernel_digest: f.array(6)?,
             kernel_svn: f.uint(7, u64::MAX)?,
             kernel_version: f.text(8, 0..=NAME_MAX)?.into(),
-            root_of_trust: RootOfTrust::from_name(f.text(9, 1..=NAME_MAX)?).ok_or_else(|| f.bad(9, "a kind of root of trust"))?,
+            root_of_trust: RootOfTrust::from_name(f.text(9, 1..=NAME_MAX)?)
+                .ok_or_else(|| f.bad(9, "a kind of root of trust"))?,
             target: f.text(10, 1..=NAME_MAX)?.into(),
-            debug_at_boot: DebugState::from_number(f.uint(11, 4)?).ok_or_else(|| f.bad(11, "a debug state"))?,
+            debug_at_boot: DebugState::from_number(f.uint(11, 4)?)
+                .ok_or_else(|| f.bad(11, "a debug state"))?,
         };
         f.finish()?;
         Ok(identity)

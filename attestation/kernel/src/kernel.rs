@@ -7,10 +7,14 @@ use alloc::vec::Vec;
 use shef_proto::close::{CloseRecord, LAST_LEN};
 use shef_proto::config::OnFault;
 use shef_proto::crypto;
-use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
+use shef_proto::evidence::{
+    self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState,
+};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
 use shef_proto::image::{Header, ImageKey, Opener};
-use shef_proto::mailbox::{Answer, KernelState, MAX_MESSAGE, MAX_TEXT, MailboxError, Request, Status};
+use shef_proto::mailbox::{
+    Answer, KernelState, MAX_MESSAGE, MAX_TEXT, MailboxError, Request, Status,
+};
 use shef_proto::release::{Expected, ImageSecret, KeyBox};
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
@@ -73,7 +77,15 @@ pub struct Kernel<P> {
 impl<P: Platform> Kernel<P> {
     /// The kernel on this hardware, with what the boot code handed over.
     pub fn new(platform: P, identity: Identity) -> Self {
-        Self { platform, identity, pending: None, load: Load::None, loaded: None, occupied: false, halted: false }
+        Self {
+            platform,
+            identity,
+            pending: None,
+            load: Load::None,
+            loaded: None,
+            occupied: false,
+            halted: false,
+        }
     }
 
     /// The hardware, for the card around the kernel.
@@ -98,14 +110,19 @@ impl<P: Platform> Kernel<P> {
             Err(KernelError::Request(MailboxError::Cbor(limit)))
         } else {
             let mut copy = message.to_vec();
-            let answer = Request::decode(&copy).map_err(KernelError::from).and_then(|request| self.run(request));
+            let answer = Request::decode(&copy)
+                .map_err(KernelError::from)
+                .and_then(|request| self.run(request));
             copy.zeroize();
             answer
         };
         answer
             .unwrap_or_else(|error| {
                 let mut text = error.to_string();
-                let end = (0..=MAX_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+                let end = (0..=MAX_TEXT.min(text.len()))
+                    .rev()
+                    .find(|end| text.is_char_boundary(*end))
+                    .unwrap_or(0);
                 text.truncate(end);
                 Answer::Error { code: error.code().into(), text }
             })
@@ -168,7 +185,9 @@ impl<P: Platform> Kernel<P> {
 
     /// Enabling debug after boot ends all operation.
     fn check_debug(&mut self) -> Result<(), KernelError> {
-        if self.identity.debug_at_boot != DebugState::Enabled && self.platform.debug_state() == DebugState::Enabled {
+        if self.identity.debug_at_boot != DebugState::Enabled
+            && self.platform.debug_state() == DebugState::Enabled
+        {
             self.halted = true;
             self.identity.erase();
         }
@@ -183,17 +202,23 @@ impl<P: Platform> Kernel<P> {
         let mut bytes = Zeroizing::new([0; 32]);
         match self.platform.entropy(&mut bytes) {
             EntropyQuality::Tested => Ok((bytes, false)),
-            EntropyQuality::Seeded if self.identity.root_of_trust == RootOfTrust::Simulated => Ok((bytes, true)),
-            EntropyQuality::Seeded => Err(KernelError::Seeded { kind: self.identity.root_of_trust.name() }),
+            EntropyQuality::Seeded if self.identity.root_of_trust == RootOfTrust::Simulated => {
+                Ok((bytes, true))
+            }
+            EntropyQuality::Seeded => {
+                Err(KernelError::Seeded { kind: self.identity.root_of_trust.name() })
+            }
             EntropyQuality::Failed => Err(KernelError::Entropy),
         }
     }
 
     fn shell(&mut self) -> Result<Shell, KernelError> {
         let shell = self.platform.shell()?;
-        for (present, what) in
-            [(shell.config_port, "configuration port"), (shell.readback, "readback path"), (shell.debug_bridge, "debug bridge")]
-        {
+        for (present, what) in [
+            (shell.config_port, "configuration port"),
+            (shell.readback, "readback path"),
+            (shell.debug_bridge, "debug bridge"),
+        ] {
             if present {
                 return Err(KernelError::Shell { what });
             }
@@ -201,7 +226,13 @@ impl<P: Platform> Kernel<P> {
         Ok(shell)
     }
 
-    fn common(&mut self, nonce: Vec<u8>, audience: String, key: PublicKey, seeded: bool) -> Result<Common, KernelError> {
+    fn common(
+        &mut self,
+        nonce: Vec<u8>,
+        audience: String,
+        key: PublicKey,
+        seeded: bool,
+    ) -> Result<Common, KernelError> {
         let shell_digest = self.shell()?.digest;
         let debug = self.platform.debug_state().min(self.identity.debug_at_boot);
         let id = &self.identity;
@@ -232,7 +263,8 @@ impl<P: Platform> Kernel<P> {
         drop(ikm);
         let common = self.common(nonce.clone(), audience, public, seeded)?;
         let bytes = self.sign(&Claims { common, shield: None });
-        self.pending = Some(Box::new(Pending { key, evidence_digest: evidence::digest(&bytes), nonce }));
+        self.pending =
+            Some(Box::new(Pending { key, evidence_digest: evidence::digest(&bytes), nonce }));
         Ok(Answer::Evidence(bytes))
     }
 
@@ -244,10 +276,17 @@ impl<P: Platform> Kernel<P> {
             self.unload()?;
         }
         let Some(pending) = &self.pending else {
-            return Err(KernelError::State { what: "there is no kernel evidence that a key box could answer" });
+            return Err(KernelError::State {
+                what: "there is no kernel evidence that a key box could answer",
+            });
         };
         let key_box = KeyBox::from_cbor(key_box)?;
-        let expected = Expected { layer: Layer::Kernel, evidence_digest: &pending.evidence_digest, nonce: &pending.nonce, key: None };
+        let expected = Expected {
+            layer: Layer::Kernel,
+            evidence_digest: &pending.evidence_digest,
+            nonce: &pending.nonce,
+            key: None,
+        };
         let secret = Box::new(ImageSecret::from_bytes(&key_box.open(&pending.key, &expected)?)?);
         self.load = Load::Header { secret, len: header_len, bytes: Vec::with_capacity(header_len) };
         Ok(Answer::Done)
@@ -274,13 +313,19 @@ impl<P: Platform> Kernel<P> {
         let header = Header::open(bytes, &secret.vendor)?;
         let description = header.description();
         if description.target != self.identity.target {
-            return Err(KernelError::Target { image: description.target.clone(), device: self.identity.target.clone() });
+            return Err(KernelError::Target {
+                image: description.target.clone(),
+                device: self.identity.target.clone(),
+            });
         }
         if description.svn < secret.min_svn {
             return Err(KernelError::ImageSvn { svn: description.svn, least: secret.min_svn });
         }
         if self.identity.kernel_svn < description.min_kernel_svn {
-            return Err(KernelError::KernelSvn { svn: self.identity.kernel_svn, least: description.min_kernel_svn });
+            return Err(KernelError::KernelSvn {
+                svn: self.identity.kernel_svn,
+                least: description.min_kernel_svn,
+            });
         }
         let vendor = crypto::sha256(secret.vendor.as_bytes());
         self.shell()?;
@@ -384,7 +429,11 @@ impl<P: Platform> Kernel<P> {
             }
             if krn::STATUS_STATE.get(status) == krn::STATUS_STATE_FRESH {
                 // A fault meanwhile: nobody should spend a Load Key on it.
-                return if krn::STATUS_STOPPED.get(status) == 0 { Ok(()) } else { Err(KernelError::Stopped) };
+                return if krn::STATUS_STOPPED.get(status) == 0 {
+                    Ok(())
+                } else {
+                    Err(KernelError::Stopped)
+                };
             }
             self.platform.idle();
         }
@@ -410,7 +459,9 @@ impl<P: Platform> Kernel<P> {
         if let Some(loaded) = &mut self.loaded {
             loaded.session = None;
         }
-        if self.platform.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).is_err() || self.wait_for(krn::STATUS_STATE_EMPTY, "empty").is_err() {
+        if self.platform.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).is_err()
+            || self.wait_for(krn::STATUS_STATE_EMPTY, "empty").is_err()
+        {
             self.reset()?;
         }
         Ok(())
@@ -438,7 +489,11 @@ impl<P: Platform> Kernel<P> {
         }
         self.platform.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1))?;
         self.wait_for(krn::STATUS_STATE_EMPTY, "empty")?;
-        if krn::STATUS_STOPPED.get(self.shield_status()?) == 0 { Ok(()) } else { Err(KernelError::Stopped) }
+        if krn::STATUS_STOPPED.get(self.shield_status()?) == 0 {
+            Ok(())
+        } else {
+            Err(KernelError::Stopped)
+        }
     }
 
     /// Derives a seed, hands it over once, and compares public keys.
@@ -452,8 +507,14 @@ impl<P: Platform> Kernel<P> {
                 self.wait_ended()?;
                 self.wipe_stopped()?;
             }
-            krn::STATUS_STATE_FRESH => return Err(KernelError::State { what: "the Shield has a seed that no Load Key was made for yet" }),
-            krn::STATUS_STATE_KEYED => return Err(KernelError::State { what: "the Shield's session is not over" }),
+            krn::STATUS_STATE_FRESH => {
+                return Err(KernelError::State {
+                    what: "the Shield has a seed that no Load Key was made for yet",
+                });
+            }
+            krn::STATUS_STATE_KEYED => {
+                return Err(KernelError::State { what: "the Shield's session is not over" });
+            }
             _ => {
                 self.wait_for(krn::STATUS_STATE_EMPTY, "empty")?;
                 self.wipe_stopped()?;
@@ -533,7 +594,9 @@ impl<P: Platform> Kernel<P> {
                 ShieldState::Fresh
             }
         };
-        if matches!(state, ShieldState::Fresh) && krn::STATUS_STOPPED.get(self.shield_status()?) != 0 {
+        if matches!(state, ShieldState::Fresh)
+            && krn::STATUS_STOPPED.get(self.shield_status()?) != 0
+        {
             self.wipe()?;
             return Err(KernelError::Stopped);
         }
@@ -551,7 +614,9 @@ impl<P: Platform> Kernel<P> {
             return Err(KernelError::Config);
         }
         let Some(session) = &loaded.session else {
-            return Err(KernelError::State { what: "the Shield holds a session that this kernel did not begin" });
+            return Err(KernelError::State {
+                what: "the Shield holds a session that this kernel did not begin",
+            });
         };
         // A closed Shield shows no key any more.
         if !matches!(state, ShieldState::Closed(_)) && shown != session.public.xy() {

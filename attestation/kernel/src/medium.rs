@@ -14,7 +14,8 @@ const MAGIC: &[u8; 4] = b"SHKI";
 /// 64)`.
 pub const SIGNATURE_FILE_LEN: usize = SIGNATURE_LEN + 64;
 /// The key that signs kernels for simulated devices is derived from this. It is no secret.
-pub const SIMULATED_SIGNER: &[u8] = b"shef/1: signer of kernels for simulated devices, known to all";
+pub const SIMULATED_SIGNER: &[u8] =
+    b"shef/1: signer of kernels for simulated devices, known to all";
 /// Most bytes of a DeviceID certificate.
 const CERTIFICATE_MAX: usize = 2048;
 
@@ -52,7 +53,11 @@ impl Medium {
 
     /// The medium that carries these.
     #[must_use]
-    pub fn build(image: &[u8], signature: &[u8; SIGNATURE_FILE_LEN], certificate: &[u8]) -> Vec<u8> {
+    pub fn build(
+        image: &[u8],
+        signature: &[u8; SIGNATURE_FILE_LEN],
+        certificate: &[u8],
+    ) -> Vec<u8> {
         let layout = Self { image_len: image.len(), certificate_len: certificate.len() };
         let mut out = Vec::with_capacity(layout.len());
         out.extend_from_slice(MAGIC);
@@ -72,7 +77,11 @@ impl Medium {
     ///
     /// # Errors
     /// Not a medium, or its lengths contradict one another.
-    pub fn read(size: usize, image_max: usize, word: impl Fn(usize) -> [u8; 4]) -> Result<Self, BootError> {
+    pub fn read(
+        size: usize,
+        image_max: usize,
+        word: impl Fn(usize) -> [u8; 4],
+    ) -> Result<Self, BootError> {
         let bad = |what| BootError::KernelImage { what };
         let length = |at| u32::from_le_bytes(word(at)) as usize;
         if word(0) != *MAGIC {
@@ -102,9 +111,15 @@ impl Medium {
 ///
 /// # Errors
 /// Another signer, a signature of other bytes or with a high s, or an older kernel than `least_svn`.
-pub fn admit(kernel: &Measurement<'_>, signature: &[u8; SIGNATURE_FILE_LEN], signer: &[u8; 32], least_svn: u64) -> Result<(), BootError> {
+pub fn admit(
+    kernel: &Measurement<'_>,
+    signature: &[u8; SIGNATURE_FILE_LEN],
+    signer: &[u8; 32],
+    least_svn: u64,
+) -> Result<(), BootError> {
     let refused = |what| BootError::Signature { what };
-    let (signature, key) = signature.split_first_chunk::<SIGNATURE_LEN>().ok_or(refused("length"))?;
+    let (signature, key) =
+        signature.split_first_chunk::<SIGNATURE_LEN>().ok_or(refused("length"))?;
     let key: &[u8; 64] = key.try_into().map_err(|_| refused("length"))?;
     if crypto::sha256(key) != *signer {
         return Err(refused("another public key"));

@@ -22,7 +22,9 @@ fn kernel_evidence() -> Request {
 fn keyed() -> World {
     let mut world = World::loaded();
     let evidence = world.verified_shield();
-    let (message, _) = evidence.seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5)).unwrap();
+    let (message, _) = evidence
+        .seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5))
+        .unwrap();
     world.shield().take_load_key(&message).unwrap();
     world
 }
@@ -87,7 +89,10 @@ fn the_shell_is_looked_at_again() {
     world.kernel.platform_mut().shell.digest = [9; 32];
     let nonce = world.nonce();
     let evidence = world.evidence(Layer::Shield, &nonce).unwrap();
-    assert_eq!(Evidence::parse(&evidence).unwrap().unverified_claims().common.shell_digest, [9; 32]);
+    assert_eq!(
+        Evidence::parse(&evidence).unwrap().unverified_claims().common.shell_digest,
+        [9; 32]
+    );
 
     let mut world = World::new();
     let key_box = world.key_box(3);
@@ -128,7 +133,12 @@ fn debug_ends_every_request_that_needs_a_key() {
 fn seeded_randomness_shows_in_every_piece_of_evidence() {
     for quality in [EntropyQuality::Seeded, EntropyQuality::Tested] {
         let change = |platform: &mut FakePlatform| platform.quality = quality;
-        let mut world = World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &description(3), change);
+        let mut world = World::with(
+            RootOfTrust::Simulated,
+            DebugState::DisabledSinceBoot,
+            &description(3),
+            change,
+        );
         world.policy.allow_seeded = true;
         let key_box = world.key_box(3);
         world.load(&key_box).unwrap();
@@ -141,7 +151,8 @@ fn seeded_randomness_shows_in_every_piece_of_evidence() {
     }
     // Of the seed that the session began with, whatever the source says later.
     let change = |platform: &mut FakePlatform| platform.quality = EntropyQuality::Seeded;
-    let mut world = World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &description(3), change);
+    let mut world =
+        World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &description(3), change);
     world.policy.allow_seeded = true;
     let key_box = world.key_box(3);
     world.load(&key_box).unwrap();
@@ -176,8 +187,12 @@ fn the_key_of_older_evidence_is_gone() {
 
 #[test]
 fn an_image_that_is_not_whole_does_not_stay_in_the_fabric() {
-    let refused = |answer: Result<Answer, MailboxError>| answer.unwrap_err().kernel_code().unwrap().to_string();
-    let empty = |world: &World| world.kernel.platform().coming.is_empty() && world.kernel.platform().loaded.is_none();
+    let refused = |answer: Result<Answer, MailboxError>| {
+        answer.unwrap_err().kernel_code().unwrap().to_string()
+    };
+    let empty = |world: &World| {
+        world.kernel.platform().coming.is_empty() && world.kernel.platform().loaded.is_none()
+    };
     // A new load begins, a reset, an end before the last chunk.
     let (mut world, key_box) = half_loaded();
     world.call(&Request::LoadBegin { key_box, header_len: 10 }).unwrap();
@@ -194,7 +209,10 @@ fn an_image_that_is_not_whole_does_not_stay_in_the_fabric() {
     *key_box.last_mut().unwrap() ^= 1;
     world.call(&Request::LoadBegin { key_box, header_len: 10 }).unwrap_err();
     assert!(empty(&world));
-    assert_eq!(refused(world.call(&Request::LoadChunk { index: 1, bytes: vec![0; 20] })), "SHEF-KRN-014");
+    assert_eq!(
+        refused(world.call(&Request::LoadChunk { index: 1, bytes: vec![0; 20] })),
+        "SHEF-KRN-014"
+    );
     // Debug.
     let (mut world, _) = half_loaded();
     world.kernel.platform_mut().debug = DebugState::Enabled;

@@ -17,8 +17,11 @@ fn a_version_of_33_bytes_is_no_version() {
 
 #[test]
 fn an_identity_has_its_members_and_no_more() {
-    let mut platform = FakePlatform::new(&Manufacturer::new(1), RootOfTrust::Board, DebugState::DisabledSinceBoot);
-    let bytes = identify(&mut platform, &Measurement { digest: [1; 32], svn: 2, version: "0.1.0" }).unwrap().to_bytes();
+    let mut platform =
+        FakePlatform::new(&Manufacturer::new(1), RootOfTrust::Board, DebugState::DisabledSinceBoot);
+    let bytes = identify(&mut platform, &Measurement { digest: [1; 32], svn: 2, version: "0.1.0" })
+        .unwrap()
+        .to_bytes();
     Identity::from_bytes(&bytes).unwrap();
     // A map of eleven members; the fourth is a list of two certificates.
     assert_eq!(bytes[0], 0xab);
@@ -39,9 +42,16 @@ fn an_operation_that_fails_refuses_its_request() {
         let mut world = World::new();
         let key_box = world.key_box(3);
         world.kernel.platform_mut().fails = Some(operation);
-        assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-KRN-010"), "{operation}");
+        assert_eq!(
+            world.load(&key_box).unwrap_err().kernel_code(),
+            Some("SHEF-KRN-010"),
+            "{operation}"
+        );
         let platform = world.kernel.platform();
-        assert!(platform.loaded.is_none() && platform.coming.is_empty() && platform.fails.is_none(), "{operation}");
+        assert!(
+            platform.loaded.is_none() && platform.coming.is_empty() && platform.fails.is_none(),
+            "{operation}"
+        );
         world.load(&key_box).unwrap();
         world.verified_shield();
     }

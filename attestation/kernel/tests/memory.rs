@@ -63,7 +63,8 @@ impl Memory {
 fn memory_is_bounded() {
     // As many chunks as a header can list.
     let description = Description { chunk_size: 6, ..description(3) };
-    let mut world = World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &description, |_| {});
+    let mut world =
+        World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &description, |_| {});
     assert!(world.vendor.container.header().bytes().len() > MAX_HEADER * 5 / 6);
     let mut memory = Memory::default();
     let key_box = world.key_box(3);
@@ -82,9 +83,14 @@ fn memory_is_bounded() {
             bomb.extend(shape.repeat(count));
             memory.ask(&mut world, &bomb);
             let key_box = world.key_box(3);
-            memory.ask(&mut world, &Request::LoadBegin { key_box, header_len: bomb.len() }.encode());
+            memory
+                .ask(&mut world, &Request::LoadBegin { key_box, header_len: bomb.len() }.encode());
             for (part, bytes) in bomb.chunks(MAX_PART).enumerate() {
-                memory.ask(&mut world, &Request::LoadHeader { offset: part * MAX_PART, bytes: bytes.to_vec() }.encode());
+                memory.ask(
+                    &mut world,
+                    &Request::LoadHeader { offset: part * MAX_PART, bytes: bytes.to_vec() }
+                        .encode(),
+                );
             }
         }
     }

@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use shef_kernel::{BootError, EntropyQuality, Kernel, KernelImage, Measurement, boot, device_id_key, identify};
+use shef_kernel::{
+    BootError, EntropyQuality, Kernel, KernelImage, Measurement, boot, device_id_key, identify,
+};
 use shef_proto::cert::Certificate;
 use shef_proto::evidence::{DebugState, Evidence, Layer, RootOfTrust, ShieldState};
 use shef_proto::hpke_suite::derive_key_pair;
@@ -15,7 +17,9 @@ use shef_proto::release::{KeyBox, ReleaseInfo};
 fn two_rounds_and_a_close_record() {
     let mut world = World::new();
     let key_box = world.key_box(3);
-    let Answer::Loaded { image_digest, config_digest } = world.load(&key_box).unwrap() else { panic!() };
+    let Answer::Loaded { image_digest, config_digest } = world.load(&key_box).unwrap() else {
+        panic!()
+    };
     assert_eq!(image_digest, world.vendor.image_digest());
     assert_eq!(config_digest, config().digest());
     assert_eq!(world.kernel.platform().loaded.as_deref(), Some(PLAINTEXT));
@@ -24,7 +28,9 @@ fn two_rounds_and_a_close_record() {
     assert_eq!(evidence.shield_key().xy(), world.shield().public.unwrap());
     assert_eq!(*evidence.state(), ShieldState::Fresh);
     assert_eq!(evidence.shield().vendor, sha256(world.vendor.key.public_key().as_bytes()));
-    let (message, keys) = evidence.seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5)).unwrap();
+    let (message, keys) = evidence
+        .seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5))
+        .unwrap();
     let shield_keys = world.shield().take_load_key(&message).unwrap();
     assert_eq!(keys.transcript(), shield_keys.transcript());
     assert_eq!(keys.confirmation(), shield_keys.confirmation());
@@ -34,7 +40,14 @@ fn two_rounds_and_a_close_record() {
     assert_eq!(*keyed.state(), ShieldState::Keyed(keys.transcript().0));
     assert_eq!(keyed.shield_key(), evidence.shield_key());
     // A keyed Shield gets no second Load Key.
-    assert_eq!(keyed.seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5)).err().unwrap().code(), "SHEF-ATT-061");
+    assert_eq!(
+        keyed
+            .seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5))
+            .err()
+            .unwrap()
+            .code(),
+        "SHEF-ATT-061"
+    );
 
     assert_eq!(world.code(&Request::CloseRecord), "SHEF-KRN-014");
     world.shield().close(&[0x77; 88]);
@@ -131,7 +144,10 @@ fn a_seed_that_does_not_arrive_whole_is_no_seed() {
 fn a_shield_that_hangs_is_reported() {
     let mut world = World::loaded();
     world.shield().stuck = true;
-    assert_eq!(world.code(&Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }), "SHEF-KRN-031");
+    assert_eq!(
+        world.code(&Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }),
+        "SHEF-KRN-031"
+    );
 }
 
 #[test]
@@ -141,7 +157,10 @@ fn no_seed_without_tested_entropy() {
     let request = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() };
     assert_eq!(world.code(&request), "SHEF-KRN-011");
     assert!(world.shield().seeds_taken.is_empty());
-    assert_eq!(world.code(&Request::KernelEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }), "SHEF-KRN-011");
+    assert_eq!(
+        world.code(&Request::KernelEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }),
+        "SHEF-KRN-011"
+    );
     world.kernel.platform_mut().quality = EntropyQuality::Seeded;
     assert_eq!(world.code(&request), "SHEF-KRN-012");
 }
@@ -149,7 +168,8 @@ fn no_seed_without_tested_entropy() {
 #[test]
 fn a_seed_shows_in_simulated_evidence() {
     let change = |platform: &mut FakePlatform| platform.quality = EntropyQuality::Seeded;
-    let mut world = World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &description(3), change);
+    let mut world =
+        World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &description(3), change);
     let nonce = world.nonce();
     let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
     let denied = world.appraise(Layer::Kernel, &evidence, &nonce).appraisal;
@@ -161,14 +181,23 @@ fn a_seed_shows_in_simulated_evidence() {
 }
 
 /// A device of kind `kind` whose source of randomness begins with `seed`.
-fn device_with(kind: RootOfTrust, seed: u64, quality: EntropyQuality) -> Result<Kernel<FakePlatform>, BootError> {
-    let mut platform = FakePlatform::new(&Manufacturer::new(1), kind, DebugState::DisabledSinceBoot);
+fn device_with(
+    kind: RootOfTrust,
+    seed: u64,
+    quality: EntropyQuality,
+) -> Result<Kernel<FakePlatform>, BootError> {
+    let mut platform =
+        FakePlatform::new(&Manufacturer::new(1), kind, DebugState::DisabledSinceBoot);
     (platform.entropy, platform.quality) = (entropy(seed), quality);
     boot(platform, &kernel_image(2))
 }
 
 fn certificates(kernel: &mut Kernel<FakePlatform>) -> [Certificate; 2] {
-    let Answer::Certificates(list) = Answer::decode(&kernel.handle(&Request::Certificates.encode())).unwrap() else { panic!() };
+    let Answer::Certificates(list) =
+        Answer::decode(&kernel.handle(&Request::Certificates.encode())).unwrap()
+    else {
+        panic!()
+    };
     list.iter().map(|der| Certificate::parse(der).unwrap()).collect::<Vec<_>>().try_into().unwrap()
 }
 
@@ -197,24 +226,30 @@ fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
 
 #[test]
 fn a_providers_device_without_tested_entropy_does_not_boot() {
-    for (quality, says) in [(EntropyQuality::Seeded, "seeded"), (EntropyQuality::Failed, "fails its test")] {
+    for (quality, says) in
+        [(EntropyQuality::Seeded, "seeded"), (EntropyQuality::Failed, "fails its test")]
+    {
         let error = device_with(RootOfTrust::Provider, 1, quality).err().unwrap();
         assert_eq!(error.code(), "SHEF-KRN-006");
-        assert!(error.to_string().contains(says) && error.to_string().contains("provider"), "{error}");
+        assert!(
+            error.to_string().contains(says) && error.to_string().contains("provider"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn other_kinds_draw_nothing_at_boot() {
     for kind in RootOfTrust::ALL.into_iter().filter(|kind| *kind != RootOfTrust::Provider) {
-        let mut aks = [(1, EntropyQuality::Tested), (2, EntropyQuality::Failed)].map(|(seed, quality)| {
-            let mut kernel = device_with(kind, seed, quality).unwrap();
-            let (mut next, mut first) = ([0; 32], [0; 32]);
-            shef_proto::entropy::Entropy::fill(&mut kernel.platform_mut().entropy, &mut next);
-            shef_proto::entropy::Entropy::fill(&mut entropy(seed), &mut first);
-            assert_eq!(next, first, "{kind:?}");
-            *certificates(&mut kernel)[0].key()
-        });
+        let mut aks =
+            [(1, EntropyQuality::Tested), (2, EntropyQuality::Failed)].map(|(seed, quality)| {
+                let mut kernel = device_with(kind, seed, quality).unwrap();
+                let (mut next, mut first) = ([0; 32], [0; 32]);
+                shef_proto::entropy::Entropy::fill(&mut kernel.platform_mut().entropy, &mut next);
+                shef_proto::entropy::Entropy::fill(&mut entropy(seed), &mut first);
+                assert_eq!(next, first, "{kind:?}");
+                *certificates(&mut kernel)[0].key()
+            });
         let [first, second] = &mut aks;
         assert_eq!(first, second, "{kind:?}");
     }
@@ -222,7 +257,8 @@ fn other_kinds_draw_nothing_at_boot() {
 
 #[test]
 fn evidence_of_a_providers_device_needs_its_anchor_and_its_policy() {
-    let mut world = World::with(RootOfTrust::Provider, DebugState::DisabledSinceBoot, &description(3), |_| {});
+    let mut world =
+        World::with(RootOfTrust::Provider, DebugState::DisabledSinceBoot, &description(3), |_| {});
     let nonce = world.nonce();
     let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
     let codes = |world: &World| -> Vec<&str> {
@@ -243,7 +279,8 @@ fn evidence_of_a_providers_device_needs_its_anchor_and_its_policy() {
 
 #[test]
 fn debug_devices_have_other_keys_and_show_it() {
-    let mut world = World::with(RootOfTrust::Simulated, DebugState::Enabled, &description(3), |_| {});
+    let mut world =
+        World::with(RootOfTrust::Simulated, DebugState::Enabled, &description(3), |_| {});
     let nonce = world.nonce();
     let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
     let denied = world.appraise(Layer::Kernel, &evidence, &nonce).appraisal;
@@ -269,10 +306,14 @@ fn debug_devices_have_other_keys_and_show_it() {
 #[test]
 fn a_production_certificate_does_not_boot_a_debug_device() {
     let manufacturer = Manufacturer::new(1);
-    let mut platform = FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
+    let mut platform =
+        FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
     platform.debug = DebugState::Enabled;
     let error = boot(platform, &kernel_image(2)).err().unwrap();
-    assert_eq!((error.code(), error), ("SHEF-KRN-003", BootError::DeviceIdCertificate { what: "another key" }));
+    assert_eq!(
+        (error.code(), error),
+        ("SHEF-KRN-003", BootError::DeviceIdCertificate { what: "another key" })
+    );
 }
 
 #[test]
@@ -294,7 +335,8 @@ fn debug_turned_on_ends_everything() {
 #[test]
 fn the_device_secret_is_taken_once() {
     let manufacturer = Manufacturer::new(1);
-    let platform = FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
+    let platform =
+        FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
     let platform = boot(platform, &kernel_image(2)).unwrap().into_platform();
     assert_eq!(boot(platform, &kernel_image(2)).err().unwrap().code(), "SHEF-KRN-001");
 }
@@ -303,14 +345,20 @@ fn the_device_secret_is_taken_once() {
 fn another_kernel_has_another_attestation_key() {
     let ak = |image: &[u8]| {
         let manufacturer = Manufacturer::new(1);
-        let platform = FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
+        let platform =
+            FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
         let mut kernel = boot(platform, image).unwrap();
-        let Answer::Certificates(list) = Answer::decode(&kernel.handle(&Request::Certificates.encode())).unwrap() else { panic!() };
+        let Answer::Certificates(list) =
+            Answer::decode(&kernel.handle(&Request::Certificates.encode())).unwrap()
+        else {
+            panic!()
+        };
         let ak = Certificate::parse(&list[0]).unwrap();
         assert_eq!(ak.tcb_info().unwrap().digest, KernelImage::digest(image));
         *ak.key()
     };
-    let changed = KernelImage { svn: 2, version: "0.1.0", code: b"the code of the kerne1" }.to_bytes();
+    let changed =
+        KernelImage { svn: 2, version: "0.1.0", code: b"the code of the kerne1" }.to_bytes();
     assert_eq!(ak(&kernel_image(2)), ak(&kernel_image(2)));
     assert_ne!(ak(&kernel_image(2)), ak(&changed));
     assert_ne!(ak(&kernel_image(2)), ak(&kernel_image(3)));
@@ -361,7 +409,9 @@ fn bindings_of_a_key_box() {
     let secret = world.vendor.secret(3);
     let verified = world.verified_kernel();
     let honest = verified.release_info("vendor", "image", 1, [9; 16]);
-    let sealed = |info: &ReleaseInfo| KeyBox::seal(info, &secret.to_bytes(), &mut entropy(3)).unwrap().to_cbor();
+    let sealed = |info: &ReleaseInfo| {
+        KeyBox::seal(info, &secret.to_bytes(), &mut entropy(3)).unwrap().to_cbor()
+    };
     let cases: Vec<(&str, ReleaseInfo)> = vec![
         ("layer", ReleaseInfo { layer: Layer::Shield, ..honest.clone() }),
         ("evidence", ReleaseInfo { evidence_digest: [0; 32], ..honest.clone() }),
@@ -369,7 +419,11 @@ fn bindings_of_a_key_box() {
         ("recipient", ReleaseInfo { recipient: derive_key_pair(b"other").1, ..honest.clone() }),
     ];
     for (what, info) in cases {
-        assert_eq!(world.load(&sealed(&info)).unwrap_err().kernel_code(), Some("SHEF-PRO-050"), "{what}");
+        assert_eq!(
+            world.load(&sealed(&info)).unwrap_err().kernel_code(),
+            Some("SHEF-PRO-050"),
+            "{what}"
+        );
     }
     // Tenant, key id, version and receipt are bound by HPKE: renaming them afterwards breaks the
     // seal.
@@ -401,7 +455,8 @@ fn an_image_below_the_least_svn_is_refused() {
 fn an_image_that_wants_a_newer_kernel_is_refused() {
     let mut newer = description(3);
     newer.min_kernel_svn = 3;
-    let mut world = World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &newer, |_| {});
+    let mut world =
+        World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &newer, |_| {});
     let key_box = world.key_box(3);
     assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-KRN-022"));
 }
@@ -410,7 +465,8 @@ fn an_image_that_wants_a_newer_kernel_is_refused() {
 fn an_image_for_another_target_is_refused() {
     let mut other = description(3);
     other.target = "somewhere".into();
-    let mut world = World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &other, |_| {});
+    let mut world =
+        World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &other, |_| {});
     let key_box = world.key_box(3);
     assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-KRN-020"));
 }
@@ -421,7 +477,10 @@ fn an_image_of_another_vendor_is_refused() {
     let mut secret = world.vendor.secret(3);
     secret.vendor = shef_proto::cose::SigningKey::derive(b"another vendor").public_key();
     let verified = world.verified_kernel();
-    let key_box = verified.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor();
+    let key_box = verified
+        .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3))
+        .unwrap()
+        .to_cbor();
     assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-PRO-012"));
 }
 
@@ -441,7 +500,9 @@ fn changed_or_shuffled_chunks_are_refused_and_the_honest_load_follows() {
         let mut tampered = requests.clone();
         match change {
             "byte" => {
-                let Request::LoadChunk { bytes, .. } = &mut tampered[first_chunk + 1] else { panic!() };
+                let Request::LoadChunk { bytes, .. } = &mut tampered[first_chunk + 1] else {
+                    panic!()
+                };
                 bytes[7] ^= 1;
             }
             "order" => tampered.swap(first_chunk, first_chunk + 1),
@@ -462,7 +523,10 @@ fn changed_or_shuffled_chunks_are_refused_and_the_honest_load_follows() {
         // Nothing that was not checked reached the fabric, and what did is cleared.
         let platform = world.kernel.platform();
         assert_eq!(platform.loads, 0);
-        assert!(platform.coming.is_empty() && PLAINTEXT.starts_with(&platform.programmed), "{change}");
+        assert!(
+            platform.coming.is_empty() && PLAINTEXT.starts_with(&platform.programmed),
+            "{change}"
+        );
     }
     world.load(&key_box).unwrap();
     assert_eq!(world.kernel.platform().loads, 1);
@@ -476,7 +540,9 @@ fn a_changed_header_is_refused() {
     for at in (0..header.len()).step_by(7) {
         let mut bytes = header.clone();
         bytes[at] ^= 0x20;
-        world.call(&Request::LoadBegin { key_box: key_box.clone(), header_len: bytes.len() }).unwrap();
+        world
+            .call(&Request::LoadBegin { key_box: key_box.clone(), header_len: bytes.len() })
+            .unwrap();
         assert!(world.call(&Request::LoadHeader { offset: 0, bytes }).is_err(), "byte {at}");
         assert_eq!(world.code(&Request::LoadFinish), "SHEF-KRN-014");
     }
@@ -490,10 +556,19 @@ fn header_parts_come_in_order() {
     let key_box = world.key_box(3);
     let header = world.vendor.container.header().bytes().to_vec();
     world.call(&Request::LoadBegin { key_box, header_len: header.len() }).unwrap();
-    assert_eq!(world.code(&Request::LoadHeader { offset: 1, bytes: header[1..].to_vec() }), "SHEF-KRN-014");
+    assert_eq!(
+        world.code(&Request::LoadHeader { offset: 1, bytes: header[1..].to_vec() }),
+        "SHEF-KRN-014"
+    );
     world.call(&Request::LoadHeader { offset: 0, bytes: header[..100].to_vec() }).unwrap();
-    assert_eq!(world.code(&Request::LoadHeader { offset: 0, bytes: header[..100].to_vec() }), "SHEF-KRN-014");
-    assert_eq!(world.code(&Request::LoadHeader { offset: 100, bytes: [&header[100..], &[0]].concat() }), "SHEF-KRN-014");
+    assert_eq!(
+        world.code(&Request::LoadHeader { offset: 0, bytes: header[..100].to_vec() }),
+        "SHEF-KRN-014"
+    );
+    assert_eq!(
+        world.code(&Request::LoadHeader { offset: 100, bytes: [&header[100..], &[0]].concat() }),
+        "SHEF-KRN-014"
+    );
     world.call(&Request::LoadHeader { offset: 100, bytes: header[100..].to_vec() }).unwrap();
 }
 
@@ -511,7 +586,10 @@ fn a_design_or_configuration_other_than_the_headers_is_refused() {
     world.load(&key_box).unwrap();
     // Looked at again for evidence.
     world.kernel.platform_mut().design = Some([0; 32]);
-    assert_eq!(world.code(&Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }), "SHEF-KRN-023");
+    assert_eq!(
+        world.code(&Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }),
+        "SHEF-KRN-023"
+    );
 }
 
 #[test]
@@ -527,7 +605,10 @@ fn shells_that_open_the_fabric_are_refused() {
         }
         assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-KRN-013"));
         assert!(world.kernel.platform().programmed.is_empty(), "refused before the first chunk");
-        assert_eq!(world.code(&Request::KernelEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }), "SHEF-KRN-013");
+        assert_eq!(
+            world.code(&Request::KernelEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }),
+            "SHEF-KRN-013"
+        );
         assert_eq!(world.kernel.platform().loads, 0);
     }
 }
@@ -545,7 +626,11 @@ fn a_second_load_ends_the_first_session() {
 #[test]
 fn shield_evidence_needs_an_image() {
     let mut world = World::new();
-    for request in [Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }, Request::NewSession, Request::CloseRecord] {
+    for request in [
+        Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() },
+        Request::NewSession,
+        Request::CloseRecord,
+    ] {
         assert_eq!(world.code(&request), "SHEF-KRN-014");
     }
 }
@@ -555,7 +640,11 @@ fn shield_evidence_needs_an_image() {
 #[test]
 fn messages_are_bounded_and_strict() {
     let mut world = World::loaded();
-    let refused = |world: &mut World, bytes: &[u8]| match Answer::decode(&world.kernel.handle(bytes)).unwrap() {
+    let refused = |world: &mut World, bytes: &[u8]| match Answer::decode(
+        &world.kernel.handle(bytes),
+    )
+    .unwrap()
+    {
         Answer::Error { code, .. } => code,
         other => panic!("{other:?}"),
     };
@@ -565,21 +654,29 @@ fn messages_are_bounded_and_strict() {
     assert_eq!(refused(&mut world, &[0x82, 0x01, 0xa0, 0x00]), "SHEF-PRO-004");
     assert_eq!(refused(&mut world, &[0x82, 0x01, 0xa1, 0x01, 0x01]), "SHEF-PRO-007");
     assert_eq!(refused(&mut world, &[0x82, 0x18, 0x01, 0xa0]), "SHEF-PRO-002");
-    let request = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }.encode();
+    let request =
+        Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }.encode();
     for end in 0..request.len() {
         refused(&mut world, &request[..end]);
     }
     for nonce in [vec![], vec![1; 31], vec![1; 65]] {
-        assert_eq!(world.code(&Request::ShieldEvidence { nonce, audience: AUDIENCE.into() }), "SHEF-PRO-006");
+        assert_eq!(
+            world.code(&Request::ShieldEvidence { nonce, audience: AUDIENCE.into() }),
+            "SHEF-PRO-006"
+        );
     }
-    assert_eq!(world.code(&Request::ShieldEvidence { nonce: vec![1; 48], audience: "a".repeat(257) }), "SHEF-PRO-006");
+    assert_eq!(
+        world.code(&Request::ShieldEvidence { nonce: vec![1; 48], audience: "a".repeat(257) }),
+        "SHEF-PRO-006"
+    );
 }
 
 #[test]
 fn the_largest_messages_fit() {
     let mut large = description(3);
     large.chunk_size = 64;
-    let mut world = World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &large, |_| {});
+    let mut world =
+        World::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &large, |_| {});
     assert!(world.vendor.container.header().bytes().len() > 4096, "more than one part");
     let key_box = world.key_box(3);
     world.load(&key_box).unwrap();
@@ -592,11 +689,19 @@ fn the_largest_messages_fit() {
 fn registers_are_those_of_the_map() {
     let text = include_str!("../../../shell-rtl/regs/ctl.toml");
     let map: toml::Value = toml::from_str(text).unwrap();
-    let krn = map["addrmap"].as_array().unwrap().iter().find(|m| m["name"].as_str() == Some("krn")).unwrap();
+    let krn = map["addrmap"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|m| m["name"].as_str() == Some("krn"))
+        .unwrap();
     let mut found = std::collections::BTreeMap::new();
     for kind in ["reg", "mem"] {
         for entry in krn[kind].as_array().unwrap() {
-            found.insert(entry["name"].as_str().unwrap().to_string(), entry["offset"].as_integer().unwrap());
+            found.insert(
+                entry["name"].as_str().unwrap().to_string(),
+                entry["offset"].as_integer().unwrap(),
+            );
         }
     }
     // The same numbers that the kernel and the test's Shield use.
@@ -609,7 +714,10 @@ fn registers_are_those_of_the_map() {
         ("KRN_CONFIG_DIGEST", 0x0a0),
         ("KRN_LAST", 0x100),
     ];
-    assert_eq!(found, expected.into_iter().map(|(name, offset)| (name.to_string(), offset)).collect());
+    assert_eq!(
+        found,
+        expected.into_iter().map(|(name, offset)| (name.to_string(), offset)).collect()
+    );
 }
 
 #[test]
@@ -638,7 +746,14 @@ fn every_error_code_is_listed() {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), listed.len());
-    for error in [BootError::UdsLocked.code(), "SHEF-KRN-002", "SHEF-KRN-003", "SHEF-KRN-004", "SHEF-KRN-005", "SHEF-KRN-006"] {
+    for error in [
+        BootError::UdsLocked.code(),
+        "SHEF-KRN-002",
+        "SHEF-KRN-003",
+        "SHEF-KRN-004",
+        "SHEF-KRN-005",
+        "SHEF-KRN-006",
+    ] {
         assert!(listed.contains(&error));
     }
     let source = include_str!("../src/error.rs");
@@ -659,12 +774,21 @@ fn a_certificate_that_does_not_fit_is_refused_before_there_is_a_secret() {
     // that was taken.
     let (mut rest, mut taken) = (0, 0);
     let manufacturer = Manufacturer::new(1);
-    for (kind, subject) in RootOfTrust::ALL.into_iter().flat_map(|kind| (50..1450).step_by(9).map(move |subject| (kind, subject))) {
+    for (kind, subject) in RootOfTrust::ALL
+        .into_iter()
+        .flat_map(|kind| (50..1450).step_by(9).map(move |subject| (kind, subject)))
+    {
         let device_id = device_id_key(&UDS, kind, true).public_key();
         let mut platform = FakePlatform::new(&manufacturer, kind, DebugState::Enabled);
         platform.target = "t".repeat(32);
-        platform.certificate =
-            shef_proto::cert::issue_signer(&manufacturer.key, &manufacturer.root, &device_id, &"x".repeat(subject), 0, 1);
+        platform.certificate = shef_proto::cert::issue_signer(
+            &manufacturer.key,
+            &manufacturer.root,
+            &device_id,
+            &"x".repeat(subject),
+            0,
+            1,
+        );
         let certificate = Certificate::parse(&platform.certificate).unwrap();
         let of_the_host = certificate.der().len() + certificate.subject().len();
         match identify(&mut platform, &measured) {

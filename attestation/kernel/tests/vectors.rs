@@ -14,7 +14,8 @@ use shef_verify::{Outcome, Verified};
 
 fn evidence_json(bytes: &[u8], nonce: &[u8]) -> Value {
     let parsed = Evidence::parse(bytes).unwrap();
-    let claims: serde_json::Map<String, Value> = parsed.describe().into_iter().map(|(name, text)| (name.into(), text.into())).collect();
+    let claims: serde_json::Map<String, Value> =
+        parsed.describe().into_iter().map(|(name, text)| (name.into(), text.into())).collect();
     json!({
         "nonce": hex::encode(nonce),
         "audience": AUDIENCE,
@@ -37,29 +38,40 @@ fn make() -> Value {
 
     let nonce = world.nonce();
     let kernel_evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
-    let Outcome { verified: Some(Verified::Kernel(kernel)), .. } = world.appraise(Layer::Kernel, &kernel_evidence, &nonce) else {
+    let Outcome { verified: Some(Verified::Kernel(kernel)), .. } =
+        world.appraise(Layer::Kernel, &kernel_evidence, &nonce)
+    else {
         panic!()
     };
     let secret = world.vendor.secret(3);
-    let key_box = kernel.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor();
+    let key_box = kernel
+        .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3))
+        .unwrap()
+        .to_cbor();
     let mut kernel_json = evidence_json(&kernel_evidence, &nonce);
     kernel_json["kem_ikm"] = hex::encode(kem_ikm).into();
 
     world.load(&key_box).unwrap();
     let nonce = world.nonce();
     let shield_evidence = world.evidence(Layer::Shield, &nonce).unwrap();
-    let Outcome { verified: Some(Verified::Shield(shield)), .. } = world.appraise(Layer::Shield, &shield_evidence, &nonce) else {
+    let Outcome { verified: Some(Verified::Shield(shield)), .. } =
+        world.appraise(Layer::Shield, &shield_evidence, &nonce)
+    else {
         panic!()
     };
     let mut shield_json = evidence_json(&shield_evidence, &nonce);
     shield_json["seed_salt"] = hex::encode(seed_salt).into();
     shield_json["seed"] = hex::encode(world.shield().seeds_taken[0]).into();
 
-    let (message, keys) = shield.seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5)).unwrap();
+    let (message, keys) = shield
+        .seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5))
+        .unwrap();
     world.shield().take_load_key(&message).unwrap();
     world.shield().close(&[0x77; 88]);
     let Answer::CloseRecord(record) = world.call(&Request::CloseRecord).unwrap() else { panic!() };
-    let Answer::Certificates(certificates) = world.call(&Request::Certificates).unwrap() else { panic!() };
+    let Answer::Certificates(certificates) = world.call(&Request::Certificates).unwrap() else {
+        panic!()
+    };
 
     // What a verifier must refuse, with the first check that says so.
     let mut refused = Vec::new();
@@ -70,7 +82,12 @@ fn make() -> Value {
             json!({ "why": why, "layer": layer.name(), "nonce": hex::encode(nonce), "evidence": hex::encode(bytes), "code": failure.code }),
         );
     };
-    refuse("kernel evidence where Shield evidence is due", Layer::Shield, kernel_evidence.clone(), &[1; 48]);
+    refuse(
+        "kernel evidence where Shield evidence is due",
+        Layer::Shield,
+        kernel_evidence.clone(),
+        &[1; 48],
+    );
     refuse("evidence of another challenge", Layer::Shield, shield_evidence.clone(), &[9; 48]);
     let mut swapped = shield_evidence.clone();
     let (x, other) = (&shield.shield_key().xy()[..32].to_vec(), [0x11; 32]);
@@ -85,7 +102,12 @@ fn make() -> Value {
     let mut signature = shield_evidence.clone();
     *signature.last_mut().unwrap() ^= 1;
     refuse("a bit of the signature flipped", Layer::Shield, signature, &nonce);
-    refuse("cut by a byte", Layer::Shield, shield_evidence[..shield_evidence.len() - 1].to_vec(), &nonce);
+    refuse(
+        "cut by a byte",
+        Layer::Shield,
+        shield_evidence[..shield_evidence.len() - 1].to_vec(),
+        &nonce,
+    );
     refuse("a byte too long", Layer::Shield, [&shield_evidence[..], &[0]].concat(), &nonce);
 
     let kind = RootOfTrust::ShefBoot;
@@ -134,5 +156,8 @@ fn the_file_is_what_the_code_makes() {
         std::fs::write(path, &made).unwrap();
     }
     let found = std::fs::read_to_string(path).unwrap();
-    assert!(found == made, "{path} differs; SHEF_WRITE_VECTORS=1 cargo test -p shef-kernel --test vectors writes it");
+    assert!(
+        found == made,
+        "{path} differs; SHEF_WRITE_VECTORS=1 cargo test -p shef-kernel --test vectors writes it"
+    );
 }

@@ -13,7 +13,11 @@ fn a_stopped_shield_is_wiped_before_it_gets_a_seed() {
         let before = world.shield().wipes;
         (world.shield().state, world.shield().stopped) = (state, true);
         assert_eq!(world.call(&Request::NewSession).unwrap(), Answer::Done);
-        assert_eq!((world.shield().wipes - before, world.shield().stopped, world.shield().state), (1, false, 3), "state {state}");
+        assert_eq!(
+            (world.shield().wipes - before, world.shield().stopped, world.shield().state),
+            (1, false, 3),
+            "state {state}"
+        );
         assert_eq!(world.shield().seeds_taken.len(), 1);
         world.verified_shield();
     }
@@ -63,7 +67,10 @@ fn an_accelerator_that_is_not_cleared_is_told() {
     world.shield().uncleared = true;
     assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-033");
     let nonce = world.nonce();
-    assert!(world.evidence(shef_proto::evidence::Layer::Shield, &nonce).is_err(), "no key is shown, nothing is signed");
+    assert!(
+        world.evidence(shef_proto::evidence::Layer::Shield, &nonce).is_err(),
+        "no key is shown, nothing is signed"
+    );
     world.shield().uncleared = false;
     world.call(&Request::NewSession).unwrap();
     world.verified_shield();
@@ -94,7 +101,8 @@ fn a_shield_that_takes_no_wipe_is_unloaded() {
         world.shield().stopped = true;
     };
     type Spoil = fn(&mut World);
-    let cases: [(Spoil, &str); 3] = [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
+    let cases: [(Spoil, &str); 3] =
+        [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
     for (spoil, code) in cases {
         // It is wiped and keeps its image,
         let mut world = World::loaded();

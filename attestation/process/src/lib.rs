@@ -37,7 +37,8 @@ fn copy() -> u64 {
         0 => {
             let new = LAST.fetch_add(1, Ordering::AcqRel) + 1;
             // Of several threads that see the zero first, one gives the number.
-            mark.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire).map_or_else(|number| number, |_| new)
+            mark.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire)
+                .map_or_else(|number| number, |_| new)
         }
         number => number,
     }
@@ -48,9 +49,11 @@ fn wiped() -> Option<&'static AtomicU64> {
     const BYTES: usize = 4096;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: no address is asked for, so nothing that exists is replaced; the result is checked.
-    let page = unsafe { libc::mmap(null_mut(), BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    let page =
+        unsafe { libc::mmap(null_mut(), BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     // SAFETY: the page is the one just mapped, if it was.
-    if page == libc::MAP_FAILED || unsafe { libc::madvise(page, BYTES, libc::MADV_WIPEONFORK) } != 0 {
+    if page == libc::MAP_FAILED || unsafe { libc::madvise(page, BYTES, libc::MADV_WIPEONFORK) } != 0
+    {
         return None;
     }
     // SAFETY: the word is at the start of a page that is never unmapped, and everybody reaches it

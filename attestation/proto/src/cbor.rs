@@ -146,7 +146,9 @@ impl From<Item<'_>> for Value {
             Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
             Value::Text(text) => Self::Text(text.into()),
             Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
-            Value::Map(entries) => Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect()),
+            Value::Map(entries) => Self::Map(
+                entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            ),
             Value::Tag(tag, item) => Self::Tag(tag, Box::new((*item).into())),
             Value::Bool(b) => Self::Bool(b),
             Value::Null => Self::Null,
@@ -254,7 +256,8 @@ impl Value {
                 }
             }
             Self::Map(entries) => {
-                let mut encoded: Vec<(Vec<u8>, &Value)> = entries.iter().map(|(key, value)| (key.encode(), value)).collect();
+                let mut encoded: Vec<(Vec<u8>, &Value)> =
+                    entries.iter().map(|(key, value)| (key.encode(), value)).collect();
                 encoded.sort_by(|a, b| a.0.cmp(&b.0));
                 drop(e.map(encoded.len() as u64));
                 for (key, value) in encoded {
@@ -311,7 +314,10 @@ const ROOM: usize = 32;
 
 impl<'a> Reader<'a> {
     fn take(&mut self, n: u64) -> Result<&'a [u8], CborError> {
-        let end = usize::try_from(n).ok().and_then(|n| self.at.checked_add(n)).filter(|end| *end <= self.bytes.len());
+        let end = usize::try_from(n)
+            .ok()
+            .and_then(|n| self.at.checked_add(n))
+            .filter(|end| *end <= self.bytes.len());
         let end = end.ok_or(CborError::Malformed { offset: self.at })?;
         let slice = &self.bytes[self.at..end];
         self.at = end;
@@ -360,7 +366,10 @@ impl<'a> Reader<'a> {
     /// A count of items that the remaining bytes can hold.
     fn room(&self, n: u64) -> Result<usize, CborError> {
         let left = self.bytes.len() - self.at;
-        usize::try_from(n).ok().filter(|n| *n <= left).ok_or(CborError::Malformed { offset: self.at })
+        usize::try_from(n)
+            .ok()
+            .filter(|n| *n <= left)
+            .ok_or(CborError::Malformed { offset: self.at })
     }
 
     fn item(&mut self, depth: usize) -> Result<Item<'a>, CborError> {
@@ -400,8 +409,12 @@ impl<'a> Reader<'a> {
                     if let Some((from, to)) = last {
                         match self.bytes[from..to].cmp(&self.bytes[start..end]) {
                             core::cmp::Ordering::Less => {}
-                            core::cmp::Ordering::Equal => return Err(self.bad(start, "a map key appears twice")),
-                            core::cmp::Ordering::Greater => return Err(self.bad(start, "map keys are not sorted")),
+                            core::cmp::Ordering::Equal => {
+                                return Err(self.bad(start, "a map key appears twice"));
+                            }
+                            core::cmp::Ordering::Greater => {
+                                return Err(self.bad(start, "map keys are not sorted"));
+                            }
                         }
                     }
                     last = Some((start, end));
@@ -424,7 +437,8 @@ impl<'a> Reader<'a> {
 #[must_use]
 pub fn is_printable(text: &str) -> bool {
     // Most are ASCII, and are looked at many bytes at once.
-    text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~')) || text.chars().all(|c| !c.is_control() || c == '\n')
+    text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'))
+        || text.chars().all(|c| !c.is_control() || c == '\n')
 }
 
 /// The text in bytes from outside, when it is UTF-8 and [`is_printable`].
@@ -495,7 +509,11 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// Missing, of another type, or of another length.
-    pub fn bytes(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a [u8], CborError> {
+    pub fn bytes(
+        &mut self,
+        key: i64,
+        len: core::ops::RangeInclusive<usize>,
+    ) -> Result<&'a [u8], CborError> {
         match self.take(key)? {
             Value::Bytes(bytes) if len.contains(&bytes.len()) => Ok(bytes),
             _ => Err(self.bad(key, "a byte string of the right length")),
@@ -515,16 +533,28 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// Missing, of another type, of another length, or with control characters.
-    pub fn text(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a str, CborError> {
+    pub fn text(
+        &mut self,
+        key: i64,
+        len: core::ops::RangeInclusive<usize>,
+    ) -> Result<&'a str, CborError> {
         let text = self.file(key, len)?;
-        if is_printable(text) { Ok(text) } else { Err(self.bad(key, "a text without control characters")) }
+        if is_printable(text) {
+            Ok(text)
+        } else {
+            Err(self.bad(key, "a text without control characters"))
+        }
     }
 
     /// The text of a file, of a length in `len` (bytes), whatever stands in it.
     ///
     /// # Errors
     /// Missing, of another type, or of another length.
-    pub fn file(&mut self, key: i64, len: core::ops::RangeInclusive<usize>) -> Result<&'a str, CborError> {
+    pub fn file(
+        &mut self,
+        key: i64,
+        len: core::ops::RangeInclusive<usize>,
+    ) -> Result<&'a str, CborError> {
         match self.take(key)? {
             Value::Text(text) if len.contains(&text.len()) => Ok(text),
             _ => Err(self.bad(key, "a text of the right length")),

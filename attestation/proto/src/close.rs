@@ -86,13 +86,19 @@ impl CloseRecord {
     pub fn verify(bytes: &[u8], ak: &PublicKey) -> Result<Self, CloseError> {
         let signed = Sign1::parse(&FORM, bytes)?;
         signed.verify(ak)?;
-        let mut f = Fields::new(cbor::read(signed.payload(), &Limits::bytes(MAX_CLOSE))?, "close record")?;
+        let mut f =
+            Fields::new(cbor::read(signed.payload(), &Limits::bytes(MAX_CLOSE))?, "close record")?;
         match f.uint(1, u64::MAX)? {
             found if found == u64::from(SUITE) => {}
             found => return Err(CloseError::Suite { found }),
         }
-        let record =
-            Self { transcript: f.array(2)?, last: f.array(3)?, image_digest: f.array(4)?, config_digest: f.array(5)?, ueid: f.array(6)? };
+        let record = Self {
+            transcript: f.array(2)?,
+            last: f.array(3)?,
+            image_digest: f.array(4)?,
+            config_digest: f.array(5)?,
+            ueid: f.array(6)?,
+        };
         f.finish()?;
         Ok(record)
     }

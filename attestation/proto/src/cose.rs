@@ -214,14 +214,22 @@ const ITEMS: usize = 32;
 /// Signs `payload` in the given form. `x5chain`, leaf first, is left out when empty.
 #[must_use]
 pub fn sign(form: &Form, key: &SigningKey, payload: &[u8], x5chain: &[&[u8]]) -> Vec<u8> {
-    let protected = Value::map(vec![(1, Value::int(ESP256)), (3, form.content_type.value())]).encode();
+    let protected =
+        Value::map(vec![(1, Value::int(ESP256)), (3, form.content_type.value())]).encode();
     let signature = key.sign_parts(&[&before_payload(&protected, form.domain, payload), payload]);
     let unprotected = match x5chain {
         [] => Vec::new(),
         [one] => vec![(33, (*one).into())],
-        many => vec![(33, Value::Array(many.iter().map(|certificate| (*certificate).into()).collect()))],
+        many => {
+            vec![(33, Value::Array(many.iter().map(|certificate| (*certificate).into()).collect()))]
+        }
     };
-    let mut value = Value::Array(vec![protected.into(), Value::map(unprotected), payload.into(), (&signature).into()]);
+    let mut value = Value::Array(vec![
+        protected.into(),
+        Value::map(unprotected),
+        payload.into(),
+        (&signature).into(),
+    ]);
     for tag in form.tags.iter().rev() {
         value = Value::Tag(*tag, Box::new(value));
     }
@@ -253,9 +261,16 @@ impl Sign1 {
         }
         let shape = CborError::Shape { what: WHAT, expected: "an array of four" };
         let Value::Array(items) = value else {
-            return Err(if matches!(value, Value::Tag(..)) { CoseError::Tags } else { shape.into() });
+            return Err(if matches!(value, Value::Tag(..)) {
+                CoseError::Tags
+            } else {
+                shape.into()
+            });
         };
-        let Ok([protected, unprotected, payload, signature]) = <[Item<'_>; 4]>::try_from(items) else { return Err(shape.into()) };
+        let Ok([protected, unprotected, payload, signature]) = <[Item<'_>; 4]>::try_from(items)
+        else {
+            return Err(shape.into());
+        };
         let Value::Bytes(protected) = protected else { return Err(shape.into()) };
         let payload = match payload {
             Value::Bytes(payload) => payload,
@@ -273,7 +288,8 @@ impl Sign1 {
         if header.optional(3).is_none_or(|found| !form.content_type.is(&found)) {
             return Err(CoseError::ContentType);
         }
-        let mut header = header_of(unprotected, "unprotected", if form.x5chain { &[33] } else { &[] })?;
+        let mut header =
+            header_of(unprotected, "unprotected", if form.x5chain { &[33] } else { &[] })?;
         let x5chain = match header.optional(33) {
             None => Vec::new(),
             Some(Value::Bytes(one)) => vec![one.to_vec()],
@@ -336,14 +352,20 @@ impl Sign1 {
     /// It is of none of them, or has a high s.
     pub fn verify_any(&self, keys: &[PublicKey]) -> Result<(), CoseError> {
         let not_of = |result: &Result<(), CoseError>| *result == Err(CoseError::Signature);
-        keys.iter().map(|key| self.verify(key)).find(|result| !not_of(result)).unwrap_or(Err(CoseError::Signature))
+        keys.iter()
+            .map(|key| self.verify(key))
+            .find(|result| !not_of(result))
+            .unwrap_or(Err(CoseError::Signature))
     }
 
     /// Asks `verify`, of message and signature, about the bytes as they came.
     ///
     /// # Errors
     /// It says no, or the signature has a high s.
-    pub fn verify_with(&self, verify: impl FnOnce(&[u8], &[u8; SIGNATURE_LEN]) -> bool) -> Result<(), CoseError> {
+    pub fn verify_with(
+        &self,
+        verify: impl FnOnce(&[u8], &[u8; SIGNATURE_LEN]) -> bool,
+    ) -> Result<(), CoseError> {
         let message = [&self.before_payload(), self.payload()].concat();
         self.judge(verify(&message, &self.signature))
     }
@@ -361,7 +383,11 @@ impl Sign1 {
     }
 }
 
-fn header_of<'a>(item: Item<'a>, bucket: &'static str, allowed: &[i64]) -> Result<Fields<'a>, CoseError> {
+fn header_of<'a>(
+    item: Item<'a>,
+    bucket: &'static str,
+    allowed: &[i64],
+) -> Result<Fields<'a>, CoseError> {
     if let Value::Map(entries) = &item {
         for (label, _) in entries {
             let label = label.as_int().unwrap_or(0);
@@ -377,7 +403,12 @@ fn header_of<'a>(item: Item<'a>, bucket: &'static str, allowed: &[i64]) -> Resul
 #[must_use]
 pub fn key_to_cose(key: &PublicKey) -> Value {
     let xy = key.xy();
-    Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, xy[..32].into()), (-3, xy[32..].into())])
+    Value::map(vec![
+        (1, Value::Uint(2)),
+        (-1, Value::Uint(1)),
+        (-2, xy[..32].into()),
+        (-3, xy[32..].into()),
+    ])
 }
 
 /// The public key of a COSE_Key.
@@ -397,5 +428,9 @@ pub fn key_from_cose(item: Item<'_>) -> Result<PublicKey, CborError> {
     xy[..32].copy_from_slice(&fields.array::<32>(-2)?);
     xy[32..].copy_from_slice(&fields.array::<32>(-3)?);
     fields.finish()?;
-    PublicKey::from_xy(&xy).map_err(|_| CborError::Field { what: WHAT, key: -3, expected: "a point of the curve" })
+    PublicKey::from_xy(&xy).map_err(|_| CborError::Field {
+        what: WHAT,
+        key: -3,
+        expected: "a point of the curve",
+    })
 }

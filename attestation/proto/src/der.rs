@@ -76,7 +76,8 @@ impl<'a> Reader<'a> {
             (usize::from(*first), 2)
         } else {
             let n = usize::from(first & 0x7f);
-            let digits = self.rest.get(2..2 + n).filter(|_| (1..=3).contains(&n)).ok_or(DerError)?;
+            let digits =
+                self.rest.get(2..2 + n).filter(|_| (1..=3).contains(&n)).ok_or(DerError)?;
             let len = digits.iter().fold(0usize, |len, byte| len << 8 | usize::from(*byte));
             if digits[0] == 0 || len < 0x80 {
                 return Err(DerError);

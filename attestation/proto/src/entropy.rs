@@ -46,7 +46,12 @@ impl SeededEntropy {
         h.update(u16::try_from(label.len()).unwrap_or(u16::MAX).to_be_bytes());
         h.update(label.as_bytes());
         h.update(seed.to_be_bytes());
-        Self { key: Zeroizing::new(h.finalize().into()), counter: 0, block: Zeroizing::new([0; 32]), used: 32 }
+        Self {
+            key: Zeroizing::new(h.finalize().into()),
+            counter: 0,
+            block: Zeroizing::new([0; 32]),
+            used: 32,
+        }
     }
 }
 
@@ -54,7 +59,8 @@ impl Entropy for SeededEntropy {
     fn fill(&mut self, out: &mut [u8]) {
         for byte in out {
             if self.used == 32 {
-                let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key[..]).expect("HMAC takes a key of any length");
+                let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key[..])
+                    .expect("HMAC takes a key of any length");
                 mac.update(&self.counter.to_be_bytes());
                 self.block.copy_from_slice(&mac.finalize().into_bytes());
                 self.counter += 1;

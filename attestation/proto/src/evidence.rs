@@ -34,8 +34,13 @@ pub const NAME_MAX: usize = 32;
 
 /// Form of the signed message: tags 61(18(..)), content format 263, no external data, as other
 /// verifiers expect it.
-pub const FORM: Form =
-    Form { tags: &[61, cose::TAG_SIGN1], content_type: ContentType::Format(263), domain: b"", max_len: MAX_EVIDENCE, x5chain: true };
+pub const FORM: Form = Form {
+    tags: &[61, cose::TAG_SIGN1],
+    content_type: ContentType::Format(263),
+    domain: b"",
+    max_len: MAX_EVIDENCE,
+    x5chain: true,
+};
 
 mod claim {
     pub const AUD: i64 = 3;
@@ -192,9 +197,15 @@ impl DebugState {
     /// The state of this number.
     #[must_use]
     pub fn from_number(n: u64) -> Option<Self> {
-        [Self::Enabled, Self::Disabled, Self::DisabledSinceBoot, Self::DisabledPermanently, Self::DisabledFullyAndPermanently]
-            .into_iter()
-            .find(|state| u64::from(state.number()) == n)
+        [
+            Self::Enabled,
+            Self::Disabled,
+            Self::DisabledSinceBoot,
+            Self::DisabledPermanently,
+            Self::DisabledFullyAndPermanently,
+        ]
+        .into_iter()
+        .find(|state| u64::from(state.number()) == n)
     }
 
     /// Name for reports.
@@ -342,7 +353,10 @@ impl Claims {
                 (claim::ACCELERATOR, s.accelerator.as_str().into()),
                 (claim::VENDOR, (&s.vendor).into()),
                 (claim::ON_FAULT, s.on_fault.name().into()),
-                (claim::BYPASS, Value::Array(s.bypass.iter().map(|name| name.as_str().into()).collect())),
+                (
+                    claim::BYPASS,
+                    Value::Array(s.bypass.iter().map(|name| name.as_str().into()).collect()),
+                ),
                 (claim::STATE, s.state.name().into()),
             ]);
             if let Some(transcript) = s.state.transcript() {
@@ -359,8 +373,11 @@ impl Claims {
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, EvidenceError> {
         let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_EVIDENCE))?, "evidence")?;
         let profile = f.text(claim::PROFILE, 0..=256)?;
-        let layer = [Layer::Kernel, Layer::Shield].into_iter().find(|layer| layer.profile() == profile);
-        let Some(layer) = layer else { return Err(EvidenceError::Profile { found: profile.into() }) };
+        let layer =
+            [Layer::Kernel, Layer::Shield].into_iter().find(|layer| layer.profile() == profile);
+        let Some(layer) = layer else {
+            return Err(EvidenceError::Profile { found: profile.into() });
+        };
         match f.uint(claim::SUITE, u64::MAX)? {
             found if found == u64::from(SUITE) => {}
             found => return Err(EvidenceError::Suite { found }),
@@ -369,11 +386,14 @@ impl Claims {
         let key = cose::key_from_cose(cnf.take(1)?)?;
         cnf.finish()?;
         let target = f.bytes(claim::HWMODEL, 1..=NAME_MAX)?;
-        let target = cbor::printable(target).ok_or_else(|| f.bad(claim::HWMODEL, "a name in UTF-8 without control characters"))?;
+        let target = cbor::printable(target)
+            .ok_or_else(|| f.bad(claim::HWMODEL, "a name in UTF-8 without control characters"))?;
         let debug = f.uint(claim::DBGSTAT, 4)?;
-        let debug = DebugState::from_number(debug).ok_or_else(|| f.bad(claim::DBGSTAT, "a debug state"))?;
+        let debug =
+            DebugState::from_number(debug).ok_or_else(|| f.bad(claim::DBGSTAT, "a debug state"))?;
         let kind = f.text(claim::ROOT_OF_TRUST, 1..=NAME_MAX)?;
-        let root_of_trust = RootOfTrust::from_name(kind).ok_or_else(|| f.bad(claim::ROOT_OF_TRUST, "a kind of root of trust"))?;
+        let root_of_trust = RootOfTrust::from_name(kind)
+            .ok_or_else(|| f.bad(claim::ROOT_OF_TRUST, "a kind of root of trust"))?;
         let common = Common {
             audience: f.text(claim::AUD, 1..=AUDIENCE_MAX)?.into(),
             nonce: f.bytes(claim::NONCE, NONCE_MIN..=NONCE_MAX)?.into(),
@@ -398,12 +418,19 @@ impl Claims {
 
 fn shield_claims(f: &mut Fields<'_>) -> Result<ShieldClaims, CborError> {
     let on_fault = f.text(claim::ON_FAULT, 1..=NAME_MAX)?;
-    let on_fault = OnFault::from_name(on_fault).ok_or_else(|| f.bad(claim::ON_FAULT, "a fault policy"))?;
-    let Value::Array(names) = f.take(claim::BYPASS)? else { return Err(f.bad(claim::BYPASS, "a list of names")) };
+    let on_fault =
+        OnFault::from_name(on_fault).ok_or_else(|| f.bad(claim::ON_FAULT, "a fault policy"))?;
+    let Value::Array(names) = f.take(claim::BYPASS)? else {
+        return Err(f.bad(claim::BYPASS, "a list of names"));
+    };
     let mut bypass = Vec::new();
     for name in names {
         match name {
-            Value::Text(name) if (1..=NAME_MAX).contains(&name.len()) && cbor::is_printable(name) => bypass.push(name.into()),
+            Value::Text(name)
+                if (1..=NAME_MAX).contains(&name.len()) && cbor::is_printable(name) =>
+            {
+                bypass.push(name.into())
+            }
             _ => return Err(f.bad(claim::BYPASS, "a list of names")),
         }
     }
@@ -506,14 +533,19 @@ impl Evidence {
     ///
     /// # Errors
     /// It says no.
-    pub fn verify_with(&self, verify: impl FnOnce(&[u8], &[u8; cose::SIGNATURE_LEN]) -> bool) -> Result<(), CoseError> {
+    pub fn verify_with(
+        &self,
+        verify: impl FnOnce(&[u8], &[u8; cose::SIGNATURE_LEN]) -> bool,
+    ) -> Result<(), CoseError> {
         self.signed.verify_with(verify)
     }
 
     /// The claims as text for people, one line each.
     #[must_use]
     pub fn describe(&self) -> Vec<(&'static str, String)> {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| alloc::format!("{byte:02x}")).collect::<String>();
+        let hex = |bytes: &[u8]| {
+            bytes.iter().map(|byte| alloc::format!("{byte:02x}")).collect::<String>()
+        };
         let c = &self.claims.common;
         let mut out = vec![
             ("layer", self.layer().name().to_string()),

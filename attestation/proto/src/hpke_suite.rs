@@ -125,7 +125,9 @@ impl PrivateKey {
     /// Takes 32 bytes, big-endian, `0 < k < n`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HpkeError> {
         derived!({
-            let scalar = Zeroizing::new(<[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?);
+            let scalar = Zeroizing::new(
+                <[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?,
+            );
             if !crypto::in_range(&scalar) {
                 return Err(HpkeError::PrivateKey);
             }
@@ -136,8 +138,14 @@ impl PrivateKey {
 
     /// The pair of these bytes, which the caller knows to belong together: saves the multiplication.
     pub fn of_pair(bytes: &[u8], public: PublicKey) -> Result<Self, HpkeError> {
-        let scalar = Zeroizing::new(<[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?);
-        if crypto::in_range(&scalar) { Ok(Self { scalar, public }) } else { Err(HpkeError::PrivateKey) }
+        let scalar = Zeroizing::new(
+            <[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?,
+        );
+        if crypto::in_range(&scalar) {
+            Ok(Self { scalar, public })
+        } else {
+            Err(HpkeError::PrivateKey)
+        }
     }
 
     /// The same key once more, for its other use.
@@ -157,7 +165,9 @@ impl PrivateKey {
 
     /// The x coordinate of this key times a point.
     fn agree(&self, key: &PublicKey) -> Result<Zeroizing<[u8; 32]>, HpkeError> {
-        let point = Zeroizing::new(ACTIVE.multiply(&self.scalar, Some(&key.xy())).ok_or(HpkeError::PublicKey)?);
+        let point = Zeroizing::new(
+            ACTIVE.multiply(&self.scalar, Some(&key.xy())).ok_or(HpkeError::PublicKey)?,
+        );
         let mut x = Zeroizing::new([0; 32]);
         x.copy_from_slice(&point[..32]);
         Ok(x)
@@ -173,7 +183,12 @@ fn labeled_extract(suite: &[u8], salt: &[u8], label: &[u8], ikm: &[u8]) -> Zeroi
 }
 
 /// `LabeledExpand`.
-fn labeled_expand<const N: usize>(suite: &[u8], prk: &[u8; 32], label: &[u8], info: &[&[u8]]) -> Zeroizing<[u8; N]> {
+fn labeled_expand<const N: usize>(
+    suite: &[u8],
+    prk: &[u8; 32],
+    label: &[u8],
+    info: &[&[u8]],
+) -> Zeroizing<[u8; N]> {
     let len = (N as u16).to_be_bytes();
     let mut all: Vec<&[u8]> = Vec::with_capacity(4 + info.len());
     all.extend_from_slice(&[&len, b"HPKE-v1", suite, label]);
@@ -190,7 +205,8 @@ pub fn derive_key_pair(ikm: &[u8]) -> (PrivateKey, PublicKey) {
         let prk = labeled_extract(KEM_SUITE, b"", b"dkp_prk", ikm);
         let key = (0..=u8::MAX)
             .find_map(|counter| {
-                let candidate = labeled_expand::<PRIVATE_KEY_LEN>(KEM_SUITE, &prk, b"candidate", &[&[counter]]);
+                let candidate =
+                    labeled_expand::<PRIVATE_KEY_LEN>(KEM_SUITE, &prk, b"candidate", &[&[counter]]);
                 PrivateKey::from_bytes(&candidate[..]).ok()
             })
             .expect("a candidate is in range");
@@ -229,9 +245,16 @@ struct Context {
 
 impl Context {
     /// `ExtractAndExpand` of the KEM, then `KeySchedule` in base mode.
-    fn new(aead: Aead, dh: &[u8; 32], enc: &[u8; ENC_LEN], recipient: &PublicKey, info: &[u8]) -> Self {
+    fn new(
+        aead: Aead,
+        dh: &[u8; 32],
+        enc: &[u8; ENC_LEN],
+        recipient: &PublicKey,
+        info: &[u8],
+    ) -> Self {
         let prk = labeled_extract(KEM_SUITE, b"", b"eae_prk", dh);
-        let shared = labeled_expand::<32>(KEM_SUITE, &prk, b"shared_secret", &[enc, recipient.as_bytes()]);
+        let shared =
+            labeled_expand::<32>(KEM_SUITE, &prk, b"shared_secret", &[enc, recipient.as_bytes()]);
 
         let mut suite = *b"HPKE......";
         for (place, id) in suite[4..].chunks_exact_mut(2).zip([KEM_ID, KDF_ID, aead as u16]) {
@@ -243,8 +266,11 @@ impl Context {
         let secret = labeled_extract(&suite, &shared[..], b"secret", b"");
         let mut key = Zeroizing::new([0; 32]);
         match aead {
-            Aead::Aes128Gcm => key[..16].copy_from_slice(&labeled_expand::<16>(&suite, &secret, b"key", &context)[..]),
-            Aead::Aes256Gcm => key.copy_from_slice(&labeled_expand::<32>(&suite, &secret, b"key", &context)[..]),
+            Aead::Aes128Gcm => key[..16]
+                .copy_from_slice(&labeled_expand::<16>(&suite, &secret, b"key", &context)[..]),
+            Aead::Aes256Gcm => {
+                key.copy_from_slice(&labeled_expand::<32>(&suite, &secret, b"key", &context)[..])
+            }
         }
         Self {
             suite,
@@ -293,12 +319,21 @@ const MAX_INFO: usize = 65_000;
 impl Sender {
     /// `SetupBaseS(pk, info)` in suite 1. Draws 32 bytes: the ephemeral key is `DeriveKeyPair` of
     /// them. `info` is at most 65,000 bytes.
-    pub fn setup(pk: &PublicKey, info: &[u8], entropy: &mut dyn Entropy) -> Result<([u8; ENC_LEN], Self), HpkeError> {
+    pub fn setup(
+        pk: &PublicKey,
+        info: &[u8],
+        entropy: &mut dyn Entropy,
+    ) -> Result<([u8; ENC_LEN], Self), HpkeError> {
         Self::setup_with(Aead::Aes256Gcm, pk, info, entropy)
     }
 
     /// The same with another AEAD.
-    pub fn setup_with(aead: Aead, pk: &PublicKey, info: &[u8], entropy: &mut dyn Entropy) -> Result<([u8; ENC_LEN], Self), HpkeError> {
+    pub fn setup_with(
+        aead: Aead,
+        pk: &PublicKey,
+        info: &[u8],
+        entropy: &mut dyn Entropy,
+    ) -> Result<([u8; ENC_LEN], Self), HpkeError> {
         if info.len() > MAX_INFO {
             return Err(HpkeError::Open);
         }
@@ -317,7 +352,8 @@ impl Sender {
     pub fn seal(&mut self, aad: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, SenderError> {
         self.maker.check()?;
         let nonce = self.context.nonce();
-        self.context.messages = self.context.messages.checked_add(1).ok_or(SenderError::Exhausted)?;
+        self.context.messages =
+            self.context.messages.checked_add(1).ok_or(SenderError::Exhausted)?;
         let mut out = Vec::with_capacity(plaintext.len() + TAG_LEN);
         out.extend_from_slice(plaintext);
         let tag = ACTIVE.seal(self.context.key(), &nonce, aad, &mut out);
@@ -342,7 +378,12 @@ impl Receiver {
     }
 
     /// The same with another AEAD.
-    pub fn setup_with(aead: Aead, sk: &PrivateKey, enc: &[u8], info: &[u8]) -> Result<Self, HpkeError> {
+    pub fn setup_with(
+        aead: Aead,
+        sk: &PrivateKey,
+        enc: &[u8],
+        info: &[u8],
+    ) -> Result<Self, HpkeError> {
         if info.len() > MAX_INFO {
             return Err(HpkeError::PublicKey);
         }
@@ -386,6 +427,12 @@ pub fn seal(
 }
 
 /// Opens the output of [`seal`].
-pub fn open(sk: &PrivateKey, enc: &[u8], info: &[u8], aad: &[u8], ct: &[u8]) -> Result<Zeroizing<Vec<u8>>, HpkeError> {
+pub fn open(
+    sk: &PrivateKey,
+    enc: &[u8],
+    info: &[u8],
+    aad: &[u8],
+    ct: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, HpkeError> {
     derived!(Receiver::setup(sk, enc, info)?.open(aad, ct))
 }

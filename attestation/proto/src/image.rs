@@ -145,7 +145,13 @@ impl ImageKey {
     }
 
     /// Opens one chunk.
-    fn open(&self, container: &[u8; 16], index: usize, last: bool, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    fn open(
+        &self,
+        container: &[u8; 16],
+        index: usize,
+        last: bool,
+        sealed: &[u8],
+    ) -> Option<Zeroizing<Vec<u8>>> {
         let (data, tag) = sealed.split_last_chunk::<TAG_LEN>()?;
         let mut data = Zeroizing::new(data.to_vec());
         ACTIVE.open(&self.0[..], &iv(index, last), &aad(container), &mut data, tag).then_some(data)
@@ -232,15 +238,20 @@ impl Header {
             chunk_size: f.uint(9, MAX_CHUNK as u64)? as usize,
         };
         let container = f.array(8)?;
-        let total = usize::try_from(f.uint(10, u64::from(u32::MAX))?).map_err(|_| f.bad(10, "a length"))?;
+        let total =
+            usize::try_from(f.uint(10, u64::from(u32::MAX))?).map_err(|_| f.bad(10, "a length"))?;
         if description.chunk_size == 0 || total == 0 {
             return Err(f.bad(9, "a chunk size and a length of at least 1").into());
         }
-        let Value::Array(list) = f.take(11)? else { return Err(f.bad(11, "a list of digests").into()) };
+        let Value::Array(list) = f.take(11)? else {
+            return Err(f.bad(11, "a list of digests").into());
+        };
         let mut digests = Vec::with_capacity(list.len());
         for digest in list {
             match digest {
-                Value::Bytes(digest) => digests.push(<[u8; 32]>::try_from(digest).map_err(|_| f.bad(11, "a list of digests"))?),
+                Value::Bytes(digest) => digests.push(
+                    <[u8; 32]>::try_from(digest).map_err(|_| f.bad(11, "a list of digests"))?,
+                ),
                 _ => return Err(f.bad(11, "a list of digests").into()),
             }
         }
@@ -359,7 +370,10 @@ impl Opener {
         if sealed.len() != self.header.sealed_len(index) {
             return Err(ImageError::ChunkOpen { index });
         }
-        let plain = self.key.open(&self.header.container, index, last, sealed).ok_or(ImageError::ChunkOpen { index })?;
+        let plain = self
+            .key
+            .open(&self.header.container, index, last, sealed)
+            .ok_or(ImageError::ChunkOpen { index })?;
         ACTIVE.add(&mut self.hash, &plain);
         self.next += 1;
         Ok(plain)
@@ -404,7 +418,9 @@ impl Container {
         if plaintext.is_empty() || plaintext.len() > u32::MAX as usize {
             return build("plaintext", "1 byte to 4 GiB");
         }
-        for (what, name) in [("target", &description.target), ("accelerator", &description.accelerator)] {
+        for (what, name) in
+            [("target", &description.target), ("accelerator", &description.accelerator)]
+        {
             if !(1..=NAME_MAX).contains(&name.len()) {
                 return build(what, "a name of 1 to 32 bytes");
             }
@@ -413,8 +429,10 @@ impl Container {
         entropy.fill(&mut container);
         let count = plaintext.len().div_ceil(description.chunk_size);
         let seal = |(index, chunk)| key.seal(&container, index, index + 1 == count, chunk);
-        let chunks: Vec<Vec<u8>> = plaintext.chunks(description.chunk_size).enumerate().map(seal).collect();
-        let digests = chunks.iter().map(|chunk| Value::Bytes(crypto::sha256(chunk).to_vec())).collect();
+        let chunks: Vec<Vec<u8>> =
+            plaintext.chunks(description.chunk_size).enumerate().map(seal).collect();
+        let digests =
+            chunks.iter().map(|chunk| Value::Bytes(crypto::sha256(chunk).to_vec())).collect();
         let payload = Value::map(vec![
             (1, u64::from(SUITE).into()),
             (2, description.target.as_str().into()),
@@ -430,7 +448,10 @@ impl Container {
         ]);
         let bytes = cose::sign(&FORM, vendor, &payload.encode(), &[]);
         if bytes.len() > MAX_HEADER {
-            return build("plaintext", "short enough for the header to list all chunks; take larger chunks");
+            return build(
+                "plaintext",
+                "short enough for the header to list all chunks; take larger chunks",
+            );
         }
         Ok(Self { header: Header::parse(&bytes)?, chunks })
     }
@@ -464,7 +485,10 @@ impl Container {
         let header = Header::parse(header)?;
         let expected = header.total + header.chunks() * TAG_LEN;
         if rest.len() != expected {
-            return Err(ImageError::Length { expected: MAGIC.len() + 4 + len + expected, found: bytes.len() });
+            return Err(ImageError::Length {
+                expected: MAGIC.len() + 4 + len + expected,
+                found: bytes.len(),
+            });
         }
         let mut chunks = Vec::with_capacity(header.chunks());
         for index in 0..header.chunks() {
@@ -492,7 +516,11 @@ impl Container {
     ///
     /// # Errors
     /// Not signed by `vendor`, or not under this key.
-    pub fn open(&self, vendor: &PublicKey, key: ImageKey) -> Result<([u8; 32], Zeroizing<Vec<u8>>), ImageError> {
+    pub fn open(
+        &self,
+        vendor: &PublicKey,
+        key: ImageKey,
+    ) -> Result<([u8; 32], Zeroizing<Vec<u8>>), ImageError> {
         self.header.verify(vendor)?;
         let mut opener = Opener::new(self.header.clone(), key);
         // Reserved once, so that no copy of the plaintext is left behind by growing.

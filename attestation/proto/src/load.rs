@@ -103,7 +103,9 @@ impl Message {
         if suite != SUITE {
             return Err(LoadError::Suite(suite));
         }
-        let enc = take(&mut r, ENC_LEN, ENC_LEN)?.try_into().map_err(|_| LoadError::Malformed("enc_len is not 65"))?;
+        let enc = take(&mut r, ENC_LEN, ENC_LEN)?
+            .try_into()
+            .map_err(|_| LoadError::Malformed("enc_len is not 65"))?;
         let info = take(&mut r, 0, MAX_INFO)?.to_vec();
         let ct = take(&mut r, TAG_LEN, MAX_CT)?.to_vec();
         if !r.is_empty() {
@@ -171,7 +173,11 @@ impl Info {
         let (digest, rest) = r.split_first_chunk::<32>().ok_or(LoadError::Info)?;
         r = rest;
         let nonce = take(&mut r, 0, MAX_NONCE).map_err(|_| LoadError::Info)?.to_vec();
-        if r.is_empty() { Ok(Self { tenant, evidence_digest: *digest, nonce }) } else { Err(LoadError::Info) }
+        if r.is_empty() {
+            Ok(Self { tenant, evidence_digest: *digest, nonce })
+        } else {
+            Err(LoadError::Info)
+        }
     }
 }
 
@@ -213,7 +219,13 @@ impl Transcript {
 }
 
 /// T, from what both sides have seen.
-pub fn transcript(config_digest: &[u8; 32], enc: &[u8], pk: &PublicKey, info: &[u8], ct: &[u8]) -> Transcript {
+pub fn transcript(
+    config_digest: &[u8; 32],
+    enc: &[u8],
+    pk: &PublicKey,
+    info: &[u8],
+    ct: &[u8],
+) -> Transcript {
     let mut h = Sha256::new();
     h.update(LABEL);
     h.update(SUITE.to_be_bytes());
@@ -296,21 +308,40 @@ pub struct SessionKeys {
 impl SessionKeys {
     /// `export` is the HPKE export of [`EXPORT_LABEL`](self), `master` the plaintext's first 32
     /// bytes.
-    pub fn derive(export: &[u8; 32], master: &[u8; MASTER_LEN], transcript: Transcript, config: &Config) -> Self {
+    pub fn derive(
+        export: &[u8; 32],
+        master: &[u8; MASTER_LEN],
+        transcript: Transcript,
+        config: &Config,
+    ) -> Self {
         let mut session = Zeroizing::new([0; 32]);
-        Hkdf::<Sha256>::new(Some(export), master).expand(&transcript.0, &mut session[..]).expect("32 bytes are within HKDF's limit");
+        Hkdf::<Sha256>::new(Some(export), master)
+            .expand(&transcript.0, &mut session[..])
+            .expect("32 bytes are within HKDF's limit");
         let session = Hkdf::<Sha256>::from_prk(&session[..]).expect("a PRK of the hash's length");
         let key = |usage: Use, len: usize| {
             let mut k = Key { bytes: Box::new([0; 32]), len };
-            session.expand_multi_info(&[KEY_LABEL, &usage.label()], &mut k.bytes[..len]).expect("at most 32 bytes");
+            session
+                .expand_multi_info(&[KEY_LABEL, &usage.label()], &mut k.bytes[..len])
+                .expect("at most 32 bytes");
             k
         };
         Self {
             maker: Maker::this(),
             transcript,
             config_digest: config.digest(),
-            data: config.regions().iter().filter(|r| r.mode.has_tags()).map(|r| (r.id, key(Use::Data(r.id), r.key_len()))).collect(),
-            nodes: config.regions().iter().filter(|r| r.mode == Mode::Tree).map(|r| (r.id, key(Use::Node(r.id), r.key_len()))).collect(),
+            data: config
+                .regions()
+                .iter()
+                .filter(|r| r.mode.has_tags())
+                .map(|r| (r.id, key(Use::Data(r.id), r.key_len())))
+                .collect(),
+            nodes: config
+                .regions()
+                .iter()
+                .filter(|r| r.mode == Mode::Tree)
+                .map(|r| (r.id, key(Use::Node(r.id), r.key_len())))
+                .collect(),
             to_shield: key(Use::ToShield, 32),
             to_owner: key(Use::ToOwner, 32),
             confirm: key(Use::Confirm, 32),
@@ -360,7 +391,8 @@ impl SessionKeys {
 
     /// `HMAC-SHA-256(confirmation key, "shield" | T)`.
     pub fn confirmation(&self) -> [u8; 32] {
-        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(self.confirm.expose()).expect("HMAC takes a key of any length");
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(self.confirm.expose())
+            .expect("HMAC takes a key of any length");
         mac.update(CONFIRM_LABEL);
         mac.update(&self.transcript.0);
         mac.finalize().into_bytes().into()
@@ -371,7 +403,11 @@ impl SessionKeys {
     /// # Errors
     /// [`LoadError::Confirmation`].
     pub fn check_confirmation(&self, shown: &[u8]) -> Result<(), LoadError> {
-        if shown.len() == 32 && bool::from(self.confirmation()[..].ct_eq(shown)) { Ok(()) } else { Err(LoadError::Confirmation) }
+        if shown.len() == 32 && bool::from(self.confirmation()[..].ct_eq(shown)) {
+            Ok(())
+        } else {
+            Err(LoadError::Confirmation)
+        }
     }
 }
 
@@ -438,13 +474,19 @@ pub fn seal_load_key_of(
 ///
 /// # Errors
 /// Anything that the Shield refuses; nothing is learned beyond that.
-pub fn open_load_key(config: &Config, sk: &PrivateKey, bytes: &[u8]) -> Result<(SessionKeys, Vec<FirstEpoch>), LoadError> {
+pub fn open_load_key(
+    config: &Config,
+    sk: &PrivateKey,
+    bytes: &[u8],
+) -> Result<(SessionKeys, Vec<FirstEpoch>), LoadError> {
     let m = Message::from_bytes(bytes)?;
     scrubbed::<DERIVATION, _>(|| {
         let digest = config.digest();
         let mut receiver = Receiver::setup(sk, &m.enc, &m.info).map_err(|_| LoadError::Open)?;
         let plaintext = receiver.open(&aad(&digest), &m.ct).map_err(|_| LoadError::Open)?;
-        let (head, list) = plaintext.split_at_checked(MASTER_LEN + 1).ok_or(LoadError::Epochs("plaintext too short"))?;
+        let (head, list) = plaintext
+            .split_at_checked(MASTER_LEN + 1)
+            .ok_or(LoadError::Epochs("plaintext too short"))?;
         let mut master = Zeroizing::new([0; MASTER_LEN]);
         master.copy_from_slice(&head[..MASTER_LEN]);
         if list.len() != 7 * usize::from(head[MASTER_LEN]) {
@@ -452,7 +494,10 @@ pub fn open_load_key(config: &Config, sk: &PrivateKey, bytes: &[u8]) -> Result<(
         }
         let epochs: Vec<FirstEpoch> = list
             .chunks_exact(7)
-            .map(|c| FirstEpoch { region: c[0], epoch: c[1..].iter().fold(0, |n, &b| n << 8 | u64::from(b)) })
+            .map(|c| FirstEpoch {
+                region: c[0],
+                epoch: c[1..].iter().fold(0, |n, &b| n << 8 | u64::from(b)),
+            })
             .collect();
         check_epochs(config, &epochs)?;
         let t = transcript(&digest, &m.enc, &sk.public_key(), &m.info, &m.ct);

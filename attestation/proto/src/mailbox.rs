@@ -137,7 +137,9 @@ fn message(number: u64, fields: Vec<(i64, Value)>) -> Vec<u8> {
 
 fn open<'a>(bytes: &'a [u8], what: &'static str) -> Result<(u64, Fields<'a>), CborError> {
     let shape = CborError::Shape { what, expected: "[number, {fields}]" };
-    let Value::Array(items) = cbor::read(bytes, &Limits::bytes(MAX_MESSAGE).items(ITEMS))? else { return Err(shape) };
+    let Value::Array(items) = cbor::read(bytes, &Limits::bytes(MAX_MESSAGE).items(ITEMS))? else {
+        return Err(shape);
+    };
     let Ok([number, fields]) = <[Item<'_>; 2]>::try_from(items) else { return Err(shape) };
     let Value::Uint(number) = number else { return Err(shape) };
     Ok((number, Fields::new(fields, what)?))
@@ -167,8 +169,11 @@ impl Request {
             Self::KernelEvidence { nonce, audience } | Self::ShieldEvidence { nonce, audience } => {
                 vec![(1, nonce.as_slice().into()), (2, audience.as_str().into())]
             }
-            Self::LoadBegin { key_box, header_len } => vec![(1, key_box.as_slice().into()), (2, (*header_len as u64).into())],
-            Self::LoadHeader { offset: number, bytes } | Self::LoadChunk { index: number, bytes } => {
+            Self::LoadBegin { key_box, header_len } => {
+                vec![(1, key_box.as_slice().into()), (2, (*header_len as u64).into())]
+            }
+            Self::LoadHeader { offset: number, bytes }
+            | Self::LoadChunk { index: number, bytes } => {
                 vec![(1, (*number as u64).into()), (2, bytes.as_slice().into())]
             }
             _ => Vec::new(),
@@ -185,21 +190,28 @@ impl Request {
         let request = match number {
             op::STATUS => Self::Status,
             op::CERTIFICATES => Self::Certificates,
-            op::KERNEL_EVIDENCE => {
-                Self::KernelEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?.into(), audience: f.text(2, 1..=AUDIENCE_MAX)?.into() }
-            }
-            op::LOAD_BEGIN => {
-                Self::LoadBegin { key_box: f.bytes(1, 1..=MAX_BOX)?.into(), header_len: f.uint(2, MAX_HEADER as u64)? as usize }
-            }
-            op::LOAD_HEADER => Self::LoadHeader { offset: f.uint(1, MAX_HEADER as u64)? as usize, bytes: f.bytes(2, 1..=MAX_PART)?.into() },
-            op::LOAD_CHUNK => {
-                Self::LoadChunk { index: f.uint(1, u64::from(u32::MAX))? as usize, bytes: f.bytes(2, 1..=MAX_CHUNK + TAG_LEN)?.into() }
-            }
+            op::KERNEL_EVIDENCE => Self::KernelEvidence {
+                nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?.into(),
+                audience: f.text(2, 1..=AUDIENCE_MAX)?.into(),
+            },
+            op::LOAD_BEGIN => Self::LoadBegin {
+                key_box: f.bytes(1, 1..=MAX_BOX)?.into(),
+                header_len: f.uint(2, MAX_HEADER as u64)? as usize,
+            },
+            op::LOAD_HEADER => Self::LoadHeader {
+                offset: f.uint(1, MAX_HEADER as u64)? as usize,
+                bytes: f.bytes(2, 1..=MAX_PART)?.into(),
+            },
+            op::LOAD_CHUNK => Self::LoadChunk {
+                index: f.uint(1, u64::from(u32::MAX))? as usize,
+                bytes: f.bytes(2, 1..=MAX_CHUNK + TAG_LEN)?.into(),
+            },
             op::LOAD_FINISH => Self::LoadFinish,
             op::NEW_SESSION => Self::NewSession,
-            op::SHIELD_EVIDENCE => {
-                Self::ShieldEvidence { nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?.into(), audience: f.text(2, 1..=AUDIENCE_MAX)?.into() }
-            }
+            op::SHIELD_EVIDENCE => Self::ShieldEvidence {
+                nonce: f.bytes(1, NONCE_MIN..=NONCE_MAX)?.into(),
+                audience: f.text(2, 1..=AUDIENCE_MAX)?.into(),
+            },
             op::CLOSE_RECORD => Self::CloseRecord,
             op::RESET => Self::Reset,
             op => return Err(MailboxError::Operation { op }),
@@ -313,15 +325,20 @@ impl Answer {
                 }
                 message(kind::STATUS, fields)
             }
-            Self::Certificates(list) => {
-                message(kind::CERTIFICATES, vec![(1, Value::Array(list.iter().map(|der| der.as_slice().into()).collect()))])
-            }
+            Self::Certificates(list) => message(
+                kind::CERTIFICATES,
+                vec![(1, Value::Array(list.iter().map(|der| der.as_slice().into()).collect()))],
+            ),
             Self::Evidence(bytes) => message(kind::EVIDENCE, vec![(1, bytes.as_slice().into())]),
             Self::Loaded { image_digest, config_digest } => {
                 message(kind::LOADED, vec![(1, image_digest.into()), (2, config_digest.into())])
             }
-            Self::CloseRecord(bytes) => message(kind::CLOSE_RECORD, vec![(1, bytes.as_slice().into())]),
-            Self::Error { code, text } => message(kind::ERROR, vec![(1, code.as_str().into()), (2, text.as_str().into())]),
+            Self::CloseRecord(bytes) => {
+                message(kind::CLOSE_RECORD, vec![(1, bytes.as_slice().into())])
+            }
+            Self::Error { code, text } => {
+                message(kind::ERROR, vec![(1, code.as_str().into()), (2, text.as_str().into())])
+            }
         }
     }
 
@@ -350,10 +367,14 @@ impl Answer {
                 },
             }),
             kind::CERTIFICATES => {
-                let Value::Array(list) = f.take(1)? else { return Err(f.bad(1, "a list of certificates").into()) };
+                let Value::Array(list) = f.take(1)? else {
+                    return Err(f.bad(1, "a list of certificates").into());
+                };
                 let mut certificates = Vec::with_capacity(list.len());
                 for der in list {
-                    let Value::Bytes(der) = der else { return Err(f.bad(1, "a list of certificates").into()) };
+                    let Value::Bytes(der) = der else {
+                        return Err(f.bad(1, "a list of certificates").into());
+                    };
                     certificates.push(der.to_vec());
                 }
                 Self::Certificates(certificates)
@@ -361,7 +382,10 @@ impl Answer {
             kind::EVIDENCE => Self::Evidence(f.bytes(1, 1..=MAX_MESSAGE)?.into()),
             kind::LOADED => Self::Loaded { image_digest: f.array(1)?, config_digest: f.array(2)? },
             kind::CLOSE_RECORD => Self::CloseRecord(f.bytes(1, 1..=MAX_MESSAGE)?.into()),
-            kind::ERROR => Self::Error { code: f.text(1, 1..=32)?.into(), text: f.text(2, 0..=MAX_TEXT)?.into() },
+            kind::ERROR => Self::Error {
+                code: f.text(1, 1..=32)?.into(),
+                text: f.text(2, 0..=MAX_TEXT)?.into(),
+            },
             op => return Err(MailboxError::Operation { op }),
         };
         f.finish()?;

@@ -34,7 +34,10 @@ impl Maker {
     ///
     /// # Errors
     /// It is a copy.
-    #[cfg_attr(not(unix), expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "there is one process"))]
+    #[cfg_attr(
+        not(unix),
+        expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "there is one process")
+    )]
     pub fn check(self) -> Result<(), Copied> {
         #[cfg(unix)]
         {

@@ -56,7 +56,8 @@ pub fn serial(text: &str) -> Option<String> {
     let digits = plain(text).filter(|digits| !digits.is_empty())?;
     let number = digits.trim_start_matches('0');
     let number = if number.is_empty() { "0" } else { number };
-    (number.len() <= 2 * SERIAL_MAX).then(|| if number.len() % 2 == 0 { number.to_owned() } else { format!("0{number}") })
+    (number.len() <= 2 * SERIAL_MAX)
+        .then(|| if number.len() % 2 == 0 { number.to_owned() } else { format!("0{number}") })
 }
 
 #[cfg(test)]
@@ -66,11 +67,23 @@ mod tests {
     #[test]
     fn values_and_not_spellings() {
         let canonical = "0a".repeat(32);
-        for text in [canonical.clone(), "0A".repeat(32), format!("sha256:{canonical}"), format!("SHA256:{}", ["0A"; 32].join(":"))] {
+        for text in [
+            canonical.clone(),
+            "0A".repeat(32),
+            format!("sha256:{canonical}"),
+            format!("SHA256:{}", ["0A"; 32].join(":")),
+        ] {
             assert_eq!(digest(&text), Some(canonical.clone()), "{text}");
         }
-        for text in ["", "nonsense", "sha256:", &"0a".repeat(31), &"0g".repeat(32), &format!("sha1:{canonical}"), &format!("{canonical}:")]
-        {
+        for text in [
+            "",
+            "nonsense",
+            "sha256:",
+            &"0a".repeat(31),
+            &"0g".repeat(32),
+            &format!("sha1:{canonical}"),
+            &format!("{canonical}:"),
+        ] {
             assert_eq!(digest(text), None, "{text:?}");
         }
         for (text, number) in [

@@ -247,13 +247,20 @@ impl Forgotten {
     /// The signed statement.
     #[must_use]
     pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
-        let payload =
-            vec![(1, self.tenant.as_str().into()), (2, self.head.seq.into()), (3, (&self.head.digest).into()), (4, Value::int(self.time))];
+        let payload = vec![
+            (1, self.tenant.as_str().into()),
+            (2, self.head.seq.into()),
+            (3, (&self.head.digest).into()),
+            (4, Value::int(self.time)),
+        ];
         cose::sign(&FORGOTTEN_FORM, key, &Value::map(payload).encode(), &[])
     }
 
     fn from_cbor(bytes: &[u8]) -> Result<Self, CborError> {
-        let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(MAX_RECEIPT))?, "statement of forgotten receipts")?;
+        let mut f = Fields::new(
+            cbor::read(bytes, &Limits::bytes(MAX_RECEIPT))?,
+            "statement of forgotten receipts",
+        )?;
         let tenant = f.text(1, 1..=ID_MAX)?.into();
         let head = Head { seq: f.uint(2, u64::MAX)?, digest: f.array(3)? };
         let time = f.take(4)?.as_int().ok_or_else(|| f.bad(4, "an integer"))?;
@@ -265,7 +272,12 @@ impl Forgotten {
     ///
     /// # Errors
     /// Signed by somebody else, or about other receipts.
-    pub fn verify(bytes: &[u8], keys: &[PublicKey], tenant: &str, head: Head) -> Result<Self, ReceiptError> {
+    pub fn verify(
+        bytes: &[u8],
+        keys: &[PublicKey],
+        tenant: &str,
+        head: Head,
+    ) -> Result<Self, ReceiptError> {
         let bad = |text: String| ReceiptError::Forgotten { seq: head.seq, text };
         if bytes.is_empty() {
             return Err(bad("there is none".to_string()));
@@ -309,9 +321,14 @@ impl<'a> Audit<'a> {
     /// It is not genuine, or not the next one.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Receipt, ReceiptError> {
         let seq = self.head.seq + 1;
-        let receipt = Receipt::verify_in_chain(bytes, self.keys).map_err(|error| ReceiptError::Signed { seq, error })?;
+        let receipt = Receipt::verify_in_chain(bytes, self.keys)
+            .map_err(|error| ReceiptError::Signed { seq, error })?;
         if receipt.tenant != self.tenant {
-            return Err(ReceiptError::Tenant { seq, expected: self.tenant.to_string(), found: receipt.tenant });
+            return Err(ReceiptError::Tenant {
+                seq,
+                expected: self.tenant.to_string(),
+                found: receipt.tenant,
+            });
         }
         if receipt.seq != seq {
             return Err(ReceiptError::Sequence { expected: seq, found: receipt.seq });
@@ -334,6 +351,10 @@ impl<'a> Audit<'a> {
     /// # Errors
     /// Cut off, or another chain.
     pub fn finish(self, known: &Head) -> Result<(), ReceiptError> {
-        if self.head == *known { Ok(()) } else { Err(ReceiptError::Head { expected: known.seq, found: self.head.seq }) }
+        if self.head == *known {
+            Ok(())
+        } else {
+            Err(ReceiptError::Head { expected: known.seq, found: self.head.seq })
+        }
     }
 }

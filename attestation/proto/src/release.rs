@@ -164,14 +164,19 @@ impl KeyBox {
     ///
     /// # Errors
     /// The secret is too long.
-    pub fn seal(info: &ReleaseInfo, secret: &[u8], entropy: &mut dyn Entropy) -> Result<Self, ReleaseError> {
+    pub fn seal(
+        info: &ReleaseInfo,
+        secret: &[u8],
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, ReleaseError> {
         if secret.len() > MAX_SECRET {
             return Err(ReleaseError::Secret { expected: "at most 512 bytes" });
         }
         let info_bytes = info.to_cbor();
         // What cannot be read back must not leave.
         let info = ReleaseInfo::from_cbor(&info_bytes)?;
-        let (enc, ct) = hpke_suite::seal(&info.recipient, &info_bytes, &SUITE.to_be_bytes(), secret, entropy)?;
+        let (enc, ct) =
+            hpke_suite::seal(&info.recipient, &info_bytes, &SUITE.to_be_bytes(), secret, entropy)?;
         Ok(Self { info_bytes, info, enc, ct })
     }
 
@@ -214,7 +219,11 @@ impl KeyBox {
     ///
     /// # Errors
     /// Made for something else, or does not open.
-    pub fn open(&self, key: &PrivateKey, expected: &Expected<'_>) -> Result<Zeroizing<Vec<u8>>, ReleaseError> {
+    pub fn open(
+        &self,
+        key: &PrivateKey,
+        expected: &Expected<'_>,
+    ) -> Result<Zeroizing<Vec<u8>>, ReleaseError> {
         let binding = |what| Err(ReleaseError::Binding { what });
         if self.info.layer != expected.layer {
             return binding("layer");
@@ -228,7 +237,9 @@ impl KeyBox {
         if self.info.recipient != key.public_key() {
             return binding("recipient key");
         }
-        if expected.key.is_some_and(|(tenant, key_id)| self.info.tenant != tenant || self.info.key_id != key_id) {
+        if expected.key.is_some_and(|(tenant, key_id)| {
+            self.info.tenant != tenant || self.info.key_id != key_id
+        }) {
             return binding("key");
         }
         Ok(hpke_suite::open(key, &self.enc, &self.info_bytes, &SUITE.to_be_bytes(), &self.ct)?)

@@ -15,7 +15,11 @@ pub const CODES: &[Code] = &[
         "key or certificate file cannot be used",
         "A file that the configuration names is missing, unreadable, not PEM, expired, or does not fit its key.",
     ),
-    Code::new("SHEF-SVC-003", "secret file is open to others", "A file of secrets must belong to the service alone: chmod 600 FILE."),
+    Code::new(
+        "SHEF-SVC-003",
+        "secret file is open to others",
+        "A file of secrets must belong to the service alone: chmod 600 FILE.",
+    ),
     Code::new(
         "SHEF-SVC-004",
         "store does not answer",
@@ -61,10 +65,26 @@ pub const CODES: &[Code] = &[
         "not found",
         "There is no such path, or nothing of this name for this tenant. GET of the collection (/v1/keys, /v1/policies) lists what there is.",
     ),
-    Code::new("SHEF-SVC-021", "method not allowed", "The path exists, but not for this method; the header Allow lists those it takes."),
-    Code::new("SHEF-SVC-022", "body is too large", "Requests are at most 64 KiB, CoRIMs 1 MiB, unless the configuration says otherwise."),
-    Code::new("SHEF-SVC-023", "request did not arrive in time", "The whole body must arrive within limits.body_seconds."),
-    Code::new("SHEF-SVC-024", "content type is not accepted", "The header Accept of the answer lists what this path takes."),
+    Code::new(
+        "SHEF-SVC-021",
+        "method not allowed",
+        "The path exists, but not for this method; the header Allow lists those it takes.",
+    ),
+    Code::new(
+        "SHEF-SVC-022",
+        "body is too large",
+        "Requests are at most 64 KiB, CoRIMs 1 MiB, unless the configuration says otherwise.",
+    ),
+    Code::new(
+        "SHEF-SVC-023",
+        "request did not arrive in time",
+        "The whole body must arrive within limits.body_seconds.",
+    ),
+    Code::new(
+        "SHEF-SVC-024",
+        "content type is not accepted",
+        "The header Accept of the answer lists what this path takes.",
+    ),
     Code::new(
         "SHEF-SVC-025",
         "no acceptable form of answer",
@@ -80,20 +100,36 @@ pub const CODES: &[Code] = &[
         "not authenticated",
         "Show a client certificate of this service's CA, or a bearer token of the configuration.",
     ),
-    Code::new("SHEF-SVC-028", "role does not allow this", "The identity is known, but its role is too small for this request."),
-    Code::new("SHEF-SVC-029", "too many requests", "The tenant's rate is used up; Retry-After says when to come again."),
+    Code::new(
+        "SHEF-SVC-028",
+        "role does not allow this",
+        "The identity is known, but its role is too small for this request.",
+    ),
+    Code::new(
+        "SHEF-SVC-029",
+        "too many requests",
+        "The tenant's rate is used up; Retry-After says when to come again.",
+    ),
     Code::new(
         "SHEF-SVC-030",
         "too many requests at once",
         "The service works on as many requests as it may; Retry-After says when to come again.",
     ),
-    Code::new("SHEF-SVC-031", "fault in the service", "Not the caller's fault. The log has the details."),
+    Code::new(
+        "SHEF-SVC-031",
+        "fault in the service",
+        "Not the caller's fault. The log has the details.",
+    ),
     Code::new(
         "SHEF-SVC-040",
         "session is not valid",
         "The session token was changed, belongs to another tenant, or was made under another KEK. Ask for a new session.",
     ),
-    Code::new("SHEF-SVC-041", "session has expired", "Evidence came too late. Ask for a new session."),
+    Code::new(
+        "SHEF-SVC-041",
+        "session has expired",
+        "Evidence came too late. Ask for a new session.",
+    ),
     Code::new(
         "SHEF-SVC-042",
         "nonce has been used",
@@ -104,7 +140,11 @@ pub const CODES: &[Code] = &[
         "evidence is denied",
         "`appraisal.checks` lists every check with what was expected and what is. `shef explain CODE` explains each.",
     ),
-    Code::new("SHEF-SVC-050", "policy is not valid", "The text names the place. Nothing was stored."),
+    Code::new(
+        "SHEF-SVC-050",
+        "policy is not valid",
+        "The text names the place. Nothing was stored.",
+    ),
     Code::new(
         "SHEF-SVC-051",
         "trust anchor is not valid",
@@ -130,7 +170,11 @@ pub const CODES: &[Code] = &[
         "name is not valid",
         "Names are 1 to 64 characters: lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit.",
     ),
-    Code::new("SHEF-SVC-056", "a dry run is under way", "A tenant has one dry run at a time; Retry-After says when to come again."),
+    Code::new(
+        "SHEF-SVC-056",
+        "a dry run is under way",
+        "A tenant has one dry run at a time; Retry-After says when to come again.",
+    ),
     Code::new(
         "SHEF-SVC-057",
         "dry run took too long",
@@ -151,8 +195,16 @@ pub const CODES: &[Code] = &[
         "key is not valid",
         "The text says which member. A key has a layer, a policy and either a secret or the length of one to generate.",
     ),
-    Code::new("SHEF-SVC-061", "key is disabled", "The key, or this version of it, is disabled and is not released."),
-    Code::new("SHEF-SVC-062", "key is outside its window", "The key is released between not_before and not_after only."),
+    Code::new(
+        "SHEF-SVC-061",
+        "key is disabled",
+        "The key, or this version of it, is disabled and is not released.",
+    ),
+    Code::new(
+        "SHEF-SVC-062",
+        "key is outside its window",
+        "The key is released between not_before and not_after only.",
+    ),
     Code::new(
         "SHEF-SVC-063",
         "key has been released as often as it may",

@@ -35,7 +35,10 @@ fn rfc_8949_examples() {
         ("f4", Value::Bool(false)),
         ("f5", Value::Bool(true)),
         ("f6", Value::Null),
-        ("c074323031332d30332d32315432303a30343a30305a", Value::Tag(0, Box::new(text("2013-03-21T20:04:00Z")))),
+        (
+            "c074323031332d30332d32315432303a30343a30305a",
+            Value::Tag(0, Box::new(text("2013-03-21T20:04:00Z"))),
+        ),
         ("c11a514b67b0", Value::Tag(1, Box::new(Value::Uint(1_363_896_240)))),
         ("d74401020304", Value::Tag(23, Box::new(Value::Bytes(vec![1, 2, 3, 4])))),
         ("d818456449455446", Value::Tag(24, Box::new(Value::Bytes(b"dIETF".to_vec())))),
@@ -52,9 +55,18 @@ fn rfc_8949_examples() {
         ("83010203", list(&[1, 2, 3])),
         ("8301820203820405", Value::Array(vec![Value::Uint(1), list(&[2, 3]), list(&[4, 5])])),
         ("a0", Value::Map(vec![])),
-        ("a201020304", Value::Map(vec![(Value::Uint(1), Value::Uint(2)), (Value::Uint(3), Value::Uint(4))])),
-        ("a26161016162820203", Value::Map(vec![(text("a"), Value::Uint(1)), (text("b"), list(&[2, 3]))])),
-        ("826161a161626163", Value::Array(vec![text("a"), Value::Map(vec![(text("b"), text("c"))])])),
+        (
+            "a201020304",
+            Value::Map(vec![(Value::Uint(1), Value::Uint(2)), (Value::Uint(3), Value::Uint(4))]),
+        ),
+        (
+            "a26161016162820203",
+            Value::Map(vec![(text("a"), Value::Uint(1)), (text("b"), list(&[2, 3]))]),
+        ),
+        (
+            "826161a161626163",
+            Value::Array(vec![text("a"), Value::Map(vec![(text("b"), text("c"))])]),
+        ),
     ];
     for (hex, value) in cases {
         let bytes = hex::decode(hex).unwrap();
@@ -137,7 +149,8 @@ fn rfc_8949_refused() {
 #[test]
 fn maps_are_sorted_and_without_repeats() {
     // Bytewise order of the encoded keys: 10 (0a), 100 (1864), -1 (20), "z" (617a), "aa" (626161).
-    let check_hex = |hex: &str| check(&hex::decode(hex).unwrap(), &LIMITS).map_err(|error| error.code());
+    let check_hex =
+        |hex: &str| check(&hex::decode(hex).unwrap(), &LIMITS).map_err(|error| error.code());
     assert_eq!(check_hex("a50a00186400200061 7a0062616100".replace(' ', "").as_str()), Ok(()));
     for swapped in ["a218640 00a00", "a220001864 00", "a2617a00 2000", "a26261610 0617a00"] {
         assert_eq!(check_hex(&swapped.replace(' ', "")), Err("SHEF-PRO-002"), "{swapped}");
@@ -167,7 +180,11 @@ fn limits_hold() {
 fn text_is_utf8() {
     for hex in ["61ff", "62c328", "63e28281"] {
         let bytes = hex::decode(hex).unwrap();
-        assert_eq!(parse(&bytes, &LIMITS).is_ok(), std::str::from_utf8(&bytes[1..]).is_ok(), "{hex}");
+        assert_eq!(
+            parse(&bytes, &LIMITS).is_ok(),
+            std::str::from_utf8(&bytes[1..]).is_ok(),
+            "{hex}"
+        );
     }
     assert_eq!(code(&[0x61, 0xff]), "SHEF-PRO-002");
     assert_eq!(code(&[0x63, 0xed, 0xa0, 0x80]), "SHEF-PRO-002");
@@ -185,7 +202,8 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 40, 6, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
-            proptest::collection::vec((any::<i64>().prop_map(Value::int), inner.clone()), 0..6).prop_map(Value::Map),
+            proptest::collection::vec((any::<i64>().prop_map(Value::int), inner.clone()), 0..6)
+                .prop_map(Value::Map),
             (any::<u64>(), inner).prop_map(|(tag, value)| Value::Tag(tag, Box::new(value))),
         ]
     })
@@ -199,7 +217,8 @@ fn unique(value: &Value) -> bool {
         Value::Map(entries) => {
             let mut keys: Vec<Vec<u8>> = entries.iter().map(|(key, _)| key.encode()).collect();
             keys.sort();
-            keys.windows(2).all(|pair| pair[0] != pair[1]) && entries.iter().all(|(_, value)| unique(value))
+            keys.windows(2).all(|pair| pair[0] != pair[1])
+                && entries.iter().all(|(_, value)| unique(value))
         }
         _ => true,
     }

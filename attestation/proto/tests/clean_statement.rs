@@ -1,7 +1,8 @@
 //! A statement may not be cleaner than what the Shield answered before it.
 
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, OwnerChannel, Received, Request, ShieldChannel, ShieldStatement, State, status,
+    Answer, ChannelError, FaultKind, OwnerChannel, Received, Request, ShieldChannel,
+    ShieldStatement, State, status,
 };
 use shef_proto::config::{Config, OnFault};
 use shef_proto::entropy::SeededEntropy;
@@ -12,7 +13,8 @@ use shef_proto::load::{SessionKeys, open_load_key, seal_load_key};
 fn session() -> (OwnerChannel, ShieldChannel) {
     let config = Config::new(OnFault::Shield, 0, Vec::new(), Vec::new()).unwrap();
     let (private, public) = derive_key_pair(&[3; 32]);
-    let (message, keys): (_, SessionKeys) = seal_load_key(&config, &public, b"", &[], &mut SeededEntropy::new(1, "clean")).unwrap();
+    let (message, keys): (_, SessionKeys) =
+        seal_load_key(&config, &public, b"", &[], &mut SeededEntropy::new(1, "clean")).unwrap();
     let (theirs, _) = open_load_key(&config, &private, &message).unwrap();
     (OwnerChannel::new(&keys), ShieldChannel::new(&theirs))
 }
@@ -59,13 +61,28 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
         (status::REGISTER, false, 0, true),
     ];
     for (status, stopped, faults, agrees) in cases {
-        for (request, state) in
-            [(Request::statement(0), State::Keyed), (Request::close(), State::Closed), (Request::abort(), State::Closed)]
-        {
+        for (request, state) in [
+            (Request::statement(0), State::Keyed),
+            (Request::close(), State::Closed),
+            (Request::abort(), State::Closed),
+        ] {
             let (mut owner, mut shield) = session();
-            assert_eq!(ask(&mut owner, &mut shield, Request::flush(), status, None).unwrap().status, status);
-            let shown = ask(&mut owner, &mut shield, request, status::DONE, Some(&page(state, stopped, faults)));
-            assert_eq!(shown.is_ok(), agrees, "status {status}, stopped {stopped}, {faults} faults, {request:?}: {shown:?}");
+            assert_eq!(
+                ask(&mut owner, &mut shield, Request::flush(), status, None).unwrap().status,
+                status
+            );
+            let shown = ask(
+                &mut owner,
+                &mut shield,
+                request,
+                status::DONE,
+                Some(&page(state, stopped, faults)),
+            );
+            assert_eq!(
+                shown.is_ok(),
+                agrees,
+                "status {status}, stopped {stopped}, {faults} faults, {request:?}: {shown:?}"
+            );
             assert!(agrees || shown.unwrap_err().code() == "SHEF-PRO-255");
         }
     }
@@ -74,16 +91,59 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
     ask(&mut owner, &mut shield, Request::write(0, 1), status::STOPPED, None).unwrap();
     for _ in 0..2 {
         ask(&mut owner, &mut shield, Request::ping(), status::DONE, None).unwrap();
-        assert!(ask(&mut owner, &mut shield, Request::statement(0), status::DONE, Some(&page(State::Keyed, false, 0))).is_err());
+        assert!(
+            ask(
+                &mut owner,
+                &mut shield,
+                Request::statement(0),
+                status::DONE,
+                Some(&page(State::Keyed, false, 0))
+            )
+            .is_err()
+        );
     }
     // and for a statement after one that showed a fault
     for (stopped, faults) in [(true, 1), (false, 1)] {
         let (mut owner, mut shield) = session();
-        ask(&mut owner, &mut shield, Request::statement(0), status::DONE, Some(&page(State::Keyed, stopped, faults))).unwrap();
-        assert!(ask(&mut owner, &mut shield, Request::statement(0), status::DONE, Some(&page(State::Keyed, false, 0))).is_err());
-        assert!(ask(&mut owner, &mut shield, Request::close(), status::DONE, Some(&page(State::Closed, false, 0))).is_err());
+        ask(
+            &mut owner,
+            &mut shield,
+            Request::statement(0),
+            status::DONE,
+            Some(&page(State::Keyed, stopped, faults)),
+        )
+        .unwrap();
+        assert!(
+            ask(
+                &mut owner,
+                &mut shield,
+                Request::statement(0),
+                status::DONE,
+                Some(&page(State::Keyed, false, 0))
+            )
+            .is_err()
+        );
+        assert!(
+            ask(
+                &mut owner,
+                &mut shield,
+                Request::close(),
+                status::DONE,
+                Some(&page(State::Closed, false, 0))
+            )
+            .is_err()
+        );
     }
     // and for a close that says itself that its flush met a fault
     let (mut owner, mut shield) = session();
-    assert!(ask(&mut owner, &mut shield, Request::close(), status::FAULT, Some(&page(State::Closed, false, 0))).is_err());
+    assert!(
+        ask(
+            &mut owner,
+            &mut shield,
+            Request::close(),
+            status::FAULT,
+            Some(&page(State::Closed, false, 0))
+        )
+        .is_err()
+    );
 }

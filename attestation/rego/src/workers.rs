@@ -80,7 +80,9 @@ impl Workers {
 
     /// Ends workers that have been idle for this long.
     pub fn retire(&self, unused: Duration) {
-        let (kept, retired) = std::mem::take(&mut *lock(&self.idle)).into_iter().partition(|worker| worker.used.elapsed() < unused);
+        let (kept, retired) = std::mem::take(&mut *lock(&self.idle))
+            .into_iter()
+            .partition(|worker| worker.used.elapsed() < unused);
         let kept: Vec<Worker> = kept;
         lock(&self.idle).extend(kept);
         // They end here, where nobody waits for the lock.
@@ -95,7 +97,11 @@ impl Workers {
 
     /// Sends a request about a policy to a worker, unless the policy is suspended. Counts exceeded
     /// limits.
-    fn with_worker<T>(&self, policy: &Rego, ask: impl FnOnce(&mut Worker) -> Result<T, Gone>) -> Result<T, RegoError>
+    fn with_worker<T>(
+        &self,
+        policy: &Rego,
+        ask: impl FnOnce(&mut Worker) -> Result<T, Gone>,
+    ) -> Result<T, RegoError>
     where
         T: Answer,
     {
@@ -134,9 +140,13 @@ impl Workers {
     }
 
     fn admit(&self, policy: &Rego) -> Result<(), RegoError> {
-        let Some(&Strikes { times, last }) = lock(&self.strikes).get(policy.id()) else { return Ok(()) };
+        let Some(&Strikes { times, last }) = lock(&self.strikes).get(policy.id()) else {
+            return Ok(());
+        };
         match PAUSE.checked_sub(last.elapsed()) {
-            Some(left) if times >= STRIKES => Err(RegoError::Refused { times, seconds: left.as_secs() + 1 }),
+            Some(left) if times >= STRIKES => {
+                Err(RegoError::Refused { times, seconds: left.as_secs() + 1 })
+            }
             _ => Ok(()),
         }
     }
@@ -146,7 +156,9 @@ impl Workers {
         if strikes.len() >= REMEMBERED {
             strikes.retain(|_, known| known.last.elapsed() < PAUSE);
         }
-        let known = strikes.entry(policy.id().to_owned()).or_insert(Strikes { times: 0, last: Instant::now() });
+        let known = strikes
+            .entry(policy.id().to_owned())
+            .or_insert(Strikes { times: 0, last: Instant::now() });
         *known = Strikes { times: known.times + 1, last: Instant::now() };
     }
 }
@@ -197,7 +209,9 @@ struct Worker {
 
 impl Worker {
     fn start(program: &PathBuf) -> Result<Self, RegoError> {
-        let failed = |why: String| RegoError::Unavailable { text: format!("{} {MODE}: {why}", program.display()) };
+        let failed = |why: String| RegoError::Unavailable {
+            text: format!("{} {MODE}: {why}", program.display()),
+        };
         let spawn = || {
             let (questions, asks) = io::pipe()?;
             let (answers, answer) = io::pipe()?;
@@ -211,7 +225,11 @@ impl Worker {
         let mut worker = spawn().map_err(|error: io::Error| failed(error.to_string()))?;
         match worker.channel.receive() {
             Ok(Some((READY, _))) => Ok(worker),
-            _ => Err(failed(worker.kill().map_or_else(|| "it cannot be waited for".into(), |status| status.to_string()))),
+            _ => Err(failed(
+                worker
+                    .kill()
+                    .map_or_else(|| "it cannot be waited for".into(), |status| status.to_string()),
+            )),
         }
     }
 
@@ -261,7 +279,9 @@ impl Worker {
             Some(status) => match status.signal() {
                 Some(SIGABRT) => format!("more than {} MiB of memory", MEMORY >> 20),
                 Some(SIGSEGV) => "too deep a recursion".into(),
-                Some(SIGXCPU) => format!("one step of it took longer than {} ms", MAX_TIME.as_millis()),
+                Some(SIGXCPU) => {
+                    format!("one step of it took longer than {} ms", MAX_TIME.as_millis())
+                }
                 _ => status.to_string(),
             },
         };

@@ -20,10 +20,19 @@ type PerChunk<'a> = dyn Fn(u64, &[u8], &mut [u8], &mut [u8]) -> bool + Sync + 'a
 
 /// Runs `f` on every chunk, its output chunk and its tag. Returns the first chunk for which `f`
 /// returned false.
-pub(crate) fn for_each_chunk(chunk: usize, from: &[u8], to: &mut [u8], tags: &mut [u8], f: &PerChunk<'_>) -> Option<u64> {
+pub(crate) fn for_each_chunk(
+    chunk: usize,
+    from: &[u8],
+    to: &mut [u8],
+    tags: &mut [u8],
+    f: &PerChunk<'_>,
+) -> Option<u64> {
     let serial = |first: u64, from: &[u8], to: &mut [u8], tags: &mut [u8]| {
         let mut bad = None;
-        let parts = from.chunks_exact(chunk).zip(to.chunks_exact_mut(chunk)).zip(tags.chunks_exact_mut(TAG_LEN as usize));
+        let parts = from
+            .chunks_exact(chunk)
+            .zip(to.chunks_exact_mut(chunk))
+            .zip(tags.chunks_exact_mut(TAG_LEN as usize));
         for (i, ((from, to), tag)) in (first..).zip(parts) {
             if !f(i, from, to, tag) && bad.is_none() {
                 bad = Some(i);
@@ -39,7 +48,10 @@ pub(crate) fn for_each_chunk(chunk: usize, from: &[u8], to: &mut [u8], tags: &mu
             // Each takes the next share: a thread that began late, or was kept waiting, does less.
             let share = (64 * 1024 / chunk).max(1);
             let bytes = share * chunk;
-            let shares = from.chunks(bytes).zip(to.chunks_mut(bytes)).zip(tags.chunks_mut(share * TAG_LEN as usize));
+            let shares = from
+                .chunks(bytes)
+                .zip(to.chunks_mut(bytes))
+                .zip(tags.chunks_mut(share * TAG_LEN as usize));
             let shares = std::sync::Mutex::new((0u64..).step_by(share).zip(shares));
             let next = || shares.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
             let work = || {
@@ -52,7 +64,9 @@ pub(crate) fn for_each_chunk(chunk: usize, from: &[u8], to: &mut [u8], tags: &mu
             return std::thread::scope(|scope| {
                 let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
                 let own = work();
-                let all = others.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                let all = others
+                    .into_iter()
+                    .map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
                 all.chain([own]).flatten().min()
             });
         }

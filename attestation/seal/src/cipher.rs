@@ -38,14 +38,27 @@ impl ChunkCipher {
     }
 
     /// Encrypts `plain` into `sealed`, of the same length, and returns the tag.
-    pub(crate) fn seal_into(&self, version: u64, index: u64, plain: &[u8], sealed: &mut [u8]) -> ChunkTag {
+    pub(crate) fn seal_into(
+        &self,
+        version: u64,
+        index: u64,
+        plain: &[u8],
+        sealed: &mut [u8],
+    ) -> ChunkTag {
         self.aes.seal_into(chunk_iv(self.region, version, index), plain, sealed)
     }
 
     /// Decrypts `sealed` into `plain`, of the same length, if its tag matches; otherwise zeroes
     /// `plain`.
     #[must_use]
-    pub(crate) fn open_into(&self, version: u64, index: u64, sealed: &[u8], tag: &ChunkTag, plain: &mut [u8]) -> bool {
+    pub(crate) fn open_into(
+        &self,
+        version: u64,
+        index: u64,
+        sealed: &[u8],
+        tag: &ChunkTag,
+        plain: &mut [u8],
+    ) -> bool {
         let fine = self.aes.open_into(chunk_iv(self.region, version, index), sealed, tag, plain);
         if !fine {
             plain.fill(0);
@@ -90,19 +103,35 @@ impl NodeCipher {
     }
 
     /// The 64 bytes of a node with these counters (low 48 bits).
-    pub fn seal(&self, version: u64, level: u8, node: u64, counters: &[u64; ARITY]) -> [u8; NODE_LEN] {
+    pub fn seal(
+        &self,
+        version: u64,
+        level: u8,
+        node: u64,
+        counters: &[u64; ARITY],
+    ) -> [u8; NODE_LEN] {
         let mut out = [0; NODE_LEN];
         for (bytes, counter) in out.chunks_exact_mut(COUNTER_LEN).zip(counters) {
             bytes.copy_from_slice(&counter.to_be_bytes()[8 - COUNTER_LEN..]);
         }
         let (plain, tag) = out.split_at_mut(COUNTERS_LEN);
-        tag.copy_from_slice(&self.aes.seal(node_iv(self.region, version, level, node), plain, &mut []));
+        tag.copy_from_slice(&self.aes.seal(
+            node_iv(self.region, version, level, node),
+            plain,
+            &mut [],
+        ));
         out
     }
 
     /// The counters of a node, if its tag matches.
     #[must_use]
-    pub fn open(&self, version: u64, level: u8, node: u64, bytes: &[u8; NODE_LEN]) -> Option<[u64; ARITY]> {
+    pub fn open(
+        &self,
+        version: u64,
+        level: u8,
+        node: u64,
+        bytes: &[u8; NODE_LEN],
+    ) -> Option<[u64; ARITY]> {
         let (plain, tag) = bytes.split_last_chunk::<{ TAG_LEN as usize }>()?;
         if !self.aes.open(node_iv(self.region, version, level, node), plain, &mut [], tag) {
             return None;

@@ -31,7 +31,9 @@ pub(crate) mod rust {
             scrubbed::<CIPHER, _>(|| {
                 Box::new(match Aes128Gcm::new_from_slice(key) {
                     Ok(aes) => Self::A128(aes),
-                    Err(_) => Self::A256(Aes256Gcm::new_from_slice(key).expect("a key has 16 or 32 bytes")),
+                    Err(_) => Self::A256(
+                        Aes256Gcm::new_from_slice(key).expect("a key has 16 or 32 bytes"),
+                    ),
                 })
             })
         }
@@ -46,7 +48,13 @@ pub(crate) mod rust {
             .into()
         }
 
-        pub(crate) fn open(&self, iv: [u8; 12], aad: &[u8], data: &mut [u8], tag: &ChunkTag) -> bool {
+        pub(crate) fn open(
+            &self,
+            iv: [u8; 12],
+            aad: &[u8],
+            data: &mut [u8],
+            tag: &ChunkTag,
+        ) -> bool {
             let (iv, tag) = (Nonce::from(iv), Tag::from(*tag));
             scrubbed::<CIPHER, _>(|| match self {
                 Self::A128(a) => a.decrypt_inout_detached(&iv, aad, data.into(), &tag),
@@ -60,7 +68,13 @@ pub(crate) mod rust {
             self.seal(iv, &[], sealed)
         }
 
-        pub(crate) fn open_into(&self, iv: [u8; 12], sealed: &[u8], tag: &ChunkTag, plain: &mut [u8]) -> bool {
+        pub(crate) fn open_into(
+            &self,
+            iv: [u8; 12],
+            sealed: &[u8],
+            tag: &ChunkTag,
+            plain: &mut [u8],
+        ) -> bool {
             plain.copy_from_slice(sealed);
             self.open(iv, &[], plain, tag)
         }
@@ -79,19 +93,37 @@ pub(crate) mod lc {
         pub(crate) fn new(key: &Key) -> Box<Self> {
             let key = key.expose();
             let algorithm = if key.len() == 16 { &AES_128_GCM } else { &AES_256_GCM };
-            Box::new(Self(LessSafeKey::new(UnboundKey::new(algorithm, key).expect("a key has 16 or 32 bytes"))))
+            Box::new(Self(LessSafeKey::new(
+                UnboundKey::new(algorithm, key).expect("a key has 16 or 32 bytes"),
+            )))
         }
 
         pub(crate) fn seal(&self, iv: [u8; 12], aad: &[u8], data: &mut [u8]) -> ChunkTag {
-            let tag = self.0.seal_in_place_separate_tag(Nonce::assume_unique_for_key(iv), Aad::from(aad), data);
+            let tag = self.0.seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(iv),
+                Aad::from(aad),
+                data,
+            );
             let tag = tag.expect("a chunk is within GCM's limit");
             ChunkTag::try_from(tag.as_ref()).expect("a tag has 16 bytes")
         }
 
-        pub(crate) fn open(&self, iv: [u8; 12], aad: &[u8], data: &mut [u8], tag: &ChunkTag) -> bool {
+        pub(crate) fn open(
+            &self,
+            iv: [u8; 12],
+            aad: &[u8],
+            data: &mut [u8],
+            tag: &ChunkTag,
+        ) -> bool {
             // A failed opening spoils what it was given, and our callers keep it.
             let mut plain = zeroize::Zeroizing::new(alloc::vec![0; data.len()]);
-            let result = self.0.open_separate_gather(Nonce::assume_unique_for_key(iv), Aad::from(aad), data, tag, &mut plain);
+            let result = self.0.open_separate_gather(
+                Nonce::assume_unique_for_key(iv),
+                Aad::from(aad),
+                data,
+                tag,
+                &mut plain,
+            );
             if result.is_ok() {
                 data.copy_from_slice(&plain);
             }
@@ -101,13 +133,34 @@ pub(crate) mod lc {
         pub(crate) fn seal_into(&self, iv: [u8; 12], plain: &[u8], sealed: &mut [u8]) -> ChunkTag {
             let mut tag = [0; 16];
             self.0
-                .seal_out_of_place_scatter(Nonce::assume_unique_for_key(iv), Aad::empty(), plain, sealed, &[], &mut tag)
+                .seal_out_of_place_scatter(
+                    Nonce::assume_unique_for_key(iv),
+                    Aad::empty(),
+                    plain,
+                    sealed,
+                    &[],
+                    &mut tag,
+                )
                 .expect("a chunk is within GCM's limit, and both buffers have its length");
             tag
         }
 
-        pub(crate) fn open_into(&self, iv: [u8; 12], sealed: &[u8], tag: &ChunkTag, plain: &mut [u8]) -> bool {
-            self.0.open_separate_gather(Nonce::assume_unique_for_key(iv), Aad::empty(), sealed, tag, plain).is_ok()
+        pub(crate) fn open_into(
+            &self,
+            iv: [u8; 12],
+            sealed: &[u8],
+            tag: &ChunkTag,
+            plain: &mut [u8],
+        ) -> bool {
+            self.0
+                .open_separate_gather(
+                    Nonce::assume_unique_for_key(iv),
+                    Aad::empty(),
+                    sealed,
+                    tag,
+                    plain,
+                )
+                .is_ok()
         }
     }
 }

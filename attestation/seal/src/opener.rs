@@ -40,7 +40,10 @@ impl Opener {
     /// # Errors
     /// Not an `output` region, or the key was already taken.
     pub fn new(config: &Config, keys: &mut SessionKeys, region: u8) -> Result<Self, SealError> {
-        let r = config.region(region).filter(|r| r.mode == Mode::Output).ok_or(SealError::Region { region, expected: "output" })?;
+        let r = config
+            .region(region)
+            .filter(|r| r.mode == Mode::Output)
+            .ok_or(SealError::Region { region, expected: "output" })?;
         check_session(config, keys)?;
         let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
         Ok(Self {
@@ -74,8 +77,15 @@ impl Opener {
     /// # Errors
     /// Another session, a stopped Shield, a frozen region that is not named or is this one, or
     /// refusals that the policy does not tolerate.
-    pub fn check_despite_fault(&self, statement: &Statement, unreached: &[u8], policy: OpenPolicy) -> Result<(), SealError> {
-        if statement.transcript() != self.transcript || *statement.config_digest() != self.config_digest {
+    pub fn check_despite_fault(
+        &self,
+        statement: &Statement,
+        unreached: &[u8],
+        policy: OpenPolicy,
+    ) -> Result<(), SealError> {
+        if statement.transcript() != self.transcript
+            || *statement.config_digest() != self.config_digest
+        {
             return Err(SealError::Session);
         }
         let s = statement.shield();
@@ -98,7 +108,14 @@ impl Opener {
     /// # Errors
     /// Those of [`Opener::check`]; a chunk that was not written, unless the policy allows holes; a
     /// chunk that does not open.
-    pub fn open(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
+    pub fn open(
+        &self,
+        statement: &Statement,
+        policy: OpenPolicy,
+        first: u64,
+        data: &[u8],
+        tags: &[u8],
+    ) -> Result<Opened, SealError> {
         self.check(statement, policy)?;
         self.open_checked(statement, policy, first, data, tags)
     }
@@ -120,7 +137,14 @@ impl Opener {
         self.open_checked(statement, policy, first, data, tags)
     }
 
-    fn open_checked(&self, statement: &Statement, policy: OpenPolicy, first: u64, data: &[u8], tags: &[u8]) -> Result<Opened, SealError> {
+    fn open_checked(
+        &self,
+        statement: &Statement,
+        policy: OpenPolicy,
+        first: u64,
+        data: &[u8],
+        tags: &[u8],
+    ) -> Result<Opened, SealError> {
         let mut out = Plain::zeros(data.len());
         let written = self.open_into(statement, policy, first, (data, tags), &mut out)?.clone();
         Ok(Opened { data: out, written })
@@ -149,7 +173,10 @@ impl Opener {
     ///
     /// # Errors
     /// Those of [`Opener::open_piece`] and of `bring`.
-    #[expect(clippy::too_many_arguments, reason = "those of `open_piece`, with the ciphertext as its length and who brings it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "those of `open_piece`, with the ciphertext as its length and who brings it"
+    )]
     pub fn open_piece_from<E: From<SealError>>(
         &self,
         statement: &Statement,
@@ -161,11 +188,14 @@ impl Opener {
         mut bring: impl FnMut(usize, &mut [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.check_despite_fault(statement, unreached, policy)?;
-        let (epoch, map) = self.check_piece(statement, policy, first, (len, tags.len()), out.len())?;
+        let (epoch, map) =
+            self.check_piece(statement, policy, first, (len, tags.len()), out.len())?;
         let chunk = self.region.chunk as usize;
         let mut sealed = [0; BLOCK];
         let blocks = out.chunks_mut(BLOCK).zip(tags.chunks(BLOCK / chunk * TAG_LEN as usize));
-        for ((at, n), (out, tags)) in (0..).step_by(BLOCK).zip((first..).step_by(BLOCK / chunk)).zip(blocks) {
+        for ((at, n), (out, tags)) in
+            (0..).step_by(BLOCK).zip((first..).step_by(BLOCK / chunk)).zip(blocks)
+        {
             let sealed = &mut sealed[..out.len()];
             bring(at, sealed)?;
             self.open_chunks((epoch, map), n, (sealed, tags), out)?;
@@ -181,7 +211,8 @@ impl Opener {
         (data, tags): (&[u8], &[u8]),
         out: &mut [u8],
     ) -> Result<&'s WrittenMap, SealError> {
-        let (epoch, map) = self.check_piece(statement, policy, first, (data.len(), tags.len()), out.len())?;
+        let (epoch, map) =
+            self.check_piece(statement, policy, first, (data.len(), tags.len()), out.len())?;
         self.open_chunks((epoch, map), first, (data, tags), out)?;
         Ok(map)
     }
@@ -197,12 +228,20 @@ impl Opener {
         out: usize,
     ) -> Result<(u64, &'s WrittenMap), SealError> {
         let r = &self.region;
-        let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else { return Err(SealError::Session) };
+        let (Some(page), Some(map)) = (statement.region(r.id), statement.written(r.id)) else {
+            return Err(SealError::Session);
+        };
         let epoch = page.epoch;
         if epoch == 0 {
             return Err(SealError::Epoch { region: r.id, epoch, least: 1 });
         }
-        let length = |what, found, expected| SealError::Length { region: r.id, name: r.name.clone(), what, found, expected };
+        let length = |what, found, expected| SealError::Length {
+            region: r.id,
+            name: r.name.clone(),
+            what,
+            found,
+            expected,
+        };
         let chunk = r.chunk as usize;
         if !data.is_multiple_of(chunk) {
             return Err(length("ciphertext is not whole chunks", data as u64, u64::from(r.chunk)));
@@ -234,15 +273,16 @@ impl Opener {
     ) -> Result<(), SealError> {
         let r = &self.region;
         let mut tags = tags.to_vec();
-        let bad = for_each_chunk(r.chunk as usize, data, out, &mut tags, &|i, sealed, plain, tag| {
-            // What was not written reads as zeros.
-            if !map.is_written(first + i) {
-                plain.fill(0);
-                return true;
-            }
-            let Ok(tag) = <&ChunkTag>::try_from(&*tag) else { return false };
-            self.cipher.open_into(epoch, first + i, sealed, tag, plain)
-        });
+        let bad =
+            for_each_chunk(r.chunk as usize, data, out, &mut tags, &|i, sealed, plain, tag| {
+                // What was not written reads as zeros.
+                if !map.is_written(first + i) {
+                    plain.fill(0);
+                    return true;
+                }
+                let Ok(tag) = <&ChunkTag>::try_from(&*tag) else { return false };
+                self.cipher.open_into(epoch, first + i, sealed, tag, plain)
+            });
         match bad {
             Some(i) => Err(SealError::Tag { region: r.id, chunk: first + i, epoch }),
             None => Ok(()),

@@ -67,7 +67,12 @@ impl Needles {
 
     /// Pieces found in `bytes`.
     fn found(&self, bytes: &[u8]) -> usize {
-        bytes.windows(16).filter(|window| self.0.iter().any(|needle| needle.iter().zip(*window).all(|(n, w)| n ^ MASK == *w))).count()
+        bytes
+            .windows(16)
+            .filter(|window| {
+                self.0.iter().any(|needle| needle.iter().zip(*window).all(|(n, w)| n ^ MASK == *w))
+            })
+            .count()
     }
 
     /// Pieces found in the stack below this call.
@@ -101,7 +106,13 @@ impl Needles {
 
 fn sub_byte(x: u8) -> u8 {
     let double = |x: u8| x << 1 ^ if x & 0x80 == 0 { 0 } else { 0x1b };
-    let times = |a: u8, b: u8| (0..8).fold((0, a), |(sum, a), bit| (if b >> bit & 1 == 0 { sum } else { sum ^ a }, double(a))).0;
+    let times = |a: u8, b: u8| {
+        (0..8)
+            .fold((0, a), |(sum, a), bit| {
+                (if b >> bit & 1 == 0 { sum } else { sum ^ a }, double(a))
+            })
+            .0
+    };
     let inverse = (0..254).fold(1, |power, _| times(power, x));
     (1..5).fold(inverse ^ 0x63, |sum, by| sum ^ inverse.rotate_left(by))
 }
@@ -127,7 +138,11 @@ fn no_key_stays_on_the_stack_or_in_freed_memory() {
     for _ in 0..10 {
         let mut needles = Needles::default();
         let mut check = |what: &str, needles: &Needles| {
-            assert_eq!(needles.on_the_stack(&mut mem), 0, "{what} leaves pieces of its key on the stack");
+            assert_eq!(
+                needles.on_the_stack(&mut mem),
+                0,
+                "{what} leaves pieces of its key on the stack"
+            );
             pattern();
         };
         pattern();
@@ -164,11 +179,20 @@ fn no_key_stays_on_the_stack_or_in_freed_memory() {
 /// The keys of both ends of a session.
 fn session(seed: u64) -> (SessionKeys, SessionKeys) {
     let (mode, size, chunk, key_bits) = (Mode::Input, 0x1000, 512, 256);
-    let region = Region { name: "r".into(), mode, size, chunk, key_bits, tag_base: 0x1000, ..Region::default() };
+    let region = Region {
+        name: "r".into(),
+        mode,
+        size,
+        chunk,
+        key_bits,
+        tag_base: 0x1000,
+        ..Region::default()
+    };
     let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap();
     let (private, public) = derive_key_pair(&seed.to_be_bytes().repeat(4));
     let mut entropy = SeededEntropy::new(seed, "residue");
-    let (message, owner) = seal_load_key(&config, &public, b"", &first_epochs(&config, 1), &mut entropy).unwrap();
+    let (message, owner) =
+        seal_load_key(&config, &public, b"", &first_epochs(&config, 1), &mut entropy).unwrap();
     (owner, open_load_key(&config, &private, &message).unwrap().0)
 }
 
@@ -269,7 +293,8 @@ fn boxes(mem: &mut File) -> Needles {
     check("a receiver's export");
     assert!(Receiver::setup(&again, &[4; 65], b"info").is_err());
     check("a receiver that is none");
-    let (enc, sealed) = hpke_suite::seal(&public, b"info", b"", &secret[..], &mut Once(&ikm)).unwrap();
+    let (enc, sealed) =
+        hpke_suite::seal(&public, b"info", b"", &secret[..], &mut Once(&ikm)).unwrap();
     check("a box");
     assert!(hpke_suite::open(&private, &enc, b"info", b"", &sealed).unwrap()[..] == secret[..]);
     check("an opened box");

@@ -38,7 +38,13 @@ impl Sealed {
     }
 
     fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
-        SealError::Length { region: self.region.id, name: self.region.name.clone(), what, found, expected }
+        SealError::Length {
+            region: self.region.id,
+            name: self.region.name.clone(),
+            what,
+            found,
+            expected,
+        }
     }
 }
 
@@ -80,12 +86,25 @@ impl Sealer {
     /// # Errors
     /// Not an `input` region, a key that was already taken, an epoch of 0 or above 48 bits, or a
     /// length of 0 or above the region's size.
-    pub fn new(config: &Config, keys: &mut SessionKeys, region: u8, epoch: u64, length: u64) -> Result<Self, SealError> {
-        let r = config.region(region).filter(|r| r.mode == Mode::Input).ok_or(SealError::Region { region, expected: "input" })?;
+    pub fn new(
+        config: &Config,
+        keys: &mut SessionKeys,
+        region: u8,
+        epoch: u64,
+        length: u64,
+    ) -> Result<Self, SealError> {
+        let r = config
+            .region(region)
+            .filter(|r| r.mode == Mode::Input)
+            .ok_or(SealError::Region { region, expected: "input" })?;
         check_session(config, keys)?;
         check(r, epoch, 1, length)?;
         let key = keys.take_data_key(region).ok_or(SealError::KeyTaken { region })?;
-        let of = Arc::new(Sealed { cipher: ChunkCipher::new(region, &key), region: r.clone(), maker: keys.maker() });
+        let of = Arc::new(Sealed {
+            cipher: ChunkCipher::new(region, &key),
+            region: r.clone(),
+            maker: keys.maker(),
+        });
         let spent = Spent { of, epoch: 0, blocks: 0 };
         spent.next_epoch(epoch, length).map_err(|(e, _)| e)
     }
@@ -197,7 +216,8 @@ impl Portion {
             plain[..last.len()].copy_from_slice(last);
             self.seal(first + n as u64, &plain, padded, padded_tags);
         }
-        (run.addr, run.tag_addr) = (self.of.region.chunk_addr(first), self.of.region.tag_addr(first));
+        (run.addr, run.tag_addr) =
+            (self.of.region.chunk_addr(first), self.of.region.tag_addr(first));
         Ok(())
     }
 
@@ -207,10 +227,17 @@ impl Portion {
     ///
     /// # Errors
     /// Those of [`Portion::seal_into`] and of `take`. Chunks that were not taken are never sealed.
-    pub fn seal_to<E: From<SealError>>(self, data: &[u8], mut take: impl FnMut(u64, &[u8], &[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn seal_to<E: From<SealError>>(
+        self,
+        data: &[u8],
+        mut take: impl FnMut(u64, &[u8], &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.of.check_process()?;
         if data.len() as u64 > self.bytes() {
-            return Err(self.of.length("more data than declared", data.len() as u64, self.bytes()).into());
+            return Err(self
+                .of
+                .length("more data than declared", data.len() as u64, self.bytes())
+                .into());
         }
         let chunk = self.of.region.chunk as usize;
         let (mut sealed, mut tags) = ([0; BLOCK], [0; BLOCK / MIN_CHUNK * TAG_LEN as usize]);
@@ -247,10 +274,21 @@ impl Portion {
     }
 
     fn seal(&self, first: u64, plain: &[u8], sealed: &mut [u8], tags: &mut [u8]) {
-        for_each_chunk(self.of.region.chunk as usize, plain, sealed, tags, &|i, plain, sealed, tag| {
-            tag.copy_from_slice(&self.of.cipher.seal_into(self.epoch, first + i, plain, sealed));
-            true
-        });
+        for_each_chunk(
+            self.of.region.chunk as usize,
+            plain,
+            sealed,
+            tags,
+            &|i, plain, sealed, tag| {
+                tag.copy_from_slice(&self.of.cipher.seal_into(
+                    self.epoch,
+                    first + i,
+                    plain,
+                    sealed,
+                ));
+                true
+            },
+        );
     }
 }
 
@@ -272,7 +310,8 @@ impl Spent {
         }
         let end = length.div_ceil(region.chunk.into());
         // The tag mask and the hash key count as blocks too.
-        let blocks = self.blocks.saturating_add(end * (u64::from(region.chunk) / 16 + 1)).saturating_add(1);
+        let blocks =
+            self.blocks.saturating_add(end * (u64::from(region.chunk) / 16 + 1)).saturating_add(1);
         if blocks > MAX_KEY_BLOCKS {
             return Err((SealError::Exhausted { region: region.id }, self));
         }
@@ -290,7 +329,13 @@ fn check(r: &Region, epoch: u64, least: u64, length: u64) -> Result<(), SealErro
         return Err(SealError::Epoch { region: r.id, epoch, least });
     }
     if length == 0 || length > r.size {
-        return Err(SealError::Length { region: r.id, name: r.name.clone(), what: "declared length", found: length, expected: r.size });
+        return Err(SealError::Length {
+            region: r.id,
+            name: r.name.clone(),
+            what: "declared length",
+            found: length,
+            expected: r.size,
+        });
     }
     Ok(())
 }

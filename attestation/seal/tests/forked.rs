@@ -17,7 +17,11 @@ fn copied(run: impl FnOnce()) {
         // SAFETY: as fork. Without a stack the copy goes on with its own.
         unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t }
     };
-    let copy = [libc::CLONE_NEWPID, libc::CLONE_NEWPID | libc::CLONE_NEWUSER, 0].into_iter().map(fork).find(|copy| *copy >= 0).unwrap();
+    let copy = [libc::CLONE_NEWPID, libc::CLONE_NEWPID | libc::CLONE_NEWUSER, 0]
+        .into_iter()
+        .map(fork)
+        .find(|copy| *copy >= 0)
+        .unwrap();
     if copy == 0 {
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
         // SAFETY: ends the copy, and runs nothing of the test's harness.
@@ -35,27 +39,49 @@ fn copied(run: impl FnOnce()) {
 #[test]
 fn a_copy_of_the_process_seals_nothing() {
     copied(|| {
-        let region = Region { name: "in".into(), mode: Mode::Input, size: 1 << 15, chunk: 4096, tag_base: 1 << 15, ..Region::default() };
-        let second = Region { id: 1, name: "second".into(), base: 1 << 16, tag_base: 3 << 15, ..region.clone() };
-        let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region, second]).unwrap();
+        let region = Region {
+            name: "in".into(),
+            mode: Mode::Input,
+            size: 1 << 15,
+            chunk: 4096,
+            tag_base: 1 << 15,
+            ..Region::default()
+        };
+        let second = Region {
+            id: 1,
+            name: "second".into(),
+            base: 1 << 16,
+            tag_base: 3 << 15,
+            ..region.clone()
+        };
+        let config =
+            Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region, second]).unwrap();
         let public = derive_key_pair(&[7; 32]).1;
         let epochs = first_epochs(&config, 1);
-        let (_, mut keys) = seal_load_key(&config, &public, b"", &epochs, &mut SeededEntropy::new(1, "fork")).unwrap();
+        let (_, mut keys) =
+            seal_load_key(&config, &public, b"", &epochs, &mut SeededEntropy::new(1, "fork"))
+                .unwrap();
         let mut sealer = Sealer::new(&config, &mut keys, 0, 1, 1 << 15).unwrap();
         let mut channel = OwnerChannel::new(&keys);
         let mut sender = Sender::setup(&public, b"", &mut SeededEntropy::new(2, "fork")).unwrap().1;
         let mut portions: Vec<_> = (0..3).map(|_| sealer.portion(4096).unwrap()).collect();
         copied(|| {
             let mut run = SealedRun::default();
-            assert!(matches!(portions.remove(0).seal_into(&[1; 4096], &mut run), Err(SealError::Forked { .. })));
+            assert!(matches!(
+                portions.remove(0).seal_into(&[1; 4096], &mut run),
+                Err(SealError::Forked { .. })
+            ));
             assert_eq!(run, SealedRun::default());
-            let taken = portions.remove(0).seal_to(&[1; 4096], |_, _, _| panic!("sealed in a copy"));
+            let taken =
+                portions.remove(0).seal_to(&[1; 4096], |_, _, _| panic!("sealed in a copy"));
             assert!(matches!(taken, Err(SealError::Forked { .. })));
             assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
             // Nor does what it makes of its maker's keys.
             let mut sealer = Sealer::new(&config, &mut keys, 1, 1, 1 << 15).unwrap();
             assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
-            let copied = |result: Result<_, ChannelError>| matches!(result, Err(ChannelError::Copied { .. }));
+            let copied = |result: Result<_, ChannelError>| {
+                matches!(result, Err(ChannelError::Copied { .. }))
+            };
             assert!(copied(channel.request(&Request::ping()).map(drop)));
             assert!(copied(channel.answer(&[0; MESSAGE_LEN]).map(drop)));
             assert!(copied(OwnerChannel::new(&keys).request(&Request::ping()).map(drop)));

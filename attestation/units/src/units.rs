@@ -116,7 +116,14 @@ impl<B: Bus> Units<B> {
         self.gcm(aes::DECRYPT, key, iv, aad, data)
     }
 
-    fn gcm(&self, direction: usize, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; 16] {
+    fn gcm(
+        &self,
+        direction: usize,
+        key: &[u8],
+        iv: &[u8; 12],
+        aad: &[u8],
+        data: &mut [u8],
+    ) -> [u8; 16] {
         let size = if key.len() == 32 { aes::LONG_KEY } else { 0 };
         self.command::<{ regs::AES }>(aes::INIT, direction | size);
         self.send::<{ regs::AES }>(key);

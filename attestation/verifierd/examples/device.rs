@@ -38,12 +38,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Command::Evidence { layer, nonce, audience } => {
             device.audience = audience;
             let layer = Layer::from_name(&layer).ok_or("layer is kernel or shield")?;
-            println!("{}", B64.encode(device.evidence(layer, &STANDARD.decode(nonce).map_err(|error| error.to_string())?)));
+            println!(
+                "{}",
+                B64.encode(
+                    device.evidence(
+                        layer,
+                        &STANDARD.decode(nonce).map_err(|error| error.to_string())?
+                    )
+                )
+            );
         }
         Command::Open { key_box } => {
-            let sealed = KeyBox::from_cbor(&B64.decode(key_box).map_err(|error| error.to_string())?)?;
+            let sealed =
+                KeyBox::from_cbor(&B64.decode(key_box).map_err(|error| error.to_string())?)?;
             let info = sealed.info();
-            let expected = Expected { layer: Layer::Kernel, evidence_digest: &info.evidence_digest, nonce: &info.nonce, key: None };
+            let expected = Expected {
+                layer: Layer::Kernel,
+                evidence_digest: &info.evidence_digest,
+                nonce: &info.nonce,
+                key: None,
+            };
             println!("{}", hex::encode(&sealed.open(&device.key, &expected)?[..]));
         }
     }

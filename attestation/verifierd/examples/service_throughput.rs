@@ -29,8 +29,13 @@ const HALF: usize = 2000;
 /// CPU time of this process in seconds: fields 14 and 15 of its stat, in hundredths.
 fn cpu() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").expect("Linux");
-    let fields: Vec<f64> =
-        text.rsplit(") ").next().into_iter().flat_map(str::split_whitespace).map(|field| field.parse().unwrap_or(0.0)).collect();
+    let fields: Vec<f64> = text
+        .rsplit(") ")
+        .next()
+        .into_iter()
+        .flat_map(str::split_whitespace)
+        .map(|field| field.parse().unwrap_or(0.0))
+        .collect();
     (fields[11] + fields[12]) / 100.0
 }
 
@@ -63,7 +68,9 @@ impl Run {
             let mut times = Vec::new();
             for number in 0.. {
                 let due = rate.map(|rate| (number * CLIENTS + client) as f64 / rate);
-                if let Some(wait) = due.and_then(|due| Duration::from_secs_f64(due).checked_sub(start.elapsed())) {
+                if let Some(wait) =
+                    due.and_then(|due| Duration::from_secs_f64(due).checked_sub(start.elapsed()))
+                {
                     std::thread::sleep(wait);
                 }
                 let begin = due.unwrap_or_else(|| start.elapsed().as_secs_f64());
@@ -76,7 +83,8 @@ impl Run {
         };
         let mut times: Vec<f64> = std::thread::scope(|scope| {
             let one = &one;
-            let threads: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || one(client))).collect();
+            let threads: Vec<_> =
+                (0..CLIENTS).map(|client| scope.spawn(move || one(client))).collect();
             threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
         });
         times.sort_by(f64::total_cmp);
@@ -95,7 +103,9 @@ impl Run {
     /// Milliseconds within which this part of the requests was answered.
     fn within(&self, part: f64) -> f64 {
         let at = (self.times.len() as f64 * part) as usize;
-        self.times.get(at.min(self.times.len().saturating_sub(1))).map_or(0.0, |time| (time * 1000.0).round() / 1000.0)
+        self.times
+            .get(at.min(self.times.len().saturating_sub(1)))
+            .map_or(0.0, |time| (time * 1000.0).round() / 1000.0)
     }
 }
 
@@ -115,10 +125,13 @@ fn main() {
         })
     };
     let bare = Run::new(SECONDS / 2.0, None, alive);
-    let full = Run::new(SECONDS, None, |client, number| appraise(client, &work[client][..FULL], number));
+    let full =
+        Run::new(SECONDS, None, |client, number| appraise(client, &work[client][..FULL], number));
     let half = (full.a_second() / 2.0).max(1.0);
     let bare_half = Run::new(SECONDS / 2.0, Some(half), alive);
-    let at_half = Run::new(SECONDS, Some(half), |client, number| appraise(client, &work[client][FULL..], number));
+    let at_half = Run::new(SECONDS, Some(half), |client, number| {
+        appraise(client, &work[client][FULL..], number)
+    });
     let rows = [
         json!({
             "name": "service_mtls",
@@ -146,10 +159,18 @@ fn main() {
     let [full, half] = rows;
     println!(
         "service over mutual TLS, clients included: {} appraisals in two CPU seconds (healthz: {}), {} a second on the wall, p50 {} ms, p99 {} ms",
-        full["per_second"], full["baseline_per_second"], full["per_second_wall"], full["p50_ms"], full["p99_ms"]
+        full["per_second"],
+        full["baseline_per_second"],
+        full["per_second_wall"],
+        full["p50_ms"],
+        full["p99_ms"]
     );
     println!(
         "at half of that, {} a second: p50 {} ms, p99 {} ms (healthz: {} and {})",
-        half["per_second"], half["p50_ms"], half["p99_ms"], half["baseline_p50_ms"], half["baseline_p99_ms"]
+        half["per_second"],
+        half["p50_ms"],
+        half["p99_ms"],
+        half["baseline_p50_ms"],
+        half["baseline_p99_ms"]
     );
 }

@@ -27,7 +27,10 @@ use crate::server::Peer;
 /// The middleware that admits a request, answers in its place where it does not, and counts it.
 pub async fn every_request(State(app): Shared, request: Request, next: Next) -> Response {
     let start = Instant::now();
-    let route = request.extensions().get::<MatchedPath>().and_then(|path| routes::find(request.method(), path.as_str()));
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .and_then(|path| routes::find(request.method(), path.as_str()));
     let method = request.method().clone();
     let mut who = None;
     let mut unread = !request.body().is_end_stream();
@@ -53,7 +56,11 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     let path = route.map_or("other", |route| route.path);
     let status = status_label(response.status().as_u16());
-    app.metrics.count(Counter::Requests, who.as_ref().map(|who| who.tenant.as_str()), &[path, status]);
+    app.metrics.count(
+        Counter::Requests,
+        who.as_ref().map(|who| who.tenant.as_str()),
+        &[path, status],
+    );
     app.metrics.took(start.elapsed().as_secs_f64());
     let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
     tracing::debug!(%method, path, status, code, "request");
@@ -66,7 +73,8 @@ fn refusal(route: &Route, response: &Response) -> Option<String> {
     let status = response.status();
     let of_a_change = route.need == Need::Operate && route.changes() && status.is_client_error();
     let code = response.extensions().get::<Answered>().map_or("", |code| code.0);
-    (status == StatusCode::FORBIDDEN || of_a_change).then(|| format!("{} {} {} {code}", route.method, route.path, status.as_u16()))
+    (status == StatusCode::FORBIDDEN || of_a_change)
+        .then(|| format!("{} {} {} {code}", route.method, route.path, status.as_u16()))
 }
 
 /// Statuses that are counted by themselves.
@@ -118,7 +126,9 @@ async fn admit(
             identify(&config, certificate.as_ref(), request.headers())
         };
         let headers = request.headers();
-        let nobody = certificate.is_none() && peer.as_ref().is_some_and(|peer| !peer.stale) && is_compat(route.path);
+        let nobody = certificate.is_none()
+            && peer.as_ref().is_some_and(|peer| !peer.stale)
+            && is_compat(route.path);
         let identity = match known {
             Err(_) if nobody && !headers.contains_key(header::AUTHORIZATION) => anonymous(&config),
             Err(_) if nobody && kbs::takes_result(route) && kbs::bearer(headers).is_some() => {
@@ -126,32 +136,48 @@ async fn admit(
             }
             other => other,
         };
-        let identity =
-            identity.inspect_err(|problem| audit::login_refused(&app.logins, peer.as_ref().map(|peer| peer.address), &problem.detail))?;
+        let identity = identity.inspect_err(|problem| {
+            audit::login_refused(
+                &app.logins,
+                peer.as_ref().map(|peer| peer.address),
+                &problem.detail,
+            )
+        })?;
         *who = Some(identity.clone());
-        app.rates.take(&identity.tenant, config.limits.rate, config.limits.burst, Instant::now())?;
+        app.rates.take(
+            &identity.tenant,
+            config.limits.rate,
+            config.limits.burst,
+            Instant::now(),
+        )?;
         identity.demand(route.need)?;
         request.extensions_mut().insert(identity);
     }
-    let limit = if route.path.starts_with("/v1/corims") || route.path.starts_with("/endorsement-provisioning/") {
+    let limit = if route.path.starts_with("/v1/corims")
+        || route.path.starts_with("/endorsement-provisioning/")
+    {
         config.limits.corim_bytes
     } else {
         config.limits.body_bytes
     };
     let (parts, body) = request.into_parts();
     let mut held = app.bodies.hold(who.as_ref().map_or("", |who| &who.tenant), &config.limits);
-    let body = read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
+    let body =
+        read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
     *unread = false;
     // Behind the body: an answer before it would cost the client its connection.
     if route.changes() {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let authority = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or("");
+        let authority =
+            parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or("");
         routes::demand_same_site(&parts.headers, authority)?;
         route.takes.demand(&parts.headers)?;
     }
-    let place = Arc::clone(&app.places)
-        .try_acquire_owned()
-        .map_err(|_| Kind::Busy.because(format!("{} requests are being worked on", config.limits.requests)).retry_after(1))?;
+    let place = Arc::clone(&app.places).try_acquire_owned().map_err(|_| {
+        Kind::Busy
+            .because(format!("{} requests are being worked on", config.limits.requests))
+            .retry_after(1)
+    })?;
     Ok((Request::from_parts(parts, Body::from(body)), Some((place, held))))
 }
 
@@ -163,15 +189,21 @@ fn is_compat(path: &str) -> bool {
 /// Whoever shows nothing, where the configuration lets them in: they may submit evidence.
 fn anonymous(config: &Config) -> Result<Identity> {
     let tenant = config.compat.anonymous_tenant.clone();
-    let tenant = tenant.ok_or_else(|| Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown"))?;
+    let tenant = tenant.ok_or_else(|| {
+        Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown")
+    })?;
     Ok(Identity::anonymous(&tenant))
 }
 
 /// The whole body, erased when the last handle to it goes: it may hold a secret.
 async fn read(body: Body, limit: usize, time: Duration, held: &mut Held) -> Result<Bytes> {
     match tokio::time::timeout(time, collect(body, limit, held)).await {
-        Ok(body) => body.map(Bytes::from_owner).map_err(|problem| problem.header(header::CONNECTION, "close")),
-        Err(_) => Err(Kind::Slow.because(format!("the body was not there after {} s", time.as_secs())).header(header::CONNECTION, "close")),
+        Ok(body) => body
+            .map(Bytes::from_owner)
+            .map_err(|problem| problem.header(header::CONNECTION, "close")),
+        Err(_) => Err(Kind::Slow
+            .because(format!("the body was not there after {} s", time.as_secs()))
+            .header(header::CONNECTION, "close")),
     }
 }
 

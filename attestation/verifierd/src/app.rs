@@ -51,7 +51,9 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> i64 {
         match self {
-            Self::System => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs() as i64),
+            Self::System => SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |passed| passed.as_secs() as i64),
             Self::Set(now) => now.load(Ordering::Relaxed),
         }
     }
@@ -116,7 +118,9 @@ pub fn signer(config: &Config) -> Result<Signer> {
         let read = if *path == by_command { files::read } else { files::read_linked };
         let text = read(path).map_err(|error| bad(error.to_string()))?;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let bytes = hex::decode(line.trim()).map_err(|_| bad("expected public keys of 65 bytes in hexadecimal, one a line".into()))?;
+            let bytes = hex::decode(line.trim()).map_err(|_| {
+                bad("expected public keys of 65 bytes in hexadecimal, one a line".into())
+            })?;
             retired.push(PublicKey::from_bytes(&bytes).map_err(|error| bad(error.to_string()))?);
         }
     }
@@ -161,19 +165,35 @@ impl App {
     async fn bring_up_to_date(&self) -> Result<()> {
         let extended = (1..crate::store::version()).contains(&self.store.found);
         let named = self.store.remembered_by_name().await?;
-        for tenant in self.config.load_full().tenants.iter().filter(|tenant| extended || named.contains(&tenant.name)) {
+        for tenant in self
+            .config
+            .load_full()
+            .tenants
+            .iter()
+            .filter(|tenant| extended || named.contains(&tenant.name))
+        {
             match self.read_collateral(&tenant.name).await {
                 Ok(collateral) => self.store.remember(&tenant.name, &collateral.versions).await?,
-                Err(problem) => tracing::error!(tenant = %tenant.name, %problem, "the versions of its CoRIMs are not remembered"),
+                Err(problem) => {
+                    tracing::error!(tenant = %tenant.name, %problem, "the versions of its CoRIMs are not remembered")
+                }
             }
             if !extended {
                 continue;
             }
             let heads = self.store.heads(&tenant.name).await?;
             if heads.kept.seq > 0 && self.store.found < crate::store::SIGNED {
-                let statement = Forgotten { tenant: tenant.name.clone(), head: heads.kept, time: self.now() };
+                let statement =
+                    Forgotten { tenant: tenant.name.clone(), head: heads.kept, time: self.now() };
                 let event = Event::own(&tenant.name, self.now());
-                self.store.forget_receipts(&event, heads.kept, heads.kept, &statement.sign(self.signer.load().cose())).await?;
+                self.store
+                    .forget_receipts(
+                        &event,
+                        heads.kept,
+                        heads.kept,
+                        &statement.sign(self.signer.load().cose()),
+                    )
+                    .await?;
             }
         }
         Ok(())
@@ -192,7 +212,10 @@ impl App {
         {
             return Ok(*counts);
         }
-        let counts = self.store.device_counts(tenant, now - self.config.load().retention.stale_seconds).await?;
+        let counts = self
+            .store
+            .device_counts(tenant, now - self.config.load().retention.stale_seconds)
+            .await?;
         counted.insert(tenant.to_owned(), (now, counts));
         Ok(counts)
     }
@@ -212,7 +235,8 @@ impl App {
         for tenant in tenants {
             all.extend(self.collateral(tenant).await?.watched.list());
         }
-        let mut first: std::collections::BTreeMap<&'static str, i64> = std::collections::BTreeMap::new();
+        let mut first: std::collections::BTreeMap<&'static str, i64> =
+            std::collections::BTreeMap::new();
         for (what, end) in all {
             first.entry(what).and_modify(|known| *known = end.min(*known)).or_insert(end);
         }
@@ -226,12 +250,19 @@ impl App {
     pub async fn refused(&self, who: &Identity, what: &str) {
         let passed = {
             let mut all = self.refusals.lock().expect("no panic under this lock");
-            all.entry(who.uri()).or_insert_with(|| Quiet::new(REFUSALS.0, REFUSALS.1)).pass(Instant::now())
+            all.entry(who.uri())
+                .or_insert_with(|| Quiet::new(REFUSALS.0, REFUSALS.1))
+                .pass(Instant::now())
         };
         let Some(held_back) = passed else { return };
         crate::audit::change(who, "refused", what);
-        let what = if held_back == 0 { what.to_owned() } else { format!("{what}; {held_back} before it were not kept") };
-        let event = Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: self.now() };
+        let what = if held_back == 0 {
+            what.to_owned()
+        } else {
+            format!("{what}; {held_back} before it were not kept")
+        };
+        let event =
+            Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: self.now() };
         if let Err(problem) = self.store.event(&event, "refused", &what).await {
             tracing::warn!(code = problem.kind.code(), %problem, "a refusal was not kept");
         }
@@ -273,7 +304,8 @@ impl App {
             return Ok(secret);
         }
         self.store.check_kek(&kek).await?;
-        Err(Kind::Internal.because("what the database holds does not open under its name and version"))
+        Err(Kind::Internal
+            .because("what the database holds does not open under its name and version"))
     }
 
     /// Seconds since 1970.
@@ -340,8 +372,18 @@ impl App {
         }
         let config = self.config.load();
         // Whatever one tenant sends, there are places for the requests of others.
-        let most = if config.tenants.len() > 1 { config.limits.requests / 4 } else { config.limits.requests };
-        let lane = Lane::new(tenant, most, Arc::clone(&self.waiting), Workers::default(), Arc::clone(&self.metrics));
+        let most = if config.tenants.len() > 1 {
+            config.limits.requests / 4
+        } else {
+            config.limits.requests
+        };
+        let lane = Lane::new(
+            tenant,
+            most,
+            Arc::clone(&self.waiting),
+            Workers::default(),
+            Arc::clone(&self.metrics),
+        );
         Arc::clone(lanes.entry(tenant.to_owned()).or_insert(Arc::new(lane)))
     }
 
@@ -359,7 +401,8 @@ impl App {
     /// Forgets receipts from before `before`, and signs that it does: but only those that form the
     /// chain. Gives how many went.
     async fn forget_receipts(&self, tenant: &str, before: i64) -> Result<u64> {
-        let (heads, rows) = (self.store.heads(tenant).await?, self.store.old_receipts(tenant, before).await?);
+        let (heads, rows) =
+            (self.store.heads(tenant).await?, self.store.old_receipts(tenant, before).await?);
         // Another replica may be at it.
         if rows.is_empty() || self.store.heads(tenant).await?.kept != heads.kept {
             return Ok(0);
@@ -376,11 +419,17 @@ impl App {
                 audit.push(&row.content)?;
             }
             let head = audit.head();
-            Ok::<_, shef_proto::receipt::ReceiptError>((head, Forgotten { tenant: name, head, time }.sign(signer.cose())))
+            Ok::<_, shef_proto::receipt::ReceiptError>((
+                head,
+                Forgotten { tenant: name, head, time }.sign(signer.cose()),
+            ))
         });
         let verified = verified.await.map_err(|error| Kind::Internal.because(error.to_string()))?;
         let bad = |error: shef_proto::receipt::ReceiptError| {
-            Kind::Audit.because(format!("tenant {tenant}: {error} ({}); no receipt was forgotten", error.code()))
+            Kind::Audit.because(format!(
+                "tenant {tenant}: {error} ({}); no receipt was forgotten",
+                error.code()
+            ))
         };
         let (to, signed) = verified.map_err(bad)?;
         self.store.forget_receipts(&Event::own(tenant, time), from, to, &signed).await
@@ -394,7 +443,8 @@ impl App {
     /// # Panics
     /// Never: nothing panics under the lock.
     pub async fn sweep(&self) -> Result<()> {
-        let lanes: Vec<Arc<Lane>> = self.lanes.lock().expect("no panic under this lock").values().cloned().collect();
+        let lanes: Vec<Arc<Lane>> =
+            self.lanes.lock().expect("no panic under this lock").values().cloned().collect();
         lanes.iter().for_each(|lane| lane.retire());
         let config = self.config.load_full();
         let now = self.now();

@@ -13,11 +13,16 @@ use shef_verify::corim::{self, CorimSigner, Trust};
 use shef_verify::crypto::aws_lc;
 use shef_verify::name;
 use shef_verify::rego::Evaluate;
-use shef_verify::{AppraisalPolicy, ChainCache, CheckId, Outcome, ReferenceValues, Rego, Request, Revocations, TrustAnchor, TrustAnchors};
+use shef_verify::{
+    AppraisalPolicy, ChainCache, CheckId, Outcome, ReferenceValues, Rego, Request, Revocations,
+    TrustAnchor, TrustAnchors,
+};
 
 use crate::problem::{Kind, Result};
 use crate::secrets::{random, sha256};
-use crate::store::{AnchorRow, AppraisalRecord, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow};
+use crate::store::{
+    AnchorRow, AppraisalRecord, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow,
+};
 
 /// Media type of a typed policy.
 pub const POLICY_TOML: &str = "application/toml";
@@ -55,15 +60,23 @@ impl StoredPolicy {
     /// Not a policy.
     pub fn parse(name: &str, version: i64, media_type: &str, content: &[u8]) -> Result<Self> {
         let bad = |text: String| Kind::Policy.because(text);
-        let typed = |text: &str| AppraisalPolicy::from_toml(text).map_err(|error| bad(error.to_string()));
+        let typed =
+            |text: &str| AppraisalPolicy::from_toml(text).map_err(|error| bad(error.to_string()));
         let text = std::str::from_utf8(content).map_err(|_| bad("not UTF-8".into()))?;
         let policy = match media_type {
             POLICY_TOML => typed(text)?,
             POLICY_JSON => {
-                let both: BothParts = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
-                typed(&both.typed)?.with_rego(Rego::new(&both.rego).map_err(|error| bad(error.to_string()))?)
+                let both: BothParts =
+                    serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
+                typed(&both.typed)?
+                    .with_rego(Rego::new(&both.rego).map_err(|error| bad(error.to_string()))?)
             }
-            other => return Err(bad(format!("content type {other}, expected one of {}", POLICY_TYPES.join(", ")))),
+            other => {
+                return Err(bad(format!(
+                    "content type {other}, expected one of {}",
+                    POLICY_TYPES.join(", ")
+                )));
+            }
         };
         Ok(Self { name: name.into(), version, sha256: sha256(content), policy })
     }
@@ -125,7 +138,9 @@ pub struct Watched {
 impl Watched {
     /// Those that there are, by name.
     pub fn list(self) -> impl Iterator<Item = (&'static str, i64)> {
-        [("signer", self.signer), ("corim", self.corim)].into_iter().filter(|(_, end)| *end != i64::MAX)
+        [("signer", self.signer), ("corim", self.corim)]
+            .into_iter()
+            .filter(|(_, end)| *end != i64::MAX)
     }
 }
 
@@ -134,9 +149,14 @@ impl Watched {
 /// # Errors
 /// Not a root, or a kind that does not exist.
 pub fn anchor(row: &AnchorRow) -> Result<TrustAnchor> {
-    let kind = RootOfTrust::from_name(&row.kind)
-        .ok_or_else(|| Kind::Anchor.because(format!("kind {:?} is none of shef-boot, board, provider, simulated", row.kind)))?;
-    TrustAnchor::new(&row.name, kind, row.debug != 0, &row.certificate).map_err(|error| Kind::Anchor.because(error.to_string()))
+    let kind = RootOfTrust::from_name(&row.kind).ok_or_else(|| {
+        Kind::Anchor.because(format!(
+            "kind {:?} is none of shef-boot, board, provider, simulated",
+            row.kind
+        ))
+    })?;
+    TrustAnchor::new(&row.name, kind, row.debug != 0, &row.certificate)
+        .map_err(|error| Kind::Anchor.because(error.to_string()))
 }
 
 /// Reference values of one entry, and until when they count.
@@ -151,18 +171,36 @@ pub struct Parsed {
 ///
 /// # Errors
 /// Not of the form, not signed by a known signer, or past its time.
-pub fn reference(media_type: &str, content: &[u8], signers: &[CorimSigner], revocations: &Revocations, now: i64) -> Result<Parsed> {
+pub fn reference(
+    media_type: &str,
+    content: &[u8],
+    signers: &[CorimSigner],
+    revocations: &Revocations,
+    now: i64,
+) -> Result<Parsed> {
     let bad = |text: String| Kind::Corim.because(text);
     if media_type == corim::MEDIA_TYPE {
-        let trust = Trust { signers, deactivated: &BTreeSet::new(), revocations: Some(revocations), now, verify: aws_lc };
-        let corim = corim::read(content, &trust).map_err(|error| bad(format!("{error} ({})", error.code())))?;
+        let trust = Trust {
+            signers,
+            deactivated: &BTreeSet::new(),
+            revocations: Some(revocations),
+            now,
+            verify: aws_lc,
+        };
+        let corim = corim::read(content, &trust)
+            .map_err(|error| bad(format!("{error} ({})", error.code())))?;
         return Ok(Parsed { reference: corim.reference.clone(), corim: Some(corim) });
     }
     let text = std::str::from_utf8(content).map_err(|_| bad("not UTF-8".into()))?;
     let reference = match media_type {
         "application/toml" => ReferenceValues::from_toml(text),
         "application/json" => ReferenceValues::from_json(text),
-        other => return Err(bad(format!("content type {other}, expected one of {}", REFERENCE_TYPES.join(", ")))),
+        other => {
+            return Err(bad(format!(
+                "content type {other}, expected one of {}",
+                REFERENCE_TYPES.join(", ")
+            )));
+        }
     }
     .map_err(|error| bad(error.to_string()))?;
     Ok(Parsed { corim: None, reference })
@@ -173,16 +211,21 @@ pub fn reference(media_type: &str, content: &[u8], signers: &[CorimSigner], revo
 /// # Errors
 /// Not of the form.
 pub fn signer(name: &str, content: &str) -> Result<CorimSigner> {
-    let list = CorimSigner::list_from_toml(content).map_err(|error| Kind::Corim.because(error.to_string()))?;
+    let list = CorimSigner::list_from_toml(content)
+        .map_err(|error| Kind::Corim.because(error.to_string()))?;
     match <[CorimSigner; 1]>::try_from(list) {
         Ok([signer]) if signer.name() == name => Ok(signer),
-        Ok([signer]) => Err(Kind::Corim.because(format!("the signer is named {:?}, expected {name:?}", signer.name()))),
-        Err(list) => Err(Kind::Corim.because(format!("expected one [[signer]], found {}", list.len()))),
+        Ok([signer]) => Err(Kind::Corim
+            .because(format!("the signer is named {:?}, expected {name:?}", signer.name()))),
+        Err(list) => {
+            Err(Kind::Corim.because(format!("expected one [[signer]], found {}", list.len())))
+        }
     }
 }
 
 /// Kinds of revocations.
-pub const REVOCATION_KINDS: [&str; 8] = ["device", "serial", "certificate", "authority", "kernel", "shell", "image", "vendor"];
+pub const REVOCATION_KINDS: [&str; 8] =
+    ["device", "serial", "certificate", "authority", "kernel", "shell", "image", "vendor"];
 
 /// Checks a revocation, and gives its value the canonical spelling.
 ///
@@ -204,10 +247,17 @@ pub fn revoked_value(kind: &str, value: &str) -> Result<String> {
     let (read, expected): (fn(&str) -> Option<String>, _) = match kind {
         "device" => (name::ueid, name::UEID),
         "serial" => (name::serial, name::SERIAL),
-        "certificate" | "authority" | "kernel" | "shell" | "image" | "vendor" => (name::digest, name::DIGEST),
-        _ => return Err(Kind::Revocation.because(format!("kind {kind:?} is none of {}", REVOCATION_KINDS.join(", ")))),
+        "certificate" | "authority" | "kernel" | "shell" | "image" | "vendor" => {
+            (name::digest, name::DIGEST)
+        }
+        _ => {
+            return Err(Kind::Revocation
+                .because(format!("kind {kind:?} is none of {}", REVOCATION_KINDS.join(", "))));
+        }
     };
-    read(value).ok_or_else(|| Kind::Revocation.because(format!("value {value:?} of kind {kind}: expected {expected}")))
+    read(value).ok_or_else(|| {
+        Kind::Revocation.because(format!("value {value:?} of kind {kind}: expected {expected}"))
+    })
 }
 
 /// A revocation with its value in the canonical spelling: versions before 0.2 stored values as they
@@ -219,7 +269,8 @@ fn canonical(mut row: RevocationRow) -> RevocationRow {
 
 /// The revocation list of these rows. It comes from the live store and so is always current.
 fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
-    let mut list = Revocations { issued: i64::MIN, next_update: i64::MAX, ..Revocations::default() };
+    let mut list =
+        Revocations { issued: i64::MIN, next_update: i64::MAX, ..Revocations::default() };
     for row in rows {
         let set = match row.kind.as_str() {
             "device" => &mut list.devices,
@@ -238,9 +289,19 @@ fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
 
 /// What is remembered of a CoRIM: its version, under each key of its signer.
 fn versions(corim: &corim::Corim) -> Result<Vec<CorimVersion>> {
-    let version = i64::try_from(corim.version)
-        .map_err(|_| Kind::Corim.because(format!("version {} of {}: expected at most {}", corim.version, corim.id, i64::MAX)))?;
-    Ok(corim.signer_keys.iter().map(|key| CorimVersion { signer: signer_id(key), id: corim.id.clone(), version }).collect())
+    let version = i64::try_from(corim.version).map_err(|_| {
+        Kind::Corim.because(format!(
+            "version {} of {}: expected at most {}",
+            corim.version,
+            corim.id,
+            i64::MAX
+        ))
+    })?;
+    Ok(corim
+        .signer_keys
+        .iter()
+        .map(|key| CorimVersion { signer: signer_id(key), id: corim.id.clone(), version })
+        .collect())
 }
 
 /// How the store names the signer of a CoRIM: by its key. Versions before 0.2 stored the name under
@@ -257,14 +318,24 @@ fn by_key(known: &CorimVersion, signers: &[CorimSigner]) -> Option<CorimVersion>
 
 /// Demands that no higher version of a CoRIM was known, ever: one that was taken out, or has ended,
 /// is not followed by an older one.
-fn newest<'a>(corim: &corim::Corim, known: impl IntoIterator<Item = &'a CorimVersion>) -> Result<()> {
-    let signers = [signer_id(&corim.signer_keys[0]), signer_id(&corim.signer_keys[1]), corim.signer.clone()];
-    let same = known.into_iter().filter(|known| known.id == corim.id && signers.contains(&known.signer));
+fn newest<'a>(
+    corim: &corim::Corim,
+    known: impl IntoIterator<Item = &'a CorimVersion>,
+) -> Result<()> {
+    let signers =
+        [signer_id(&corim.signer_keys[0]), signer_id(&corim.signer_keys[1]), corim.signer.clone()];
+    let same =
+        known.into_iter().filter(|known| known.id == corim.id && signers.contains(&known.signer));
     let highest = same.map(|known| known.version.unsigned_abs()).max().unwrap_or(0);
     if corim.version >= highest {
         return Ok(());
     }
-    let error = corim::CorimError::Older { id: corim.id.clone(), signer: corim.signer.clone(), version: corim.version, known: highest };
+    let error = corim::CorimError::Older {
+        id: corim.id.clone(),
+        signer: corim.signer.clone(),
+        version: corim.version,
+        known: highest,
+    };
     Err(Kind::Corim.because(format!("{error} ({})", error.code())))
 }
 
@@ -277,17 +348,29 @@ impl Collateral {
     pub fn new(rows: &CollateralRows, now: i64) -> Result<Self> {
         let revoked = revocations(&rows.revocations)?;
         let anchors = rows.anchors.iter().map(anchor).collect::<Result<Vec<_>>>()?;
-        let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
+        let signers = rows
+            .signers
+            .iter()
+            .map(|row| signer(&row.name, &row.content))
+            .collect::<Result<Vec<_>>>()?;
         let mut values = ReferenceValues::default();
         let (mut corims, mut stored, mut ends) = (Vec::new(), Vec::new(), i64::MAX);
         // What an inactive CoRIM holds is not in force under another spelling of its signatures either,
         // whether or not its signer is still registered.
         let payload = |row: &CorimRow| corim::content(&row.content).ok();
         let are_corims = || rows.corims.iter().filter(|row| row.media_type == corim::MEDIA_TYPE);
-        let inactive: BTreeSet<[u8; 32]> = are_corims().filter(|row| row.active == 0).filter_map(payload).collect();
-        let twice = |row: &&CorimRow| row.active != 0 && !inactive.is_empty() && payload(row).is_some_and(|name| inactive.contains(&name));
+        let inactive: BTreeSet<[u8; 32]> =
+            are_corims().filter(|row| row.active == 0).filter_map(payload).collect();
+        let twice = |row: &&CorimRow| {
+            row.active != 0
+                && !inactive.is_empty()
+                && payload(row).is_some_and(|name| inactive.contains(&name))
+        };
         let withdrawn: Vec<String> = are_corims().filter(twice).map(|row| row.id.clone()).collect();
-        let mut watched = Watched { signer: signers.iter().filter_map(CorimSigner::not_after).min().unwrap_or(i64::MAX), corim: i64::MAX };
+        let mut watched = Watched {
+            signer: signers.iter().filter_map(CorimSigner::not_after).min().unwrap_or(i64::MAX),
+            corim: i64::MAX,
+        };
         for row in &rows.corims {
             let counts = row.active != 0 && !withdrawn.contains(&row.id);
             let read = |at| reference(&row.media_type, &row.content, &signers, &revoked, at);
@@ -295,7 +378,8 @@ impl Collateral {
             // One that has ended counted when it came in: older versions of it stay out all the
             // same.
             let as_it_was = found.as_ref().err().and_then(|_| read(row.created).ok()?.corim);
-            if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref()) {
+            if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref())
+            {
                 stored.extend(versions(corim)?);
                 if counts {
                     watched.signer = watched.signer.min(corim.signer_not_after.unwrap_or(i64::MAX));
@@ -309,7 +393,9 @@ impl Collateral {
                     corims.push((row, corim));
                 }
                 Ok(Parsed { corim: None, reference }) => values.extend(&reference),
-                Err(problem) => tracing::warn!(id = %row.id, %problem, "reference values do not count"),
+                Err(problem) => {
+                    tracing::warn!(id = %row.id, %problem, "reference values do not count")
+                }
             }
         }
         for id in &withdrawn {
@@ -319,14 +405,20 @@ impl Collateral {
         for (row, corim) in corims {
             match newest(&corim, rows.versions.iter().chain(&stored)) {
                 Ok(()) => current.push(corim),
-                Err(problem) => tracing::debug!(id = %row.id, %problem, "reference values do not count"),
+                Err(problem) => {
+                    tracing::debug!(id = %row.id, %problem, "reference values do not count")
+                }
             }
         }
         let corims = current;
-        values.extend(&corim::merge(&corims).map_err(|error| Kind::Corim.because(error.to_string()))?);
+        values.extend(
+            &corim::merge(&corims).map_err(|error| Kind::Corim.because(error.to_string()))?,
+        );
         let mut policies = BTreeMap::new();
         for PolicyRow { name, version, media_type, content, .. } in &rows.policies {
-            let policy = StoredPolicy::parse(name, *version, media_type, content).map(Arc::new).map_err(|problem| problem.detail);
+            let policy = StoredPolicy::parse(name, *version, media_type, content)
+                .map(Arc::new)
+                .map_err(|problem| problem.detail);
             if let Err(why) = &policy {
                 tracing::warn!(%name, version, %why, "nothing is held against this policy");
             }
@@ -341,7 +433,9 @@ impl Collateral {
             withdrawn,
             anchors: TrustAnchors::new(anchors),
             signers,
-            signer_certificates: are_corims().filter_map(|row| corim::certificate(&row.content)).collect(),
+            signer_certificates: are_corims()
+                .filter_map(|row| corim::certificate(&row.content))
+                .collect(),
             reference: values,
             policies,
             revocations: revoked,
@@ -357,13 +451,20 @@ impl Collateral {
     /// is there.
     pub fn check(rows: &CollateralRows, row: &CorimRow, now: i64) -> Result<ReferenceValues> {
         let revoked = revocations(&rows.revocations)?;
-        let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
+        let signers = rows
+            .signers
+            .iter()
+            .map(|row| signer(&row.name, &row.content))
+            .collect::<Result<Vec<_>>>()?;
         let parsed = reference(&row.media_type, &row.content, &signers, &revoked, now)?;
         if let Some(new) = parsed.corim {
             let known = rows.corims.iter().filter(|known| known.active != 0 && known.id != row.id);
-            let known = known.filter_map(|known| reference(&known.media_type, &known.content, &signers, &revoked, now).ok()?.corim);
+            let known = known.filter_map(|known| {
+                reference(&known.media_type, &known.content, &signers, &revoked, now).ok()?.corim
+            });
             let known: Vec<corim::Corim> = known.collect();
-            corim::admit(&new, &known).map_err(|error| Kind::Corim.because(format!("{error} ({})", error.code())))?;
+            corim::admit(&new, &known)
+                .map_err(|error| Kind::Corim.because(format!("{error} ({})", error.code())))?;
             versions(&new)?;
             newest(&new, &rows.versions)?;
         }
@@ -376,9 +477,15 @@ impl Collateral {
     /// It is. What is past its time, or of a signer who is gone, does not count either way.
     pub fn check_activation(rows: &CollateralRows, id: &str, now: i64) -> Result<()> {
         let revoked = revocations(&rows.revocations)?;
-        let signers = rows.signers.iter().map(|row| signer(&row.name, &row.content)).collect::<Result<Vec<_>>>()?;
+        let signers = rows
+            .signers
+            .iter()
+            .map(|row| signer(&row.name, &row.content))
+            .collect::<Result<Vec<_>>>()?;
         let row = rows.corims.iter().find(|row| row.id == id);
-        let corim = row.and_then(|row| reference(&row.media_type, &row.content, &signers, &revoked, now).ok()?.corim);
+        let corim = row.and_then(|row| {
+            reference(&row.media_type, &row.content, &signers, &revoked, now).ok()?.corim
+        });
         corim.map_or(Ok(()), |corim| newest(&corim, &rows.versions))
     }
 
@@ -394,7 +501,11 @@ impl Collateral {
         };
         let found = match version {
             Some(version) => self.policies.get(&(name.to_owned(), version)),
-            None => self.policies.range((name.to_owned(), 0)..=(name.to_owned(), i64::MAX)).next_back().map(|(_, policy)| policy),
+            None => self
+                .policies
+                .range((name.to_owned(), 0)..=(name.to_owned(), i64::MAX))
+                .next_back()
+                .map(|(_, policy)| policy),
         };
         let policy = found.ok_or_else(none)?;
         policy.clone().map_err(|why| Kind::Policy.because(format!("policy {id}: {why}")))
@@ -402,7 +513,13 @@ impl Collateral {
 
     /// Appraises. It may take its time: [`Lane::work`](crate::lanes::Lane::work).
     #[must_use]
-    pub fn appraise(&self, policy: &StoredPolicy, input: &AppraisalInput<'_>, chains: &dyn ChainCache, rego: &dyn Evaluate) -> Outcome {
+    pub fn appraise(
+        &self,
+        policy: &StoredPolicy,
+        input: &AppraisalInput<'_>,
+        chains: &dyn ChainCache,
+        rego: &dyn Evaluate,
+    ) -> Outcome {
         shef_verify::appraise(&Request {
             evidence: (&input.evidence.0.evidence).into(),
             certificates: &[],
@@ -433,14 +550,26 @@ impl Collateral {
             "shell" => reference.shells.iter().any(|known| is(&known.digest)),
             "image" => reference.images.iter().any(|known| is(&known.digest)),
             "vendor" => {
-                let mut signers = self.signers.iter().map(CorimSigner::key).chain(self.signer_certificates.iter().map(Certificate::key));
-                reference.images.iter().any(|known| is(&known.vendor)) || signers.any(|key| is(&sha256(key.as_bytes())))
+                let mut signers = self
+                    .signers
+                    .iter()
+                    .map(CorimSigner::key)
+                    .chain(self.signer_certificates.iter().map(Certificate::key));
+                reference.images.iter().any(|known| is(&known.vendor))
+                    || signers.any(|key| is(&sha256(key.as_bytes())))
             }
             _ => {
                 let anchors = self.anchors.list().iter().map(TrustAnchor::certificate);
-                let chains = self.signers.iter().filter_map(CorimSigner::certificate).chain(&self.signer_certificates);
-                let key = |signer: &CorimSigner| kind == "authority" && is(&sha256(signer.key().as_bytes()));
-                anchors.chain(chains).any(|certificate| certificate_names(certificate, kind, value)) || self.signers.iter().any(key)
+                let chains = self
+                    .signers
+                    .iter()
+                    .filter_map(CorimSigner::certificate)
+                    .chain(&self.signer_certificates);
+                let key = |signer: &CorimSigner| {
+                    kind == "authority" && is(&sha256(signer.key().as_bytes()))
+                };
+                anchors.chain(chains).any(|certificate| certificate_names(certificate, kind, value))
+                    || self.signers.iter().any(key)
             }
         }
     }
@@ -449,7 +578,12 @@ impl Collateral {
     #[must_use]
     pub fn revocations_of(&self, evidence: &Received) -> Vec<&RevocationRow> {
         let names = evidence.claims().map(claimed_names).unwrap_or_default();
-        self.revocation_rows.iter().filter(|row| names.iter().any(|(kind, value)| row.kind == *kind && row.value == *value)).collect()
+        self.revocation_rows
+            .iter()
+            .filter(|row| {
+                names.iter().any(|(kind, value)| row.kind == *kind && row.value == *value)
+            })
+            .collect()
     }
 }
 
@@ -471,7 +605,9 @@ fn claimed_names(claims: &Claims) -> Vec<(&'static str, String)> {
 /// Whether a certificate is what this revocation names.
 fn certificate_names(certificate: &Certificate, kind: &str, value: &str) -> bool {
     match kind {
-        "serial" => name::serial(&hex::encode(certificate.serial())).is_some_and(|serial| serial == value),
+        "serial" => {
+            name::serial(&hex::encode(certificate.serial())).is_some_and(|serial| serial == value)
+        }
         "certificate" => certificate.names().iter().any(|name| hex::encode(name) == value),
         "authority" => hex::encode(sha256(certificate.key().as_bytes())) == value,
         _ => false,
@@ -484,7 +620,9 @@ pub fn evidence_names(evidence: &[u8], kind: &str, value: &str) -> bool {
     let Ok(evidence) = Evidence::parse(evidence) else { return false };
     let mut certificates = evidence.x5chain().iter().filter_map(|der| Certificate::parse(der).ok());
     certificates.any(|shown| certificate_names(&shown, kind, value))
-        || claimed_names(evidence.unverified_claims()).iter().any(|(claimed, named)| *claimed == kind && named == value)
+        || claimed_names(evidence.unverified_claims())
+            .iter()
+            .any(|(claimed, named)| *claimed == kind && named == value)
 }
 
 /// Evidence as it came, read once.
@@ -527,7 +665,13 @@ impl Received {
     #[must_use]
     pub fn describe(&self) -> Value {
         let Ok(evidence) = &self.0.evidence else { return Value::Null };
-        Value::Object(evidence.describe().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect())
+        Value::Object(
+            evidence
+                .describe()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), json!(value)))
+                .collect(),
+        )
     }
 }
 
@@ -565,7 +709,11 @@ pub fn is_genuine(outcome: &Outcome) -> bool {
 
 /// The record of an appraisal.
 #[must_use]
-pub fn record(outcome: &Outcome, policy: &StoredPolicy, input: &AppraisalInput<'_>) -> AppraisalRecord {
+pub fn record(
+    outcome: &Outcome,
+    policy: &StoredPolicy,
+    input: &AppraisalInput<'_>,
+) -> AppraisalRecord {
     let common = input.evidence.claims().map(|claims| &claims.common);
     let accepted = outcome.verified.is_some();
     let kernel_svn = common.map_or(0, |common| common.kernel_svn);

@@ -30,7 +30,10 @@ impl Quiet {
     /// Never: nothing panics under the lock.
     pub fn pass(&self, now: Instant) -> Option<u64> {
         let (left, since, held) = &mut *self.state.lock().expect("no panic under this lock");
-        let more = u32::try_from(now.saturating_duration_since(*since).as_nanos() / self.period.as_nanos().max(1)).unwrap_or(u32::MAX);
+        let more = u32::try_from(
+            now.saturating_duration_since(*since).as_nanos() / self.period.as_nanos().max(1),
+        )
+        .unwrap_or(u32::MAX);
         if more > 0 {
             *left = left.saturating_add(more).min(self.most);
             *since = now;
@@ -81,7 +84,10 @@ mod tests {
     fn what_is_held_back_is_counted() {
         let quiet = Quiet::new(2, Duration::from_secs(10));
         let start = Instant::now();
-        assert_eq!([quiet.pass(start), quiet.pass(start), quiet.pass(start), quiet.pass(start)], [Some(0), Some(0), None, None]);
+        assert_eq!(
+            [quiet.pass(start), quiet.pass(start), quiet.pass(start), quiet.pass(start)],
+            [Some(0), Some(0), None, None]
+        );
         let later = start + Duration::from_secs(11);
         assert_eq!([quiet.pass(later), quiet.pass(later)], [Some(2), None]);
         assert_eq!(quiet.pass(start + Duration::from_secs(1000)), Some(1));

@@ -44,7 +44,11 @@ impl Identity {
     fn from_uri(uri: &str) -> Option<Self> {
         let mut parts = uri.strip_prefix("urn:shef:")?.split(':');
         let (tenant, role, name) = (parts.next()?, Role::from_name(parts.next()?)?, parts.next()?);
-        (parts.next().is_none() && is_name(tenant) && is_name(name)).then(|| Self { tenant: tenant.into(), name: name.into(), role })
+        (parts.next().is_none() && is_name(tenant) && is_name(name)).then(|| Self {
+            tenant: tenant.into(),
+            name: name.into(),
+            role,
+        })
     }
 
     /// The identity in a client certificate that TLS has verified: its only URI of that form.
@@ -114,25 +118,38 @@ fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// Nobody known, or a tenant that the configuration does not have.
-pub fn identify(config: &Config, certificate: Option<&Identity>, headers: &HeaderMap) -> Result<Identity> {
+pub fn identify(
+    config: &Config,
+    certificate: Option<&Identity>,
+    headers: &HeaderMap,
+) -> Result<Identity> {
     if let Some(identity) = certificate {
         if config.tenants.iter().any(|tenant| tenant.name == identity.tenant) {
             return Ok(identity.clone());
         }
-        return Err(Kind::Unauthenticated.because("the certificate names a tenant that is not configured"));
+        return Err(
+            Kind::Unauthenticated.because("the certificate names a tenant that is not configured")
+        );
     }
-    let token =
-        bearer(headers).ok_or_else(|| Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown"))?;
+    let token = bearer(headers).ok_or_else(|| {
+        Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown")
+    })?;
     let digest = sha256(&token);
     let mut found = None;
     for tenant in &config.tenants {
         for token in &tenant.tokens {
             if bool::from(token.sha256.ct_eq(&digest)) {
-                found = Some(Identity { tenant: tenant.name.clone(), name: token.name.clone(), role: token.role });
+                found = Some(Identity {
+                    tenant: tenant.name.clone(),
+                    name: token.name.clone(),
+                    role: token.role,
+                });
             }
         }
     }
-    found.ok_or_else(|| Kind::Unauthenticated.because("the bearer token is none of the configuration"))
+    found.ok_or_else(|| {
+        Kind::Unauthenticated.because("the bearer token is none of the configuration")
+    })
 }
 
 /// Token buckets, one for each tenant.
@@ -156,7 +173,9 @@ impl Rates {
         *bucket = ((bucket.0 + passed * f64::from(rate)).min(f64::from(burst)), now);
         if bucket.0 < 1.0 {
             let wait = ((1.0 - bucket.0) / f64::from(rate)).ceil().max(1.0);
-            return Err(Kind::RateLimited.because(format!("tenant {tenant}: more than {rate} requests a second")).retry_after(wait as u64));
+            return Err(Kind::RateLimited
+                .because(format!("tenant {tenant}: more than {rate} requests a second"))
+                .retry_after(wait as u64));
         }
         bucket.0 -= 1.0;
         Ok(())
@@ -171,16 +190,30 @@ mod tests {
     fn uris() {
         let identity = Identity { tenant: "a".into(), name: "b".into(), role: Role::Audit };
         assert_eq!(Identity::from_uri(&identity.uri()), Some(identity));
-        for bad in ["urn:shef:a:audit", "urn:shef:a:audit:b:c", "urn:shef:A:audit:b", "urn:shef:a:root:b", "https://a"] {
+        for bad in [
+            "urn:shef:a:audit",
+            "urn:shef:a:audit:b:c",
+            "urn:shef:A:audit:b",
+            "urn:shef:a:root:b",
+            "https://a",
+        ] {
             assert_eq!(Identity::from_uri(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn roles_are_no_ladder() {
-        assert!(!Role::Audit.may(Need::Attest) && !Role::Audit.may(Need::Operate) && Role::Audit.may(Need::Read));
+        assert!(
+            !Role::Audit.may(Need::Attest)
+                && !Role::Audit.may(Need::Operate)
+                && Role::Audit.may(Need::Read)
+        );
         assert!(!Role::Attest.may(Need::Release) && !Role::Release.may(Need::Read));
-        assert!([Need::Open, Need::Attest, Need::Release, Need::Read, Need::Operate].into_iter().all(|need| Role::Operator.may(need)));
+        assert!(
+            [Need::Open, Need::Attest, Need::Release, Need::Read, Need::Operate]
+                .into_iter()
+                .all(|need| Role::Operator.may(need))
+        );
     }
 
     #[test]

@@ -20,7 +20,9 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
 /// The database, to be read beside the service that runs on it.
 async fn look(config: &Config, present: bool) -> Result<Store> {
     let store = Store::look(&config.database, &Kek::read(&config.kek)?, present).await?;
-    store.ok_or_else(|| Kind::Store.because("there is no database yet: `shef-verifierd run` makes it"))
+    store.ok_or_else(|| {
+        Kind::Store.because("there is no database yet: `shef-verifierd run` makes it")
+    })
 }
 
 /// Writes a consistent copy of the database while the service runs. Keys in it are sealed; the KEK
@@ -31,7 +33,8 @@ async fn look(config: &Config, present: bool) -> Result<Store> {
 /// tools of its own.
 pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if matches!(config.database, Database::Postgres(_)) {
-        return Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump, or its continuous archiving"));
+        return Err(Kind::Backup
+            .because("the database is PostgreSQL: use pg_dump, or its continuous archiving"));
     }
     let to = &std::path::absolute(to).map_err(|error| cannot(to, error))?;
     if to.to_str().is_none() {
@@ -47,7 +50,9 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     let store = look(config, false).await?;
     let made = async {
         if store.found == 0 {
-            return Err(Kind::Store.because("the database is empty: `shef-verifierd run` makes its tables"));
+            return Err(
+                Kind::Store.because("the database is empty: `shef-verifierd run` makes its tables")
+            );
         }
         // Under its name it is whole, or it is not there.
         let part = Part::new(to, 0o600, to, |_| Ok(())).map_err(|error| cannot(to, error))?;
@@ -91,7 +96,8 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
             }
         }
     }
-    let _alone = files::lock(files::folder(path), Owner::Service).map_err(|error| cannot(path, error))?;
+    let _alone =
+        files::lock(files::folder(path), Owner::Service).map_err(|error| cannot(path, error))?;
     for name in names(path) {
         // A journal of another database would be written into this one.
         if std::fs::symlink_metadata(&name).is_ok() {
@@ -102,10 +108,19 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
         }
     }
     // For its owner alone, whatever the mode of the backup is.
-    let part = Part::new(path, 0o600, path, |file| std::io::copy(&mut backup, file).map(drop)).map_err(|error| cannot(path, error))?;
+    let part = Part::new(path, 0o600, path, |file| std::io::copy(&mut backup, file).map(drop))
+        .map_err(|error| cannot(path, error))?;
     let ready = async {
         let copy = Store::copy(part.path(), &kek).await;
-        copy.map_err(|problem| problem.kind.because(format!("{} cannot be restored: {}", from.display(), problem.detail)))?.close().await;
+        copy.map_err(|problem| {
+            problem.kind.because(format!(
+                "{} cannot be restored: {}",
+                from.display(),
+                problem.detail
+            ))
+        })?
+        .close()
+        .await;
         let store = Store::command(&Database::Sqlite(part.path().to_owned()), &kek).await?;
         // One more second: a session that was made in this very one ends then.
         let forgot = store.forget_sessions(now + config.limits.session_seconds + 1).await;
@@ -114,7 +129,11 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     }
     .await;
     // With its last connection, SQLite has written its journal into the database.
-    let left: Vec<_> = names(part.path()).into_iter().skip(1).filter(|name| std::fs::symlink_metadata(name).is_ok()).collect();
+    let left: Vec<_> = names(part.path())
+        .into_iter()
+        .skip(1)
+        .filter(|name| std::fs::symlink_metadata(name).is_ok())
+        .collect();
     left.iter().for_each(|name| drop(std::fs::remove_file(name)));
     ready?;
     if let Some(name) = left.first() {
@@ -156,8 +175,9 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
     let mut list = Vec::new();
     for tenant in &config.tenants {
         let heads = store.heads(&tenant.name).await?;
-        let bad =
-            |error: shef_proto::receipt::ReceiptError| Kind::Audit.because(format!("tenant {}: {error} ({})", tenant.name, error.code()));
+        let bad = |error: shef_proto::receipt::ReceiptError| {
+            Kind::Audit.because(format!("tenant {}: {error} ({})", tenant.name, error.code()))
+        };
         if heads.kept.seq > 0 {
             Forgotten::verify(&heads.signed, &keys, &tenant.name, heads.kept).map_err(bad)?;
         }
@@ -174,13 +194,23 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
         }
         audit.finish(&heads.head).map_err(bad)?;
         let (events, events_head) = events_of(store, &tenant.name, &mut |_| Ok(())).await?;
-        list.push(Audited { tenant: tenant.name.clone(), from: heads.kept, head: heads.head, events, events_head });
+        list.push(Audited {
+            tenant: tenant.name.clone(),
+            from: heads.kept,
+            head: heads.head,
+            events,
+            events_head,
+        });
     }
     Ok(list)
 }
 
 /// Verifies the chain of a tenant's events, and gives each to `take`.
-async fn events_of(store: &Store, tenant: &str, take: &mut dyn FnMut(&EventRow) -> Result<()>) -> Result<(i64, Vec<u8>)> {
+async fn events_of(
+    store: &Store,
+    tenant: &str,
+    take: &mut dyn FnMut(&EventRow) -> Result<()>,
+) -> Result<(i64, Vec<u8>)> {
     let mut chain = EventChain::new(tenant);
     loop {
         let rows = store.events(tenant, chain.head().0, PAGE).await?;
@@ -200,13 +230,19 @@ async fn events_of(store: &Store, tenant: &str, take: &mut dyn FnMut(&EventRow) 
 ///
 /// # Errors
 /// There is no such tenant, an event does not fit, or `out` takes no more.
-pub async fn events(config: &Config, tenant: Option<&str>, mut out: impl FnMut(&str) -> Result<()>) -> Result<()> {
+pub async fn events(
+    config: &Config,
+    tenant: Option<&str>,
+    mut out: impl FnMut(&str) -> Result<()>,
+) -> Result<()> {
     if let Some(name) = tenant.filter(|name| config.tenant(name).is_none()) {
         return Err(Kind::Config.because(format!("there is no tenant {name} in the configuration")));
     }
     let store = look(config, true).await?;
     let result = async {
-        for known in config.tenants.iter().filter(|known| tenant.is_none_or(|name| name == known.name)) {
+        for known in
+            config.tenants.iter().filter(|known| tenant.is_none_or(|name| name == known.name))
+        {
             let mut take = |row: &EventRow| {
                 let mut line = serde_json::json!(row);
                 line["tenant"] = serde_json::json!(known.name);

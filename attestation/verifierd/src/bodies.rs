@@ -50,9 +50,13 @@ impl Held {
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.bytes);
         let mut held = self.bodies.lock();
-        let (all, mine) = (held.values().sum::<usize>(), held.get(&self.tenant).copied().unwrap_or(0));
+        let (all, mine) =
+            (held.values().sum::<usize>(), held.get(&self.tenant).copied().unwrap_or(0));
         let text = if mine + more > self.most.1 {
-            format!("bodies of this tenant hold {mine} of {} bytes, and this one has {bytes}", self.most.1)
+            format!(
+                "bodies of this tenant hold {mine} of {} bytes, and this one has {bytes}",
+                self.most.1
+            )
         } else if all + more > self.most.0 {
             format!("bodies hold {all} of {} bytes, and this one has {bytes}", self.most.0)
         } else {
@@ -83,7 +87,8 @@ mod tests {
     #[test]
     fn a_tenant_has_a_quarter_and_gives_back_what_it_held() {
         let bodies = Arc::new(Bodies::default());
-        let limits = Limits { requests: 16, body_bytes: 1024, corim_bytes: 4096, ..Limits::default() };
+        let limits =
+            Limits { requests: 16, body_bytes: 1024, corim_bytes: 4096, ..Limits::default() };
         let take = |tenant: &str, bytes| {
             let mut held = bodies.hold(tenant, &limits);
             held.grow(bytes).map(|()| held)
@@ -92,10 +97,17 @@ mod tests {
         one.grow(2048).unwrap();
         one.grow(512).unwrap();
         let error = take("a", 2049).unwrap_err();
-        assert_eq!(error.detail, "bodies of this tenant hold 2048 of 4096 bytes, and this one has 2049");
-        let others: Vec<_> = ["b", "c", "d"].iter().map(|tenant| take(tenant, 4096).unwrap()).collect();
+        assert_eq!(
+            error.detail,
+            "bodies of this tenant hold 2048 of 4096 bytes, and this one has 2049"
+        );
+        let others: Vec<_> =
+            ["b", "c", "d"].iter().map(|tenant| take(tenant, 4096).unwrap()).collect();
         assert!(one.grow(4096).is_ok());
-        assert_eq!(take("e", 1).unwrap_err().detail, "bodies hold 16384 of 16384 bytes, and this one has 1");
+        assert_eq!(
+            take("e", 1).unwrap_err().detail,
+            "bodies hold 16384 of 16384 bytes, and this one has 1"
+        );
         drop(others);
         drop(take("e", 4096).unwrap());
         drop(one);

@@ -29,7 +29,10 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
     let signer = signer(config)?;
     let kek = Kek::read(&config.kek)?;
     let mut report = Report::default();
-    report.notes.push(format!("public keys: the present one, and {} retired", signer.public_keys().len() - 1));
+    report.notes.push(format!(
+        "public keys: the present one, and {} retired",
+        signer.public_keys().len() - 1
+    ));
     let mut ends = tls::ends(&config.tls)?;
     match Store::look(&config.database, &kek, false).await? {
         None => report.notes.push("there is no database yet: run makes it".into()),
@@ -50,7 +53,13 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
     Ok(report)
 }
 
-async fn look(config: &Config, store: &Store, now: i64, report: &mut Report, ends: &mut Vec<(&'static str, i64)>) -> Result<()> {
+async fn look(
+    config: &Config,
+    store: &Store,
+    now: i64,
+    report: &mut Report,
+    ends: &mut Vec<(&'static str, i64)>,
+) -> Result<()> {
     if store.found == 0 {
         report.notes.push("the database is empty: run makes its tables".into());
         return Ok(());

@@ -87,7 +87,11 @@ struct StorageFile {
 
 impl Default for StorageFile {
     fn default() -> Self {
-        Self { url: Spanned::new(0..0, "sqlite:verifierd.db".into()), kek: "kek".into(), connections: 8 }
+        Self {
+            url: Spanned::new(0..0, "sqlite:verifierd.db".into()),
+            kek: "kek".into(),
+            connections: 8,
+        }
     }
 }
 
@@ -321,7 +325,11 @@ fn place(text: &str, table: &str, key: &str) -> Range<usize> {
 }
 
 /// Every number of a configuration: table, key, value, least and most.
-fn bounds(limits: &Limits, retention: &Retention, connections: u32) -> [(&'static str, &'static str, i64, i64, i64); 19] {
+fn bounds(
+    limits: &Limits,
+    retention: &Retention,
+    connections: u32,
+) -> [(&'static str, &'static str, i64, i64, i64); 19] {
     let (l, r) = (limits, retention);
     let size = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let seconds = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
@@ -381,14 +389,21 @@ impl Config {
         ];
         all.extend(self.retired.iter().map(|path| ("signing.retired", path.clone())));
         all.extend(self.tls.crls.iter().map(|path| ("tls.crls", path.clone())));
-        let mut folders = vec![files::folder(&self.file), files::folder(&self.tls.client_ca), files::folder(&self.signing_key)];
+        let mut folders = vec![
+            files::folder(&self.file),
+            files::folder(&self.tls.client_ca),
+            files::folder(&self.signing_key),
+        ];
         if let Database::Sqlite(path) = &self.database {
             all.extend(store::names(path).map(|path| ("the database", path)));
             folders.push(files::folder(path));
         }
         for folder in folders {
-            let of_the_ca = ["ca.key", "ca.pem", "crl.pem"].map(|name| ("the CA", folder.join(name)));
-            all.extend(of_the_ca.into_iter().chain([("the lock of commands", folder.join(files::LOCK))]));
+            let of_the_ca =
+                ["ca.key", "ca.pem", "crl.pem"].map(|name| ("the CA", folder.join(name)));
+            all.extend(
+                of_the_ca.into_iter().chain([("the lock of commands", folder.join(files::LOCK))]),
+            );
         }
         all
     }
@@ -412,7 +427,10 @@ impl Config {
     #[must_use]
     pub fn named(&self, path: &Path) -> PathBuf {
         let (own, path) = (resolved(&self.file), resolved(path));
-        own.parent().and_then(|folder| path.strip_prefix(folder).ok()).map(Path::to_path_buf).unwrap_or(path)
+        own.parent()
+            .and_then(|folder| path.strip_prefix(folder).ok())
+            .map(Path::to_path_buf)
+            .unwrap_or(path)
     }
 
     /// The tenant of this name.
@@ -452,9 +470,13 @@ impl Config {
     /// # Errors
     /// It cannot be read, is not TOML, or a value cannot be used.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = files::read_linked(path).map_err(|error| Kind::Config.because(format!("{}: {error}", path.display())))?;
+        let text = files::read_linked(path)
+            .map_err(|error| Kind::Config.because(format!("{}: {error}", path.display())))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Ok(Self { file: path.to_owned(), ..Self::parse(&text, &path.display().to_string(), &folder)? })
+        Ok(Self {
+            file: path.to_owned(),
+            ..Self::parse(&text, &path.display().to_string(), &folder)?
+        })
     }
 
     /// Checks a text; relative paths start at `folder`.
@@ -463,18 +485,26 @@ impl Config {
     /// Not TOML, or a value cannot be used; the text says where.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self> {
         let at = At { name, text };
-        let file: File = toml::from_str(text).map_err(|error| at.error(&error.span().unwrap_or(0..0), error.message()))?;
+        let file: File = toml::from_str(text)
+            .map_err(|error| at.error(&error.span().unwrap_or(0..0), error.message()))?;
         let listen = file.listen.get_ref().parse().map_err(|_| {
             at.error(
                 &file.listen.span(),
-                format!("listen = {:?} is not an address with port, such as \"127.0.0.1:8443\"", file.listen.get_ref()),
+                format!(
+                    "listen = {:?} is not an address with port, such as \"127.0.0.1:8443\"",
+                    file.listen.get_ref()
+                ),
             )
         })?;
         let audience = file.audience.get_ref().clone();
         if !(1..=shef_proto::evidence::AUDIENCE_MAX).contains(&audience.len()) {
             return Err(at.error(
                 &file.audience.span(),
-                format!("audience has {} bytes, not 1 to {}", audience.len(), shef_proto::evidence::AUDIENCE_MAX),
+                format!(
+                    "audience has {} bytes, not 1 to {}",
+                    audience.len(),
+                    shef_proto::evidence::AUDIENCE_MAX
+                ),
             ));
         }
         let url = file.storage.url.get_ref();
@@ -483,44 +513,72 @@ impl Config {
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Database::Postgres(url.clone())
         } else {
-            return Err(at.error(&file.storage.url.span(), "storage.url must begin with sqlite: or postgres://"));
+            return Err(at.error(
+                &file.storage.url.span(),
+                "storage.url must begin with sqlite: or postgres://",
+            ));
         };
         let mut tenants: Vec<Tenant> = Vec::new();
         for tenant in &file.tenant {
             let tenant = tenant.get_ref();
             let name = tenant.name.get_ref();
             if !is_name(name) {
-                return Err(at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule())));
+                return Err(
+                    at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule()))
+                );
             }
             if tenants.iter().any(|other| other.name == *name) {
-                return Err(at.error(&tenant.name.span(), format!("tenant {name:?} is there twice")));
+                return Err(
+                    at.error(&tenant.name.span(), format!("tenant {name:?} is there twice"))
+                );
             }
             let mut tokens: Vec<Token> = Vec::new();
             for token in &tenant.token {
                 let role = Role::from_name(token.role.get_ref()).ok_or_else(|| {
-                    at.error(&token.role.span(), format!("role {:?} is none of attest, release, audit, operator", token.role.get_ref()))
+                    at.error(
+                        &token.role.span(),
+                        format!(
+                            "role {:?} is none of attest, release, audit, operator",
+                            token.role.get_ref()
+                        ),
+                    )
                 })?;
-                let sha256 = hex::decode(token.sha256.get_ref()).ok().and_then(|bytes| bytes.try_into().ok());
+                let sha256 = hex::decode(token.sha256.get_ref())
+                    .ok()
+                    .and_then(|bytes| bytes.try_into().ok());
                 let Some(sha256) = sha256 else {
                     return Err(
                         at.error(&token.sha256.span(), "sha256 is not 64 hexadecimal digits; `shef-verifierd token` makes an entry")
                     );
                 };
                 if !is_name(token.name.get_ref()) {
-                    return Err(at.error(&token.name.span(), format!("token {:?}: {}", token.name.get_ref(), name_rule())));
+                    return Err(at.error(
+                        &token.name.span(),
+                        format!("token {:?}: {}", token.name.get_ref(), name_rule()),
+                    ));
                 }
                 tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
             }
             let mut submitters = BTreeMap::new();
             for submitter in &tenant.submitter {
-                for (what, text) in [("submitter", &submitter.name)].into_iter().chain(submitter.policies.iter().map(|p| ("policy", p))) {
+                for (what, text) in [("submitter", &submitter.name)]
+                    .into_iter()
+                    .chain(submitter.policies.iter().map(|p| ("policy", p)))
+                {
                     if !is_name(text.get_ref()) {
-                        return Err(at.error(&text.span(), format!("{what} {:?}: {}", text.get_ref(), name_rule())));
+                        return Err(at.error(
+                            &text.span(),
+                            format!("{what} {:?}: {}", text.get_ref(), name_rule()),
+                        ));
                     }
                 }
-                let policies = submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
+                let policies =
+                    submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
                 if submitters.insert(submitter.name.get_ref().clone(), policies).is_some() {
-                    return Err(at.error(&submitter.name.span(), format!("submitter {:?} is there twice", submitter.name.get_ref())));
+                    return Err(at.error(
+                        &submitter.name.span(),
+                        format!("submitter {:?} is there twice", submitter.name.get_ref()),
+                    ));
                 }
             }
             tenants.push(Tenant { name: name.clone(), tokens, submitters });
@@ -531,9 +589,10 @@ impl Config {
         if let Some(anonymous) = &file.compat.anonymous_tenant
             && !tenants.iter().any(|tenant| tenant.name == *anonymous)
         {
-            return Err(
-                at.error(&place(text, "compat", "anonymous_tenant"), format!("anonymous_tenant {anonymous:?} is none of the tenants"))
-            );
+            return Err(at.error(
+                &place(text, "compat", "anonymous_tenant"),
+                format!("anonymous_tenant {anonymous:?} is none of the tenants"),
+            ));
         }
         if let Some(bad) = file.compat.anonymous_resources.iter().find(|path| !is_path(path)) {
             return Err(at.error(
@@ -541,7 +600,9 @@ impl Config {
                 format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names"),
             ));
         }
-        for (table, name, value, least, most) in bounds(&file.limits, &file.retention, file.storage.connections) {
+        for (table, name, value, least, most) in
+            bounds(&file.limits, &file.retention, file.storage.connections)
+        {
             if !(least..=most).contains(&value) {
                 let what = format!("{table}.{name} = {value} is not within {least} to {most}");
                 return Err(at.error(&place(text, table, name), what));
@@ -557,19 +618,30 @@ impl Config {
                  the key a second time; make result_seconds at most release_seconds",
                 l.result_seconds, l.release_seconds
             );
-            return Err(at.error(&said("result_seconds").or_else(|| said("release_seconds")).unwrap_or(0..0), text));
+            return Err(at.error(
+                &said("result_seconds").or_else(|| said("release_seconds")).unwrap_or(0..0),
+                text,
+            ));
         }
         let mut operators = Vec::new();
         for operator in &file.service.operators {
-            let known = |(tenant, name): (&str, &str)| is_name(name) && tenants.iter().any(|known| known.name == tenant);
+            let known = |(tenant, name): (&str, &str)| {
+                is_name(name) && tenants.iter().any(|known| known.name == tenant)
+            };
             if !operator.get_ref().split_once('/').is_some_and(known) {
-                let text = format!("service.operators: {:?} is not TENANT/NAME of a tenant of this file", operator.get_ref());
+                let text = format!(
+                    "service.operators: {:?} is not TENANT/NAME of a tenant of this file",
+                    operator.get_ref()
+                );
                 return Err(at.error(&operator.span(), text));
             }
             operators.push(operator.get_ref().clone());
         }
         let mut tls = file.tls;
-        for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca].into_iter().chain(&mut tls.crls) {
+        for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca]
+            .into_iter()
+            .chain(&mut tls.crls)
+        {
             *path = folder.join(&*path);
         }
         let config = Self {
@@ -589,8 +661,11 @@ impl Config {
             tenants,
         };
         let others = config.files().into_iter().filter(|(what, _)| *what != "storage.kek");
-        if let Some((what, _)) = others.into_iter().find(|(_, other)| same_file(&config.kek, other)) {
-            let what = format!("storage.kek is the file of {what}: expected a file of its own, which `shef-verifierd rekey` makes");
+        if let Some((what, _)) = others.into_iter().find(|(_, other)| same_file(&config.kek, other))
+        {
+            let what = format!(
+                "storage.kek is the file of {what}: expected a file of its own, which `shef-verifierd rekey` makes"
+            );
             return Err(at.error(&place(text, "storage", "kek"), what));
         }
         Ok(config)
@@ -611,7 +686,9 @@ mod tests {
     fn defaults_and_paths() {
         let config = Config::parse(GOOD, "v.toml", Path::new("/x")).unwrap();
         assert_eq!(config.tls.certificate, Path::new("/x/server.pem"));
-        assert!(matches!(config.database, Database::Sqlite(path) if path == Path::new("/x/verifierd.db")));
+        assert!(
+            matches!(config.database, Database::Sqlite(path) if path == Path::new("/x/verifierd.db"))
+        );
         assert_eq!(config.limits.body_bytes, 65_536);
     }
 
@@ -625,11 +702,15 @@ mod tests {
         keys.extend(numbers("retention", serde_json::to_value(&retention).unwrap()));
         keys.push("storage.connections".into());
         let bounds = bounds(&limits, &retention, StorageFile::default().connections);
-        let mut bounded: Vec<String> = bounds.iter().map(|(table, key, ..)| format!("{table}.{key}")).collect();
+        let mut bounded: Vec<String> =
+            bounds.iter().map(|(table, key, ..)| format!("{table}.{key}")).collect();
         keys.sort_unstable();
         bounded.sort_unstable();
         assert_eq!(keys, bounded);
-        assert!(bounds.iter().all(|(.., value, least, most)| (least..=most).contains(&value)), "a default is out of bounds");
+        assert!(
+            bounds.iter().all(|(.., value, least, most)| (least..=most).contains(&value)),
+            "a default is out of bounds"
+        );
     }
 
     #[test]
@@ -646,27 +727,67 @@ mod tests {
                 "[limits]\nrelease_seconds = 299\n[[tenant]]",
                 "v.toml:4:1: limits.result_seconds = 300 is more than limits.release",
             ),
-            ("[[tenant]]", "[limits]\nrelease_seconds = 9\nresult_seconds = 10\n[[tenant]]", "v.toml:5:1: limits.result_seconds"),
+            (
+                "[[tenant]]",
+                "[limits]\nrelease_seconds = 9\nresult_seconds = 10\n[[tenant]]",
+                "v.toml:5:1: limits.result_seconds",
+            ),
             // Not where another table has a key of that name.
-            ("[[tenant]]", "[storage]\nconnections = 9\n[limits]\nconnections = 0\n[[tenant]]", "v.toml:6:1: limits.connections"),
-            ("[[tenant]]", "[retention]\nunproven = 0\n[[tenant]]", "v.toml:4:1: retention.unproven"),
-            ("[[tenant]]", "[limits]\nburst = 0\n[[tenant]]", "v.toml:4:1: limits.burst = 0 is not within 1"),
-            ("[[tenant]]", "[retention]\nstale_seconds = -5\n[[tenant]]", "v.toml:4:1: retention.stale_seconds = -5 is not within 1"),
-            ("[[tenant]]", "[storage]\nconnections = 0\n[[tenant]]", "v.toml:4:1: storage.connections = 0 is not within 1 to 256"),
-            ("[[tenant]]", "[storage]\nconnections = 100000\n[[tenant]]", "v.toml:4:1: storage.connections = 100000"),
-            ("[[tenant]]", "[storage]\nkek = \"signing.key\"\n[[tenant]]", "v.toml:4:1: storage.kek is the file of signing.key"),
+            (
+                "[[tenant]]",
+                "[storage]\nconnections = 9\n[limits]\nconnections = 0\n[[tenant]]",
+                "v.toml:6:1: limits.connections",
+            ),
+            (
+                "[[tenant]]",
+                "[retention]\nunproven = 0\n[[tenant]]",
+                "v.toml:4:1: retention.unproven",
+            ),
+            (
+                "[[tenant]]",
+                "[limits]\nburst = 0\n[[tenant]]",
+                "v.toml:4:1: limits.burst = 0 is not within 1",
+            ),
+            (
+                "[[tenant]]",
+                "[retention]\nstale_seconds = -5\n[[tenant]]",
+                "v.toml:4:1: retention.stale_seconds = -5 is not within 1",
+            ),
+            (
+                "[[tenant]]",
+                "[storage]\nconnections = 0\n[[tenant]]",
+                "v.toml:4:1: storage.connections = 0 is not within 1 to 256",
+            ),
+            (
+                "[[tenant]]",
+                "[storage]\nconnections = 100000\n[[tenant]]",
+                "v.toml:4:1: storage.connections = 100000",
+            ),
+            (
+                "[[tenant]]",
+                "[storage]\nkek = \"signing.key\"\n[[tenant]]",
+                "v.toml:4:1: storage.kek is the file of signing.key",
+            ),
             ("[[tenant]]\nname = \"default\"\n", "", "v.toml:3:1: there is no [[tenant]]"),
         ] {
             let text = GOOD.replacen(change, with, 1);
             assert!(bad(&text).starts_with(place), "{}", bad(&text));
         }
-        let limits = GOOD.replacen("[[tenant]]", "[limits]\nrelease_seconds = 10\nresult_seconds = 10\n[[tenant]]", 1);
+        let limits = GOOD.replacen(
+            "[[tenant]]",
+            "[limits]\nrelease_seconds = 10\nresult_seconds = 10\n[[tenant]]",
+            1,
+        );
         assert!(Config::parse(&limits, "v", Path::new("")).is_ok());
-        let token = |role: &str, sha: &str| format!("{GOOD}[[tenant.token]]\nname = \"t\"\nrole = {role:?}\nsha256 = {sha:?}\n");
+        let token = |role: &str, sha: &str| {
+            format!("{GOOD}[[tenant.token]]\nname = \"t\"\nrole = {role:?}\nsha256 = {sha:?}\n")
+        };
         assert!(bad(&token("root", &"0".repeat(64))).starts_with("v.toml:7:8: role"));
         assert!(bad(&token("audit", "00")).starts_with("v.toml:8:10: sha256"));
         assert!(Config::parse(&token("audit", &"0".repeat(64)), "v", Path::new("")).is_ok());
-        let submitter = |policies: &str| format!("{GOOD}[[tenant.submitter]]\nname = \"host-7\"\npolicies = {policies}\n");
+        let submitter = |policies: &str| {
+            format!("{GOOD}[[tenant.submitter]]\nname = \"host-7\"\npolicies = {policies}\n")
+        };
         assert!(bad(&submitter("[\"default@1\"]")).starts_with("v.toml:7:13: policy"));
         assert!(bad(&submitter("\"default\"")).starts_with("v.toml:7:12: invalid type"));
         let config = Config::parse(&submitter("[\"default\"]"), "v", Path::new("")).unwrap();

@@ -32,17 +32,30 @@ pub const DEFAULT_POLICY: &str = "default";
 /// # Errors
 /// There is none of this name, it is not theirs to name, or they name a version and are no
 /// operator: who submits evidence does not choose the rules.
-pub async fn policy(app: &App, identity: &Identity, wanted: Option<&str>) -> Result<(Arc<Collateral>, Arc<StoredPolicy>)> {
+pub async fn policy(
+    app: &App,
+    identity: &Identity,
+    wanted: Option<&str>,
+) -> Result<(Arc<Collateral>, Arc<StoredPolicy>)> {
     let wanted = wanted.unwrap_or(DEFAULT_POLICY);
     let name = wanted.split_once('@').map_or(wanted, |(name, _)| name);
     if name != wanted && identity.role != Role::Operator {
-        let text = format!("policy {wanted:?}: a version is the operator's to choose; {name:?} is held against its newest one");
+        let text = format!(
+            "policy {wanted:?}: a version is the operator's to choose; {name:?} is held against its newest one"
+        );
         return Err(Kind::Forbidden.because(text));
     }
     let config = app.config.load_full();
-    let submitter = config.tenant(&identity.tenant).and_then(|tenant| tenant.submitters.get(&identity.name));
-    if let Some(allowed) = submitter.filter(|allowed| !allowed.iter().any(|allowed| allowed == name)) {
-        let text = format!("policy {name:?}: {} may have evidence held against {}", identity.name, allowed.join(", "));
+    let submitter =
+        config.tenant(&identity.tenant).and_then(|tenant| tenant.submitters.get(&identity.name));
+    if let Some(allowed) =
+        submitter.filter(|allowed| !allowed.iter().any(|allowed| allowed == name))
+    {
+        let text = format!(
+            "policy {name:?}: {} may have evidence held against {}",
+            identity.name,
+            allowed.join(", ")
+        );
         return Err(Kind::Forbidden.because(text));
     }
     let collateral = app.collateral(&identity.tenant).await?;
@@ -126,7 +139,20 @@ impl<'a> Case<'a> {
     ) -> Result<Self> {
         let (signer, audience) = (app.signer.load_full(), app.config.load().audience.clone());
         let shown_svn = app.shown_svn(&identity.tenant, evidence).await?;
-        Ok(Self { app, identity, action, challenge, layer, evidence, collateral, policy, now: app.now(), signer, audience, shown_svn })
+        Ok(Self {
+            app,
+            identity,
+            action,
+            challenge,
+            layer,
+            evidence,
+            collateral,
+            policy,
+            now: app.now(),
+            signer,
+            audience,
+            shown_svn,
+        })
     }
 
     /// Appraises; nothing is used up or recorded yet. Nothing is denied for what another replica
@@ -137,7 +163,9 @@ impl<'a> Case<'a> {
     pub async fn appraise(&mut self) -> Result<Appraised> {
         let (appraised, identity) = (self.hold().await?, self.identity);
         let tenant = &identity.tenant;
-        if appraised.accepted() || self.app.store.generation(tenant).await? == self.collateral.generation {
+        if appraised.accepted()
+            || self.app.store.generation(tenant).await? == self.collateral.generation
+        {
             return Ok(appraised);
         }
         self.collateral = self.app.read_collateral(tenant).await?;
@@ -147,9 +175,12 @@ impl<'a> Case<'a> {
 
     /// Holds the evidence against the collateral that the case has.
     async fn hold(&self) -> Result<Appraised> {
-        let (collateral, policy, signer) = (Arc::clone(&self.collateral), Arc::clone(&self.policy), Arc::clone(&self.signer));
-        let (evidence, challenge, audience) = (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
-        let (layer, shown_svn, now, chains) = (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
+        let (collateral, policy, signer) =
+            (Arc::clone(&self.collateral), Arc::clone(&self.policy), Arc::clone(&self.signer));
+        let (evidence, challenge, audience) =
+            (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
+        let (layer, shown_svn, now, chains) =
+            (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
         let work = move |lane: &Lane| {
             let input = AppraisalInput {
                 evidence: &evidence,
@@ -188,7 +219,11 @@ impl<'a> Case<'a> {
     pub fn tell(&self, appraised: &Appraised) {
         let verdict = if appraised.accepted() { "accepted" } else { "denied" };
         let code = appraised.outcome.appraisal.first_failure().map_or("none", |check| check.code);
-        self.app.metrics.count(Counter::Appraisals, Some(&self.identity.tenant), &[self.layer.name(), verdict, code]);
+        self.app.metrics.count(
+            Counter::Appraisals,
+            Some(&self.identity.tenant),
+            &[self.layer.name(), verdict, code],
+        );
         audit::appraisal(self.identity, self.action, &appraised.record);
     }
 
@@ -212,7 +247,8 @@ impl<'a> Case<'a> {
             build: env!("CARGO_PKG_VERSION"),
             with_ueid: true,
         };
-        ear::sign(&appraised.outcome, self.layer, &issue, self.signer.jwt()).map_err(|error| Kind::Internal.because(error.to_string()))
+        ear::sign(&appraised.outcome, self.layer, &issue, self.signer.jwt())
+            .map_err(|error| Kind::Internal.because(error.to_string()))
     }
 
     /// The answer to denied evidence: every check.
@@ -221,7 +257,15 @@ impl<'a> Case<'a> {
         let appraisal = &appraised.outcome.appraisal;
         let detail = appraisal.first_failure().map_or_else(
             || "no check failed, but nothing was verified".to_owned(),
-            |check| format!("{} ({}): expected {}, found {}", check.id.name(), check.code, check.expected, check.actual),
+            |check| {
+                format!(
+                    "{} ({}): expected {}, found {}",
+                    check.id.name(),
+                    check.code,
+                    check.expected,
+                    check.actual
+                )
+            },
         );
         Kind::Denied
             .because(detail)

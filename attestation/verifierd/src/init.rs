@@ -26,7 +26,9 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
 /// The same for a file that comes in the place of another one, under another name.
 fn write_in_place_of(path: &Path, other: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     files::write_new(path, mode, other, bytes).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Kind::Exists.because(format!("{} exists", path.display())),
+        std::io::ErrorKind::AlreadyExists => {
+            Kind::Exists.because(format!("{} exists", path.display()))
+        }
         _ => Kind::Material.because(format!("{}: {error}", path.display())),
     })
 }
@@ -40,12 +42,19 @@ pub(crate) fn hex_line(secret: &[u8; 32]) -> Zeroizing<[u8; 65]> {
 
 /// Writes `NAME.key` and `NAME.pem`: both of them, or neither. `like` is whose owner they get; they
 /// have owners of their own names without it.
-fn write_pair(folder: &Path, name: &str, like: Option<&Path>, (key, certificate): (String, String)) -> Result<()> {
+fn write_pair(
+    folder: &Path,
+    name: &str,
+    like: Option<&Path>,
+    (key, certificate): (String, String),
+) -> Result<()> {
     let [first, second] = ["key", "pem"].map(|end| folder.join(format!("{name}.{end}")));
     write_in_place_of(&first, like.unwrap_or(&first), 0o600, key.as_bytes())?;
-    write_in_place_of(&second, like.unwrap_or(&second), 0o644, certificate.as_bytes()).inspect_err(|_| {
-        let _ = std::fs::remove_file(&first);
-    })
+    write_in_place_of(&second, like.unwrap_or(&second), 0o644, certificate.as_bytes()).inspect_err(
+        |_| {
+            let _ = std::fs::remove_file(&first);
+        },
+    )
 }
 
 /// Writes a new secret of 32 bytes to a file of its own, down to the disk, to come in the place of
@@ -63,7 +72,8 @@ fn cannot(error: impl std::fmt::Display) -> crate::problem::Problem {
 
 /// What a file of the service holds.
 fn owned(path: &Path) -> Result<String> {
-    files::read(path).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
+    files::read(path)
+        .map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
 }
 
 /// The CA in `folder`.
@@ -84,7 +94,10 @@ fn issue(folder: &Path, holder: Holder<'_>, now: i64) -> Result<(String, String)
 fn free(folder: &Path, name: &str, own: &[&str]) -> Result<()> {
     for path in ["", ".key", ".pem"].map(|end| folder.join(format!("{name}{end}"))) {
         if let Some(what) = Config::reserved_in(folder, &path).filter(|what| !own.contains(what)) {
-            return Err(Kind::Exists.because(format!("{} is the file of {what}; give another name than {name:?}", path.display())));
+            return Err(Kind::Exists.because(format!(
+                "{} is the file of {what}; give another name than {name:?}",
+                path.display()
+            )));
         }
     }
     Ok(())
@@ -107,7 +120,8 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
 /// The folder has no CA, a file is no certificate of it, or the list cannot be written.
 pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> Result<usize> {
     let path = folder.join("crl.pem");
-    let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
+    let cannot_write =
+        |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let _alone = files::lock(folder, Owner::Service).map_err(cannot_write)?;
     let root = folder.join("ca.pem");
     // What is read is what was found to be the service's.
@@ -115,16 +129,25 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     let ca = tls::names_in(&root, owned(&root)?.as_bytes())?;
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     if let Some(held) = held {
-        for entry in
-            tls::revocations_in(&path, held.as_bytes())?.into_iter().flat_map(|list| list.tbs_cert_list.revoked_certificates).flatten()
+        for entry in tls::revocations_in(&path, held.as_bytes())?
+            .into_iter()
+            .flat_map(|list| list.tbs_cert_list.revoked_certificates)
+            .flatten()
         {
-            revoked.insert(entry.serial_number.as_bytes().to_vec(), entry.revocation_date.to_unix_duration().as_secs() as i64);
+            revoked.insert(
+                entry.serial_number.as_bytes().to_vec(),
+                entry.revocation_date.to_unix_duration().as_secs() as i64,
+            );
         }
     }
     for certificate in certificates {
         let names = tls::names(certificate)?;
         if names.issuer.is_none() || names.issuer != ca.subject {
-            return Err(Kind::Material.because(format!("{}: not a certificate of the CA in {}", certificate.display(), folder.display())));
+            return Err(Kind::Material.because(format!(
+                "{}: not a certificate of the CA in {}",
+                certificate.display(),
+                folder.display()
+            )));
         }
         revoked.entry(names.serial).or_insert(now);
     }
@@ -141,7 +164,8 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
 /// Clients cannot ask for such a host.
 pub fn host(text: &str) -> Result<String> {
     let expected = "expected a host name or an address, such as \"localhost\" or \"127.0.0.1\"";
-    shef_door::ca::host(text).ok_or_else(|| Kind::Config.because(format!("host {text:?}: {expected}")))
+    shef_door::ca::host(text)
+        .ok_or_else(|| Kind::Config.because(format!("host {text:?}: {expected}")))
 }
 
 /// Writes `NAME.key` and `NAME.pem` for a server at these host names and addresses.
@@ -179,7 +203,8 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
     setup.hosts.iter().try_for_each(|text| host(text).map(drop))?;
-    let cannot_write = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", folder.display()));
+    let cannot_write =
+        |error: std::io::Error| Kind::Material.because(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(cannot_write)?;
     if std::fs::read_dir(folder).map_err(cannot_write)?.next().is_some() {
         return Err(Kind::Exists.because(format!("{} is not empty", folder.display())));
@@ -199,7 +224,11 @@ fn fill(folder: &Path, config: &str, setup: &Setup, now: i64) -> Result<()> {
     let (_, certificate) = Ca::new(CA_NAME, key, now).map_err(cannot)?;
     write(&folder.join("ca.pem"), 0o644, certificate.pem().as_bytes())?;
     server(folder, "server", &setup.hosts, now)?;
-    let operator = Identity { tenant: setup.tenant.clone(), name: "operator".into(), role: crate::role::Role::Operator };
+    let operator = Identity {
+        tenant: setup.tenant.clone(),
+        name: "operator".into(),
+        role: crate::role::Role::Operator,
+    };
     client(folder, "operator", &operator, now)?;
     let (signing, _) = generate_key_pair(&mut SystemEntropy);
     write(&folder.join("signing.key"), 0o600, &hex_line(&signing.to_bytes())[..])?;

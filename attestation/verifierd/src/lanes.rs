@@ -57,7 +57,13 @@ impl Lane {
     /// The lane of a tenant that may have this much work under way or waiting; what waits takes a
     /// place among the work of all lanes that does.
     #[must_use]
-    pub fn new(tenant: &str, most: usize, waiting: Arc<Semaphore>, workers: Workers, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        tenant: &str,
+        most: usize,
+        waiting: Arc<Semaphore>,
+        workers: Workers,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let places = available_parallelism().map_or(2, usize::from).clamp(2, MOST);
         Self {
             tenant: tenant.into(),
@@ -75,8 +81,18 @@ impl Lane {
     ///
     /// # Errors
     /// The tenant has more under way than it may.
-    pub async fn work<T: Send + 'static>(self: &Arc<Self>, work: impl FnOnce(&Self) -> T + Send + 'static) -> Result<T> {
-        let busy = || Kind::Busy.because(format!("tenant {}: as many appraisals as it may have are under way", self.tenant)).retry_after(1);
+    pub async fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T> {
+        let busy = || {
+            Kind::Busy
+                .because(format!(
+                    "tenant {}: as many appraisals as it may have are under way",
+                    self.tenant
+                ))
+                .retry_after(1)
+        };
         let _queued = self.queue.try_acquire().map_err(|_| busy())?;
         let place = if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             place
@@ -91,7 +107,8 @@ impl Lane {
             drop(place);
             done
         });
-        done.await.map_err(|error| Kind::Internal.because(format!("an appraisal broke off: {error}")))
+        done.await
+            .map_err(|error| Kind::Internal.because(format!("an appraisal broke off: {error}")))
     }
 
     /// Begins a dry run.
@@ -101,7 +118,9 @@ impl Lane {
     pub fn dry_run(&self) -> Result<DryRun> {
         match Arc::clone(&self.dry_runs).try_acquire_owned() {
             Ok(place) => Ok(DryRun { start: Instant::now(), _place: place }),
-            Err(_) => Err(Kind::DryRun.because("a dry run of this tenant is under way").retry_after(1)),
+            Err(_) => {
+                Err(Kind::DryRun.because("a dry run of this tenant is under way").retry_after(1))
+            }
         }
     }
 
@@ -155,8 +174,10 @@ impl DryRun {
         if self.start.elapsed() < DRY_RUN {
             return Ok(());
         }
-        let text =
-            format!("held {held} of {all} records in {} s: ask for fewer with ?limit=, or make the policy quicker", DRY_RUN.as_secs());
+        let text = format!(
+            "held {held} of {all} records in {} s: ask for fewer with ?limit=, or make the policy quicker",
+            DRY_RUN.as_secs()
+        );
         Err(Kind::DryRunTime.because(text).retry_after(DRY_RUN.as_secs()))
     }
 }
@@ -171,12 +192,16 @@ mod tests {
         let problem = result.unwrap_err();
         assert_eq!(problem.kind, kind);
         let answer = problem.into_response();
-        assert_eq!((answer.status().as_u16(), answer.headers().contains_key("retry-after")), (kind.status(), true));
+        assert_eq!(
+            (answer.status().as_u16(), answer.headers().contains_key("retry-after")),
+            (kind.status(), true)
+        );
     }
 
     #[test]
     fn dry_runs_are_one_at_a_time_and_end() {
-        let lane = Lane::new("t", 8, Arc::new(Semaphore::new(8)), Workers::default(), Arc::default());
+        let lane =
+            Lane::new("t", 8, Arc::new(Semaphore::new(8)), Workers::default(), Arc::default());
         let run = lane.dry_run().unwrap();
         refused(lane.dry_run(), Kind::DryRun);
         run.goes_on(3, 30).unwrap();
@@ -190,12 +215,19 @@ mod tests {
     #[test]
     fn work_waits_for_a_while_and_not_in_crowds() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let lane = Arc::new(Lane::new("t", 64, Arc::new(Semaphore::new(1)), Workers::default(), Arc::default()));
+        let lane = Arc::new(Lane::new(
+            "t",
+            64,
+            Arc::new(Semaphore::new(1)),
+            Workers::default(),
+            Arc::default(),
+        ));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));
         let begin = || {
             let (lane, wait) = (Arc::clone(&lane), Arc::clone(&wait));
-            runtime.spawn(async move { lane.work(move |_| wait.lock().unwrap().recv().is_ok()).await })
+            runtime
+                .spawn(async move { lane.work(move |_| wait.lock().unwrap().recv().is_ok()).await })
         };
         let all: Vec<_> = (0..lane.places.available_permits()).map(|_| begin()).collect();
         runtime.block_on(async {
@@ -207,8 +239,14 @@ mod tests {
             while lane.waiting.available_permits() > 0 && start.elapsed() < PATIENCE / 2 {
                 tokio::task::yield_now().await;
             }
-            refused(timeout(PATIENCE / 2, lane.work(|_| ())).await.expect("it does not wait"), Kind::Busy);
-            refused(timeout(PATIENCE * 3, waits).await.expect("it does not wait for ever").unwrap(), Kind::Busy);
+            refused(
+                timeout(PATIENCE / 2, lane.work(|_| ())).await.expect("it does not wait"),
+                Kind::Busy,
+            );
+            refused(
+                timeout(PATIENCE * 3, waits).await.expect("it does not wait for ever").unwrap(),
+                Kind::Busy,
+            );
             assert!(start.elapsed() >= PATIENCE);
             // One that ends in time makes room for it.
             let waits = begin();
@@ -225,7 +263,13 @@ mod tests {
     #[test]
     fn a_tenant_has_so_much_work_and_no_more() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let lane = Arc::new(Lane::new("t", 1, Arc::new(Semaphore::new(1)), Workers::default(), Arc::default()));
+        let lane = Arc::new(Lane::new(
+            "t",
+            1,
+            Arc::new(Semaphore::new(1)),
+            Workers::default(),
+            Arc::default(),
+        ));
         runtime.block_on(async {
             let (go, wait) = std::sync::mpsc::channel::<()>();
             let (begins, began) = std::sync::mpsc::channel::<()>();

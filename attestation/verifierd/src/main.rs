@@ -19,7 +19,11 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 
 #[derive(Parser)]
-#[command(name = "shef-verifierd", version, about = "Verifier service: appraises evidence, releases keys, keeps receipts")]
+#[command(
+    name = "shef-verifierd",
+    version,
+    about = "Verifier service: appraises evidence, releases keys, keeps receipts"
+)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -188,11 +192,17 @@ fn say(text: impl std::fmt::Display) -> Result<()> {
 }
 
 fn role(name: &str) -> Result<Role> {
-    Role::from_name(name).ok_or_else(|| Kind::Config.because(format!("role {name:?} is none of attest, release, audit, operator")))
+    Role::from_name(name).ok_or_else(|| {
+        Kind::Config.because(format!("role {name:?} is none of attest, release, audit, operator"))
+    })
 }
 
 fn named(name: &str) -> Result<String> {
-    if is_name(name) { Ok(name.to_owned()) } else { Err(Kind::Name.because(format!("{name:?}: {}", name_rule()))) }
+    if is_name(name) {
+        Ok(name.to_owned())
+    } else {
+        Err(Kind::Name.because(format!("{name:?}: {}", name_rule())))
+    }
 }
 
 fn now() -> i64 {
@@ -220,12 +230,21 @@ fn command(command: Command) -> Result<()> {
         Command::Init { dir, listen, host, audience, tenant } => {
             let port = listen.rsplit(':').next().unwrap_or("8443");
             let host = host.iter().map(|host| init::host(host)).collect::<Result<Vec<_>>>()?;
-            let audience = audience.unwrap_or_else(|| match host.first().map_or("localhost", String::as_str) {
-                address if address.contains(':') => format!("https://[{address}]:{port}"),
-                name => format!("https://{name}:{port}"),
+            let audience = audience.unwrap_or_else(|| {
+                match host.first().map_or("localhost", String::as_str) {
+                    address if address.contains(':') => format!("https://[{address}]:{port}"),
+                    name => format!("https://{name}:{port}"),
+                }
             });
-            init::init(&dir, &init::Setup { listen, hosts: host, audience, tenant: named(&tenant)? }, now())?;
-            say!("made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml", dir.display());
+            init::init(
+                &dir,
+                &init::Setup { listen, hosts: host, audience, tenant: named(&tenant)? },
+                now(),
+            )?;
+            say!(
+                "made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml",
+                dir.display()
+            );
             Ok(())
         }
         Command::Run { config } => block(run::run(config, |address| {
@@ -245,19 +264,28 @@ fn command(command: Command) -> Result<()> {
             let config = Config::read(&config)?;
             let (old, new) = signing::rotate(&config)?;
             say!("{} signs as {new} from the next SIGHUP on", config.signing_key.display());
-            say!("{old} is retired: its public key is in {}, which every replica needs", config.rotated().display());
+            say!(
+                "{old} is retired: its public key is in {}, which every replica needs",
+                config.rotated().display()
+            );
             Ok(())
         }
-        Command::Events { config, tenant } => block(backup::events(&Config::read(&config)?, tenant.as_deref(), |line| say(line))),
+        Command::Events { config, tenant } => {
+            block(backup::events(&Config::read(&config)?, tenant.as_deref(), |line| say(line)))
+        }
         Command::Client { dir, tenant, role: role_name, name } => {
-            let identity = Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
+            let identity =
+                Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
             init::client(&dir, &name, &identity, now())?;
             say!("made {0}/{name}.pem and {0}/{name}.key for {1}", dir.display(), identity.uri());
             Ok(())
         }
         Command::Server { dir, name, host } => {
             init::server(&dir, &named(&name)?, &host, now())?;
-            say!("made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]", dir.display());
+            say!(
+                "made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]",
+                dir.display()
+            );
             say!("    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
             Ok(())
         }
@@ -266,7 +294,9 @@ fn command(command: Command) -> Result<()> {
             let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
             say!("{} holds {all} certificates for {days} days", list.display());
             if !file.exists() {
-                say!("for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP");
+                say!(
+                    "for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP"
+                );
                 return Ok(());
             }
             if !Config::read(&file)?.tls.crls.contains(&list) {
@@ -306,7 +336,11 @@ fn command(command: Command) -> Result<()> {
                 Some(count) => say!("{count} secrets are sealed under {}", to.display()),
                 None => say!("the database is sealed under {} already", to.display()),
             }
-            say!("in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), read.named(&to));
+            say!(
+                "in {}, below [storage]\n    kek = {:?}\nthen SIGHUP",
+                config.display(),
+                read.named(&to)
+            );
             Ok(())
         }
         Command::Audit { config } => {
@@ -315,9 +349,19 @@ fn command(command: Command) -> Result<()> {
                 if audited.head.seq == 0 {
                     say!("{}: there is no receipt yet", audited.tenant);
                 } else {
-                    say!("{}: receipts {} to {} hold, head {digest}", audited.tenant, audited.from.seq + 1, audited.head.seq);
+                    say!(
+                        "{}: receipts {} to {} hold, head {digest}",
+                        audited.tenant,
+                        audited.from.seq + 1,
+                        audited.head.seq
+                    );
                 }
-                say!("{}: {} events hold, head {}", audited.tenant, audited.events, hex::encode(&audited.events_head));
+                say!(
+                    "{}: {} events hold, head {}",
+                    audited.tenant,
+                    audited.events,
+                    hex::encode(&audited.events_head)
+                );
             }
             Ok(())
         }
@@ -325,8 +369,11 @@ fn command(command: Command) -> Result<()> {
             let wanted = code.trim().to_ascii_uppercase();
             let all = shef_verify::CODES.iter().chain(shef_proto::CODES);
             let found = all.into_iter().find(|known| known.id == wanted);
-            let found = found
-                .ok_or_else(|| Kind::NotFound.because(format!("the service has no code {wanted}; `shef explain` knows the others")))?;
+            let found = found.ok_or_else(|| {
+                Kind::NotFound.because(format!(
+                    "the service has no code {wanted}; `shef explain` knows the others"
+                ))
+            })?;
             say!("{}: {}\n\n{}", found.id, found.summary, found.help);
             Ok(())
         }

@@ -28,20 +28,41 @@ impl Counter {
         matches!(self, Self::Handshakes | Self::Reloads)
     }
 
-    const ALL: [Self; 6] = [Self::Requests, Self::Appraisals, Self::Releases, Self::Handshakes, Self::Reloads, Self::Policies];
+    const ALL: [Self; 6] = [
+        Self::Requests,
+        Self::Appraisals,
+        Self::Releases,
+        Self::Handshakes,
+        Self::Reloads,
+        Self::Policies,
+    ];
 
     fn name(self) -> (&'static str, &'static str, &'static [&'static str]) {
         match self {
-            Self::Requests => ("shef_requests_total", "Answers by route and status.", &["route", "status"]),
-            Self::Appraisals => {
-                ("shef_appraisals_total", "Appraisals by layer, verdict and first failed check.", &["layer", "verdict", "code"])
+            Self::Requests => {
+                ("shef_requests_total", "Answers by route and status.", &["route", "status"])
             }
-            Self::Releases => ("shef_releases_total", "Key releases by layer and result.", &["layer", "result"]),
-            Self::Handshakes => {
-                ("shef_tls_failures_total", "Connections that ended in the TLS handshake, or made room for others.", &["reason"])
+            Self::Appraisals => (
+                "shef_appraisals_total",
+                "Appraisals by layer, verdict and first failed check.",
+                &["layer", "verdict", "code"],
+            ),
+            Self::Releases => {
+                ("shef_releases_total", "Key releases by layer and result.", &["layer", "result"])
             }
-            Self::Reloads => ("shef_reloads_total", "Configuration reloads by result.", &["result"]),
-            Self::Policies => ("shef_policy_failures_total", "Evaluations of policies in Rego without an answer.", &["reason"]),
+            Self::Handshakes => (
+                "shef_tls_failures_total",
+                "Connections that ended in the TLS handshake, or made room for others.",
+                &["reason"],
+            ),
+            Self::Reloads => {
+                ("shef_reloads_total", "Configuration reloads by result.", &["result"])
+            }
+            Self::Policies => (
+                "shef_policy_failures_total",
+                "Evaluations of policies in Rego without an answer.",
+                &["reason"],
+            ),
         }
     }
 }
@@ -93,14 +114,21 @@ impl Gauge {
 impl Inner {
     fn histogram(&self, out: &mut String) {
         let name = "shef_request_seconds";
-        let _ = writeln!(out, "# HELP {name} Time from the whole request to its answer.\n# TYPE {name} histogram");
+        let _ = writeln!(
+            out,
+            "# HELP {name} Time from the whole request to its answer.\n# TYPE {name} histogram"
+        );
         let mut sum = 0;
         for ((_, limit), count) in BUCKETS.iter().zip(self.buckets) {
             sum += count;
             let _ = writeln!(out, "{name}_bucket{{le=\"{limit}\"}} {sum}");
         }
         sum += self.buckets[BUCKETS.len()];
-        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {}\n{name}_count {sum}", self.seconds);
+        let _ = writeln!(
+            out,
+            "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {}\n{name}_count {sum}",
+            self.seconds
+        );
     }
 }
 
@@ -139,7 +167,9 @@ impl Metrics {
         let inner = self.inner.lock().expect("no panic under this lock");
         let mut out = String::new();
         let mut counters: BTreeMap<&(Counter, Vec<&'static str>), u64> = BTreeMap::new();
-        for (_, own) in inner.counters.iter().filter(|(name, _)| tenant.is_none_or(|tenant| tenant == *name)) {
+        for (_, own) in
+            inner.counters.iter().filter(|(name, _)| tenant.is_none_or(|tenant| tenant == *name))
+        {
             for (counter, count) in own {
                 *counters.entry(counter).or_default() += count;
             }
@@ -151,7 +181,11 @@ impl Metrics {
             let (name, help, labels) = counter.name();
             let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
             for ((_, values), count) in counters.iter().filter(|((c, _), _)| *c == counter) {
-                let pairs: Vec<String> = labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{value}\"")).collect();
+                let pairs: Vec<String> = labels
+                    .iter()
+                    .zip(values)
+                    .map(|(label, value)| format!("{label}=\"{value}\""))
+                    .collect();
                 let _ = writeln!(out, "{name}{{{}}} {count}", pairs.join(","));
             }
         }
@@ -161,7 +195,8 @@ impl Metrics {
         for gauge in gauges {
             let _ = writeln!(out, "# HELP {0} {1}\n# TYPE {0} gauge", gauge.name, gauge.help);
             for (label, of, value) in &gauge.values {
-                let labels = if label.is_empty() { String::new() } else { format!("{{{label}=\"{of}\"}}") };
+                let labels =
+                    if label.is_empty() { String::new() } else { format!("{{{label}=\"{of}\"}}") };
                 let _ = writeln!(out, "{}{labels} {value}", gauge.name);
             }
         }
@@ -181,14 +216,34 @@ mod tests {
         metrics.count(Counter::Reloads, None, &["done"]);
         metrics.took(0.002);
         metrics.took(9.0);
-        let gauges =
-            [Gauge::one("shef_devices", "Devices.", 2.0), Gauge { values: vec![("of", "crl", 3.0)], ..Gauge::one("left", "Left.", 0.0) }];
+        let gauges = [
+            Gauge::one("shef_devices", "Devices.", 2.0),
+            Gauge { values: vec![("of", "crl", 3.0)], ..Gauge::one("left", "Left.", 0.0) },
+        ];
         let text = metrics.render(Some("a"), &gauges);
-        assert!(text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 1\n"), "{text}");
-        assert!(!text.contains("shef_reloads_total") && !text.contains("shef_request_seconds"), "{text}");
+        assert!(
+            text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("shef_reloads_total") && !text.contains("shef_request_seconds"),
+            "{text}"
+        );
         let text = metrics.render(None, &gauges);
-        assert!(text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 2\n"), "{text}");
-        assert!(text.contains("shef_reloads_total{result=\"done\"} 1\n") && text.contains("\nleft{of=\"crl\"} 3\n"), "{text}");
-        assert!(text.contains("le=\"0.0025\"} 1\n") && text.contains("le=\"+Inf\"} 2\n") && text.contains("\nshef_devices 2\n"), "{text}");
+        assert!(
+            text.contains("shef_releases_total{layer=\"kernel\",result=\"released\"} 2\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("shef_reloads_total{result=\"done\"} 1\n")
+                && text.contains("\nleft{of=\"crl\"} 3\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("le=\"0.0025\"} 1\n")
+                && text.contains("le=\"+Inf\"} 2\n")
+                && text.contains("\nshef_devices 2\n"),
+            "{text}"
+        );
     }
 }

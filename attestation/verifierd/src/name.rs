@@ -4,8 +4,12 @@
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
-    let good = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(byte);
-    (1..=64).contains(&bytes.len()) && bytes.iter().all(good) && bytes[0].is_ascii_alphanumeric() && !name.contains("..")
+    let good =
+        |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(byte);
+    (1..=64).contains(&bytes.len())
+        && bytes.iter().all(good)
+        && bytes[0].is_ascii_alphanumeric()
+        && !name.contains("..")
 }
 
 /// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, as its clients know them: each part
@@ -14,7 +18,10 @@ pub fn is_name(name: &str) -> bool {
 pub fn is_path(path: &str) -> bool {
     let part = |part: &str| {
         let good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        (1..=64).contains(&part.len()) && part.bytes().all(good) && !part.starts_with('.') && !part.contains("..")
+        (1..=64).contains(&part.len())
+            && part.bytes().all(good)
+            && !part.starts_with('.')
+            && !part.contains("..")
     };
     path.split('/').count() == 3 && path.split('/').all(part)
 }
@@ -34,7 +41,9 @@ mod tests {
         for good in ["a", "0", "default", "a.b-c_d", &"x".repeat(64)] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["", "A", "../a", "a/b", "a..b", ".a", "-a", "é", "a b", "a%2f", "a\0", &"x".repeat(65)] {
+        for bad in
+            ["", "A", "../a", "a/b", "a..b", ".a", "-a", "é", "a b", "a%2f", "a\0", &"x".repeat(65)]
+        {
             assert!(!is_name(bad), "{bad}");
         }
     }

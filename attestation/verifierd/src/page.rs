@@ -29,7 +29,10 @@ const ROWS: i64 = 50;
 pub fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(overview))
-        .route("/style.css", get(async || ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)))
+        .route(
+            "/style.css",
+            get(async || ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)),
+        )
         .route("/appraisals/{id}", get(appraisal))
         .route("/revoke", get(ask).post(revoke))
 }
@@ -160,10 +163,17 @@ fn more(table: &str, rows: usize, next: impl FnOnce() -> Option<String>) -> Mark
     html! { @if let Some(next) = next { p { a href=(format!("/?{table}={next}#{table}")) { "more…" } } } }
 }
 
-async fn overview(State(app): Shared, Extension(who): Extension<Identity>, Query(from): Query<From>) -> Result<Response> {
+async fn overview(
+    State(app): Shared,
+    Extension(who): Extension<Identity>,
+    Query(from): Query<From>,
+) -> Result<Response> {
     let tenant = who.tenant.as_str();
     let rows = app.store.collateral(tenant).await?;
-    let seen = app.store.devices(tenant, &api::unhex("devices", from.devices.as_deref().unwrap_or(""))?, ROWS).await?;
+    let seen = app
+        .store
+        .devices(tenant, &api::unhex("devices", from.devices.as_deref().unwrap_or(""))?, ROWS)
+        .await?;
     let (time, id) = api::cursor(from.appraisals.as_deref())?;
     let recent = app.store.appraisals(tenant, time, &id, ROWS).await?;
     let keys = app.store.keys(tenant, from.keys.as_deref().unwrap_or(""), ROWS).await?;
@@ -266,9 +276,17 @@ async fn overview(State(app): Shared, Extension(who): Extension<Identity>, Query
     Ok(page("Overview", &who, &body))
 }
 
-async fn appraisal(State(app): Shared, Extension(who): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
+async fn appraisal(
+    State(app): Shared,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<Response> {
     let bytes = hex::decode(&id).map_err(|_| Kind::Malformed.because("id is not hexadecimal"))?;
-    let row = app.store.appraisal(&who.tenant, &bytes).await?.ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
+    let row = app
+        .store
+        .appraisal(&who.tenant, &bytes)
+        .await?
+        .ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
     let report: Value = serde_json::from_str(&row.report).unwrap_or(Value::Null);
     let claims = crate::appraiser::Received::new(row.evidence.clone()).describe();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -310,10 +328,21 @@ struct Target {
 }
 
 fn form_parts<'a>(who: &'a Identity, kind: &'a str, value: &'a str) -> [&'a [u8]; 6] {
-    [b"revoke", who.tenant.as_bytes(), who.name.as_bytes(), who.role.name().as_bytes(), kind.as_bytes(), value.as_bytes()]
+    [
+        b"revoke",
+        who.tenant.as_bytes(),
+        who.name.as_bytes(),
+        who.role.name().as_bytes(),
+        kind.as_bytes(),
+        value.as_bytes(),
+    ]
 }
 
-async fn ask(State(app): Shared, Extension(who): Extension<Identity>, Query(target): Query<Target>) -> Response {
+async fn ask(
+    State(app): Shared,
+    Extension(who): Extension<Identity>,
+    Query(target): Query<Target>,
+) -> Response {
     let Target { kind, value } = &target;
     let body = html! {
         form method="post" action="/revoke" {
@@ -337,14 +366,23 @@ struct Confirmed {
     token: String,
 }
 
-async fn revoke(State(app): Shared, Extension(who): Extension<Identity>, body: Bytes) -> Result<Redirect> {
+async fn revoke(
+    State(app): Shared,
+    Extension(who): Extension<Identity>,
+    body: Bytes,
+) -> Result<Redirect> {
     let bad = |_| Kind::Malformed.because("the form is not complete");
-    let uri: Uri = format!("/?{}", String::from_utf8_lossy(&body)).parse().map_err(|_| Kind::Malformed.because("not a form"))?;
-    let axum::extract::Query(form) = axum::extract::Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
+    let uri: Uri = format!("/?{}", String::from_utf8_lossy(&body))
+        .parse()
+        .map_err(|_| Kind::Malformed.because("not a form"))?;
+    let axum::extract::Query(form) =
+        axum::extract::Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
     // The browser sends certificate or password by itself: only a form of ours, for this very
     // target, counts.
     if !app.kek.load().form_verify(&form_parts(&who, &form.kind, &form.value), &form.token) {
-        return Err(Kind::Forbidden.because("the form is not one that this service gave to this identity"));
+        return Err(
+            Kind::Forbidden.because("the form is not one that this service gave to this identity")
+        );
     }
     api::add_revocation(&app, &who, form.kind, form.value, form.reason).await?;
     Ok(Redirect::to("/"))

@@ -207,7 +207,8 @@ impl From<sqlx::Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(self.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let code = self.kind.code();
         let mut body = json!({
             "type": format!("urn:shef:code:{code}"),
@@ -220,11 +221,15 @@ impl IntoResponse for Problem {
             body.extend(self.extra);
         }
         let mut response = (status, body.to_string()).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
             // A header for each: browsers do not part two schemes that share one.
             for scheme in ["Bearer", "Basic realm=\"shef-verifierd\""] {
-                response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme));
+                response
+                    .headers_mut()
+                    .append(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme));
             }
         }
         for (name, value) in self.headers {
@@ -246,9 +251,18 @@ mod tests {
     #[test]
     fn codes_are_unique_and_explained() {
         // Each kind has its own line of the table, and no line is left over.
-        assert_eq!(CODES.iter().map(|code| code.id).collect::<Vec<_>>(), Kind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>());
+        assert_eq!(
+            CODES.iter().map(|code| code.id).collect::<Vec<_>>(),
+            Kind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>()
+        );
         for code in CODES {
-            assert!(code.id.starts_with("SHEF-SVC-") && !code.summary.is_empty() && code.help.len() > 20, "{}", code.id);
+            assert!(
+                code.id.starts_with("SHEF-SVC-")
+                    && !code.summary.is_empty()
+                    && code.help.len() > 20,
+                "{}",
+                code.id
+            );
         }
     }
 }

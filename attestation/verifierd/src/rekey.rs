@@ -19,14 +19,21 @@ use crate::store::Store;
 /// The database stands under neither KEK, or cannot be used; or a file cannot be.
 pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
     if config.named(to).to_str().is_none() {
-        return Err(Kind::Config.because(format!("{}: expected a name in UTF-8, which the configuration can hold", to.display())));
+        return Err(Kind::Config.because(format!(
+            "{}: expected a name in UTF-8, which the configuration can hold",
+            to.display()
+        )));
     }
     let old = Kek::read(&config.kek)?;
     if same_file(to, &config.kek) {
-        return Err(Kind::Exists.because(format!("{} is the KEK that the configuration names; give another file", to.display())));
+        return Err(Kind::Exists.because(format!(
+            "{} is the KEK that the configuration names; give another file",
+            to.display()
+        )));
     }
     if let Some(name) = config.reserved(to) {
-        return Err(Kind::Exists.because(format!("{} is the file of {name}; give another name", to.display())));
+        return Err(Kind::Exists
+            .because(format!("{} is the file of {name}; give another name", to.display())));
     }
     // Two of these commands take turns.
     let _alone = match &config.database {

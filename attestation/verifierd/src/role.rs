@@ -43,7 +43,9 @@ impl Role {
     /// The role of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Attest, Self::Release, Self::Audit, Self::Operator].into_iter().find(|role| role.name() == name)
+        [Self::Attest, Self::Release, Self::Audit, Self::Operator]
+            .into_iter()
+            .find(|role| role.name() == name)
     }
 
     /// Whether this role may do that.

@@ -34,13 +34,17 @@ pub fn ends_soon(what: &str, left: i64) -> Option<String> {
         "server" => ("the server certificate", "nobody connects"),
         "client-ca" => ("a CA of client certificates", "none of its clients connects"),
         "crl" => ("a revocation list", "every client certificate is refused"),
-        "signer" => ("the certificate of a signer of reference values", "what it signed counts no more"),
+        "signer" => {
+            ("the certificate of a signer of reference values", "what it signed counts no more")
+        }
         _ => ("the validity of reference values", "what they list is unknown"),
     };
     let ago = (-left).div_euclid(DAY);
     match left {
         ..0 => Some(format!("{what} has ended, {ago} days ago: {then}")),
-        _ if left < days * DAY => Some(format!("{what} ends soon, in {} days: then {then}", left.div_euclid(DAY))),
+        _ if left < days * DAY => {
+            Some(format!("{what} ends soon, in {} days: then {then}", left.div_euclid(DAY)))
+        }
         _ => None,
     }
 }
@@ -70,7 +74,9 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
     let listener = server::listen(config.listen).await?;
     let fixed = config.clone();
     let app = App::open(config, clock).await?;
-    let address = listener.local_addr().map_err(|error| crate::problem::Kind::Listen.because(error.to_string()))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| crate::problem::Kind::Listen.because(error.to_string()))?;
     let timing = Timing {
         header: Duration::from_secs(limits.header_seconds),
         idle: Duration::from_secs((limits.header_seconds + limits.body_seconds) * 2),
@@ -87,11 +93,17 @@ pub async fn start(config: Config, clock: Clock) -> Result<Running> {
         (Arc::clone(&app.metrics), Arc::clone(&app.logins)),
         stopped.clone(),
     ));
-    let job = |period, what, work: fn(Arc<App>) -> Work| tokio::spawn(every(period, what, stopped.clone(), Arc::clone(&app), work));
+    let job = |period, what, work: fn(Arc<App>) -> Work| {
+        tokio::spawn(every(period, what, stopped.clone(), Arc::clone(&app), work))
+    };
     let jobs = vec![
         job(Duration::from_secs(60), "sweep", |app| Box::pin(async move { app.sweep().await })),
-        job(Duration::from_secs(60), "certificates", |app| Box::pin(async move { warn(&app).await })),
-        job(Duration::from_millis(200), "checkpoint", |app| Box::pin(async move { app.store.checkpoint().await })),
+        job(Duration::from_secs(60), "certificates", |app| {
+            Box::pin(async move { warn(&app).await })
+        }),
+        job(Duration::from_millis(200), "checkpoint", |app| {
+            Box::pin(async move { app.store.checkpoint().await })
+        }),
     ];
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
     Ok(Running { address, app, fixed, tls, stop, serving, jobs })
@@ -114,7 +126,13 @@ type Work = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Does `work` every `period` until the service stops; what fails is told in the log, and tried
 /// again the next time.
-async fn every(period: Duration, what: &'static str, mut stop: watch::Receiver<bool>, app: Arc<App>, work: fn(Arc<App>) -> Work) {
+async fn every(
+    period: Duration,
+    what: &'static str,
+    mut stop: watch::Receiver<bool>,
+    app: Arc<App>,
+    work: fn(Arc<App>) -> Work,
+) {
     let mut tick = tokio::time::interval(period);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -144,7 +162,11 @@ impl Running {
             Ok(ignored)
         }
         .await;
-        self.app.metrics.count(Counter::Reloads, None, &[if result.is_ok() { "done" } else { "refused" }]);
+        self.app.metrics.count(
+            Counter::Reloads,
+            None,
+            &[if result.is_ok() { "done" } else { "refused" }],
+        );
         result
     }
 
@@ -167,7 +189,8 @@ impl Running {
 pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     // Before anybody is told that it runs: a signal that comes then must find its place.
-    let cannot = |error: std::io::Error| crate::problem::Kind::Internal.because(format!("signals: {error}"));
+    let cannot =
+        |error: std::io::Error| crate::problem::Kind::Internal.because(format!("signals: {error}"));
     let mut hup = signal(SignalKind::hangup()).map_err(cannot)?;
     let mut term = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut int = signal(SignalKind::interrupt()).map_err(cannot)?;

@@ -52,18 +52,24 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
     use std::os::unix::fs::PermissionsExt as _;
     let cannot = |error: io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     // Orchestrators link the current version of a secret. Root follows no link in the folder of others.
-    let open = if files::foreign(files::folder(path)).map_err(cannot)? { files::open } else { files::open_linked };
+    let open = if files::foreign(files::folder(path)).map_err(cannot)? {
+        files::open
+    } else {
+        files::open_linked
+    };
     let mut file = open(path).map_err(cannot)?;
     let mode = file.metadata().map_err(cannot)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", path.display())));
+        return Err(Kind::Permissions
+            .because(format!("{}: mode is {mode:03o}, expected 600", path.display())));
     }
     // Room for all of it, so that no part of it is left where it grows.
     let mut text = Zeroizing::new(Vec::with_capacity(128));
     file.by_ref().take(128).read_to_end(&mut text).map_err(cannot)?;
     let mut key = Zeroizing::new([0; 32]);
-    hex::decode_to_slice(text.trim_ascii(), &mut key[..])
-        .map_err(|_| Kind::Material.because(format!("{}: expected 64 hexadecimal digits", path.display())))?;
+    hex::decode_to_slice(text.trim_ascii(), &mut key[..]).map_err(|_| {
+        Kind::Material.because(format!("{}: expected 64 hexadecimal digits", path.display()))
+    })?;
     Ok(key)
 }
 
@@ -114,12 +120,19 @@ impl Kek {
             let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"shef-verifierd/1").extract(kek);
             let derive = |label: &[u8]| {
                 let mut key = Zeroizing::new([0; 32]);
-                prk.expand(&[label], Derived).and_then(|okm| okm.fill(&mut key[..])).expect("32 bytes are within HKDF's limit");
+                prk.expand(&[label], Derived)
+                    .and_then(|okm| okm.fill(&mut key[..]))
+                    .expect("32 bytes are within HKDF's limit");
                 key
             };
             let mac = |label| Box::new(hmac::Key::new(hmac::HMAC_SHA256, &derive(label)[..]));
-            let seal = UnboundKey::new(&AES_256_GCM, &derive(b"keys at rest")[..]).expect("a key of AES-256 has 32 bytes");
-            Self { seal: Box::new(LessSafeKey::new(seal)), session: mac(b"session tokens"), form: mac(b"form tokens") }
+            let seal = UnboundKey::new(&AES_256_GCM, &derive(b"keys at rest")[..])
+                .expect("a key of AES-256 has 32 bytes");
+            Self {
+                seal: Box::new(LessSafeKey::new(seal)),
+                session: mac(b"session tokens"),
+                form: mac(b"form tokens"),
+            }
         })
     }
 
@@ -143,7 +156,10 @@ impl Kek {
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(secret);
         let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(join(parts)));
-        let tag = self.seal.seal_in_place_separate_tag(nonce, aad, &mut sealed[NONCE_LEN..]).expect("a short message can be sealed");
+        let tag = self
+            .seal
+            .seal_in_place_separate_tag(nonce, aad, &mut sealed[NONCE_LEN..])
+            .expect("a short message can be sealed");
         sealed.extend_from_slice(tag.as_ref());
         sealed
     }
@@ -153,7 +169,15 @@ impl Kek {
     pub fn open(&self, parts: &[&[u8]], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let mut buffer = Zeroizing::new(sealed.to_vec());
-        let len = self.seal.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(join(parts)), &mut buffer).ok()?.len();
+        let len = self
+            .seal
+            .open_in_place(
+                Nonce::assume_unique_for_key(*nonce),
+                Aad::from(join(parts)),
+                &mut buffer,
+            )
+            .ok()?
+            .len();
         buffer.truncate(len);
         Some(buffer)
     }
@@ -260,7 +284,11 @@ impl Signer {
 #[must_use]
 pub fn thumbprint(key: &PublicKey) -> String {
     let xy = key.xy();
-    let text = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, B64.encode(&xy[..32]), B64.encode(&xy[32..]));
+    let text = format!(
+        r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#,
+        B64.encode(&xy[..32]),
+        B64.encode(&xy[32..])
+    );
     B64.encode(sha256(text.as_bytes()))
 }
 
@@ -310,7 +338,9 @@ mod tests {
         let token = jwt::sign(b"{\"a\":1}", signer.jwt()).unwrap();
         assert_eq!(signer.verify_jwt(&token).unwrap()["a"], 1);
         assert!(Signer::new(&[4; 32], Vec::new()).unwrap().verify_jwt(&token).is_none());
-        assert!(Signer::new(&[4; 32], vec![*signer.public_key()]).unwrap().verify_jwt(&token).is_some());
+        assert!(
+            Signer::new(&[4; 32], vec![*signer.public_key()]).unwrap().verify_jwt(&token).is_some()
+        );
         let mut parts: Vec<String> = token.split('.').map(Into::into).collect();
         parts[0] = B64.encode(r#"{"alg":"none"}"#);
         assert!(signer.verify_jwt(&parts.join(".")).is_none());

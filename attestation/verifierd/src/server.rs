@@ -88,7 +88,9 @@ pub struct Timing {
 /// # Errors
 /// It is taken, or not of this machine.
 pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| Kind::Listen.because(format!("{address}: {error}")))
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| Kind::Listen.because(format!("{address}: {error}")))
 }
 
 /// Who holds a connection: whoever showed a certificate by its identity, everybody else by address.
@@ -111,7 +113,11 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let quarter = (timing.connections / 4).max(1);
-    let pool = Pool::new(Shares { all: timing.connections, strangers: timing.connections - timing.connections / 4, holder: quarter });
+    let pool = Pool::new(Shares {
+        all: timing.connections,
+        strangers: timing.connections - timing.connections / 4,
+        holder: quarter,
+    });
     let door = Arc::new(Door::new((timing.connections / 2).max(2), quarter));
     loop {
         let (stream, address) = tokio::select! {
@@ -144,7 +150,9 @@ pub async fn serve(
                         drop(ticket);
                     }
                     let holder = match &shaken.shown {
-                        Some(Shown { identity: Some(identity), .. }) => Holder::Identity(identity.uri()),
+                        Some(Shown { identity: Some(identity), .. }) => {
+                            Holder::Identity(identity.uri())
+                        }
                         _ => Holder::Address(network(address.ip())),
                     };
                     let slot = pool.enter(holder, shaken.shown.is_none());
@@ -177,7 +185,12 @@ struct Shaken {
     shown: Option<Shown>,
 }
 
-async fn handshake(stream: TcpStream, ticket: &Ticket, tls: &ArcSwap<Material>, idle: Duration) -> io::Result<Shaken> {
+async fn handshake(
+    stream: TcpStream,
+    ticket: &Ticket,
+    tls: &ArcSwap<Material>,
+    idle: Duration,
+) -> io::Result<Shaken> {
     let _ = stream.set_nodelay(true);
     let hello = LazyConfigAcceptor::new(Acceptor::default(), Idle::new(stream, idle)).await?;
     ticket.spoke();
@@ -187,7 +200,10 @@ async fn handshake(stream: TcpStream, ticket: &Ticket, tls: &ArcSwap<Material>, 
         chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
         identity: chain.first().and_then(|certificate| Identity::from_certificate(certificate)),
         // A resumed session brings the certificate of its first handshake, which may be long ago.
-        held: Mutex::new((stream.get_ref().1.handshake_kind() != Some(HandshakeKind::Resumed)).then_some(material)),
+        held: Mutex::new(
+            (stream.get_ref().1.handshake_kind() != Some(HandshakeKind::Resumed))
+                .then_some(material),
+        ),
     });
     Ok(Shaken { stream, shown })
 }
@@ -282,14 +298,22 @@ impl Idle {
 }
 
 impl AsyncRead for Idle {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.stream).poll_read(cx, buf);
         self.check(cx, poll)
     }
 }
 
 impl AsyncWrite for Idle {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.check(cx, poll)
     }

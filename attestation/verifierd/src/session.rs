@@ -88,7 +88,17 @@ impl Session {
     #[must_use]
     pub fn new(protocol: Protocol, tenant: &str, nonce: Vec<u8>, now: i64, seconds: i64) -> Self {
         let (issued, expires) = (now, now + seconds);
-        Self { id: random(), protocol, tenant: tenant.into(), layer: None, nonce, drawn: true, issued, expires, recipient: None }
+        Self {
+            id: random(),
+            protocol,
+            tenant: tenant.into(),
+            layer: None,
+            nonce,
+            drawn: true,
+            issued,
+            expires,
+            recipient: None,
+        }
     }
 
     /// The signed token: CBOR and its HMAC in base64url.
@@ -120,12 +130,14 @@ impl Session {
     pub fn open(kek: &Kek, protocol: Protocol, tenant: &str, token: &str) -> Result<Self> {
         let session = (token.len() <= MAX_TOKEN).then(|| Self::read(kek, token)).flatten();
         // The same words for both: a stranger learns nothing about other tenants.
-        let session = session
-            .filter(|session| session.tenant == tenant)
-            .ok_or_else(|| Kind::Session.because("the token is not one that this service gave to this tenant"))?;
+        let session = session.filter(|session| session.tenant == tenant).ok_or_else(|| {
+            Kind::Session.because("the token is not one that this service gave to this tenant")
+        })?;
         if session.protocol != protocol {
             let (found, expected) = (session.protocol.name(), protocol.name());
-            return Err(Kind::Session.because(format!("the session was made for another protocol: {found}, expected {expected}")));
+            return Err(Kind::Session.because(format!(
+                "the session was made for another protocol: {found}, expected {expected}"
+            )));
         }
         Ok(session)
     }
@@ -136,7 +148,9 @@ impl Session {
         if !kek.session_verify(body, mac) {
             return None;
         }
-        let Value::Array(items) = cbor::read(body, &Limits::bytes(MAX_TOKEN)).ok()? else { return None };
+        let Value::Array(items) = cbor::read(body, &Limits::bytes(MAX_TOKEN)).ok()? else {
+            return None;
+        };
         let mut f = Fields::of_places(items, "session");
         if f.text(0, 0..=32).ok()? != LABEL {
             return None;
@@ -179,7 +193,8 @@ impl Session {
         if now < self.expires {
             return Ok(());
         }
-        Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", now - self.expires)))
+        Err(Kind::SessionExpired
+            .because(format!("the session ended {} seconds ago", now - self.expires)))
     }
 }
 
@@ -245,19 +260,37 @@ mod tests {
         let kek = Kek::new(&[1; 32]);
         let key = *crate::secrets::Signer::new(&[9; 32], Vec::new()).unwrap().public_key();
         for recipient in [None, Some(key)] {
-            let session = Session { layer: Some(Layer::Shield), recipient, ..Session::new(Protocol::Native, "a", draw_nonce(48), 1, 99) };
+            let session = Session {
+                layer: Some(Layer::Shield),
+                recipient,
+                ..Session::new(Protocol::Native, "a", draw_nonce(48), 1, 99)
+            };
             let token = session.token(&kek);
             assert_eq!(Session::open(&kek, Protocol::Native, "a", &token).unwrap(), session);
-            assert_eq!(Session::open(&kek, Protocol::Native, "b", &token).unwrap_err().kind, Kind::Session);
-            assert_eq!(Session::open(&Kek::new(&[2; 32]), Protocol::Native, "a", &token).unwrap_err().kind, Kind::Session);
+            assert_eq!(
+                Session::open(&kek, Protocol::Native, "b", &token).unwrap_err().kind,
+                Kind::Session
+            );
+            assert_eq!(
+                Session::open(&Kek::new(&[2; 32]), Protocol::Native, "a", &token).unwrap_err().kind,
+                Kind::Session
+            );
             for other in [Protocol::Veraison, Protocol::Kbs] {
-                assert_eq!(Session::open(&kek, other, "a", &token).unwrap_err().kind, Kind::Session);
+                assert_eq!(
+                    Session::open(&kek, other, "a", &token).unwrap_err().kind,
+                    Kind::Session
+                );
             }
             let bytes = B64.decode(&token).unwrap();
             for at in 0..bytes.len() {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1;
-                assert_eq!(Session::open(&kek, Protocol::Native, "a", &B64.encode(changed)).unwrap_err().kind, Kind::Session);
+                assert_eq!(
+                    Session::open(&kek, Protocol::Native, "a", &B64.encode(changed))
+                        .unwrap_err()
+                        .kind,
+                    Kind::Session
+                );
             }
             session.is_open(99).unwrap();
             assert_eq!(session.is_open(100).unwrap_err().kind, Kind::SessionExpired);

@@ -13,7 +13,8 @@ use crate::secrets::{SystemEntropy, thumbprint};
 
 /// Puts `content` in the place of a file, whole.
 fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
-    files::replace(path, mode, content).map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
+    files::replace(path, mode, content)
+        .map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
 }
 
 /// Makes a new signing key. The public key of the old one stays published as a retired one, so that
@@ -23,7 +24,9 @@ fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
 /// A file cannot be read or written; the old key stays then.
 pub fn rotate(config: &Config) -> Result<(String, String)> {
     // The key is read under the lock: each of two rotations retires another one.
-    let cannot = |error: std::io::Error| Kind::Material.because(format!("{}: {error}", config.signing_key.display()));
+    let cannot = |error: std::io::Error| {
+        Kind::Material.because(format!("{}: {error}", config.signing_key.display()))
+    };
     let _alone = files::lock(files::folder(&config.signing_key), Owner::Service).map_err(cannot)?;
     // A file comes in its place: whoever links it exchanges what the link names.
     files::open(&config.signing_key).map_err(cannot)?;
@@ -31,7 +34,9 @@ pub fn rotate(config: &Config) -> Result<(String, String)> {
     let mut retired: Vec<String> = match files::read(&config.rotated()) {
         Ok(text) => text.lines().map(str::to_owned).collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(Kind::Material.because(format!("{}: {error}", config.rotated().display()))),
+        Err(error) => {
+            return Err(Kind::Material.because(format!("{}: {error}", config.rotated().display())));
+        }
     };
     retired.insert(0, hex::encode(before.public_key().as_bytes()));
     // First the old one is known as retired, then it is: after a crash in between, nothing that was

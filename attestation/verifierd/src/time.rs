@@ -14,7 +14,12 @@ fn ymd(seconds: i64) -> (i32, u8, u8) {
 pub fn text(seconds: i64) -> String {
     let (year, month, day) = ymd(seconds);
     let rest = seconds.rem_euclid(DAY);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest / 60 % 60, rest % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
 }
 
 /// `2026-11-21T15:04:05Z` (RFC 3339).
@@ -29,9 +34,12 @@ mod tests {
 
     #[test]
     fn civil_dates() {
-        for (seconds, date) in
-            [(0, (1970, 1, 1)), (951_782_400, (2000, 2, 29)), (1_795_219_200, (2026, 11, 21)), (4_102_444_799, (2099, 12, 31))]
-        {
+        for (seconds, date) in [
+            (0, (1970, 1, 1)),
+            (951_782_400, (2000, 2, 29)),
+            (1_795_219_200, (2026, 11, 21)),
+            (4_102_444_799, (2099, 12, 31)),
+        ] {
             assert_eq!(ymd(seconds), date);
         }
         assert_eq!(text(1_795_273_445), "2026-11-21 15:04:05 UTC");

@@ -12,7 +12,10 @@ use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
 use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
 use x509_cert::ext::pkix::name::GeneralName;
-use x509_cert::ext::pkix::{AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, SubjectAltName, SubjectKeyIdentifier};
+use x509_cert::ext::pkix::{
+    AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, SubjectAltName,
+    SubjectKeyIdentifier,
+};
 use zeroize::Zeroizing;
 
 use crate::config::{ClientAuth, Tls};
@@ -25,7 +28,9 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let pem = read(path)?;
-    let list: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|error| cannot(path, error))?;
+    let list: Vec<_> = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| cannot(path, error))?;
     if list.is_empty() { Err(cannot(path, "no certificate in PEM")) } else { Ok(list) }
 }
 
@@ -68,10 +73,13 @@ pub fn names(path: &Path) -> Result<Names> {
 /// Not a certificate.
 pub(crate) fn names_in(path: &Path, pem: &[u8]) -> Result<Names> {
     let der = CertificateDer::from_pem_slice(pem).map_err(|error| cannot(path, error))?;
-    let certificate = x509_cert::Certificate::from_der(&der).map_err(|error| cannot(path, error))?;
+    let certificate =
+        x509_cert::Certificate::from_der(&der).map_err(|error| cannot(path, error))?;
     let tbs = certificate.tbs_certificate();
-    let issuer = tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|error| cannot(path, error))?;
-    let subject = tbs.get_extension::<SubjectKeyIdentifier>().map_err(|error| cannot(path, error))?;
+    let issuer =
+        tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|error| cannot(path, error))?;
+    let subject =
+        tbs.get_extension::<SubjectKeyIdentifier>().map_err(|error| cannot(path, error))?;
     Ok(Names {
         issuer: issuer.and_then(|(_, id)| id.key_identifier).map(|id| id.as_bytes().to_vec()),
         subject: subject.map(|(_, id)| id.0.as_bytes().to_vec()),
@@ -80,12 +88,16 @@ pub(crate) fn names_in(path: &Path, pem: &[u8]) -> Result<Names> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    files::open_linked(path).and_then(|file| files::contents(&file)).map_err(|error| cannot(path, error))
+    files::open_linked(path)
+        .and_then(|file| files::contents(&file))
+        .map_err(|error| cannot(path, error))
 }
 
 /// The revocation lists in what was read from a file, at least one.
 fn lists(path: &Path, pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>> {
-    let list: Vec<_> = CertificateRevocationListDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|error| cannot(path, error))?;
+    let list: Vec<_> = CertificateRevocationListDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| cannot(path, error))?;
     if list.is_empty() { Err(cannot(path, "no revocation list in PEM")) } else { Ok(list) }
 }
 
@@ -102,7 +114,10 @@ pub fn revocations(path: &Path) -> Result<Vec<CertificateList>> {
 /// # Errors
 /// Not revocation lists.
 pub(crate) fn revocations_in(path: &Path, pem: &[u8]) -> Result<Vec<CertificateList>> {
-    lists(path, pem)?.iter().map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error))).collect()
+    lists(path, pem)?
+        .iter()
+        .map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error)))
+        .collect()
 }
 
 /// Ends of the configured certificates and lists, seconds since 1970, by what they are: the
@@ -114,8 +129,12 @@ pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
     let mut ends = vec![("server", not_after(&tls.certificate)?)];
     if tls.client_auth != ClientAuth::Off {
         for der in certificates(&tls.client_ca)? {
-            let ca = x509_cert::Certificate::from_der(&der).map_err(|error| cannot(&tls.client_ca, error))?;
-            ends.push(("client-ca", ca.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64));
+            let ca = x509_cert::Certificate::from_der(&der)
+                .map_err(|error| cannot(&tls.client_ca, error))?;
+            ends.push((
+                "client-ca",
+                ca.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64,
+            ));
         }
     }
     for path in &tls.crls {
@@ -138,7 +157,9 @@ impl Material {
     #[must_use]
     pub fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
         let Some((own, others)) = chain.split_first() else { return false };
-        self.clients.as_ref().is_some_and(|clients| clients.verify_client_cert(own, others, UnixTime::now()).is_ok())
+        self.clients
+            .as_ref()
+            .is_some_and(|clients| clients.verify_client_cert(own, others, UnixTime::now()).is_ok())
     }
 }
 
@@ -149,24 +170,40 @@ fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(),
     let seconds = |time: x509_cert::time::Time| time.to_unix_duration().as_secs() as i64;
     let (start, end) = (seconds(tbs.validity().not_before), seconds(tbs.validity().not_after));
     if end <= now {
-        return Err(format!("the certificate ended {} days ago; issue a new one", (now - end) / DAY));
+        return Err(format!(
+            "the certificate ended {} days ago; issue a new one",
+            (now - end) / DAY
+        ));
     }
     if start > now {
         let start = time::text(start);
-        return Err(format!("the validity of the certificate starts at {start}, and clients refuse it until then; is a clock wrong?"));
+        return Err(format!(
+            "the validity of the certificate starts at {start}, and clients refuse it until then; is a clock wrong?"
+        ));
     }
     let malformed = |error: x509_cert::der::Error| error.to_string();
-    if tbs.get_extension::<BasicConstraints>().map_err(malformed)?.is_some_and(|(_, constraints)| constraints.ca) {
+    if tbs
+        .get_extension::<BasicConstraints>()
+        .map_err(malformed)?
+        .is_some_and(|(_, constraints)| constraints.ca)
+    {
         return Err(
             "the certificate is one of a CA (CA:TRUE), and clients refuse it; expected a server's certificate that a CA issued".into()
         );
     }
     let names = tbs.get_extension::<SubjectAltName>().map_err(malformed)?;
     let hosts = names.iter().flat_map(|(_, names)| &names.0);
-    if !hosts.into_iter().any(|name| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_))) {
+    if !hosts
+        .into_iter()
+        .any(|name| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_)))
+    {
         return Err("the certificate names no host (subjectAltName), and clients refuse it; expected a DNS name or an address".into());
     }
-    if tbs.get_extension::<ExtendedKeyUsage>().map_err(malformed)?.is_some_and(|(_, usage)| !usage.0.contains(&ID_KP_SERVER_AUTH)) {
+    if tbs
+        .get_extension::<ExtendedKeyUsage>()
+        .map_err(malformed)?
+        .is_some_and(|(_, usage)| !usage.0.contains(&ID_KP_SERVER_AUTH))
+    {
         return Err("the purpose of the certificate (extendedKeyUsage) is not serverAuth, and clients refuse it".into());
     }
     Ok(())
@@ -180,12 +217,15 @@ fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(),
 pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     use std::os::unix::fs::PermissionsExt as _;
     let file = files::open_linked(&tls.key).map_err(|error| cannot(&tls.key, error))?;
-    let mode = file.metadata().map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
+    let mode =
+        file.metadata().map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(Kind::Permissions.because(format!("{}: mode is {mode:03o}, expected 600", tls.key.display())));
+        return Err(Kind::Permissions
+            .because(format!("{}: mode is {mode:03o}, expected 600", tls.key.display())));
     }
     let chain = certificates(&tls.certificate)?;
-    fit_for_clients(&first(&tls.certificate)?, now).map_err(|what| cannot(&tls.certificate, what))?;
+    fit_for_clients(&first(&tls.certificate)?, now)
+        .map_err(|what| cannot(&tls.certificate, what))?;
     let pem = Zeroizing::new(files::contents(&file).map_err(|error| cannot(&tls.key, error))?);
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| cannot(&tls.key, error))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -201,21 +241,27 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         }
         // With lists, a client whose CA has none is refused, and so is every client once a list is
         // past its end.
-        let verifier = shef_anchors::client_verifier(&certificates(&tls.client_ca)?, &provider, |mut verifier| {
-            verifier = verifier.with_crls(crls.clone());
-            if !tls.crls.is_empty() {
-                verifier = verifier.enforce_revocation_expiration();
-            }
-            if tls.client_auth == ClientAuth::Optional {
-                verifier = verifier.allow_unauthenticated();
-            }
-            verifier
-        });
+        let verifier = shef_anchors::client_verifier(
+            &certificates(&tls.client_ca)?,
+            &provider,
+            |mut verifier| {
+                verifier = verifier.with_crls(crls.clone());
+                if !tls.crls.is_empty() {
+                    verifier = verifier.enforce_revocation_expiration();
+                }
+                if tls.client_auth == ClientAuth::Optional {
+                    verifier = verifier.allow_unauthenticated();
+                }
+                verifier
+            },
+        );
         let verifier = verifier.map_err(|error| cannot(&tls.client_ca, error))?;
         (builder.with_client_cert_verifier(Arc::clone(&verifier)), Some(verifier))
     };
     let fits = builder.with_single_cert(chain, key);
-    let mut config = fits.map_err(|error| cannot(&tls.certificate, format!("with the key {}: {error}", tls.key.display())))?;
+    let mut config = fits.map_err(|error| {
+        cannot(&tls.certificate, format!("with the key {}: {error}", tls.key.display()))
+    })?;
     // HTTP/1.1 only: requests are small, and one protocol is less to get wrong.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(Material { config: Arc::new(config), clients }))

@@ -35,7 +35,17 @@ pub fn dir() -> Dir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("v");
     let text = path.to_str().unwrap();
-    let output = command(&["init", "--dir", text, "--listen", "127.0.0.1:0", "--audience", AUDIENCE, "--host", "127.0.0.1"]);
+    let output = command(&[
+        "init",
+        "--dir",
+        text,
+        "--listen",
+        "127.0.0.1:0",
+        "--audience",
+        AUDIENCE,
+        "--host",
+        "127.0.0.1",
+    ]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let config = path.join("verifierd.toml").to_str().unwrap().to_owned();
     Dir { _folder: folder, path, config }
@@ -44,7 +54,8 @@ pub fn dir() -> Dir {
 impl Dir {
     /// Changes the configuration.
     pub fn configure(&self, change: impl FnOnce(String) -> String) {
-        std::fs::write(&self.config, change(std::fs::read_to_string(&self.config).unwrap())).unwrap();
+        std::fs::write(&self.config, change(std::fs::read_to_string(&self.config).unwrap()))
+            .unwrap();
     }
 }
 
@@ -58,21 +69,30 @@ pub fn run(dir: &Dir) -> Process {
     // A write beyond the limit on the size of files is an error, as on a full disk, and no end of
     // the program.
     let mut child = Command::new("sh")
-        .args(["-c", "trap '' XFSZ; exec \"$0\" run --config \"$1\"", env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config])
+        .args([
+            "-c",
+            "trap '' XFSZ; exec \"$0\" run --config \"$1\"",
+            env!("CARGO_BIN_EXE_shef-verifierd"),
+            &dir.config,
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let address = loop {
-        let line: serde_json::Value = serde_json::from_str(&lines.next().expect("the service ended").unwrap()).unwrap();
+        let line: serde_json::Value =
+            serde_json::from_str(&lines.next().expect("the service ended").unwrap()).unwrap();
         if line["message"] == "listening" {
             break line["address"].as_str().unwrap().to_owned();
         }
     };
     // Whatever it logs later must not fill the pipe.
     std::thread::spawn(move || lines.for_each(drop));
-    Process { child, client: Client::new(&dir.path, &format!("https://{address}"), Some("operator")) }
+    Process {
+        child,
+        client: Client::new(&dir.path, &format!("https://{address}"), Some("operator")),
+    }
 }
 
 pub fn signal(child: &Child, name: &str) {
@@ -84,11 +104,17 @@ fn init_makes_a_set_up_that_runs_and_never_overwrites() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = dir();
     for secret in ["ca.key", "server.key", "operator.key", "signing.key", "kek"] {
-        assert_eq!(std::fs::metadata(dir.path.join(secret)).unwrap().permissions().mode() & 0o777, 0o600, "{secret}");
+        assert_eq!(
+            std::fs::metadata(dir.path.join(secret)).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{secret}"
+        );
     }
     fails(&["init", "--dir", dir.path.to_str().unwrap()], 5, "SHEF-SVC-008");
     assert!(command(&["check", "--config", &dir.config]).status.success());
-    assert!(String::from_utf8(command(&["version"]).stdout).unwrap().starts_with("shef-verifierd "));
+    assert!(
+        String::from_utf8(command(&["version"]).stdout).unwrap().starts_with("shef-verifierd ")
+    );
     assert!(command(&["explain", "shef-svc-042"]).status.success());
     let mut process = run(&dir);
     assert_eq!(process.client.get("/healthz").ok()["status"], "ok");
@@ -105,9 +131,13 @@ fn init_makes_a_set_up_that_runs_and_never_overwrites() {
 fn start_up_errors_say_what_and_where() {
     let dir = dir();
     let text = std::fs::read_to_string(&dir.config).unwrap();
-    let with = |from: &str, to: &str| std::fs::write(&dir.config, text.replacen(from, to, 1)).unwrap();
+    let with =
+        |from: &str, to: &str| std::fs::write(&dir.config, text.replacen(from, to, 1)).unwrap();
     with("audience", "audiense");
-    assert!(fails(&["run", "--config", &dir.config], 5, "SHEF-SVC-001").contains("verifierd.toml:4:1: unknown field"));
+    assert!(
+        fails(&["run", "--config", &dir.config], 5, "SHEF-SVC-001")
+            .contains("verifierd.toml:4:1: unknown field")
+    );
     with("server.pem", "missing.pem");
     fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-002");
     with("sqlite:verifierd.db", "postgres://127.0.0.1:1/none");
@@ -136,11 +166,18 @@ fn start_up_errors_say_what_and_where() {
 fn a_certificate_that_no_client_accepts_is_refused() {
     let dir = dir();
     let day = 86_400;
-    let later = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64 + 3 * day;
+    let later =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+            as i64
+            + 3 * day;
     shef_verifierd::init::server(&dir.path, "later", &["localhost".to_owned()], later).unwrap();
     let text = std::fs::read_to_string(&dir.config).unwrap();
     for (name, says) in [("later", "starts at"), ("ca", "CA:TRUE"), ("operator", "names no host")] {
-        let named = text.replacen("server.pem", &format!("{name}.pem"), 1).replacen("server.key", &format!("{name}.key"), 1);
+        let named = text.replacen("server.pem", &format!("{name}.pem"), 1).replacen(
+            "server.key",
+            &format!("{name}.key"),
+            1,
+        );
         std::fs::write(&dir.config, named).unwrap();
         for verb in ["check", "run"] {
             let error = fails(&[verb, "--config", &dir.config], 5, "SHEF-SVC-002");
@@ -154,7 +191,15 @@ fn an_ipv6_address_is_a_host_and_an_unknown_code_is_wrong_use() {
     let folder = tempfile::tempdir().unwrap();
     for (number, host) in ["::1", "[::1]"].iter().enumerate() {
         let path = folder.path().join(number.to_string());
-        let made = command(&["init", "--dir", path.to_str().unwrap(), "--listen", "[::1]:8443", "--host", host]);
+        let made = command(&[
+            "init",
+            "--dir",
+            path.to_str().unwrap(),
+            "--listen",
+            "[::1]:8443",
+            "--host",
+            host,
+        ]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let text = std::fs::read_to_string(path.join("verifierd.toml")).unwrap();
         assert!(text.contains("audience = \"https://[::1]:8443\""), "{text}");
@@ -164,7 +209,11 @@ fn an_ipv6_address_is_a_host_and_an_unknown_code_is_wrong_use() {
     for args in [&["version"][..], &["explain", "shef-svc-042"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let status = Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(args).stdout(writer).status().unwrap();
+        let status = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))
+            .args(args)
+            .stdout(writer)
+            .status()
+            .unwrap();
         assert!(status.success(), "{args:?}: {status}");
     }
 }
@@ -175,13 +224,19 @@ fn an_ipv6_address_is_a_host_and_an_unknown_code_is_wrong_use() {
 fn commands_refuse_what_would_not_work_and_say_what_to_write() {
     let dir = dir();
     let new = dir.path.join("new");
-    let init = |more: &[&str], code| fails(&[&["init", "--dir", new.to_str().unwrap()][..], more].concat(), 5, code);
+    let init = |more: &[&str], code| {
+        fails(&[&["init", "--dir", new.to_str().unwrap()][..], more].concat(), 5, code)
+    };
     assert!(
-        init(&["--listen", "8443"], "SHEF-SVC-001").contains("listen = \"8443\" is not an address with port, such as \"127.0.0.1:8443\"")
+        init(&["--listen", "8443"], "SHEF-SVC-001")
+            .contains("listen = \"8443\" is not an address with port, such as \"127.0.0.1:8443\"")
     );
     for host in ["", "a b", "https://localhost", "*.", "::1:"] {
         let said = init(&["--host", "localhost", "--host", host], "SHEF-SVC-001");
-        assert!(said.contains(&format!("host {host:?}: expected a host name or an address")), "{said}");
+        assert!(
+            said.contains(&format!("host {host:?}: expected a host name or an address")),
+            "{said}"
+        );
     }
     assert!(!new.exists());
     let output = command(&["token", "--name", "No name", "--role", "attest"]);
@@ -191,15 +246,32 @@ fn commands_refuse_what_would_not_work_and_say_what_to_write() {
         let output = command(args);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().filter_map(|line| line.strip_prefix("    ")).map(str::to_owned).collect::<Vec<_>>()
+        text.lines()
+            .filter_map(|line| line.strip_prefix("    "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let folder = dir.path.to_str().unwrap();
-    let server = prints(&["server", "--dir", folder, "--name", "server-2", "--host", "*.example.org", "--host", "::1"]);
+    let server = prints(&[
+        "server",
+        "--dir",
+        folder,
+        "--name",
+        "server-2",
+        "--host",
+        "*.example.org",
+        "--host",
+        "::1",
+    ]);
     let kek = prints(&["rekey", "--config", &dir.config, "--to", &format!("{folder}/../v/kek-2")]);
-    let said = fails(&["revoke", "--dir", folder, &format!("{folder}/operator.pem")], 5, "SHEF-SVC-001");
+    let said =
+        fails(&["revoke", "--dir", folder, &format!("{folder}/operator.pem")], 5, "SHEF-SVC-001");
     let list = "crls = [\"crl.pem\"]";
     assert!(said.contains(list) && dir.path.join("crl.pem").exists(), "{said}");
-    assert_eq!([&server[..], &kek[..]].concat(), ["certificate = \"server-2.pem\"", "key = \"server-2.key\"", "kek = \"kek-2\""]);
+    assert_eq!(
+        [&server[..], &kek[..]].concat(),
+        ["certificate = \"server-2.pem\"", "key = \"server-2.key\"", "kek = \"kek-2\""]
+    );
     let changed = text
         .replace("key = \"server.key\"", &server[1])
         .replace("kek = \"kek\"", &kek[0])
@@ -225,7 +297,10 @@ fn newer(database: &Path) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(database.to_str().unwrap()).await.unwrap();
-        sqlx::query("UPDATE meta SET number = 1000 WHERE name = 'version'").execute(&pool).await.unwrap();
+        sqlx::query("UPDATE meta SET number = 1000 WHERE name = 'version'")
+            .execute(&pool)
+            .await
+            .unwrap();
         pool.close().await;
     });
 }
@@ -246,14 +321,22 @@ fn commands_look_whether_they_had_an_effect() {
     let revoke = ["revoke", "--dir", folder, certificate.to_str().unwrap()];
     assert!(fails(&revoke, 5, "SHEF-SVC-001").contains("does not name"));
     let text = std::fs::read_to_string(&dir.config).unwrap();
-    std::fs::write(&dir.config, text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca =")).unwrap();
+    std::fs::write(&dir.config, text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="))
+        .unwrap();
     let said = command(&revoke);
-    assert!(said.status.success() && String::from_utf8_lossy(&said.stdout).contains("SIGHUP puts it in force"));
+    assert!(
+        said.status.success()
+            && String::from_utf8_lossy(&said.stdout).contains("SIGHUP puts it in force")
+    );
     make_database(&dir);
     let signing = dir.path.join("signing.key");
     assert!(
-        fails(&["rekey", "--config", &dir.config, "--to", signing.to_str().unwrap()], 5, "SHEF-SVC-008")
-            .contains("the file of signing.key")
+        fails(
+            &["rekey", "--config", &dir.config, "--to", signing.to_str().unwrap()],
+            5,
+            "SHEF-SVC-008"
+        )
+        .contains("the file of signing.key")
     );
 }
 
@@ -263,7 +346,14 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
     let device = Device::new(1);
     let process = run(&dir);
     furnish(&process.client, &device);
-    process.client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    process
+        .client
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     let (mut process, mut cases) = (Some(process), Vec::new());
     for round in 0..6u64 {
         let Process { mut child, client } = process.take().unwrap();
@@ -278,9 +368,19 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
                         let mut done = Vec::new();
                         for (session, nonce) in sessions {
                             let evidence = b64(&device.evidence(Layer::Shield, nonce));
-                            let body = json!({"key": "data", "session": session, "evidence": evidence}).to_string();
-                            let answer = client.try_send("POST", "/v1/release", &[("content-type", "application/json")], body.as_bytes());
-                            let answer = answer.ok().filter(|answer| answer.status == 200).map(|answer| answer.json());
+                            let body =
+                                json!({"key": "data", "session": session, "evidence": evidence})
+                                    .to_string();
+                            let answer = client.try_send(
+                                "POST",
+                                "/v1/release",
+                                &[("content-type", "application/json")],
+                                body.as_bytes(),
+                            );
+                            let answer = answer
+                                .ok()
+                                .filter(|answer| answer.status == 200)
+                                .map(|answer| answer.json());
                             done.push(Case { session: session.clone(), evidence, answer });
                         }
                         done
@@ -299,7 +399,12 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
     let Process { mut child, client } = process.unwrap();
     let answered = cases.iter().filter(|case| case.answer.is_some()).count();
     for case in &cases {
-        let again = client.post("/v1/release", &json!({"key": "data", "session": case.session, "evidence": case.evidence})).ok();
+        let again = client
+            .post(
+                "/v1/release",
+                &json!({"key": "data", "session": case.session, "evidence": case.evidence}),
+            )
+            .ok();
         // What was answered is there, byte for byte; what was not is answered now, once.
         if let Some(answer) = &case.answer {
             assert_eq!(*answer, again);
@@ -321,7 +426,13 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
 
 /// Lets no file of a process grow beyond so many bytes; `unlimited` lifts it.
 fn limit_files(process: &str, bytes: &str) {
-    assert!(Command::new("prlimit").args(["--pid", process, &format!("--fsize={bytes}:")]).status().unwrap().success());
+    assert!(
+        Command::new("prlimit")
+            .args(["--pid", process, &format!("--fsize={bytes}:")])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// Whatever a command could not write whole is not there, and the same command works later.
@@ -331,19 +442,35 @@ fn a_full_disk_leaves_no_part_of_a_file() {
     let mut process = run(&dir);
     signal(&process.child, "-TERM");
     process.child.wait().unwrap();
-    let (folder, copy, new) = (dir.path.to_str().unwrap(), dir.path.join("copy.db"), dir.path.join("other"));
+    let (folder, copy, new) =
+        (dir.path.to_str().unwrap(), dir.path.join("copy.db"), dir.path.join("other"));
     let (copy, new) = (copy.to_str().unwrap(), new.to_str().unwrap());
     let names = || {
-        let mut names: Vec<_> = std::fs::read_dir(&dir.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(&dir.path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.retain(|name| !name.to_str().unwrap().starts_with("verifierd.db-"));
         names.sort();
         names
     };
     let limited = |bytes: &str, args: &[&str]| {
         let script = "trap '' XFSZ; bytes=$1; shift; exec prlimit --fsize=$bytes \"$0\" \"$@\"";
-        Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), bytes]).args(args).output().unwrap()
+        Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), bytes])
+            .args(args)
+            .output()
+            .unwrap()
     };
-    let init = ["init", "--dir", new, "--listen", "127.0.0.1:0", "--audience", AUDIENCE, "--host", "127.0.0.1"];
+    let init = [
+        "init",
+        "--dir",
+        new,
+        "--listen",
+        "127.0.0.1:0",
+        "--audience",
+        AUDIENCE,
+        "--host",
+        "127.0.0.1",
+    ];
     // A key has about 240 bytes, a certificate 700, a database 4,096 and more.
     for (bytes, args) in [
         ("100", &["client", "--dir", folder, "--role", "attest", "--name", "fleet"][..]),
@@ -354,7 +481,10 @@ fn a_full_disk_leaves_no_part_of_a_file() {
     ] {
         let before = names();
         let output = limited(bytes, args);
-        assert!(output.status.code().is_some_and(|code| code > 2), "{args:?} within {bytes} bytes: the test shows nothing");
+        assert!(
+            output.status.code().is_some_and(|code| code > 2),
+            "{args:?} within {bytes} bytes: the test shows nothing"
+        );
         if args[0] == "init" {
             assert_eq!(std::fs::read_dir(new).unwrap().count(), 0, "{args:?}");
         } else {
@@ -362,7 +492,11 @@ fn a_full_disk_leaves_no_part_of_a_file() {
         }
         if bytes != "100" {
             let output = command(args);
-            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{args:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
     }
 }
@@ -373,14 +507,21 @@ fn a_full_disk_releases_nothing_and_loses_nothing() {
     let device = Device::new(1);
     let Process { mut child, client } = run(&dir);
     furnish(&client, &device);
-    client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    client
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     let request = || {
         let (session, nonce) = client.session(Layer::Shield, Some(&public));
         json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))})
     };
     let count = |client: &Client| {
-        let released = client.get("/v1/keys/data").ok()["versions"][0]["released"].as_u64().unwrap();
+        let released =
+            client.get("/v1/keys/data").ok()["versions"][0]["released"].as_u64().unwrap();
         (released, client.get("/v1/receipts").ok()["head"]["seq"].as_u64().unwrap())
     };
     let first = request();
@@ -408,7 +549,11 @@ fn a_full_disk_releases_nothing_and_loses_nothing() {
     assert_eq!(count(&client), (2, 2));
     signal(&child, "-TERM");
     child.wait().unwrap();
-    assert!(String::from_utf8(command(&["audit", "--config", &dir.config]).stdout).unwrap().contains("receipts 1 to 2 hold"));
+    assert!(
+        String::from_utf8(command(&["audit", "--config", &dir.config]).stdout)
+            .unwrap()
+            .contains("receipts 1 to 2 hold")
+    );
 }
 
 /// Puts keys into the database, sealed under its KEK.
@@ -441,7 +586,13 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
     fill_with_keys(&dir, KEYS);
     let kek = |number: u32| dir.path.join(format!("kek-{number}")).to_str().unwrap().to_owned();
     let text = std::fs::read_to_string(&dir.config).unwrap();
-    let name = |number: u32| std::fs::write(&dir.config, text.replace("kek = \"kek\"", &format!("kek = \"kek-{number}\""))).unwrap();
+    let name = |number: u32| {
+        std::fs::write(
+            &dir.config,
+            text.replace("kek = \"kek\"", &format!("kek = \"kek-{number}\"")),
+        )
+        .unwrap()
+    };
     let start = std::time::Instant::now();
     assert!(command(&["rekey", "--config", &dir.config, "--to", &kek(0)]).status.success());
     let whole = start.elapsed();
@@ -449,8 +600,12 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
     for round in 0..ROUNDS {
         name(round);
         let args = ["rekey", "--config", &dir.config, "--to", &kek(round + 1)];
-        let mut child =
-            Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))
+            .args(args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         // At another moment each time, from the beginning to the end.
         std::thread::sleep(whole * round / ROUNDS);
         signal(&child, "-KILL");
@@ -467,11 +622,18 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
         let output = command(&args);
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(said.contains(&format!("{KEYS} secrets")) == opens[0] && said.contains("already") == opens[1], "{said}");
+        assert!(
+            said.contains(&format!("{KEYS} secrets")) == opens[0]
+                && said.contains("already") == opens[1],
+            "{said}"
+        );
     }
     assert!(cut_short > 0, "no kill came before the end: the test shows nothing");
     name(ROUNDS);
-    assert!(command(&["rekey", "--config", &dir.config, "--to", &kek(99)]).status.success(), "every secret opens under the last KEK");
+    assert!(
+        command(&["rekey", "--config", &dir.config, "--to", &kek(99)]).status.success(),
+        "every secret opens under the last KEK"
+    );
 }
 
 #[test]
@@ -480,7 +642,14 @@ fn backup_restore_and_audit() {
     let device = Device::new(1);
     let process = run(&dir);
     furnish(&process.client, &device);
-    process.client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    process
+        .client
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     let release = |client: &Client| {
         let (session, nonce) = client.session(Layer::Shield, Some(&public));
@@ -512,7 +681,9 @@ fn backup_restore_and_audit() {
     assert!(command(&["audit", "--config", &dir.config]).status.success());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap()).await.unwrap();
+        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap())
+            .await
+            .unwrap();
         sqlx::query("DELETE FROM receipt").execute(&pool).await.unwrap();
         pool.close().await;
     });
@@ -532,7 +703,10 @@ fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
     let log = || std::fs::read_to_string(dir.path.join("log")).unwrap();
     let address = loop {
         if let Some(line) = log().lines().find(|line| line.contains("\"listening\"")) {
-            break serde_json::from_str::<serde_json::Value>(line).unwrap()["address"].as_str().unwrap().to_owned();
+            break serde_json::from_str::<serde_json::Value>(line).unwrap()["address"]
+                .as_str()
+                .unwrap()
+                .to_owned();
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
@@ -540,13 +714,24 @@ fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
     let device = Device::new(1);
     furnish(&client, &device);
     let canary = b"canary-canary-canary-canary-0042";
-    client.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "secret": b64(canary)})).ok();
+    client
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "secret": b64(canary)}),
+        )
+        .ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     let (session, nonce) = client.session(Layer::Shield, Some(&public));
     let released =
         client.post("/v1/release", &json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))}));
     let mut process = process;
-    let mut seen = vec![released.bytes, client.get("/v1/keys/data").bytes, client.get("/").bytes, client.get("/metrics").bytes];
+    let mut seen = vec![
+        released.bytes,
+        client.get("/v1/keys/data").bytes,
+        client.get("/").bytes,
+        client.get("/metrics").bytes,
+    ];
     signal(&process, "-TERM");
     process.wait().unwrap();
     seen.push(log().into_bytes());
@@ -554,9 +739,17 @@ fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
         seen.push(std::fs::read(dir.path.join(file)).unwrap_or_default());
     }
     let kek = std::fs::read_to_string(dir.path.join("kek")).unwrap();
-    for form in [canary.to_vec(), b64(canary).into_bytes(), hex::encode(canary).into_bytes(), kek.trim().as_bytes().to_vec()] {
+    for form in [
+        canary.to_vec(),
+        b64(canary).into_bytes(),
+        hex::encode(canary).into_bytes(),
+        kek.trim().as_bytes().to_vec(),
+    ] {
         for (at, bytes) in seen.iter().enumerate() {
-            assert!(!bytes.windows(form.len()).any(|window| window == form), "secret found in place {at}");
+            assert!(
+                !bytes.windows(form.len()).any(|window| window == form),
+                "secret found in place {at}"
+            );
         }
     }
     assert!(log().contains("\"target\":\"audit\"") && log().contains("\"action\":\"release\""));
@@ -575,7 +768,11 @@ fn refused_logins_are_logged_at_a_rate_and_without_what_was_shown() {
         .spawn()
         .unwrap();
     let lines = || -> Vec<serde_json::Value> {
-        std::fs::read_to_string(&log).unwrap().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        std::fs::read_to_string(&log)
+            .unwrap()
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     };
     let address = loop {
         if let Some(line) = lines().into_iter().find(|line| line["message"] == "listening") {
@@ -583,7 +780,8 @@ fn refused_logins_are_logged_at_a_rate_and_without_what_was_shown() {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
-    let stranger = Client::new(&dir.path, &format!("https://{address}"), None).with_token("canary-of-a-token");
+    let stranger =
+        Client::new(&dir.path, &format!("https://{address}"), None).with_token("canary-of-a-token");
     for _ in 0..200 {
         stranger.get("/v1/devices").problem(401, "SHEF-SVC-027");
     }
@@ -591,12 +789,23 @@ fn refused_logins_are_logged_at_a_rate_and_without_what_was_shown() {
     let other = dir.path.join("other");
     set_up(&other);
     std::fs::copy(dir.path.join("ca.pem"), other.join("ca.pem")).unwrap();
-    let _ = Client::new(&other, &format!("https://{address}"), Some("operator")).try_send("GET", "/v1/devices", &[], b"");
+    let _ = Client::new(&other, &format!("https://{address}"), Some("operator")).try_send(
+        "GET",
+        "/v1/devices",
+        &[],
+        b"",
+    );
     signal(&process, "-TERM");
     process.wait().unwrap();
-    let refused: Vec<_> = lines().into_iter().filter(|line| line["action"] == "login-refused").collect();
+    let refused: Vec<_> =
+        lines().into_iter().filter(|line| line["action"] == "login-refused").collect();
     assert!((50..100).contains(&refused.len()), "{}", refused.len());
-    assert!(refused[0]["address"].as_str().unwrap().starts_with("127.0.0.1:") && refused[0]["target"] == "audit", "{}", refused[0]);
+    assert!(
+        refused[0]["address"].as_str().unwrap().starts_with("127.0.0.1:")
+            && refused[0]["target"] == "audit",
+        "{}",
+        refused[0]
+    );
     assert!(refused[0]["reason"].as_str().unwrap().contains("bearer token"), "{}", refused[0]);
     assert!(!std::fs::read_to_string(&log).unwrap().contains("canary-of-a-token"));
 }

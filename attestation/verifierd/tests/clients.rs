@@ -15,7 +15,8 @@ use crate::common::*;
 pub const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
 
 pub fn claims(token: &Value) -> Value {
-    serde_json::from_slice(&B64.decode(token.as_str().unwrap().split('.').nth(1).unwrap()).unwrap()).unwrap()
+    serde_json::from_slice(&B64.decode(token.as_str().unwrap().split('.').nth(1).unwrap()).unwrap())
+        .unwrap()
 }
 
 /// Lets in whoever shows nothing.
@@ -57,7 +58,10 @@ pub mod p256_key {
             self.0.compute_public_key().unwrap().as_ref().to_vec()
         }
         pub fn agree(&self, point: &[u8]) -> Vec<u8> {
-            agree(&self.0, UnparsedPublicKey::new(&ECDH_P256, point), (), |shared| Ok(shared.to_vec())).unwrap()
+            agree(&self.0, UnparsedPublicKey::new(&ECDH_P256, point), (), |shared| {
+                Ok(shared.to_vec())
+            })
+            .unwrap()
         }
     }
 }
@@ -66,11 +70,17 @@ impl Kbs {
     pub fn begin(client: &Client) -> Self {
         let body = json!({"version": "0.4.0", "tee": "sample", "extra-params": {"supported-hash-algorithms": ["sha256", "sha384"]}});
         let answer = client.post("/kbs/v0/auth", &body);
-        let cookie = answer.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let cookie =
+            answer.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
         assert!(cookie.starts_with("kbs-session-id="));
         let challenge = answer.ok();
         assert_eq!(challenge["extra-params"]["selected-hash-algorithm"], "sha384");
-        Self { client: client.clone(), key: p256_key::Key::new(), cookie, nonce: challenge["nonce"].as_str().unwrap().into() }
+        Self {
+            client: client.clone(),
+            key: p256_key::Key::new(),
+            cookie,
+            nonce: challenge["nonce"].as_str().unwrap().into(),
+        }
     }
 
     pub fn public(&self) -> Value {
@@ -110,7 +120,12 @@ impl Kbs {
     }
 
     pub fn fetch(&self, path: &str) -> Answer {
-        self.client.send("GET", &format!("/kbs/v0/resource/{path}"), &[("cookie", self.cookie.as_str())], b"")
+        self.client.send(
+            "GET",
+            &format!("/kbs/v0/resource/{path}"),
+            &[("cookie", self.cookie.as_str())],
+            b"",
+        )
     }
 
     /// Opens a JWE the way that the known client does: the header is read and written again before
@@ -129,14 +144,25 @@ impl Kbs {
         );
         let aad = B64.encode(again);
         let shared = self.key.agree(&[vec![4], unb64(&epk["x"]), unb64(&epk["y"])].concat());
-        let info = [&1u32.to_be_bytes()[..], &shared, &14u32.to_be_bytes(), b"ECDH-ES+A256KW", &[0; 8], &256u32.to_be_bytes()].concat();
+        let info = [
+            &1u32.to_be_bytes()[..],
+            &shared,
+            &14u32.to_be_bytes(),
+            b"ECDH-ES+A256KW",
+            &[0; 8],
+            &256u32.to_be_bytes(),
+        ]
+        .concat();
         let mut key = [0; 40];
         let kek = AesKek::new(&AES_256, &sha256(&info)).unwrap();
         let content_key = kek.unwrap(&unb64(&jwe["encrypted_key"]), &mut key).unwrap().to_vec();
         let mut text = [unb64(&jwe["ciphertext"]), unb64(&jwe["tag"])].concat();
         let iv: [u8; 12] = unb64(&jwe["iv"]).try_into().unwrap();
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &content_key).unwrap());
-        let plain = key.open_in_place(Nonce::assume_unique_for_key(iv), Aad::from(aad.as_bytes()), &mut text).unwrap().to_vec();
+        let plain = key
+            .open_in_place(Nonce::assume_unique_for_key(iv), Aad::from(aad.as_bytes()), &mut text)
+            .unwrap()
+            .to_vec();
         (plain, content_key)
     }
 }
@@ -144,7 +170,15 @@ impl Kbs {
 /// A resource that goes to any key of the host's.
 pub fn host_resource(operator: &Client, path: &str) {
     let policy = format!("{POLICY}to_host = true\n");
-    operator.send("PUT", "/v1/policies/host", &[("content-type", "application/toml")], policy.as_bytes()).ok();
-    let body = json!({"layer": "kernel", "policy": "host", "to": "host", "secret": b64(b"the resource")});
+    operator
+        .send(
+            "PUT",
+            "/v1/policies/host",
+            &[("content-type", "application/toml")],
+            policy.as_bytes(),
+        )
+        .ok();
+    let body =
+        json!({"layer": "kernel", "policy": "host", "to": "host", "secret": b64(b"the resource")});
     operator.call("PUT", &format!("/v1/keys/{}", path.replace('/', "%2F")), &body).ok();
 }

@@ -18,8 +18,12 @@ fn accepts(ca_from: i64) -> bool {
     let today = Validity { from: now - DAY, days: 30 };
     let (ca, root) = Ca::new("a CA", KeyPair::generate().unwrap(), now + ca_from * DAY).unwrap();
     let key = KeyPair::generate().unwrap();
-    let own = ca.issue(Holder::Server { name: "server", hosts: &["localhost".to_owned()] }, &key, today).unwrap();
-    for (name, text) in [("ca.pem", root.pem()), ("server.pem", own.pem()), ("server.key", key.serialize_pem())] {
+    let own = ca
+        .issue(Holder::Server { name: "server", hosts: &["localhost".to_owned()] }, &key, today)
+        .unwrap();
+    for (name, text) in
+        [("ca.pem", root.pem()), ("server.pem", own.pem()), ("server.key", key.serialize_pem())]
+    {
         std::fs::write(path(name), text).unwrap();
         std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o600)).unwrap();
     }
@@ -30,7 +34,9 @@ fn accepts(ca_from: i64) -> bool {
         crls: Vec::new(),
         client_auth: ClientAuth::Required,
     };
-    let client = ca.issue(Holder::Client { name: "op", uri: None }, &KeyPair::generate().unwrap(), today).unwrap();
+    let client = ca
+        .issue(Holder::Client { name: "op", uri: None }, &KeyPair::generate().unwrap(), today)
+        .unwrap();
     let client: &CertificateDer<'static> = client.der();
     server(&tls, now).unwrap().accepts(std::slice::from_ref(client))
 }

@@ -25,7 +25,10 @@ const TOML: &[(&str, &str)] = &[("content-type", "application/toml")];
 
 fn appraise(client: &Client, device: &Device, layer: Layer) -> Answer {
     let (session, nonce) = client.session(layer, None);
-    client.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(layer, &nonce))}))
+    client.post(
+        "/v1/appraise",
+        &json!({"session": session, "evidence": b64(&device.evidence(layer, &nonce))}),
+    )
 }
 
 /// The code of the check that denied the evidence.
@@ -33,11 +36,19 @@ fn appraise(client: &Client, device: &Device, layer: Layer) -> Answer {
 fn denied(answer: Answer) -> String {
     let problem = answer.problem(422, "SHEF-SVC-043");
     let checks = problem["appraisal"]["checks"].as_array().unwrap();
-    checks.iter().find(|check| check["passed"] == false).unwrap()["code"].as_str().unwrap().to_owned()
+    checks.iter().find(|check| check["passed"] == false).unwrap()["code"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn anchor(client: &Client, name: &str, device: &Device) {
-    client.post("/v1/trust-anchors", &json!({"name": name, "kind": "shef-boot", "certificate": b64(device.root.der())})).ok();
+    client
+        .post(
+            "/v1/trust-anchors",
+            &json!({"name": name, "kind": "shef-boot", "certificate": b64(device.root.der())}),
+        )
+        .ok();
 }
 
 fn delete(client: &Client, path: &str) {
@@ -45,11 +56,16 @@ fn delete(client: &Client, path: &str) {
 }
 
 fn revoke(client: &Client, kind: &str, value: &str) {
-    client.post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "rotation"})).ok();
+    client
+        .post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "rotation"}))
+        .ok();
 }
 
 /// Reads the configuration again after it was changed.
-fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Result<Vec<&'static str>, Kind> {
+fn reload(
+    service: &Service,
+    change: impl FnOnce(String) -> String,
+) -> Result<Vec<&'static str>, Kind> {
     let file = service.dir.join("verifierd.toml");
     std::fs::write(&file, change(std::fs::read_to_string(&file).unwrap())).unwrap();
     let config = Config::read(&file).map_err(|problem| problem.kind)?;
@@ -128,12 +144,28 @@ fn a_signer_of_reference_values_is_replaced() {
     let values = ReferenceValues::from_toml(&reference()).unwrap();
     let key = |seed| SigningKey::generate(&mut SeededEntropy::new(seed, "signer"));
     let put = |id: &str, version, key: &SigningKey| {
-        let corim = write_signed(&values, &Describe { id: "digits", version, issuer: "vendor", not_after: None }, key, None).unwrap();
-        operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/rim+cose")], &corim)
+        let corim = write_signed(
+            &values,
+            &Describe { id: "digits", version, issuer: "vendor", not_after: None },
+            key,
+            None,
+        )
+        .unwrap();
+        operator.send(
+            "PUT",
+            &format!("/v1/corims/{id}"),
+            &[("content-type", "application/rim+cose")],
+            &corim,
+        )
     };
     let signer = |name: &str, key: &SigningKey| {
-        let signer = CorimSigner::with_key(name, key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
-        operator.send("PUT", &format!("/v1/signers/{name}"), TOML, signer.to_toml().as_bytes()).ok();
+        let signer = CorimSigner::with_key(name, key.public_key())
+            .for_kernels()
+            .for_shells()
+            .for_vendor(&VENDOR);
+        operator
+            .send("PUT", &format!("/v1/signers/{name}"), TOML, signer.to_toml().as_bytes())
+            .ok();
     };
     let (first, second) = (key(1), key(2));
     signer("vendor-2026", &first);
@@ -155,7 +187,9 @@ fn a_signer_of_reference_values_is_replaced() {
 
 fn points(service: &Service) -> Vec<PublicKey> {
     let jwks = service.stranger().get("/.well-known/jwks.json").ok();
-    let point = |key: &Value| PublicKey::from_bytes(&[vec![4], unb64(&key["x"]), unb64(&key["y"])].concat()).unwrap();
+    let point = |key: &Value| {
+        PublicKey::from_bytes(&[vec![4], unb64(&key["x"]), unb64(&key["y"])].concat()).unwrap()
+    };
     jwks["keys"].as_array().unwrap().iter().map(point).collect()
 }
 
@@ -165,12 +199,20 @@ fn the_service_signs_with_a_new_key_and_publishes_the_old_one() {
     let operator = &service.operator;
     let device = Device::new(1);
     service.furnish(&device);
-    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    operator
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     let release = || {
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
         let evidence = b64(&device.evidence(Layer::Shield, &nonce));
-        operator.post("/v1/release", &json!({"key": "data", "session": session, "evidence": evidence})).ok();
+        operator
+            .post("/v1/release", &json!({"key": "data", "session": session, "evidence": evidence}))
+            .ok();
     };
     release();
     let before = points(&service);
@@ -178,13 +220,20 @@ fn the_service_signs_with_a_new_key_and_publishes_the_old_one() {
     let file = |name: &str, text: String| std::fs::write(service.dir.join(name), text).unwrap();
     file("signing.key", hex::encode(&private.to_bytes()[..]));
     file("signing-2026.pub", hex::encode(before[0].as_bytes()));
-    reload(&service, |text| text.replace("key = \"signing.key\"", "key = \"signing.key\"\nretired = [\"signing-2026.pub\"]")).unwrap();
+    reload(&service, |text| {
+        text.replace(
+            "key = \"signing.key\"",
+            "key = \"signing.key\"\nretired = [\"signing-2026.pub\"]",
+        )
+    })
+    .unwrap();
     release();
     let both = points(&service);
     assert_eq!((both.len(), both[0], both[1]), (2, public, before[0]));
     // The chain goes on over the change, and verifies with both keys only.
     let page = operator.get("/v1/receipts").ok();
-    let receipts: Vec<Vec<u8>> = page["receipts"].as_array().unwrap().iter().map(|row| unb64(&row["receipt"])).collect();
+    let receipts: Vec<Vec<u8>> =
+        page["receipts"].as_array().unwrap().iter().map(|row| unb64(&row["receipt"])).collect();
     let audit = |keys: &[PublicKey]| {
         let mut audit = Audit::new("default", keys, None);
         receipts.iter().map(|receipt| audit.push(receipt).is_ok()).collect::<Vec<_>>()
@@ -194,18 +243,27 @@ fn the_service_signs_with_a_new_key_and_publishes_the_old_one() {
 
 fn reaches(dir: &Path, service: &Service, name: &str) -> bool {
     // A connection of its own each time: one that is open stays.
-    Client::new(dir, &service.url(), Some(name)).try_send("GET", "/v1/devices", &[], b"").is_ok_and(|answer| answer.status == 200)
+    Client::new(dir, &service.url(), Some(name))
+        .try_send("GET", "/v1/devices", &[], b"")
+        .is_ok_and(|answer| answer.status == 200)
 }
 
 #[test]
 fn server_certificate_and_authority_of_clients_are_exchanged() {
     let service = Service::start();
     let dir = &service.dir;
-    init::server(dir, "server-2", &["localhost".into(), "127.0.0.1".into()], now() - 10 * DAY).unwrap();
-    assert_eq!(init::server(dir, "server-2", &["localhost".into()], now()).unwrap_err().kind, Kind::Exists);
+    init::server(dir, "server-2", &["localhost".into(), "127.0.0.1".into()], now() - 10 * DAY)
+        .unwrap();
+    assert_eq!(
+        init::server(dir, "server-2", &["localhost".into()], now()).unwrap_err().kind,
+        Kind::Exists
+    );
     let ends = || service.stranger().get("/readyz").ok()["certificate_ends"].as_i64().unwrap();
     let first = ends();
-    reload(&service, |text| text.replace("server.pem", "server-2.pem").replace("server.key", "server-2.key")).unwrap();
+    reload(&service, |text| {
+        text.replace("server.pem", "server-2.pem").replace("server.key", "server-2.key")
+    })
+    .unwrap();
     assert_eq!(first - ends(), 10 * DAY);
     // Clients of the old and of a new authority; then of the new one only.
     let other = dir.join("other");
@@ -216,7 +274,8 @@ fn server_certificate_and_authority_of_clients_are_exchanged() {
     std::fs::write(other.join("ca.pem"), &ours).unwrap();
     assert!(reaches(dir, &service, "operator") && !reaches(&other, &service, "operator"));
     std::fs::write(dir.join("clients.pem"), format!("{ours}{theirs}")).unwrap();
-    reload(&service, |text| text.replace("client_ca = \"ca.pem\"", "client_ca = \"clients.pem\"")).unwrap();
+    reload(&service, |text| text.replace("client_ca = \"ca.pem\"", "client_ca = \"clients.pem\""))
+        .unwrap();
     assert!(reaches(dir, &service, "operator") && reaches(&other, &service, "operator"));
     std::fs::write(dir.join("clients.pem"), &theirs).unwrap();
     reload(&service, |text| text).unwrap();
@@ -244,7 +303,10 @@ fn the_authority_of_the_server_is_exchanged_with_an_overlap() {
     let clients = [knows("old", &old), knows("new", &new), knows("both", &format!("{old}{new}"))];
     let get_in = || clients.each_ref().map(|folder| reaches(folder, &service, "operator"));
     assert_eq!(get_in(), [true, false, true]);
-    reload(&service, |text| text.replace("server.pem", "other/server.pem").replace("server.key", "other/server.key")).unwrap();
+    reload(&service, |text| {
+        text.replace("server.pem", "other/server.pem").replace("server.key", "other/server.key")
+    })
+    .unwrap();
     assert_eq!(get_in(), [false, true, true]);
     // And back, as long as clients know both.
     reload(&service, |text| text.replace("other/", "")).unwrap();
@@ -257,20 +319,35 @@ fn the_kek_is_exchanged_while_the_service_runs() {
     let operator = &service.operator;
     let device = Device::new(1);
     service.furnish(&device);
-    let add =
-        |name: &str| operator.call("PUT", &format!("/v1/keys/{name}"), &json!({"layer": "shield", "policy": "default", "generate": 32}));
-    let resource = || operator.send("POST", "/kbs/v0/resource/a/b/c", &[("content-type", "application/octet-stream")], b"secret");
+    let add = |name: &str| {
+        operator.call(
+            "PUT",
+            &format!("/v1/keys/{name}"),
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+    };
+    let resource = || {
+        operator.send(
+            "POST",
+            "/kbs/v0/resource/a/b/c",
+            &[("content-type", "application/octet-stream")],
+            b"secret",
+        )
+    };
     let release = |(session, nonce): (String, Vec<u8>)| {
         operator.post("/v1/release", &json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))}))
     };
-    let session = || operator.session(Layer::Shield, Some(&generate_key_pair(&mut SystemEntropy).1));
+    let session =
+        || operator.session(Layer::Shield, Some(&generate_key_pair(&mut SystemEntropy).1));
     add("data").ok();
     resource().ok();
     release(session()).ok();
     let file = service.dir.join("verifierd.toml");
     let config = Config::read(&file).unwrap();
     let to = |name: &str| service.dir.join(name);
-    let run = |config: &Config, to: &Path| service.runtime.block_on(rekey(config, to)).map_err(|problem| problem.kind);
+    let run = |config: &Config, to: &Path| {
+        service.runtime.block_on(rekey(config, to)).map_err(|problem| problem.kind)
+    };
     assert_eq!(run(&config, &config.kek), Err(Kind::Exists));
     assert_eq!(run(&config, &to("kek-2")), Ok(Some(2)));
     // Until it is told of the new KEK the service appraises, and neither opens nor seals anything.
@@ -298,7 +375,10 @@ fn the_kek_is_exchanged_while_the_service_runs() {
 #[test]
 fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     let token = "a-token";
-    let entry = format!("[[tenant.token]]\nname = \"t\"\nrole = \"audit\"\nsha256 = \"{}\"\n", hex::encode(sha256(token.as_bytes())));
+    let entry = format!(
+        "[[tenant.token]]\nname = \"t\"\nrole = \"audit\"\nsha256 = \"{}\"\n",
+        hex::encode(sha256(token.as_bytes()))
+    );
     let service = Service::with(|text| format!("{text}{entry}"), Default::default());
     let dir = &service.dir;
     service.client("default", Role::Audit, "gone");
@@ -307,7 +387,8 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     assert_eq!(refused(), [false, false, false]);
     // A list that holds nobody, then one with a client more, which stays on the next.
     assert_eq!(init::revoke(dir, &[], 30, now()).unwrap(), 0);
-    reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca =")).unwrap();
+    reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="))
+        .unwrap();
     assert_eq!(refused(), [false, false, false]);
     assert_eq!(init::revoke(dir, &[dir.join("gone.pem")], 30, now()).unwrap(), 1);
     reload(&service, |text| text).unwrap();
@@ -324,7 +405,10 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     // What is no certificate of this CA, and a list that is none: the old configuration stays.
     let other = dir.join("other");
     set_up(&other);
-    assert_eq!(init::revoke(dir, &[other.join("operator.pem")], 30, now()).unwrap_err().kind, Kind::Material);
+    assert_eq!(
+        init::revoke(dir, &[other.join("operator.pem")], 30, now()).unwrap_err().kind,
+        Kind::Material
+    );
     std::fs::write(dir.join("crl.pem"), "nothing").unwrap();
     assert_eq!(reload(&service, |text| text), Err(Kind::Material));
     assert_eq!(refused(), [true, false, false]);

@@ -31,7 +31,14 @@ fn a_kbs_client_fetches_a_resource() {
     kbs.fetch("default/key/two").problem(404, "SHEF-SVC-020");
     kbs.fetch("default/key/..%2fone").problem(404, "SHEF-SVC-020");
     // A key is no resource, and a resource is no key.
-    service.operator.call("PUT", "/v1/keys/one", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    service
+        .operator
+        .call(
+            "PUT",
+            "/v1/keys/one",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     kbs.fetch("keys/shield/one").problem(401, "SHEF-SVC-027");
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let body = json!({"key": "default/key/one", "session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
@@ -50,7 +57,10 @@ fn a_kbs_client_fetches_a_resource() {
     assert_eq!(list.len(), 1, "{receipts}");
     let bytes = unb64(list[0].get("receipt").unwrap_or(&list[0]));
     let receipt = shef_proto::receipt::Receipt::verify(&bytes, &[key]).unwrap();
-    assert_eq!((receipt.key_id.as_str(), receipt.to_host, receipt.ueid), ("default/key/one", true, device.ueid));
+    assert_eq!(
+        (receipt.key_id.as_str(), receipt.to_host, receipt.ueid),
+        ("default/key/one", true, device.ueid)
+    );
     // A revocation counts at once, for a session that has attested too.
     let body = json!({"kind": "device", "value": hex::encode(device.ueid), "reason": "stolen"});
     service.operator.post("/v1/revocations", &body).ok();
@@ -86,10 +96,16 @@ fn a_resource_goes_to_the_key_in_the_evidence() {
     assert_eq!((refused.status, refused.json()["code"].as_str()), (403, Some("SHEF-SVC-061")));
     // The mark needs a policy that says so, and is for resources.
     for (name, body) in [
-        ("a%2Fb%2Fc", json!({"layer": "kernel", "policy": "default", "to": "host", "secret": "AAAA"})),
+        (
+            "a%2Fb%2Fc",
+            json!({"layer": "kernel", "policy": "default", "to": "host", "secret": "AAAA"}),
+        ),
         ("plain", json!({"layer": "shield", "policy": "default", "to": "host", "generate": 32})),
     ] {
-        service.operator.call("PUT", &format!("/v1/keys/{name}"), &body).problem(422, "SHEF-SVC-060");
+        service
+            .operator
+            .call("PUT", &format!("/v1/keys/{name}"), &body)
+            .problem(422, "SHEF-SVC-060");
     }
     // Who shows nothing gets what is listed, whoever attests what is theirs by role.
     host_resource(&service.operator, "default/key/secret");
@@ -113,7 +129,10 @@ fn a_kbs_client_with_another_key_or_device_is_told_401() {
     let answer = kbs.submit(&kbs.attestation(&device, &other));
     assert_eq!(answer.status, 401);
     let body = answer.json();
-    assert!(body["type"].is_string() && body["detail"].as_str().unwrap().contains("SHEF-ATT-004"), "{body}");
+    assert!(
+        body["type"].is_string() && body["detail"].as_str().unwrap().contains("SHEF-ATT-004"),
+        "{body}"
+    );
     assert_eq!(kbs.attest(&Device::made_by(2, 1)).status, 401);
     kbs.fetch("default/key/one").problem(401, "SHEF-SVC-027");
     kbs.attest(&device).ok();
@@ -131,7 +150,9 @@ fn a_result_fetches_what_its_session_may() {
     let operator = &service.operator;
     operator.send("POST", ONE, &[], b"the resource").ok();
     let (kbs, token) = Kbs::of_card(&client, &device);
-    let evidence = |token: &str| claims(&json!(token))["submods"]["fpga-kernel"]["ear.veraison.annotated-evidence"].clone();
+    let evidence = |token: &str| {
+        claims(&json!(token))["submods"]["fpga-kernel"]["ear.veraison.annotated-evidence"].clone()
+    };
     assert_eq!(evidence(&token)["runtime_data_claims"]["tee-pubkey"], kbs.public());
     let stated = claims(&json!(token));
     assert_eq!((stated.get("aud"), &stated["shef_audience"]), (None, &json!("default")));
@@ -143,7 +164,10 @@ fn a_result_fetches_what_its_session_may() {
     assert_eq!(operator.get("/v1/receipts").ok()["receipts"].as_array().unwrap().len(), 1);
     // It opens what is listed, and no more.
     operator.send("POST", "/kbs/v0/resource/default/key/three", &[], b"another").ok();
-    client.with_token(&token).get("/kbs/v0/resource/default/key/three").problem(401, "SHEF-SVC-027");
+    client
+        .with_token(&token)
+        .get("/kbs/v0/resource/default/key/three")
+        .problem(401, "SHEF-SVC-027");
     client.with_token(&token).get("/kbs/v0/resource/default/key/two").problem(404, "SHEF-SVC-020");
     // A key of the host's is in no result, and gets nothing by one.
     let beside = Kbs::begin(&client);
@@ -165,21 +189,26 @@ fn a_result_fetches_what_its_session_may() {
 #[test]
 fn no_other_token_is_a_result() {
     let start = now();
-    let (service, device, client) = furnished_with("[[tenant]]\nname = \"other\"\n", fixed_clock(start));
+    let (service, device, client) =
+        furnished_with("[[tenant]]\nname = \"other\"\n", fixed_clock(start));
     let operator = &service.operator;
     operator.send("POST", ONE, &[], b"the resource").ok();
     let refused = |token: &str| client.with_token(token).get(ONE).problem(401, "SHEF-SVC-027");
     let (_, good) = Kbs::of_card(&client, &device);
     client.with_token(&good).get(ONE).ok();
     // Results of the other protocols, of the same evidence and in the same names.
-    let answer = client.send("POST", "/challenge-response/v1/newSession", &[("accept", SESSION)], b"");
+    let answer =
+        client.send("POST", "/challenge-response/v1/newSession", &[("accept", SESSION)], b"");
     let path = format!("/challenge-response/v1/{}", answer.headers["location"].to_str().unwrap());
     let nonce = B64.decode(answer.json()["nonce"].as_str().unwrap()).unwrap();
     let headers = [("accept", SESSION), ("content-type", "application/eat+cwt")];
-    let veraison = client.send("POST", &path, &headers, &device.evidence(Layer::Kernel, &nonce)).ok();
+    let veraison =
+        client.send("POST", &path, &headers, &device.evidence(Layer::Kernel, &nonce)).ok();
     refused(veraison["result"].as_str().unwrap());
     let (session, nonce) = operator.session(Layer::Kernel, None);
-    let body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))}).to_string();
+    let body =
+        json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))})
+            .to_string();
     let old = "application/eat+jwt; eat_profile=\"tag:github.com,2023:veraison/ear\"";
     let headers = [("content-type", "application/json"), ("accept", old)];
     let native = operator.send("POST", "/v1/appraise", &headers, body.as_bytes()).ok();
@@ -203,11 +232,17 @@ fn no_other_token_is_a_result() {
         refused(&jwt::sign(stated.to_string().as_bytes(), &key).unwrap());
     }
     // Neither another's signature, nor none, nor a part of it.
-    let somebody = NamedKey { kid: key.kid.clone(), key: SigningKey::generate(&mut SeededEntropy::new(9, "somebody")) };
+    let somebody = NamedKey {
+        kid: key.kid.clone(),
+        key: SigningKey::generate(&mut SeededEntropy::new(9, "somebody")),
+    };
     refused(&jwt::sign(claims(&json!(good)).to_string().as_bytes(), &somebody).unwrap());
     let (message, signature) = good.rsplit_once('.').unwrap();
-    let other = format!("{}{}", if signature.starts_with('A') { 'B' } else { 'A' }, &signature[1..]);
-    for changed in [format!("{message}."), format!("{message}.{other}"), format!("{good}="), "a.b.c".into()] {
+    let other =
+        format!("{}{}", if signature.starts_with('A') { 'B' } else { 'A' }, &signature[1..]);
+    for changed in
+        [format!("{message}."), format!("{message}.{other}"), format!("{good}="), "a.b.c".into()]
+    {
         refused(&changed);
     }
     // Another tenant's result, by whoever shows it.
@@ -217,9 +252,16 @@ fn no_other_token_is_a_result() {
     let host = service.client("default", Role::Release, "host");
     host.with_token(&others).get(ONE).problem(401, "SHEF-SVC-027");
     host.with_token(&good).get(ONE).ok();
-    service.client("other", Role::Release, "other-host-2").with_token(&good).get(ONE).problem(401, "SHEF-SVC-027");
+    service
+        .client("other", Role::Release, "other-host-2")
+        .with_token(&good)
+        .get(ONE)
+        .problem(401, "SHEF-SVC-027");
     // It is no token for anything else.
-    client.with_token(&good).post("/kbs/v0/auth", &json!({"version": "0.4.0", "tee": "sample"})).problem(401, "SHEF-SVC-027");
+    client
+        .with_token(&good)
+        .post("/kbs/v0/auth", &json!({"version": "0.4.0", "tee": "sample"}))
+        .problem(401, "SHEF-SVC-027");
     client.with_token(&good).send("POST", ONE, &[], b"x").problem(401, "SHEF-SVC-027");
     client.with_token(&good).get("/v1/keys").problem(401, "SHEF-SVC-027");
     // Its end.
@@ -237,7 +279,8 @@ fn a_result_is_good_for_whoever_attested() {
         let sha256 = hex::encode(sha256(name.as_bytes()));
         format!("[[tenant.token]]\nname = \"{name}\"\nrole = \"{role}\"\nsha256 = \"{sha256}\"\n")
     };
-    let tokens = [entry("host-1", "release"), entry("host-2", "attest"), entry("boss", "operator")].concat();
+    let tokens =
+        [entry("host-1", "release"), entry("host-2", "attest"), entry("boss", "operator")].concat();
     let tokens = format!("{tokens}[[tenant]]\nname = \"other\"\n");
     let (service, device, client) = furnished_with(&tokens, Default::default());
     host_resource(&service.operator, "default/key/secret");
@@ -245,7 +288,10 @@ fn a_result_is_good_for_whoever_attested() {
     let result = |client: &Client| Kbs::of_card(client, &device).1;
     let of_host = result(&client.with_token("host-1"));
     client.with_token(&of_host).get(SECRET).ok();
-    client.with_token(&result(&client.with_token("host-2"))).get(SECRET).problem(401, "SHEF-SVC-027");
+    client
+        .with_token(&result(&client.with_token("host-2")))
+        .get(SECRET)
+        .problem(401, "SHEF-SVC-027");
     // An operator's fetches, and stores nothing.
     let of_boss = result(&client.with_token("boss"));
     client.with_token(&of_boss).get(SECRET).ok();
@@ -260,7 +306,9 @@ fn a_result_is_good_for_whoever_attested() {
     service.operator.send("POST", ONE, &[], b"the resource").ok();
     client.with_token(&of_nobody).get(ONE).ok();
     let text = std::fs::read_to_string(service.dir.join("verifierd.toml")).unwrap();
-    let text = text.replace(&entry("host-1", "release"), "").replace("anonymous_tenant = \"default\"", "anonymous_tenant = \"other\"");
+    let text = text
+        .replace(&entry("host-1", "release"), "")
+        .replace("anonymous_tenant = \"default\"", "anonymous_tenant = \"other\"");
     let config = Config::parse(&text, "verifierd.toml", &service.dir).unwrap();
     service.runtime.block_on(service.running().app.reload(config)).unwrap();
     for (token, path) in [(&of_host, SECRET), (&of_nobody, ONE)] {
@@ -283,13 +331,21 @@ fn what_is_not_understood_is_refused() {
         ("/init-data", json!(""), "init-data"),
         ("/tee-evidence/additional_evidence", json!("{}"), "additional_evidence"),
         ("/tee-evidence/additional_evidence", json!("{\"nvidia\": {}}"), "additional_evidence"),
-        ("/runtime-data/tee-pubkey", json!({"kty": "RSA", "alg": "RSA-OAEP-256", "n": "AQAB", "e": "AQAB"}), "kty \"RSA\""),
+        (
+            "/runtime-data/tee-pubkey",
+            json!({"kty": "RSA", "alg": "RSA-OAEP-256", "n": "AQAB", "e": "AQAB"}),
+            "kty \"RSA\"",
+        ),
         (
             "/runtime-data/tee-pubkey",
             json!({"kty": "EC", "crv": "P-521", "alg": "ECDH-ES+A256KW", "x": coordinate, "y": coordinate}),
             "crv \"P-521\"",
         ),
-        ("/runtime-data/tee-pubkey", json!({"kty": "AKP", "alg": "ML-KEM-768+A192KW", "pub": "AA"}), "alg \"ML-KEM-768+A192KW\""),
+        (
+            "/runtime-data/tee-pubkey",
+            json!({"kty": "AKP", "alg": "ML-KEM-768+A192KW", "pub": "AA"}),
+            "alg \"ML-KEM-768+A192KW\"",
+        ),
         ("/runtime-data/tee-pubkey/alg", json!("ECDH-ES"), "alg \"ECDH-ES\""),
         ("/runtime-data/tee-pubkey/kid", json!("k"), "the member \"kid\" too"),
         ("/runtime-data/tee-pubkey/x", json!("AA"), "x that is not 32 bytes"),
@@ -308,11 +364,18 @@ fn what_is_not_understood_is_refused() {
     let auth = |body: Value| client.post("/kbs/v0/auth", &body).status;
     let hashes = |list: Value| json!({"version": "0.4.0", "tee": "sample", "extra-params": {"supported-hash-algorithms": list}});
     assert_eq!(
-        (auth(hashes(json!(["sha256", "sha384"]))), auth(hashes(json!(["sha256"]))), auth(hashes(json!("sha384")))),
+        (
+            auth(hashes(json!(["sha256", "sha384"]))),
+            auth(hashes(json!(["sha256"]))),
+            auth(hashes(json!("sha384")))
+        ),
         (200, 400, 400)
     );
     assert_eq!(auth(json!({"version": "0.4.0", "tee": "sample", "extra-params": ""})), 200);
-    assert_eq!(auth(json!({"version": "0.4.0", "tee": "sample", "extra-params": "", "more": 1})), 400);
+    assert_eq!(
+        auth(json!({"version": "0.4.0", "tee": "sample", "extra-params": "", "more": 1})),
+        400
+    );
 }
 
 /// Trustee's paths have both cases, and they are two.
@@ -327,7 +390,9 @@ fn paths_in_upper_case() {
     assert_eq!(kbs.open(&kbs.fetch("default/key_1/-a.b").ok()), b"lower");
     kbs.fetch("DEFAULT/Key_1/-A.b").problem(404, "SHEF-SVC-020");
     for path in [".a/b/c", "a/b/..", "a/b/c%2Fd", "a/b/%C3%A4"] {
-        operator.send("POST", &format!("/kbs/v0/resource/{path}"), &[], b"x").problem(404, "SHEF-SVC-020");
+        operator
+            .send("POST", &format!("/kbs/v0/resource/{path}"), &[], b"x")
+            .problem(404, "SHEF-SVC-020");
     }
 }
 
@@ -339,11 +404,19 @@ fn a_simulated_card_gets_what_its_policies_give() {
     let operator = &service.operator;
     let mut device = Device::new(1);
     device.kind = RootOfTrust::Simulated;
-    let anchor = json!({"name": "maker", "kind": "simulated", "certificate": b64(device.root.der())});
+    let anchor =
+        json!({"name": "maker", "kind": "simulated", "certificate": b64(device.root.der())});
     operator.post("/v1/trust-anchors", &anchor).ok();
     add_reference(operator, "build-1", &reference());
     let put = |name: &str, text: &str| {
-        operator.send("PUT", &format!("/v1/policies/{name}"), &[("content-type", "application/toml")], text.as_bytes()).ok()
+        operator
+            .send(
+                "PUT",
+                &format!("/v1/policies/{name}"),
+                &[("content-type", "application/toml")],
+                text.as_bytes(),
+            )
+            .ok()
     };
     put("default", POLICY);
     put("hardware", POLICY);

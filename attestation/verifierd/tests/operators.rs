@@ -41,7 +41,9 @@ fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Vec<&'sta
 /// Statements on the database of a service, beside it.
 fn sql(service: &Service, statements: &[&str]) {
     service.runtime.block_on(async {
-        let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap()).await.unwrap();
+        let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap())
+            .await
+            .unwrap();
         for statement in statements {
             sqlx::query(sqlx::AssertSqlSafe((*statement).to_owned())).execute(&pool).await.unwrap();
         }
@@ -51,8 +53,11 @@ fn sql(service: &Service, statements: &[&str]) {
 
 fn number(service: &Service, query: &str) -> i64 {
     service.runtime.block_on(async {
-        let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap()).await.unwrap();
-        let (number,): (i64,) = sqlx::query_as(sqlx::AssertSqlSafe(query.to_owned())).fetch_one(&pool).await.unwrap();
+        let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap())
+            .await
+            .unwrap();
+        let (number,): (i64,) =
+            sqlx::query_as(sqlx::AssertSqlSafe(query.to_owned())).fetch_one(&pool).await.unwrap();
         pool.close().await;
         number
     })
@@ -61,15 +66,35 @@ fn number(service: &Service, query: &str) -> i64 {
 /// A signer of CoRIMs, and how it is registered.
 fn vendor(operator: &Client) -> SigningKey {
     let key = SigningKey::generate(&mut SeededEntropy::new(5, "signer"));
-    let signer = CorimSigner::with_key("vendor", key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
+    let signer = CorimSigner::with_key("vendor", key.public_key())
+        .for_kernels()
+        .for_shells()
+        .for_vendor(&VENDOR);
     operator.send("PUT", "/v1/signers/vendor", TOML, signer.to_toml().as_bytes()).ok();
     key
 }
 
-fn put(operator: &Client, key: &SigningKey, id: &str, version: u64, not_after: Option<i64>) -> Answer {
+fn put(
+    operator: &Client,
+    key: &SigningKey,
+    id: &str,
+    version: u64,
+    not_after: Option<i64>,
+) -> Answer {
     let values = ReferenceValues::from_toml(&reference()).unwrap();
-    let corim = write_signed(&values, &Describe { id: "digits", version, issuer: "vendor", not_after }, key, None).unwrap();
-    operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/rim+cose")], &corim)
+    let corim = write_signed(
+        &values,
+        &Describe { id: "digits", version, issuer: "vendor", not_after },
+        key,
+        None,
+    )
+    .unwrap();
+    operator.send(
+        "PUT",
+        &format!("/v1/corims/{id}"),
+        &[("content-type", "application/rim+cose")],
+        &corim,
+    )
 }
 
 #[test]
@@ -94,7 +119,8 @@ fn an_older_corim_never_comes_back() {
     operator.send("DELETE", "/v1/corims/two", &[], b"").ok();
     assert_eq!(appraise(&operator), 422);
     operator.send("POST", "/v1/corims/one/deactivate", &[], b"").ok();
-    let refused = operator.send("POST", "/v1/corims/one/activate", &[], b"").problem(422, "SHEF-SVC-052");
+    let refused =
+        operator.send("POST", "/v1/corims/one/activate", &[], b"").problem(422, "SHEF-SVC-052");
     assert!(refused["detail"].as_str().unwrap().contains("SHEF-ATT-081"), "{refused}");
     operator.send("DELETE", "/v1/corims/one", &[], b"").ok();
     put(&operator, &key, "again", 1, None).problem(422, "SHEF-SVC-052");
@@ -107,18 +133,28 @@ fn an_older_corim_never_comes_back() {
 
 #[test]
 fn what_nobody_signed_keeps_a_digest_under_a_quota_of_its_own() {
-    let limits = "\n[limits]\nrate = 100000\nburst = 100000\n[retention]\nappraisals = 3\nunproven = 5\n";
+    let limits =
+        "\n[limits]\nrate = 100000\nburst = 100000\n[retention]\nappraisals = 3\nunproven = 5\n";
     let service = Service::with(|text| format!("{text}{limits}"), Clock::System);
     let (operator, device) = (&service.operator, Device::new(1));
     service.furnish(&device);
     let (session, nonce) = operator.session(Layer::Kernel, None);
-    operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))})).ok();
-    let genuine = operator.get("/v1/appraisals").ok()["appraisals"][0]["id"].as_str().unwrap().to_owned();
+    operator
+        .post(
+            "/v1/appraise",
+            &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))}),
+        )
+        .ok();
+    let genuine =
+        operator.get("/v1/appraisals").ok()["appraisals"][0]["id"].as_str().unwrap().to_owned();
     let stranger = service.client("default", Role::Attest, "stranger");
     for round in 0..30u8 {
         let junk = vec![round; 40_000];
         let body = json!({"nonce": b64(&[round; 32]), "layer": "kernel", "evidence": b64(&junk)});
-        let id = stranger.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"].as_str().unwrap().to_owned();
+        let id = stranger.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         if round == 29 {
             let kept = operator.get(&format!("/v1/appraisals/{id}")).ok();
             assert_eq!(kept["evidence_sha256"], hex::encode(sha256(&junk)), "{kept}");
@@ -128,8 +164,17 @@ fn what_nobody_signed_keeps_a_digest_under_a_quota_of_its_own() {
     operator.get(&format!("/v1/appraisals/{genuine}")).ok();
     let kept = operator.get("/v1/appraisals").ok()["appraisals"].as_array().unwrap().len();
     assert!((6..=7).contains(&kept), "{kept}");
-    assert_eq!(number(&service, "SELECT SUM(LENGTH(evidence)) FROM appraisal WHERE genuine = 0"), 0);
-    assert_eq!(number(&service, "SELECT COUNT(*) FROM appraisal WHERE genuine = 1 AND LENGTH(evidence) > 0"), 1);
+    assert_eq!(
+        number(&service, "SELECT SUM(LENGTH(evidence)) FROM appraisal WHERE genuine = 0"),
+        0
+    );
+    assert_eq!(
+        number(
+            &service,
+            "SELECT COUNT(*) FROM appraisal WHERE genuine = 1 AND LENGTH(evidence) > 0"
+        ),
+        1
+    );
 }
 
 #[test]
@@ -150,67 +195,119 @@ fn a_signers_certificate_is_watched() {
     assert!(left("server") > Some(300 * DAY) && left("client-ca") > Some(3000 * DAY), "{metrics}");
     let report = service.runtime.block_on(check::check(&config(&service), now())).unwrap();
     assert!(report.warnings.iter().any(|text| text.contains("signer")), "{report:?}");
-    assert_eq!(run::ends_soon("crl", -11 * DAY).unwrap(), "a revocation list has ended, 11 days ago: every client certificate is refused");
+    assert_eq!(
+        run::ends_soon("crl", -11 * DAY).unwrap(),
+        "a revocation list has ended, 11 days ago: every client certificate is refused"
+    );
     assert!(run::ends_soon("crl", DAY).unwrap().contains("ends soon, in 1 days: then every"));
-    assert!(run::ends_soon("signer", 20 * DAY).is_none() && run::ends_soon("crl", 3 * DAY).is_none());
+    assert!(
+        run::ends_soon("signer", 20 * DAY).is_none() && run::ends_soon("crl", 3 * DAY).is_none()
+    );
 }
 
 /// Three releases, long ago, and one of today.
 fn released(service: &Service, device: &Device) {
     let operator = &service.operator;
     service.furnish(device);
-    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    operator
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     for _ in 0..4 {
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
         let evidence = b64(&device.evidence(Layer::Shield, &nonce));
-        operator.post("/v1/release", &json!({"key": "data", "session": session, "evidence": evidence})).ok();
+        operator
+            .post("/v1/release", &json!({"key": "data", "session": session, "evidence": evidence}))
+            .ok();
     }
 }
 
 #[test]
 fn that_receipts_were_forgotten_is_signed() {
-    let service = Service::with(|text| format!("{text}\n[retention]\nreceipt_days = 1\n"), fixed_clock(now()));
+    let service = Service::with(
+        |text| format!("{text}\n[retention]\nreceipt_days = 1\n"),
+        fixed_clock(now()),
+    );
     released(&service, &Device::new(1));
-    let audit = || service.runtime.block_on(backup::audit(&config(&service))).map_err(|problem| (problem.kind, problem.detail));
+    let audit = || {
+        service
+            .runtime
+            .block_on(backup::audit(&config(&service)))
+            .map_err(|problem| (problem.kind, problem.detail))
+    };
     let bad = |code: &str| {
         let (kind, detail) = audit().unwrap_err();
         assert!(kind == Kind::Audit && detail.contains(code), "{detail}");
     };
     assert_eq!(audit().unwrap()[0].head.seq, 4);
     // What somebody has exchanged is not forgotten: the service does not sign for it.
-    sql(&service, &["UPDATE receipt SET content = (SELECT content FROM receipt WHERE seq = 1) WHERE seq = 2"]);
+    sql(
+        &service,
+        &["UPDATE receipt SET content = (SELECT content FROM receipt WHERE seq = 1) WHERE seq = 2"],
+    );
     service.set_clock(now() + 2 * DAY);
-    let sweep = || service.runtime.block_on(service.running().app.sweep()).map_err(|problem| problem.kind);
+    let sweep =
+        || service.runtime.block_on(service.running().app.sweep()).map_err(|problem| problem.kind);
     assert_eq!(sweep(), Err(Kind::Audit));
     bad("SHEF-PRO-091");
     drop(service);
 
-    let service = Service::with(|text| format!("{text}\n[retention]\nreceipt_days = 1\n"), fixed_clock(now()));
+    let service = Service::with(
+        |text| format!("{text}\n[retention]\nreceipt_days = 1\n"),
+        fixed_clock(now()),
+    );
     released(&service, &Device::new(1));
-    let audit = || service.runtime.block_on(backup::audit(&config(&service))).map_err(|problem| (problem.kind, problem.detail));
+    let audit = || {
+        service
+            .runtime
+            .block_on(backup::audit(&config(&service)))
+            .map_err(|problem| (problem.kind, problem.detail))
+    };
     service.set_clock(now() + 2 * DAY);
     service.runtime.block_on(service.running().app.sweep()).unwrap();
     let page = service.operator.get("/v1/receipts").ok();
-    assert_eq!((page["kept"]["seq"].as_i64(), page["receipts"].as_array().unwrap().len()), (Some(3), 1), "{page}");
+    assert_eq!(
+        (page["kept"]["seq"].as_i64(), page["receipts"].as_array().unwrap().len()),
+        (Some(3), 1),
+        "{page}"
+    );
     assert!(page["kept"]["statement"].is_string());
     assert_eq!(audit().unwrap()[0].from.seq, 3);
-    assert!(service.operator.get("/v1/events").ok()["events"].to_string().contains("receipts-forgotten"));
+    assert!(
+        service.operator.get("/v1/events").ok()["events"]
+            .to_string()
+            .contains("receipts-forgotten")
+    );
     // Whoever cuts off more, and says so in the database, has no signature for it.
     let head = "(SELECT head FROM tenant WHERE name = 'default')";
-    sql(&service, &[&format!("UPDATE tenant SET kept_seq = 4, kept_head = {head} WHERE name = 'default'"), "DELETE FROM receipt"]);
+    sql(
+        &service,
+        &[
+            &format!("UPDATE tenant SET kept_seq = 4, kept_head = {head} WHERE name = 'default'"),
+            "DELETE FROM receipt",
+        ],
+    );
     let (kind, detail) = audit().unwrap_err();
     assert!(kind == Kind::Audit && detail.contains("SHEF-PRO-093"), "{detail}");
 }
 
 fn mode(path: &Path) -> u32 {
-    std::fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).permissions().mode() & 0o777
+    std::fs::metadata(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .permissions()
+        .mode()
+        & 0o777
 }
 
 #[test]
 fn databases_and_backups_are_their_owners_alone() {
     let mut service = Service::start();
-    let files = ["verifierd.db", "verifierd.db-wal", "verifierd.db-shm"].map(|name| service.dir.join(name));
+    let files =
+        ["verifierd.db", "verifierd.db-wal", "verifierd.db-shm"].map(|name| service.dir.join(name));
     assert_eq!([mode(&files[0]), mode(&files[1]), mode(&files[2])], [0o600; 3]);
     // Of an older version, or a careless copy: closed at the next start.
     service.stop();
@@ -232,8 +329,16 @@ fn changes_and_refusals_are_events_of_one_chain() {
     let service = Service::start();
     let operator = &service.operator;
     service.furnish(&Device::new(1));
-    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
-    operator.call("POST", "/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})).ok();
+    operator
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
+    operator
+        .call("POST", "/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32}))
+        .ok();
     // The second time nothing changes, and nothing is said to have changed.
     for _ in 0..2 {
         assert_eq!(operator.post("/v1/keys/data/disable", &json!({"version": 1})).status, 204);
@@ -250,7 +355,9 @@ fn changes_and_refusals_are_events_of_one_chain() {
     let of = |action: &str| -> Vec<String> {
         rows.iter()
             .filter(|row| row["action"] == action)
-            .map(|row| format!("{} {}", row["who"].as_str().unwrap(), row["what"].as_str().unwrap()))
+            .map(|row| {
+                format!("{} {}", row["who"].as_str().unwrap(), row["what"].as_str().unwrap())
+            })
             .collect()
     };
     assert_eq!(of("key-add"), ["operator data version 1"]);
@@ -272,23 +379,39 @@ fn changes_and_refusals_are_events_of_one_chain() {
         done.map(|()| lines).map_err(|problem| problem.kind)
     };
     let lines = export().unwrap();
-    assert_eq!((lines.len(), &lines[0]["tenant"], &lines[0]["seq"]), (rows.len(), &json!("default"), &json!(1)));
+    assert_eq!(
+        (lines.len(), &lines[0]["tenant"], &lines[0]["seq"]),
+        (rows.len(), &json!("default"), &json!(1))
+    );
     sql(&service, &["UPDATE event SET who = 'nobody' WHERE action = 'key-disable'"]);
     assert_eq!(export(), Err(Kind::Audit));
-    assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind, Kind::Audit);
+    assert_eq!(
+        service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind,
+        Kind::Audit
+    );
 }
 
 /// Reference values are read again after each change: of a tenant that has many, others notice
 /// nothing.
 #[test]
 fn what_a_tenant_has_is_read_at_its_own_cost() {
-    let service = Service::with(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"), Clock::System);
+    let service =
+        Service::with(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"), Clock::System);
     let other = service.client("other", Role::Operator, "other");
     other.send("PUT", "/v1/policies/default", TOML, POLICY.as_bytes()).ok();
     for file in 0..4 {
-        let kernels: Vec<Value> = (0..9500).map(|at| json!({"name": "k", "digest": format!("{file:032x}{at:032x}"), "svn": 1})).collect();
+        let kernels: Vec<Value> = (0..9500)
+            .map(|at| json!({"name": "k", "digest": format!("{file:032x}{at:032x}"), "svn": 1}))
+            .collect();
         let body = json!({"kernel": kernels}).to_string();
-        other.send("PUT", &format!("/v1/corims/many-{file}"), &[("content-type", "application/json")], body.as_bytes()).ok();
+        other
+            .send(
+                "PUT",
+                &format!("/v1/corims/many-{file}"),
+                &[("content-type", "application/json")],
+                body.as_bytes(),
+            )
+            .ok();
     }
     let reads = || {
         let start = Instant::now();
@@ -320,27 +443,58 @@ fn a_tenant_stores_so_much_and_no_more() {
     service.furnish(&Device::new(1));
     let signer = vendor(operator);
     let large = format!("{}#{}", reference(), "x".repeat(15_000));
-    let corim = |client: &Client, id: &str| client.send("PUT", &format!("/v1/corims/{id}"), TOML, large.as_bytes());
-    let key =
-        |name: &str| operator.call("PUT", &format!("/v1/keys/{name}"), &json!({"layer": "shield", "policy": "default", "generate": 32}));
-    let resource = |bytes: usize| operator.send("POST", "/kbs/v0/resource/a/b/c", &[], &vec![7; bytes]);
+    let corim = |client: &Client, id: &str| {
+        client.send("PUT", &format!("/v1/corims/{id}"), TOML, large.as_bytes())
+    };
+    let key = |name: &str| {
+        operator.call(
+            "PUT",
+            &format!("/v1/keys/{name}"),
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+    };
+    let resource =
+        |bytes: usize| operator.send("POST", "/kbs/v0/resource/a/b/c", &[], &vec![7; bytes]);
     key("data").ok();
     resource(8).ok();
     (1..=3).for_each(|at| drop(corim(operator, &format!("large-{at}")).ok()));
     let stored = |client: &Client| {
         let text = String::from_utf8(client.get("/metrics").ok_bytes()).unwrap();
-        text.lines().find_map(|line| line.strip_prefix("shef_stored_bytes ")).unwrap().parse::<usize>().unwrap()
+        text.lines()
+            .find_map(|line| line.strip_prefix("shef_stored_bytes "))
+            .unwrap()
+            .parse::<usize>()
+            .unwrap()
     };
-    let (full, events) = (stored(operator), operator.get("/v1/events").ok()["events"].as_array().unwrap().len());
+    let (full, events) =
+        (stored(operator), operator.get("/v1/events").ok()["events"].as_array().unwrap().len());
     assert!((45_000..58_000).contains(&full), "{full}");
     let room = 65_536 - full;
     let anchor = json!({"name": "maker-2", "kind": "shef-boot", "certificate": b64(Device::made_by(2, 1).root.der())});
     let values = ReferenceValues::from_toml(&reference()).unwrap();
-    let named = |id: &str| write_signed(&values, &Describe { id, version: 1, issuer: "vendor", not_after: None }, &signer, None).unwrap();
+    let named = |id: &str| {
+        write_signed(
+            &values,
+            &Describe { id, version: 1, issuer: "vendor", not_after: None },
+            &signer,
+            None,
+        )
+        .unwrap()
+    };
     // All but a few bytes are taken by a policy: whatever comes now is too much.
-    let policy = |text: usize| operator.send("PUT", "/v1/policies/large", TOML, format!("{POLICY}#{}", "x".repeat(text)).as_bytes());
+    let policy = |text: usize| {
+        operator.send(
+            "PUT",
+            "/v1/policies/large",
+            TOML,
+            format!("{POLICY}#{}", "x".repeat(text)).as_bytes(),
+        )
+    };
     let too_much = policy(room).problem(409, "SHEF-SVC-058")["detail"].as_str().unwrap().to_owned();
-    assert!(too_much.contains("of at most 65536") && too_much.contains("limits.tenant_bytes"), "{too_much}");
+    assert!(
+        too_much.contains("of at most 65536") && too_much.contains("limits.tenant_bytes"),
+        "{too_much}"
+    );
     policy(room - 300).ok();
     let full = stored(&service.client("default", Role::Audit, "auditor"));
     assert!((65_300..=65_536).contains(&full), "{full}");
@@ -351,22 +505,44 @@ fn a_tenant_stores_so_much_and_no_more() {
         ("signer", operator.send("PUT", "/v1/signers/more", TOML, signer.as_bytes())),
         ("anchor", operator.post("/v1/trust-anchors", &anchor)),
         ("key", key("more")),
-        ("version of a key", operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 64}))),
+        (
+            "version of a key",
+            operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 64})),
+        ),
         ("resource", resource(5000)),
         (
             "Veraison",
-            operator.send("POST", "/endorsement-provisioning/v1/submit", &[("content-type", "application/rim+cose")], &named("b")),
+            operator.send(
+                "POST",
+                "/endorsement-provisioning/v1/submit",
+                &[("content-type", "application/rim+cose")],
+                &named("b"),
+            ),
         ),
     ] {
-        assert_eq!((answer.status, answer.json()["code"].as_str()), (409, Some("SHEF-SVC-058")), "{way}");
+        assert_eq!(
+            (answer.status, answer.json()["code"].as_str()),
+            (409, Some("SHEF-SVC-058")),
+            "{way}"
+        );
     }
     assert_eq!(stored(operator), full);
-    let kept = operator.get("/v1/events").ok()["events"].as_array().unwrap().iter().filter(|event| event["action"] != "refused").count();
+    let kept = operator.get("/v1/events").ok()["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["action"] != "refused")
+        .count();
     assert_eq!(kept, events + 1);
     // What was there, what others store, and what takes back.
     corim(operator, "large-1").ok();
     (1..=3).for_each(|at| drop(corim(&other, &format!("large-{at}")).ok()));
-    let revoke = |at: usize| operator.post("/v1/revocations", &json!({"kind": "kernel", "value": format!("{at:064x}"), "reason": "lost"}));
+    let revoke = |at: usize| {
+        operator.post(
+            "/v1/revocations",
+            &json!({"kind": "kernel", "value": format!("{at:064x}"), "reason": "lost"}),
+        )
+    };
     assert_eq!(revoke(0).status, 201);
     let revoked = (1..100).take_while(|at| revoke(*at).status == 201).count();
     assert!((30..50).contains(&revoked), "{revoked}");
@@ -380,27 +556,48 @@ fn a_tenant_stores_so_much_and_no_more() {
 
 #[test]
 fn a_tenants_auditor_sees_the_metrics_of_that_tenant() {
-    let service = Service::with(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"), Clock::System);
+    let service =
+        Service::with(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"), Clock::System);
     let device = Device::new(1);
     service.furnish(&device);
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
-    service.operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))})).ok();
+    service
+        .operator
+        .post(
+            "/v1/appraise",
+            &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))}),
+        )
+        .ok();
     let metrics = |client: &Client| String::from_utf8(client.get("/metrics").ok_bytes()).unwrap();
     let other = metrics(&service.client("other", Role::Audit, "auditor"));
-    assert!(other.contains("\nshef_devices 0\n") && !other.contains("shef_appraisals_total{"), "{other}");
-    for whole in ["shef_request_seconds", "shef_tls_failures_total", "shef_reloads_total", "of=\"server\""] {
+    assert!(
+        other.contains("\nshef_devices 0\n") && !other.contains("shef_appraisals_total{"),
+        "{other}"
+    );
+    for whole in
+        ["shef_request_seconds", "shef_tls_failures_total", "shef_reloads_total", "of=\"server\""]
+    {
         assert!(!other.contains(whole), "{whole}: {other}");
     }
     // Of the same name in another tenant: it is not the operator of the service.
-    assert!(!metrics(&service.client("other", Role::Audit, "operator-2")).contains("shef_request_seconds"));
+    assert!(
+        !metrics(&service.client("other", Role::Audit, "operator-2"))
+            .contains("shef_request_seconds")
+    );
     let whole = metrics(&service.operator);
     assert!(
-        whole.contains("shef_appraisals_total{layer=\"kernel\",verdict=\"accepted\",code=\"none\"} 1")
-            && whole.contains("shef_request_seconds_count")
+        whole.contains(
+            "shef_appraisals_total{layer=\"kernel\",verdict=\"accepted\",code=\"none\"} 1"
+        ) && whole.contains("shef_request_seconds_count")
     );
-    reload(&service, |text| text.replace("operators = [\"default/operator\"]", "operators = [\"other/auditor\"]"));
+    reload(&service, |text| {
+        text.replace("operators = [\"default/operator\"]", "operators = [\"other/auditor\"]")
+    });
     assert!(!metrics(&service.operator).contains("shef_request_seconds"));
-    assert!(metrics(&Client::new(&service.dir, &service.url(), Some("auditor"))).contains("\nshef_devices 1\n"));
+    assert!(
+        metrics(&Client::new(&service.dir, &service.url(), Some("auditor")))
+            .contains("\nshef_devices 1\n")
+    );
 }
 
 #[test]
@@ -421,7 +618,8 @@ fn a_revoked_client_goes_with_its_next_request() {
 
 #[test]
 fn no_connection_lasts_for_ever() {
-    let service = Service::with(|text| format!("{text}\n[limits]\nconnection_seconds = 1\n"), Clock::System);
+    let service =
+        Service::with(|text| format!("{text}\n[limits]\nconnection_seconds = 1\n"), Clock::System);
     let mut stream = crate::service::raw(&service);
     let start = std::time::Instant::now();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -437,7 +635,9 @@ fn a_reload_names_what_it_ignores() {
     let service = Service::start();
     assert!(reload(&service, |text| format!("{text}\n[limits]\nrate = 7\n")).is_empty());
     let ignored = reload(&service, |text| {
-        let text = text.replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:1\"").replace("verifierd.db", "other.db");
+        let text = text
+            .replace("listen = \"127.0.0.1:0\"", "listen = \"127.0.0.1:1\"")
+            .replace("verifierd.db", "other.db");
         text.replace("rate = 7", "requests = 7\nconnections = 8")
     });
     assert_eq!(ignored, ["listen", "storage.url", "limits.connections", "limits.requests"]);
@@ -450,13 +650,15 @@ fn check_looks_and_touches_nothing() {
     let mut service = Service::start();
     let dir = service.dir.clone();
     let database = dir.join("verifierd.db");
-    let run_check = |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
+    let run_check =
+        |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
     assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 5")));
     service.stop();
     // An older database stays as it is: only run extends it.
     sql(&service, &["UPDATE meta SET number = 4 WHERE name = 'version'"]);
     let files = || {
-        let mut names: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         (names, std::fs::read(&database).unwrap())
     };
@@ -465,7 +667,10 @@ fn check_looks_and_touches_nothing() {
     assert!(report.notes.iter().any(|note| note.contains("run extends it")), "{report:?}");
     assert!(before == files(), "check changed the folder");
     // Neither does an audit; and where there is no database, none is made.
-    assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind, Kind::Store);
+    assert_eq!(
+        service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind,
+        Kind::Store
+    );
     assert!(before == files(), "audit changed the folder");
     std::fs::remove_file(&database).unwrap();
     assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("no database")));
@@ -478,17 +683,32 @@ fn the_signing_key_is_rotated_by_a_command() {
     released(&service, &Device::new(1));
     let ids = |service: &Service| -> Vec<String> {
         let jwks = service.stranger().get("/.well-known/jwks.json").ok();
-        jwks["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+        jwks["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|key| key["kid"].as_str().unwrap().to_owned())
+            .collect()
     };
     let first = ids(&service);
     let (old, new) = signing::rotate(&config(&service)).unwrap();
-    assert_eq!((first.as_slice(), mode(&service.dir.join("signing.key"))), (&[old.clone()][..], 0o600));
+    assert_eq!(
+        (first.as_slice(), mode(&service.dir.join("signing.key"))),
+        (&[old.clone()][..], 0o600)
+    );
     reload(&service, |text| text);
     assert_eq!(ids(&service), [new.clone(), old.clone()]);
     let (_, third) = signing::rotate(&config(&service)).unwrap();
     reload(&service, |text| text);
     assert_eq!(ids(&service), [third, new, old]);
-    service.operator.call("PUT", "/v1/keys/more", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    service
+        .operator
+        .call(
+            "PUT",
+            "/v1/keys/more",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     // The chain over the exchange holds with all of them.
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
 }
@@ -549,10 +769,18 @@ fn files_that_root_makes_are_the_services() {
     let runtime = &service.runtime;
     signing::rotate(&config(&service)).unwrap();
     init::server(&dir, "server-2", &["localhost".into()], now()).unwrap();
-    init::client(&dir, "fleet", &Identity { tenant: "default".into(), name: "fleet".into(), role: Role::Attest }, now()).unwrap();
+    init::client(
+        &dir,
+        "fleet",
+        &Identity { tenant: "default".into(), name: "fleet".into(), role: Role::Attest },
+        now(),
+    )
+    .unwrap();
     init::revoke(&dir, &[], 30, now()).unwrap();
     runtime.block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"))).unwrap();
-    let text = std::fs::read_to_string(dir.join("verifierd.toml")).unwrap().replace("kek = \"kek\"", "kek = \"kek-2\"");
+    let text = std::fs::read_to_string(dir.join("verifierd.toml"))
+        .unwrap()
+        .replace("kek = \"kek\"", "kek = \"kek-2\"");
     std::fs::write(dir.join("verifierd.toml"), text).unwrap();
     runtime.block_on(backup::backup(&config(&service), &dir.join("copy.db"))).unwrap();
     std::fs::remove_file(dir.join("verifierd.db")).unwrap();
@@ -595,27 +823,39 @@ fn devices_that_were_never_accepted_can_be_forgotten() {
     service.furnish(&accepted);
     for (device, status) in [(&accepted, 200), (&denied, 422)] {
         let (session, nonce) = operator.session(Layer::Kernel, None);
-        let body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+        let body =
+            json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
         assert_eq!(operator.post("/v1/appraise", &body).status, status);
     }
     let counts = || {
         let text = String::from_utf8(operator.get("/metrics").ok_bytes()).unwrap();
-        ["shef_devices ", "shef_devices_stale "].map(|name| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned())
+        ["shef_devices ", "shef_devices_stale "]
+            .map(|name| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned())
     };
     assert_eq!(counts(), ["2", "1"]);
     let path = |device: &Device| format!("/v1/devices/{}", hex::encode(device.ueid));
     let forget = |client: &Client, device: &Device| client.send("DELETE", &path(device), &[], b"");
-    forget(&service.client("default", Role::Audit, "auditor"), &denied).problem(403, "SHEF-SVC-028");
+    forget(&service.client("default", Role::Audit, "auditor"), &denied)
+        .problem(403, "SHEF-SVC-028");
     forget(operator, &accepted).problem(409, "SHEF-SVC-059");
     forget(operator, &denied).ok();
     forget(operator, &denied).problem(404, "SHEF-SVC-020");
     operator.get(&path(&denied)).problem(404, "SHEF-SVC-020");
     assert_eq!(counts(), ["1", "0"]);
-    operator.post("/v1/revocations", &json!({"kind": "device", "value": hex::encode(accepted.ueid), "reason": "sold"})).ok();
+    operator
+        .post(
+            "/v1/revocations",
+            &json!({"kind": "device", "value": hex::encode(accepted.ueid), "reason": "sold"}),
+        )
+        .ok();
     forget(operator, &accepted).ok();
     assert_eq!(counts(), ["0", "0"]);
     let events = operator.get("/v1/events").ok();
-    let forgotten = events["events"].as_array().unwrap().iter().filter(|event| event["action"] == "device-forget");
+    let forgotten = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["action"] == "device-forget");
     assert_eq!(
         forgotten.map(|event| event["what"].as_str().unwrap()).collect::<Vec<_>>(),
         [hex::encode(denied.ueid), hex::encode(accepted.ueid)]
@@ -633,20 +873,27 @@ fn a_revocation_is_a_value_and_not_a_spelling() {
     let appraise = || {
         let (session, nonce) = operator.session(Layer::Kernel, None);
         let evidence = device.evidence(Layer::Kernel, &nonce);
-        let answer = operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&evidence)}));
-        (answer.status, shef_proto::evidence::Evidence::parse(&evidence).unwrap().x5chain()[1].clone())
+        let answer =
+            operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&evidence)}));
+        (
+            answer.status,
+            shef_proto::evidence::Evidence::parse(&evidence).unwrap().x5chain()[1].clone(),
+        )
     };
     let (accepted, der) = appraise();
     assert_eq!(accepted, 200);
     let certificate = shef_proto::cert::Certificate::parse(&der).unwrap();
-    let (serial, [tbs, ..]) = (hex::encode(certificate.serial()), certificate.names().map(hex::encode));
+    let (serial, [tbs, ..]) =
+        (hex::encode(certificate.serial()), certificate.names().map(hex::encode));
     let ueid = hex::encode(device.ueid);
     for (kind, spelled, value) in [
         ("serial", format!("00{}", serial.to_uppercase()), &serial),
         ("certificate", format!("sha256:{}", tbs.to_uppercase()), &tbs),
         ("device", ueid.to_uppercase(), &ueid),
     ] {
-        let made = operator.post("/v1/revocations", &json!({"kind": kind, "value": spelled, "reason": "lost"})).ok();
+        let made = operator
+            .post("/v1/revocations", &json!({"kind": kind, "value": spelled, "reason": "lost"}))
+            .ok();
         assert_eq!(made, json!({"kind": kind, "value": value, "known": true}), "{kind}");
         assert_eq!(appraise().0, 422, "{kind}");
         operator.call("DELETE", &format!("/v1/revocations/{kind}/{spelled}"), &json!({})).ok();
@@ -654,8 +901,12 @@ fn a_revocation_is_a_value_and_not_a_spelling() {
     }
     let unknown = json!({"kind": "serial", "value": "0123", "reason": "lost"});
     assert_eq!(operator.post("/v1/revocations", &unknown).ok()["known"], false);
-    for (kind, value) in [("serial", "0x12"), ("certificate", "nonsense"), ("device", "ab"), ("fleet", "ab")] {
-        operator.post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"})).problem(422, "SHEF-SVC-053");
+    for (kind, value) in
+        [("serial", "0x12"), ("certificate", "nonsense"), ("device", "ab"), ("fleet", "ab")]
+    {
+        operator
+            .post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"}))
+            .problem(422, "SHEF-SVC-053");
     }
 }
 
@@ -672,15 +923,34 @@ fn a_revocation_of_a_signers_chain_is_known_and_counts() {
     let (ca, release, other) = (key("ca"), key("release"), key("other"));
     let root = cert::issue_root(&ca, "vendor", now() - DAY, now() + 9 * DAY);
     let root = cert::Certificate::parse(&root).unwrap();
-    let leaf = cert::issue_signer(&ca, &root, &release.public_key(), "release key", now() - DAY, now() + 9 * DAY);
+    let leaf = cert::issue_signer(
+        &ca,
+        &root,
+        &release.public_key(),
+        "release key",
+        now() - DAY,
+        now() + 9 * DAY,
+    );
     let values = ReferenceValues::from_toml(&reference()).unwrap();
     let describe = Describe { id: "digits", version: 1, issuer: "vendor", not_after: None };
     let corim = write_signed(&values, &describe, &release, Some(&leaf)).unwrap();
-    for signer in [CorimSigner::with_authority("vendor", root.der()).unwrap(), CorimSigner::with_key("other", other.public_key())] {
+    for signer in [
+        CorimSigner::with_authority("vendor", root.der()).unwrap(),
+        CorimSigner::with_key("other", other.public_key()),
+    ] {
         let signer = signer.for_kernels().for_shells().for_vendor(&VENDOR);
-        operator.send("PUT", &format!("/v1/signers/{}", signer.name()), TOML, signer.to_toml().as_bytes()).ok();
+        operator
+            .send(
+                "PUT",
+                &format!("/v1/signers/{}", signer.name()),
+                TOML,
+                signer.to_toml().as_bytes(),
+            )
+            .ok();
     }
-    operator.send("PUT", "/v1/corims/digits", &[("content-type", "application/rim+cose")], &corim).ok();
+    operator
+        .send("PUT", "/v1/corims/digits", &[("content-type", "application/rim+cose")], &corim)
+        .ok();
     let appraise = || {
         let (session, nonce) = operator.session(Layer::Shield, None);
         operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))})).status
@@ -699,7 +969,9 @@ fn a_revocation_of_a_signers_chain_is_known_and_counts() {
         ("vendor", authority(&release), 422),
         ("authority", authority(&other), 200),
     ] {
-        let made = operator.post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"})).ok();
+        let made = operator
+            .post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"}))
+            .ok();
         assert_eq!((&made["known"], appraise()), (&json!(true), status), "{kind} {value}");
         operator.call("DELETE", &format!("/v1/revocations/{kind}/{value}"), &json!({})).ok();
         assert_eq!(appraise(), 200, "{kind} {value}");
@@ -713,17 +985,27 @@ fn revocations_of_older_versions_can_be_taken_back() {
     let service = Service::start();
     let operator = &service.operator;
     let insert = |kind: &str, value: &str| {
-        let row =
-            format!("INSERT INTO revocation (tenant, kind, value, reason, created) VALUES ('default', '{kind}', '{value}', 'old', 1)");
+        let row = format!(
+            "INSERT INTO revocation (tenant, kind, value, reason, created) VALUES ('default', '{kind}', '{value}', 'old', 1)"
+        );
         sql(&service, &[&row]);
     };
-    for (kind, stored, typed) in
-        [("serial", "007F", "7f"), ("serial", "007F", "007F"), ("image", &*"EE".repeat(32), &*"ee".repeat(32)), ("serial", "none", "none")]
-    {
+    for (kind, stored, typed) in [
+        ("serial", "007F", "7f"),
+        ("serial", "007F", "007F"),
+        ("image", &*"EE".repeat(32), &*"ee".repeat(32)),
+        ("serial", "none", "none"),
+    ] {
         insert(kind, stored);
         operator.send("DELETE", &format!("/v1/revocations/{kind}/{typed}"), &[], b"").ok();
-        assert_eq!(operator.get("/v1/revocations").ok()["revocations"], json!([]), "{kind} {stored}");
-        operator.send("DELETE", &format!("/v1/revocations/{kind}/{typed}"), &[], b"").problem(404, "SHEF-SVC-020");
+        assert_eq!(
+            operator.get("/v1/revocations").ok()["revocations"],
+            json!([]),
+            "{kind} {stored}"
+        );
+        operator
+            .send("DELETE", &format!("/v1/revocations/{kind}/{typed}"), &[], b"")
+            .problem(404, "SHEF-SVC-020");
     }
     // Two spellings of one number are one revocation.
     insert("serial", "7f");
@@ -740,12 +1022,29 @@ fn versions_remembered_by_name_hold_for_the_key() {
     let key = SigningKey::generate(&mut SeededEntropy::new(9, "signer"));
     let values = ReferenceValues::from_toml(&reference()).unwrap();
     let put = |service: &Service, version| {
-        let corim = write_signed(&values, &Describe { id: "digits", version, issuer: "vendor", not_after: None }, &key, None).unwrap();
-        service.operator.send("PUT", &format!("/v1/corims/digits-{version}"), &[("content-type", "application/rim+cose")], &corim)
+        let corim = write_signed(
+            &values,
+            &Describe { id: "digits", version, issuer: "vendor", not_after: None },
+            &key,
+            None,
+        )
+        .unwrap();
+        service.operator.send(
+            "PUT",
+            &format!("/v1/corims/digits-{version}"),
+            &[("content-type", "application/rim+cose")],
+            &corim,
+        )
     };
     let signer = |service: &Service, name: &str| {
-        let signer = CorimSigner::with_key(name, key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
-        service.operator.send("PUT", &format!("/v1/signers/{name}"), TOML, signer.to_toml().as_bytes()).ok();
+        let signer = CorimSigner::with_key(name, key.public_key())
+            .for_kernels()
+            .for_shells()
+            .for_vendor(&VENDOR);
+        service
+            .operator
+            .send("PUT", &format!("/v1/signers/{name}"), TOML, signer.to_toml().as_bytes())
+            .ok();
     };
     signer(&service, "maker");
     put(&service, 2).ok();
@@ -753,7 +1052,10 @@ fn versions_remembered_by_name_hold_for_the_key() {
     service.stop();
     sql(
         &service,
-        &["DELETE FROM corim_version", "INSERT INTO corim_version (tenant, signer, id, version) VALUES ('default', 'maker', 'digits', 2)"],
+        &[
+            "DELETE FROM corim_version",
+            "INSERT INTO corim_version (tenant, signer, id, version) VALUES ('default', 'maker', 'digits', 2)",
+        ],
     );
     service.restart();
     service.operator.send("DELETE", "/v1/signers/maker", &[], b"").ok();
@@ -769,19 +1071,47 @@ fn check_names_reference_values_whose_payload_is_withdrawn() {
     let service = Service::start();
     let operator = &service.operator;
     let key = SigningKey::generate(&mut SeededEntropy::new(10, "signer"));
-    let signer = CorimSigner::with_key("maker", key.public_key()).for_kernels().for_shells().for_vendor(&VENDOR);
+    let signer = CorimSigner::with_key("maker", key.public_key())
+        .for_kernels()
+        .for_shells()
+        .for_vendor(&VENDOR);
     operator.send("PUT", "/v1/signers/maker", TOML, signer.to_toml().as_bytes()).ok();
     let values = ReferenceValues::from_toml(&reference()).unwrap();
-    let describe = Describe { id: "digits", version: 1, issuer: "vendor", not_after: Some(now() + 3 * DAY) };
+    let describe =
+        Describe { id: "digits", version: 1, issuer: "vendor", not_after: Some(now() + 3 * DAY) };
     let corim = write_signed(&values, &describe, &key, None).unwrap();
-    let put = |id: &str| operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/rim+cose")], &corim).ok();
-    let warnings = || service.runtime.block_on(check::check(&config(&service), now())).unwrap().warnings.join("\n");
+    let put = |id: &str| {
+        operator
+            .send(
+                "PUT",
+                &format!("/v1/corims/{id}"),
+                &[("content-type", "application/rim+cose")],
+                &corim,
+            )
+            .ok()
+    };
+    let warnings = || {
+        service
+            .runtime
+            .block_on(check::check(&config(&service), now()))
+            .unwrap()
+            .warnings
+            .join("\n")
+    };
     put("one");
     put("two");
-    assert!(warnings().contains("ends soon") && !warnings().contains("do not count"), "{}", warnings());
+    assert!(
+        warnings().contains("ends soon") && !warnings().contains("do not count"),
+        "{}",
+        warnings()
+    );
     operator.send("POST", "/v1/corims/one/deactivate", &[], b"").ok();
     let found = warnings();
-    assert!(found.contains("reference values two of tenant default do not count") && !found.contains("ends soon"), "{found}");
+    assert!(
+        found.contains("reference values two of tenant default do not count")
+            && !found.contains("ends soon"),
+        "{found}"
+    );
     operator.send("POST", "/v1/corims/one/activate", &[], b"").ok();
     assert!(!warnings().contains("do not count"), "{}", warnings());
 }
@@ -793,14 +1123,22 @@ fn every_list_is_read_to_its_end() {
     let operator = &service.operator;
     service.furnish(&Device::new(1));
     for key in 0..7 {
-        operator.call("PUT", &format!("/v1/keys/key-{key}"), &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+        operator
+            .call(
+                "PUT",
+                &format!("/v1/keys/key-{key}"),
+                &json!({"layer": "shield", "policy": "default", "generate": 32}),
+            )
+            .ok();
     }
     for device in 1..=7 {
         let device = Device::new(device);
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
         let evidence = b64(&device.evidence(Layer::Shield, &nonce));
-        operator.post("/v1/release", &json!({"key": "key-0", "session": session, "evidence": evidence})).ok();
+        operator
+            .post("/v1/release", &json!({"key": "key-0", "session": session, "evidence": evidence}))
+            .ok();
     }
     for (path, list, parameter, count) in [
         ("/v1/keys", "keys", "after", 7),
@@ -815,7 +1153,10 @@ fn every_list_is_read_to_its_end() {
             seen.extend(page[list].as_array().unwrap().iter().map(Value::to_string));
             assert!(page.as_object().unwrap().contains_key("next"), "{path}: {page}");
             let Some(value) = page.get("next").filter(|next| !next.is_null()) else { break };
-            next = format!("&{parameter}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            next = format!(
+                "&{parameter}={}",
+                value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+            );
         }
         assert_eq!(seen.len(), count, "{path}");
         // A parameter that is misspelt would give the first page for ever.
@@ -829,7 +1170,9 @@ fn every_list_is_read_to_its_end() {
 fn an_identity_of_a_configuration_is_named_in_full() {
     let dir = tempfile::tempdir().unwrap();
     let parse = |operators: &str| {
-        let text = format!("listen = \"127.0.0.1:0\"\naudience = \"a\"\n[service]\noperators = [{operators}]\n[[tenant]]\nname = \"t\"\n");
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\naudience = \"a\"\n[service]\noperators = [{operators}]\n[[tenant]]\nname = \"t\"\n"
+        );
         Config::parse(&text, "v.toml", dir.path()).map_err(|problem| problem.detail)
     };
     assert_eq!(parse("\"t/o\"").unwrap().operators, ["t/o"]);
@@ -844,7 +1187,11 @@ fn an_identity_of_a_configuration_is_named_in_full() {
 /// unknown key is named where it stands.
 #[test]
 fn the_reference_page_is_the_configuration() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verifierd-toml.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/verifierd-toml.md"
+    ))
+    .unwrap();
     let tables: Vec<(&str, Vec<(&str, &str)>)> = page
         .split("\n## ")
         .skip(1)
@@ -852,32 +1199,55 @@ fn the_reference_page_is_the_configuration() {
             let name = section.lines().next().unwrap().trim_matches('`');
             let rows = section.lines().filter(|line| line.starts_with("| `"));
             let cells = rows.map(|line| line.split(" | ").collect::<Vec<_>>());
-            (name, cells.map(|cells| (cells[0].trim_matches(['|', ' ', '`']), cells[1].trim_matches(['|', ' ', '`']))).collect())
+            (
+                name,
+                cells
+                    .map(|cells| {
+                        (
+                            cells[0].trim_matches(['|', ' ', '`']),
+                            cells[1].trim_matches(['|', ' ', '`']),
+                        )
+                    })
+                    .collect(),
+            )
         })
         .collect();
     assert_eq!(tables.len(), 11);
     let defaults = [
         ("[limits]", toml::Value::try_from(shef_verifierd::config::Limits::default()).unwrap()),
-        ("[retention]", toml::Value::try_from(shef_verifierd::config::Retention::default()).unwrap()),
+        (
+            "[retention]",
+            toml::Value::try_from(shef_verifierd::config::Retention::default()).unwrap(),
+        ),
     ];
     for (table, rows) in &tables {
         let head = "listen = \"127.0.0.1:0\"\naudience = \"a\"\n";
         let (text, place) = match *table {
             "Top level" => (format!("{head}strange = 1\n[[tenant]]\nname = \"t\"\n"), "3:1"),
             "[[tenant]]" => (format!("{head}[[tenant]]\nname = \"t\"\nstrange = 1\n"), "5:1"),
-            "[[tenant.token]]" | "[[tenant.submitter]]" => (format!("{head}[[tenant]]\nname = \"t\"\n{table}\nstrange = 1\n"), "6:1"),
+            "[[tenant.token]]" | "[[tenant.submitter]]" => {
+                (format!("{head}[[tenant]]\nname = \"t\"\n{table}\nstrange = 1\n"), "6:1")
+            }
             _ => (format!("{head}{table}\nstrange = 1\n[[tenant]]\nname = \"t\"\n"), "4:1"),
         };
         let said = Config::parse(&text, "v.toml", Path::new("")).unwrap_err().detail;
-        let known =
-            said.strip_prefix(&format!("v.toml:{place}: unknown field `strange`, expected ")).unwrap_or_else(|| panic!("{table}: {said}"));
+        let known = said
+            .strip_prefix(&format!("v.toml:{place}: unknown field `strange`, expected "))
+            .unwrap_or_else(|| panic!("{table}: {said}"));
         let mut known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
         let mut documented: Vec<&str> = rows.iter().map(|(key, _)| *key).collect();
         known.sort_unstable();
         documented.sort_unstable();
         assert_eq!(known, documented, "{table} of docs/reference/verifierd-toml.md");
-        for (key, value) in defaults.iter().filter(|(name, _)| name == table).flat_map(|(_, values)| values.as_table().unwrap()) {
-            assert!(rows.contains(&(key, value.to_string().as_str())), "{table} {key}: the default is {value}");
+        for (key, value) in defaults
+            .iter()
+            .filter(|(name, _)| name == table)
+            .flat_map(|(_, values)| values.as_table().unwrap())
+        {
+            assert!(
+                rows.contains(&(key, value.to_string().as_str())),
+                "{table} {key}: the default is {value}"
+            );
         }
     }
 }

@@ -14,9 +14,15 @@ use crate::common::*;
 
 fn html(client: &Client, path: &str) -> String {
     let answer = client.get(path);
-    assert_eq!((answer.status, answer.headers["content-type"].to_str().unwrap()), (200, "text/html; charset=utf-8"));
+    assert_eq!(
+        (answer.status, answer.headers["content-type"].to_str().unwrap()),
+        (200, "text/html; charset=utf-8")
+    );
     let policy = answer.headers["content-security-policy"].to_str().unwrap();
-    assert!(policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     String::from_utf8(answer.bytes).unwrap()
 }
 
@@ -26,26 +32,59 @@ fn the_page_shows_everything_and_escapes_it() {
     let operator = &service.operator;
     assert!(html(operator, "/").contains("No device has shown genuine evidence yet."));
     service.furnish(&device);
-    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    operator
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     let (session, nonce) = operator.session(Layer::Kernel, None);
-    operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))})).ok();
+    operator
+        .post(
+            "/v1/appraise",
+            &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))}),
+        )
+        .ok();
     let mut other = Device::new(1);
     other.image = [0xee; 32];
     let (session, nonce) = operator.session(Layer::Shield, None);
     let denied = operator
-        .post("/v1/appraise", &json!({"session": session, "evidence": b64(&other.evidence(Layer::Shield, &nonce))}))
+        .post(
+            "/v1/appraise",
+            &json!({"session": session, "evidence": b64(&other.evidence(Layer::Shield, &nonce))}),
+        )
         .problem(422, "SHEF-SVC-043");
     operator.post("/v1/revocations", &json!({"kind": "image", "value": "ee".repeat(32), "reason": "<script>alert(1)</script>"})).ok();
     let page = html(operator, "/");
-    for expected in [&hex::encode(device.ueid), "shef-test", "build-1", "maker", "unknown image", "SHEF-ATT-040", "&lt;script&gt;", "data"]
-    {
+    for expected in [
+        &hex::encode(device.ueid),
+        "shef-test",
+        "build-1",
+        "maker",
+        "unknown image",
+        "SHEF-ATT-040",
+        "&lt;script&gt;",
+        "data",
+    ] {
         assert!(page.contains(expected), "{expected}");
     }
-    assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"), "nothing from elsewhere");
+    assert!(
+        !page.contains("<script") && !page.contains("http://") && !page.contains("https://"),
+        "nothing from elsewhere"
+    );
     let page = html(operator, &format!("/appraisals/{}", denied["appraisal_id"].as_str().unwrap()));
-    assert!(page.contains("unknown image") && page.contains("failed") && page.contains("passed"), "{page}");
+    assert!(
+        page.contains("unknown image") && page.contains("failed") && page.contains("passed"),
+        "{page}"
+    );
     // What was not looked at has no reason.
-    assert!(page.contains("not reached") && page.contains("SHEF-ATT-040") && !page.contains("SHEF-ATT-041"), "{page}");
+    assert!(
+        page.contains("not reached")
+            && page.contains("SHEF-ATT-040")
+            && !page.contains("SHEF-ATT-041"),
+        "{page}"
+    );
     assert_eq!(operator.get("/style.css").headers["content-type"], "text/css; charset=utf-8");
     service.stranger().get("/").problem(401, "SHEF-SVC-027");
 }
@@ -59,9 +98,16 @@ fn a_revocation_needs_a_confirmed_form_of_this_service() {
     let page = html(operator, &format!("/revoke?kind=device&value={ueid}"));
     let token = page.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let post = |client: &Client, body: String| {
-        client.send("POST", "/revoke", &[("content-type", "application/x-www-form-urlencoded")], body.as_bytes())
+        client.send(
+            "POST",
+            "/revoke",
+            &[("content-type", "application/x-www-form-urlencoded")],
+            body.as_bytes(),
+        )
     };
-    let form = |value: &str, token: &str| format!("kind=device&value={value}&reason=lost+in+transit&token={token}");
+    let form = |value: &str, token: &str| {
+        format!("kind=device&value={value}&reason=lost+in+transit&token={token}")
+    };
     post(operator, form(&ueid, "AAAA")).problem(403, "SHEF-SVC-028");
     post(operator, form(&"0".repeat(66), token)).problem(403, "SHEF-SVC-028");
     let second = service.client("default", Role::Operator, "second");
@@ -75,7 +121,10 @@ fn a_revocation_needs_a_confirmed_form_of_this_service() {
     assert_eq!(operator.get("/v1/revocations").ok()["revocations"][0]["reason"], "lost in transit");
     let (session, nonce) = operator.session(Layer::Kernel, None);
     operator
-        .post("/v1/appraise", &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))}))
+        .post(
+            "/v1/appraise",
+            &json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))}),
+        )
         .problem(422, "SHEF-SVC-043");
 }
 
@@ -95,13 +144,21 @@ mod long {
             return;
         }
         let token = "a-token-for-the-browser";
-        let entry =
-            format!("[[tenant.token]]\nname = \"browser\"\nrole = \"operator\"\nsha256 = \"{}\"\n", hex::encode(sha256(token.as_bytes())));
+        let entry = format!(
+            "[[tenant.token]]\nname = \"browser\"\nrole = \"operator\"\nsha256 = \"{}\"\n",
+            hex::encode(sha256(token.as_bytes()))
+        );
         let service = Service::with(|text| format!("{text}{entry}"), Default::default());
         let operator = &service.operator;
         let device = Device::new(1);
         service.furnish(&device);
-        operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+        operator
+            .call(
+                "PUT",
+                "/v1/keys/data",
+                &json!({"layer": "shield", "policy": "default", "generate": 32}),
+            )
+            .ok();
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
         operator
@@ -131,17 +188,34 @@ mod long {
             let _ = std::fs::remove_file(&picture);
             let mut browser = Command::new("chromium");
             browser
-                .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--ignore-certificate-errors"])
+                .args([
+                    "--headless",
+                    "--no-sandbox",
+                    "--disable-gpu",
+                    "--disable-background-networking",
+                    "--ignore-certificate-errors",
+                ])
                 .args(["--enable-logging=stderr", "--window-size=1200,2400", "--hide-scrollbars"])
                 .args(dark.then_some("--force-dark-mode"))
                 .arg(format!("--user-data-dir={}", profile.path().display()))
                 .arg(format!("https://operator:{token}@{}{path}", service.running().address));
-            let page = browser.arg("--dump-dom").output().expect("Chromium: apt-get install chromium");
-            assert!(String::from_utf8_lossy(&page.stdout).contains(shown), "{name}: {}", String::from_utf8_lossy(&page.stdout));
-            let output = browser.arg(format!("--screenshot={}", picture.display())).output().unwrap();
+            let page =
+                browser.arg("--dump-dom").output().expect("Chromium: apt-get install chromium");
+            assert!(
+                String::from_utf8_lossy(&page.stdout).contains(shown),
+                "{name}: {}",
+                String::from_utf8_lossy(&page.stdout)
+            );
+            let output =
+                browser.arg(format!("--screenshot={}", picture.display())).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(!said.contains("CONSOLE") && !said.contains("Content Security Policy"), "{name}: {said}");
-            pictures.push(std::fs::read(&picture).unwrap_or_else(|error| panic!("{name}: {error}: {said}")));
+            assert!(
+                !said.contains("CONSOLE") && !said.contains("Content Security Policy"),
+                "{name}: {said}"
+            );
+            pictures.push(
+                std::fs::read(&picture).unwrap_or_else(|error| panic!("{name}: {error}: {said}")),
+            );
         }
         assert_ne!(pictures[0], pictures[1], "light and dark look the same");
     }

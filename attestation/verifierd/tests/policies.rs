@@ -71,7 +71,10 @@ fn a_worker_answers_for_many_and_has_nothing_that_they_do_not_need() {
     assert!(failed("package shef\nallow := x if { x := 1 / input.n }").contains("zero"));
     assert!(failed("package shef\nallow := (").contains("policy.rego:2"));
     // A name that is hidden from the look at the text meets the list when it is called.
-    assert!(failed("package shef\nallow if count(numbers[\"range\"](1, 400000000000)) > 3").contains("may not call"));
+    assert!(
+        failed("package shef\nallow if count(numbers[\"range\"](1, 400000000000)) > 3")
+            .contains("may not call")
+    );
     // After failures too, an evaluation starts with nothing.
     let divides = policy("package shef\nallow if { x := 1 / input.n; x == 1 }");
     for _ in 0..2 {
@@ -100,7 +103,9 @@ fn a_worker_answers_for_many_and_has_nothing_that_they_do_not_need() {
     assert_eq!(workers.evaluate(&divides, "{\"n\": 1}"), Ok(true));
     assert_eq!(workers.ids(), ids);
     rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
-    while std::fs::read_to_string(format!("/proc/{}/stat", ids[0])).is_ok_and(|stat| !stat.contains(") Z ")) {
+    while std::fs::read_to_string(format!("/proc/{}/stat", ids[0]))
+        .is_ok_and(|stat| !stat.contains(") Z "))
+    {
         std::thread::yield_now();
     }
     assert_eq!(workers.evaluate(&divides, "{\"n\": 1}"), Ok(true));
@@ -176,8 +181,14 @@ fn a_policy_that_was_kept_waiting_is_evaluated() {
 #[test]
 fn without_a_worker_nothing_is_allowed() {
     for program in ["/nowhere/shef-verifierd", "/bin/true", "/bin/cat"] {
-        let error = Workers::new(program).evaluate(&policy("package shef\nallow := true"), "{}").unwrap_err();
-        assert_eq!((error.code(), error.to_string().contains(program)), ("SHEF-ATT-057", true), "{error}");
+        let error = Workers::new(program)
+            .evaluate(&policy("package shef\nallow := true"), "{}")
+            .unwrap_err();
+        assert_eq!(
+            (error.code(), error.to_string().contains(program)),
+            ("SHEF-ATT-057", true),
+            "{error}"
+        );
     }
 }
 
@@ -207,7 +218,10 @@ fn dry_run(client: &Client, rego: &str) -> Answer {
 fn appraise(client: &Client, device: &Device, policy: &str) -> Answer {
     let (session, nonce) = client.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
-    client.post("/v1/appraise", &json!({"session": session, "evidence": b64(&evidence), "policy": policy}))
+    client.post(
+        "/v1/appraise",
+        &json!({"session": session, "evidence": b64(&evidence), "policy": policy}),
+    )
 }
 
 /// While policies of one tenant take all they can, in dry runs and in appraisals, another tenant is
@@ -217,9 +231,16 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     let dir = dir();
     dir.configure(|text| format!("{text}\n[[tenant]]\nname = \"other\"\n"));
     let path = dir.path.to_str().unwrap();
-    assert!(command(&["client", "--dir", path, "--tenant", "other", "--role", "operator", "--name", "other"]).status.success());
+    assert!(
+        command(&[
+            "client", "--dir", path, "--tenant", "other", "--role", "operator", "--name", "other"
+        ])
+        .status
+        .success()
+    );
     let mut process = run(&dir);
-    let (client, other) = (process.client.clone(), Client::new(&dir.path, &process.client.url, Some("other")));
+    let (client, other) =
+        (process.client.clone(), Client::new(&dir.path, &process.client.url, Some("other")));
     let device = Device::new(1);
     for client in [&client, &other] {
         furnish(client, &device);
@@ -229,7 +250,13 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     for rego in RANGES {
         for answer in [put(&client, "range", rego), dry_run(&client, rego)] {
             let problem = answer.problem(422, "SHEF-SVC-050");
-            assert!(problem["detail"].as_str().unwrap().contains("numbers.range: a policy may not call it"), "{problem}");
+            assert!(
+                problem["detail"]
+                    .as_str()
+                    .unwrap()
+                    .contains("numbers.range: a policy may not call it"),
+                "{problem}"
+            );
         }
     }
     put(&client, "broken", "package shef\nallow := (").problem(422, "SHEF-SVC-050");
@@ -244,10 +271,13 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     };
     std::thread::scope(|scope| {
         let dry = scope.spawn(|| dry_run(&client, TIME).ok());
-        let killers: Vec<_> =
-            ["memory", "squares"].into_iter().map(|name| scope.spawn(|| denied(appraise(&client, &device, name)))).collect();
+        let killers: Vec<_> = ["memory", "squares"]
+            .into_iter()
+            .map(|name| scope.spawn(|| denied(appraise(&client, &device, name))))
+            .collect();
         let all = scope.spawn(|| {
-            let details: Vec<String> = killers.into_iter().map(|killer| killer.join().unwrap()).collect();
+            let details: Vec<String> =
+                killers.into_iter().map(|killer| killer.join().unwrap()).collect();
             let dry: Value = dry.join().unwrap();
             over.store(true, Ordering::Relaxed);
             (details, dry)
@@ -263,11 +293,18 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
         let (details, dry) = all.join().unwrap();
         assert!(details.iter().all(|detail| detail.contains("SHEF-ATT-055")), "{details:?}");
         assert!(dry["accepted"] == 0 && dry["held"].as_u64() >= Some(2), "{dry}");
-        assert!(dry["changes"][0]["failed"][0]["actual"].as_str().unwrap().contains("SHEF-ATT-055"), "{dry}");
+        assert!(
+            dry["changes"][0]["failed"][0]["actual"].as_str().unwrap().contains("SHEF-ATT-055"),
+            "{dry}"
+        );
     });
     assert!(answered >= 2, "the other tenant was answered {answered} times meanwhile");
     assert!(second, "no second dry run was refused");
-    assert!(peak(&process) - before < 48 << 20, "the service took {} MiB", (peak(&process) - before) >> 20);
+    assert!(
+        peak(&process) - before < 48 << 20,
+        "the service took {} MiB",
+        (peak(&process) - before) >> 20
+    );
     // Denied without being run, while the tenant's other policies are.
     assert!(denied(appraise(&client, &device, "memory")).contains("SHEF-ATT-055"));
     assert!(denied(appraise(&client, &device, "memory")).contains("SHEF-ATT-055"));
@@ -275,7 +312,10 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     appraise(&client, &device, "good").ok();
     let metrics = String::from_utf8(client.get("/metrics").ok_bytes()).unwrap();
     for reason in ["limit", "refused"] {
-        assert!(metrics.contains(&format!("\nshef_policy_failures_total{{reason=\"{reason}\"}} ")), "{metrics}");
+        assert!(
+            metrics.contains(&format!("\nshef_policy_failures_total{{reason=\"{reason}\"}} ")),
+            "{metrics}"
+        );
     }
     signal(&process.child, "-TERM");
     assert_eq!(process.child.wait().unwrap().code(), Some(0));
@@ -288,7 +328,10 @@ fn a_stored_policy_that_may_not_run_any_more_is_named() {
     let mut service = Service::start();
     let device = Device::new(1);
     service.furnish(&device);
-    service.operator.send("PUT", "/v1/policies/old", &[("content-type", "application/toml")], POLICY.as_bytes()).ok();
+    service
+        .operator
+        .send("PUT", "/v1/policies/old", &[("content-type", "application/toml")], POLICY.as_bytes())
+        .ok();
     service.stop();
     let database = service.dir.join("verifierd.db");
     let content = both("package shef\nallow if sprintf(\"%d\", [1]) == \"1\"\n");
@@ -301,7 +344,10 @@ fn a_stored_policy_that_may_not_run_any_more_is_named() {
     service.restart();
     appraise(&service.operator, &device, "default").ok();
     let problem = appraise(&service.operator, &device, "old").problem(422, "SHEF-SVC-050");
-    assert!(problem["detail"].as_str().unwrap().contains("policy old: Rego policy: sprintf"), "{problem}");
+    assert!(
+        problem["detail"].as_str().unwrap().contains("policy old: Rego policy: sprintf"),
+        "{problem}"
+    );
     appraise(&service.operator, &device, "old@1").ok();
 }
 
@@ -314,9 +360,12 @@ fn what_waits_leaves_room_for_what_need_not() {
     use shef_verifierd::lanes::Lane;
     use tokio::sync::Semaphore;
 
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let waiting = Arc::new(Semaphore::new(4));
-    let lane = |name: &str| Arc::new(Lane::new(name, 64, Arc::clone(&waiting), Default::default(), Arc::default()));
+    let lane = |name: &str| {
+        Arc::new(Lane::new(name, 64, Arc::clone(&waiting), Default::default(), Arc::default()))
+    };
     let (go, gate) = mpsc::channel::<()>();
     let gate = Arc::new(std::sync::Mutex::new(gate));
     let (done, answers) = mpsc::channel();

@@ -31,7 +31,11 @@ struct Postgres {
 }
 
 fn find() -> Option<PathBuf> {
-    let mut places: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin")).collect();
+    let mut places: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path().join("bin"))
+        .collect();
     places.sort();
     places.into_iter().rev().find(|bin| bin.join("initdb").exists() && bin.join("pg_ctl").exists())
 }
@@ -52,21 +56,35 @@ impl Postgres {
         // A certificate for one name of this machine, and none of the others.
         let tls = server.folder.path().join("tls");
         let hosts = vec!["localhost".into()];
-        let setup = Setup { listen: "127.0.0.1:0".into(), hosts, audience: AUDIENCE.into(), tenant: "default".into() };
+        let setup = Setup {
+            listen: "127.0.0.1:0".into(),
+            hosts,
+            audience: AUDIENCE.into(),
+            tenant: "default".into(),
+        };
         init::init(&tls, &setup, now()).unwrap();
         if root {
             std::os::unix::fs::chown(tls.join("server.key"), Some(65_534), Some(65_534)).unwrap();
         }
         // Small segments of its log: they are the only files here that need much room.
-        server.run("initdb", &["-D", data, "-A", "trust", "-U", "shef", "--no-sync", "--wal-segsize=1"])?;
+        server.run(
+            "initdb",
+            &["-D", data, "-A", "trust", "-U", "shef", "--no-sync", "--wal-segsize=1"],
+        )?;
         let options = format!(
             "-p {port} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c autovacuum=off -c ssl=on -c ssl_cert_file={1}/server.pem \
              -c ssl_key_file={1}/server.key",
             server.folder.path().display(),
             tls.display()
         );
-        server.run("pg_ctl", &["-D", data, "-w", "-l", log.to_str().unwrap(), "-o", &options, "start"])?;
-        server.run("createdb", &["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "shef", "verifier"])?;
+        server.run(
+            "pg_ctl",
+            &["-D", data, "-w", "-l", log.to_str().unwrap(), "-o", &options, "start"],
+        )?;
+        server.run(
+            "createdb",
+            &["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "shef", "verifier"],
+        )?;
         Some(server)
     }
 
@@ -79,7 +97,11 @@ impl Postgres {
         } else {
             Command::new(program)
         };
-        command.current_dir(self.folder.path()).env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .current_dir(self.folder.path())
+            .env("LC_ALL", "C")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command
     }
 
@@ -89,14 +111,26 @@ impl Postgres {
 
     /// Stops it as a crash does, and starts it again.
     fn crash(&self) {
-        self.run("pg_ctl", &["-D", self.folder.path().join("data").to_str().unwrap(), "-w", "-m", "immediate", "restart"]).unwrap();
+        self.run(
+            "pg_ctl",
+            &[
+                "-D",
+                self.folder.path().join("data").to_str().unwrap(),
+                "-w",
+                "-m",
+                "immediate",
+                "restart",
+            ],
+        )
+        .unwrap();
     }
 
     /// Lets no file grow beyond so many bytes that the server writes for its clients, those of now
     /// and later ones.
     fn limit_files(&self, runtime: &Runtime, bytes: &str) {
         let lock = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap();
-        let backends = "SELECT pid::TEXT FROM pg_stat_activity WHERE backend_type = 'client backend'";
+        let backends =
+            "SELECT pid::TEXT FROM pg_stat_activity WHERE backend_type = 'client backend'";
         let pids: Vec<(String,)> = runtime.block_on(async {
             let pool = sqlx::PgPool::connect(&self.url()).await.unwrap();
             let pids = sqlx::query_as(backends).fetch_all(&pool).await.unwrap();
@@ -116,7 +150,11 @@ impl Postgres {
 
     /// With TLS, under a CA.
     fn url_with(&self, host: &str, ca: &Path) -> String {
-        format!("postgres://shef@{host}:{}/verifier?sslmode=verify-full&sslrootcert={}", self.port, ca.display())
+        format!(
+            "postgres://shef@{host}:{}/verifier?sslmode=verify-full&sslrootcert={}",
+            self.port,
+            ca.display()
+        )
     }
 
     fn url(&self) -> String {
@@ -142,8 +180,12 @@ fn over_tls_or_not_at_all(server: &Postgres) {
     set_up(&folder.path().join("other"));
     let other = folder.path().join("other/ca.pem");
     let ours = server.folder.path().join("tls/ca.pem");
-    let open =
-        |url: String| runtime.block_on(Store::look(&Database::Postgres(url), &kek, false)).map(|_| ()).map_err(|problem| problem.kind);
+    let open = |url: String| {
+        runtime
+            .block_on(Store::look(&Database::Postgres(url), &kek, false))
+            .map(|_| ())
+            .map_err(|problem| problem.kind)
+    };
     assert_eq!(open(server.url_with("localhost", &ours)), Ok(()));
     assert_eq!(open(server.url_with("localhost", &other)), Err(Kind::Store));
     assert_eq!(open(server.url_with("127.0.0.1", &ours)), Err(Kind::Store));
@@ -162,7 +204,14 @@ fn two_replicas_release_once_and_see_each_others_changes() {
     let other = Client::new(&first.dir, &format!("https://{}", second.address), Some("operator"));
     let device = Device::new(1);
     first.furnish(&device);
-    first.operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    first
+        .operator
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     for round in 0..12 {
         // A session of one replica is good at the other.
@@ -183,7 +232,15 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         let good: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
         if path == "/v1/release" {
             // Everybody gets the same bytes, counted once.
-            assert_eq!(good.len(), 4, "{:?}", answers.iter().map(|answer| String::from_utf8_lossy(&answer.bytes)).collect::<Vec<_>>());
+            assert_eq!(
+                good.len(),
+                4,
+                "{:?}",
+                answers
+                    .iter()
+                    .map(|answer| String::from_utf8_lossy(&answer.bytes))
+                    .collect::<Vec<_>>()
+            );
             assert!(good.iter().all(|answer| answer.json() == good[0].json()));
         } else {
             assert_eq!(good.len(), 1, "exactly one wins");
@@ -200,13 +257,25 @@ fn two_replicas_release_once_and_see_each_others_changes() {
     assert!(all > 0 && plain == 0, "{plain} of {all} connections without TLS");
     let key = other.get("/v1/keys/data").ok();
     let receipts = other.get("/v1/receipts").ok();
-    assert_eq!((&key["versions"][0]["released"], receipts["receipts"].as_array().unwrap().len()), (&json!(6), 6));
+    assert_eq!(
+        (&key["versions"][0]["released"], receipts["receipts"].as_array().unwrap().len()),
+        (&json!(6), 6)
+    );
     // A revocation at one replica counts at once for releases of the other.
-    first.operator.post("/v1/revocations", &json!({"kind": "device", "value": hex::encode(device.ueid), "reason": "lost"})).ok();
+    first
+        .operator
+        .post(
+            "/v1/revocations",
+            &json!({"kind": "device", "value": hex::encode(device.ueid), "reason": "lost"}),
+        )
+        .ok();
     let (session, nonce) = other.session(Layer::Shield, Some(&public));
     let body = json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
     other.post("/v1/release", &body).problem(422, "SHEF-SVC-043");
-    first.operator.call("DELETE", &format!("/v1/revocations/device/{}", hex::encode(device.ueid)), &json!({})).ok();
+    first
+        .operator
+        .call("DELETE", &format!("/v1/revocations/device/{}", hex::encode(device.ueid)), &json!({}))
+        .ok();
     // Without its database the service says 503 and releases nothing.
     let (session, nonce) = other.session(Layer::Shield, Some(&public));
     let body = json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
@@ -231,7 +300,15 @@ impl Cases {
     fn request(&self, client: &Client) -> Option<Value> {
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let body = json!({"layer": "shield", "recipient": b64(public.as_bytes())}).to_string();
-        let session = client.try_send("POST", "/v1/sessions", &[("content-type", "application/json")], body.as_bytes()).ok()?.ok();
+        let session = client
+            .try_send(
+                "POST",
+                "/v1/sessions",
+                &[("content-type", "application/json")],
+                body.as_bytes(),
+            )
+            .ok()?
+            .ok();
         let evidence = self.device.evidence(Layer::Shield, &unb64(&session["nonce"]));
         Some(json!({"key": "data", "session": session["session"], "evidence": b64(&evidence)}))
     }
@@ -257,9 +334,15 @@ impl Cases {
         let mut number = worker;
         while !stop.load(Ordering::Relaxed) {
             number += 1;
-            let Some(request) = self.request(&self.clients[number % self.clients.len()]) else { continue };
+            let Some(request) = self.request(&self.clients[number % self.clients.len()]) else {
+                continue;
+            };
             let answer = self.release(&request, number);
-            assert_eq!(self.release(&request, number + 1), answer, "the same bytes from every replica");
+            assert_eq!(
+                self.release(&request, number + 1),
+                answer,
+                "the same bytes from every replica"
+            );
             self.done.lock().unwrap().push((request, answer));
         }
     }
@@ -270,8 +353,12 @@ impl Cases {
         for (request, answer) in done.iter() {
             assert_eq!(client.post("/v1/release", request).ok(), *answer);
         }
-        let released = client.get("/v1/keys/data").ok()["versions"][0]["released"].as_u64().unwrap();
-        assert_eq!((released, client.get("/v1/receipts").ok()["head"]["seq"].as_u64().unwrap()), (done.len() as u64, done.len() as u64));
+        let released =
+            client.get("/v1/keys/data").ok()["versions"][0]["released"].as_u64().unwrap();
+        assert_eq!(
+            (released, client.get("/v1/receipts").ok()["head"]["seq"].as_u64().unwrap()),
+            (done.len() as u64, done.len() as u64)
+        );
         done.len()
     }
 }
@@ -291,18 +378,34 @@ mod long {
     #[ignore = "long: replicas under load"]
     fn replicas_die_the_database_restarts_its_disk_fills_and_clocks_step() {
         let Some(server) = Postgres::start() else {
-            println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+            println!(
+                "skipped: PostgreSQL is not installed, or does not start as an unprivileged user"
+            );
             return;
         };
         let (runtime, dir) = (Runtime::new().unwrap(), dir());
         dir.configure(|text| {
-            format!("{}\n[limits]\nrate = 1000000\nburst = 1000000\n", text.replace("sqlite:verifierd.db", &server.url()))
+            format!(
+                "{}\n[limits]\nrate = 1000000\nburst = 1000000\n",
+                text.replace("sqlite:verifierd.db", &server.url())
+            )
         });
         let mut replicas: Vec<Process> = (0..3).map(|_| run(&dir)).collect();
         let clients: Vec<Client> = replicas.iter().map(|replica| replica.client.clone()).collect();
-        let cases = Cases { device: Device::new(1), clients, done: Default::default(), refused: AtomicUsize::new(0) };
+        let cases = Cases {
+            device: Device::new(1),
+            clients,
+            done: Default::default(),
+            refused: AtomicUsize::new(0),
+        };
         furnish(&cases.clients[0], &cases.device);
-        cases.clients[0].call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+        cases.clients[0]
+            .call(
+                "PUT",
+                "/v1/keys/data",
+                &json!({"layer": "shield", "policy": "default", "generate": 32}),
+            )
+            .ok();
 
         // Under load a replica is killed, then the database crashes and comes back.
         let stop = AtomicBool::new(false);
@@ -330,7 +433,10 @@ mod long {
             stop.store(true, Ordering::Relaxed);
         });
         replicas.pop().unwrap().child.wait().unwrap();
-        assert!(cases.refused.load(Ordering::Relaxed) > 0, "nobody noticed the kill: the test shows nothing");
+        assert!(
+            cases.refused.load(Ordering::Relaxed) > 0,
+            "nobody noticed the kill: the test shows nothing"
+        );
         cases.check(&cases.clients[0]);
 
         // The disk is full: the table of appraisals has grown to where it may not grow further.
@@ -377,7 +483,9 @@ mod long {
         let noon = now();
         let begin = || runtime.block_on(start(config(&dir.path), fixed_clock(noon))).unwrap();
         let (steps, stays) = (begin(), begin());
-        let client = |replica: &Running| Client::new(&dir.path, &format!("https://{}", replica.address), Some("operator"));
+        let client = |replica: &Running| {
+            Client::new(&dir.path, &format!("https://{}", replica.address), Some("operator"))
+        };
         let (at_steps, at_stays) = (client(&steps), client(&stays));
         let (used, unused) = (cases.request(&at_steps).unwrap(), cases.request(&at_steps).unwrap());
         at_steps.post("/v1/release", &used).ok();
@@ -393,7 +501,9 @@ mod long {
             client.post("/v1/release", &unused).problem(409, "SHEF-SVC-042");
             // Until the clocks have caught up nothing is released: what ends before the sweep may
             // have been used.
-            client.post("/v1/release", &cases.request(client).unwrap()).problem(409, "SHEF-SVC-042");
+            client
+                .post("/v1/release", &cases.request(client).unwrap())
+                .problem(409, "SHEF-SVC-042");
         }
         for (replica, client) in [(&steps, &at_steps), (&stays, &at_stays)] {
             set_clock(replica, noon + 90_100);

@@ -28,8 +28,7 @@ fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> Answer
 fn add_image_key(service: &Service, name: &str, more: Value) -> [u8; 32] {
     let (_, vendor) = pair();
     let key = [7; 32];
-    let mut body =
-        json!({"layer": "kernel", "policy": "default", "image": {"key": b64(&key), "min_svn": 3, "vendor": b64(vendor.as_bytes())}});
+    let mut body = json!({"layer": "kernel", "policy": "default", "image": {"key": b64(&key), "min_svn": 3, "vendor": b64(vendor.as_bytes())}});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     service.operator.call("PUT", &format!("/v1/keys/{name}"), &body).ok();
     key
@@ -44,7 +43,15 @@ fn add_data_key(service: &Service, name: &str, more: Value) {
 fn open(answer: &Value, key: &PrivateKey, layer: Layer, evidence: &[u8], nonce: &[u8]) -> Vec<u8> {
     let sealed = KeyBox::from_cbor(&unb64(&answer["box"])).unwrap();
     sealed
-        .open(key, &Expected { layer, evidence_digest: &sha256(evidence), nonce, key: Some(("default", answer["key"].as_str().unwrap())) })
+        .open(
+            key,
+            &Expected {
+                layer,
+                evidence_digest: &sha256(evidence),
+                nonce,
+                key: Some(("default", answer["key"].as_str().unwrap())),
+            },
+        )
         .unwrap()
         .to_vec()
 }
@@ -65,7 +72,10 @@ fn evidence_is_appraised_once() {
     // Explaining uses nothing up.
     for _ in 0..2 {
         let explained = submit(operator, "/v1/explain", &session, &evidence).ok();
-        assert_eq!((explained["would_be"].as_str(), &explained["nonce_used"]), (Some("accepted"), &json!(false)));
+        assert_eq!(
+            (explained["would_be"].as_str(), &explained["nonce_used"]),
+            (Some("accepted"), &json!(false))
+        );
     }
     let answer = submit(operator, "/v1/appraise", &session, &evidence).ok();
     assert_eq!((&answer["verdict"], &answer["policy"]), (&json!("accepted"), &json!("default@1")));
@@ -74,7 +84,12 @@ fn evidence_is_appraised_once() {
     // In a new session the nonce is another one.
     let (other, _) = operator.session(Layer::Kernel, None);
     let denied = submit(operator, "/v1/appraise", &other, &evidence).problem(422, "SHEF-SVC-043");
-    let failed: Vec<_> = denied["appraisal"]["checks"].as_array().unwrap().iter().filter(|check| check["passed"] == false).collect();
+    let failed: Vec<_> = denied["appraisal"]["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["passed"] == false)
+        .collect();
     assert_eq!(failed[0]["code"], "SHEF-ATT-004");
     assert!(failed[0]["expected"].is_string() && failed[0]["actual"].is_string());
     // A relying party's own nonce, once.
@@ -89,7 +104,8 @@ fn evidence_is_appraised_once() {
     assert_eq!(seen["devices"][0]["stale"], false);
     let listed = operator.get("/v1/appraisals").ok();
     assert_eq!(listed["appraisals"].as_array().unwrap().len(), 3, "{listed}");
-    let one = operator.get(&format!("/v1/appraisals/{}", answer["appraisal_id"].as_str().unwrap())).ok();
+    let one =
+        operator.get(&format!("/v1/appraisals/{}", answer["appraisal_id"].as_str().unwrap())).ok();
     assert_eq!(one["verdict"], "accepted");
 }
 
@@ -105,7 +121,8 @@ fn strangers_cannot_use_a_nonce_up() {
     damaged[last] ^= 1;
     submit(&service.operator, "/v1/appraise", &session, &damaged).problem(422, "SHEF-SVC-043");
     assert!(service.operator.get("/v1/devices").ok()["devices"].as_array().unwrap().is_empty());
-    submit(&service.operator, "/v1/appraise", &session, &device.evidence(Layer::Kernel, &nonce)).ok();
+    submit(&service.operator, "/v1/appraise", &session, &device.evidence(Layer::Kernel, &nonce))
+        .ok();
 }
 
 #[test]
@@ -115,8 +132,13 @@ fn two_parallel_submissions_have_one_winner() {
         let (session, nonce) = service.operator.session(Layer::Kernel, None);
         let evidence = device.evidence(Layer::Kernel, &nonce);
         let results: Vec<u16> = std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..4).map(|_| scope.spawn(|| submit(&service.operator, "/v1/appraise", &session, &evidence).status)).collect();
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        submit(&service.operator, "/v1/appraise", &session, &evidence).status
+                    })
+                })
+                .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(results.iter().filter(|status| **status == 200).count(), 1, "{results:?}");
@@ -132,10 +154,15 @@ fn an_image_key_goes_to_the_kernel_in_the_evidence() {
     let (session, nonce) = client.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
     let answer = release(&client, "image", &session, &evidence).ok();
-    let secret = ImageSecret::from_bytes(&open(&answer, &device.key, Layer::Kernel, &evidence, &nonce)).unwrap();
+    let secret =
+        ImageSecret::from_bytes(&open(&answer, &device.key, Layer::Kernel, &evidence, &nonce))
+            .unwrap();
     assert_eq!(secret.key.expose(), ImageKey::from_bytes(&image_key).expose());
     let sealed = KeyBox::from_cbor(&unb64(&answer["box"])).unwrap();
-    assert_eq!((sealed.info().tenant.as_str(), sealed.info().key_id.as_str(), sealed.info().key_version), ("default", "image", 1));
+    assert_eq!(
+        (sealed.info().tenant.as_str(), sealed.info().key_id.as_str(), sealed.info().key_version),
+        ("default", "image", 1)
+    );
     // The same evidence gets the same bytes again, counted once, also in parallel.
     for _ in 0..2 {
         assert_eq!(release(&client, "image", &session, &evidence).ok(), answer);
@@ -144,7 +171,8 @@ fn an_image_key_goes_to_the_kernel_in_the_evidence() {
     assert_eq!(key["versions"][0]["released"], 1);
     // Other evidence is counted, and the limit is reached.
     let (session, nonce) = client.session(Layer::Kernel, None);
-    release(&client, "image", &session, &device.evidence(Layer::Kernel, &nonce)).problem(409, "SHEF-SVC-063");
+    release(&client, "image", &session, &device.evidence(Layer::Kernel, &nonce))
+        .problem(409, "SHEF-SVC-063");
     // A refusal by the limit leaves no receipt and does not use the nonce up.
     let receipts = service.operator.get("/v1/receipts").ok();
     assert_eq!(receipts["receipts"].as_array().unwrap().len(), 1);
@@ -160,24 +188,43 @@ fn a_data_key_goes_to_the_recipient_of_the_session_and_layers_do_not_mix() {
     let (session, nonce) = service.operator.session(Layer::Shield, Some(&public));
     let evidence = device.evidence(Layer::Shield, &nonce);
     let answer = release(&service.operator, "data", &session, &evidence).ok();
-    assert_eq!(open(&answer, &one_time, Layer::Shield, &evidence, &nonce), b"a secret of the data owner");
+    assert_eq!(
+        open(&answer, &one_time, Layer::Shield, &evidence, &nonce),
+        b"a secret of the data owner"
+    );
     assert!(
         KeyBox::from_cbor(&unb64(&answer["box"]))
             .unwrap()
-            .open(&device.key, &Expected { layer: Layer::Shield, evidence_digest: &sha256(&evidence), nonce: &nonce, key: None })
+            .open(
+                &device.key,
+                &Expected {
+                    layer: Layer::Shield,
+                    evidence_digest: &sha256(&evidence),
+                    nonce: &nonce,
+                    key: None
+                }
+            )
             .is_err()
     );
 
     let (session, nonce) = service.operator.session(Layer::Shield, None);
-    release(&service.operator, "data", &session, &device.evidence(Layer::Shield, &nonce)).problem(409, "SHEF-SVC-065");
+    release(&service.operator, "data", &session, &device.evidence(Layer::Shield, &nonce))
+        .problem(409, "SHEF-SVC-065");
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
-    release(&service.operator, "data", &session, &device.evidence(Layer::Kernel, &nonce)).problem(409, "SHEF-SVC-064");
+    release(&service.operator, "data", &session, &device.evidence(Layer::Kernel, &nonce))
+        .problem(409, "SHEF-SVC-064");
     // Evidence of the kernel in a session for the Shield.
     let (session, nonce) = service.operator.session(Layer::Shield, Some(&public));
-    release(&service.operator, "image", &session, &device.evidence(Layer::Shield, &nonce)).problem(409, "SHEF-SVC-064");
-    let denied = release(&service.operator, "data", &session, &device.evidence(Layer::Kernel, &nonce)).problem(422, "SHEF-SVC-043");
+    release(&service.operator, "image", &session, &device.evidence(Layer::Shield, &nonce))
+        .problem(409, "SHEF-SVC-064");
+    let denied =
+        release(&service.operator, "data", &session, &device.evidence(Layer::Kernel, &nonce))
+            .problem(422, "SHEF-SVC-043");
     assert!(denied["detail"].as_str().unwrap().contains("SHEF-ATT-002"), "{denied}");
-    service.operator.post("/v1/sessions", &json!({"layer": "kernel", "recipient": b64(public.as_bytes())})).problem(400, "SHEF-SVC-026");
+    service
+        .operator
+        .post("/v1/sessions", &json!({"layer": "kernel", "recipient": b64(public.as_bytes())}))
+        .problem(400, "SHEF-SVC-026");
 }
 
 #[test]
@@ -202,7 +249,14 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
     let operator = &service.operator;
     add_data_key(&service, "data", json!({}));
     let strict = POLICY.replace("min_kernel_svn = 1", "min_kernel_svn = 9");
-    operator.send("PUT", "/v1/policies/default", &[("content-type", "application/toml")], strict.as_bytes()).ok();
+    operator
+        .send(
+            "PUT",
+            "/v1/policies/default",
+            &[("content-type", "application/toml")],
+            strict.as_bytes(),
+        )
+        .ok();
     let (_, public) = pair();
     let fetch = |key: &str| {
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
@@ -210,7 +264,8 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
     };
     // Version 1 goes on under the policy that it was made with, version 2 under the new one.
     fetch("data").ok();
-    let rotated = operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})).ok();
+    let rotated =
+        operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})).ok();
     assert_eq!((&rotated["version"], &rotated["policy"]), (&json!(2), &json!("default@2")));
     let denied = fetch("data").problem(422, "SHEF-SVC-043");
     assert!(denied["detail"].as_str().unwrap().contains("SHEF-ATT-031"), "{denied}");
@@ -240,9 +295,23 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
     ] {
         operator.call("PUT", "/v1/keys/bad", &bad).problem(422, "SHEF-SVC-060");
     }
-    operator.call("PUT", "/v1/keys/bad", &json!({"layer": "shield", "policy": "nope", "generate": 32})).problem(404, "SHEF-SVC-020");
-    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).problem(409, "SHEF-SVC-054");
-    operator.call("PUT", "/v1/keys/Bad", &json!({"layer": "shield", "policy": "default", "generate": 32})).problem(422, "SHEF-SVC-055");
+    operator
+        .call("PUT", "/v1/keys/bad", &json!({"layer": "shield", "policy": "nope", "generate": 32}))
+        .problem(404, "SHEF-SVC-020");
+    operator
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .problem(409, "SHEF-SVC-054");
+    operator
+        .call(
+            "PUT",
+            "/v1/keys/Bad",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .problem(422, "SHEF-SVC-055");
 }
 
 #[test]
@@ -259,13 +328,16 @@ fn revocations_count_at_once_for_new_evidence_and_for_boxes_given_out() {
         ("shell", hex::encode(SHELL)),
         ("authority", hex::encode(sha256(device.root.key().as_bytes()))),
     ] {
-        operator.post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"})).ok();
+        operator
+            .post("/v1/revocations", &json!({"kind": kind, "value": value, "reason": "lost"}))
+            .ok();
         let denied = release(operator, "image", &session, &evidence).problem(422, "SHEF-SVC-043");
         if kind != "authority" {
             assert_eq!(denied["revocations"][0]["kind"], kind, "{denied}");
         }
         let (fresh, nonce) = operator.session(Layer::Kernel, None);
-        submit(operator, "/v1/appraise", &fresh, &device.evidence(Layer::Kernel, &nonce)).problem(422, "SHEF-SVC-043");
+        submit(operator, "/v1/appraise", &fresh, &device.evidence(Layer::Kernel, &nonce))
+            .problem(422, "SHEF-SVC-043");
         operator.call("DELETE", &format!("/v1/revocations/{kind}/{value}"), &json!({})).ok();
         release(operator, "image", &session, &evidence).ok();
     }
@@ -292,7 +364,14 @@ fn a_dry_run_says_what_a_policy_would_deny() {
         submit(operator, "/v1/appraise", &session, &device.evidence(Layer::Kernel, &nonce)).ok();
     }
     let strict = POLICY.replace("min_kernel_svn = 1", "min_kernel_svn = 9");
-    let run = |text: &str| operator.send("POST", "/v1/policies/dry-run", &[("content-type", "application/toml")], text.as_bytes());
+    let run = |text: &str| {
+        operator.send(
+            "POST",
+            "/v1/policies/dry-run",
+            &[("content-type", "application/toml")],
+            text.as_bytes(),
+        )
+    };
     assert_eq!(run(POLICY).ok()["changes"], json!([]));
     let result = run(&strict).ok();
     assert_eq!((&result["held"], &result["denied"]), (&json!(3), &json!(3)));
@@ -318,9 +397,12 @@ fn receipts_form_a_chain_that_is_verified_from_outside() {
     let jwk = operator.get("/.well-known/jwks.json").ok()["keys"][0].clone();
     let point: Vec<u8> = [vec![4], unb64(&jwk["x"]), unb64(&jwk["y"])].concat();
     let keys = [PublicKey::from_bytes(&point).unwrap()];
-    let known =
-        Head { seq: head["seq"].as_u64().unwrap(), digest: hex::decode(head["digest"].as_str().unwrap()).unwrap().try_into().unwrap() };
-    let receipts: Vec<Vec<u8>> = list["receipts"].as_array().unwrap().iter().map(|row| unb64(&row["receipt"])).collect();
+    let known = Head {
+        seq: head["seq"].as_u64().unwrap(),
+        digest: hex::decode(head["digest"].as_str().unwrap()).unwrap().try_into().unwrap(),
+    };
+    let receipts: Vec<Vec<u8>> =
+        list["receipts"].as_array().unwrap().iter().map(|row| unb64(&row["receipt"])).collect();
     let mut audit = Audit::new("default", &keys, None);
     for receipt in &receipts {
         let receipt = audit.push(receipt).unwrap();
@@ -345,8 +427,10 @@ fn sessions_end_and_boxes_end_later() {
     let (late, late_nonce) = operator.session(Layer::Kernel, None);
     let answer = release(operator, "image", &session, &evidence).ok();
     service.set_clock(start + 200);
-    release(operator, "image", &late, &device.evidence(Layer::Kernel, &late_nonce)).problem(410, "SHEF-SVC-041");
-    submit(operator, "/v1/appraise", &late, &device.evidence(Layer::Kernel, &late_nonce)).problem(410, "SHEF-SVC-041");
+    release(operator, "image", &late, &device.evidence(Layer::Kernel, &late_nonce))
+        .problem(410, "SHEF-SVC-041");
+    submit(operator, "/v1/appraise", &late, &device.evidence(Layer::Kernel, &late_nonce))
+        .problem(410, "SHEF-SVC-041");
     assert_eq!(release(operator, "image", &session, &evidence).ok(), answer);
     service.set_clock(start + 601);
     release(operator, "image", &session, &evidence).problem(410, "SHEF-SVC-041");
@@ -391,7 +475,9 @@ fn a_device_that_was_updated_does_not_go_back() {
         let (session, nonce) = service.operator.session(Layer::Kernel, None);
         submit(&service.operator, "/v1/appraise", &session, &device.evidence(Layer::Kernel, &nonce))
     };
-    let shown = |service: &Service| service.operator.get("/v1/devices").ok()["devices"][0]["highest_svn"].clone();
+    let shown = |service: &Service| {
+        service.operator.get("/v1/devices").ok()["devices"][0]["highest_svn"].clone()
+    };
     appraise(&service, &device).ok();
     assert_eq!(shown(&service), 2);
     appraise(&service, &Device::updated(1)).ok();
@@ -410,7 +496,10 @@ fn a_device_that_was_updated_does_not_go_back() {
     service.restart();
     assert_eq!(shown(&service), 3);
     let denied = appraise(&service, &device).problem(422, "SHEF-SVC-043");
-    assert!(denied["detail"].as_str().unwrap().contains("(SHEF-ATT-031): expected at least 3, found 2"), "{denied}");
+    assert!(
+        denied["detail"].as_str().unwrap().contains("(SHEF-ATT-031): expected at least 3, found 2"),
+        "{denied}"
+    );
     appraise(&service, &Device::updated(1)).ok();
 }
 
@@ -426,7 +515,8 @@ fn nothing_is_denied_for_what_another_replica_has_added() {
     let (_, owner) = pair();
     for path in ["/v1/release", "/v1/appraise", "/v1/explain"] {
         let (session, nonce) = service.operator.session(Layer::Shield, Some(&owner));
-        let mut body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
+        let mut body =
+            json!({"session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
         if path == "/v1/release" {
             body["key"] = json!("data");
         }

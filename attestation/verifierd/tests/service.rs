@@ -24,7 +24,8 @@ fn health_keys_and_description_are_open_and_the_rest_is_not() {
     assert_eq!(keys["keys"][0]["crv"], "P-256");
     for route in shef_verifierd::api::ROUTES {
         let path = filled(route.path);
-        let answer = stranger.send(route.method, &path, &[("content-type", "application/json")], b"");
+        let answer =
+            stranger.send(route.method, &path, &[("content-type", "application/json")], b"");
         if route.need == shef_verifierd::role::Need::Open {
             assert_eq!(answer.status, 200, "{path}");
         } else {
@@ -40,23 +41,48 @@ fn every_route_of_the_table_exists_and_is_described() {
     for route in shef_verifierd::api::ROUTES {
         let operation = &description["paths"][route.path][route.method.to_ascii_lowercase()];
         assert!(operation["summary"].is_string(), "{route:?}");
-        let statuses: Vec<u16> = operation["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap()).collect();
-        assert!(statuses.iter().filter(|status| **status < 400).count() == 1 && statuses.contains(&503), "{route:?}: {statuses:?}");
-        assert_eq!(statuses.contains(&401), route.need != shef_verifierd::role::Need::Open, "{route:?}");
-        let parameters = operation["parameters"].as_array().map_or(0, |all| all.iter().filter(|one| one["in"] == "path").count());
+        let statuses: Vec<u16> = operation["responses"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|status| status.parse().unwrap())
+            .collect();
+        assert!(
+            statuses.iter().filter(|status| **status < 400).count() == 1 && statuses.contains(&503),
+            "{route:?}: {statuses:?}"
+        );
+        assert_eq!(
+            statuses.contains(&401),
+            route.need != shef_verifierd::role::Need::Open,
+            "{route:?}"
+        );
+        let parameters = operation["parameters"]
+            .as_array()
+            .map_or(0, |all| all.iter().filter(|one| one["in"] == "path").count());
         assert_eq!(parameters, route.path.matches('{').count(), "{route:?}");
         let path = filled(route.path);
-        let answer = service.operator.send(route.method, &path, &[("content-type", "text/plain")], b"x");
+        let answer =
+            service.operator.send(route.method, &path, &[("content-type", "text/plain")], b"x");
         let text = String::from_utf8_lossy(&answer.bytes).into_owned();
-        assert!(!text.contains("there is no such path") && answer.status != 405 && answer.status != 403, "{route:?}: {text}");
+        assert!(
+            !text.contains("there is no such path") && answer.status != 405 && answer.status != 403,
+            "{route:?}: {text}"
+        );
     }
     service.operator.get("/v1/nothing").problem(404, "SHEF-SVC-020");
     service.operator.call("DELETE", "/v1/sessions", &json!({})).problem(405, "SHEF-SVC-021");
 }
 
 fn filled(path: &str) -> String {
-    let parts =
-        [("{name}", "x"), ("{id}", "00"), ("{kind}", "device"), ("{value}", "x"), ("{ueid}", "00"), ("{repository}", "a"), ("{tag}", "b")];
+    let parts = [
+        ("{name}", "x"),
+        ("{id}", "00"),
+        ("{kind}", "device"),
+        ("{value}", "x"),
+        ("{ueid}", "00"),
+        ("{repository}", "a"),
+        ("{tag}", "b"),
+    ];
     parts.into_iter().fold(path.to_owned(), |path, (part, with)| path.replace(part, with))
 }
 
@@ -85,10 +111,13 @@ fn pages_of_other_sites_change_nothing() {
             ("sec-fetch-site", "cross-site"),
             ("sec-fetch-site", "same-site"),
         ] {
-            let answer = operator.send(route.method, &path, &[("content-type", good), (name, value)], b"{}");
+            let answer =
+                operator.send(route.method, &path, &[("content-type", good), (name, value)], b"{}");
             answer.problem(403, "SHEF-SVC-028");
         }
-        for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+        for kind in
+            ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+        {
             if !(form && kind.ends_with("urlencoded")) {
                 let answer = operator.send(route.method, &path, &[("content-type", kind)], b"{}");
                 assert!(answer.headers.contains_key("accept"), "{route:?}");
@@ -96,10 +125,22 @@ fn pages_of_other_sites_change_nothing() {
             }
         }
         // From here, it comes to the handler.
-        let answer =
-            operator.send(route.method, &path, &[("content-type", good), ("origin", &own), ("sec-fetch-site", "same-origin")], b"{}");
-        let code = if answer.bytes.is_empty() { String::new() } else { String::from_utf8_lossy(&answer.bytes).into_owned() };
-        assert!(answer.status != 415 && !code.contains("another site"), "{route:?}: {} {code}", answer.status);
+        let answer = operator.send(
+            route.method,
+            &path,
+            &[("content-type", good), ("origin", &own), ("sec-fetch-site", "same-origin")],
+            b"{}",
+        );
+        let code = if answer.bytes.is_empty() {
+            String::new()
+        } else {
+            String::from_utf8_lossy(&answer.bytes).into_owned()
+        };
+        assert!(
+            answer.status != 415 && !code.contains("another site"),
+            "{route:?}: {} {code}",
+            answer.status
+        );
     }
     assert!(changing >= 25, "{changing}");
 }
@@ -121,7 +162,9 @@ fn head_needs_what_get_needs() {
 fn bad_requests_get_their_codes() {
     let service = Service::start();
     let operator = &service.operator;
-    operator.send("POST", "/v1/sessions", &[("content-type", "text/plain")], b"{}").problem(415, "SHEF-SVC-024");
+    operator
+        .send("POST", "/v1/sessions", &[("content-type", "text/plain")], b"{}")
+        .problem(415, "SHEF-SVC-024");
     let answer = operator.send("POST", "/v1/sessions", &[("content-type", "text/plain")], b"{}");
     assert_eq!(answer.headers["accept"], "application/json");
     for body in [
@@ -133,16 +176,34 @@ fn bad_requests_get_their_codes() {
         "{\"layer\":\"boot\"}",
         "{\"layer\":\"shield\",\"recipient\":\"AAAA\"}",
     ] {
-        operator.send("POST", "/v1/sessions", &[("content-type", "application/json")], body.as_bytes()).problem(400, "SHEF-SVC-026");
+        operator
+            .send("POST", "/v1/sessions", &[("content-type", "application/json")], body.as_bytes())
+            .problem(400, "SHEF-SVC-026");
     }
     let big = vec![b' '; 65_537];
-    operator.send("POST", "/v1/sessions", &[("content-type", "application/json")], &big).problem(413, "SHEF-SVC-022");
+    operator
+        .send("POST", "/v1/sessions", &[("content-type", "application/json")], &big)
+        .problem(413, "SHEF-SVC-022");
     // The limit of reference values is their own.
-    let answer = operator.send("PUT", "/v1/corims/big", &[("content-type", "application/toml")], &vec![b'#'; 300_000]);
+    let answer = operator.send(
+        "PUT",
+        "/v1/corims/big",
+        &[("content-type", "application/toml")],
+        &vec![b'#'; 300_000],
+    );
     assert_eq!(answer.status, 201);
     for name in ["..", "A", "a%2fb", "%C3%A9", "-a"] {
-        let answer = operator.send("PUT", &format!("/v1/policies/{name}"), &[("content-type", "application/toml")], POLICY.as_bytes());
-        assert!(answer.status == 422 || answer.status == 404 || answer.status == 405, "{name}: {}", answer.status);
+        let answer = operator.send(
+            "PUT",
+            &format!("/v1/policies/{name}"),
+            &[("content-type", "application/toml")],
+            POLICY.as_bytes(),
+        );
+        assert!(
+            answer.status == 422 || answer.status == 404 || answer.status == 405,
+            "{name}: {}",
+            answer.status
+        );
     }
 }
 
@@ -179,7 +240,8 @@ fn roles_and_tenants() {
     let other = stranger.with_token("tok-other");
     assert!(other.get("/v1/trust-anchors").ok()["trust_anchors"].as_array().unwrap().is_empty());
     let (session, nonce) = attest.session(Layer::Kernel, None);
-    let body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+    let body =
+        json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
     other.post("/v1/appraise", &body).problem(400, "SHEF-SVC-040");
     attest.post("/v1/appraise", &body).ok();
     // A certificate of a tenant that is not configured.
@@ -191,17 +253,29 @@ fn roles_and_tenants() {
 /// those of the configuration.
 #[test]
 fn policies_are_chosen_by_those_who_may() {
-    let change = |text: String| format!("{text}[[tenant.submitter]]\nname = \"host-7\"\npolicies = [\"default\", \"strict\"]\n");
+    let change = |text: String| {
+        format!(
+            "{text}[[tenant.submitter]]\nname = \"host-7\"\npolicies = [\"default\", \"strict\"]\n"
+        )
+    };
     let service = Service::with(change, Default::default());
     let device = Device::new(1);
     service.furnish(&device);
     let operator = &service.operator;
     for (name, text) in [("default", format!("{POLICY}max_age = 60\n")), ("other", POLICY.into())] {
-        operator.send("PUT", &format!("/v1/policies/{name}"), &[("content-type", "application/toml")], text.as_bytes()).ok();
+        operator
+            .send(
+                "PUT",
+                &format!("/v1/policies/{name}"),
+                &[("content-type", "application/toml")],
+                text.as_bytes(),
+            )
+            .ok();
     }
     let ask = |client: &Client, policy: Option<&str>| {
         let (session, nonce) = client.session(Layer::Kernel, None);
-        let mut body = json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
+        let mut body =
+            json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
         if let Some(policy) = policy {
             body["policy"] = json!(policy);
         }
@@ -221,14 +295,21 @@ fn policies_are_chosen_by_those_who_may() {
     ask(&free, Some("default@1")).1.problem(403, "SHEF-SVC-028");
     assert_eq!(ask(&free, Some("other")).1.ok()["policy"], "other@1");
     let result = ask(operator, Some("default@1")).1.ok()["result"].clone();
-    let claims = result.as_str().unwrap().split('.').nth(1).map(|text| unb64(&json!(text))).unwrap();
+    let claims =
+        result.as_str().unwrap().split('.').nth(1).map(|text| unb64(&json!(text))).unwrap();
     let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
-    assert_eq!(claims["submods"]["fpga-kernel"]["ear_appraisal_policy_ids"][0], "default@1", "{claims}");
+    assert_eq!(
+        claims["submods"]["fpga-kernel"]["ear_appraisal_policy_ids"][0], "default@1",
+        "{claims}"
+    );
 }
 
 #[test]
 fn a_tenant_that_asks_too_often_waits() {
-    let service = Service::with(|text| format!("{text}\n[limits]\nrate = 1\nburst = 3\n"), Default::default());
+    let service = Service::with(
+        |text| format!("{text}\n[limits]\nrate = 1\nburst = 3\n"),
+        Default::default(),
+    );
     let mut refused = 0;
     for _ in 0..8 {
         let answer = service.operator.post("/v1/sessions", &json!({"layer": "kernel"}));
@@ -245,18 +326,24 @@ fn a_tenant_that_asks_too_often_waits() {
 pub fn raw(service: &Service) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(service.dir.join("ca.pem")).unwrap()).unwrap();
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let connection = rustls::ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(
+        rustls::crypto::aws_lc_rs::default_provider(),
+    ))
+    .with_protocol_versions(&[&rustls::version::TLS13])
+    .unwrap()
+    .with_root_certificates(roots)
+    .with_no_client_auth();
+    let connection =
+        rustls::ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
     rustls::StreamOwned::new(connection, TcpStream::connect(service.running().address).unwrap())
 }
 
 #[test]
 fn slow_clients_lose_their_connection_and_others_do_not_notice() {
-    let service = Service::with(|text| format!("{text}\n[limits]\nheader_seconds = 1\nbody_seconds = 1\n"), Default::default());
+    let service = Service::with(
+        |text| format!("{text}\n[limits]\nheader_seconds = 1\nbody_seconds = 1\n"),
+        Default::default(),
+    );
     // Nothing at all: the handshake does not come.
     let mut silent = TcpStream::connect(service.running().address).unwrap();
     // A header that comes byte by byte.
@@ -274,7 +361,10 @@ fn slow_clients_lose_their_connection_and_others_do_not_notice() {
     });
     // A body that never ends.
     let mut half = raw(&service);
-    half.write_all(b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{").unwrap();
+    half.write_all(
+        b"POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{",
+    )
+    .unwrap();
     let mut answer = String::new();
     let _ = half.read_to_string(&mut answer);
     // Without an identity nothing of the body is waited for at all.
@@ -289,11 +379,18 @@ fn slow_clients_lose_their_connection_and_others_do_not_notice() {
 #[test]
 fn who_says_nothing_keeps_nobody_out() {
     // Nobody runs out of time meanwhile.
-    let service = Service::with(|text| format!("{text}\n[limits]\nconnections = 16\nheader_seconds = 60\n"), Default::default());
+    let service = Service::with(
+        |text| format!("{text}\n[limits]\nconnections = 16\nheader_seconds = 60\n"),
+        Default::default(),
+    );
     let soon = |client: Client| {
         let start = std::time::Instant::now();
         client.get("/healthz").ok();
-        assert!(start.elapsed() < std::time::Duration::from_secs(4), "waited for {:?}", start.elapsed());
+        assert!(
+            start.elapsed() < std::time::Duration::from_secs(4),
+            "waited for {:?}",
+            start.elapsed()
+        );
     };
     let connect = || TcpStream::connect(service.running().address).unwrap();
     let silent: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
@@ -311,14 +408,20 @@ fn who_says_nothing_keeps_nobody_out() {
     while still_open() > 4 && start.elapsed() < std::time::Duration::from_secs(4) {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    assert!((1..=4).contains(&still_open()), "{} of those that said nothing are still there", still_open());
+    assert!(
+        (1..=4).contains(&still_open()),
+        "{} of those that said nothing are still there",
+        still_open()
+    );
     let metrics = String::from_utf8(service.operator.get("/metrics").ok_bytes()).unwrap();
     assert!(metrics.contains("shef_tls_failures_total{reason=\"displaced\"} "), "{metrics}");
     // Strangers whose handshake is over have three quarters of the places.
     let shaken: Vec<_> = (0..20)
         .map(|_| {
             let mut stream = raw(&service);
-            while stream.conn.is_handshaking() && stream.conn.complete_io(&mut stream.sock).is_ok() {}
+            while stream.conn.is_handshaking() && stream.conn.complete_io(&mut stream.sock).is_ok()
+            {
+            }
             stream
         })
         .collect();
@@ -331,7 +434,10 @@ fn who_says_nothing_keeps_nobody_out() {
 /// of a message.
 #[test]
 fn a_part_of_a_message_is_no_handshake() {
-    let service = Service::with(|text| format!("{text}\n[limits]\nconnections = 16\nheader_seconds = 60\n"), Default::default());
+    let service = Service::with(
+        |text| format!("{text}\n[limits]\nconnections = 16\nheader_seconds = 60\n"),
+        Default::default(),
+    );
     let mut honest = raw(&service);
     while honest.conn.wants_write() {
         honest.conn.write_tls(&mut honest.sock).unwrap();
@@ -347,7 +453,8 @@ fn a_part_of_a_message_is_no_handshake() {
             stream
         })
         .collect();
-    write!(honest, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    write!(honest, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     let _ = honest.read_to_string(&mut answer);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -358,19 +465,30 @@ fn a_part_of_a_message_is_no_handshake() {
 /// most: whoever else comes is answered at once.
 #[test]
 fn one_client_does_not_take_the_connections_of_others() {
-    let service = Service::with(|text| format!("{text}\n[limits]\nconnections = 16\n"), Default::default());
+    let service =
+        Service::with(|text| format!("{text}\n[limits]\nconnections = 16\n"), Default::default());
     let mut held = vec![service.client("default", Role::Attest, "greedy")];
     held.extend((1..20).map(|_| Client::new(&service.dir, &service.url(), Some("greedy"))));
     for client in &held {
         client.get("/healthz").ok();
     }
     let start = std::time::Instant::now();
-    for client in [service.client("default", Role::Audit, "auditor"), service.stranger(), held.into_iter().next().unwrap()] {
+    for client in [
+        service.client("default", Role::Audit, "auditor"),
+        service.stranger(),
+        held.into_iter().next().unwrap(),
+    ] {
         client.get("/healthz").ok();
     }
-    assert!(start.elapsed() < std::time::Duration::from_secs(4), "waited for {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < std::time::Duration::from_secs(4),
+        "waited for {:?}",
+        start.elapsed()
+    );
     let metrics = String::from_utf8(service.operator.get("/metrics").ok_bytes()).unwrap();
-    let evicted = metrics.lines().find_map(|line| line.strip_prefix("shef_tls_failures_total{reason=\"evicted\"} "));
+    let evicted = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("shef_tls_failures_total{reason=\"evicted\"} "));
     assert!(evicted.is_some_and(|count| count.parse::<u32>().unwrap() >= 16), "{metrics}");
 }
 
@@ -391,8 +509,9 @@ fn bodies_of_one_tenant_do_not_take_the_memory_of_others() {
     );
     let begin = |name: &str| {
         let mut stream = raw(&service);
-        let head =
-            format!("POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {name}\r\nContent-Type: application/json\r\n");
+        let head = format!(
+            "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {name}\r\nContent-Type: application/json\r\n"
+        );
         write!(stream, "{head}Content-Length: 60000\r\n\r\n{{").unwrap();
         stream
     };
@@ -400,7 +519,8 @@ fn bodies_of_one_tenant_do_not_take_the_memory_of_others() {
         stream.sock.set_read_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
-        answer.starts_with("HTTP/1.1 503") && answer.contains("bodies of this tenant hold 120000 of 131072 bytes")
+        answer.starts_with("HTTP/1.1 503")
+            && answer.contains("bodies of this tenant hold 120000 of 131072 bytes")
     };
     let mut held: Vec<_> = (0..2).map(|_| begin("one")).collect();
     assert!(!held.iter_mut().any(refused));
@@ -416,7 +536,10 @@ fn a_body_that_stops_half_way_is_answered_with_408() {
         "[[tenant.token]]\nname = \"t\"\nrole = \"operator\"\nsha256 = \"{}\"\n",
         hex::encode(shef_verifierd::secrets::sha256(token.as_bytes()))
     );
-    let service = Service::with(move |text| format!("{text}{entry}\n[limits]\nheader_seconds = 5\nbody_seconds = 1\n"), Default::default());
+    let service = Service::with(
+        move |text| format!("{text}{entry}\n[limits]\nheader_seconds = 5\nbody_seconds = 1\n"),
+        Default::default(),
+    );
     let mut half = raw(&service);
     write!(half, "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{")
         .unwrap();
@@ -434,18 +557,41 @@ fn pages_lose_nothing() {
     let mut made = std::collections::BTreeSet::new();
     for byte in 0..23u8 {
         let body = json!({"nonce": b64(&[byte; 32]), "layer": "kernel", "evidence": b64(b"none"), "policy": "default"});
-        operator.send("PUT", "/v1/policies/default", &[("content-type", "application/toml")], POLICY.as_bytes()).ok();
-        made.insert(operator.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"].as_str().unwrap().to_owned());
+        operator
+            .send(
+                "PUT",
+                "/v1/policies/default",
+                &[("content-type", "application/toml")],
+                POLICY.as_bytes(),
+            )
+            .ok();
+        made.insert(
+            operator.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
     let (mut seen, mut path) = (Vec::new(), "/v1/appraisals?limit=5".to_owned());
     loop {
         let page = operator.get(&path).ok();
-        seen.extend(page["appraisals"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()));
+        seen.extend(
+            page["appraisals"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|row| row["id"].as_str().unwrap().to_owned()),
+        );
         let Some(next) = page["next"].as_str() else { break };
         path = format!("/v1/appraisals?limit=5&before={next}");
     }
     assert_eq!((seen.len(), seen.iter().cloned().collect()), (23, made));
-    assert!(operator.get(&format!("/v1/appraisals?before={start}")).ok()["appraisals"].as_array().unwrap().is_empty());
+    assert!(
+        operator.get(&format!("/v1/appraisals?before={start}")).ok()["appraisals"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
     operator.get("/v1/appraisals?before=yesterday").problem(400, "SHEF-SVC-026");
 }
 
@@ -457,7 +603,10 @@ fn metrics_have_labels_of_the_program_only() {
     service.operator.get("/v1/keys/evil%22label").problem(404, "SHEF-SVC-020");
     service.operator.get("/no/such/evil");
     let text = String::from_utf8(service.operator.get("/metrics").bytes).unwrap();
-    assert!(text.contains("shef_requests_total{route=\"/v1/keys/{name}\",status=\"404\"} 1"), "{text}");
+    assert!(
+        text.contains("shef_requests_total{route=\"/v1/keys/{name}\",status=\"404\"} 1"),
+        "{text}"
+    );
     assert!(text.contains("shef_requests_total{route=\"other\",status=\"404\"} 1"), "{text}");
     assert!(!text.contains("evil"), "{text}");
 }

@@ -26,11 +26,18 @@ type Path<'a> = (&'a str, &'a dyn Fn(&dyn Fn(Vec<u8>) -> Vec<u8>) -> (Answer, bo
 fn evidence_with_the_other_s_is_refused_at_every_path() {
     let (service, device, client) = furnished();
     let operator = &service.operator;
-    operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "generate": 32})).ok();
+    operator
+        .call(
+            "PUT",
+            "/v1/keys/data",
+            &json!({"layer": "shield", "policy": "default", "generate": 32}),
+        )
+        .ok();
     let appraise = |layer: Layer, change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
         let (session, nonce) = operator.session(layer, None);
         let evidence = change(device.evidence(layer, &nonce));
-        let answer = operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&evidence)}));
+        let answer =
+            operator.post("/v1/appraise", &json!({"session": session, "evidence": b64(&evidence)}));
         let taken = answer.status == 200;
         (answer, taken)
     };
@@ -38,17 +45,26 @@ fn evidence_with_the_other_s_is_refused_at_every_path() {
         let (_, public) = generate_key_pair(&mut SystemEntropy);
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
         let evidence = change(device.evidence(Layer::Shield, &nonce));
-        let answer = operator.post("/v1/release", &json!({"key": "data", "session": session, "evidence": b64(&evidence)}));
+        let answer = operator.post(
+            "/v1/release",
+            &json!({"key": "data", "session": session, "evidence": b64(&evidence)}),
+        );
         let taken = answer.status == 200;
         (answer, taken)
     };
-    let veraison = |media: &str, wrap: &dyn Fn(&[u8]) -> Vec<u8>, change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
-        let answer = client.send("POST", "/challenge-response/v1/newSession", &[("accept", SESSION)], b"");
-        let path = format!("/challenge-response/v1/{}", answer.headers["location"].to_str().unwrap());
+    let veraison = |media: &str,
+                    wrap: &dyn Fn(&[u8]) -> Vec<u8>,
+                    change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
+        let answer =
+            client.send("POST", "/challenge-response/v1/newSession", &[("accept", SESSION)], b"");
+        let path =
+            format!("/challenge-response/v1/{}", answer.headers["location"].to_str().unwrap());
         let nonce = STANDARD.decode(answer.json()["nonce"].as_str().unwrap()).unwrap();
         let evidence = wrap(&change(device.evidence(Layer::Kernel, &nonce)));
-        let answer = client.send("POST", &path, &[("accept", SESSION), ("content-type", media)], &evidence);
-        let taken = claims(&answer.json()["result"])["submods"]["fpga-kernel"]["ear.status"] == "affirming";
+        let answer =
+            client.send("POST", &path, &[("accept", SESSION), ("content-type", media)], &evidence);
+        let taken =
+            claims(&answer.json()["result"])["submods"]["fpga-kernel"]["ear.status"] == "affirming";
         (answer, taken)
     };
     let kbs = |change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
@@ -66,8 +82,16 @@ fn evidence_with_the_other_s_is_refused_at_every_path() {
         ("appraise, Shield", &|change| appraise(Layer::Shield, change)),
         ("release", &release),
         ("Veraison", &|change| veraison("application/eat+cwt", &<[u8]>::to_vec, change)),
-        ("Veraison, CMW in CBOR", &|change| veraison("application/cmw+cbor", &|evidence| record(evidence).to_cbor(), change)),
-        ("Veraison, CMW in JSON", &|change| veraison("application/cmw+json", &|evidence| record(evidence).to_json().into_bytes(), change)),
+        ("Veraison, CMW in CBOR", &|change| {
+            veraison("application/cmw+cbor", &|evidence| record(evidence).to_cbor(), change)
+        }),
+        ("Veraison, CMW in JSON", &|change| {
+            veraison(
+                "application/cmw+json",
+                &|evidence| record(evidence).to_json().into_bytes(),
+                change,
+            )
+        }),
         ("KBS", &kbs),
     ];
     for (name, path) in paths {

@@ -22,7 +22,8 @@ fn succeeds(args: &[&str]) -> String {
 
 fn sql(database: &Path, statements: &[&str]) {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(database).create_if_missing(true);
+        let options =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(database).create_if_missing(true);
         let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
         for statement in statements {
             sqlx::query(sqlx::AssertSqlSafe((*statement).to_owned())).execute(&pool).await.unwrap();
@@ -33,8 +34,10 @@ fn sql(database: &Path, statements: &[&str]) {
 
 /// Names of a folder, but for the lock of commands.
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
     names.retain(|name| name != ".lock");
     names.sort();
     names
@@ -112,18 +115,30 @@ fn no_command_makes_a_file_under_a_name_that_the_service_uses() {
         "verifierd.toml",
         ".lock",
     ] {
-        for to in [dir.path.join(name), dir.path.join("../again").join(name), dir.path.join("../v").join(name)] {
-            let said = fails(&["rekey", "--config", &dir.config, "--to", text(&to)], 5, "SHEF-SVC-008");
+        for to in [
+            dir.path.join(name),
+            dir.path.join("../again").join(name),
+            dir.path.join("../v").join(name),
+        ] {
+            let said =
+                fails(&["rekey", "--config", &dir.config, "--to", text(&to)], 5, "SHEF-SVC-008");
             assert!(said.contains("is the file of"), "{to:?}: {said}");
-            let said = fails(&["backup", "--config", &dir.config, "--out", text(&to)], 5, "SHEF-SVC-009");
-            assert!(said.contains("is the file of") || said.contains("exists already"), "{to:?}: {said}");
+            let said =
+                fails(&["backup", "--config", &dir.config, "--out", text(&to)], 5, "SHEF-SVC-009");
+            assert!(
+                said.contains("is the file of") || said.contains("exists already"),
+                "{to:?}: {said}"
+            );
         }
     }
     assert_eq!(everything(), before);
     // The KEK that a configuration names is no such file either.
     let text = std::fs::read_to_string(&dir.config).unwrap();
     dir.configure(|text| text.replace("kek = \"kek\"", "kek = \"verifierd.db-journal\""));
-    assert!(fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-001").contains("storage.kek is the file of the database"));
+    assert!(
+        fails(&["check", "--config", &dir.config], 5, "SHEF-SVC-001")
+            .contains("storage.kek is the file of the database")
+    );
     std::fs::write(&dir.config, text).unwrap();
 }
 
@@ -132,16 +147,24 @@ fn a_certificate_takes_no_name_that_the_service_uses() {
     let dir = dir();
     let folder = text(&dir.path);
     let before = names(&dir.path);
-    let client = |name: &str| fails(&["client", "--dir", folder, "--role", "attest", "--name", name], 5, "SHEF-SVC-008");
+    let client = |name: &str| {
+        fails(&["client", "--dir", folder, "--role", "attest", "--name", name], 5, "SHEF-SVC-008")
+    };
     for name in ["ca", "crl", "signing", "kek", "server", "verifierd.db-wal"] {
         assert!(client(name).contains("is the file of"), "{name}");
     }
     for name in ["ca", "crl", "signing", "kek"] {
-        assert!(fails(&["server", "--dir", folder, "--name", name], 5, "SHEF-SVC-008").contains("is the file of"), "{name}");
+        assert!(
+            fails(&["server", "--dir", folder, "--name", name], 5, "SHEF-SVC-008")
+                .contains("is the file of"),
+            "{name}"
+        );
     }
     assert_eq!(names(&dir.path), before);
     // Missing files of the server's own certificate can be made again.
-    ["server.pem", "server.key"].iter().for_each(|name| std::fs::remove_file(dir.path.join(name)).unwrap());
+    ["server.pem", "server.key"]
+        .iter()
+        .for_each(|name| std::fs::remove_file(dir.path.join(name)).unwrap());
     succeeds(&["server", "--dir", folder, "--name", "server"]);
     // Also what the configuration alone names.
     dir.configure(|text| text.replace("client_ca =", "crls = [\"partner.pem\"]\nclient_ca ="));
@@ -154,8 +177,16 @@ fn rekey_takes_no_name_that_the_configuration_cannot_hold() {
     fill_with_keys(&dir, 1);
     let before = names(&dir.path);
     let mut rekey = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"));
-    let output = rekey.args(["rekey", "--config", &dir.config, "--to"]).arg(dir.path.join(OsStr::from_bytes(b"kek\xff"))).output().unwrap();
-    assert!(output.status.code() == Some(5) && String::from_utf8_lossy(&output.stderr).contains("UTF-8"), "{output:?}");
+    let output = rekey
+        .args(["rekey", "--config", &dir.config, "--to"])
+        .arg(dir.path.join(OsStr::from_bytes(b"kek\xff")))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.code() == Some(5)
+            && String::from_utf8_lossy(&output.stderr).contains("UTF-8"),
+        "{output:?}"
+    );
     assert_eq!(names(&dir.path), before);
     succeeds(&["check", "--config", &dir.config]);
 }
@@ -180,29 +211,55 @@ fn a_copy_is_not_restored_without_the_changes_beside_it() {
 fn no_pipe_in_the_place_of_a_file_holds_a_command_up() {
     let dir = dir();
     make_database(&dir);
-    let bounded = |args: &[&str]| Command::new("timeout").args(["20", env!("CARGO_BIN_EXE_shef-verifierd")]).args(args).output().unwrap();
+    let bounded = |args: &[&str]| {
+        Command::new("timeout")
+            .args(["20", env!("CARGO_BIN_EXE_shef-verifierd")])
+            .args(args)
+            .output()
+            .unwrap()
+    };
     dir.configure(|text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
     succeeds(&["revoke", "--dir", text(&dir.path)]);
     succeeds(&["signing", "rotate", "--config", &dir.config]);
-    for name in ["kek", "signing.key", "signing.key.retired", "server.pem", "server.key", "ca.pem", "crl.pem", "verifierd.toml"] {
+    for name in [
+        "kek",
+        "signing.key",
+        "signing.key.retired",
+        "server.pem",
+        "server.key",
+        "ca.pem",
+        "crl.pem",
+        "verifierd.toml",
+    ] {
         let (path, away) = (dir.path.join(name), dir.path.join("away"));
         std::fs::rename(&path, &away).unwrap();
         assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&path).status().unwrap().success());
         for command in ["check", "run"] {
             let output = bounded(&[command, "--config", &dir.config]);
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.code() == Some(5) && said.contains("it is no regular file"), "{command}, {name}: {output:?}");
+            assert!(
+                output.status.code() == Some(5) && said.contains("it is no regular file"),
+                "{command}, {name}: {output:?}"
+            );
         }
         std::fs::remove_file(&path).unwrap();
         // A link is for what others manage, as orchestrators do, and not for what the service makes. Root
         // follows none to a secret in the folder of another user.
         symlink(&away, &path).unwrap();
         let check = || command(&["check", "--config", &dir.config]);
-        assert_eq!(check().status.success(), name != "signing.key.retired", "{name}: {:?}", check());
+        assert_eq!(
+            check().status.success(),
+            name != "signing.key.retired",
+            "{name}: {:?}",
+            check()
+        );
         if rustix::process::geteuid().is_root() && ["kek", "signing.key"].contains(&name) {
             chown(&dir.path, Some(4001), None).unwrap();
             let said = check();
-            assert!(String::from_utf8_lossy(&said.stderr).contains("symbolic link"), "{name}: {said:?}");
+            assert!(
+                String::from_utf8_lossy(&said.stderr).contains("symbolic link"),
+                "{name}: {said:?}"
+            );
             chown(&dir.path, Some(0), None).unwrap();
         }
         std::fs::rename(&away, &path).unwrap();
@@ -239,7 +296,10 @@ fn a_command_follows_no_link_to_a_database() {
     let refused = |args: &[&str], name: &str, says: &str| {
         let output = command(args);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(name) && said.contains(says), "{args:?}: {said}");
+        assert!(
+            !output.status.success() && said.contains(name) && said.contains(says),
+            "{args:?}: {said}"
+        );
         assert!(!out.exists(), "{args:?}");
     };
     // Of the service's user, who has the folder.
@@ -251,14 +311,22 @@ fn a_command_follows_no_link_to_a_database() {
     std::fs::copy(&copy, &victim).unwrap();
     std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(0o644)).unwrap();
     let before = (std::fs::read(&victim).unwrap(), 0o100_644);
-    let unchanged =
-        || assert!((std::fs::read(&victim).unwrap(), std::fs::metadata(&victim).unwrap().mode()) == before, "the victim changed");
+    let unchanged = || {
+        assert!(
+            (std::fs::read(&victim).unwrap(), std::fs::metadata(&victim).unwrap().mode()) == before,
+            "the victim changed"
+        )
+    };
     symlink(&victim, &database).unwrap();
     for args in &openers {
         refused(args, "verifierd.db", "symbolic link");
         unchanged();
     }
-    refused(&["restore", "--config", &dir.config, "--from", &copy], "verifierd.db", "is there already");
+    refused(
+        &["restore", "--config", &dir.config, "--from", &copy],
+        "verifierd.db",
+        "is there already",
+    );
     std::fs::remove_file(&database).unwrap();
     for end in ["-wal", "-shm", "-journal"] {
         let name = format!("verifierd.db{end}");
@@ -274,7 +342,11 @@ fn a_command_follows_no_link_to_a_database() {
         std::fs::remove_file(dir.path.join(&name)).unwrap();
     }
     symlink(&victim, dir.path.join("nightly.db")).unwrap();
-    refused(&["restore", "--config", &dir.config, "--from", text(&dir.path.join("nightly.db"))], "nightly.db", "symbolic link");
+    refused(
+        &["restore", "--config", &dir.config, "--from", text(&dir.path.join("nightly.db"))],
+        "nightly.db",
+        "symbolic link",
+    );
     unchanged();
     assert_eq!(names(folder), ["v", "victim"]);
     if !root {
@@ -337,7 +409,9 @@ fn a_database_that_is_exchanged_while_it_is_opened_is_not_read() {
             let out = folder.join("out.db");
             let _ = std::fs::remove_file(&out);
             runtime.block_on(async {
-                if let Ok(Some(store)) = shef_verifierd::store::Store::look(&named, &kek, false).await {
+                if let Ok(Some(store)) =
+                    shef_verifierd::store::Store::look(&named, &kek, false).await
+                {
                     opened += 1;
                     std::fs::File::create(&out).unwrap();
                     store.copy_to(&out).await.unwrap();
@@ -367,7 +441,8 @@ fn what_is_no_database_is_neither_restored_nor_good() {
         path
     };
     std::fs::write(dir.path.join("empty.db"), b"").unwrap();
-    std::fs::write(dir.path.join("random.db"), shef_verifierd::secrets::random::<40_000>()).unwrap();
+    std::fs::write(dir.path.join("random.db"), shef_verifierd::secrets::random::<40_000>())
+        .unwrap();
     sql(&dir.path.join("foreign.db"), &["CREATE TABLE s (a)", "INSERT INTO s VALUES (1)"]);
     sql(&made("no-kek.db"), &["DELETE FROM meta WHERE name = 'kek'"]);
     sql(&made("no-version.db"), &["DELETE FROM meta WHERE name = 'version'"]);
@@ -379,20 +454,31 @@ fn what_is_no_database_is_neither_restored_nor_good() {
     let file = File::options().write(true).open(&damaged).unwrap();
     file.write_all_at(&[0xff; 600], file.metadata().unwrap().len() - 1024).unwrap();
     let before = names(&dir.path);
-    for (name, good) in
-        [("empty", true), ("random", false), ("foreign", false), ("no-kek", false), ("no-version", false), ("damaged", false)]
-    {
+    for (name, good) in [
+        ("empty", true),
+        ("random", false),
+        ("foreign", false),
+        ("no-kek", false),
+        ("no-version", false),
+        ("damaged", false),
+    ] {
         let from = dir.path.join(format!("{name}.db"));
         let output = command(&["restore", "--config", &dir.config, "--from", text(&from)]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(&format!("{name}.db cannot be restored")), "{name}: {said}");
+        assert!(
+            !output.status.success() && said.contains(&format!("{name}.db cannot be restored")),
+            "{name}: {said}"
+        );
         assert_eq!(names(&dir.path), before, "{name}");
         // The same in the place of the database. An empty file is a database that is not made yet.
         std::fs::copy(&from, &database).unwrap();
         let output = command(&["check", "--config", &dir.config]);
         assert_eq!(output.status.success(), good, "{name}: {output:?}");
         if good {
-            assert!(String::from_utf8_lossy(&output.stdout).contains("the database is empty"), "{output:?}");
+            assert!(
+                String::from_utf8_lossy(&output.stdout).contains("the database is empty"),
+                "{output:?}"
+            );
         }
         if ["random", "foreign", "no-version"].contains(&name) {
             fails(&["run", "--config", &dir.config], 4, "SHEF-SVC-004");
@@ -406,7 +492,10 @@ fn what_is_no_database_is_neither_restored_nor_good() {
         let left = dir.path.join(format!("verifierd.db{end}"));
         std::fs::write(&left, b"left").unwrap();
         let said = fails(&["restore", "--config", &dir.config, "--from", &copy], 5, "SHEF-SVC-009");
-        assert!(said.contains(&format!("verifierd.db{end}")) && said.contains("move all files"), "{said}");
+        assert!(
+            said.contains(&format!("verifierd.db{end}")) && said.contains("move all files"),
+            "{said}"
+        );
         let said = fails(&["run", "--config", &dir.config], 4, "SHEF-SVC-004");
         assert!(said.contains("is there, and its database"), "{said}");
         std::fs::remove_file(left).unwrap();
@@ -423,11 +512,17 @@ fn a_backup_that_was_cut_short_has_no_name() {
     let copy = dir.path.join("copy.db");
     // A write beyond the limit ends the program, as kill -9 does.
     let script = "exec prlimit --core=0 --fsize=2048 \"$0\" backup --config \"$1\" --out \"$2\"";
-    let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config]).arg(&copy).output().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config])
+        .arg(&copy)
+        .output()
+        .unwrap();
     assert!(output.status.signal().is_some(), "{output:?}: the test shows nothing");
     assert!(!copy.exists());
     // What is left is in nobody's way.
-    assert!(names(&dir.path).iter().any(|name| name.starts_with("copy.db.") && name.ends_with(".part")));
+    assert!(
+        names(&dir.path).iter().any(|name| name.starts_with("copy.db.") && name.ends_with(".part"))
+    );
     succeeds(&["backup", "--config", &dir.config, "--out", text(&copy)]);
     fails(&["backup", "--config", &dir.config, "--out", text(&copy)], 5, "SHEF-SVC-009");
 }
@@ -441,7 +536,12 @@ fn a_backup_is_the_file_that_was_named() {
     let backup = |name: &OsStr| -> Output {
         let script = "umask 022; exec \"$0\" backup --config \"$1\" --out \"$2\"";
         let mut shell = Command::new("sh");
-        shell.args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config]).arg(name).current_dir(&folder).output().unwrap()
+        shell
+            .args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config])
+            .arg(name)
+            .current_dir(&folder)
+            .output()
+            .unwrap()
     };
     let odd = [":memory:", "file:q.db?mode=rwc", "file::memory:", "100%41.db", "a#b?c.db"];
     for name in odd {
@@ -453,7 +553,10 @@ fn a_backup_is_the_file_that_was_named() {
         succeeds(&["restore", "--config", &dir.config, "--from", text(&path)]);
     }
     let output = backup(OsStr::from_bytes(b"n\xff.db"));
-    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("UTF-8"), "{output:?}");
+    assert!(
+        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("UTF-8"),
+        "{output:?}"
+    );
     let mut expected = odd.map(str::to_owned);
     expected.sort();
     assert_eq!(names(&folder), expected);
@@ -462,8 +565,11 @@ fn a_backup_is_the_file_that_was_named() {
 /// Every sealed key of the database.
 fn sealed(dir: &Dir) -> Vec<Vec<u8>> {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap()).await.unwrap();
-        let rows: Vec<(Vec<u8>,)> = sqlx::query_as("SELECT sealed FROM key_version").fetch_all(&pool).await.unwrap();
+        let pool = sqlx::SqlitePool::connect(dir.path.join("verifierd.db").to_str().unwrap())
+            .await
+            .unwrap();
+        let rows: Vec<(Vec<u8>,)> =
+            sqlx::query_as("SELECT sealed FROM key_version").fetch_all(&pool).await.unwrap();
         pool.close().await;
         rows.into_iter().map(|row| row.0).collect()
     })
@@ -471,7 +577,8 @@ fn sealed(dir: &Dir) -> Vec<Vec<u8>> {
 
 /// How many of them are in the files of the database.
 fn left(dir: &Dir, needles: &[Vec<u8>]) -> usize {
-    let files = ["verifierd.db", "verifierd.db-wal"].map(|name| std::fs::read(dir.path.join(name)).unwrap_or_default());
+    let files = ["verifierd.db", "verifierd.db-wal"]
+        .map(|name| std::fs::read(dir.path.join(name)).unwrap_or_default());
     // The random number that each begins with: a deleted row loses its first bytes, and no others.
     needles.iter().filter(|needle| files.iter().any(|bytes| holds(bytes, &needle[..12]))).count()
 }
@@ -483,7 +590,11 @@ fn nothing_is_left_under_a_kek_that_was_exchanged() {
     fill_with_keys(&dir, 2 * KEYS);
     let first = sealed(&dir);
     // As an older version left it: half of the keys are deleted, and still there.
-    let old = ["PRAGMA secure_delete = OFF", "DELETE FROM meta WHERE name = 'erased'", "DELETE FROM key_version WHERE version % 2 = 0"];
+    let old = [
+        "PRAGMA secure_delete = OFF",
+        "DELETE FROM meta WHERE name = 'erased'",
+        "DELETE FROM key_version WHERE version % 2 = 0",
+    ];
     sql(&dir.path.join("verifierd.db"), &old);
     assert!(left(&dir, &first) > sealed(&dir).len(), "the test shows nothing");
     for (from, to) in [("kek", "kek-2"), ("kek-2", "kek-3")] {
@@ -496,12 +607,17 @@ fn nothing_is_left_under_a_kek_that_was_exchanged() {
         signal(&process.child, "-TERM");
         process.child.wait().unwrap();
         assert_eq!((left(&dir, &before), left(&dir, &sealed(&dir))), (0, KEYS as usize), "{to}");
-        dir.configure(|text| text.replace(&format!("kek = \"{from}\""), &format!("kek = \"{to}\"")));
+        dir.configure(|text| {
+            text.replace(&format!("kek = \"{from}\""), &format!("kek = \"{to}\""))
+        });
     }
     // What the service deletes is gone as well.
     let kek = Kek::new(&read_secret(&dir.path.join("kek-3")).unwrap());
     let resource = kek.seal(&[b"resource", b"default", b"a/b/c"], &[9; 500]);
-    let insert = format!("INSERT INTO resource VALUES ('default', 'a/b/c', x'{}', 1)", hex::encode(&resource));
+    let insert = format!(
+        "INSERT INTO resource VALUES ('default', 'a/b/c', x'{}', 1)",
+        hex::encode(&resource)
+    );
     sql(&dir.path.join("verifierd.db"), &[&insert]);
     assert_eq!(left(&dir, std::slice::from_ref(&resource)), 1);
     make_database(&dir);
@@ -539,7 +655,9 @@ fn output_that_cannot_be_written_is_an_error() {
         let output = full(args);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
-            output.status.code() == Some(5) && said.contains("error [SHEF-SVC-011]: output cannot be written: standard output: "),
+            output.status.code() == Some(5)
+                && said
+                    .contains("error [SHEF-SVC-011]: output cannot be written: standard output: "),
             "{args:?}: {said}"
         );
     }

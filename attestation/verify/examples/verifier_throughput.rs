@@ -18,7 +18,9 @@ use shef_rego::Workers;
 use shef_verify::crypto::{AwsLcKey, aws_lc, aws_lc_ready};
 use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::Signer;
-use shef_verify::{MemoryChainCache, Rego, Request, Revocations, TrustAnchor, TrustAnchors, appraise};
+use shef_verify::{
+    MemoryChainCache, Rego, Request, Revocations, TrustAnchor, TrustAnchors, appraise,
+};
 
 /// A policy as operators write them: a dozen rules over the claims.
 const REGO: &str = r#"package shef
@@ -49,7 +51,8 @@ fn cpu(workers: &Workers) -> u64 {
     // The scheduler brings the count up to date when the thread gives way.
     std::thread::yield_now();
     let of = |task: String| -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{task}/schedstat")).expect("Linux with CONFIG_SCHED_INFO");
+        let text = std::fs::read_to_string(format!("/proc/{task}/schedstat"))
+            .expect("Linux with CONFIG_SCHED_INFO");
         text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
     };
     let workers: u64 = workers.ids().iter().map(|id| of(id.to_string())).sum();
@@ -105,7 +108,8 @@ fn main() -> ExitCode {
     let mut case = Case::new(Layer::Shield);
     (case.policy.max_age, case.policy.require_revocation) = (Some(300), true);
     let evidence = case.evidence();
-    let anchor = TrustAnchor::new("maker", case.anchor.0, case.anchor.1, Case::root("maker").der()).expect("a root");
+    let anchor = TrustAnchor::new("maker", case.anchor.0, case.anchor.1, Case::root("maker").der())
+        .expect("a root");
     let anchors = TrustAnchors::new(vec![anchor]);
     let typed = case.appraisal_policy();
     let revocations = revocations();
@@ -129,7 +133,16 @@ fn main() -> ExitCode {
         with_ueid: false,
     };
     let request = |policy, cached: bool| {
-        let request = Request::new(&evidence, &anchors, &case.reference, policy, Layer::Shield, &NONCE, AUDIENCE, NOW);
+        let request = Request::new(
+            &evidence,
+            &anchors,
+            &case.reference,
+            policy,
+            Layer::Shield,
+            &NONCE,
+            AUDIENCE,
+            NOW,
+        );
         Request {
             verify: aws_lc,
             chains: cached.then_some(&cache as _),
@@ -151,7 +164,11 @@ fn main() -> ExitCode {
     let certificates: usize = case.certificates().iter().map(Vec::len).sum();
     let result = appraise(&request(&typed, false));
     let token = ear::sign(&result, Layer::Shield, &issue, &signer).expect("a signature");
-    let (payload, body, token) = (vec![7; evidence.len() - certificates - 64], vec![7; certificates / 2 - 90], vec![7; token.len() - 87]);
+    let (payload, body, token) = (
+        vec![7; evidence.len() - certificates - 64],
+        vec![7; certificates / 2 - 90],
+        vec![7; token.len() - 87],
+    );
     let sign = |message: &[u8]| key("bare").sign(message);
     let (payload_rs, body_rs, public) = (sign(&payload), sign(&body), key("bare").public_key());
     let bare = |certificates: usize| {
@@ -163,9 +180,11 @@ fn main() -> ExitCode {
     };
 
     let mut rows = Vec::new();
-    for (name, policy, cached) in
-        [("appraise_full", &typed, false), ("appraise_cached_rego", &with_rego, true), ("appraise_cached_typed", &typed, true)]
-    {
+    for (name, policy, cached) in [
+        ("appraise_full", &typed, false),
+        ("appraise_cached_rego", &with_rego, true),
+        ("appraise_cached_typed", &typed, true),
+    ] {
         let request = request(policy, cached);
         let mut turns = Vec::new();
         for _ in 0..TURNS {
@@ -191,7 +210,12 @@ fn main() -> ExitCode {
     for row in rows {
         let number = |name: &str| row[name].as_f64().unwrap_or_default();
         let name = row["name"].as_str().unwrap_or_default();
-        println!("{name:<24} {:>12.0} {:>14.0} {:>8.3}", number("per_second"), number("baseline_per_second"), number("ratio"));
+        println!(
+            "{name:<24} {:>12.0} {:>14.0} {:>8.3}",
+            number("per_second"),
+            number("baseline_per_second"),
+            number("ratio")
+        );
     }
     ExitCode::SUCCESS
 }

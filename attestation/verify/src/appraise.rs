@@ -6,7 +6,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use shef_proto::cert::{self, CertError, Certificate};
 use shef_proto::cose::{CoseError, VerifyFn};
-use shef_proto::evidence::{Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims};
+use shef_proto::evidence::{
+    Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims,
+};
 use shef_proto::hpke_suite::PublicKey;
 use subtle::ConstantTimeEq;
 
@@ -14,7 +16,9 @@ use crate::ar4si::{self, Status, TrustVector};
 use crate::chain::{ChainCache, ChainKey, TrustAnchors, VerifiedChain};
 use crate::checks::{Check, CheckId, Checks, Text};
 use crate::policy::{AppraisalPolicy, Policy};
-use crate::reference::{ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor};
+use crate::reference::{
+    ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor,
+};
 use crate::rego::{Evaluate, RegoError};
 use crate::revocation::{Revocations, Subject};
 use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, verified};
@@ -94,7 +98,10 @@ impl<'a> Request<'a> {
     /// A request with the portable crypto, without certificates beside the evidence, revocation
     /// list, challenge time, cache or Rego.
     #[must_use]
-    #[expect(clippy::too_many_arguments, reason = "each is needed, and all are of different types or meaning")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is needed, and all are of different types or meaning"
+    )]
     pub fn new(
         evidence: impl Into<Given<'a>>,
         anchors: &'a TrustAnchors,
@@ -248,9 +255,15 @@ pub fn appraise(request: &Request<'_>) -> Outcome {
     if let Some(verified) = &verified {
         let c = verified.claims();
         for (applies, text) in [
-            (c.root_of_trust == RootOfTrust::Simulated, "the device is simulated: it protects nothing"),
+            (
+                c.root_of_trust == RootOfTrust::Simulated,
+                "the device is simulated: it protects nothing",
+            ),
             (!c.debug.is_safe(), "the device is in debug mode: it protects nothing"),
-            (c.seeded, "the device draws from a test's seed: its keys are known to whoever knows the seed"),
+            (
+                c.seeded,
+                "the device draws from a test's seed: its keys are known to whoever knows the seed",
+            ),
         ] {
             if applies {
                 warnings.push(text.into());
@@ -275,9 +288,13 @@ pub fn appraise(request: &Request<'_>) -> Outcome {
 ///
 /// # Errors
 /// The appraisal, when it denies.
-pub fn appraise_kernel(request: &Request<'_>) -> Result<(VerifiedKernelEvidence, Appraisal), Box<Appraisal>> {
+pub fn appraise_kernel(
+    request: &Request<'_>,
+) -> Result<(VerifiedKernelEvidence, Appraisal), Box<Appraisal>> {
     match appraise(&Request { layer: Layer::Kernel, ..*request }) {
-        Outcome { appraisal, verified: Some(Verified::Kernel(evidence)) } => Ok((evidence, appraisal)),
+        Outcome { appraisal, verified: Some(Verified::Kernel(evidence)) } => {
+            Ok((evidence, appraisal))
+        }
         Outcome { appraisal, .. } => Err(Box::new(appraisal)),
     }
 }
@@ -286,9 +303,13 @@ pub fn appraise_kernel(request: &Request<'_>) -> Result<(VerifiedKernelEvidence,
 ///
 /// # Errors
 /// The appraisal, when it denies.
-pub fn appraise_shield(request: &Request<'_>) -> Result<(VerifiedShieldEvidence, Appraisal), Box<Appraisal>> {
+pub fn appraise_shield(
+    request: &Request<'_>,
+) -> Result<(VerifiedShieldEvidence, Appraisal), Box<Appraisal>> {
     match appraise(&Request { layer: Layer::Shield, ..*request }) {
-        Outcome { appraisal, verified: Some(Verified::Shield(evidence)) } => Ok((evidence, appraisal)),
+        Outcome { appraisal, verified: Some(Verified::Shield(evidence)) } => {
+            Ok((evidence, appraisal))
+        }
         Outcome { appraisal, .. } => Err(Box::new(appraisal)),
     }
 }
@@ -308,11 +329,17 @@ pub fn floor(
 ) -> Result<(), Box<Appraisal>> {
     let claims = match verified {
         Verified::Kernel(evidence) => Claims { common: evidence.claims().clone(), shield: None },
-        Verified::Shield(evidence) => Claims { common: evidence.claims().clone(), shield: Some(evidence.shield().clone()) },
+        Verified::Shield(evidence) => {
+            Claims { common: evidence.claims().clone(), shield: Some(evidence.shield().clone()) }
+        }
     };
     let c = &claims.common;
     let mut reference = ReferenceValues {
-        kernels: vec![KernelReference { name: String::new(), digest: c.kernel_digest, svn: c.kernel_svn }],
+        kernels: vec![KernelReference {
+            name: String::new(),
+            digest: c.kernel_digest,
+            svn: c.kernel_svn,
+        }],
         shells: vec![ShellReference { name: String::new(), digest: c.shell_digest }],
         images: Vec::new(),
     };
@@ -327,11 +354,16 @@ pub fn floor(
             svn: shield.image_svn,
         });
     }
-    let (anchors, policy, layer) = (TrustAnchors::new(Vec::new()), AppraisalPolicy::new(policy.clone()), verified.layer());
+    let (anchors, policy, layer) =
+        (TrustAnchors::new(Vec::new()), AppraisalPolicy::new(policy.clone()), verified.layer());
     let nothing: &[u8] = &[];
-    let request =
-        Request { revocations, challenged, ..Request::new(nothing, &anchors, &reference, &policy, layer, &c.nonce, &c.audience, now) };
-    let mut run = Run { request: &request, checks: Checks::new(), anchor: None, malfunction: false };
+    let request = Request {
+        revocations,
+        challenged,
+        ..Request::new(nothing, &anchors, &reference, &policy, layer, &c.nonce, &c.audience, now)
+    };
+    let mut run =
+        Run { request: &request, checks: Checks::new(), anchor: None, malfunction: false };
     run.age();
     run.policy(&claims, None);
     if let Some(shield) = &claims.shield {
@@ -364,7 +396,13 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn check(&mut self, id: CheckId, passed: bool, expected: impl Into<Text>, actual: impl Into<Text>) -> bool {
+    fn check(
+        &mut self,
+        id: CheckId,
+        passed: bool,
+        expected: impl Into<Text>,
+        actual: impl Into<Text>,
+    ) -> bool {
         self.checks.add(id, passed, expected, actual)
     }
 
@@ -376,7 +414,8 @@ impl<'a> Run<'a> {
             Ok(evidence) => {
                 self.check(CheckId::Framing, true, FORM, FORM);
                 let found = evidence.layer();
-                let passed = self.check(CheckId::Profile, found == layer, layer.profile(), found.profile());
+                let passed =
+                    self.check(CheckId::Profile, found == layer, layer.profile(), found.profile());
                 self.check(CheckId::Claims, true, CLAIMS, CLAIMS);
                 // Claims of another profile say nothing about what is asked.
                 passed.then_some(evidence)
@@ -433,7 +472,8 @@ impl<'a> Run<'a> {
         };
         let age = request.challenged.map(|at| request.now.saturating_sub(at));
         let passed = age.is_some_and(|age| (0..=i64::from(max)).contains(&age));
-        let actual = age.map_or(Text::Static("nobody knows when the challenge was made"), Text::Age);
+        let actual =
+            age.map_or(Text::Static("nobody knows when the challenge was made"), Text::Age);
         self.check(CheckId::Age, passed, Text::AtMostAge(max), actual);
     }
 
@@ -442,21 +482,35 @@ impl<'a> Run<'a> {
         let request = self.request;
         let (inside, beside) = (evidence.x5chain(), request.certificates);
         if !inside.is_empty() && !beside.is_empty() && inside != beside {
-            self.check(CheckId::Certificates, false, EXPECTED, "certificates in the evidence and beside it differ");
+            self.check(
+                CheckId::Certificates,
+                false,
+                EXPECTED,
+                "certificates in the evidence and beside it differ",
+            );
             return None;
         }
         let bytes = if inside.is_empty() { beside } else { inside };
         if bytes.len() != 2 {
             let error = CertError::Length { found: bytes.len() };
-            self.check(CheckId::Certificates, false, EXPECTED, format!("{error} ({})", error.code()));
+            self.check(
+                CheckId::Certificates,
+                false,
+                EXPECTED,
+                format!("{error} ({})", error.code()),
+            );
             return None;
         }
         let key = request.chains.map(|_| ChainKey::new(bytes, request.anchors));
         let cached = request.chains.zip(key.as_ref()).and_then(|(cache, key)| cache.get(key));
         // One of other certificates or anchors is none, and one whose time is over is looked at in
         // full, for the exact reason.
-        let cached = cached.filter(|chain| chain.is_of(bytes, request.anchors) && chain.chain.check_time(request.now).is_ok());
-        let cached = cached.and_then(|chain| request.anchors.list().get(chain.anchor).map(|anchor| (chain, anchor)));
+        let cached = cached.filter(|chain| {
+            chain.is_of(bytes, request.anchors) && chain.chain.check_time(request.now).is_ok()
+        });
+        let cached = cached.and_then(|chain| {
+            request.anchors.list().get(chain.anchor).map(|anchor| (chain, anchor))
+        });
         let kind = evidence.unverified_claims().common.root_of_trust;
         if let Some((chain, anchor)) = cached {
             self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
@@ -470,7 +524,12 @@ impl<'a> Run<'a> {
             match Certificate::parse(der) {
                 Ok(certificate) => certificates.push(certificate),
                 Err(error) => {
-                    self.check(CheckId::Certificates, false, EXPECTED, format!("{error} ({})", error.code()));
+                    self.check(
+                        CheckId::Certificates,
+                        false,
+                        EXPECTED,
+                        format!("{error} ({})", error.code()),
+                    );
                     return None;
                 }
             }
@@ -482,15 +541,32 @@ impl<'a> Run<'a> {
         // comes first, so that another registration of the same root hides nothing.
         let c = &evidence.unverified_claims().common;
         let anchors = request.anchors.list();
-        let fits = |at: &usize| (anchors[*at].kind() == kind, anchors[*at].debug() == (c.debug == DebugState::Enabled));
-        let mut named: Vec<usize> = (0..anchors.len()).filter(|at| anchors[*at].certificate().is_issuer_of(&certificates[1])).collect();
+        let fits = |at: &usize| {
+            (anchors[*at].kind() == kind, anchors[*at].debug() == (c.debug == DebugState::Enabled))
+        };
+        let mut named: Vec<usize> = (0..anchors.len())
+            .filter(|at| anchors[*at].certificate().is_issuer_of(&certificates[1]))
+            .collect();
         named.sort_by_key(|at| std::cmp::Reverse(fits(at)));
         let Some(first) = named.first() else {
-            let known: Vec<String> = anchors.iter().map(|anchor| anchor.name().to_owned()).collect();
-            self.check(CheckId::Anchor, false, format!("issued by one of: {}", names(&known)), "issued by somebody else");
+            let known: Vec<String> =
+                anchors.iter().map(|anchor| anchor.name().to_owned()).collect();
+            self.check(
+                CheckId::Anchor,
+                false,
+                format!("issued by one of: {}", names(&known)),
+                "issued by somebody else",
+            );
             return None;
         };
-        let validate = |at: usize| cert::validate_under_anchor(&certificates, anchors[at].certificate(), request.now, request.verify);
+        let validate = |at: usize| {
+            cert::validate_under_anchor(
+                &certificates,
+                anchors[at].certificate(),
+                request.now,
+                request.verify,
+            )
+        };
         let (at, validated) = named
             .iter()
             .map(|at| (*at, validate(*at)))
@@ -544,7 +620,12 @@ impl<'a> Run<'a> {
             Err(_) => "does not verify",
         };
         self.check(CheckId::Signature, signed.is_ok(), "a signature of the attestation key", found);
-        self.check(CheckId::Ueid, c.ueid == chain.ueid, Text::prefix(&chain.ueid), Text::prefix(&c.ueid));
+        self.check(
+            CheckId::Ueid,
+            c.ueid == chain.ueid,
+            Text::prefix(&chain.ueid),
+            Text::prefix(&c.ueid),
+        );
         let tcb = &chain.tcb_info;
         self.check(
             CheckId::Measured,
@@ -554,11 +635,13 @@ impl<'a> Run<'a> {
         );
         let debug = c.debug == DebugState::Enabled;
         let flags_fit = tcb.flags == if debug { cert::FLAG_DEBUG } else { 0 };
-        let expected = if debug { "TcbInfo and anchor for debug" } else { "TcbInfo and anchor without debug" };
+        let expected =
+            if debug { "TcbInfo and anchor for debug" } else { "TcbInfo and anchor without debug" };
         if flags_fit && anchor.debug() == debug {
             self.check(CheckId::DebugConsistent, true, expected, expected);
         } else {
-            let actual = format!("TcbInfo flags {:#x}, anchor for debug: {}", tcb.flags, anchor.debug());
+            let actual =
+                format!("TcbInfo flags {:#x}, anchor for debug: {}", tcb.flags, anchor.debug());
             self.check(CheckId::DebugConsistent, false, expected, actual);
         }
         const OWN: &str = "a key of its own";
@@ -578,10 +661,24 @@ impl<'a> Run<'a> {
         let kind = c.root_of_trust.name();
         let named = policy.root_of_trust.iter().any(|name| name == kind);
         self.check(CheckId::RootOfTrust, named, one_of(named, &policy.root_of_trust), kind);
-        let expected = if policy.allow_debug { "any, debug is accepted" } else { "disabled since boot or for good" };
-        self.check(CheckId::Debug, policy.allow_debug || c.debug.is_safe(), expected, c.debug.name());
+        let expected = if policy.allow_debug {
+            "any, debug is accepted"
+        } else {
+            "disabled since boot or for good"
+        };
+        self.check(
+            CheckId::Debug,
+            policy.allow_debug || c.debug.is_safe(),
+            expected,
+            c.debug.name(),
+        );
         let expected = if policy.allow_seeded { "any, a seed is accepted" } else { "false" };
-        self.check(CheckId::Seeded, policy.allow_seeded || !c.seeded, expected, if c.seeded { "true" } else { "false" });
+        self.check(
+            CheckId::Seeded,
+            policy.allow_seeded || !c.seeded,
+            expected,
+            if c.seeded { "true" } else { "false" },
+        );
         if policy.targets.is_empty() {
             self.check(CheckId::Target, true, "any", c.target.clone());
         } else {
@@ -592,26 +689,40 @@ impl<'a> Run<'a> {
         self.revocation(claims, chain);
 
         let kernels = &request.reference.kernels;
-        let known = kernels.iter().any(|known| known.digest == c.kernel_digest && known.svn == c.kernel_svn);
+        let known = kernels
+            .iter()
+            .any(|known| known.digest == c.kernel_digest && known.svn == c.kernel_svn);
         let expected = if known {
             Text::measured(&c.kernel_digest, c.kernel_svn)
         } else {
-            let list: Vec<String> = kernels.iter().map(|k| format!("{} ({})", k.name, Text::measured(&k.digest, k.svn))).collect();
+            let list: Vec<String> = kernels
+                .iter()
+                .map(|k| format!("{} ({})", k.name, Text::measured(&k.digest, k.svn)))
+                .collect();
             names(&list)
         };
-        self.check(CheckId::Kernel, known, expected, Text::measured(&c.kernel_digest, c.kernel_svn));
+        self.check(
+            CheckId::Kernel,
+            known,
+            expected,
+            Text::measured(&c.kernel_digest, c.kernel_svn),
+        );
         let least = policy.min_kernel_svn.max(request.shown_svn);
         self.check(CheckId::KernelSvn, c.kernel_svn >= least, Text::AtLeast(least), c.kernel_svn);
 
         let shells = &request.reference.shells;
         let known = shells.iter().any(|known| known.digest == c.shell_digest);
-        let named = policy.shells.is_empty() || policy.shells.contains(hex::encode(c.shell_digest).as_str());
+        let named = policy.shells.is_empty()
+            || policy.shells.contains(hex::encode(c.shell_digest).as_str());
         let expected = if known && named {
             Text::prefix(&c.shell_digest)
         } else if known {
             format!("one that the policy names: {}", names(&policy.shells)).into()
         } else {
-            let list: Vec<String> = shells.iter().map(|s| format!("{} ({})", s.name, Text::prefix(&s.digest))).collect();
+            let list: Vec<String> = shells
+                .iter()
+                .map(|s| format!("{} ({})", s.name, Text::prefix(&s.digest)))
+                .collect();
             names(&list)
         };
         self.check(CheckId::Shell, known && named, expected, Text::prefix(&c.shell_digest));
@@ -627,20 +738,35 @@ impl<'a> Run<'a> {
         let name = hex::encode(ueid);
         let revoked = policy.revoked.contains(&name);
         let listed = policy.devices.is_empty() || policy.devices.contains(&name);
-        let expected =
-            if policy.devices.is_empty() { "any that the policy does not refuse" } else { "one of the policy's fleet, not refused" };
-        self.check(CheckId::Device, listed && !revoked, expected, if revoked { format!("{name}, refused by name") } else { name });
+        let expected = if policy.devices.is_empty() {
+            "any that the policy does not refuse"
+        } else {
+            "one of the policy's fleet, not refused"
+        };
+        self.check(
+            CheckId::Device,
+            listed && !revoked,
+            expected,
+            if revoked { format!("{name}, refused by name") } else { name },
+        );
     }
 
     fn revocation(&mut self, claims: &Claims, chain: Option<&VerifiedChain>) {
         let required = self.request.policy.typed().require_revocation;
         let Some(list) = self.request.revocations else {
-            let expected = if required { "a current revocation list" } else { "not revoked, where there is a list" };
+            let expected = if required {
+                "a current revocation list"
+            } else {
+                "not revoked, where there is a list"
+            };
             self.check(CheckId::Revocation, !required, expected, "no list");
             return;
         };
         if required && !list.is_current(self.request.now) {
-            let actual = format!("a list for {} to {}, now is {}", list.issued, list.next_update, self.request.now);
+            let actual = format!(
+                "a list for {} to {}, now is {}",
+                list.issued, list.next_update, self.request.now
+            );
             self.check(CheckId::Revocation, false, "a current revocation list", actual);
             return;
         }
@@ -658,26 +784,38 @@ impl<'a> Run<'a> {
             vendor: shield.map(|shield| &shield.vendor[..]),
         };
         let found = list.find(&subject);
-        self.check(CheckId::Revocation, found.is_none(), "not revoked", found.unwrap_or("not revoked"));
+        self.check(
+            CheckId::Revocation,
+            found.is_none(),
+            "not revoked",
+            found.unwrap_or("not revoked"),
+        );
     }
 
     fn image(&mut self, shield: &ShieldClaims) {
         let policy = self.request.policy.typed();
         let images = &self.request.reference.images;
-        let known = images
-            .iter()
-            .find(|known| known.digest == shield.image_digest && known.accelerator == shield.accelerator && known.vendor == shield.vendor);
-        let named = policy.images.is_empty() || policy.images.contains(hex::encode(shield.image_digest).as_str());
-        let fits = policy.accelerators.is_empty() || policy.accelerators.contains(&shield.accelerator);
+        let known = images.iter().find(|known| {
+            known.digest == shield.image_digest
+                && known.accelerator == shield.accelerator
+                && known.vendor == shield.vendor
+        });
+        let named = policy.images.is_empty()
+            || policy.images.contains(hex::encode(shield.image_digest).as_str());
+        let fits =
+            policy.accelerators.is_empty() || policy.accelerators.contains(&shield.accelerator);
         let expected = if known.is_some() && named && fits {
             Text::prefix(&shield.image_digest)
         } else if known.is_some() && named {
-            format!("one of an accelerator that the policy names: {}", names(&policy.accelerators)).into()
+            format!("one of an accelerator that the policy names: {}", names(&policy.accelerators))
+                .into()
         } else if known.is_some() {
             format!("one that the policy names: {}", names(&policy.images)).into()
         } else {
-            let list: Vec<String> =
-                images.iter().map(|i| format!("{} ({} of {})", i.name, Text::prefix(&i.digest), i.accelerator)).collect();
+            let list: Vec<String> = images
+                .iter()
+                .map(|i| format!("{} ({} of {})", i.name, Text::prefix(&i.digest), i.accelerator))
+                .collect();
             names(&list)
         };
         let actual = if known.is_some() && !(named && fits) {
@@ -690,28 +828,51 @@ impl<'a> Run<'a> {
         // unreached.
         if let Some(known) = known {
             let same = known.config_digest == shield.config_digest;
-            let named = policy.configs.is_empty() || policy.configs.contains(hex::encode(shield.config_digest).as_str());
+            let named = policy.configs.is_empty()
+                || policy.configs.contains(hex::encode(shield.config_digest).as_str());
             let expected = if same && !named {
                 format!("one that the policy names: {}", names(&policy.configs)).into()
             } else {
                 Text::prefix(&known.config_digest)
             };
-            self.check(CheckId::Config, same && named, expected, Text::prefix(&shield.config_digest));
+            self.check(
+                CheckId::Config,
+                same && named,
+                expected,
+                Text::prefix(&shield.config_digest),
+            );
             let same = known.design_digest == shield.design_digest;
-            self.check(CheckId::Design, same, Text::prefix(&known.design_digest), Text::prefix(&shield.design_digest));
+            self.check(
+                CheckId::Design,
+                same,
+                Text::prefix(&known.design_digest),
+                Text::prefix(&shield.design_digest),
+            );
             let passed = shield.image_svn == known.svn && shield.image_svn >= policy.min_image_svn;
-            let expected =
-                if passed { Text::Number(known.svn) } else { format!("{}, and at least {}", known.svn, policy.min_image_svn).into() };
+            let expected = if passed {
+                Text::Number(known.svn)
+            } else {
+                format!("{}, and at least {}", known.svn, policy.min_image_svn).into()
+            };
             self.check(CheckId::ImageSvn, passed, expected, shield.image_svn);
         }
-        let named = policy.image_signers.is_empty() || policy.image_signers.contains(hex::encode(shield.vendor).as_str());
-        let expected = if policy.image_signers.is_empty() { Text::Static("any known") } else { one_of(named, &policy.image_signers) };
+        let named = policy.image_signers.is_empty()
+            || policy.image_signers.contains(hex::encode(shield.vendor).as_str());
+        let expected = if policy.image_signers.is_empty() {
+            Text::Static("any known")
+        } else {
+            one_of(named, &policy.image_signers)
+        };
         self.check(CheckId::ImageSigner, named, expected, Text::prefix(&shield.vendor));
         let on_fault = shield.on_fault.name();
         let named = policy.on_fault.iter().any(|name| name == on_fault);
         self.check(CheckId::OnFault, named, one_of(named, &policy.on_fault), on_fault);
         let fits = shield.bypass.iter().all(|name| policy.bypass.contains(name));
-        let expected = if policy.bypass.is_empty() { Text::Static("none") } else { format!("none but: {}", names(&policy.bypass)).into() };
+        let expected = if policy.bypass.is_empty() {
+            Text::Static("none")
+        } else {
+            format!("none but: {}", names(&policy.bypass)).into()
+        };
         self.check(CheckId::Bypass, fits, expected, names(&shield.bypass));
         let state = shield.state.name();
         let named = policy.states.iter().any(|name| name == state);
@@ -729,8 +890,12 @@ impl<'a> Run<'a> {
             return;
         }
         let answer = match self.request.rego {
-            Some(evaluator) => evaluator.evaluate(rego, &crate::rego::input(claims, self.request.now)),
-            None => Err(RegoError::Unavailable { text: "this verifier has nothing that does".into() }),
+            Some(evaluator) => {
+                evaluator.evaluate(rego, &crate::rego::input(claims, self.request.now))
+            }
+            None => {
+                Err(RegoError::Unavailable { text: "this verifier has nothing that does".into() })
+            }
         };
         let actual = match &answer {
             Ok(true) => Text::Static("true"),

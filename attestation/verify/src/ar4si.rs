@@ -57,8 +57,16 @@ impl Serialize for Status {
 }
 
 /// Names of the claims, in the order of their numbers.
-pub const CLAIM_NAMES: [&str; 8] =
-    ["instance-identity", "configuration", "executables", "file-system", "hardware", "runtime-opaque", "storage-opaque", "sourced-data"];
+pub const CLAIM_NAMES: [&str; 8] = [
+    "instance-identity",
+    "configuration",
+    "executables",
+    "file-system",
+    "hardware",
+    "runtime-opaque",
+    "storage-opaque",
+    "sourced-data",
+];
 
 const INSTANCE: usize = 0;
 const CONFIGURATION: usize = 1;
@@ -103,7 +111,14 @@ impl Serialize for TrustVector {
 fn meaning(id: CheckId) -> (Option<usize>, i8) {
     use CheckId as C;
     match id {
-        C::Framing | C::Claims | C::Nonce | C::Audience | C::Age | C::Certificates | C::Chain | C::Signature => (None, CRYPTO_FAILED),
+        C::Framing
+        | C::Claims
+        | C::Nonce
+        | C::Audience
+        | C::Age
+        | C::Certificates
+        | C::Chain
+        | C::Signature => (None, CRYPTO_FAILED),
         C::Profile => (None, UNEXPECTED_EVIDENCE),
         C::Anchor => (Some(HARDWARE), 97),
         C::AnchorKind | C::RootOfTrust => (Some(HARDWARE), 96),
@@ -115,7 +130,9 @@ fn meaning(id: CheckId) -> (Option<usize>, i8) {
         C::Kernel | C::Shell | C::Image | C::Design => (Some(EXECUTABLES), 33),
         C::ImageSvn => (Some(EXECUTABLES), 32),
         C::ImageSigner => (Some(EXECUTABLES), 96),
-        C::DebugConsistent | C::Debug | C::Seeded | C::Config | C::Rego => (Some(CONFIGURATION), 96),
+        C::DebugConsistent | C::Debug | C::Seeded | C::Config | C::Rego => {
+            (Some(CONFIGURATION), 96)
+        }
         C::OnFault | C::State => (Some(CONFIGURATION), 32),
         C::Bypass => (Some(RUNTIME), 96),
     }
@@ -123,7 +140,13 @@ fn meaning(id: CheckId) -> (Option<usize>, i8) {
 
 /// The vector and status that follow from the checks; `malfunction` when the verifier itself
 /// failed.
-pub(crate) fn derive(layer: Layer, claims: Option<&Claims>, checks: &[Check], accepted: bool, malfunction: bool) -> (TrustVector, Status) {
+pub(crate) fn derive(
+    layer: Layer,
+    claims: Option<&Claims>,
+    checks: &[Check],
+    accepted: bool,
+    malfunction: bool,
+) -> (TrustVector, Status) {
     let shield = layer == Layer::Shield;
     let opaque = if shield { 2 } else { 0 };
     let mut vector = TrustVector([2, 2, if shield { 2 } else { 3 }, 0, 2, opaque, opaque, 0]);
@@ -144,7 +167,8 @@ pub(crate) fn derive(layer: Layer, claims: Option<&Claims>, checks: &[Check], ac
             vector.0[at] = value;
         }
     };
-    let failed = |id: CheckId| checks.iter().any(|check| check.id == id && check.reached && !check.passed);
+    let failed =
+        |id: CheckId| checks.iter().any(|check| check.id == id && check.reached && !check.passed);
     if malfunction {
         all(&mut vector, MALFUNCTION);
     } else if failed(CheckId::Profile) {
@@ -161,7 +185,9 @@ pub(crate) fn derive(layer: Layer, claims: Option<&Claims>, checks: &[Check], ac
             all(&mut vector, CRYPTO_FAILED);
             vector.0[INSTANCE] = 97;
             vector.0[HARDWARE] = 97;
-        } else if !accepted && !checks.iter().any(|check| check.id == CheckId::Signature && check.passed) {
+        } else if !accepted
+            && !checks.iter().any(|check| check.id == CheckId::Signature && check.passed)
+        {
             all(&mut vector, CRYPTO_FAILED);
         }
     }

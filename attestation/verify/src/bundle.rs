@@ -140,7 +140,9 @@ impl Bundle {
     /// The bundle, signed.
     #[must_use]
     pub fn sign(&self, signer: &SigningKey) -> Vec<u8> {
-        let list = |items: &[Vec<u8>]| Value::Array(items.iter().map(|item| item.as_slice().into()).collect());
+        let list = |items: &[Vec<u8>]| {
+            Value::Array(items.iter().map(|item| item.as_slice().into()).collect())
+        };
         let mut map = vec![
             (key::VERSION, Value::Uint(1)),
             (key::CREATED, Value::int(self.created)),
@@ -148,7 +150,12 @@ impl Bundle {
             (key::REFERENCE, self.reference.as_str().into()),
             (key::SIGNERS, self.signers.as_str().into()),
             (key::CORIMS, list(&self.corims)),
-            (key::DEACTIVATED, Value::Array(self.deactivated.iter().map(|digest| digest.as_str().into()).collect())),
+            (
+                key::DEACTIVATED,
+                Value::Array(
+                    self.deactivated.iter().map(|digest| digest.as_str().into()).collect(),
+                ),
+            ),
             (key::POLICY, self.policy.as_str().into()),
         ];
         if let Some(e) = &self.evidence {
@@ -179,7 +186,8 @@ impl Bundle {
             1 => {}
             found => return Err(BundleError::Version { found }),
         }
-        let created = time(&mut f, key::CREATED)?.ok_or(CborError::Missing { what: WHAT, key: key::CREATED })?;
+        let created = time(&mut f, key::CREATED)?
+            .ok_or(CborError::Missing { what: WHAT, key: key::CREATED })?;
         let evidence = match f.optional(key::EVIDENCE) {
             None => None,
             Some(Value::Bytes(evidence)) if evidence.len() <= MAX_EVIDENCE => {
@@ -196,13 +204,17 @@ impl Bundle {
             }
             Some(_) => return Err(f.bad(key::EVIDENCE, "evidence").into()),
         };
-        let Value::Array(list) = f.take(key::DEACTIVATED)? else { return Err(f.bad(key::DEACTIVATED, "a list").into()) };
+        let Value::Array(list) = f.take(key::DEACTIVATED)? else {
+            return Err(f.bad(key::DEACTIVATED, "a list").into());
+        };
         let mut deactivated = BTreeSet::new();
         for digest in list {
             match digest {
                 Value::Text(digest)
                     if name::digest(digest).as_deref() == Some(digest)
-                        && deactivated.last().is_none_or(|last: &String| last.as_str() < digest) =>
+                        && deactivated
+                            .last()
+                            .is_none_or(|last: &String| last.as_str() < digest) =>
                 {
                     deactivated.insert(digest.to_owned());
                 }
@@ -212,7 +224,9 @@ impl Bundle {
         let mut optional = |key| match f.optional(key) {
             None => Ok(None),
             Some(Value::Text(text)) if text.len() <= MAX_TEXT => Ok(Some(text.into())),
-            Some(_) => Err(CborError::Field { what: WHAT, key, expected: "a text of the right length" }),
+            Some(_) => {
+                Err(CborError::Field { what: WHAT, key, expected: "a text of the right length" })
+            }
         };
         let (rego, revocations) = (optional(key::REGO)?, optional(key::REVOCATIONS)?);
         let bundle = Self {
@@ -263,11 +277,21 @@ impl Bundle {
     ///
     /// # Errors
     /// They are not of the form, or a CoRIM is refused at `now`.
-    pub fn reference_values(&self, now: i64, revocations: Option<&Revocations>, verify: VerifyFn) -> Result<ReferenceValues, BundleError> {
+    pub fn reference_values(
+        &self,
+        now: i64,
+        revocations: Option<&Revocations>,
+        verify: VerifyFn,
+    ) -> Result<ReferenceValues, BundleError> {
         let mut reference = ReferenceValues::from_toml(&self.reference)?;
         let signers = CorimSigner::list_from_toml(&self.signers)?;
-        let trust = Trust { signers: &signers, deactivated: &self.deactivated, revocations, now, verify };
-        let corims = self.corims.iter().map(|bytes| corim::read(bytes, &trust)).collect::<Result<Vec<_>, _>>()?;
+        let trust =
+            Trust { signers: &signers, deactivated: &self.deactivated, revocations, now, verify };
+        let corims = self
+            .corims
+            .iter()
+            .map(|bytes| corim::read(bytes, &trust))
+            .collect::<Result<Vec<_>, _>>()?;
         reference.extend(&corim::merge(&corims)?);
         Ok(reference)
     }
@@ -293,7 +317,16 @@ impl Bundle {
         let (anchors, policy) = (self.trust_anchors()?, self.appraisal_policy()?);
         let reference = self.reference_values(now, revocations, verify)?;
         let age = e.challenged.map(|at| self.created.saturating_sub(at));
-        let request = Request::new(&e.evidence, &anchors, &reference, &policy, e.layer, &e.nonce, &e.audience, now);
+        let request = Request::new(
+            &e.evidence,
+            &anchors,
+            &reference,
+            &policy,
+            e.layer,
+            &e.nonce,
+            &e.audience,
+            now,
+        );
         Ok(appraise(&Request {
             certificates: &e.certificates,
             revocations,

@@ -23,8 +23,12 @@ impl TrustAnchors {
     pub fn new(list: Vec<TrustAnchor>) -> Self {
         let mut hash = Sha256::new();
         for anchor in &list {
-            for part in [anchor.name().as_bytes(), anchor.kind().name().as_bytes(), &[u8::from(anchor.debug())], anchor.certificate().der()]
-            {
+            for part in [
+                anchor.name().as_bytes(),
+                anchor.kind().name().as_bytes(),
+                &[u8::from(anchor.debug())],
+                anchor.certificate().der(),
+            ] {
                 hash.update((part.len() as u64).to_be_bytes());
                 hash.update(part);
             }

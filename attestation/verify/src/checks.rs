@@ -182,7 +182,8 @@ impl CheckId {
             KernelSvn,
             Shell,
         ];
-        const OF_SHIELD: &[CheckId] = &[Image, Config, Design, ImageSvn, ImageSigner, OnFault, Bypass, State];
+        const OF_SHIELD: &[CheckId] =
+            &[Image, Config, Design, ImageSvn, ImageSigner, OnFault, Bypass, State];
         /// A Rego policy is evaluated last.
         const fn then_rego<const N: usize>(first: &[CheckId], more: &[CheckId]) -> [CheckId; N] {
             assert!(N == first.len() + more.len() + 1);
@@ -195,7 +196,8 @@ impl CheckId {
             all
         }
         const KERNEL: &[CheckId] = &then_rego::<{ SHARED.len() + 1 }>(SHARED, &[]);
-        const SHIELD: &[CheckId] = &then_rego::<{ SHARED.len() + OF_SHIELD.len() + 1 }>(SHARED, OF_SHIELD);
+        const SHIELD: &[CheckId] =
+            &then_rego::<{ SHARED.len() + OF_SHIELD.len() + 1 }>(SHARED, OF_SHIELD);
         match layer {
             Layer::Kernel => KERNEL,
             Layer::Shield => SHIELD,
@@ -250,7 +252,9 @@ fn prefix(bytes: &[u8]) -> [u8; PREFIX] {
 
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = |f: &mut fmt::Formatter<'_>, bytes: &[u8; PREFIX]| write!(f, "{:016x}...", u64::from_be_bytes(*bytes));
+        let hex = |f: &mut fmt::Formatter<'_>, bytes: &[u8; PREFIX]| {
+            write!(f, "{:016x}...", u64::from_be_bytes(*bytes))
+        };
         match self {
             Self::Static(text) => f.write_str(text),
             Self::Owned(text) => f.write_str(text),
@@ -319,10 +323,23 @@ impl Checks {
     }
 
     /// Records a check. A failed check stays failed.
-    pub(crate) fn add(&mut self, id: CheckId, passed: bool, expected: impl Into<Text>, actual: impl Into<Text>) -> bool {
+    pub(crate) fn add(
+        &mut self,
+        id: CheckId,
+        passed: bool,
+        expected: impl Into<Text>,
+        actual: impl Into<Text>,
+    ) -> bool {
         let slot = &mut self.slots[id as usize];
         if slot.as_ref().is_none_or(|before| before.passed) {
-            *slot = Some(Check { id, code: id.code(), passed, reached: true, expected: expected.into(), actual: actual.into() });
+            *slot = Some(Check {
+                id,
+                code: id.code(),
+                passed,
+                reached: true,
+                expected: expected.into(),
+                actual: actual.into(),
+            });
         }
         passed
     }
@@ -337,7 +354,8 @@ impl Checks {
     pub(crate) fn all_passed(&self, layer: Layer, except: Option<CheckId>) -> bool {
         let of_layer = CheckId::all(layer).iter();
         let made = of_layer.clone().filter(|id| self.slots[**id as usize].is_some()).count();
-        of_layer.clone().all(|id| Some(*id) == except || self.passed(*id)) && made == self.slots.iter().flatten().count()
+        of_layer.clone().all(|id| Some(*id) == except || self.passed(*id))
+            && made == self.slots.iter().flatten().count()
     }
 
     /// The checks that ran, in order, for an appraisal that does not run all.

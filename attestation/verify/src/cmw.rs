@@ -82,7 +82,9 @@ impl Type {
     pub fn is_eat_cwt(&self) -> bool {
         match self {
             Self::Format(format) => *format == FORMAT_EAT_CWT,
-            Self::Media(text) => MediaType::parse(text).is_some_and(|media| media.essence == MEDIA_TYPE),
+            Self::Media(text) => {
+                MediaType::parse(text).is_some_and(|media| media.essence == MEDIA_TYPE)
+            }
         }
     }
 
@@ -108,9 +110,15 @@ impl MediaType {
     /// malformed or has a duplicate parameter.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (essence, rest) = text.split_once(';').map_or((text, ""), |(essence, rest)| (essence, rest));
+        let (essence, rest) =
+            text.split_once(';').map_or((text, ""), |(essence, rest)| (essence, rest));
         let essence = essence.trim();
-        let token = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte));
+        let token = |text: &str| {
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+        };
         let (kind, subtype) = essence.split_once('/')?;
         if !token(kind) || !token(subtype) {
             return None;
@@ -125,7 +133,9 @@ impl MediaType {
                 return None;
             }
             let (value, after) = match value.strip_prefix('"') {
-                Some(quoted) => quoted.split_once('"').filter(|(value, _)| !value.contains('\\'))?,
+                Some(quoted) => {
+                    quoted.split_once('"').filter(|(value, _)| !value.contains('\\'))?
+                }
                 None => value.split_at(value.find(';').unwrap_or(value.len())),
             };
             if name == "eat_profile" {
@@ -170,7 +180,11 @@ impl Record {
     /// Evidence of this project's devices.
     #[must_use]
     pub fn evidence(bytes: &[u8]) -> Self {
-        Self { kind: Type::Format(FORMAT_EAT_CWT), value: bytes.to_vec(), indicator: Some(indicator::EVIDENCE) }
+        Self {
+            kind: Type::Format(FORMAT_EAT_CWT),
+            value: bytes.to_vec(),
+            indicator: Some(indicator::EVIDENCE),
+        }
     }
 }
 
@@ -190,7 +204,10 @@ pub enum Cmw {
 
 fn indicator_of(bits: u64) -> Result<u8, CmwError> {
     let bits = u8::try_from(bits).ok().filter(|bits| *bits != 0 && bits & !indicator::ALL == 0);
-    bits.ok_or_else(|| CmwError::Content { expected: "an indicator of known bits, not 0", found: "another number".into() })
+    bits.ok_or_else(|| CmwError::Content {
+        expected: "an indicator of known bits, not 0",
+        found: "another number".into(),
+    })
 }
 
 fn media(text: String) -> Result<Type, CmwError> {
@@ -201,7 +218,9 @@ fn media(text: String) -> Result<Type, CmwError> {
 }
 
 fn format(n: u64) -> Result<Type, CmwError> {
-    u16::try_from(n).map(Type::Format).map_err(|_| CmwError::Form { what: "the type is no content format" })
+    u16::try_from(n)
+        .map(Type::Format)
+        .map_err(|_| CmwError::Form { what: "the type is no content format" })
 }
 
 fn check_collection(items: &[(String, Cmw)]) -> Result<(), CmwError> {
@@ -257,8 +276,13 @@ impl Cmw {
     #[must_use]
     pub fn to_tagged_cbor(&self) -> Option<Vec<u8>> {
         match self {
-            Self::Record(Record { kind: Type::Format(format), value, indicator: None }) if *format <= LAST_TAGGED => {
-                Some(Value::Tag(TAG_BASE + u64::from(*format), Box::new(value.as_slice().into())).encode())
+            Self::Record(Record { kind: Type::Format(format), value, indicator: None })
+                if *format <= LAST_TAGGED =>
+            {
+                Some(
+                    Value::Tag(TAG_BASE + u64::from(*format), Box::new(value.as_slice().into()))
+                        .encode(),
+                )
             }
             _ => None,
         }
@@ -279,8 +303,14 @@ impl Cmw {
         const EXPECTED: &str = "one record of application/eat+cwt that holds evidence";
         let mut found = Vec::new();
         self.records(&mut found);
-        let is_evidence = |record: &&Record| record.indicator.is_none_or(|bits| bits & indicator::EVIDENCE != 0);
-        let evidence: Vec<&Record> = found.iter().copied().filter(|record| record.kind.is_eat_cwt()).filter(is_evidence).collect();
+        let is_evidence =
+            |record: &&Record| record.indicator.is_none_or(|bits| bits & indicator::EVIDENCE != 0);
+        let evidence: Vec<&Record> = found
+            .iter()
+            .copied()
+            .filter(|record| record.kind.is_eat_cwt())
+            .filter(is_evidence)
+            .collect();
         match evidence[..] {
             [one] if one.value.len() <= FORM.max_len => Ok(&one.value),
             [_] => Err(CmwError::Limit { what: "length of evidence", limit: FORM.max_len }),
@@ -288,7 +318,10 @@ impl Cmw {
                 let names: Vec<String> = found.iter().map(|record| record.kind.name()).collect();
                 Err(CmwError::Content { expected: EXPECTED, found: names.join(", ") })
             }
-            _ => Err(CmwError::Content { expected: EXPECTED, found: format!("{} of them", evidence.len()) }),
+            _ => Err(CmwError::Content {
+                expected: EXPECTED,
+                found: format!("{} of them", evidence.len()),
+            }),
         }
     }
 
@@ -313,7 +346,9 @@ fn from_value(value: Value, depth: usize) -> Result<Cmw, CmwError> {
                 Some(Value::Uint(n)) => format(n)?,
                 _ => return Err(CmwError::Form { what: "the type is neither text nor number" }),
             };
-            let Some(Value::Bytes(value)) = message else { return Err(CmwError::Form { what: "the message is not a byte string" }) };
+            let Some(Value::Bytes(value)) = message else {
+                return Err(CmwError::Form { what: "the message is not a byte string" });
+            };
             let indicator = match bits {
                 None => None,
                 Some(Value::Uint(bits)) => Some(indicator_of(bits)?),
@@ -323,8 +358,12 @@ fn from_value(value: Value, depth: usize) -> Result<Cmw, CmwError> {
         }
         Value::Tag(tag, inner) => {
             let kind = tag.checked_sub(TAG_BASE).filter(|n| *n <= u64::from(LAST_TAGGED));
-            let kind = format(kind.ok_or(CmwError::Form { what: "the tag is none of a content format" })?)?;
-            let Value::Bytes(value) = *inner else { return Err(CmwError::Form { what: "the message is not a byte string" }) };
+            let kind = format(
+                kind.ok_or(CmwError::Form { what: "the tag is none of a content format" })?,
+            )?;
+            let Value::Bytes(value) = *inner else {
+                return Err(CmwError::Form { what: "the message is not a byte string" });
+            };
             Ok(Cmw::Record(Record { kind, value, indicator: None }))
         }
         Value::Map(entries) => {
@@ -335,9 +374,17 @@ fn from_value(value: Value, depth: usize) -> Result<Cmw, CmwError> {
             let mut items = Vec::new();
             for (name, value) in entries {
                 match (name, value) {
-                    (Value::Text(name), Value::Text(text)) if name == COLLECTION_TYPE => kind = Some(text),
-                    (Value::Text(name), value) if name != COLLECTION_TYPE => items.push((name, from_value(value, depth + 1)?)),
-                    _ => return Err(CmwError::Form { what: "a name in the collection is not a text" }),
+                    (Value::Text(name), Value::Text(text)) if name == COLLECTION_TYPE => {
+                        kind = Some(text)
+                    }
+                    (Value::Text(name), value) if name != COLLECTION_TYPE => {
+                        items.push((name, from_value(value, depth + 1)?))
+                    }
+                    _ => {
+                        return Err(CmwError::Form {
+                            what: "a name in the collection is not a text",
+                        });
+                    }
                 }
             }
             check_collection(&items)?;
@@ -359,7 +406,8 @@ fn to_value(cmw: &Cmw) -> Value {
             Value::Array(parts)
         }
         Cmw::Collection { kind, items } => {
-            let mut entries: Vec<(Value, Value)> = items.iter().map(|(name, item)| (name.as_str().into(), to_value(item))).collect();
+            let mut entries: Vec<(Value, Value)> =
+                items.iter().map(|(name, item)| (name.as_str().into(), to_value(item))).collect();
             entries.extend(kind.as_deref().map(|kind| (COLLECTION_TYPE.into(), kind.into())));
             Value::Map(entries)
         }
@@ -380,7 +428,8 @@ fn from_json_value(value: Json, depth: usize) -> Result<Cmw, CmwError> {
                 _ => return Err(CmwError::Form { what: "the type is neither text nor number" }),
             };
             let value = message.as_str().and_then(|text| B64.decode_to_vec(text).ok());
-            let value = value.ok_or(CmwError::Form { what: "the message is not base64url without padding" })?;
+            let value = value
+                .ok_or(CmwError::Form { what: "the message is not base64url without padding" })?;
             let indicator = match bits.map(Json::as_u64) {
                 None => None,
                 Some(Some(bits)) => Some(indicator_of(bits)?),
@@ -397,7 +446,11 @@ fn from_json_value(value: Json, depth: usize) -> Result<Cmw, CmwError> {
             for (name, value) in entries {
                 match value {
                     Json::String(text) if name == COLLECTION_TYPE => kind = Some(text),
-                    _ if name == COLLECTION_TYPE => return Err(CmwError::Form { what: "the type of the collection is not a text" }),
+                    _ if name == COLLECTION_TYPE => {
+                        return Err(CmwError::Form {
+                            what: "the type of the collection is not a text",
+                        });
+                    }
                     value => items.push((name, from_json_value(value, depth + 1)?)),
                 }
             }
@@ -422,7 +475,8 @@ fn to_json_value(cmw: &Cmw) -> Json {
             Json::Array(parts)
         }
         Cmw::Collection { kind, items } => {
-            let mut map: Map<String, Json> = items.iter().map(|(name, item)| (name.clone(), to_json_value(item))).collect();
+            let mut map: Map<String, Json> =
+                items.iter().map(|(name, item)| (name.clone(), to_json_value(item))).collect();
             if let Some(kind) = kind {
                 map.insert(COLLECTION_TYPE.into(), Json::from(kind.as_str()));
             }

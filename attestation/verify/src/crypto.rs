@@ -25,7 +25,9 @@ pub type ReadyFn = fn(&PublicKey) -> Option<ReadyKey>;
 
 impl ReadyKey {
     /// A key by its verification, of message and `r | s`.
-    pub fn new(verify: impl Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(
+        verify: impl Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(verify))
     }
 
@@ -46,7 +48,8 @@ impl fmt::Debug for ReadyKey {
 mod aws {
     use aws_lc_rs::rand::SystemRandom;
     use aws_lc_rs::signature::{
-        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, ParsedPublicKey, UnparsedPublicKey,
+        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, ParsedPublicKey,
+        UnparsedPublicKey,
     };
     use shef_proto::hpke_suite::{PrivateKey, PublicKey};
 
@@ -56,7 +59,9 @@ mod aws {
     /// Verification by aws-lc-rs, for [`crate::Request::verify`].
     #[must_use]
     pub fn aws_lc(key: &PublicKey, message: &[u8], signature: &[u8; 64]) -> bool {
-        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.as_bytes()).verify(message, signature).is_ok()
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.as_bytes())
+            .verify(message, signature)
+            .is_ok()
     }
 
     /// A key made ready by aws-lc-rs, for [`crate::MemoryChainCache::with_ready_keys`].
@@ -79,9 +84,13 @@ mod aws {
         /// The library does not take it.
         pub fn new(kid: &str, private: &PrivateKey) -> Result<Self, JwtError> {
             let (secret, public) = (private.to_bytes(), private.public_key());
-            EcdsaKeyPair::from_private_key_and_public_key(&ECDSA_P256_SHA256_FIXED_SIGNING, &secret[..], public.as_bytes())
-                .map(|pair| Self { kid: kid.into(), pair })
-                .map_err(|error| JwtError::Signer { text: error.to_string() })
+            EcdsaKeyPair::from_private_key_and_public_key(
+                &ECDSA_P256_SHA256_FIXED_SIGNING,
+                &secret[..],
+                public.as_bytes(),
+            )
+            .map(|pair| Self { kid: kid.into(), pair })
+            .map_err(|error| JwtError::Signer { text: error.to_string() })
         }
     }
 
@@ -92,7 +101,10 @@ mod aws {
 
         fn sign(&self, message: &[u8]) -> Result<[u8; 64], JwtError> {
             let unusable = |text: &str| JwtError::Signer { text: text.into() };
-            let signature = self.pair.sign(&SystemRandom::new(), message).map_err(|_| unusable("no signature"))?;
+            let signature = self
+                .pair
+                .sign(&SystemRandom::new(), message)
+                .map_err(|_| unusable("no signature"))?;
             signature.as_ref().try_into().map_err(|_| unusable("a signature of another length"))
         }
     }

@@ -165,8 +165,15 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
         map.object("submods", |map| {
             map.object(submod(layer), |map| {
                 map.text(names.status, appraisal.status.name());
-                map.object(names.vector, |map| appraisal.vector.claims().for_each(|(name, value)| map.number(name, value)));
-                let ids: Vec<String> = issue.policy.map(str::to_owned).into_iter().chain(appraisal.policy_ids.iter().cloned()).collect();
+                map.object(names.vector, |map| {
+                    appraisal.vector.claims().for_each(|(name, value)| map.number(name, value))
+                });
+                let ids: Vec<String> = issue
+                    .policy
+                    .map(str::to_owned)
+                    .into_iter()
+                    .chain(appraisal.policy_ids.iter().cloned())
+                    .collect();
                 match issue.dialect {
                     Dialect::Draft04 => map.texts(names.policy_ids, &ids),
                     Dialect::Veraison2023 => map.text(names.policy_ids, &ids.join(" ")),
@@ -178,7 +185,8 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
                 map.object(names.verifier, |map| {
                     map.text("policy", &appraisal.policy);
                     map.texts("warnings", &appraisal.warnings);
-                    let failed = appraisal.checks.iter().filter(|check| check.reached && !check.passed);
+                    let failed =
+                        appraisal.checks.iter().filter(|check| check.reached && !check.passed);
                     map.objects("reasons", failed, |map, check| {
                         map.text("code", check.code);
                         map.text("check", check.id.name());
@@ -241,15 +249,20 @@ fn spki(key: &PublicKey) -> [u8; 91] {
 
 /// SEQUENCE { SEQUENCE { ecPublicKey, prime256v1 }, BIT STRING (66 bytes, no unused bits) ...
 const SPKI_HEAD: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01,
-    0x07, 0x03, 0x42, 0x00,
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
+    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
 /// A signed result.
 ///
 /// # Errors
 /// The key cannot be used.
-pub fn sign(outcome: &Outcome, layer: Layer, issue: &Issue<'_>, signer: &dyn Signer) -> Result<String, JwtError> {
+pub fn sign(
+    outcome: &Outcome,
+    layer: Layer,
+    issue: &Issue<'_>,
+    signer: &dyn Signer,
+) -> Result<String, JwtError> {
     jwt::sign(&claims(outcome, layer, issue), signer)
 }
 
@@ -306,18 +319,26 @@ pub struct Ear {
 ///
 /// # Errors
 /// The first violated rule.
-pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyFn) -> Result<Ear, JwtError> {
+pub fn verify(
+    token: &str,
+    keys: &[JwtKey],
+    expect: &Expect<'_>,
+    verify: VerifyFn,
+) -> Result<Ear, JwtError> {
     let claims = jwt::verify(token, keys, verify)?;
     let claims = Claims(&claims);
     let profile = claims.text("eat_profile")?;
-    let dialect = Dialect::from_profile(profile).ok_or_else(|| other("eat_profile", "a profile of EAR", profile))?;
+    let dialect = Dialect::from_profile(profile)
+        .ok_or_else(|| other("eat_profile", "a profile of EAR", profile))?;
     let names = dialect.names();
     let issuer = claims.text("iss")?;
     if let Some(expected) = expect.issuer.filter(|expected| *expected != issuer) {
         return Err(other("iss", &quoted(expected), issuer));
     }
     let audience = match claims.0.get(AUDIENCE) {
-        Some(_) if claims.0.contains_key("aud") => return Err(wrong(AUDIENCE, "none beside aud", "both")),
+        Some(_) if claims.0.contains_key("aud") => {
+            return Err(wrong(AUDIENCE, "none beside aud", "both"));
+        }
         Some(_) => claims.text(AUDIENCE)?,
         None => claims.text("aud")?,
     };
@@ -332,8 +353,9 @@ pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyF
         return Err(wrong("exp", &format!("after {}", expect.now), &expires.to_string()));
     }
     let id = claims.text("jti")?;
-    let nonce =
-        B64.decode_to_vec(claims.text("eat_nonce")?).map_err(|_| wrong("eat_nonce", "base64url without padding", "another text"))?;
+    let nonce = B64
+        .decode_to_vec(claims.text("eat_nonce")?)
+        .map_err(|_| wrong("eat_nonce", "base64url without padding", "another text"))?;
     if expect.nonce.is_some_and(|expected| expected != nonce) {
         return Err(wrong("eat_nonce", "the nonce given", "another nonce"));
     }
@@ -352,23 +374,36 @@ pub fn verify(token: &str, keys: &[JwtKey], expect: &Expect<'_>, verify: VerifyF
     }
     let vector = layer.vector(names.vector)?;
     let worst = vector.0.iter().copied().max().unwrap_or(0);
-    if status == Status::Affirming && (worst >= 32 || vector.0.contains(&-1) || vector.0.contains(&1)) {
+    if status == Status::Affirming
+        && (worst >= 32 || vector.0.contains(&-1) || vector.0.contains(&1))
+    {
         return Err(wrong(names.status, "no better than the worst claim", "affirming"));
     }
     let policy_ids = match layer.0.get(names.policy_ids) {
         Some(Value::String(text)) => text.split(' ').map(str::to_owned).collect(),
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(list)) => {
+            list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
         _ => Vec::new(),
     };
-    if let Some(expected) = expect.policy.filter(|expected| !policy_ids.iter().any(|id| id == expected)) {
+    if let Some(expected) =
+        expect.policy.filter(|expected| !policy_ids.iter().any(|id| id == expected))
+    {
         return Err(other(names.policy_ids, &quoted(expected), &policy_ids.join(" ")));
     }
-    let key = match layer.0.get(names.key).and_then(|key| key.get("akpub")).and_then(Value::as_str) {
+    let key = match layer.0.get(names.key).and_then(|key| key.get("akpub")).and_then(Value::as_str)
+    {
         None => None,
-        Some(text) => Some(key_of(text).ok_or_else(|| wrong(names.key, "a P-256 key as base64url of its DER", "something else"))?),
+        Some(text) => Some(key_of(text).ok_or_else(|| {
+            wrong(names.key, "a P-256 key as base64url of its DER", "something else")
+        })?),
     };
-    let attester = layer.0.get(names.attester).and_then(Value::as_object).cloned().unwrap_or_default();
-    let digest = attester.get("evidence_digest").and_then(Value::as_str).and_then(|text| hex::decode(text).ok());
+    let attester =
+        layer.0.get(names.attester).and_then(Value::as_object).cloned().unwrap_or_default();
+    let digest = attester
+        .get("evidence_digest")
+        .and_then(Value::as_str)
+        .and_then(|text| hex::decode(text).ok());
     Ok(Ear {
         dialect,
         issuer: issuer.into(),
@@ -412,11 +447,18 @@ impl<'a> Claims<'a> {
     }
 
     fn number(&self, name: &'static str) -> Result<i64, JwtError> {
-        self.0.get(name).and_then(Value::as_i64).ok_or_else(|| wrong(name, "a whole number", "none"))
+        self.0
+            .get(name)
+            .and_then(Value::as_i64)
+            .ok_or_else(|| wrong(name, "a whole number", "none"))
     }
 
     fn object(&self, name: &'static str) -> Result<Claims<'a>, JwtError> {
-        self.0.get(name).and_then(Value::as_object).map(Claims).ok_or_else(|| wrong(name, "an object", "none"))
+        self.0
+            .get(name)
+            .and_then(Value::as_object)
+            .map(Claims)
+            .ok_or_else(|| wrong(name, "an object", "none"))
     }
 
     fn status(&self, name: &'static str) -> Result<Status, JwtError> {

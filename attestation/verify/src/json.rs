@@ -34,11 +34,20 @@ impl Object<'_> {
         text(self.name(name), value);
     }
 
-    pub(crate) fn texts<'v>(&mut self, name: &'static str, values: impl IntoIterator<Item = &'v String>) {
+    pub(crate) fn texts<'v>(
+        &mut self,
+        name: &'static str,
+        values: impl IntoIterator<Item = &'v String>,
+    ) {
         list(self.name(name), values, |out, value| text(out, value));
     }
 
-    pub(crate) fn objects<V>(&mut self, name: &'static str, values: impl IntoIterator<Item = V>, fill: impl Fn(&mut Object<'_>, V)) {
+    pub(crate) fn objects<V>(
+        &mut self,
+        name: &'static str,
+        values: impl IntoIterator<Item = V>,
+        fill: impl Fn(&mut Object<'_>, V),
+    ) {
         list(self.name(name), values, |out, value| object(out, |map| fill(map, value)));
     }
 
@@ -67,7 +76,11 @@ impl Object<'_> {
     }
 }
 
-fn list<V>(out: &mut Vec<u8>, values: impl IntoIterator<Item = V>, write: impl Fn(&mut Vec<u8>, V)) {
+fn list<V>(
+    out: &mut Vec<u8>,
+    values: impl IntoIterator<Item = V>,
+    write: impl Fn(&mut Vec<u8>, V),
+) {
     out.push(b'[');
     for (at, value) in values.into_iter().enumerate() {
         if at > 0 {
@@ -80,7 +93,9 @@ fn list<V>(out: &mut Vec<u8>, values: impl IntoIterator<Item = V>, write: impl F
 
 fn text(out: &mut Vec<u8>, value: &str) {
     // No early end: so it runs over many bytes at once.
-    let plain = value.bytes().fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
+    let plain = value
+        .bytes()
+        .fold(true, |plain, byte| plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
     if plain {
         out.push(b'"');
         out.extend_from_slice(value.as_bytes());
@@ -100,7 +115,8 @@ mod tests {
     fn value(fill: impl FnOnce(&mut Object<'_>)) -> Value {
         let mut out = Vec::new();
         object(&mut out, fill);
-        serde_json::from_slice(&out).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)))
+        serde_json::from_slice(&out)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out)))
     }
 
     #[test]

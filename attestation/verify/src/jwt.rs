@@ -124,9 +124,11 @@ shef_proto::coded! {
 /// The key cannot be used.
 pub fn sign(claims: &[u8], signer: &dyn Signer) -> Result<String, JwtError> {
     let mut header = br#"{"alg":"ES256","typ":"JWT","kid":"#.to_vec();
-    serde_json::to_writer(&mut header, signer.key_id()).map_err(|error| JwtError::Signer { text: error.to_string() })?;
+    serde_json::to_writer(&mut header, signer.key_id())
+        .map_err(|error| JwtError::Signer { text: error.to_string() })?;
     header.push(b'}');
-    let mut token = Vec::with_capacity((header.len() + claims.len() + cose::SIGNATURE_LEN) * 4 / 3 + 8);
+    let mut token =
+        Vec::with_capacity((header.len() + claims.len() + cose::SIGNATURE_LEN) * 4 / 3 + 8);
     B64.encode_append(&header, &mut token);
     token.push(b'.');
     B64.encode_append(claims, &mut token);
@@ -149,7 +151,11 @@ struct Header {
 ///
 /// # Errors
 /// The first violated rule. Claims are not read before the signature is verified.
-pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<String, Value>, JwtError> {
+pub fn verify(
+    token: &str,
+    keys: &[JwtKey],
+    verify: VerifyFn,
+) -> Result<Map<String, Value>, JwtError> {
     let form = |what| JwtError::Form { what };
     if token.len() > MAX_TOKEN {
         return Err(form("it is too long"));
@@ -161,8 +167,9 @@ pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<Stri
     }
     let decode = |part: &str, what| B64.decode_to_vec(part).map_err(|_| form(what));
     let header = decode(header, "the header is not base64url without padding")?;
-    let header: Header =
-        serde_json::from_slice(&header).map_err(|error| JwtError::Header { text: error.to_string().chars().take(128).collect() })?;
+    let header: Header = serde_json::from_slice(&header).map_err(|error| JwtError::Header {
+        text: error.to_string().chars().take(128).collect(),
+    })?;
     if header.alg != "ES256" {
         return Err(JwtError::Algorithm { found: header.alg.chars().take(32).collect() });
     }
@@ -174,9 +181,12 @@ pub fn verify(token: &str, keys: &[JwtKey], verify: VerifyFn) -> Result<Map<Stri
         (None, _) => None,
         (Some(kid), keys) => keys.iter().find(|key| key.kid == *kid),
     };
-    let key = key.ok_or_else(|| JwtError::Key { kid: header.kid.unwrap_or_default().chars().take(64).collect() })?;
+    let key = key.ok_or_else(|| JwtError::Key {
+        kid: header.kid.unwrap_or_default().chars().take(64).collect(),
+    })?;
     let signature = decode(signature, "the signature is not base64url without padding")?;
-    let signature: [u8; cose::SIGNATURE_LEN] = signature.try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
+    let signature: [u8; cose::SIGNATURE_LEN] =
+        signature.try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
     if !verify(&key.key, message.as_bytes(), &signature) {
         return Err(JwtError::Signature);
     }

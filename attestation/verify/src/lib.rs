@@ -27,16 +27,22 @@ pub mod rego;
 mod revocation;
 mod verified;
 
-pub use appraise::{Appraisal, Given, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield, floor};
+pub use appraise::{
+    Appraisal, Given, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield, floor,
+};
 pub use ar4si::{Status, TrustVector};
 pub use chain::{ChainCache, ChainKey, MemoryChainCache, TrustAnchors, VerifiedChain};
 pub use checks::{Check, CheckId, Text};
 pub use files::{PolicyError, policy_id};
 pub use policy::{AppraisalPolicy, Policy};
-pub use reference::{ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor};
+pub use reference::{
+    ImageReference, KernelReference, ReferenceValues, ShellReference, TrustAnchor,
+};
 pub use rego::{Rego, RegoError};
 pub use revocation::Revocations;
-pub use verified::{LoadKeyError, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, VouchError, Vouched};
+pub use verified::{
+    LoadKeyError, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, VouchError, Vouched,
+};
 
 use shef_proto::code::{self, Code};
 

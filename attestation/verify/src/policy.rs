@@ -78,7 +78,8 @@ struct Checked<N>(String, PhantomData<N>);
 impl<'de, N: Name> Deserialize<'de> for Checked<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let name = N::read(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not {}", N::WHAT)))?;
+        let name = N::read(&text)
+            .ok_or_else(|| D::Error::custom(format!("{text:?} is not {}", N::WHAT)))?;
         Ok(Self(name, PhantomData))
     }
 }
@@ -87,12 +88,20 @@ fn list<'de, N: Name, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
     Ok(Vec::<Checked<N>>::deserialize(deserializer)?.into_iter().map(|name| name.0).collect())
 }
 
-fn at_least_one<'de, N: Name, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn at_least_one<'de, N: Name, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
     let names = list::<N, D>(deserializer)?;
-    if names.is_empty() { Err(D::Error::custom("the list is empty: such a policy accepts nothing")) } else { Ok(names) }
+    if names.is_empty() {
+        Err(D::Error::custom("the list is empty: such a policy accepts nothing"))
+    } else {
+        Ok(names)
+    }
 }
 
-pub(crate) fn set<'de, N: Name, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+pub(crate) fn set<'de, N: Name, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeSet<String>, D::Error> {
     list::<N, D>(deserializer).map(BTreeSet::from_iter)
 }
 
@@ -244,7 +253,11 @@ impl AppraisalPolicy {
     /// number that TOML cannot.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        let text = policy.to_toml().ok().or_else(|| serde_json::to_string(&policy).ok()).unwrap_or_default();
+        let text = policy
+            .to_toml()
+            .ok()
+            .or_else(|| serde_json::to_string(&policy).ok())
+            .unwrap_or_default();
         Self { typed: policy, rego: None, ids: vec![policy_id(&text)] }
     }
 

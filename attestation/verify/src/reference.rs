@@ -19,7 +19,8 @@ mod digest {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 32], D::Error> {
         let text = String::deserialize(deserializer)?;
-        let bytes = hex::decode(&text).map_err(|_| D::Error::custom("a digest is 64 hexadecimal digits"))?;
+        let bytes = hex::decode(&text)
+            .map_err(|_| D::Error::custom("a digest is 64 hexadecimal digits"))?;
         bytes.try_into().map_err(|_| D::Error::custom("a digest is 64 hexadecimal digits"))
     }
 }
@@ -144,8 +145,16 @@ impl TrustAnchor {
     ///
     /// # Errors
     /// The certificate is not a self-signed root of this form.
-    pub fn new(name: &str, kind: RootOfTrust, debug: bool, der: &[u8]) -> Result<Self, PolicyError> {
-        let bad = |error: shef_proto::cert::CertError| PolicyError::Anchor { name: name.into(), text: error.to_string() };
+    pub fn new(
+        name: &str,
+        kind: RootOfTrust,
+        debug: bool,
+        der: &[u8],
+    ) -> Result<Self, PolicyError> {
+        let bad = |error: shef_proto::cert::CertError| PolicyError::Anchor {
+            name: name.into(),
+            text: error.to_string(),
+        };
         let certificate = Certificate::parse(der).map_err(bad)?;
         certificate.check_root().map_err(bad)?;
         Ok(Self { name: name.into(), kind, debug, certificate })
@@ -172,13 +181,21 @@ impl TrustAnchor {
             #[serde(default)]
             anchor: Vec<Entry>,
         }
-        let file: File = toml::from_str(text).map_err(|error| PolicyError::Anchor { name: "file".into(), text: error.to_string() })?;
+        let file: File = toml::from_str(text).map_err(|error| PolicyError::Anchor {
+            name: "file".into(),
+            text: error.to_string(),
+        })?;
         file.anchor
             .into_iter()
             .map(|entry| {
-                let bad = |text: &str| PolicyError::Anchor { name: entry.name.clone(), text: text.into() };
-                let kind = RootOfTrust::from_name(&entry.kind).ok_or_else(|| bad("kind does not exist"))?;
-                let der = hex::decode(&entry.certificate).map_err(|_| bad("certificate is not hexadecimal"))?;
+                let bad = |text: &str| PolicyError::Anchor {
+                    name: entry.name.clone(),
+                    text: text.into(),
+                };
+                let kind = RootOfTrust::from_name(&entry.kind)
+                    .ok_or_else(|| bad("kind does not exist"))?;
+                let der = hex::decode(&entry.certificate)
+                    .map_err(|_| bad("certificate is not hexadecimal"))?;
                 Self::new(&entry.name, kind, entry.debug, &der)
             })
             .collect()

@@ -76,18 +76,29 @@ impl Revocations {
             // The longest is a ueid; what is longer stands on no list.
             let mut digits = [0; 2 * UEID_LEN];
             let digits = digits.get_mut(..2 * bytes.len()).filter(|_| !set.is_empty());
-            digits.is_some_and(|digits| set.contains(&*hex_simd::encode_as_str(bytes, digits.as_out(), AsciiCase::Lower)))
+            digits.is_some_and(|digits| {
+                set.contains(&*hex_simd::encode_as_str(bytes, digits.as_out(), AsciiCase::Lower))
+            })
         };
         let any = |set: &BTreeSet<String>, list: &[&[u8]]| list.iter().any(|bytes| hit(set, bytes));
         [
             (hit(&self.devices, subject.ueid), "the device is revoked"),
             (any(&self.serials, &subject.serials), "a certificate is revoked by its serial number"),
-            (subject.certificates.iter().any(|name| hit(&self.certificates, name)), "a certificate is revoked by its digest"),
-            (subject.authority.is_some_and(|key| hit(&self.authorities, key)), "the authority that made the device is revoked"),
+            (
+                subject.certificates.iter().any(|name| hit(&self.certificates, name)),
+                "a certificate is revoked by its digest",
+            ),
+            (
+                subject.authority.is_some_and(|key| hit(&self.authorities, key)),
+                "the authority that made the device is revoked",
+            ),
             (hit(&self.kernels, subject.kernel), "the kernel is revoked"),
             (hit(&self.shells, subject.shell), "the shell is revoked"),
             (subject.image.is_some_and(|image| hit(&self.images, image)), "the image is revoked"),
-            (subject.vendor.is_some_and(|vendor| hit(&self.vendors, vendor)), "the signer of the image is revoked"),
+            (
+                subject.vendor.is_some_and(|vendor| hit(&self.vendors, vendor)),
+                "the signer of the image is revoked",
+            ),
         ]
         .into_iter()
         .find_map(|(found, what)| found.then_some(what))

@@ -7,7 +7,9 @@ use shef_proto::close::{CloseError, CloseRecord};
 use shef_proto::config::Config;
 use shef_proto::cose::CoseError;
 use shef_proto::entropy::Entropy;
-use shef_proto::evidence::{Claims, Common, Evidence, EvidenceError, Layer, ShieldClaims, ShieldState};
+use shef_proto::evidence::{
+    Claims, Common, Evidence, EvidenceError, Layer, ShieldClaims, ShieldState,
+};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::load::{self, FirstEpoch, LoadError, MASTER_LEN, SessionKeys};
 use shef_proto::receipt::Receipt;
@@ -106,8 +108,12 @@ pub struct VerifiedShieldEvidence {
 /// a verifier service vouches for.
 pub(crate) fn verified(claims: Claims, ak: PublicKey, digest: [u8; 32]) -> Verified {
     match claims {
-        Claims { common, shield: None } => Verified::Kernel(VerifiedKernelEvidence { common, ak, digest }),
-        Claims { common, shield: Some(shield) } => Verified::Shield(VerifiedShieldEvidence { common, shield, ak, digest }),
+        Claims { common, shield: None } => {
+            Verified::Kernel(VerifiedKernelEvidence { common, ak, digest })
+        }
+        Claims { common, shield: Some(shield) } => {
+            Verified::Shield(VerifiedShieldEvidence { common, shield, ak, digest })
+        }
     }
 }
 
@@ -159,7 +165,11 @@ impl Vouched<'_> {
     /// # Errors
     /// The receipt is of another service, layer, evidence, challenge, key, recipient or device, or
     /// the evidence is damaged.
-    pub fn verified(&self, evidence: &[u8], receipt: &[u8]) -> Result<(Verified, Receipt), VouchError> {
+    pub fn verified(
+        &self,
+        evidence: &[u8],
+        receipt: &[u8],
+    ) -> Result<(Verified, Receipt), VouchError> {
         let receipt = Receipt::verify(receipt, self.keys).map_err(VouchError::Receipt)?;
         let evidence = Evidence::parse(evidence)?;
         let claims = &evidence.unverified_claims().common;
@@ -169,14 +179,20 @@ impl Vouched<'_> {
             (receipt.evidence_digest == evidence.digest(), "evidence"),
             (claims.nonce == self.nonce, "challenge"),
             (receipt.key_id == self.key_id, "key"),
-            (receipt.recipient_digest == <[u8; 32]>::from(Sha256::digest(recipient.as_bytes())), "recipient"),
+            (
+                receipt.recipient_digest == <[u8; 32]>::from(Sha256::digest(recipient.as_bytes())),
+                "recipient",
+            ),
             (receipt.ueid == claims.ueid, "device"),
         ] {
             if !same {
                 return Err(VouchError::Other { what });
             }
         }
-        let leaf = evidence.x5chain().first().ok_or(VouchError::Other { what: "form: no certificate came with the evidence" })?;
+        let leaf = evidence
+            .x5chain()
+            .first()
+            .ok_or(VouchError::Other { what: "form: no certificate came with the evidence" })?;
         let ak = *Certificate::parse(leaf)?.key();
         evidence.verify(&ak).map_err(EvidenceError::from)?;
         let digest = evidence.digest();
@@ -211,7 +227,13 @@ impl VerifiedKernelEvidence {
 
     /// What a release to this kernel is bound to.
     #[must_use]
-    pub fn release_info(&self, tenant: &str, key_id: &str, key_version: u64, receipt_id: [u8; 16]) -> ReleaseInfo {
+    pub fn release_info(
+        &self,
+        tenant: &str,
+        key_id: &str,
+        key_version: u64,
+        receipt_id: [u8; 16],
+    ) -> ReleaseInfo {
         ReleaseInfo {
             tenant: tenant.into(),
             key_id: key_id.into(),
@@ -237,7 +259,11 @@ impl VerifiedKernelEvidence {
         secret: &ImageSecret,
         entropy: &mut dyn Entropy,
     ) -> Result<KeyBox, ReleaseError> {
-        KeyBox::seal(&self.release_info(tenant, key_id, key_version, receipt_id), &secret.to_bytes(), entropy)
+        KeyBox::seal(
+            &self.release_info(tenant, key_id, key_version, receipt_id),
+            &secret.to_bytes(),
+            entropy,
+        )
     }
 }
 
@@ -293,7 +319,11 @@ impl VerifiedShieldEvidence {
     /// The owner's part of the Load Key message, bound to this evidence.
     #[must_use]
     pub fn load_info(&self, tenant: &str) -> load::Info {
-        load::Info { tenant: tenant.as_bytes().to_vec(), evidence_digest: self.digest, nonce: self.common.nonce.clone() }
+        load::Info {
+            tenant: tenant.as_bytes().to_vec(),
+            evidence_digest: self.digest,
+            nonce: self.common.nonce.clone(),
+        }
     }
 
     /// Makes the Load Key message for this Shield, and the session's keys.

@@ -13,8 +13,8 @@ use shef_proto::cose;
 use shef_proto::evidence::{self, DebugState, Evidence, Layer, RootOfTrust, ShieldState};
 use shef_verify::corim::CorimSigner;
 use shef_verify::{
-    AppraisalPolicy, CODES, ChainCache, ChainKey, CheckId, Given, Policy, ReferenceValues, Request, TrustAnchor, TrustAnchors, Verified,
-    VerifiedChain, appraise, appraise_kernel, appraise_shield,
+    AppraisalPolicy, CODES, ChainCache, ChainKey, CheckId, Given, Policy, ReferenceValues, Request,
+    TrustAnchor, TrustAnchors, Verified, VerifiedChain, appraise, appraise_kernel, appraise_shield,
 };
 
 #[test]
@@ -62,7 +62,9 @@ fn each_check_refuses() {
         (CheckId::Key, |c| c.claims.common.key = key("ak").public_key()),
         (CheckId::Key, |c| c.claims.common.key = key("device").public_key()),
         (CheckId::Key, |c| c.claims.common.key = key("maker").public_key()),
-        (CheckId::RootOfTrust, |c| c.policy.root_of_trust = vec!["board".into(), "simulated".into()]),
+        (CheckId::RootOfTrust, |c| {
+            c.policy.root_of_trust = vec!["board".into(), "simulated".into()]
+        }),
         (CheckId::RootOfTrust, |c| c.policy.root_of_trust = vec![]),
         (CheckId::Debug, |c| c.claims.common.debug = DebugState::Disabled),
         (CheckId::Seeded, |c| c.claims.common.seeded = true),
@@ -82,7 +84,11 @@ fn each_check_refuses() {
             let mut case = Case::new(layer);
             change(&mut case);
             assert_eq!(case.failed(), vec![*id], "row {at} {}", layer.name());
-            assert_eq!(case.appraise().first_failure().map(|check| check.code), Some(id.code()), "row {at}");
+            assert_eq!(
+                case.appraise().first_failure().map(|check| check.code),
+                Some(id.code()),
+                "row {at}"
+            );
         }
     }
     let rows: Vec<(CheckId, Change)> = vec![
@@ -133,7 +139,8 @@ fn exceptions_must_be_named() {
 fn anchors_of_one_name_do_not_hide_each_other() {
     let case = Case::new(Layer::Kernel);
     let root = |from, to| cert::issue_root(&key("maker"), "maker", from, to);
-    let anchor = |name: &str, kind, debug, root: &[u8]| TrustAnchor::new(name, kind, debug, root).unwrap();
+    let anchor =
+        |name: &str, kind, debug, root: &[u8]| TrustAnchor::new(name, kind, debug, root).unwrap();
     let ended = anchor("ended", RootOfTrust::ShefBoot, false, &root(NOW - 100, NOW - 1));
     let current = anchor("current", RootOfTrust::ShefBoot, false, &root(NOW - 100, NOW + 100));
     let simulated = anchor("simulated", RootOfTrust::Simulated, false, Case::root("maker").der());
@@ -142,9 +149,25 @@ fn anchors_of_one_name_do_not_hide_each_other() {
     let evidence = case.evidence();
     let ask = |list: &[&TrustAnchor]| {
         let anchors = TrustAnchors::new(list.iter().map(|anchor| (*anchor).clone()).collect());
-        appraise(&Request::new(&evidence, &anchors, &case.reference, &policy, case.layer, &NONCE, AUDIENCE, NOW)).appraisal
+        appraise(&Request::new(
+            &evidence,
+            &anchors,
+            &case.reference,
+            &policy,
+            case.layer,
+            &NONCE,
+            AUDIENCE,
+            NOW,
+        ))
+        .appraisal
     };
-    for list in [[&ended, &current], [&current, &ended], [&simulated, &current], [&debug, &current], [&current, &debug]] {
+    for list in [
+        [&ended, &current],
+        [&current, &ended],
+        [&simulated, &current],
+        [&debug, &current],
+        [&current, &debug],
+    ] {
         let appraisal = ask(&list);
         assert!(appraisal.accepted(), "{}", appraisal.to_json());
         assert_eq!(appraisal.anchor.as_deref(), Some("current"));
@@ -180,7 +203,11 @@ fn a_debug_device_is_refused_unless_named() {
     case.claims.common.debug = DebugState::Enabled;
     assert_eq!(case.failed(), [CheckId::DebugConsistent, CheckId::Debug]);
     case.tcb.flags = cert::FLAG_DEBUG;
-    assert_eq!(case.failed(), [CheckId::DebugConsistent, CheckId::Debug], "an anchor of production");
+    assert_eq!(
+        case.failed(),
+        [CheckId::DebugConsistent, CheckId::Debug],
+        "an anchor of production"
+    );
     case.anchor.1 = true;
     assert_eq!(case.failed(), [CheckId::Debug]);
     case.policy.allow_debug = true;
@@ -197,14 +224,34 @@ fn layers_do_not_stand_in_for_each_other() {
         let outcome = case.appraise_bytes(&evidence, &[]);
         assert!(outcome.verified.is_none());
         // What was not reached counts as failed.
-        assert!(outcome.appraisal.checks.iter().filter(|check| !check.reached).all(|check| !check.passed));
+        assert!(
+            outcome
+                .appraisal
+                .checks
+                .iter()
+                .filter(|check| !check.reached)
+                .all(|check| !check.passed)
+        );
         assert_eq!(outcome.appraisal.checks.len(), CheckId::all(case.layer).len());
     }
     let kernel = Case::new(Layer::Kernel);
-    let (anchors, evidence) =
-        ([TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap()], kernel.evidence());
-    let (anchors, policy) = (TrustAnchors::from(anchors.to_vec()), AppraisalPolicy::new(kernel.policy.clone()));
-    let request = Request::new(&evidence, &anchors, &kernel.reference, &policy, Layer::Shield, &NONCE, AUDIENCE, NOW);
+    let (anchors, evidence) = (
+        [TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der())
+            .unwrap()],
+        kernel.evidence(),
+    );
+    let (anchors, policy) =
+        (TrustAnchors::from(anchors.to_vec()), AppraisalPolicy::new(kernel.policy.clone()));
+    let request = Request::new(
+        &evidence,
+        &anchors,
+        &kernel.reference,
+        &policy,
+        Layer::Shield,
+        &NONCE,
+        AUDIENCE,
+        NOW,
+    );
     assert!(appraise_kernel(&request).is_ok(), "the function names the layer");
     assert!(appraise_shield(&request).is_err());
 }
@@ -228,12 +275,24 @@ fn a_cache_that_gives_another_chain_changes_nothing() {
     let (good, mut other) = (Case::new(Layer::Shield), Case::new(Layer::Shield));
     // Another certificate of the same key: what it measured is not what the evidence says.
     other.tcb.digest = [9; 32];
-    let anchor = |name: &str| TrustAnchor::new(name, RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap();
-    let (anchors, renamed) = (TrustAnchors::new(vec![anchor("maker")]), TrustAnchors::new(vec![anchor("renamed")]));
+    let anchor = |name: &str| {
+        TrustAnchor::new(name, RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap()
+    };
+    let (anchors, renamed) =
+        (TrustAnchors::new(vec![anchor("maker")]), TrustAnchors::new(vec![anchor("renamed")]));
     let (policy, cache) = (AppraisalPolicy::new(good.policy.clone()), OnePlace::default());
     let ask = |case: &Case, anchors: &TrustAnchors| {
         let evidence = case.evidence();
-        let request = Request::new(&evidence, anchors, &case.reference, &policy, Layer::Shield, &NONCE, AUDIENCE, NOW);
+        let request = Request::new(
+            &evidence,
+            anchors,
+            &case.reference,
+            &policy,
+            Layer::Shield,
+            &NONCE,
+            AUDIENCE,
+            NOW,
+        );
         let cached = appraise(&Request { chains: Some(&cache), ..request }).appraisal;
         assert_eq!(cached, appraise(&request).appraisal);
         cached
@@ -248,12 +307,26 @@ fn a_cache_that_gives_another_chain_changes_nothing() {
 #[test]
 fn evidence_that_was_read_before_is_appraised_as_its_bytes() {
     let case = Case::new(Layer::Shield);
-    let anchors = TrustAnchors::new(vec![TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap()]);
+    let anchors = TrustAnchors::new(vec![
+        TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap(),
+    ]);
     let (policy, evidence) = (AppraisalPolicy::new(case.policy.clone()), case.evidence());
-    for bytes in [&evidence[..], &evidence[1..], &cose::sign(&evidence::FORM, &key("ak"), &[0xa0], &[])[..]] {
+    for bytes in
+        [&evidence[..], &evidence[1..], &cose::sign(&evidence::FORM, &key("ak"), &[0xa0], &[])[..]]
+    {
         let read = Evidence::parse(bytes);
         let ask = |given: Given<'_>| {
-            appraise(&Request::new(given, &anchors, &case.reference, &policy, Layer::Shield, &NONCE, AUDIENCE, NOW)).appraisal
+            appraise(&Request::new(
+                given,
+                &anchors,
+                &case.reference,
+                &policy,
+                Layer::Shield,
+                &NONCE,
+                AUDIENCE,
+                NOW,
+            ))
+            .appraisal
         };
         assert_eq!(ask((&read).into()), ask(bytes.into()));
         assert_eq!(ask(bytes.into()).accepted(), bytes.len() == evidence.len());
@@ -272,14 +345,26 @@ fn certificates_missing_or_others() {
     };
     assert_eq!(first(&bare, &[]), CheckId::Certificates);
     assert_eq!(first(&bare, &good[..1]), CheckId::Certificates);
-    assert_eq!(first(&bare, &[good[0].clone(), good[1].clone(), Case::root("maker").der().to_vec()]), CheckId::Certificates);
+    assert_eq!(
+        first(&bare, &[good[0].clone(), good[1].clone(), Case::root("maker").der().to_vec()]),
+        CheckId::Certificates
+    );
     assert_eq!(first(&bare, &[good[0].clone(), good[1][1..].to_vec()]), CheckId::Certificates);
     assert_eq!(first(&bare, &[good[1].clone(), good[0].clone()]), CheckId::Anchor);
     assert_eq!(first(&case.evidence(), &[good[1].clone(), good[0].clone()]), CheckId::Certificates);
     // Without anchors nobody is trusted.
     let (anchors, policy) = (TrustAnchors::new(vec![]), AppraisalPolicy::new(case.policy.clone()));
     let evidence = case.evidence();
-    let outcome = appraise(&Request::new(&evidence, &anchors, &case.reference, &policy, case.layer, &NONCE, AUDIENCE, NOW));
+    let outcome = appraise(&Request::new(
+        &evidence,
+        &anchors,
+        &case.reference,
+        &policy,
+        case.layer,
+        &NONCE,
+        AUDIENCE,
+        NOW,
+    ));
     assert_eq!(outcome.appraisal.first_failure().unwrap().id, CheckId::Anchor);
 }
 
@@ -302,18 +387,31 @@ fn any_cut_or_longer_evidence_denies() {
     let case = Case::new(Layer::Shield);
     let good = case.evidence();
     for end in 0..good.len() {
-        assert_eq!(case.appraise_bytes(&good[..end], &[]).appraisal.first_failure().unwrap().id, CheckId::Framing, "{end}");
+        assert_eq!(
+            case.appraise_bytes(&good[..end], &[]).appraisal.first_failure().unwrap().id,
+            CheckId::Framing,
+            "{end}"
+        );
     }
     let long = [&good[..], &[0]].concat();
-    assert_eq!(case.appraise_bytes(&long, &[]).appraisal.first_failure().unwrap().id, CheckId::Framing);
-    assert_eq!(case.appraise_bytes(&vec![0; 100_000], &[]).appraisal.first_failure().unwrap().id, CheckId::Framing);
+    assert_eq!(
+        case.appraise_bytes(&long, &[]).appraisal.first_failure().unwrap().id,
+        CheckId::Framing
+    );
+    assert_eq!(
+        case.appraise_bytes(&vec![0; 100_000], &[]).appraisal.first_failure().unwrap().id,
+        CheckId::Framing
+    );
 }
 
 // ---- evidence that is signed by the right key, and wrong all the same ----
 
 /// The claims-set as a map, changed, and signed again.
 fn resigned(case: &Case, change: impl FnOnce(&mut Vec<(Value, Value)>)) -> Vec<u8> {
-    let Value::Map(mut map) = cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap() else { panic!() };
+    let Value::Map(mut map) = cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
+    else {
+        panic!()
+    };
     change(&mut map);
     signed(case, &Value::Map(map).encode())
 }
@@ -328,7 +426,10 @@ fn signed(case: &Case, payload: &[u8]) -> Vec<u8> {
 fn a_missing_claim_denies() {
     for layer in [Layer::Kernel, Layer::Shield] {
         let case = Case::new(layer);
-        let Value::Map(map) = cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap() else { panic!() };
+        let Value::Map(map) = cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
+        else {
+            panic!()
+        };
         assert_eq!(map.len(), if layer == Layer::Kernel { 13 } else { 22 });
         for at in 0..map.len() {
             let bytes = resigned(&case, |map| drop(map.remove(at)));
@@ -355,7 +456,11 @@ fn unknown_claims_deny() {
         (Value::Uint(u64::MAX), Value::Null),
     ] {
         let bytes = resigned(&case, |map| map.push((claim.clone(), value)));
-        assert_eq!(case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id, CheckId::Claims, "{claim:?}");
+        assert_eq!(
+            case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id,
+            CheckId::Claims,
+            "{claim:?}"
+        );
     }
     // Claims of the Shield in evidence that calls itself the kernel's.
     let bytes = resigned(&case, |map| {
@@ -364,12 +469,18 @@ fn unknown_claims_deny() {
     });
     let mut kernel = case.clone();
     kernel.layer = Layer::Kernel;
-    assert_eq!(kernel.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id, CheckId::Claims);
+    assert_eq!(
+        kernel.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id,
+        CheckId::Claims
+    );
     let bytes = resigned(&case, |map| {
         let profile = map.iter_mut().find(|(claim, _)| *claim == Value::int(265)).unwrap();
         profile.1 = "tag:shef.dev,2026:shield#2".into();
     });
-    assert_eq!(case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id, CheckId::Profile);
+    assert_eq!(
+        case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id,
+        CheckId::Profile
+    );
 }
 
 #[test]
@@ -402,7 +513,15 @@ fn claims_of_the_wrong_form_deny() {
     // The key in cnf.
     let xy = key("shield").public_key().xy();
     let cose_key = |x: &[u8], y: &[u8]| {
-        Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, x.into()), (-3, y.into())]))])
+        Value::map(vec![(
+            1,
+            Value::map(vec![
+                (1, Value::Uint(2)),
+                (-1, Value::Uint(1)),
+                (-2, x.into()),
+                (-3, y.into()),
+            ]),
+        )])
     };
     let mut off = xy;
     off[63] ^= 1;
@@ -410,15 +529,35 @@ fn claims_of_the_wrong_form_deny() {
     assert_eq!(denied(8, cose_key(&[0; 32], &[0; 32])), CheckId::Claims, "zero");
     assert_eq!(denied(8, cose_key(&[0xff; 32], &xy[32..])), CheckId::Claims, "not reduced");
     assert_eq!(denied(8, cose_key(&xy[..31], &xy[32..])), CheckId::Claims, "short");
-    let p384 =
-        Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(2)), (-2, xy[..32].into()), (-3, xy[32..].into())]))]);
+    let p384 = Value::map(vec![(
+        1,
+        Value::map(vec![
+            (1, Value::Uint(2)),
+            (-1, Value::Uint(2)),
+            (-2, xy[..32].into()),
+            (-3, xy[32..].into()),
+        ]),
+    )]);
     assert_eq!(denied(8, p384), CheckId::Claims, "another curve");
-    let compressed =
-        Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, xy[..32].into()), (-3, Value::Bool(true))]))]);
+    let compressed = Value::map(vec![(
+        1,
+        Value::map(vec![
+            (1, Value::Uint(2)),
+            (-1, Value::Uint(1)),
+            (-2, xy[..32].into()),
+            (-3, Value::Bool(true)),
+        ]),
+    )]);
     assert_eq!(denied(8, compressed), CheckId::Claims, "compressed");
     let private = Value::map(vec![(
         1,
-        Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, xy[..32].into()), (-3, xy[32..].into()), (-4, (&[1; 32]).into())]),
+        Value::map(vec![
+            (1, Value::Uint(2)),
+            (-1, Value::Uint(1)),
+            (-2, xy[..32].into()),
+            (-3, xy[32..].into()),
+            (-4, (&[1; 32]).into()),
+        ]),
     )]);
     assert_eq!(denied(8, private), CheckId::Claims, "with a private key");
 }
@@ -435,16 +574,39 @@ fn framing_is_exact() {
     let chain = Value::Array(certificates.iter().map(|der| der.as_slice().into()).collect());
     let good_unprotected = Value::map(vec![(33, chain.clone())]);
     let sign = |protected: &[u8], payload: &[u8]| {
-        let message = Value::Array(vec!["Signature1".into(), protected.into(), Value::Bytes(vec![]), payload.into()]).encode();
+        let message = Value::Array(vec![
+            "Signature1".into(),
+            protected.into(),
+            Value::Bytes(vec![]),
+            payload.into(),
+        ])
+        .encode();
         Value::from(&key("ak").sign(&message))
     };
-    let tagged = |tags: &[u64], value: Value| tags.iter().rev().fold(value, |value, tag| Value::Tag(*tag, Box::new(value))).encode();
-    let token = |tags: &[u64], protected: &[u8], unprotected: &Value| {
-        tagged(tags, Value::Array(vec![protected.into(), unprotected.clone(), payload.as_slice().into(), sign(protected, &payload)]))
+    let tagged = |tags: &[u64], value: Value| {
+        tags.iter().rev().fold(value, |value, tag| Value::Tag(*tag, Box::new(value))).encode()
     };
-    assert!(case.appraise_bytes(&token(&[61, 18], &good_header, &good_unprotected), &[]).appraisal.accepted());
+    let token = |tags: &[u64], protected: &[u8], unprotected: &Value| {
+        tagged(
+            tags,
+            Value::Array(vec![
+                protected.into(),
+                unprotected.clone(),
+                payload.as_slice().into(),
+                sign(protected, &payload),
+            ]),
+        )
+    };
+    assert!(
+        case.appraise_bytes(&token(&[61, 18], &good_header, &good_unprotected), &[])
+            .appraisal
+            .accepted()
+    );
     let es256 = header(vec![(Value::int(1), Value::int(-7)), typ.clone()]);
-    assert!(case.appraise_bytes(&token(&[61, 18], &es256, &good_unprotected), &[]).appraisal.accepted(), "the older name of the algorithm");
+    assert!(
+        case.appraise_bytes(&token(&[61, 18], &es256, &good_unprotected), &[]).appraisal.accepted(),
+        "the older name of the algorithm"
+    );
 
     let mut refused: Vec<(&str, Vec<u8>)> = vec![
         ("no tags", token(&[], &good_header, &good_unprotected)),
@@ -458,45 +620,124 @@ fn framing_is_exact() {
         ("tag inside", token(&[61, 18, 18], &good_header, &good_unprotected)),
         ("no algorithm", token(&[61, 18], &header(vec![typ.clone()]), &good_unprotected)),
         ("no content type", token(&[61, 18], &header(vec![alg.clone()]), &good_unprotected)),
-        ("another content type", token(&[61, 18], &header(vec![alg.clone(), (Value::int(3), Value::Uint(264))]), &good_unprotected)),
+        (
+            "another content type",
+            token(
+                &[61, 18],
+                &header(vec![alg.clone(), (Value::int(3), Value::Uint(264))]),
+                &good_unprotected,
+            ),
+        ),
         ("empty protected header", token(&[61, 18], &[], &good_unprotected)),
         (
             "algorithm unprotected only",
-            token(&[61, 18], &header(vec![typ.clone()]), &Value::map(vec![(1, Value::int(-9)), (33, chain.clone())])),
+            token(
+                &[61, 18],
+                &header(vec![typ.clone()]),
+                &Value::map(vec![(1, Value::int(-9)), (33, chain.clone())]),
+            ),
         ),
-        ("algorithm in both", token(&[61, 18], &good_header, &Value::map(vec![(1, Value::int(-9)), (33, chain.clone())]))),
+        (
+            "algorithm in both",
+            token(
+                &[61, 18],
+                &good_header,
+                &Value::map(vec![(1, Value::int(-9)), (33, chain.clone())]),
+            ),
+        ),
         (
             "crit",
             token(
                 &[61, 18],
-                &header(vec![alg.clone(), (Value::int(2), Value::Array(vec![Value::int(99)])), typ.clone()]),
+                &header(vec![
+                    alg.clone(),
+                    (Value::int(2), Value::Array(vec![Value::int(99)])),
+                    typ.clone(),
+                ]),
                 &good_unprotected,
             ),
         ),
-        ("kid", token(&[61, 18], &good_header, &Value::map(vec![(4, Value::Bytes(vec![1])), (33, chain.clone())]))),
-        ("x5u", token(&[61, 18], &good_header, &Value::map(vec![(33, chain.clone()), (35, "http://x".into())]))),
+        (
+            "kid",
+            token(
+                &[61, 18],
+                &good_header,
+                &Value::map(vec![(4, Value::Bytes(vec![1])), (33, chain.clone())]),
+            ),
+        ),
+        (
+            "x5u",
+            token(
+                &[61, 18],
+                &good_header,
+                &Value::map(vec![(33, chain.clone()), (35, "http://x".into())]),
+            ),
+        ),
         ("x5bag", token(&[61, 18], &good_header, &Value::map(vec![(32, chain.clone())]))),
-        ("text label", token(&[61, 18], &good_header, &Value::Map(vec![("x".into(), Value::Null)]))),
+        (
+            "text label",
+            token(&[61, 18], &good_header, &Value::Map(vec![("x".into(), Value::Null)])),
+        ),
         (
             "x5chain of one in a list",
-            token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into()]))])),
+            token(
+                &[61, 18],
+                &good_header,
+                &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into()]))]),
+            ),
         ),
-        ("x5chain of numbers", token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![Value::Uint(1), Value::Uint(2)]))]))),
+        (
+            "x5chain of numbers",
+            token(
+                &[61, 18],
+                &good_header,
+                &Value::map(vec![(33, Value::Array(vec![Value::Uint(1), Value::Uint(2)]))]),
+            ),
+        ),
         (
             "five certificates",
-            token(&[61, 18], &good_header, &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into(); 5]))])),
+            token(
+                &[61, 18],
+                &good_header,
+                &Value::map(vec![(33, Value::Array(vec![(&certificates[0][..]).into(); 5]))]),
+            ),
         ),
         ("header is a list", token(&[61, 18], &Value::Array(vec![]).encode(), &good_unprotected)),
-        ("header not deterministic", token(&[61, 18], &[0xa2, 0x03, 0x19, 0x01, 0x07, 0x01, 0x28], &good_unprotected)),
-        ("header with a float", token(&[61, 18], &[0xa2, 0x01, 0xf9, 0xc8, 0x80, 0x03, 0x19, 0x01, 0x07], &good_unprotected)),
+        (
+            "header not deterministic",
+            token(&[61, 18], &[0xa2, 0x03, 0x19, 0x01, 0x07, 0x01, 0x28], &good_unprotected),
+        ),
+        (
+            "header with a float",
+            token(
+                &[61, 18],
+                &[0xa2, 0x01, 0xf9, 0xc8, 0x80, 0x03, 0x19, 0x01, 0x07],
+                &good_unprotected,
+            ),
+        ),
         (
             "detached payload",
             tagged(
                 &[61, 18],
-                Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), Value::Null, sign(&good_header, &payload)]),
+                Value::Array(vec![
+                    (&good_header[..]).into(),
+                    good_unprotected.clone(),
+                    Value::Null,
+                    sign(&good_header, &payload),
+                ]),
             ),
         ),
-        ("three parts", tagged(&[61, 18], Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), (&payload[..]).into()]))),
+        (
+            "three parts",
+            tagged(
+                &[61, 18],
+                Value::Array(vec![
+                    (&good_header[..]).into(),
+                    good_unprotected.clone(),
+                    (&payload[..]).into(),
+                ]),
+            ),
+        ),
         (
             "signature as DER",
             tagged(
@@ -511,16 +752,30 @@ fn framing_is_exact() {
         ),
     ];
     for algorithm in [-35, -51, -8, -36, -257, 5, -16, -47, -48, 0] {
-        refused
-            .push(("algorithm", token(&[61, 18], &header(vec![(Value::int(1), Value::int(algorithm)), typ.clone()]), &good_unprotected)));
+        refused.push((
+            "algorithm",
+            token(
+                &[61, 18],
+                &header(vec![(Value::int(1), Value::int(algorithm)), typ.clone()]),
+                &good_unprotected,
+            ),
+        ));
     }
-    refused.push(("algorithm as text", token(&[61, 18], &header(vec![(Value::int(1), "ES256".into()), typ]), &good_unprotected)));
+    refused.push((
+        "algorithm as text",
+        token(&[61, 18], &header(vec![(Value::int(1), "ES256".into()), typ]), &good_unprotected),
+    ));
     for (what, bytes) in refused {
         let appraisal = case.appraise_bytes(&bytes, &[]).appraisal;
-        assert_eq!(appraisal.first_failure().map(|check| check.id), Some(CheckId::Framing), "{what}");
+        assert_eq!(
+            appraisal.first_failure().map(|check| check.id),
+            Some(CheckId::Framing),
+            "{what}"
+        );
     }
     // r or s that are 0 or n or more.
-    let order = hex::decode("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551").unwrap();
+    let order =
+        hex::decode("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551").unwrap();
     for half in [vec![0; 32], order.clone(), vec![0xff; 32]] {
         for first in [true, false] {
             let Value::Bytes(mut rs) = sign(&good_header, &payload) else { panic!() };
@@ -528,19 +783,40 @@ fn framing_is_exact() {
             rs[range].copy_from_slice(&half);
             let bytes = tagged(
                 &[61, 18],
-                Value::Array(vec![(&good_header[..]).into(), good_unprotected.clone(), (&payload[..]).into(), Value::Bytes(rs)]),
+                Value::Array(vec![
+                    (&good_header[..]).into(),
+                    good_unprotected.clone(),
+                    (&payload[..]).into(),
+                    Value::Bytes(rs),
+                ]),
             );
-            assert_eq!(case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id, CheckId::Signature);
+            assert_eq!(
+                case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id,
+                CheckId::Signature
+            );
         }
     }
     // External data that is not empty: a signature for something else.
-    let message =
-        Value::Array(vec!["Signature1".into(), (&good_header[..]).into(), b"shef-close/1"[..].into(), (&payload[..]).into()]).encode();
+    let message = Value::Array(vec![
+        "Signature1".into(),
+        (&good_header[..]).into(),
+        b"shef-close/1"[..].into(),
+        (&payload[..]).into(),
+    ])
+    .encode();
     let bytes = tagged(
         &[61, 18],
-        Value::Array(vec![(&good_header[..]).into(), good_unprotected, (&payload[..]).into(), (&key("ak").sign(&message)).into()]),
+        Value::Array(vec![
+            (&good_header[..]).into(),
+            good_unprotected,
+            (&payload[..]).into(),
+            (&key("ak").sign(&message)).into(),
+        ]),
     );
-    assert_eq!(case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id, CheckId::Signature);
+    assert_eq!(
+        case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id,
+        CheckId::Signature
+    );
 }
 
 /// An attacker who swaps the Shield's public key in signed evidence.
@@ -563,7 +839,9 @@ fn a_swapped_key_breaks_the_signature() {
 fn verified_evidence_says_what_was_appraised() {
     let case = Case::new(Layer::Shield);
     let bytes = case.evidence();
-    let Some(Verified::Shield(verified)) = case.appraise_bytes(&bytes, &[]).verified else { panic!() };
+    let Some(Verified::Shield(verified)) = case.appraise_bytes(&bytes, &[]).verified else {
+        panic!()
+    };
     assert_eq!(*verified.claims(), case.claims.common);
     assert_eq!(Some(verified.shield()), case.claims.shield.as_ref());
     assert_eq!(*verified.digest(), evidence::digest(&bytes));
@@ -607,16 +885,27 @@ fn files_are_read_strictly() {
     assert_eq!(ReferenceValues::from_toml(&text).unwrap(), reference);
     let json = serde_json::to_string(&reference).unwrap();
     assert_eq!(ReferenceValues::from_json(&json).unwrap(), reference);
-    for bad in [text.replace("digest", "digset"), text.replacen("0101", "01", 1), text.replacen("0101", "zz01", 1), text + "more = 1\n"] {
+    for bad in [
+        text.replace("digest", "digset"),
+        text.replacen("0101", "01", 1),
+        text.replacen("0101", "zz01", 1),
+        text + "more = 1\n",
+    ] {
         assert_eq!(ReferenceValues::from_toml(&bad).unwrap_err().code(), "SHEF-ATT-051");
     }
-    for bad in [format!("{json} "), json[..json.len() - 1].into(), format!("{json}{{}}"), "[]".into()] {
+    for bad in
+        [format!("{json} "), json[..json.len() - 1].into(), format!("{json}{{}}"), "[]".into()]
+    {
         assert_eq!(ReferenceValues::from_json(&bad).is_ok(), bad == format!("{json} "));
     }
 
-    let anchor = TrustAnchor::new("maker", RootOfTrust::Board, true, Case::root("maker").der()).unwrap();
+    let anchor =
+        TrustAnchor::new("maker", RootOfTrust::Board, true, Case::root("maker").der()).unwrap();
     let list = TrustAnchor::list_from_toml(&anchor.to_toml()).unwrap();
-    assert_eq!((list[0].name(), list[0].kind(), list[0].debug()), ("maker", RootOfTrust::Board, true));
+    assert_eq!(
+        (list[0].name(), list[0].kind(), list[0].debug()),
+        ("maker", RootOfTrust::Board, true)
+    );
     assert_eq!(list[0].certificate().der(), anchor.certificate().der());
     for bad in [
         anchor.to_toml().replace("board", "boards"),
@@ -645,7 +934,12 @@ fn codes_are_unique_and_checks_have_them() {
     proto.sort_unstable();
     proto.dedup();
     assert_eq!(proto.len(), all);
-    assert!(CODES.iter().chain(shef_proto::CODES).all(|code| !code.summary.is_empty() && !code.help.is_empty()));
+    assert!(
+        CODES
+            .iter()
+            .chain(shef_proto::CODES)
+            .all(|code| !code.summary.is_empty() && !code.help.is_empty())
+    );
 }
 
 #[test]
@@ -655,7 +949,8 @@ fn json_of_an_appraisal() {
     let json: serde_json::Value = serde_json::from_str(&case.appraise().to_json()).unwrap();
     assert_eq!(json["verdict"], "denied");
     assert_eq!(json["layer"], "shield");
-    let nonce = json["checks"].as_array().unwrap().iter().find(|check| check["id"] == "nonce").unwrap();
+    let nonce =
+        json["checks"].as_array().unwrap().iter().find(|check| check["id"] == "nonce").unwrap();
     assert_eq!(nonce["code"], "SHEF-ATT-004");
     assert_eq!(nonce["passed"], false);
     assert_eq!(nonce["expected"], "0000000000000000...");
@@ -706,7 +1001,16 @@ proptest! {
 #[test]
 fn names_of_anchors_and_signers_are_read_back() {
     let root = Case::root("maker");
-    for name in ["maker", "a\0b", "\u{1b}[2J", "say \"no\"", "c:\\x", "two\nlines", "'''\"\"\"", "Ger\u{e4}t"] {
+    for name in [
+        "maker",
+        "a\0b",
+        "\u{1b}[2J",
+        "say \"no\"",
+        "c:\\x",
+        "two\nlines",
+        "'''\"\"\"",
+        "Ger\u{e4}t",
+    ] {
         let anchor = TrustAnchor::new(name, RootOfTrust::Board, false, root.der()).unwrap();
         let read = TrustAnchor::list_from_toml(&anchor.to_toml()).unwrap();
         assert_eq!(read[0].name(), name);

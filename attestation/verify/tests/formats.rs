@@ -23,7 +23,10 @@ fn record(kind: Type, indicator: Option<u8>) -> Cmw {
 }
 
 fn collection(items: Vec<(&str, Cmw)>) -> Cmw {
-    Cmw::Collection { kind: None, items: items.into_iter().map(|(name, item)| (name.into(), item)).collect() }
+    Cmw::Collection {
+        kind: None,
+        items: items.into_iter().map(|(name, item)| (name.into(), item)).collect(),
+    }
 }
 
 #[test]
@@ -31,13 +34,20 @@ fn cmw_examples() {
     // RFC 9999: a CBOR record, its tag form, and a JSON record.
     let eat = record(Type::Format(263), None);
     assert_eq!(eat.to_cbor(), [0x82, 0x19, 0x01, 0x07, 0x43, 1, 2, 3]);
-    assert_eq!(eat.to_tagged_cbor().unwrap(), [0xda, 0x63, 0x74, 0x02, 0x08, 0x43, 1, 2, 3], "1668546817 + 263");
+    assert_eq!(
+        eat.to_tagged_cbor().unwrap(),
+        [0xda, 0x63, 0x74, 0x02, 0x08, 0x43, 1, 2, 3],
+        "1668546817 + 263"
+    );
     assert_eq!(Cmw::parse(&eat.to_tagged_cbor().unwrap()).unwrap(), eat);
     let json = br#"["application/eat+cwt; eat_profile=\"tag:shef.dev,2026:shield#1\"", "AQID", 4]"#;
     let parsed = Cmw::parse(json).unwrap();
     assert_eq!(parsed.evidence().unwrap(), [1, 2, 3]);
     assert_eq!(Cmw::from_cbor(&parsed.to_cbor()).unwrap(), parsed);
-    let both = collection(vec![("a", eat), ("result", record(Type::Media("application/eat+jwt".into()), Some(indicator::RESULTS)))]);
+    let both = collection(vec![
+        ("a", eat),
+        ("result", record(Type::Media("application/eat+jwt".into()), Some(indicator::RESULTS))),
+    ]);
     assert_eq!(both.evidence().unwrap(), [1, 2, 3]);
 }
 
@@ -66,9 +76,15 @@ fn cmw_refuses() {
         ("text as message", &[0x82, 0x07, 0x61, 0x61]),
     ] {
         let code = refused(bytes);
-        assert!(code.starts_with("SHEF-PRO-08") || code.starts_with("SHEF-PRO-00"), "{what}: {code}");
+        assert!(
+            code.starts_with("SHEF-PRO-08") || code.starts_with("SHEF-PRO-00"),
+            "{what}: {code}"
+        );
     }
-    let deep = collection(vec![("a", collection(vec![("b", collection(vec![("c", record(Type::Format(263), None))]))]))]);
+    let deep = collection(vec![(
+        "a",
+        collection(vec![("b", collection(vec![("c", record(Type::Format(263), None))]))]),
+    )]);
     assert_eq!(refused(&deep.to_cbor()), "SHEF-PRO-081");
     assert_eq!(refused(deep.to_json().as_bytes()), "SHEF-PRO-081");
     assert_eq!(refused(&[b'['; 100_000]), "SHEF-PRO-081");
@@ -86,18 +102,27 @@ fn cmw_refuses() {
 
 #[test]
 fn media_types() {
-    let profile = |text: &str| MediaType::parse(text).map(|media| (media.essence, media.eat_profile));
+    let profile =
+        |text: &str| MediaType::parse(text).map(|media| (media.essence, media.eat_profile));
     let eat = "application/eat+cwt".to_owned();
     assert_eq!(profile("application/eat+cwt"), Some((eat.clone(), None)));
-    assert_eq!(profile("Application/EAT+cwt; eat_profile=\"tag:x;y\" ; q=1"), Some((eat.clone(), Some("tag:x;y".into()))));
+    assert_eq!(
+        profile("Application/EAT+cwt; eat_profile=\"tag:x;y\" ; q=1"),
+        Some((eat.clone(), Some("tag:x;y".into())))
+    );
     assert_eq!(profile("application/eat+cwt;eat_profile=1.2.3"), Some((eat, Some("1.2.3".into()))));
-    for bad in ["", "text", "a/b/c", "a/", "/b", "a/b;x", "a/b;x=\"y", "a/b;x=1;x=2", "a/b; =1", "a /b"] {
+    for bad in
+        ["", "text", "a/b/c", "a/", "/b", "a/b;x", "a/b;x=\"y", "a/b;x=1;x=2", "a/b; =1", "a /b"]
+    {
         assert_eq!(profile(bad), None, "{bad}");
     }
 }
 
 fn any_cmw() -> impl Strategy<Value = Cmw> {
-    let kind = prop_oneof![any::<u16>().prop_map(Type::Format), "[a-z]{1,8}/[a-z+.]{1,8}".prop_map(Type::Media)];
+    let kind = prop_oneof![
+        any::<u16>().prop_map(Type::Format),
+        "[a-z]{1,8}/[a-z+.]{1,8}".prop_map(Type::Media)
+    ];
     let bytes = proptest::collection::vec(any::<u8>(), 0..40);
     let record = (kind, bytes, proptest::option::of(1u8..32))
         .prop_map(|(kind, value, indicator)| Cmw::Record(Record { kind, value, indicator }))
@@ -140,7 +165,10 @@ fn trust(signers: &[CorimSigner]) -> Trust<'_> {
 }
 
 fn signer() -> CorimSigner {
-    CorimSigner::with_key("maker", key("corim").public_key()).for_kernels().for_shells().for_vendor(&[6; 32])
+    CorimSigner::with_key("maker", key("corim").public_key())
+        .for_kernels()
+        .for_shells()
+        .for_vendor(&[6; 32])
 }
 
 fn describe(version: u64) -> Describe<'static> {
@@ -171,11 +199,24 @@ fn corim_is_read_back() {
 fn corim_of_a_certified_signer() {
     let root = Case::root("corim ca");
     let leaf = |maker: &str, until: i64| {
-        cert::issue_signer(&key(maker), &Case::root(maker), &key("corim").public_key(), "release key", NOW - 10, until)
+        cert::issue_signer(
+            &key(maker),
+            &Case::root(maker),
+            &key("corim").public_key(),
+            "release key",
+            NOW - 10,
+            until,
+        )
     };
     let reference = Case::new(Layer::Shield).reference;
-    let sign = |leaf: &[u8]| corim::write_signed(&reference, &describe(1), &key("corim"), Some(leaf)).unwrap();
-    let ca = CorimSigner::with_authority("ca", root.der()).unwrap().for_kernels().for_shells().for_vendor(&[6; 32]);
+    let sign = |leaf: &[u8]| {
+        corim::write_signed(&reference, &describe(1), &key("corim"), Some(leaf)).unwrap()
+    };
+    let ca = CorimSigner::with_authority("ca", root.der())
+        .unwrap()
+        .for_kernels()
+        .for_shells()
+        .for_vendor(&[6; 32]);
     let good = sign(&leaf("corim ca", NOW + 10));
     assert_eq!(corim::read(&good, &trust(std::slice::from_ref(&ca))).unwrap().signer, "ca");
     let refused = |bytes: &[u8]| corim::read(bytes, &trust(std::slice::from_ref(&ca))).unwrap_err();
@@ -187,10 +228,12 @@ fn corim_of_a_certified_signer() {
         assert!(matches!(refused(&sign(&der)), CorimError::Signer { .. }));
     }
     let revoked = Revocations {
-        serials: [hex::encode(Certificate::parse(&leaf("corim ca", NOW + 10)).unwrap().serial())].into(),
+        serials: [hex::encode(Certificate::parse(&leaf("corim ca", NOW + 10)).unwrap().serial())]
+            .into(),
         ..Revocations::default()
     };
-    let error = corim::read(&good, &Trust { revocations: Some(&revoked), ..trust(&[ca]) }).unwrap_err();
+    let error =
+        corim::read(&good, &Trust { revocations: Some(&revoked), ..trust(&[ca]) }).unwrap_err();
     assert_eq!(error.code(), "SHEF-ATT-081");
 }
 
@@ -198,11 +241,21 @@ fn corim_of_a_certified_signer() {
 fn corim_refuses() {
     let reference = Case::new(Layer::Shield).reference;
     let good = signed(&reference);
-    let code = |bytes: &[u8], trust: &Trust<'_>| corim::read(bytes, trust).map(|_| ()).unwrap_err().code();
+    let code =
+        |bytes: &[u8], trust: &Trust<'_>| corim::read(bytes, trust).map(|_| ()).unwrap_err().code();
     let all = [signer()];
     // Unsigned, by another key, without any signer known.
-    assert_eq!(code(&corim::write(&reference, &describe(1)).unwrap(), &trust(&all)), "SHEF-ATT-081");
-    assert_eq!(code(&corim::write_signed(&reference, &describe(1), &key("other"), None).unwrap(), &trust(&all)), "SHEF-ATT-081");
+    assert_eq!(
+        code(&corim::write(&reference, &describe(1)).unwrap(), &trust(&all)),
+        "SHEF-ATT-081"
+    );
+    assert_eq!(
+        code(
+            &corim::write_signed(&reference, &describe(1), &key("other"), None).unwrap(),
+            &trust(&all)
+        ),
+        "SHEF-ATT-081"
+    );
     assert_eq!(code(&good, &trust(&[])), "SHEF-ATT-081");
     // Every byte counts.
     for at in 0..good.len() {
@@ -216,7 +269,10 @@ fn corim_refuses() {
     let digest = hex::encode(corim::names(&good).unwrap()[1]);
     let deactivated = BTreeSet::from([digest]);
     assert_eq!(code(&good, &Trust { deactivated: &deactivated, ..trust(&all) }), "SHEF-ATT-081");
-    let revoked = Revocations { authorities: [hex::encode(corim::vendor_id(&key("corim").public_key()))].into(), ..Revocations::default() };
+    let revoked = Revocations {
+        authorities: [hex::encode(corim::vendor_id(&key("corim").public_key()))].into(),
+        ..Revocations::default()
+    };
     assert_eq!(code(&good, &Trust { revocations: Some(&revoked), ..trust(&all) }), "SHEF-ATT-081");
     // Authority, one class at a time.
     let base = || CorimSigner::with_key("maker", key("corim").public_key());
@@ -235,16 +291,26 @@ fn corim_refuses() {
 fn vendors_vouch_for_their_own_images() {
     let vendor = key("corim").public_key();
     let image = |vendor: [u8; 32]| ReferenceValues {
-        images: vec![ImageReference { vendor, ..Case::new(Layer::Shield).reference.images[0].clone() }],
+        images: vec![ImageReference {
+            vendor,
+            ..Case::new(Layer::Shield).reference.images[0].clone()
+        }],
         ..ReferenceValues::default()
     };
     let known = [CorimSigner::vendor("vendor", vendor)];
     assert!(corim::read(&signed(&image(corim::vendor_id(&vendor))), &trust(&known)).is_ok());
-    assert_eq!(corim::read(&signed(&image([6; 32])), &trust(&known)).unwrap_err().code(), "SHEF-ATT-081");
+    assert_eq!(
+        corim::read(&signed(&image([6; 32])), &trust(&known)).unwrap_err().code(),
+        "SHEF-ATT-081"
+    );
     let text = known[0].to_toml() + &signer().to_toml();
     let list = CorimSigner::list_from_toml(&text).unwrap();
     assert_eq!(list.iter().map(CorimSigner::to_toml).collect::<String>(), text);
-    for bad in [text.replace("key =", "kez ="), text.replacen("key = \"04", "key = \"05", 1), "[[signer]]\nname = \"x\"\n".into()] {
+    for bad in [
+        text.replace("key =", "kez ="),
+        text.replacen("key = \"04", "key = \"05", 1),
+        "[[signer]]\nname = \"x\"\n".into(),
+    ] {
         assert!(CorimSigner::list_from_toml(&bad).is_err());
     }
 }
@@ -255,18 +321,36 @@ fn corim_headers_and_measurements_are_exact() {
     let payload = corim::write(&Case::new(Layer::Shield).reference, &describe(1)).unwrap();
     let envelope = |header: Vec<(i64, Value)>, unprotected: Vec<(i64, Value)>| {
         let protected = Value::map(header).encode();
-        let message = Value::Array(vec!["Signature1".into(), protected.as_slice().into(), Value::Bytes(vec![]), payload.as_slice().into()]);
+        let message = Value::Array(vec![
+            "Signature1".into(),
+            protected.as_slice().into(),
+            Value::Bytes(vec![]),
+            payload.as_slice().into(),
+        ]);
         let signature = key("corim").sign(&message.encode());
-        let parts = vec![protected.into(), Value::map(unprotected), payload.as_slice().into(), (&signature).into()];
+        let parts = vec![
+            protected.into(),
+            Value::map(unprotected),
+            payload.as_slice().into(),
+            (&signature).into(),
+        ];
         Value::Tag(18, Box::new(Value::Array(parts))).encode()
     };
-    let good = || vec![(1, Value::int(-9)), (3, "application/rim+cbor".into()), (15, Value::map(vec![(1, "maker".into())]))];
+    let good = || {
+        vec![
+            (1, Value::int(-9)),
+            (3, "application/rim+cbor".into()),
+            (15, Value::map(vec![(1, "maker".into())])),
+        ]
+    };
     let with = |at: usize, entry: (i64, Value)| {
         let mut header = good();
         header[at] = entry;
         header
     };
-    let read = |bytes: &[u8]| corim::read(bytes, &trust(&[signer()])).map(|_| ()).map_err(|error| error.code());
+    let read = |bytes: &[u8]| {
+        corim::read(bytes, &trust(&[signer()])).map(|_| ()).map_err(|error| error.code())
+    };
     assert_eq!(read(&envelope(good(), vec![])), Ok(()));
     assert_eq!(read(&envelope(with(0, (1, Value::int(-7))), vec![])), Ok(()), "the older name");
     for (what, bytes) in [
@@ -291,10 +375,13 @@ fn of_two_versions_the_newer_counts() {
     let with = |version: u64, svn: u64| {
         let mut reference = Case::new(Layer::Shield).reference;
         reference.images[0].svn = svn;
-        let bytes = corim::write_signed(&reference, &describe(version), &key("corim"), None).unwrap();
+        let bytes =
+            corim::write_signed(&reference, &describe(version), &key("corim"), None).unwrap();
         corim::read(&bytes, &trust(&[signer()])).unwrap()
     };
-    let svns = |corims: &[Corim]| corim::merge(corims).unwrap().images.iter().map(|image| image.svn).collect::<Vec<_>>();
+    let svns = |corims: &[Corim]| {
+        corim::merge(corims).unwrap().images.iter().map(|image| image.svn).collect::<Vec<_>>()
+    };
     assert_eq!(svns(&[with(1, 6), with(2, 7)]), [7]);
     assert_eq!(svns(&[with(2, 7), with(1, 6)]), [7], "in any order");
     assert_eq!(svns(&[with(1, 6), with(1, 6)]), [6]);
@@ -305,7 +392,8 @@ fn of_two_versions_the_newer_counts() {
 // ---- bundles ----
 
 fn bundle(case: &Case) -> Bundle {
-    let anchor = TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap();
+    let anchor =
+        TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap();
     Bundle {
         created: NOW,
         evidence: Some(BundledEvidence {
@@ -319,11 +407,23 @@ fn bundle(case: &Case) -> Bundle {
         anchors: anchor.to_toml(),
         reference: String::new(),
         signers: signer().to_toml(),
-        corims: vec![corim::write_signed(&case.reference, &Describe { not_after: None, ..describe(1) }, &key("corim"), None).unwrap()],
+        corims: vec![
+            corim::write_signed(
+                &case.reference,
+                &Describe { not_after: None, ..describe(1) },
+                &key("corim"),
+                None,
+            )
+            .unwrap(),
+        ],
         deactivated: BTreeSet::new(),
         policy: Policy { max_age: Some(60), ..case.policy.clone() }.to_toml().unwrap(),
         rego: Some("package shef\nallow if input.layer == \"shield\"".into()),
-        revocations: Some(Revocations { issued: NOW - 10, next_update: NOW + 10, ..Revocations::default() }.to_toml().unwrap()),
+        revocations: Some(
+            Revocations { issued: NOW - 10, next_update: NOW + 10, ..Revocations::default() }
+                .to_toml()
+                .unwrap(),
+        ),
     }
 }
 
@@ -341,18 +441,44 @@ fn a_bundle_is_appraised_as_of_its_date_and_as_of_today() {
     assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
     // Later: still as old as it was, until something it rests on is revoked or expires (the root of
     // this test ends at NOW + 100).
-    assert!(read.appraise(NOW + 99, None, portable, Some(&Unconfined)).unwrap().appraisal.accepted());
-    assert_eq!(read.appraise(NOW + 101, None, portable, Some(&Unconfined)).unwrap().appraisal.first_failure().unwrap().id, CheckId::Chain);
-    let newer = Revocations { issued: NOW + 50, next_update: NOW + 90, images: ["03".repeat(32)].into(), ..Revocations::default() };
+    assert!(
+        read.appraise(NOW + 99, None, portable, Some(&Unconfined)).unwrap().appraisal.accepted()
+    );
     assert_eq!(
-        read.appraise(NOW + 60, Some(&newer), portable, Some(&Unconfined)).unwrap().appraisal.first_failure().unwrap().id,
+        read.appraise(NOW + 101, None, portable, Some(&Unconfined))
+            .unwrap()
+            .appraisal
+            .first_failure()
+            .unwrap()
+            .id,
+        CheckId::Chain
+    );
+    let newer = Revocations {
+        issued: NOW + 50,
+        next_update: NOW + 90,
+        images: ["03".repeat(32)].into(),
+        ..Revocations::default()
+    };
+    assert_eq!(
+        read.appraise(NOW + 60, Some(&newer), portable, Some(&Unconfined))
+            .unwrap()
+            .appraisal
+            .first_failure()
+            .unwrap()
+            .id,
         CheckId::Revocation
     );
     assert!(
-        read.appraise(read.created, None, portable, Some(&Unconfined)).unwrap().appraisal.accepted(),
+        read.appraise(read.created, None, portable, Some(&Unconfined))
+            .unwrap()
+            .appraisal
+            .accepted(),
         "as of its date it stays what it was"
     );
-    let newer = Revocations { vendors: [hex::encode(corim::vendor_id(&key("corim").public_key()))].into(), ..newer };
+    let newer = Revocations {
+        vendors: [hex::encode(corim::vendor_id(&key("corim").public_key()))].into(),
+        ..newer
+    };
     assert_eq!(
         read.appraise(NOW + 60, Some(&newer), portable, Some(&Unconfined)).unwrap_err().code(),
         "SHEF-ATT-081",
@@ -369,15 +495,29 @@ fn a_changed_bundle_is_none() {
         assert!(open(&changed).is_err(), "byte {at}");
     }
     assert_eq!(open(&bytes[..bytes.len() - 1]).unwrap_err().code(), "SHEF-ATT-100");
-    assert_eq!(open(&bundle(&Case::new(Layer::Shield)).sign(&key("other"))).unwrap_err().code(), "SHEF-ATT-101");
+    assert_eq!(
+        open(&bundle(&Case::new(Layer::Shield)).sign(&key("other"))).unwrap_err().code(),
+        "SHEF-ATT-101"
+    );
     let trust_only = Bundle { evidence: None, ..bundle(&Case::new(Layer::Shield)) };
     let read = open(&trust_only.sign(&key("auditor"))).unwrap();
     assert_eq!(read, trust_only);
-    assert_eq!(read.appraise(NOW, None, portable, Some(&Unconfined)).unwrap_err().code(), "SHEF-ATT-102");
+    assert_eq!(
+        read.appraise(NOW, None, portable, Some(&Unconfined)).unwrap_err().code(),
+        "SHEF-ATT-102"
+    );
     // Nor does the challenge of another age pass: the policy of this bundle says 60 seconds.
     let mut old = bundle(&Case::new(Layer::Shield));
     old.evidence.as_mut().unwrap().challenged = Some(NOW - 61);
-    assert_eq!(old.appraise(NOW, None, portable, Some(&Unconfined)).unwrap().appraisal.first_failure().unwrap().id, CheckId::Age);
+    assert_eq!(
+        old.appraise(NOW, None, portable, Some(&Unconfined))
+            .unwrap()
+            .appraisal
+            .first_failure()
+            .unwrap()
+            .id,
+        CheckId::Age
+    );
 }
 
 #[test]
@@ -393,7 +533,10 @@ fn many_reference_values_are_put_together_in_no_time() {
         digest[..4].copy_from_slice(&at.to_be_bytes());
         shef_verify::KernelReference { name: "k".into(), digest, svn: 1 }
     };
-    let of = |range: std::ops::Range<u32>| ReferenceValues { kernels: range.map(kernel).collect(), ..ReferenceValues::default() };
+    let of = |range: std::ops::Range<u32>| ReferenceValues {
+        kernels: range.map(kernel).collect(),
+        ..ReferenceValues::default()
+    };
     let start = std::time::Instant::now();
     let mut all = of(0..60_000);
     all.extend(&of(50_000..120_000));

@@ -5,7 +5,10 @@ mod common;
 use common::{Case, NOW, key};
 use sha2::{Digest, Sha256};
 use shef_proto::evidence::Layer;
-use shef_verify::{AppraisalPolicy, CheckId, Policy, Rego, Request, Revocations, Status, TrustAnchor, TrustAnchors, appraise, floor};
+use shef_verify::{
+    AppraisalPolicy, CheckId, Policy, Rego, Request, Revocations, Status, TrustAnchor,
+    TrustAnchors, appraise, floor,
+};
 
 fn with_rego(text: &'static str) -> Case {
     Case { rego: Some(text), ..Case::new(Layer::Shield) }
@@ -28,10 +31,15 @@ allow if {
     let appraisal = case.appraise();
     assert!(appraisal.accepted(), "{}", appraisal.to_json());
     assert_eq!(appraisal.policy_ids.len(), 2);
-    for denying in ["package shef\ndefault allow := false", "package shef\nallow if input.layer == \"kernel\""] {
+    for denying in
+        ["package shef\ndefault allow := false", "package shef\nallow if input.layer == \"kernel\""]
+    {
         let appraisal = with_rego(denying).appraise();
         assert_eq!(appraisal.first_failure().unwrap().id, CheckId::Rego, "{denying}");
-        assert_eq!((appraisal.status, appraisal.vector.get("configuration")), (Status::Contraindicated, Some(96)));
+        assert_eq!(
+            (appraisal.status, appraisal.vector.get("configuration")),
+            (Status::Contraindicated, Some(96))
+        );
     }
 }
 
@@ -61,7 +69,12 @@ fn rego_that_fails_denies_with_malfunction() {
         let appraisal = with_rego(text).appraise();
         assert!(!appraisal.accepted());
         assert_eq!(appraisal.first_failure().map(|check| check.id), Some(CheckId::Rego), "{text}");
-        assert_eq!((appraisal.status, appraisal.vector.get("hardware")), (Status::None, Some(-1)), "{text}\n{}", appraisal.to_json());
+        assert_eq!(
+            (appraisal.status, appraisal.vector.get("hardware")),
+            (Status::None, Some(-1)),
+            "{text}\n{}",
+            appraisal.to_json()
+        );
     }
 }
 
@@ -78,16 +91,27 @@ fn rego_does_not_overrule_checks() {
 /// The parser tries brackets twice at each level: without a bound this test would not end.
 #[test]
 fn rego_that_takes_long_to_read_is_refused() {
-    let nested = |open: &str, close: &str, n| format!("package shef\nallow if {{ x := {}1{} }}", open.repeat(n), close.repeat(n));
-    for text in [nested("[{", "}]", 25), nested("{\"a\": ", "}", 50), nested("[", "", 60_000), "{".repeat(60_000)] {
+    let nested = |open: &str, close: &str, n| {
+        format!("package shef\nallow if {{ x := {}1{} }}", open.repeat(n), close.repeat(n))
+    };
+    for text in [
+        nested("[{", "}]", 25),
+        nested("{\"a\": ", "}", 50),
+        nested("[", "", 60_000),
+        "{".repeat(60_000),
+    ] {
         let error = Rego::new(&text).unwrap_err().to_string();
         assert!(error.contains("nested so deep"), "{error}");
     }
     Rego::new(&nested("[", "]", 12)).unwrap().compile().unwrap();
     let inert = "[".repeat(99);
-    Rego::new(&format!("package shef\n# {inert}\nallow if {{ \"\\\"{inert}\" != `{inert}` }}\n")).unwrap().compile().unwrap();
+    Rego::new(&format!("package shef\n# {inert}\nallow if {{ \"\\\"{inert}\" != `{inert}` }}\n"))
+        .unwrap()
+        .compile()
+        .unwrap();
     // A long policy of the usual depth.
-    let rules: String = (0..1200).map(|n| format!("rule_{n} if {{ input.bypass[_] == [\"a\"][0] }}\n")).collect();
+    let rules: String =
+        (0..1200).map(|n| format!("rule_{n} if {{ input.bypass[_] == [\"a\"][0] }}\n")).collect();
     Rego::new(&format!("package shef\nallow := true\n{rules}")).unwrap().compile().unwrap();
 }
 
@@ -113,11 +137,13 @@ fn rego_calls_what_is_on_the_list_and_nothing_else() {
     ] {
         let name = call.split('(').find(|part| !part.starts_with("count")).unwrap();
         let error = Rego::new(&format!("package shef\nallow if {{ {call} }}")).unwrap_err();
-        assert!(error.to_string().contains(&format!("{name}: a policy may not call it")), "{call}: {error}");
+        assert!(
+            error.to_string().contains(&format!("{name}: a policy may not call it")),
+            "{call}: {error}"
+        );
     }
     // In words of its own, a policy may say what it likes.
-    let inert =
-        "# numbers.range(1, 9)\nproduct := 3\nmyreplace(x) := x\nallow if { myreplace(product) == 3; \"replace(x)\" != `sprintf(` }";
+    let inert = "# numbers.range(1, 9)\nproduct := 3\nmyreplace(x) := x\nallow if { myreplace(product) == 3; \"replace(x)\" != `sprintf(` }";
     assert!(with_rego(Box::leak(format!("package shef\n{inert}").into())).appraise().accepted());
     for hidden in [
         "package shef\nallow if count(numbers[\"range\"](1, 3)) == 3",
@@ -137,18 +163,38 @@ fn rego_calls_what_is_on_the_list_and_nothing_else() {
 fn rego_without_an_evaluator_denies() {
     let case = with_rego("package shef\nallow := true");
     assert!(case.appraise().accepted());
-    let anchor = TrustAnchor::new(case.known_maker, case.anchor.0, case.anchor.1, Case::root(case.known_maker).der()).unwrap();
-    let (evidence, policy, anchors) = (case.evidence(), case.appraisal_policy(), TrustAnchors::new(vec![anchor]));
-    let request = Request::new(&evidence, &anchors, &case.reference, &policy, case.layer, &case.nonce, &case.audience, case.now);
+    let anchor = TrustAnchor::new(
+        case.known_maker,
+        case.anchor.0,
+        case.anchor.1,
+        Case::root(case.known_maker).der(),
+    )
+    .unwrap();
+    let (evidence, policy, anchors) =
+        (case.evidence(), case.appraisal_policy(), TrustAnchors::new(vec![anchor]));
+    let request = Request::new(
+        &evidence,
+        &anchors,
+        &case.reference,
+        &policy,
+        case.layer,
+        &case.nonce,
+        &case.audience,
+        case.now,
+    );
     let appraisal = appraise(&request).appraisal;
     assert!(!appraisal.accepted());
-    assert_eq!((appraisal.first_failure().map(|check| check.id), appraisal.status), (Some(CheckId::Rego), Status::None));
+    assert_eq!(
+        (appraisal.first_failure().map(|check| check.id), appraisal.status),
+        (Some(CheckId::Rego), Status::None)
+    );
     assert!(appraisal.to_json().contains("SHEF-ATT-057"));
 }
 
 #[test]
 fn rego_is_refused_when_it_is_read() {
-    let refused = |text: &str| Rego::new(text).and_then(|policy| policy.compile().map(drop)).unwrap_err();
+    let refused =
+        |text: &str| Rego::new(text).and_then(|policy| policy.compile().map(drop)).unwrap_err();
     for (text, what) in [
         ("", "package"),
         ("package other\nallow := true", "package shef"),
@@ -164,12 +210,16 @@ fn rego_is_refused_when_it_is_read() {
     }
     let long = format!("package shef\nallow := true # {}", "x".repeat(70_000));
     assert!(refused(&long).to_string().contains("65536"));
-    let (a, b) = (Rego::new("package shef\nallow := true").unwrap(), Rego::new("package shef\nallow := true\n").unwrap());
+    let (a, b) = (
+        Rego::new("package shef\nallow := true").unwrap(),
+        Rego::new("package shef\nallow := true\n").unwrap(),
+    );
     assert_ne!(a.id(), b.id(), "the id is of the text");
 }
 
 fn list<R>(change: impl FnOnce(&mut Revocations) -> R) -> Option<Revocations> {
-    let mut list = Revocations { issued: NOW - 10, next_update: NOW + 10, ..Revocations::default() };
+    let mut list =
+        Revocations { issued: NOW - 10, next_update: NOW + 10, ..Revocations::default() };
     change(&mut list);
     Some(list)
 }
@@ -179,7 +229,8 @@ fn revoked_things_deny() {
     let sha = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
     let certificates = Case::new(Layer::Shield).certificates();
     let root = Case::root("maker");
-    let serial = |der: &[u8]| hex::encode(shef_proto::cert::Certificate::parse(der).unwrap().serial());
+    let serial =
+        |der: &[u8]| hex::encode(shef_proto::cert::Certificate::parse(der).unwrap().serial());
     let mut case = Case::new(Layer::Shield);
     case.revocations = list(|_| ());
     assert!(case.appraise().accepted());
@@ -260,7 +311,9 @@ fn age_counts_from_the_challenge() {
     let mut case = Case::new(Layer::Kernel);
     case.policy.max_age = Some(60);
     assert_eq!(case.failed(), [CheckId::Age], "nobody knows");
-    for (challenged, accepted) in [(NOW, true), (NOW - 60, true), (NOW - 61, false), (NOW + 1, false), (i64::MIN, false)] {
+    for (challenged, accepted) in
+        [(NOW, true), (NOW - 60, true), (NOW - 61, false), (NOW + 1, false), (i64::MIN, false)]
+    {
         case.challenged = Some(challenged);
         assert_eq!(case.appraise().accepted(), accepted, "{challenged}");
     }
@@ -270,20 +323,42 @@ fn age_counts_from_the_challenge() {
 fn lists_of_the_policy() {
     type Change = fn(&mut Case);
     let rows: [(CheckId, Change, Change); 6] = [
-        (CheckId::Shell, |c| c.policy.shells = ["02".repeat(32)].into(), |c| c.policy.shells = ["03".repeat(32)].into()),
-        (CheckId::Config, |c| c.policy.configs = ["04".repeat(32)].into(), |c| c.policy.configs = ["05".repeat(32)].into()),
+        (
+            CheckId::Shell,
+            |c| c.policy.shells = ["02".repeat(32)].into(),
+            |c| c.policy.shells = ["03".repeat(32)].into(),
+        ),
+        (
+            CheckId::Config,
+            |c| c.policy.configs = ["04".repeat(32)].into(),
+            |c| c.policy.configs = ["05".repeat(32)].into(),
+        ),
         (
             CheckId::ImageSigner,
             |c| c.policy.image_signers = ["06".repeat(32)].into(),
             |c| c.policy.image_signers = ["07".repeat(32)].into(),
         ),
-        (CheckId::Image, |c| c.policy.images = ["03".repeat(32)].into(), |c| c.policy.images = ["04".repeat(32)].into()),
-        (CheckId::Image, |c| c.policy.accelerators = ["digits".into()].into(), |c| c.policy.accelerators = ["other".into()].into()),
+        (
+            CheckId::Image,
+            |c| c.policy.images = ["03".repeat(32)].into(),
+            |c| c.policy.images = ["04".repeat(32)].into(),
+        ),
+        (
+            CheckId::Image,
+            |c| c.policy.accelerators = ["digits".into()].into(),
+            |c| c.policy.accelerators = ["other".into()].into(),
+        ),
         // Both must name it.
         (
             CheckId::Image,
-            |c| (c.policy.images, c.policy.accelerators) = (["03".repeat(32)].into(), ["digits".into()].into()),
-            |c| (c.policy.images, c.policy.accelerators) = (["03".repeat(32)].into(), ["other".into()].into()),
+            |c| {
+                (c.policy.images, c.policy.accelerators) =
+                    (["03".repeat(32)].into(), ["digits".into()].into())
+            },
+            |c| {
+                (c.policy.images, c.policy.accelerators) =
+                    (["03".repeat(32)].into(), ["other".into()].into())
+            },
         ),
     ];
     for (id, good, bad) in rows {
@@ -334,7 +409,10 @@ fn a_floor_is_a_policy_without_certificates_and_reference_values() {
     // Nobody knows when the challenge was made; a list that revokes what was accepted.
     let aged = Policy { max_age: Some(60), ..good.clone() };
     floor(&aged, &verified, None, challenged, now).unwrap();
-    assert_eq!(floor(&aged, &verified, None, None, now).unwrap_err().first_failure().map(|check| check.id), Some(CheckId::Age));
+    assert_eq!(
+        floor(&aged, &verified, None, None, now).unwrap_err().first_failure().map(|check| check.id),
+        Some(CheckId::Age)
+    );
     let revoked = list(|l| l.vendors.insert("06".repeat(32)));
     let denied = floor(&good, &verified, revoked.as_ref(), challenged, now).unwrap_err();
     assert_eq!(denied.first_failure().map(|check| check.id), Some(CheckId::Revocation));
@@ -346,7 +424,10 @@ fn errors_have_line_and_column() {
     assert!(Policy::from_toml(good).is_ok());
     for (text, at) in [
         (good.replace("board", "boards"), "line 2, column 17"),
-        (format!("{good}devices = [\n  \"{}\",\n  \"zz\",\n]\n", "01".repeat(33)), "line 4, column 11"),
+        (
+            format!("{good}devices = [\n  \"{}\",\n  \"zz\",\n]\n", "01".repeat(33)),
+            "line 4, column 11",
+        ),
         (format!("{good}on_fault = [\"ignore\"]\n"), "line 4, column 12"),
         (format!("{good}shells = [\"ABCD\"]\n"), "line 4, column 10"),
         (format!("{good}max_age = -1\n"), "line 4, column 11"),
@@ -355,7 +436,8 @@ fn errors_have_line_and_column() {
         let error = Policy::from_toml(&text).unwrap_err().to_string();
         assert!(error.contains(at), "{error}");
     }
-    let error = Revocations::from_toml("issued = 1\nnext_update = 2\nserials = [\"1 2\"]\n").unwrap_err();
+    let error =
+        Revocations::from_toml("issued = 1\nnext_update = 2\nserials = [\"1 2\"]\n").unwrap_err();
     assert_eq!(error.code(), "SHEF-ATT-054");
     assert!(error.to_string().contains("line 3"), "{error}");
     let list = list(|l| l.serials.insert("0102".into())).unwrap();
@@ -369,6 +451,8 @@ fn policy_ids() {
     let id = |text: &str| AppraisalPolicy::from_toml(text).unwrap().ids()[0].clone();
     assert_eq!(id(&text), format!("sha256:{}", hex::encode(Sha256::digest(&text))));
     assert_ne!(id(&text), id(&format!("{text}\n")));
-    let policy = AppraisalPolicy::from_toml(&text).unwrap().with_rego(Rego::new("package shef\nallow := true").unwrap());
+    let policy = AppraisalPolicy::from_toml(&text)
+        .unwrap()
+        .with_rego(Rego::new("package shef\nallow := true").unwrap());
     assert_eq!(policy.ids().len(), 2);
 }

@@ -26,11 +26,22 @@ fn any_single_byte_change_never_affirms() {
     for layer in [Layer::Kernel, Layer::Shield] {
         let case = Case::new(layer);
         let good = case.evidence();
-        let anchors = TrustAnchors::new(vec![TrustAnchor::new("maker", case.anchor.0, false, Case::root("maker").der()).unwrap()]);
+        let anchors = TrustAnchors::new(vec![
+            TrustAnchor::new("maker", case.anchor.0, false, Case::root("maker").der()).unwrap(),
+        ]);
         let policy = case.appraisal_policy();
         let cache = shef_verify::MemoryChainCache::new(16);
         let request = |evidence: &[u8]| {
-            let request = Request::new(evidence, &anchors, &case.reference, &policy, layer, &case.nonce, &case.audience, NOW);
+            let request = Request::new(
+                evidence,
+                &anchors,
+                &case.reference,
+                &policy,
+                layer,
+                &case.nonce,
+                &case.audience,
+                NOW,
+            );
             appraise(&Request { chains: Some(&cache), ..request }).appraisal.status
         };
         assert_eq!(request(&good), Status::Affirming);
@@ -50,44 +61,46 @@ fn any_single_byte_change_never_affirms() {
 /// A case with some of everything: several reference values, some of which fit.
 fn any_case() -> impl Strategy<Value = Case> {
     let layer = prop_oneof![Just(Layer::Kernel), Just(Layer::Shield)];
-    (layer, 0u8..4, 0u8..3, 0u8..3, any::<[bool; 4]>(), 3u64..8).prop_map(|(layer, kernels, shells, images, flags, svn)| {
-        let mut case = Case::new(layer);
-        let [debug, seeded, bypass, keyed] = flags;
-        let known = case.reference.clone();
-        case.reference.kernels.clear();
-        for n in 0..kernels {
-            let mut kernel = known.kernels[0].clone();
-            kernel.digest = [n; 32];
-            case.reference.kernels.push(kernel);
-        }
-        for n in 0..shells {
-            let mut shell = known.shells[0].clone();
-            shell.digest = [n + 1; 32];
-            case.reference.shells.push(shell);
-        }
-        for n in 0..images {
-            let mut image = known.images[0].clone();
-            image.svn += u64::from(n);
-            case.reference.images.push(image);
-        }
-        case.policy.min_kernel_svn = svn;
-        if debug {
-            case.claims.common.debug = DebugState::Disabled;
-            case.policy.allow_debug = true;
-        }
-        case.claims.common.seeded = seeded;
-        case.policy.allow_seeded = seeded;
-        if let Some(shield) = &mut case.claims.shield {
-            if bypass {
-                shield.bypass = vec!["public".into()];
-                case.policy.bypass = vec!["public".into()];
+    (layer, 0u8..4, 0u8..3, 0u8..3, any::<[bool; 4]>(), 3u64..8).prop_map(
+        |(layer, kernels, shells, images, flags, svn)| {
+            let mut case = Case::new(layer);
+            let [debug, seeded, bypass, keyed] = flags;
+            let known = case.reference.clone();
+            case.reference.kernels.clear();
+            for n in 0..kernels {
+                let mut kernel = known.kernels[0].clone();
+                kernel.digest = [n; 32];
+                case.reference.kernels.push(kernel);
             }
-            if keyed {
-                shield.state = ShieldState::Keyed([9; 32]);
+            for n in 0..shells {
+                let mut shell = known.shells[0].clone();
+                shell.digest = [n + 1; 32];
+                case.reference.shells.push(shell);
             }
-        }
-        case
-    })
+            for n in 0..images {
+                let mut image = known.images[0].clone();
+                image.svn += u64::from(n);
+                case.reference.images.push(image);
+            }
+            case.policy.min_kernel_svn = svn;
+            if debug {
+                case.claims.common.debug = DebugState::Disabled;
+                case.policy.allow_debug = true;
+            }
+            case.claims.common.seeded = seeded;
+            case.policy.allow_seeded = seeded;
+            if let Some(shield) = &mut case.claims.shield {
+                if bypass {
+                    shield.bypass = vec!["public".into()];
+                    case.policy.bypass = vec!["public".into()];
+                }
+                if keyed {
+                    shield.state = ShieldState::Keyed([9; 32]);
+                }
+            }
+            case
+        },
+    )
 }
 
 proptest! {

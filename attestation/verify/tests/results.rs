@@ -18,7 +18,10 @@ fn signer() -> NamedKey {
 }
 
 fn keys() -> Vec<JwtKey> {
-    vec![JwtKey { kid: "old".into(), key: key("old").public_key() }, JwtKey { kid: "2026-11".into(), key: key("verifier").public_key() }]
+    vec![
+        JwtKey { kid: "old".into(), key: key("old").public_key() },
+        JwtKey { kid: "2026-11".into(), key: key("verifier").public_key() },
+    ]
 }
 
 fn issue(dialect: Dialect) -> Issue<'static> {
@@ -62,15 +65,32 @@ fn both_dialects_are_read_back() {
             let outcome = outcome(&case);
             let token = ear::sign(&outcome, layer, &issue(dialect), &signer()).unwrap();
             let ear = ear::verify(&token, &keys(), &expect(layer), portable).unwrap();
-            assert_eq!((ear.dialect, ear.status, ear.vector), (dialect, Status::Affirming, outcome.appraisal.vector));
+            assert_eq!(
+                (ear.dialect, ear.status, ear.vector),
+                (dialect, Status::Affirming, outcome.appraisal.vector)
+            );
             assert_eq!(ear.key, Some(key("shield").public_key()));
             assert_eq!(ear.evidence_digest, Some(evidence::digest(&case.evidence())));
-            assert_eq!((ear.nonce, ear.id.as_str(), ear.expires), (NONCE.to_vec(), "7f", NOW + 300));
-            assert_eq!((ear.policy_ids[0].as_str(), &ear.policy_ids[1..]), ("default@3", &outcome.appraisal.policy_ids[..]));
-            for (policy, known) in [("default@3", true), (&outcome.appraisal.policy_ids[0], true), ("default@2", false), ("default", false)]
-            {
+            assert_eq!(
+                (ear.nonce, ear.id.as_str(), ear.expires),
+                (NONCE.to_vec(), "7f", NOW + 300)
+            );
+            assert_eq!(
+                (ear.policy_ids[0].as_str(), &ear.policy_ids[1..]),
+                ("default@3", &outcome.appraisal.policy_ids[..])
+            );
+            for (policy, known) in [
+                ("default@3", true),
+                (&outcome.appraisal.policy_ids[0], true),
+                ("default@2", false),
+                ("default", false),
+            ] {
                 let expect = Expect { policy: Some(policy), ..expect(layer) };
-                assert_eq!(ear::verify(&token, &keys(), &expect, portable).is_ok(), known, "{policy}");
+                assert_eq!(
+                    ear::verify(&token, &keys(), &expect, portable).is_ok(),
+                    known,
+                    "{policy}"
+                );
             }
             assert!(!ear.attester.contains_key("ueid"), "the device is named only on request");
             // Another layer is not what was appraised.
@@ -85,15 +105,25 @@ fn both_dialects_are_read_back() {
 #[test]
 fn results_for_parsers_of_others() {
     let case = Case::new(Layer::Shield);
-    for (dialect, evidence) in [(Dialect::Draft04, "ear_attester_claims"), (Dialect::Veraison2023, "ear.veraison.annotated-evidence")] {
+    for (dialect, evidence) in [
+        (Dialect::Draft04, "ear_attester_claims"),
+        (Dialect::Veraison2023, "ear.veraison.annotated-evidence"),
+    ] {
         for reader in [Reader::Veraison, Reader::Trustee] {
             let issue = Issue { reader, ..issue(dialect) };
             let token = ear::sign(&outcome(&case), Layer::Shield, &issue, &signer()).unwrap();
-            let claims: Value = serde_json::from_slice(&ear::claims(&outcome(&case), Layer::Shield, &issue)).unwrap();
+            let claims: Value =
+                serde_json::from_slice(&ear::claims(&outcome(&case), Layer::Shield, &issue))
+                    .unwrap();
             assert_eq!((claims.get("aud"), &claims["shef_audience"]), (None, &json!(AUDIENCE)));
             ear::verify(&token, &keys(), &expect(Layer::Shield), portable).unwrap();
             let other = Expect { audience: "https://elsewhere.example", ..expect(Layer::Shield) };
-            assert!(ear::verify(&token, &keys(), &other, portable).unwrap_err().to_string().starts_with("claim aud"));
+            assert!(
+                ear::verify(&token, &keys(), &other, portable)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("claim aud")
+            );
             let found = claims["submods"]["fpga-shield"][evidence].get("runtime_data_claims");
             let b64 = |bytes: &[u8]| base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes);
             let xy = key("shield").public_key().xy();
@@ -112,11 +142,17 @@ fn results_for_parsers_of_others() {
 #[test]
 fn names_of_the_dialects() {
     let case = Case::new(Layer::Shield);
-    let claims = |dialect| -> Value { serde_json::from_slice(&ear::claims(&outcome(&case), Layer::Shield, &issue(dialect))).unwrap() };
+    let claims = |dialect| -> Value {
+        serde_json::from_slice(&ear::claims(&outcome(&case), Layer::Shield, &issue(dialect)))
+            .unwrap()
+    };
     let new = claims(Dialect::Draft04);
     assert_eq!(new["eat_profile"], "tag:ietf.org,2026:rats/ear#04");
     assert_eq!(new["ear_status"], "affirming");
-    assert_eq!(new["ear_verifier_id"], json!({"developer": "https://shef.dev", "build": "shef-verifierd 0.1.0"}));
+    assert_eq!(
+        new["ear_verifier_id"],
+        json!({"developer": "https://shef.dev", "build": "shef-verifierd 0.1.0"})
+    );
     let shield = &new["submods"]["fpga-shield"];
     assert_eq!(shield["ear_status"], "affirming");
     assert_eq!(
@@ -131,7 +167,12 @@ fn names_of_the_dialects() {
     let shield = &old["submods"]["fpga-shield"];
     assert_eq!(shield["ear.status"], "affirming");
     assert!(shield["ear.appraisal-policy-id"].is_string());
-    assert!(shield["ear.veraison.key-attestation"]["akpub"].as_str().unwrap().starts_with("MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE"));
+    assert!(
+        shield["ear.veraison.key-attestation"]["akpub"]
+            .as_str()
+            .unwrap()
+            .starts_with("MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE")
+    );
 }
 
 #[test]
@@ -141,10 +182,18 @@ fn a_denial_names_its_reasons_and_no_key() {
     for dialect in Dialect::ALL {
         let token = ear::sign(&outcome(&case), Layer::Shield, &issue(dialect), &signer()).unwrap();
         let ear = ear::verify(&token, &keys(), &expect(Layer::Shield), portable).unwrap();
-        assert_eq!((ear.status, ear.vector.get("executables")), (Status::Contraindicated, Some(33)));
+        assert_eq!(
+            (ear.status, ear.vector.get("executables")),
+            (Status::Contraindicated, Some(33))
+        );
         assert_eq!((ear.key, ear.evidence_digest), (None, None));
     }
-    let claims: Value = serde_json::from_slice(&ear::claims(&outcome(&case), Layer::Shield, &issue(Dialect::Draft04))).unwrap();
+    let claims: Value = serde_json::from_slice(&ear::claims(
+        &outcome(&case),
+        Layer::Shield,
+        &issue(Dialect::Draft04),
+    ))
+    .unwrap();
     let reasons = &claims["submods"]["fpga-shield"]["ear_verifier_claims"]["reasons"];
     assert_eq!(reasons[0]["code"], "SHEF-ATT-040");
     assert_eq!(reasons[0]["actual"], "0203030303030303...");
@@ -161,7 +210,12 @@ fn statuses_and_vectors() {
         (|c| c.known_maker = "another", Status::Contraindicated, "executables", 99),
         (|c| c.layer = Layer::Kernel, Status::None, "hardware", 1),
         (|c| c.policy.min_kernel_svn = 9, Status::Contraindicated, "hardware", 32),
-        (|c| c.policy.revoked = [hex::encode(c.claims.common.ueid)].into(), Status::Contraindicated, "instance-identity", 97),
+        (
+            |c| c.policy.revoked = [hex::encode(c.claims.common.ueid)].into(),
+            Status::Contraindicated,
+            "instance-identity",
+            97,
+        ),
         (|c| c.claims.common.seeded = true, Status::Contraindicated, "configuration", 96),
         (|c| c.shield().bypass = vec!["x".into()], Status::Contraindicated, "runtime-opaque", 96),
         (
@@ -188,7 +242,11 @@ fn statuses_and_vectors() {
         let mut case = Case::new(Layer::Shield);
         change(&mut case);
         let appraisal = case.appraise();
-        assert_eq!((appraisal.status, appraisal.vector.get(claim)), (status, Some(value)), "row {at}");
+        assert_eq!(
+            (appraisal.status, appraisal.vector.get(claim)),
+            (status, Some(value)),
+            "row {at}"
+        );
     }
 }
 
@@ -201,11 +259,16 @@ fn what_a_relying_party_refuses() {
         change(&mut issue);
         ear::sign(&outcome, layer, &issue, &signer()).unwrap()
     };
-    let refused = |token: &str| ear::verify(token, &keys(), &expect(layer), portable).unwrap_err().to_string();
+    let refused = |token: &str| {
+        ear::verify(token, &keys(), &expect(layer), portable).unwrap_err().to_string()
+    };
     for (change, what) in [
         ((|i| i.audience = "https://elsewhere.example") as fn(&mut Issue<'_>), "claim aud"),
         (|i| i.issuer = "somebody", "claim iss"),
-        (|i| i.issuer = "some\u{1b}[2Jbody", "claim iss: expected \"https://verifier.example\", found \"some\\u{1b}[2Jbody\""),
+        (
+            |i| i.issuer = "some\u{1b}[2Jbody",
+            "claim iss: expected \"https://verifier.example\", found \"some\\u{1b}[2Jbody\"",
+        ),
         (|i| i.issued = NOW + 100, "claim iat"),
         (|i| i.expires = NOW + 5, "claim exp"),
         (|i| i.expires = NOW, "claim exp"),
@@ -220,9 +283,12 @@ fn what_a_relying_party_refuses() {
 #[test]
 fn token_traps() {
     let b64 = base64_simd::URL_SAFE_NO_PAD;
-    let claims = ear::claims(&outcome(&Case::new(Layer::Shield)), Layer::Shield, &issue(Dialect::Draft04));
+    let claims =
+        ear::claims(&outcome(&Case::new(Layer::Shield)), Layer::Shield, &issue(Dialect::Draft04));
     let good = jwt::sign(&claims, &signer()).unwrap();
-    let verify = |token: &str| ear::verify(token, &keys(), &expect(Layer::Shield), portable).map_err(|error| error.code());
+    let verify = |token: &str| {
+        ear::verify(token, &keys(), &expect(Layer::Shield), portable).map_err(|error| error.code())
+    };
     assert!(verify(&good).is_ok());
     let [header, body, signature] = good.split('.').collect::<Vec<_>>()[..] else { panic!() };
     // Signed by the right key, so that nothing but the header can refuse.
@@ -232,8 +298,13 @@ fn token_traps() {
         format!("{message}.{}", b64.encode_to_string(signature))
     };
     assert!(verify(&with_header(json!({"alg": "ES256", "kid": "2026-11"}))).is_ok());
-    for alg in ["none", "None", "HS256", "RS256", "PS256", "ES384", "ES256K", "EdDSA", "es256", ""] {
-        assert_eq!(verify(&with_header(json!({"alg": alg, "kid": "2026-11"}))), Err("SHEF-ATT-072"), "{alg}");
+    for alg in ["none", "None", "HS256", "RS256", "PS256", "ES384", "ES256K", "EdDSA", "es256", ""]
+    {
+        assert_eq!(
+            verify(&with_header(json!({"alg": alg, "kid": "2026-11"}))),
+            Err("SHEF-ATT-072"),
+            "{alg}"
+        );
     }
     let attacker: PublicKey = key("attacker").public_key();
     let xy = attacker.xy();
@@ -251,14 +322,28 @@ fn token_traps() {
         assert_eq!(verify(&with_header(header)), Err("SHEF-ATT-072"), "{name}");
     }
     for kid in [json!("old"), json!("unknown"), json!("../2026-11"), json!("")] {
-        assert_eq!(verify(&with_header(json!({"alg": "ES256", "kid": kid}))), Err("SHEF-ATT-071"), "{kid}");
+        assert_eq!(
+            verify(&with_header(json!({"alg": "ES256", "kid": kid}))),
+            Err("SHEF-ATT-071"),
+            "{kid}"
+        );
     }
-    assert_eq!(verify(&with_header(json!({"alg": "ES256"}))), Err("SHEF-ATT-071"), "no kid, and two keys");
+    assert_eq!(
+        verify(&with_header(json!({"alg": "ES256"}))),
+        Err("SHEF-ATT-071"),
+        "no kid, and two keys"
+    );
     assert_eq!(verify(&with_header(json!({"alg": "ES256", "kid": 1}))), Err("SHEF-ATT-072"));
     assert_eq!(verify(&with_header(json!({"kid": "2026-11"}))), Err("SHEF-ATT-072"));
-    assert_eq!(verify(&with_header(json!({"alg": "ES256", "kid": "2026-11", "typ": "at+jwt"}))), Err("SHEF-ATT-072"));
+    assert_eq!(
+        verify(&with_header(json!({"alg": "ES256", "kid": "2026-11", "typ": "at+jwt"}))),
+        Err("SHEF-ATT-072")
+    );
     // HMAC with the public key as secret is HS256: refused by name. A name twice is refused too.
-    let twice = format!("{}.{body}.{signature}", b64.encode_to_string(r#"{"alg":"none","alg":"ES256","kid":"2026-11"}"#));
+    let twice = format!(
+        "{}.{body}.{signature}",
+        b64.encode_to_string(r#"{"alg":"none","alg":"ES256","kid":"2026-11"}"#)
+    );
     assert_eq!(verify(&twice), Err("SHEF-ATT-072"));
     for (token, code) in [
         (format!("{header}.{body}."), "SHEF-ATT-070"),
@@ -278,10 +363,18 @@ fn token_traps() {
     let doubled = text.replacen('{', r#"{"aud":"https://elsewhere.example","#, 1);
     assert_eq!(verify(&jwt::sign(doubled.as_bytes(), &signer()).unwrap()), Err("SHEF-ATT-070"));
     // A status better than its vector, and an overall one better than the layer's.
-    for (from, to) in [("\"configuration\":2", "\"configuration\":96"), ("\"hardware\":2", "\"hardware\":\"2\""), ("affirming", "yes")] {
+    for (from, to) in [
+        ("\"configuration\":2", "\"configuration\":96"),
+        ("\"hardware\":2", "\"hardware\":\"2\""),
+        ("affirming", "yes"),
+    ] {
         assert!(text.contains(from));
         let changed = text.replace(from, to);
-        assert_eq!(verify(&jwt::sign(changed.as_bytes(), &signer()).unwrap()), Err("SHEF-ATT-073"), "{to}");
+        assert_eq!(
+            verify(&jwt::sign(changed.as_bytes(), &signer()).unwrap()),
+            Err("SHEF-ATT-073"),
+            "{to}"
+        );
     }
     let changed = text.replacen("affirming", "none", 1);
     assert_eq!(verify(&jwt::sign(changed.as_bytes(), &signer()).unwrap()), Err("SHEF-ATT-073"));

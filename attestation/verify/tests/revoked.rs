@@ -21,11 +21,20 @@ fn sha256(bytes: &[u8]) -> String {
 
 /// The checks that evidence with these certificates fails under a list.
 fn failed(case: &Case, certificates: &[Vec<u8>], list: Revocations) -> Vec<CheckId> {
-    let case = Case { revocations: Some(Revocations { issued: NOW - 1, next_update: NOW + 1, ..list }), ..case.clone() };
+    let case = Case {
+        revocations: Some(Revocations { issued: NOW - 1, next_update: NOW + 1, ..list }),
+        ..case.clone()
+    };
     let chain: Vec<&[u8]> = certificates.iter().map(Vec::as_slice).collect();
     let bytes = evidence::sign(&case.claims, &key(case.signer), &chain);
     let outcome = case.appraise_bytes(&bytes, &[]);
-    outcome.appraisal.checks.iter().filter(|check| check.reached && !check.passed).map(|check| check.id).collect()
+    outcome
+        .appraisal
+        .checks
+        .iter()
+        .filter(|check| check.reached && !check.passed)
+        .map(|check| check.id)
+        .collect()
 }
 
 #[test]
@@ -42,11 +51,13 @@ fn a_certificate_is_revoked_in_both_spellings() {
     }
     for named in [sha256(&device), sha256(&other), hex::encode(parsed.names()[0])] {
         for chain in &spellings {
-            let list = Revocations { certificates: [named.clone()].into(), ..Revocations::default() };
+            let list =
+                Revocations { certificates: [named.clone()].into(), ..Revocations::default() };
             assert_eq!(failed(&case, chain, list), [CheckId::Revocation], "{named}");
         }
     }
-    let another = Revocations { certificates: [sha256(b"another")].into(), ..Revocations::default() };
+    let another =
+        Revocations { certificates: [sha256(b"another")].into(), ..Revocations::default() };
     assert_eq!(failed(&case, &spellings[0], another), []);
 }
 
@@ -55,10 +66,25 @@ fn a_serial_number_is_a_number() {
     let case = Case::new(Layer::Kernel);
     let certificates = case.certificates();
     let serial = hex::encode(Certificate::parse(&certificates[1]).unwrap().serial());
-    let colons = serial.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap()).collect::<Vec<_>>().join(":");
-    for spelling in [serial.clone(), format!("00{serial}"), format!("0000{}", serial.to_uppercase()), format!("00:{colons}")] {
-        let text = format!("issued = {}\nnext_update = {}\nserials = [{spelling:?}]\n", NOW - 1, NOW + 1);
-        assert_eq!(failed(&case, &certificates, Revocations::from_toml(&text).unwrap()), [CheckId::Revocation], "{spelling}");
+    let colons = serial
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| std::str::from_utf8(pair).unwrap())
+        .collect::<Vec<_>>()
+        .join(":");
+    for spelling in [
+        serial.clone(),
+        format!("00{serial}"),
+        format!("0000{}", serial.to_uppercase()),
+        format!("00:{colons}"),
+    ] {
+        let text =
+            format!("issued = {}\nnext_update = {}\nserials = [{spelling:?}]\n", NOW - 1, NOW + 1);
+        assert_eq!(
+            failed(&case, &certificates, Revocations::from_toml(&text).unwrap()),
+            [CheckId::Revocation],
+            "{spelling}"
+        );
     }
     for entry in ["0x7f", "", "7f 80"] {
         let text = format!("issued = 0\nnext_update = 1\nserials = [{entry:?}]\n");
@@ -89,13 +115,28 @@ fn other(corim: &[u8]) -> Vec<u8> {
 fn a_deactivated_corim_stays_out_in_both_spellings() {
     let reference = Case::new(Layer::Shield).reference;
     let root = Case::root("corim ca");
-    let leaf = cert::issue_signer(&key("corim ca"), &root, &key("corim").public_key(), "release key", NOW - 10, NOW + 10);
+    let leaf = cert::issue_signer(
+        &key("corim ca"),
+        &root,
+        &key("corim").public_key(),
+        "release key",
+        NOW - 10,
+        NOW + 10,
+    );
     let other_leaf = Certificate::parse(&leaf).unwrap().twin().unwrap();
-    let sign = |leaf: Option<&[u8]>| corim::write_signed(&reference, &describe(1), &key("corim"), leaf).unwrap();
-    let signers =
-        [all(CorimSigner::with_key("key", key("corim").public_key())), all(CorimSigner::with_authority("ca", root.der()).unwrap())];
+    let sign = |leaf: Option<&[u8]>| {
+        corim::write_signed(&reference, &describe(1), &key("corim"), leaf).unwrap()
+    };
+    let signers = [
+        all(CorimSigner::with_key("key", key("corim").public_key())),
+        all(CorimSigner::with_authority("ca", root.der()).unwrap()),
+    ];
     for certificates in [vec![None], vec![Some(&leaf[..]), Some(&other_leaf[..])]] {
-        let spellings: Vec<Vec<u8>> = certificates.iter().map(|leaf| sign(*leaf)).flat_map(|one| [other(&one), one]).collect();
+        let spellings: Vec<Vec<u8>> = certificates
+            .iter()
+            .map(|leaf| sign(*leaf))
+            .flat_map(|one| [other(&one), one])
+            .collect();
         let nothing = BTreeSet::new();
         for bytes in &spellings {
             corim::read(bytes, &trust(&signers, &nothing)).unwrap();
@@ -114,14 +155,18 @@ fn a_deactivated_corim_stays_out_in_both_spellings() {
 #[test]
 fn order_goes_by_the_signers_key() {
     let reference = Case::new(Layer::Shield).reference;
-    let write = |version| corim::write_signed(&reference, &describe(version), &key("corim"), None).unwrap();
+    let write =
+        |version| corim::write_signed(&reference, &describe(version), &key("corim"), None).unwrap();
     let nothing = BTreeSet::new();
     let read = |name: &str, version| {
         let signers = [all(CorimSigner::with_key(name, key("corim").public_key()))];
         corim::read(&write(version), &trust(&signers, &nothing)).unwrap()
     };
     let (newer, older) = (read("maker", 2), read("another name", 1));
-    assert!(matches!(corim::admit(&older, std::slice::from_ref(&newer)), Err(CorimError::Older { known: 2, .. })));
+    assert!(matches!(
+        corim::admit(&older, std::slice::from_ref(&newer)),
+        Err(CorimError::Older { known: 2, .. })
+    ));
     corim::admit(&newer, &[older]).unwrap();
     // The same content under two names contradicts nothing.
     corim::admit(&read("another name", 2), &[newer]).unwrap();
@@ -129,7 +174,9 @@ fn order_goes_by_the_signers_key() {
 
 /// The same CoRIM without the certificate in its unprotected header.
 fn bare(corim: &[u8]) -> Vec<u8> {
-    let Value::Tag(tag, inner) = cbor::parse(corim, &Limits::bytes(1 << 20)).unwrap() else { panic!("a tag") };
+    let Value::Tag(tag, inner) = cbor::parse(corim, &Limits::bytes(1 << 20)).unwrap() else {
+        panic!("a tag")
+    };
     let Value::Array(mut parts) = *inner else { panic!("an array") };
     parts[1] = Value::Map(Vec::new());
     Value::Tag(tag, Box::new(Value::Array(parts))).encode()
@@ -139,12 +186,21 @@ fn bare(corim: &[u8]) -> Vec<u8> {
 fn a_deactivated_corim_stays_out_without_its_certificate() {
     let reference = Case::new(Layer::Shield).reference;
     let root = Case::root("corim ca");
-    let leaf = cert::issue_signer(&key("corim ca"), &root, &key("corim").public_key(), "release key", NOW - 10, NOW + 10);
+    let leaf = cert::issue_signer(
+        &key("corim ca"),
+        &root,
+        &key("corim").public_key(),
+        "release key",
+        NOW - 10,
+        NOW + 10,
+    );
     let with = corim::write_signed(&reference, &describe(1), &key("corim"), Some(&leaf)).unwrap();
     let without = bare(&with);
     // The same key is registered by itself and under its CA.
-    let signers =
-        [all(CorimSigner::with_key("key", key("corim").public_key())), all(CorimSigner::with_authority("ca", root.der()).unwrap())];
+    let signers = [
+        all(CorimSigner::with_key("key", key("corim").public_key())),
+        all(CorimSigner::with_authority("ca", root.der()).unwrap()),
+    ];
     let nothing = BTreeSet::new();
     let payload = hex::encode(corim::read(&with, &trust(&signers, &nothing)).unwrap().content);
     for named in [&payload, &sha256(&without)] {
@@ -153,7 +209,11 @@ fn a_deactivated_corim_stays_out_without_its_certificate() {
             let deactivated = BTreeSet::from([named.clone()]);
             let error = corim::read(&bytes, &trust(&signers, &deactivated)).unwrap_err();
             // The message has the name that holds for all spellings.
-            assert!(matches!(error, CorimError::Deactivated { .. }) && error.to_string().contains(&payload), "{error}");
+            assert!(
+                matches!(error, CorimError::Deactivated { .. })
+                    && error.to_string().contains(&payload),
+                "{error}"
+            );
         }
     }
     // Bytes do not say which certificate was taken out of them.
@@ -166,21 +226,37 @@ fn a_deactivated_corim_stays_out_without_its_certificate() {
 fn a_revoked_ca_ends_the_corims_of_its_signers() {
     let reference = Case::new(Layer::Shield).reference;
     let root = Case::root("corim ca");
-    let leaf = cert::issue_signer(&key("corim ca"), &root, &key("corim").public_key(), "release key", NOW - 10, NOW + 10);
+    let leaf = cert::issue_signer(
+        &key("corim ca"),
+        &root,
+        &key("corim").public_key(),
+        "release key",
+        NOW - 10,
+        NOW + 10,
+    );
     let bytes = corim::write_signed(&reference, &describe(1), &key("corim"), Some(&leaf)).unwrap();
     let signers = [all(CorimSigner::with_authority("ca", root.der()).unwrap())];
     let nothing = BTreeSet::new();
-    let read = |list: &Revocations| corim::read(&bytes, &Trust { revocations: Some(list), ..trust(&signers, &nothing) });
+    let read = |list: &Revocations| {
+        corim::read(&bytes, &Trust { revocations: Some(list), ..trust(&signers, &nothing) })
+    };
     read(&Revocations::default()).unwrap();
     let leaf = Certificate::parse(&leaf).unwrap();
     for certificate in [&leaf, &root] {
         for name in certificate.names() {
-            let list = Revocations { certificates: [hex::encode(name)].into(), ..Revocations::default() };
+            let list =
+                Revocations { certificates: [hex::encode(name)].into(), ..Revocations::default() };
             assert!(matches!(read(&list), Err(CorimError::Deactivated { .. })), "certificate");
         }
-        let list = Revocations { serials: [hex::encode(certificate.serial())].into(), ..Revocations::default() };
+        let list = Revocations {
+            serials: [hex::encode(certificate.serial())].into(),
+            ..Revocations::default()
+        };
         assert!(matches!(read(&list), Err(CorimError::Deactivated { .. })), "serial");
-        let list = Revocations { authorities: [sha256(certificate.key().as_bytes())].into(), ..Revocations::default() };
+        let list = Revocations {
+            authorities: [sha256(certificate.key().as_bytes())].into(),
+            ..Revocations::default()
+        };
         assert!(matches!(read(&list), Err(CorimError::Deactivated { .. })), "authority");
     }
 }

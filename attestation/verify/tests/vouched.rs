@@ -31,12 +31,26 @@ fn receipt(layer: Layer, evidence: &[u8], ueid: [u8; 33], recipient: &PublicKey)
 #[test]
 fn a_receipt_vouches_for_exactly_what_it_names() {
     let case = Case::new(Layer::Shield);
-    let (evidence, ueid, service, owner) = (case.evidence(), case.claims.common.ueid, key("service"), key("owner").public_key());
+    let (evidence, ueid, service, owner) =
+        (case.evidence(), case.claims.common.ueid, key("service"), key("owner").public_key());
     let keys = [key("retired").public_key(), service.public_key()];
     let good = receipt(Layer::Shield, &evidence, ueid, &owner);
-    let vouched = Vouched { keys: &keys, layer: Layer::Shield, nonce: &NONCE, key_id: "data", recipient: Some(&owner) };
-    let (Verified::Shield(verified), read) = vouched.verified(&evidence, &good.sign(&service)).unwrap() else { panic!("another layer") };
-    assert_eq!((verified.digest(), verified.attestation_key(), &read), (&good.evidence_digest, &key("ak").public_key(), &good));
+    let vouched = Vouched {
+        keys: &keys,
+        layer: Layer::Shield,
+        nonce: &NONCE,
+        key_id: "data",
+        recipient: Some(&owner),
+    };
+    let (Verified::Shield(verified), read) =
+        vouched.verified(&evidence, &good.sign(&service)).unwrap()
+    else {
+        panic!("another layer")
+    };
+    assert_eq!(
+        (verified.digest(), verified.attestation_key(), &read),
+        (&good.evidence_digest, &key("ak").public_key(), &good)
+    );
 
     let code = |vouched: &Vouched<'_>, evidence: &[u8], receipt: &Receipt, by: &SigningKey| {
         vouched.verified(evidence, &receipt.sign(by)).unwrap_err().code()
@@ -54,7 +68,13 @@ fn a_receipt_vouches_for_exactly_what_it_names() {
         (Receipt { key_id: "other".into(), ..good.clone() }, &evidence),
         (Receipt { layer: Layer::Kernel, ..good.clone() }, &evidence),
         (Receipt { ueid: [1; 33], ..good.clone() }, &evidence),
-        (Receipt { recipient_digest: Sha256::digest(stranger.as_bytes()).into(), ..good.clone() }, &evidence),
+        (
+            Receipt {
+                recipient_digest: Sha256::digest(stranger.as_bytes()).into(),
+                ..good.clone()
+            },
+            &evidence,
+        ),
         (good.clone(), &other_case.evidence()),
     ] {
         assert_eq!(code(&vouched, evidence, &receipt, &service), "SHEF-ATT-062", "{receipt:?}");
@@ -69,16 +89,33 @@ fn a_receipt_vouches_for_exactly_what_it_names() {
     }
     // Evidence that is not signed by the key that came along.
     let forged = Case { signer: "stranger", ..Case::new(Layer::Shield) }.evidence();
-    assert!(vouched.verified(&forged, &receipt(Layer::Shield, &forged, ueid, &owner).sign(&service)).is_err());
+    assert!(
+        vouched
+            .verified(&forged, &receipt(Layer::Shield, &forged, ueid, &owner).sign(&service))
+            .is_err()
+    );
 }
 
 #[test]
 fn an_image_key_goes_to_the_key_in_the_evidence() {
     let case = Case::new(Layer::Kernel);
     let (evidence, service) = (case.evidence(), key("service"));
-    let vouched = Vouched { keys: &[service.public_key()], layer: Layer::Kernel, nonce: &NONCE, key_id: "data", recipient: None };
+    let vouched = Vouched {
+        keys: &[service.public_key()],
+        layer: Layer::Kernel,
+        nonce: &NONCE,
+        key_id: "data",
+        recipient: None,
+    };
     let good = receipt(Layer::Kernel, &evidence, case.claims.common.ueid, &case.claims.common.key);
-    assert!(matches!(vouched.verified(&evidence, &good.sign(&service)), Ok((Verified::Kernel(_), _))));
-    let other = receipt(Layer::Kernel, &evidence, case.claims.common.ueid, &key("owner").public_key());
-    assert_eq!(vouched.verified(&evidence, &other.sign(&service)).unwrap_err().code(), "SHEF-ATT-062");
+    assert!(matches!(
+        vouched.verified(&evidence, &good.sign(&service)),
+        Ok((Verified::Kernel(_), _))
+    ));
+    let other =
+        receipt(Layer::Kernel, &evidence, case.claims.common.ueid, &key("owner").public_key());
+    assert_eq!(
+        vouched.verified(&evidence, &other.sign(&service)).unwrap_err().code(),
+        "SHEF-ATT-062"
+    );
 }

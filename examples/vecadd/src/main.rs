@@ -16,8 +16,13 @@ use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
 use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions};
-use shef::verify::{ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
-use shef::{Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, SdkError, Session, SystemEntropy, Uri, Verifier};
+use shef::verify::{
+    ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor,
+};
+use shef::{
+    Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, SdkError, Session,
+    SystemEntropy, Uri, Verifier,
+};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -56,7 +61,9 @@ fn run() -> Result<String> {
         }
         _ => return Err("expected three arguments or five: vecadd A B OUT [DEVICE ANCHORS]".into()),
     };
-    let open = |path| File::open(path).map_err(|e| format!("cannot read {}: {e}", Path::new(path).display()));
+    let open = |path| {
+        File::open(path).map_err(|e| format!("cannot read {}: {e}", Path::new(path).display()))
+    };
     let (a, b) = (open(a)?, open(b)?);
     let (bytes, of_b) = (a.metadata()?.len(), b.metadata()?.len());
     if bytes == 0 || bytes % 4 != 0 || of_b != bytes {
@@ -79,17 +86,26 @@ fn run() -> Result<String> {
     }
 }
 
-fn add(keys: &Path, there: Option<There>, a: impl Read, b: impl Read, bytes: u64, out: &Path) -> Result<u64> {
+fn add(
+    keys: &Path,
+    there: Option<There>,
+    a: impl Read,
+    b: impl Read,
+    bytes: u64,
+    out: &Path,
+) -> Result<u64> {
     let mut entropy = SystemEntropy::new()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let project = Project::open(dir)?;
     // A card that is reached over a bus has a DMA engine, which is part of the design.
-    let design = RtlOptions { project: Some(dir.to_owned()), dma: there.is_some(), ..RtlOptions::default() };
+    let design =
+        RtlOptions { project: Some(dir.to_owned()), dma: there.is_some(), ..RtlOptions::default() };
 
     let (mut host, anchors) = match there {
         Some(There { device, anchors }) => {
-            let text = fs::read_to_string(&anchors).map_err(|e| format!("cannot read {}: {e}", anchors.display()))?;
+            let text = fs::read_to_string(&anchors)
+                .map_err(|e| format!("cannot read {}: {e}", anchors.display()))?;
             (shef::open(&device)?, TrustAnchor::list_from_toml(&text)?)
         }
         None => make(keys, design.clone(), now, &mut entropy)?,
@@ -120,16 +136,33 @@ fn add(keys: &Path, there: Option<There>, a: impl Read, b: impl Read, bytes: u64
 }
 
 /// A simulated card, and the root of the manufacturer that made it.
-fn make(keys: &Path, design: RtlOptions, now: i64, entropy: &mut SystemEntropy) -> Result<(Host, Vec<TrustAnchor>)> {
-    let maker = Manufacturer::open(KeyFolder::open(keys.join("manufacturer"))?, "manufacturer of the example", now, entropy)?;
-    let mut blank = Blank::new(CardOptions::new(Engine::Rtl(design)), &mut |what| eprintln!("{what}"))?;
+fn make(
+    keys: &Path,
+    design: RtlOptions,
+    now: i64,
+    entropy: &mut SystemEntropy,
+) -> Result<(Host, Vec<TrustAnchor>)> {
+    let maker = Manufacturer::open(
+        KeyFolder::open(keys.join("manufacturer"))?,
+        "manufacturer of the example",
+        now,
+        entropy,
+    )?;
+    let mut blank =
+        Blank::new(CardOptions::new(Engine::Rtl(design)), &mut |what| eprintln!("{what}"))?;
     let device_id = blank.burn(maker.device_secret(entropy));
     let card = blank.finish(maker.certify(&device_id, now))?;
-    let anchor = TrustAnchor::new("manufacturer", RootOfTrust::Simulated, false, maker.root().der())?;
+    let anchor =
+        TrustAnchor::new("manufacturer", RootOfTrust::Simulated, false, maker.root().der())?;
     Ok((Host::new(Box::new(card)), vec![anchor]))
 }
 
-fn build(vendor: &IpVendor, project: &Project, design: &RtlOptions, entropy: &mut SystemEntropy) -> Result<Image> {
+fn build(
+    vendor: &IpVendor,
+    project: &Project,
+    design: &RtlOptions,
+    entropy: &mut SystemEntropy,
+) -> Result<Image> {
     let description = Description {
         target: sim::TARGET.to_owned(),
         accelerator: project.accelerator().to_owned(),
@@ -148,7 +181,11 @@ fn build(vendor: &IpVendor, project: &Project, design: &RtlOptions, entropy: &mu
 fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
     let kernel = sim::kernel_digest(sim::SimKernel::Firmware);
     let reference = ReferenceValues {
-        kernels: vec![KernelReference { name: "security-kernel".to_owned(), digest: kernel, svn: sim::KERNEL_SVN }],
+        kernels: vec![KernelReference {
+            name: "security-kernel".to_owned(),
+            digest: kernel,
+            svn: sim::KERNEL_SVN,
+        }],
         shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
         images: vec![image],
     };
@@ -159,7 +196,13 @@ fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
 
 /// Adds batch after batch: while the accelerator works on one, the next is read, sealed and
 /// uploaded. However long the files are, a few batches are in memory.
-fn stream(session: &mut Session<'_, Keyed>, mut a: impl Read, mut b: impl Read, bytes: u64, mut out: File) -> Result<u64> {
+fn stream(
+    session: &mut Session<'_, Keyed>,
+    mut a: impl Read,
+    mut b: impl Read,
+    bytes: u64,
+    mut out: File,
+) -> Result<u64> {
     let lane = |i| -> std::result::Result<Lane, SdkError> {
         let (a, b) = (session.input(&format!("a{i}"))?, session.input(&format!("b{i}"))?);
         Ok(Lane::new([a, b], [session.output(&format!("result{i}"))?]))
@@ -167,7 +210,9 @@ fn stream(session: &mut Session<'_, Keyed>, mut a: impl Read, mut b: impl Read, 
     let lanes = [lane(0)?, lane(1)?];
     let (sums, progress) = (session.scratch("sums")?, session.unprotected("progress")?.addr());
     let length = |number: u64| LANE.min(bytes - number * LANE);
-    let mut write = |batch: Option<Batch>| -> std::io::Result<()> { batch.map_or(Ok(()), |batch| out.write_all(&batch.outputs[0].data)) };
+    let mut write = |batch: Option<Batch>| -> std::io::Result<()> {
+        batch.map_or(Ok(()), |batch| out.write_all(&batch.outputs[0].data))
+    };
 
     let batches = bytes.div_ceil(LANE);
     let mut ring = session.ring(lanes)?;

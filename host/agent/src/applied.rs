@@ -31,7 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 fn address(list: &Path) -> std::io::Result<SocketAddr> {
     let name = list.file_name().unwrap_or_default();
     let whole = std::fs::canonicalize(files::folder(list))?.join(name);
-    SocketAddr::from_abstract_name(format!("shef-agent/{}", hex::encode(sha256(whole.as_os_str().as_encoded_bytes()))))
+    SocketAddr::from_abstract_name(format!(
+        "shef-agent/{}",
+        hex::encode(sha256(whole.as_os_str().as_encoded_bytes()))
+    ))
 }
 
 fn listen(list: &Path) -> std::io::Result<UnixListener> {
@@ -103,13 +106,19 @@ fn doubt(dir: &Path) -> Option<String> {
     let file = dir.join("agent.toml");
     let text = files::read(&file).ok()?;
     let shown = file.display();
-    let Ok(table) = text.parse::<toml::Table>() else { return Some(format!("{shown} is no TOML: no agent starts with it")) };
+    let Ok(table) = text.parse::<toml::Table>() else {
+        return Some(format!("{shown} is no TOML: no agent starts with it"));
+    };
     let Some(named) = table.get("revoked").and_then(toml::Value::as_str) else {
-        return Some(format!("{shown} has no `revoked`, so that an agent with it applies no list: expected revoked = \"{REVOKED}\""));
+        return Some(format!(
+            "{shown} has no `revoked`, so that an agent with it applies no list: expected revoked = \"{REVOKED}\""
+        ));
     };
     let whole = |path: &Path| std::fs::canonicalize(path).ok();
     let (named, list) = (dir.join(named), dir.join(REVOKED));
-    (whole(&named) != whole(&list)).then(|| format!("{shown} names another list, {}, and not {}", named.display(), list.display()))
+    (whole(&named) != whole(&list)).then(|| {
+        format!("{shown} names another list, {}, and not {}", named.display(), list.display())
+    })
 }
 
 /// Waits until a running agent applies the list in `dir` as it is now.
@@ -117,7 +126,10 @@ fn doubt(dir: &Path) -> Option<String> {
 /// # Errors
 /// Why it is not known to be applied. What a revocation changed stays.
 pub fn confirm(dir: &Path) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| e.to_string())?;
     let result = runtime.block_on(wait(dir));
     result.map_err(|why| match doubt(dir) {
         Some(doubt) => format!("{why}; {doubt}"),
@@ -132,13 +144,16 @@ async fn wait(dir: &Path) -> Result<(), String> {
     let end = tokio::time::Instant::now() + PATIENCE;
     loop {
         // Another revocation may have changed it meanwhile; it removes none.
-        let now = files::read(&list).map_err(|e| AgentError::file("read", &list, &e).to_string())?;
+        let now =
+            files::read(&list).map_err(|e| AgentError::file("read", &list, &e).to_string())?;
         if ask(&list, &believed).await? == digest(&now) {
             return Ok(());
         }
         if tokio::time::Instant::now() > end {
             let seconds = PATIENCE.as_secs();
-            return Err(format!("the agent that runs has not applied the list in {seconds} s: its log says why"));
+            return Err(format!(
+                "the agent that runs has not applied the list in {seconds} s: its log says why"
+            ));
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -152,7 +167,11 @@ pub(crate) fn digest(text: &str) -> String {
 /// What is said of a revocation and of its confirmation, and whether all of it is as it was asked
 /// for.
 #[must_use]
-pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (String, Option<String>) {
+pub fn told(
+    whom: &str,
+    done: &Revocation,
+    confirmed: Result<(), String>,
+) -> (String, Option<String>) {
     let in_force = confirmed.is_ok();
     let by_name = done.owner.as_deref() == Some(whom);
     let whose = match &done.owner {
@@ -161,12 +180,20 @@ pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (St
         None => format!("with the fingerprint {whom}"),
     };
     let what = match done.added {
-        0 if by_name => format!("nothing changed: the certificates {whose} were in the list before"),
+        0 if by_name => {
+            format!("nothing changed: the certificates {whose} were in the list before")
+        }
         0 => format!("nothing changed: the certificate {whose} was in the list before"),
-        1 => format!("1 certificate {whose} is {}", if in_force { "revoked" } else { "in the list" }),
-        n => format!("{n} certificates {whose} are {}", if in_force { "revoked" } else { "in the list" }),
+        1 => {
+            format!("1 certificate {whose} is {}", if in_force { "revoked" } else { "in the list" })
+        }
+        n => format!(
+            "{n} certificates {whose} are {}",
+            if in_force { "revoked" } else { "in the list" }
+        ),
     };
-    let line = if in_force { format!("{what}: the agent that runs applies the list") } else { what };
+    let line =
+        if in_force { format!("{what}: the agent that runs applies the list") } else { what };
     let unknown = done.owner.is_none().then(|| {
         format!("the list of issued certificates has none with the fingerprint {whom}: it is revoked if it exists; compare the digits")
     });

@@ -32,7 +32,11 @@ impl<'a> Clock<'a> {
             return Err(DeviceError::Transport { code: codes::CANCELLED, message });
         }
         if Instant::now() >= self.end {
-            let message = format!("{} within {} s, the time for one request", done(), self.limit.as_secs_f32());
+            let message = format!(
+                "{} within {} s, the time for one request",
+                done(),
+                self.limit.as_secs_f32()
+            );
             return Err(DeviceError::Transport { code: codes::TOO_LONG, message });
         }
         Ok(())
@@ -40,10 +44,16 @@ impl<'a> Clock<'a> {
 }
 
 /// Does what a request asks of the card.
-pub(crate) fn carry_out(device: &mut dyn Device, op: Op, clock: &Clock<'_>) -> Result<Answer, DeviceError> {
+pub(crate) fn carry_out(
+    device: &mut dyn Device,
+    op: Op,
+    clock: &Clock<'_>,
+) -> Result<Answer, DeviceError> {
     Ok(match op {
         Op::Ctl(ops) => Answer::Values(batch(device, &ops, clock)?),
-        Op::Kernel(request) => Answer::Bytes(mailbox::call_by(&request, |ops| batch(device, ops, clock))?),
+        Op::Kernel(request) => {
+            Answer::Bytes(mailbox::call_by(&request, |ops| batch(device, ops, clock))?)
+        }
         Op::MemRead { addr, len } => {
             let mut bytes = vec![0; len as usize];
             device.mem_read(addr, &mut bytes)?;
@@ -75,24 +85,38 @@ impl Slice {
     fn run(&mut self, device: &mut dyn Device, ops: &[CtlOp]) -> Result<Vec<u32>, DeviceError> {
         let begin = Instant::now();
         let values = device.ctl_batch(ops)?;
-        self.0 = if begin.elapsed() < SLICE_TIME { (2 * self.0).min(SLICE) } else { (self.0 / 2).max(1) };
+        self.0 = if begin.elapsed() < SLICE_TIME {
+            (2 * self.0).min(SLICE)
+        } else {
+            (self.0 / 2).max(1)
+        };
         Ok(values)
     }
 }
 
 /// A batch, cut into slices.
-fn batch(device: &mut dyn Device, ops: &[CtlOp], clock: &Clock<'_>) -> Result<Vec<u32>, DeviceError> {
+fn batch(
+    device: &mut dyn Device,
+    ops: &[CtlOp],
+    clock: &Clock<'_>,
+) -> Result<Vec<u32>, DeviceError> {
     let mut values = Vec::new();
     let mut rest = ops;
     // The first access tells what one takes.
     let mut slice = Slice(1);
-    let made = |rest: &[CtlOp]| format!("{} of {} register accesses made", ops.len() - rest.len(), ops.len());
+    let made = |rest: &[CtlOp]| {
+        format!("{} of {} register accesses made", ops.len() - rest.len(), ops.len())
+    };
     while let Some(first) = rest.first() {
         if let CtlOp::Poll { offset, clear, some, polls } = *first {
             let (mut left, mut slice) = (polls.max(1), Slice(SLICE / 16));
             loop {
                 let now = left.min(slice.0);
-                let value = slice.run(device, &[CtlOp::Poll { offset, clear, some, polls: now }])?.first().copied().unwrap_or(u32::MAX);
+                let value = slice
+                    .run(device, &[CtlOp::Poll { offset, clear, some, polls: now }])?
+                    .first()
+                    .copied()
+                    .unwrap_or(u32::MAX);
                 left -= now;
                 if first.settled(value) {
                     values.push(value);
@@ -102,11 +126,21 @@ fn batch(device: &mut dyn Device, ops: &[CtlOp], clock: &Clock<'_>) -> Result<Ve
                     values.push(value);
                     return Ok(values);
                 }
-                clock.go_on(|| format!("{}, and register {offset:#x} polled {} times", made(rest), polls.max(1) - left))?;
+                clock.go_on(|| {
+                    format!(
+                        "{}, and register {offset:#x} polled {} times",
+                        made(rest),
+                        polls.max(1) - left
+                    )
+                })?;
             }
             rest = &rest[1..];
         } else {
-            let plain = rest.iter().take(slice.0 as usize).take_while(|op| !matches!(op, CtlOp::Poll { .. })).count();
+            let plain = rest
+                .iter()
+                .take(slice.0 as usize)
+                .take_while(|op| !matches!(op, CtlOp::Poll { .. }))
+                .count();
             values.extend(slice.run(device, &rest[..plain])?);
             rest = &rest[plain..];
         }
@@ -125,7 +159,11 @@ const CLEARING: u64 = 16 << 20;
 
 /// Writes zeros to all of the card's memory, while the agent goes on (`live`), within `limit` and
 /// the time that its bytes take.
-pub(crate) fn clear(device: &mut dyn Device, limit: Duration, live: &dyn Fn() -> bool) -> Result<(), DeviceError> {
+pub(crate) fn clear(
+    device: &mut dyn Device,
+    limit: Duration,
+    live: &dyn Fn() -> bool,
+) -> Result<(), DeviceError> {
     let (zeros, bytes) = (vec![0; ZEROS], device.info().memory_bytes);
     let clock = Clock::start(limit + Duration::from_secs(bytes / CLEARING), live);
     for at in (0..bytes).step_by(ZEROS) {
@@ -213,7 +251,8 @@ mod tests {
             left.set(left.get().saturating_sub(1));
             left.get() > 0
         };
-        let error = carry_out(&mut card, op, &Clock::start(limit, &live)).expect_err("it takes longer");
+        let error =
+            carry_out(&mut card, op, &Clock::start(limit, &live)).expect_err("it takes longer");
         (error, card.reads)
     }
 
@@ -224,7 +263,10 @@ mod tests {
         let polls = || Op::Ctl(vec![CtlOp::Poll { offset: 0, clear: 0, some: 1, polls: u32::MAX }]);
         for (op, says) in [
             (reads(), " of 8192 register accesses made within 0.2 s"),
-            (Op::Ctl(vec![CtlOp::Write { offset: 0, value: 0 }; 8192]), " of 8192 register accesses made"),
+            (
+                Op::Ctl(vec![CtlOp::Write { offset: 0, value: 0 }; 8192]),
+                " of 8192 register accesses made",
+            ),
             (Op::Kernel(vec![0; 8192]), " of 2051 register accesses made"),
             (polls(), "0 of 1 register accesses made, and register 0x0 polled 16 times"),
         ] {
@@ -239,7 +281,12 @@ mod tests {
         }
         let mut card = Slow { each: Duration::from_millis(300), reads: 0 };
         let error = clear(&mut card, SHORT, &|| true).unwrap_err();
-        assert!(error.to_string().contains("0x400000 of 0xc00000 bytes of card memory cleared within 0.2 s"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("0x400000 of 0xc00000 bytes of card memory cleared within 0.2 s"),
+            "{error}"
+        );
         let stops = clear(&mut card, Duration::from_secs(3600), &|| false).unwrap_err();
         assert_eq!(stops.code(), codes::CANCELLED);
     }

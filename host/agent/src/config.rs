@@ -136,7 +136,9 @@ pub(crate) fn check_device(uri: &Uri) -> Result<(), String> {
         uri if uri.is_simulated() => Err(format!(
             "{uri} would put the card's keys into the agent: start `shef sim serve --socket /PATH/card` and name the card vfio-user:/PATH/card"
         )),
-        uri => Err(format!("an agent serves cards of its own machine, pci:... or vfio-user:/SOCKET, and not {uri}")),
+        uri => Err(format!(
+            "an agent serves cards of its own machine, pci:... or vfio-user:/SOCKET, and not {uri}"
+        )),
     }
 }
 
@@ -148,13 +150,17 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, AgentError> {
         let text = files::read_linked(path).map_err(|e| AgentError::file("read", path, &e))?;
         let dir = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, dir).map_err(|message| AgentError::Config { message: format!("{}: {}", path.display(), message.trim_end()) })
+        Self::parse(&text, dir).map_err(|message| AgentError::Config {
+            message: format!("{}: {}", path.display(), message.trim_end()),
+        })
     }
 
     fn parse(text: &str, dir: &Path) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
         if file.devices.is_empty() {
-            return Err("no device: expected at least one [devices.NAME] with uri = \"...\"".to_owned());
+            return Err(
+                "no device: expected at least one [devices.NAME] with uri = \"...\"".to_owned()
+            );
         }
         if file.devices.len() > MAX_DEVICES {
             return Err(format!("{} devices, expected at most {MAX_DEVICES}", file.devices.len()));
@@ -162,10 +168,17 @@ impl Config {
         if !(1..=4096).contains(&file.max_connections) {
             return Err(format!("max_connections is {}, expected 1 to 4096", file.max_connections));
         }
-        if !(1..=file.max_connections).contains(&file.max_connections_per_owner) && file.max_connections_per_owner != each() {
-            return Err(format!("max_connections_per_owner is {}, expected 1 to max_connections", file.max_connections_per_owner));
+        if !(1..=file.max_connections).contains(&file.max_connections_per_owner)
+            && file.max_connections_per_owner != each()
+        {
+            return Err(format!(
+                "max_connections_per_owner is {}, expected 1 to max_connections",
+                file.max_connections_per_owner
+            ));
         }
-        for (what, seconds) in [("grace_seconds", file.grace_seconds), ("drain_seconds", file.drain_seconds)] {
+        for (what, seconds) in
+            [("grace_seconds", file.grace_seconds), ("drain_seconds", file.drain_seconds)]
+        {
             if seconds > 86_400 {
                 return Err(format!("{what} is {seconds}, expected at most 86400"));
             }
@@ -173,7 +186,9 @@ impl Config {
         let mut devices = BTreeMap::new();
         for (name, device) in file.devices {
             if !is_name(&name) {
-                return Err(format!("device {name:?}: expected a name of 1 to 64 letters, digits, '-', '_', '.'"));
+                return Err(format!(
+                    "device {name:?}: expected a name of 1 to 64 letters, digits, '-', '_', '.'"
+                ));
             }
             let uri: Uri = device.uri.parse().map_err(|e| format!("device {name:?}: {e}"))?;
             check_device(&uri).map_err(|what| format!("device {name:?}: {what}"))?;
@@ -195,7 +210,9 @@ impl Config {
                 ));
             }
             if !unconfined && device.card_reaches_all_memory {
-                return Err(format!("device {name:?}: card_reaches_all_memory goes with iommu=none only, and {uri} does not ask for that"));
+                return Err(format!(
+                    "device {name:?}: card_reaches_all_memory goes with iommu=none only, and {uri} does not ask for that"
+                ));
             }
             devices.insert(name, Device { uri, owners, clear_memory: device.clear_memory });
         }
@@ -220,13 +237,15 @@ impl Config {
 mod tests {
     use super::*;
 
-    const GOOD: &str =
-        "listen = \"127.0.0.1:0\"\nca = \"ca.pem\"\ncert = \"a.pem\"\nkey = \"/k\"\n[devices.card0]\nuri = \"pci:0000:65:00.0\"\n";
+    const GOOD: &str = "listen = \"127.0.0.1:0\"\nca = \"ca.pem\"\ncert = \"a.pem\"\nkey = \"/k\"\n[devices.card0]\nuri = \"pci:0000:65:00.0\"\n";
 
     #[test]
     fn a_good_file_is_read_and_paths_are_beside_it() {
         let config = Config::parse(GOOD, Path::new("/etc/shef")).unwrap();
-        assert_eq!((config.ca, config.key), (PathBuf::from("/etc/shef/ca.pem"), PathBuf::from("/k")));
+        assert_eq!(
+            (config.ca, config.key),
+            (PathBuf::from("/etc/shef/ca.pem"), PathBuf::from("/k"))
+        );
         assert_eq!(config.grace, Duration::from_secs(30));
         assert!(config.devices["card0"].owners.is_empty());
     }
@@ -234,7 +253,10 @@ mod tests {
     #[test]
     fn a_card_that_nothing_confines_is_asked_for_by_what_it_means() {
         let file = GOOD.replace("00.0\"", "00.0?iommu=none\"\ncard_reaches_all_memory = true");
-        assert_eq!(Config::parse(&file, Path::new("")).unwrap().devices["card0"].uri.iommu(), Some(Iommu::None));
+        assert_eq!(
+            Config::parse(&file, Path::new("")).unwrap().devices["card0"].uri.iommu(),
+            Some(Iommu::None)
+        );
     }
 
     #[test]
@@ -253,7 +275,11 @@ mod tests {
             ("key =", "drain_seconds = 100000\nkey =", "86400"),
             ("key =", "max_connections_per_owner = 0\nkey =", "1 to max_connections"),
             ("00.0", "00.0?iommu=none", "card_reaches_all_memory = true"),
-            ("pci:0000:65:00.0\"", "pci:0000:65:00.0?iommu=none\"\ncard_reaches_all_memory = false", "card_reaches_all_memory = true"),
+            (
+                "pci:0000:65:00.0\"",
+                "pci:0000:65:00.0?iommu=none\"\ncard_reaches_all_memory = false",
+                "card_reaches_all_memory = true",
+            ),
             ("00.0\"", "00.0?iommu=type1\"\ncard_reaches_all_memory = true", "iommu=none only"),
             ("00.0\"", "00.0\"\nowners = []", "owners = [] names nobody"),
         ] {

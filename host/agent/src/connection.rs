@@ -64,7 +64,8 @@ impl Incoming {
     /// The next message. May be dropped and called again at any time. A message that began has to
     /// come to its end in time.
     async fn next(&mut self) -> Result<ToAgent, End> {
-        let malformed = |e: wire::WireError| End::Refused(Refusal::new(codes::PROTOCOL, e.to_string()));
+        let malformed =
+            |e: wire::WireError| End::Refused(Refusal::new(codes::PROTOCOL, e.to_string()));
         loop {
             if let Some(frame) = self.frames.take().map_err(malformed)? {
                 let message = ToAgent::decode(frame).map_err(malformed);
@@ -80,7 +81,10 @@ impl Incoming {
                 Some(end) => match timeout_at(end, read).await {
                     Ok(read) => read,
                     Err(_) => {
-                        let what = format!("a message is not whole within {} s of its first byte", self.times.message.as_secs_f32());
+                        let what = format!(
+                            "a message is not whole within {} s of its first byte",
+                            self.times.message.as_secs_f32()
+                        );
                         return refuse(codes::TIMEOUT, what);
                     }
                 },
@@ -97,7 +101,9 @@ impl Incoming {
         let limit = self.times.hello;
         match timeout(limit, self.next()).await {
             Ok(message) => message,
-            Err(_) => refuse(codes::TIMEOUT, format!("no message within {} s", limit.as_secs_f32())),
+            Err(_) => {
+                refuse(codes::TIMEOUT, format!("no message within {} s", limit.as_secs_f32()))
+            }
         }
     }
 }
@@ -123,15 +129,31 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shar
     let (outbox, frames) = Outbox::new();
     let writer = tokio::spawn(write(writing, frames, setup.times.message));
     let times = setup.times;
-    let mut incoming = Incoming { stream, frames: wire::Frames::new(), buffer: vec![0; READ].into(), times, whole_by: None };
+    let mut incoming = Incoming {
+        stream,
+        frames: wire::Frames::new(),
+        buffer: vec![0; READ].into(),
+        times,
+        whole_by: None,
+    };
     let end = match identity {
-        Some(owner) if setup.revoked.contains(&owner) => {
-            refuse(codes::NOT_ALLOWED, format!("the certificate of {} was revoked (fingerprint {})", owner.name, owner.fingerprint()))
-        }
+        Some(owner) if setup.revoked.contains(&owner) => refuse(
+            codes::NOT_ALLOWED,
+            format!(
+                "the certificate of {} was revoked (fingerprint {})",
+                owner.name,
+                owner.fingerprint()
+            ),
+        ),
         Some(owner) => {
             ticket.admit();
             let has_session = shared.slots.values().any(|slot| slot.is_of(&owner.name));
-            let seat = shared.seats.take(&owner.name, setup.max_connections, setup.max_connections_per_owner, has_session);
+            let seat = shared.seats.take(
+                &owner.name,
+                setup.max_connections,
+                setup.max_connections_per_owner,
+                has_session,
+            );
             match seat {
                 Ok(_seat) => converse(&mut incoming, &outbox, &shared, &owner, peer).await,
                 Err(refusal) => Err(End::Refused(refusal)),
@@ -166,34 +188,60 @@ async fn write(mut stream: Writing, mut frames: Frames, limit: Duration) {
     let _ = timeout(LAST, stream.shutdown()).await;
 }
 
-async fn converse(incoming: &mut Incoming, outbox: &Outbox, shared: &Arc<Shared>, owner: &Identity, peer: SocketAddr) -> Result<(), End> {
+async fn converse(
+    incoming: &mut Incoming,
+    outbox: &Outbox,
+    shared: &Arc<Shared>,
+    owner: &Identity,
+    peer: SocketAddr,
+) -> Result<(), End> {
     match incoming.soon().await? {
         ToAgent::Hello { min, max, program } => {
             if min > VERSION_MAX || max < VERSION_MIN || min > max {
-                let what = format!("versions {min} to {max} of the protocol are offered, this agent speaks {VERSION_MIN} to {VERSION_MAX}");
+                let what = format!(
+                    "versions {min} to {max} of the protocol are offered, this agent speaks {VERSION_MIN} to {VERSION_MAX}"
+                );
                 return refuse(codes::VERSION, what);
             }
             tracing::info!(%peer, owner = owner.name, fingerprint = owner.fingerprint(), program, "connected");
-            let (version, program) = (max.min(VERSION_MAX), format!("shef-agent {}", env!("CARGO_PKG_VERSION")));
+            let (version, program) =
+                (max.min(VERSION_MAX), format!("shef-agent {}", env!("CARGO_PKG_VERSION")));
             say(outbox, &ToOwner::Welcome { version, program, owner: owner.name.clone() })?;
         }
         _ => return refuse(codes::PROTOCOL, "the first message is no hello"),
     }
     let (device, resume) = match incoming.soon().await? {
         ToAgent::List => {
-            return say(outbox, &ToOwner::Devices(shared.slots.values().filter_map(|slot| slot.listed(owner)).collect()));
+            return say(
+                outbox,
+                &ToOwner::Devices(
+                    shared.slots.values().filter_map(|slot| slot.listed(owner)).collect(),
+                ),
+            );
         }
         ToAgent::Open { device, resume } => (device, resume),
         _ => return refuse(codes::PROTOCOL, "expected a device to be opened"),
     };
     if let Some(days) = owner.ends_soon() {
-        tracing::warn!(owner = owner.name, fingerprint = owner.fingerprint(), days, "the owner's certificate ends soon");
+        tracing::warn!(
+            owner = owner.name,
+            fingerprint = owner.fingerprint(),
+            days,
+            "the owner's certificate ends soon"
+        );
         say(
             outbox,
-            &ToOwner::Progress { id: 0, text: format!("your certificate ends in {days} days: ask the agent's operator for a new one") },
+            &ToOwner::Progress {
+                id: 0,
+                text: format!(
+                    "your certificate ends in {days} days: ask the agent's operator for a new one"
+                ),
+            },
         )?;
     }
-    let Some(slot) = shared.slots.get(&device) else { return Err(End::Refused(no_device(&device, owner))) };
+    let Some(slot) = shared.slots.get(&device) else {
+        return Err(End::Refused(no_device(&device, owner)));
+    };
     let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
     let begin = Instant::now();
     let mut phase = shared.phase.clone();

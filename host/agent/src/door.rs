@@ -35,16 +35,27 @@ impl Seats {
     ///
     /// # Errors
     /// SHEF-AGT-015, which says what the limit is.
-    pub(crate) fn take(self: &Arc<Self>, owner: &str, total: usize, each: usize, has_session: bool) -> Result<Seat, Refusal> {
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        owner: &str,
+        total: usize,
+        each: usize,
+        has_session: bool,
+    ) -> Result<Seat, Refusal> {
         let mut seats = hold(&self.0);
         let taken = seats.values().sum::<usize>();
-        let (reserved, mine) = (if has_session { 0 } else { total / 4 }, seats.get(owner).copied().unwrap_or(0));
+        let (reserved, mine) =
+            (if has_session { 0 } else { total / 4 }, seats.get(owner).copied().unwrap_or(0));
         if mine >= each {
-            return Err(Refusal::new(codes::BUSY, format!("owner {owner} has {mine} connections, of at most {each} for one owner")));
+            return Err(Refusal::new(
+                codes::BUSY,
+                format!("owner {owner} has {mine} connections, of at most {each} for one owner"),
+            ));
         }
         if taken + reserved >= total {
-            let what =
-                format!("the agent has {taken} connections, of at most {total}, of which {reserved} are for owners that have a session");
+            let what = format!(
+                "the agent has {taken} connections, of at most {total}, of which {reserved} are for owners that have a session"
+            );
             return Err(Refusal::new(codes::BUSY, what));
         }
         seats.insert(owner.to_owned(), mine + 1);

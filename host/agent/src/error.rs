@@ -48,7 +48,12 @@ impl AgentError {
     pub fn exit(&self) -> u8 {
         match self {
             Self::Config { .. } | Self::Files { .. } => 5,
-            Self::Device(error) if [codes::TLS_FILES, codes::NO_DEVICE, codes::NOT_ALLOWED].contains(&error.code()) => 5,
+            Self::Device(error)
+                if [codes::TLS_FILES, codes::NO_DEVICE, codes::NOT_ALLOWED]
+                    .contains(&error.code()) =>
+            {
+                5
+            }
             Self::Listen { .. } | Self::Device(_) => 4,
         }
     }

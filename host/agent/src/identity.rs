@@ -57,11 +57,20 @@ impl Identity {
         use x509_cert::der::asn1::{ObjectIdentifier, PrintableStringRef, Utf8StringRef};
         let certificate = x509_cert::Certificate::from_der(der).ok()?;
         let common_name: ObjectIdentifier = "2.5.4.3".parse().ok()?;
-        let mut names = certificate.tbs_certificate().subject().iter().filter(|attribute| attribute.oid == common_name);
+        let mut names = certificate
+            .tbs_certificate()
+            .subject()
+            .iter()
+            .filter(|attribute| attribute.oid == common_name);
         let (name, None) = (names.next()?, names.next()) else { return None };
         let text = name.value.decode_as::<Utf8StringRef<'_>>().map(|s| s.as_str().to_owned());
-        let text = text.or_else(|_| name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())).ok()?;
-        let until = UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
+        let text = text
+            .or_else(|_| {
+                name.value.decode_as::<PrintableStringRef<'_>>().map(|s| s.as_str().to_owned())
+            })
+            .ok()?;
+        let until =
+            UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
         let names = shef_anchors::names(der)?.iter().map(hex::encode).collect();
         is_name(&text).then_some(Self { name: text, names, until })
     }
@@ -121,7 +130,10 @@ impl Revoked {
                 }
                 list.insert(fingerprint);
             } else if !entry.is_empty() {
-                let message = format!("{} line {number}: {entry:?} is no fingerprint, expected 64 hexadecimal digits", path.display());
+                let message = format!(
+                    "{} line {number}: {entry:?} is no fingerprint, expected 64 hexadecimal digits",
+                    path.display()
+                );
                 return Err(AgentError::Config { message });
             }
         }
@@ -134,7 +146,10 @@ impl Revoked {
 
     /// Certificates that the list names as this owner's.
     pub(crate) fn of_owner(&self, owner: &str) -> impl Iterator<Item = &str> {
-        self.owners.iter().filter(move |(name, _)| name == owner).map(|(_, fingerprint)| fingerprint.as_str())
+        self.owners
+            .iter()
+            .filter(move |(name, _)| name == owner)
+            .map(|(_, fingerprint)| fingerprint.as_str())
     }
 
     /// How many certificates this list has that `next` has not.
@@ -161,14 +176,19 @@ mod tests {
     fn fingerprints_are_values_and_not_spellings() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let digest = "0a".repeat(32);
-        for entry in [&digest, &digest.to_uppercase(), &format!("sha256:{digest}"), &["0A"; 32].join(":")] {
+        for entry in
+            [&digest, &digest.to_uppercase(), &format!("sha256:{digest}"), &["0A"; 32].join(":")]
+        {
             std::fs::write(file.path(), format!("# lost\n{entry} # alice\n")).unwrap();
             assert!(Revoked::load(file.path()).unwrap().lists(&digest), "{entry}");
         }
         for entry in ["alice", "sha1:0a", &digest[2..], &format!("{digest}:")] {
             std::fs::write(file.path(), format!("\n{entry}\n")).unwrap();
             let error = Revoked::load(file.path()).unwrap_err();
-            assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains("line 2"), "{error}");
+            assert!(
+                error.code() == "SHEF-AGT-016" && error.to_string().contains("line 2"),
+                "{error}"
+            );
         }
     }
 }

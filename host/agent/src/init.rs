@@ -57,21 +57,29 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         for (i, name) in names.iter().enumerate() {
             check(name)?;
             if names[..i].contains(name) {
-                return Err(AgentError::Config { message: format!("{what} {name} is given twice: expected each name once") });
+                return Err(AgentError::Config {
+                    message: format!("{what} {name} is given twice: expected each name once"),
+                });
             }
         }
     }
     let expected = "expected a host name or an address under which owners connect, as card.example or 10.0.0.7";
-    let bad = |text: &String| AgentError::Config { message: format!("--name {text:?}: {expected}") };
-    let hosts = plan.names.iter().map(|text| host(text).ok_or_else(|| bad(text))).collect::<Result<Vec<_>, _>>()?;
+    let bad =
+        |text: &String| AgentError::Config { message: format!("--name {text:?}: {expected}") };
+    let hosts = plan
+        .names
+        .iter()
+        .map(|text| host(text).ok_or_else(|| bad(text)))
+        .collect::<Result<Vec<_>, _>>()?;
     for (name, uri) in &plan.devices {
-        check_device(uri).map_err(|what| AgentError::Config { message: format!("--device {name}: {what}") })?;
+        check_device(uri)
+            .map_err(|what| AgentError::Config { message: format!("--device {name}: {what}") })?;
     }
-    let listen: std::net::SocketAddr = plan
-        .listen
-        .parse()
-        .map_err(|e| AgentError::Config { message: format!("--listen {:?}: {e}; expected ADDRESS:PORT, as 0.0.0.0:7433", plan.listen) })?;
-    let whole = std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
+    let listen: std::net::SocketAddr = plan.listen.parse().map_err(|e| AgentError::Config {
+        message: format!("--listen {:?}: {e}; expected ADDRESS:PORT, as 0.0.0.0:7433", plan.listen),
+    })?;
+    let whole =
+        std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
     made(&whole, |dir| {
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
         private(&dir.join("ca.key"), key.serialize_pem().as_bytes())?;
@@ -173,7 +181,11 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
             note(dir, name, cert.der())?;
             cert
         }
-        None => issue(&ca, agent(&read(&dir.join("names"))?.lines().map(str::to_owned).collect::<Vec<_>>()), &key)?,
+        None => issue(
+            &ca,
+            agent(&read(&dir.join("names"))?.lines().map(str::to_owned).collect::<Vec<_>>()),
+            &key,
+        )?,
     };
     replace(&file, cert.pem().as_bytes())?;
     Ok(file)
@@ -193,7 +205,8 @@ fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(
     };
     let present = present(&dir.join("owners").join(owner).join("cert.pem"))?;
     let issued: Vec<_> = text.lines().filter_map(Issued::of).collect();
-    let by_key = issued.iter().find(|one| same(one) && one.is_in(&revoked)).map(|one| one.fingerprint);
+    let by_key =
+        issued.iter().find(|one| same(one) && one.is_in(&revoked)).map(|one| one.fingerprint);
     let itself = || present.iter().flatten().map(String::as_str).find(|name| revoked.lists(name));
     let by_name = || revoked.of_owner(owner).find(|name| !issued.iter().any(|one| one.has(name)));
     let Some(found) = by_key.or_else(itself).or_else(by_name) else { return Ok(()) };
@@ -214,7 +227,8 @@ fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(AgentError::file("read", path, &error)),
     };
-    let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| AgentError::file("read", path, &e))?;
+    let der = CertificateDer::from_pem_slice(pem.as_bytes())
+        .map_err(|e| AgentError::file("read", path, &e))?;
     Ok(noted(&der))
 }
 
@@ -248,7 +262,12 @@ pub(crate) fn issued_to(ca: &Path) -> Option<std::collections::HashSet<String>> 
 impl<'a> Issued<'a> {
     fn of(line: &'a str) -> Option<Self> {
         let mut words = line.split_whitespace();
-        Some(Self { fingerprint: words.next()?, owner: words.next()?, whole: words.next(), key: words.next() })
+        Some(Self {
+            fingerprint: words.next()?,
+            owner: words.next()?,
+            whole: words.next(),
+            key: words.next(),
+        })
     }
 
     fn is_in(&self, revoked: &Revoked) -> bool {
@@ -280,7 +299,10 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let bad = |message| Err(AgentError::Config { message });
     let named: Vec<&Issued<'_>> = issued.iter().filter(|one| one.owner == whom).collect();
     let fingerprint = digest(whom);
-    let meant: Vec<&Issued<'_>> = issued.iter().filter(|one| fingerprint.as_deref().is_some_and(|digits| one.has(digits))).collect();
+    let meant: Vec<&Issued<'_>> = issued
+        .iter()
+        .filter(|one| fingerprint.as_deref().is_some_and(|digits| one.has(digits)))
+        .collect();
     let (found, owner): (Vec<String>, _) = match (&named[..], &meant[..], fingerprint) {
         ([], [], Some(fingerprint)) => (vec![fingerprint], None),
         ([], [], None) => {
@@ -294,9 +316,10 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
                 meant[0].owner
             ));
         }
-        (these, [], _) | ([], these, _) => {
-            (these.iter().map(|one| one.fingerprint.to_owned()).collect(), these.first().map(|one| one.owner.to_owned()))
-        }
+        (these, [], _) | ([], these, _) => (
+            these.iter().map(|one| one.fingerprint.to_owned()).collect(),
+            these.first().map(|one| one.owner.to_owned()),
+        ),
     };
     let comment = owner.as_deref().unwrap_or(whom);
     let new: Vec<_> = found.iter().filter(|fingerprint| !before.lists(fingerprint)).collect();
@@ -332,7 +355,10 @@ fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
         private(&mine.join("key.pem"), key.serialize_pem().as_bytes())?;
         public(&mine.join("cert.pem"), cert.pem().as_bytes())?;
         let root = dir.join("ca.pem");
-        public(&mine.join("ca.pem"), files::read(&root).map_err(|e| AgentError::file("read", &root, &e))?.as_bytes())?;
+        public(
+            &mine.join("ca.pem"),
+            files::read(&root).map_err(|e| AgentError::file("read", &root, &e))?.as_bytes(),
+        )?;
         public(
             &mine.join("client.toml"),
             b"# SHEF_TLS_CONFIG names this file; paths are beside it.\nca = \"ca.pem\"\ncert = \"cert.pem\"\nkey = \"key.pem\"\n",
@@ -354,7 +380,11 @@ fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentEr
 /// Makes a folder whole or not at all. One that is there already is replaced where it is empty.
 fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Result<(), AgentError> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(AgentError::file("make", path, &"expected an empty folder or none, and there are files in it"));
+        return Err(AgentError::file(
+            "make",
+            path,
+            &"expected an empty folder or none, and there are files in it",
+        ));
     }
     let parent = path.parent().unwrap_or(Path::new("/"));
     let beside = files::beside(path).map_err(|e| AgentError::file("make", path, &e))?;
@@ -369,9 +399,10 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
         let _ = fs::remove_dir_all(&beside);
         // As the caller knows the folder.
         match error {
-            AgentError::Files { message } => {
-                AgentError::Files { message: message.replace(&beside.display().to_string(), &path.display().to_string()) }
-            }
+            AgentError::Files { message } => AgentError::Files {
+                message: message
+                    .replace(&beside.display().to_string(), &path.display().to_string()),
+            },
             error => error,
         }
     })
@@ -389,7 +420,11 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
         // What the system says: this user may not.
         (std::io::ErrorKind::PermissionDenied, Some(_)) => {
             let shown = dir.display();
-            AgentError::Files { message: format!("cannot change {shown}: {e}; run it as root (or as the user who owns {shown})") }
+            AgentError::Files {
+                message: format!(
+                    "cannot change {shown}: {e}; run it as root (or as the user who owns {shown})"
+                ),
+            }
         }
         (std::io::ErrorKind::PermissionDenied, None) => {
             let (folder, key) = (shell(dir), shell(&dir.join("agent.key")));
@@ -419,7 +454,8 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
     // And what lies in it: a folder can have been given away alone.
     let owners = dir.join("owners");
     let each = fs::read_dir(&owners).map_err(|e| AgentError::file("read", &owners, &e))?;
-    let each: Vec<_> = each.collect::<Result<_, _>>().map_err(|e| AgentError::file("read", &owners, &e))?;
+    let each: Vec<_> =
+        each.collect::<Result<_, _>>().map_err(|e| AgentError::file("read", &owners, &e))?;
     files::check(&owners, Owner::Root).map_err(refused)?;
     for folder in each.iter().map(fs::DirEntry::path) {
         files::check(&folder, Owner::Root).map_err(refused)?;
@@ -433,8 +469,13 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
 /// The path holds a line break or is not UTF-8, which a unit cannot name.
 fn unit(dir: &Path) -> Result<String, AgentError> {
     let path = dir.to_str().filter(|path| !path.contains(|c: char| c.is_control()));
-    let path =
-        path.ok_or_else(|| AgentError::file("name", dir, &"a systemd unit names only folders in UTF-8 without control characters"))?;
+    let path = path.ok_or_else(|| {
+        AgentError::file(
+            "name",
+            dir,
+            &"a systemd unit names only folders in UTF-8 without control characters",
+        )
+    })?;
     // systemd.unit(5): `%` begins a specifier. systemd.service(5): `$` begins a variable in
     // ExecStart=, and quotes keep white space.
     let specifiers = path.replace('%', "%%");
@@ -453,7 +494,9 @@ fn unit(dir: &Path) -> Result<String, AgentError> {
 fn quote_words(line: &str, name: &str) -> String {
     const FOLDER: &str = "/etc/shef-agent";
     let needs = name.contains(|c: char| c.is_whitespace() || "\"'\\;".contains(c));
-    let Some((start, _)) = line.split_once(FOLDER).filter(|_| needs) else { return line.replace(FOLDER, name) };
+    let Some((start, _)) = line.split_once(FOLDER).filter(|_| needs) else {
+        return line.replace(FOLDER, name);
+    };
     // The word begins behind the last blank or `=`, and ends at the next blank.
     let begin = start.rfind([' ', '=']).map_or(0, |at| at + 1);
     let end = line[begin..].find([' ', '\n']).map_or(line.len(), |at| begin + at);
@@ -489,7 +532,9 @@ fn check(name: &str) -> Result<(), AgentError> {
     if is_name(name) && digest(name).is_none() {
         return Ok(());
     }
-    let message = format!("{name:?} is no name: expected 1 to 64 letters, digits, '-', '_', '.', and no fingerprint");
+    let message = format!(
+        "{name:?} is no name: expected 1 to 64 letters, digits, '-', '_', '.', and no fingerprint"
+    );
     Err(AgentError::Config { message })
 }
 
@@ -499,7 +544,9 @@ fn issue(ca: &Ca, holder: Holder<'_>, key: &KeyPair) -> Result<Certificate, Agen
 
 /// Seconds since 1970.
 fn now() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs().cast_signed())
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs().cast_signed())
 }
 
 fn wrong(error: &dyn std::fmt::Display) -> AgentError {
@@ -514,7 +561,9 @@ fn folder(path: &Path) -> Result<(), AgentError> {
 fn folder_with(path: &Path, mode: u32) -> Result<(), AgentError> {
     let mut builder = fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
-    let made = builder.create(path).and_then(|()| fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)));
+    let made = builder.create(path).and_then(|()| {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+    });
     made.map_err(|e| AgentError::file("make", path, &e))
 }
 
@@ -535,7 +584,11 @@ pub fn shell(path: &Path) -> String {
     // A name that begins with a dash would be an option.
     let text = if text.starts_with('-') { format!("./{text}") } else { text };
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 fn private(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
@@ -576,24 +629,44 @@ mod tests {
         let config = crate::Config::load(&plan.dir.join("agent.toml")).unwrap();
         assert_eq!(config.devices["card.0"].uri, plan.devices[0].1);
         for file in ["ca.key", "agent.key", "owners/alice/key.pem"] {
-            assert_eq!(fs::metadata(plan.dir.join(file)).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+            assert_eq!(
+                fs::metadata(plan.dir.join(file)).unwrap().permissions().mode() & 0o777,
+                0o600,
+                "{file}"
+            );
         }
-        assert!(fs::read_to_string(plan.dir.join("shef-agent.service")).unwrap().contains(&plan.dir.display().to_string()));
+        assert!(
+            fs::read_to_string(plan.dir.join("shef-agent.service"))
+                .unwrap()
+                .contains(&plan.dir.display().to_string())
+        );
         assert_eq!(init(&plan).unwrap_err().code(), "SHEF-AGT-017");
         add_owner(&plan.dir, "bob").unwrap();
         let twice = add_owner(&plan.dir, "bob").unwrap_err();
-        assert!(twice.code() == "SHEF-AGT-017" && twice.to_string().contains("shef-agent renew"), "{twice}");
+        assert!(
+            twice.code() == "SHEF-AGT-017" && twice.to_string().contains("shef-agent renew"),
+            "{twice}"
+        );
         assert_eq!(add_owner(&plan.dir, "../bob").unwrap_err().code(), "SHEF-AGT-016");
         for name in ["a b", ".", ".."] {
-            let bad = Plan { dir: dir.path().join("other"), owners: vec![name.into()], ..plan.clone() };
+            let bad =
+                Plan { dir: dir.path().join("other"), owners: vec![name.into()], ..plan.clone() };
             assert_eq!(init(&bad).unwrap_err().code(), "SHEF-AGT-016");
             assert!(!bad.dir.exists());
         }
         // What the agent would refuse to start with.
         let device = |name: &str, uri: &str| (name.to_owned(), uri.parse().unwrap());
         for (owners, devices, says) in [
-            (vec!["alice".into(), "alice".into()], plan.devices.clone(), "--owner alice is given twice"),
-            (vec![], vec![device("card0", "vfio-user:/a"), device("card0", "vfio-user:/b")], "--device card0 is given twice"),
+            (
+                vec!["alice".into(), "alice".into()],
+                plan.devices.clone(),
+                "--owner alice is given twice",
+            ),
+            (
+                vec![],
+                vec![device("card0", "vfio-user:/a"), device("card0", "vfio-user:/b")],
+                "--device card0 is given twice",
+            ),
             (vec![], vec![device("card0", "sim:model")], "shef sim serve"),
         ] {
             let bad = Plan { dir: dir.path().join("other"), owners, devices, ..plan.clone() };
@@ -602,20 +675,37 @@ mod tests {
             assert!(!bad.dir.exists());
         }
         // An error names the folder that was asked for, and not the one that is made beside it.
-        let error = made(&dir.path().join("new"), |beside| write(&beside.join("no/file"), b"", 0o600)).unwrap_err().to_string();
+        let error =
+            made(&dir.path().join("new"), |beside| write(&beside.join("no/file"), b"", 0o600))
+                .unwrap_err()
+                .to_string();
         assert!(error.contains(&dir.path().join("new/no/file").display().to_string()), "{error}");
     }
 
     #[test]
     fn only_names_that_owners_can_ask_for_are_certified() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["card.example:7433", "http://card.example", "card example", "10.0.0.300", "", "[10.0.0.3]"] {
+        for name in [
+            "card.example:7433",
+            "http://card.example",
+            "card example",
+            "10.0.0.300",
+            "",
+            "[10.0.0.3]",
+        ] {
             let error = init(&Plan { names: vec![name.into()], ..plan(dir.path()) }).unwrap_err();
-            assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains(&format!("{name:?}")), "{error}");
+            assert!(
+                error.code() == "SHEF-AGT-016" && error.to_string().contains(&format!("{name:?}")),
+                "{error}"
+            );
             assert!(!plan(dir.path()).dir.exists());
         }
-        init(&Plan { names: vec!["[::1]".into(), "card.example".into()], ..plan(dir.path()) }).unwrap();
-        assert_eq!(fs::read_to_string(plan(dir.path()).dir.join("names")).unwrap(), "::1\ncard.example\n");
+        init(&Plan { names: vec!["[::1]".into(), "card.example".into()], ..plan(dir.path()) })
+            .unwrap();
+        assert_eq!(
+            fs::read_to_string(plan(dir.path()).dir.join("names")).unwrap(),
+            "::1\ncard.example\n"
+        );
     }
 
     #[test]
@@ -646,7 +736,11 @@ mod tests {
         let before = issued();
         fs::set_permissions(&plan.dir, fs::Permissions::from_mode(0o777)).unwrap();
         let root = rustix::process::geteuid().is_root();
-        let results = [add_owner(&plan.dir, "bob").map(drop), revoke(&plan.dir, "alice").map(drop), renew(&plan.dir, None).map(drop)];
+        let results = [
+            add_owner(&plan.dir, "bob").map(drop),
+            revoke(&plan.dir, "alice").map(drop),
+            renew(&plan.dir, None).map(drop),
+        ];
         for result in results {
             match result {
                 Err(error) => assert!(root && error.to_string().contains("chmod 755"), "{error}"),
@@ -660,9 +754,16 @@ mod tests {
         for folder in ["owners", "owners/carol"].map(|folder| plan.dir.join(folder)) {
             let (before, mode) = (issued(), fs::metadata(&folder).unwrap().permissions());
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-            let results =
-                [add_owner(&plan.dir, "dave").map(drop), renew(&plan.dir, Some("carol")).map(drop), revoke(&plan.dir, "alice").map(drop)];
-            assert!(results.iter().all(|result| result.is_err() == root), "{}: {results:?}", folder.display());
+            let results = [
+                add_owner(&plan.dir, "dave").map(drop),
+                renew(&plan.dir, Some("carol")).map(drop),
+                revoke(&plan.dir, "alice").map(drop),
+            ];
+            assert!(
+                results.iter().all(|result| result.is_err() == root),
+                "{}: {results:?}",
+                folder.display()
+            );
             assert_eq!(issued() == before, root);
             fs::set_permissions(&folder, mode).unwrap();
             if !root {
@@ -687,17 +788,27 @@ mod tests {
             assert_eq!(shell(Path::new(path)), word);
         }
         let dir = tempfile::tempdir().unwrap();
-        let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        let open =
+            |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
         // A folder of something else: no command changes it.
         let other = dir.path().join("other");
         fs::create_dir(&other).unwrap();
         open(&other);
         let all = |dir: &Path| {
-            [add_owner(dir, "bob").map(drop), revoke(dir, "alice").map(drop), renew(dir, None).map(drop)].map(|result| result.unwrap_err())
+            [
+                add_owner(dir, "bob").map(drop),
+                revoke(dir, "alice").map(drop),
+                renew(dir, None).map(drop),
+            ]
+            .map(|result| result.unwrap_err())
         };
         for error in all(&other) {
             let text = error.to_string();
-            assert!(text.contains("is no folder of an agent: expected ca.pem and issued") && !text.contains("chown"), "{text}");
+            assert!(
+                text.contains("is no folder of an agent: expected ca.pem and issued")
+                    && !text.contains("chown"),
+                "{text}"
+            );
         }
         // One of an agent, with a blank in its name.
         let plan = Plan { dir: dir.path().join("my agent"), ..plan(dir.path()) };
@@ -709,7 +820,10 @@ mod tests {
             open(&plan.dir);
             for error in all(&plan.dir) {
                 let text = error.to_string();
-                assert!(text.contains(&format!("chown -R root: {quoted} && chmod 755 {quoted} &&")), "{text}");
+                assert!(
+                    text.contains(&format!("chown -R root: {quoted} && chmod 755 {quoted} &&")),
+                    "{text}"
+                );
             }
         }
     }
@@ -725,15 +839,27 @@ mod tests {
         let refused = |owner: &str| {
             let error = renew(&plan.dir, Some(owner)).unwrap_err();
             let text = error.to_string();
-            assert!(error.code() == "SHEF-AGT-016" && text.contains("is revoked") && text.contains("add-owner"), "{text}");
-            assert!(text.contains(&format!("renew --dir {} {owner} --readmit", plan.dir.display())), "{text}");
+            assert!(
+                error.code() == "SHEF-AGT-016"
+                    && text.contains("is revoked")
+                    && text.contains("add-owner"),
+                "{text}"
+            );
+            assert!(
+                text.contains(&format!("renew --dir {} {owner} --readmit", plan.dir.display())),
+                "{text}"
+            );
         };
         refused("alice");
         assert_eq!(issued(), before);
         renew(&plan.dir, Some("bob")).unwrap();
         // The same key under another name.
         for file in ["key.pem", "cert.pem"] {
-            fs::copy(plan.dir.join("owners/alice").join(file), plan.dir.join("owners/bob").join(file)).unwrap();
+            fs::copy(
+                plan.dir.join("owners/alice").join(file),
+                plan.dir.join("owners/bob").join(file),
+            )
+            .unwrap();
         }
         refused("bob");
         readmit(&plan.dir, "alice").unwrap();
@@ -742,14 +868,20 @@ mod tests {
         add_owner(&plan.dir, "alice").unwrap();
         renew(&plan.dir, Some("alice")).unwrap();
         // Lines of older versions name no key.
-        let old: String = issued().lines().map(|line| line.rsplit_once(' ').unwrap().0.to_owned() + "\n").collect();
+        let old: String = issued()
+            .lines()
+            .map(|line| line.rsplit_once(' ').unwrap().0.to_owned() + "\n")
+            .collect();
         fs::write(plan.dir.join(ISSUED), old).unwrap();
         refused("alice");
         let nobody = renew(&plan.dir, Some("nobodyy")).unwrap_err().to_string();
         assert!(nobody.contains("no owner nobodyy") && nobody.contains("add-owner"), "{nobody}");
         // Without the list it is not known who is revoked.
         fs::remove_file(plan.dir.join(REVOKED)).unwrap();
-        for error in [renew(&plan.dir, Some("alice")).map(drop), revoke(&plan.dir, "alice").map(drop)].map(|result| result.unwrap_err()) {
+        for error in
+            [renew(&plan.dir, Some("alice")).map(drop), revoke(&plan.dir, "alice").map(drop)]
+                .map(|result| result.unwrap_err())
+        {
             assert!(error.to_string().contains("install -m 644 /dev/null"), "{error}");
         }
     }
@@ -765,7 +897,10 @@ mod tests {
         fs::write(plan.dir.join(ISSUED), "").unwrap();
         let refused = || {
             let error = renew(&plan.dir, Some("alice")).unwrap_err();
-            assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains("alice is revoked"), "{error}");
+            assert!(
+                error.code() == "SHEF-AGT-016" && error.to_string().contains("alice is revoked"),
+                "{error}"
+            );
         };
         let (list, cert) = (plan.dir.join(REVOKED), plan.dir.join("owners/alice/cert.pem"));
         let text = fs::read_to_string(&list).unwrap();
@@ -788,7 +923,12 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..24 {
                 let dir = &plan.dir;
-                scope.spawn(move || assert_eq!(revoke(dir, &of(number)).unwrap(), Revocation { added: 1, owner: None }));
+                scope.spawn(move || {
+                    assert_eq!(
+                        revoke(dir, &of(number)).unwrap(),
+                        Revocation { added: 1, owner: None }
+                    )
+                });
             }
         });
         let revoked = Revoked::load(&plan.dir.join(REVOKED)).unwrap();
@@ -800,7 +940,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         // A folder that no unit can name: the unit is written last.
         let plan = Plan { owners: vec![], ..plan(dir.path()) };
-        assert_eq!(init(&Plan { dir: dir.path().join("line\nbreak"), ..plan.clone() }).unwrap_err().code(), "SHEF-AGT-017");
+        assert_eq!(
+            init(&Plan { dir: dir.path().join("line\nbreak"), ..plan.clone() }).unwrap_err().code(),
+            "SHEF-AGT-017"
+        );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "a half folder is left");
         // An empty folder is taken; one with something in it is not touched.
         fs::create_dir(&plan.dir).unwrap();
@@ -810,34 +953,54 @@ mod tests {
         fs::remove_file(good.dir.join("ca.pem")).unwrap();
         fs::create_dir(good.dir.join("ca.pem")).unwrap();
         assert!(add_owner(&good.dir, "alice").is_err());
-        assert!(fs::read_dir(good.dir.join("owners")).unwrap().next().is_none(), "a half folder of an owner is left");
+        assert!(
+            fs::read_dir(good.dir.join("owners")).unwrap().next().is_none(),
+            "a half folder of an owner is left"
+        );
     }
 
     #[test]
     fn certificates_are_renewed_for_their_keys_and_revoked_by_name() {
         let dir = tempfile::tempdir().unwrap();
-        let (names, owners) = (vec!["localhost".into(), "10.1.2.3".into()], vec!["alice".into(), "bob".into()]);
+        let (names, owners) =
+            (vec!["localhost".into(), "10.1.2.3".into()], vec!["alice".into(), "bob".into()]);
         let plan = Plan { names, owners, ..plan(dir.path()) };
         init(&plan).unwrap();
         let read = |file: &str| shef_remote::certificates(&plan.dir.join(file)).unwrap().remove(0);
-        let (agent, alice) = (read("agent.pem"), Identity::of(&read("owners/alice/cert.pem")).unwrap());
+        let (agent, alice) =
+            (read("agent.pem"), Identity::of(&read("owners/alice/cert.pem")).unwrap());
         assert_eq!(renew(&plan.dir, None).unwrap(), plan.dir.join("agent.pem"));
         renew(&plan.dir, Some("alice")).unwrap();
         let renewed = Identity::of(&read("owners/alice/cert.pem")).unwrap();
-        assert!(agent != read("agent.pem") && renewed.name == "alice" && renewed.fingerprint() != alice.fingerprint());
+        assert!(
+            agent != read("agent.pem")
+                && renewed.name == "alice"
+                && renewed.fingerprint() != alice.fingerprint()
+        );
         assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
         // Old and new alike, once.
         let known = |added| Revocation { added, owner: Some("alice".into()) };
-        assert_eq!((revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()), (known(2), known(0)));
+        assert_eq!(
+            (revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()),
+            (known(2), known(0))
+        );
         assert_eq!(revoke(&plan.dir, "carol").unwrap_err().code(), "SHEF-AGT-016");
         let bob = Identity::of(&read("owners/bob/cert.pem")).unwrap();
         let revoked = || crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap();
-        assert!(revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob));
+        assert!(
+            revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob)
+        );
         let of_bob = Revocation { added: 1, owner: Some("bob".into()) };
         assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), of_bob);
-        assert!(revoked().contains(&bob) && fs::read_to_string(plan.dir.join("revoked")).unwrap().ends_with(" # bob\n"));
+        assert!(
+            revoked().contains(&bob)
+                && fs::read_to_string(plan.dir.join("revoked")).unwrap().ends_with(" # bob\n")
+        );
         fs::write(plan.dir.join("revoked"), "alice\n").unwrap();
-        assert_eq!(crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap_err().code(), "SHEF-AGT-016");
+        assert_eq!(
+            crate::identity::Revoked::load(&plan.dir.join("revoked")).unwrap_err().code(),
+            "SHEF-AGT-016"
+        );
     }
 
     #[test]
@@ -845,14 +1008,24 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan(dir.path());
         init(&plan).unwrap();
-        let alice = Identity::of(&shef_remote::certificates(&plan.dir.join("owners/alice/cert.pem")).unwrap()[0]).unwrap();
+        let alice = Identity::of(
+            &shef_remote::certificates(&plan.dir.join("owners/alice/cert.pem")).unwrap()[0],
+        )
+        .unwrap();
         let list = plan.dir.join("revoked");
         let other = "5".repeat(64);
-        for text in [format!("# {} counts again\n", alice.fingerprint()), format!("{other} # bob"), "# bob left".to_owned()] {
+        for text in [
+            format!("# {} counts again\n", alice.fingerprint()),
+            format!("{other} # bob"),
+            "# bob left".to_owned(),
+        ] {
             fs::write(&list, &text).unwrap();
             assert_eq!(revoke(&plan.dir, "alice").unwrap().added, 1, "{text:?}");
             let revoked = crate::identity::Revoked::load(&list).unwrap();
-            assert!(revoked.contains(&alice) && fs::read_to_string(&list).unwrap().starts_with(&text), "{text:?}");
+            assert!(
+                revoked.contains(&alice) && fs::read_to_string(&list).unwrap().starts_with(&text),
+                "{text:?}"
+            );
         }
         // A name that looks like a fingerprint could not be revoked.
         assert_eq!(add_owner(&plan.dir, &other).unwrap_err().code(), "SHEF-AGT-016");
@@ -864,21 +1037,34 @@ mod tests {
         let plan = Plan { owners: vec!["alice".into(), "bob".into()], ..plan(dir.path()) };
         init(&plan).unwrap();
         let issued = fs::read_to_string(plan.dir.join(ISSUED)).unwrap();
-        let of = |owner: &str| Issued::of(issued.lines().find(|line| line.contains(owner)).unwrap()).unwrap();
+        let of = |owner: &str| {
+            Issued::of(issued.lines().find(|line| line.contains(owner)).unwrap()).unwrap()
+        };
         // Version 0.1 gave owners names of this form.
         let (name, other) = ("5".repeat(64), "6".repeat(64));
-        let with = |owner: &str| fs::write(plan.dir.join(ISSUED), format!("{issued}{other} {owner}\n")).unwrap();
+        let with = |owner: &str| {
+            fs::write(plan.dir.join(ISSUED), format!("{issued}{other} {owner}\n")).unwrap()
+        };
         with(&name);
-        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, owner: Some(name.clone()) });
+        assert_eq!(
+            revoke(&plan.dir, &name).unwrap(),
+            Revocation { added: 1, owner: Some(name.clone()) }
+        );
         let revoked = || Revoked::load(&plan.dir.join(REVOKED)).unwrap();
         assert!(revoked().lists(&other) && !revoked().lists(&name));
         let bob = of("bob").whole.unwrap();
         with(bob);
         let error = revoke(&plan.dir, bob).unwrap_err();
-        assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains("of a certificate of bob"), "{error}");
+        assert!(
+            error.code() == "SHEF-AGT-016" && error.to_string().contains("of a certificate of bob"),
+            "{error}"
+        );
         // A fingerprint of the whole certificate revokes by what was signed.
         fs::write(plan.dir.join(ISSUED), &issued).unwrap();
-        assert_eq!(revoke(&plan.dir, bob).unwrap(), Revocation { added: 1, owner: Some("bob".into()) });
+        assert_eq!(
+            revoke(&plan.dir, bob).unwrap(),
+            Revocation { added: 1, owner: Some("bob".into()) }
+        );
         assert!(revoked().lists(of("bob").fingerprint));
         assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, owner: None });
     }
@@ -889,10 +1075,18 @@ mod tests {
         let plan = plan(dir.path());
         init(&plan).unwrap();
         let why = || crate::confirm(&plan.dir).unwrap_err();
-        assert!(why().starts_with("no agent that uses this list runs") && !why().contains("agent.toml"), "{}", why());
+        assert!(
+            why().starts_with("no agent that uses this list runs") && !why().contains("agent.toml"),
+            "{}",
+            why()
+        );
         let file = plan.dir.join("agent.toml");
         let text = fs::read_to_string(&file).unwrap();
-        for (line, says) in [("", "has no `revoked`"), ("revoked = \"other\"", "names another list"), ("revoked = ", "is no TOML")] {
+        for (line, says) in [
+            ("", "has no `revoked`"),
+            ("revoked = \"other\"", "names another list"),
+            ("revoked = ", "is no TOML"),
+        ] {
             fs::write(&file, text.replace("revoked = \"revoked\"", line)).unwrap();
             assert!(why().contains(says), "{}", why());
         }

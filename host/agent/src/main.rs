@@ -144,7 +144,9 @@ fn run(command: Command) -> Result<u8, AgentError> {
                 name => renew(&dir, name.as_deref())?,
             };
             say(&match name {
-                Some(name) => format!("owner {name}: take {} to the owner's machine", file.display()),
+                Some(name) => {
+                    format!("owner {name}: take {} to the owner's machine", file.display())
+                }
                 None => format!("{} is new: {RELOAD}", file.display()),
             })?;
         }
@@ -171,12 +173,17 @@ const UNDECIDED: u8 = 3;
 
 /// One line on stdout. A closed pipe is success.
 fn say(line: &str) -> Result<(), AgentError> {
-    output::line(line).map_err(|error| AgentError::Files { message: format!("cannot write to standard output: {error}") })
+    output::line(line).map_err(|error| AgentError::Files {
+        message: format!("cannot write to standard output: {error}"),
+    })
 }
 
 /// Says what an owner needs from the folder of an agent.
 fn take(dir: &std::path::Path, owner: &str) -> Result<(), AgentError> {
-    say(&format!("owner {owner}: take {}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml", dir.display()))
+    say(&format!(
+        "owner {owner}: take {}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml",
+        dir.display()
+    ))
 }
 
 fn config_error(message: String) -> AgentError {
@@ -184,7 +191,9 @@ fn config_error(message: String) -> AgentError {
 }
 
 fn device(text: &str) -> Result<(String, Uri), AgentError> {
-    let (name, uri) = text.split_once('=').ok_or_else(|| config_error(format!("--device {text:?}: expected NAME=URI")))?;
+    let (name, uri) = text
+        .split_once('=')
+        .ok_or_else(|| config_error(format!("--device {text:?}: expected NAME=URI")))?;
     Ok((name.to_owned(), uri.parse().map_err(|e| config_error(format!("--device {text:?}: {e}")))?))
 }
 
@@ -206,15 +215,21 @@ fn notify(state: &str) {
         None => SocketAddr::from_pathname(&path),
     };
     // Whoever does not listen does not want to know.
-    let _ = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
+    let _ = address
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
 }
 
 fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
     // A log that cannot be written, as on a full disk, stops no agent: the subscriber would report it on
     // the same stderr, and panic.
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(terminal).log_internal_errors(false);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(terminal)
+        .log_internal_errors(false);
     if log_json {
         log.json().init();
     } else {
@@ -222,7 +237,8 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
     }
     let config = Config::load(path)?;
     let listen = |e: &dyn std::fmt::Display| AgentError::Listen { message: e.to_string() };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| listen(&e))?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| listen(&e))?;
     runtime.block_on(async {
         let agent = Agent::bind(&config, Arc::new(shef_agent::open)).await?;
         let ready = Ready { listen: agent.address()?, metrics: agent.metrics_address() };
@@ -272,14 +288,22 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
         .rsplit_once(':')
         .filter(|(host, _)| !host.contains('/'))
         .and_then(|(host, port)| Some((host, port.parse().ok()?)))
-        .ok_or_else(|| config_error(format!("--agent {agent:?}: expected HOST:PORT, as card.example:7433")))?;
+        .ok_or_else(|| {
+            config_error(format!("--agent {agent:?}: expected HOST:PORT, as card.example:7433"))
+        })?;
     let tls = client.map_or_else(TlsFiles::find, TlsFiles::from_config)?;
     if let Some(notice) = tls.notice() {
         output::note(&format!("warning: {notice}"));
     }
     let devices: Vec<Shown> = list(host, port, &tls, &Limits::default())?
         .into_iter()
-        .map(|d| Shown { name: d.name, state: d.state.name(), owner: d.owner, moved_bytes: d.moved, description: d.description })
+        .map(|d| Shown {
+            name: d.name,
+            state: d.state.name(),
+            owner: d.owner,
+            moved_bytes: d.moved,
+            description: d.description,
+        })
         .collect();
     if json {
         say(&serde_json::json!({ "devices": devices }).to_string())?;
@@ -288,7 +312,10 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
             say("this agent has no device for this owner")?;
             return Ok(());
         }
-        say(&format!("{:<16} {:<10} {:<16} {:>12}  {}", "DEVICE", "STATE", "OWNER", "MOVED", "DESCRIPTION"))?;
+        say(&format!(
+            "{:<16} {:<10} {:<16} {:>12}  {}",
+            "DEVICE", "STATE", "OWNER", "MOVED", "DESCRIPTION"
+        ))?;
         for d in devices {
             say(&format!(
                 "{:<16} {:<10} {:<16} {:>8} MiB  {}",

@@ -64,7 +64,8 @@ async fn answer(mut tcp: TcpStream, shared: &Shared) -> std::io::Result<()> {
 
 fn is_ready(shared: &Shared) -> bool {
     let works = |state| !matches!(state, DeviceState::Failed | DeviceState::Starting);
-    *shared.phase.borrow() == Phase::Serving && shared.slots.values().any(|slot| works(slot.state()))
+    *shared.phase.borrow() == Phase::Serving
+        && shared.slots.values().any(|slot| works(slot.state()))
 }
 
 fn metrics(shared: &Shared) -> String {
@@ -78,17 +79,31 @@ fn metrics(shared: &Shared) -> String {
     let one = |value: u64| vec![(String::new(), value)];
     let [came, away, refused] = shared.counts();
     put("connections_total", "counter", "Connections that came.", &one(came));
-    put("turned_away_total", "counter", "Connections that ended before an owner was known.", &one(away));
+    put(
+        "turned_away_total",
+        "counter",
+        "Connections that ended before an owner was known.",
+        &one(away),
+    );
     put("refused_total", "counter", "Connections of owners that were refused.", &one(refused));
     put("connections", "gauge", "Connections of owners.", &one(shared.seats.taken() as u64));
     put("handshakes", "gauge", "Handshakes under way.", &one(shared.door.waiting() as u64));
     // Names of devices are letters, digits, '-', '_' and '.'.
     let states = shared.slots.iter().map(|(name, slot)| (name, slot.state()));
-    let states: Vec<_> = states.flat_map(|(name, is)| DeviceState::ALL.map(|of| (name, of, is == of))).collect();
-    let rows: Vec<_> =
-        states.iter().map(|(name, of, is)| (format!("{{device=\"{name}\",state=\"{}\"}}", of.name()), u64::from(*is))).collect();
+    let states: Vec<_> =
+        states.flat_map(|(name, is)| DeviceState::ALL.map(|of| (name, of, is == of))).collect();
+    let rows: Vec<_> = states
+        .iter()
+        .map(|(name, of, is)| {
+            (format!("{{device=\"{name}\",state=\"{}\"}}", of.name()), u64::from(*is))
+        })
+        .collect();
     put("device_state", "gauge", "1 for the state that a device is in.", &rows);
-    let rows: Vec<_> = shared.slots.iter().map(|(name, slot)| (format!("{{device=\"{name}\"}}"), slot.sessions())).collect();
+    let rows: Vec<_> = shared
+        .slots
+        .iter()
+        .map(|(name, slot)| (format!("{{device=\"{name}\"}}"), slot.sessions()))
+        .collect();
     put("sessions_total", "counter", "Sessions that were opened.", &rows);
     text
 }

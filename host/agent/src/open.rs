@@ -3,7 +3,8 @@
 use shef_device::{Device, DeviceError, Uri};
 
 /// What opens a device. It runs on the device's own thread.
-pub type Opener = std::sync::Arc<dyn Fn(&Uri) -> Result<Box<dyn Device>, DeviceError> + Send + Sync>;
+pub type Opener =
+    std::sync::Arc<dyn Fn(&Uri) -> Result<Box<dyn Device>, DeviceError> + Send + Sync>;
 
 /// Opens a card of this machine.
 ///
@@ -15,7 +16,9 @@ pub fn open(uri: &Uri) -> Result<Box<dyn Device>, DeviceError> {
     match uri {
         Uri::Pci { function, iommu } => Ok(Box::new(shef_vfio::open(*function, *iommu)?)),
         Uri::PciUeid { ueid, iommu } => Ok(Box::new(shef_vfio::open_ueid(ueid, *iommu)?)),
-        Uri::VfioUser { socket } => Ok(Box::new(shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?)),
+        Uri::VfioUser { socket } => {
+            Ok(Box::new(shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?))
+        }
         // Such a configuration is refused before.
         uri => Err(DeviceError::NotInThisVersion { uri: uri.to_string() }),
     }

@@ -30,7 +30,10 @@ impl Outbox {
     pub(crate) fn new() -> (Self, Frames) {
         let (sender, frames) = mpsc::channel(ROOM);
         let begun = Arc::new(AtomicU64::new(0));
-        (Self { frames: sender, begun: Arc::clone(&begun), over: Arc::default() }, Frames { frames, begun })
+        (
+            Self { frames: sender, begun: Arc::clone(&begun), over: Arc::default() },
+            Frames { frames, begun },
+        )
     }
 
     /// Sends the answer to request `id`. A connection that has no room breaks the protocol or is

@@ -42,17 +42,27 @@ impl Agent {
                 "the configuration has no `revoked`: no certificate is revoked, and `shef-agent revoke` has no effect on this agent"
             );
         }
-        let unable = |at: SocketAddr, e: &dyn std::fmt::Display| AgentError::Listen { message: format!("cannot listen on {at}: {e}") };
-        let listener = TcpListener::bind(config.listen).await.map_err(|e| unable(config.listen, &e))?;
+        let unable = |at: SocketAddr, e: &dyn std::fmt::Display| AgentError::Listen {
+            message: format!("cannot listen on {at}: {e}"),
+        };
+        let listener =
+            TcpListener::bind(config.listen).await.map_err(|e| unable(config.listen, &e))?;
         let metrics = match config.metrics {
             Some(at) => Some(TcpListener::bind(at).await.map_err(|e| unable(at, &e))?),
             None => None,
         };
         let (mut slots, mut threads) = (BTreeMap::new(), Vec::new());
         for (name, device) in &config.devices {
-            let started = Slot::start(name.clone(), device.clone(), &setup.revoked, setup.times.request, Arc::clone(&opener));
-            let (slot, thread) =
-                started.map_err(|e| AgentError::Listen { message: format!("cannot start a thread for device {name}: {e}") })?;
+            let started = Slot::start(
+                name.clone(),
+                device.clone(),
+                &setup.revoked,
+                setup.times.request,
+                Arc::clone(&opener),
+            );
+            let (slot, thread) = started.map_err(|e| AgentError::Listen {
+                message: format!("cannot start a thread for device {name}: {e}"),
+            })?;
             slots.insert(name.clone(), slot);
             threads.push(thread);
         }
@@ -83,7 +93,9 @@ impl Agent {
         let shared = Arc::clone(self.running.shared());
         let mut phase = shared.phase.clone();
         let mut open = tokio::task::JoinSet::new();
-        let metrics = self.metrics.map(|listener| tokio::spawn(crate::metrics::serve(listener, self.running.clone())));
+        let metrics = self
+            .metrics
+            .map(|listener| tokio::spawn(crate::metrics::serve(listener, self.running.clone())));
         let applied = tokio::spawn(crate::applied::serve(self.running.clone()));
         let mut daily = tokio::time::interval_at(Instant::now() + DAY, DAY);
         let mut drained: Option<Instant> = None;
@@ -100,8 +112,12 @@ impl Agent {
                     drained = Some(Instant::now() + drain);
                 }
                 (Phase::Draining, Some(end)) => {
-                    let busy =
-                        |slot: &Arc<Slot>| matches!(slot.state(), DeviceState::InUse | DeviceState::Orphaned | DeviceState::Resetting);
+                    let busy = |slot: &Arc<Slot>| {
+                        matches!(
+                            slot.state(),
+                            DeviceState::InUse | DeviceState::Orphaned | DeviceState::Resetting
+                        )
+                    };
                     if Instant::now() >= end || !shared.slots.values().any(busy) {
                         break;
                     }
@@ -150,7 +166,9 @@ impl Agent {
         if timeout(shared.setup().times.stop, wiped).await.is_err() {
             tracing::error!("a card was not wiped in time");
         }
-        let _ = timeout(Duration::from_secs(5), async { while open.join_next().await.is_some() {} }).await;
+        let _ =
+            timeout(Duration::from_secs(5), async { while open.join_next().await.is_some() {} })
+                .await;
         if let Some(metrics) = metrics {
             metrics.abort();
         }

@@ -172,7 +172,13 @@ impl Slot {
             uri,
             clear_memory,
             limit,
-            inner: Mutex::new(Inner { state: State::Starting, info: None, owners, revoked: Arc::clone(revoked), failed: String::new() }),
+            inner: Mutex::new(Inner {
+                state: State::Starting,
+                info: None,
+                owners,
+                revoked: Arc::clone(revoked),
+                failed: String::new(),
+            }),
             stopping: AtomicBool::new(false),
             jobs,
             live: Arc::new(AtomicU64::new(0)),
@@ -181,7 +187,9 @@ impl Slot {
         });
         slot.job(Job::Open);
         let worker = Arc::clone(&slot);
-        let thread = std::thread::Builder::new().name(format!("card {name}")).spawn(move || worker.work(&queue, &opener))?;
+        let thread = std::thread::Builder::new()
+            .name(format!("card {name}"))
+            .spawn(move || worker.work(&queue, &opener))?;
         Ok((slot, thread))
     }
 
@@ -264,13 +272,22 @@ impl Slot {
             _ => false,
         };
         if over {
-            tracing::warn!(device = self.name, "the owner may not use the card any more: it is wiped");
+            tracing::warn!(
+                device = self.name,
+                "the owner may not use the card any more: it is wiped"
+            );
             self.wipe(&mut inner);
         }
     }
 
     /// Gives the card to `owner`, or its session back.
-    pub(crate) fn attach(&self, owner: &Identity, resume: Option<(Token, u64)>, connection: u64, outbox: &Outbox) -> Attempt {
+    pub(crate) fn attach(
+        &self,
+        owner: &Identity,
+        resume: Option<(Token, u64)>,
+        connection: u64,
+        outbox: &Outbox,
+    ) -> Attempt {
         let mut inner = self.lock();
         if !inner.is_for(owner) {
             return Attempt::Refused(no_device(&self.name, owner));
@@ -278,7 +295,9 @@ impl Slot {
         let Inner { state, info, .. } = &mut *inner;
         match (state, resume) {
             (State::Owned(session), Some((token, acked)))
-                if session.owner.name == owner.name && same(&session.token, &token) && acked <= session.sent() =>
+                if session.owner.name == owner.name
+                    && same(&session.token, &token)
+                    && acked <= session.sent() =>
             {
                 let Some(info) = info.clone() else { return Attempt::Wait("the card is opened") };
                 // A connection of before, if there is one, ends.
@@ -289,7 +308,12 @@ impl Slot {
                 session.owner = owner.clone();
                 session.connection = Some((connection, outbox.clone()));
                 session.away_until = None;
-                tracing::info!(device = self.name, owner = owner.name, last = session.last, "session taken up again");
+                tracing::info!(
+                    device = self.name,
+                    owner = owner.name,
+                    last = session.last,
+                    "session taken up again"
+                );
                 // Under the lock, so that no answer overtakes it; then every answer that the owner
                 // may lack.
                 outbox.say(&ToOwner::Opened { token, last: session.last, info });
@@ -299,35 +323,56 @@ impl Slot {
                 Attempt::Attached(session.generation)
             }
             (_, Some(_)) => {
-                let what = format!("the session with device {} is over: the card was wiped", self.name);
+                let what =
+                    format!("the session with device {} is over: the card was wiped", self.name);
                 Attempt::Refused(Refusal::new(codes::NO_SESSION, what))
             }
-            _ if self.stopping.load(Ordering::SeqCst) => Attempt::Refused(Refusal::new(codes::STOPPING, "the agent stops")),
+            _ if self.stopping.load(Ordering::SeqCst) => {
+                Attempt::Refused(Refusal::new(codes::STOPPING, "the agent stops"))
+            }
             (State::Starting, None) => Attempt::Wait("the card is opened"),
             (State::Resetting, None) => Attempt::Wait("the card is wiped"),
             (state @ State::Failed(_), None) => {
                 if let State::Failed(refusal) = core::mem::replace(state, State::Starting) {
-                    tracing::info!(device = self.name, owner = owner.name, last = refusal.message, "opened again");
+                    tracing::info!(
+                        device = self.name,
+                        owner = owner.name,
+                        last = refusal.message,
+                        "opened again"
+                    );
                 }
                 self.job(Job::Open);
                 Attempt::Wait("the card is opened")
             }
-            (State::Owned(session), None) if session.owner.name == owner.name && session.connection.is_none() => {
+            (State::Owned(session), None)
+                if session.owner.name == owner.name && session.connection.is_none() =>
+            {
                 // The owner's program was started anew and knows nothing of the session.
                 self.wipe(&mut inner);
                 Attempt::Wait("the card is wiped")
             }
             (State::Owned(session), None) => {
-                let whom = if session.owner.name == owner.name { "you have it over another connection" } else { "another owner has it" };
-                Attempt::Refused(Refusal::new(codes::IN_USE, format!("device {} is in use: {whom}", self.name)))
+                let whom = if session.owner.name == owner.name {
+                    "you have it over another connection"
+                } else {
+                    "another owner has it"
+                };
+                Attempt::Refused(Refusal::new(
+                    codes::IN_USE,
+                    format!("device {} is in use: {whom}", self.name),
+                ))
             }
             (state @ State::Free, None) => {
                 let Some(info) = info.clone() else { return Attempt::Wait("the card is opened") };
                 let mut token = [0; 32];
                 if let Err(error) = getrandom::fill(&mut token) {
-                    return Attempt::Refused(Refusal::new(codes::DEVICE_FAILED, format!("no random bytes: {error}")));
+                    return Attempt::Refused(Refusal::new(
+                        codes::DEVICE_FAILED,
+                        format!("no random bytes: {error}"),
+                    ));
                 }
-                let (token, generation) = (Token(token), self.generations.fetch_add(1, Ordering::Relaxed) + 1);
+                let (token, generation) =
+                    (Token(token), self.generations.fetch_add(1, Ordering::Relaxed) + 1);
                 *state = State::Owned(Session {
                     generation,
                     owner: owner.clone(),
@@ -352,30 +397,55 @@ impl Slot {
     /// The session of `generation`, if it has the card over `connection`.
     fn session(inner: &mut Inner, generation: u64, connection: u64) -> Option<&mut Session> {
         match &mut inner.state {
-            State::Owned(s) if s.generation == generation && s.connection.as_ref().is_some_and(|c| c.0 == connection) => Some(s),
+            State::Owned(s)
+                if s.generation == generation
+                    && s.connection.as_ref().is_some_and(|c| c.0 == connection) =>
+            {
+                Some(s)
+            }
             _ => None,
         }
     }
 
     /// Takes a request. One that was taken before is not taken again: its answer leaves once over
     /// each connection, without being asked for.
-    pub(crate) fn request(&self, generation: u64, connection: u64, id: u64, acked: u64, op: Op) -> Result<(), Refusal> {
+    pub(crate) fn request(
+        &self,
+        generation: u64,
+        connection: u64,
+        id: u64,
+        acked: u64,
+        op: Op,
+    ) -> Result<(), Refusal> {
         let mut inner = self.lock();
-        let session = Self::session(&mut inner, generation, connection)
-            .ok_or_else(|| Refusal::new(codes::NO_SESSION, format!("the session with device {} is over", self.name)))?;
+        let session = Self::session(&mut inner, generation, connection).ok_or_else(|| {
+            Refusal::new(
+                codes::NO_SESSION,
+                format!("the session with device {} is over", self.name),
+            )
+        })?;
         if !session.acknowledge(acked) {
-            return Err(Refusal::new(codes::PROTOCOL, format!("the answer to request {acked} is acknowledged and did not leave yet")));
+            return Err(Refusal::new(
+                codes::PROTOCOL,
+                format!("the answer to request {acked} is acknowledged and did not leave yet"),
+            ));
         }
         if id <= session.last {
             return match id <= session.acked {
-                true => Err(Refusal::new(codes::PROTOCOL, format!("request {id} was answered and acknowledged"))),
+                true => Err(Refusal::new(
+                    codes::PROTOCOL,
+                    format!("request {id} was answered and acknowledged"),
+                )),
                 false => Ok(()),
             };
         }
         if id != session.last + 1 || id - session.acked > WINDOW as u64 {
             return Err(Refusal::new(
                 codes::PROTOCOL,
-                format!("request {id} with {acked} acknowledged, expected {} with at most {WINDOW} open", session.last + 1),
+                format!(
+                    "request {id} with {acked} acknowledged, expected {} with at most {WINDOW} open",
+                    session.last + 1
+                ),
             ));
         }
         session.last = id;
@@ -392,7 +462,10 @@ impl Slot {
     /// The request that the card has been at for longer than `limit`.
     pub(crate) fn working(&self, generation: u64, connection: u64, limit: Duration) -> Option<u64> {
         let mut inner = self.lock();
-        Self::session(&mut inner, generation, connection)?.working.filter(|(_, since)| since.elapsed() > limit).map(|(id, _)| id)
+        Self::session(&mut inner, generation, connection)?
+            .working
+            .filter(|(_, since)| since.elapsed() > limit)
+            .map(|(id, _)| id)
     }
 
     /// The connection is gone: the owner may come back within `grace`.
@@ -408,7 +481,8 @@ impl Slot {
     /// often its owner goes and comes.
     pub(crate) fn reap(&self) {
         let mut inner = self.lock();
-        if matches!(&inner.state, State::Owned(s) if s.connection.is_none() && s.away_until.is_some_and(|end| Instant::now() >= end)) {
+        if matches!(&inner.state, State::Owned(s) if s.connection.is_none() && s.away_until.is_some_and(|end| Instant::now() >= end))
+        {
             tracing::warn!(device = self.name, "the owner did not come back: the card is wiped");
             self.wipe(&mut inner);
         }
@@ -459,9 +533,17 @@ impl Slot {
                         Err(error) => {
                             // A look at a register of an image that is not loaded is ordinary.
                             if matches!(error, DeviceError::CtlRefused { .. }) {
-                                tracing::debug!(device = self.name, code = error.code(), "request failed");
+                                tracing::debug!(
+                                    device = self.name,
+                                    code = error.code(),
+                                    "request failed"
+                                );
                             } else {
-                                tracing::info!(device = self.name, code = error.code(), "request failed: {error}");
+                                tracing::info!(
+                                    device = self.name,
+                                    code = error.code(),
+                                    "request failed: {error}"
+                                );
                             }
                             ToOwner::Failed { id, cycles, error }
                         }
@@ -496,8 +578,13 @@ impl Slot {
     fn check(&self, device: &mut Option<Box<dyn Device>>, opener: &Opener) {
         match self.state() {
             DeviceState::Failed => {}
-            DeviceState::Free => match device.as_mut().map(|card| card.ctl_read32(mailbox::STATUS)) {
-                Some(Err(error)) => tracing::warn!(device = self.name, code = error.code(), "the card does not answer: {error}"),
+            DeviceState::Free => match device.as_mut().map(|card| card.ctl_read32(mailbox::STATUS))
+            {
+                Some(Err(error)) => tracing::warn!(
+                    device = self.name,
+                    code = error.code(),
+                    "the card does not answer: {error}"
+                ),
                 _ => return,
             },
             _ => return,
@@ -527,7 +614,13 @@ impl Slot {
         if before != said {
             tracing::error!(device = self.name, code = error.code(), "{said}");
         }
-        self.settle(State::Failed(Refusal::new(error.code(), format!("device {} {what}: {error}", self.name))), None);
+        self.settle(
+            State::Failed(Refusal::new(
+                error.code(),
+                format!("device {} {what}: {error}", self.name),
+            )),
+            None,
+        );
     }
 
     /// Wipes a card that waits for it. One that was wiped since may have its next owner.
@@ -542,7 +635,9 @@ impl Slot {
     /// Makes a card free for its next owner, who finds nothing of what was there before.
     fn wipe_out(&self, device: &mut dyn Device, info: Option<DeviceInfo>) {
         let go_on = || !self.stopping.load(Ordering::SeqCst);
-        match device.reset().and_then(|()| if self.clear_memory { clear(device, self.limit, &go_on) } else { Ok(()) }) {
+        match device.reset().and_then(|()| {
+            if self.clear_memory { clear(device, self.limit, &go_on) } else { Ok(()) }
+        }) {
             Ok(()) => {
                 tracing::info!(device = self.name, "wiped and free");
                 self.settle(State::Free, info);
@@ -573,7 +668,12 @@ impl Slot {
         }
         session.kept.push_back((id, frame));
         if over {
-            tracing::info!(device = self.name, owner = session.owner.name, moved = session.moved, "session closed");
+            tracing::info!(
+                device = self.name,
+                owner = session.owner.name,
+                moved = session.moved,
+                "session closed"
+            );
             self.live.store(0, Ordering::SeqCst);
             inner.state = State::Resetting;
         }
@@ -587,5 +687,8 @@ fn same(a: &Token, b: &Token) -> bool {
 
 /// What is said of a device that is not there, and of one that is not for `owner`.
 pub(crate) fn no_device(name: &str, owner: &Identity) -> Refusal {
-    Refusal::new(codes::NO_DEVICE, format!("this agent has no device {name} for owner {}", owner.name))
+    Refusal::new(
+        codes::NO_DEVICE,
+        format!("this agent has no device {name} for owner {}", owner.name),
+    )
 }

@@ -49,7 +49,10 @@ pub(crate) struct Setup {
 impl Setup {
     pub(crate) fn load(config: &Config) -> Result<Arc<Self>, AgentError> {
         let ends = [&config.ca, &config.cert].map(|path| -> Result<_, AgentError> {
-            Ok(certificates(path)?.iter().filter_map(|der| Some((path.clone(), validity_of(der)?))).collect::<Vec<_>>())
+            Ok(certificates(path)?
+                .iter()
+                .filter_map(|der| Some((path.clone(), validity_of(der)?)))
+                .collect::<Vec<_>>())
         });
         let mut all = Vec::new();
         for list in ends {
@@ -59,7 +62,13 @@ impl Setup {
             acceptor: TlsAcceptor::from(Arc::new(tls(config)?)),
             // Before the file is read: a change in between is then read again.
             list: config.revoked.clone().map(|path| (path.clone(), stamp(&path))),
-            revoked: config.revoked.as_deref().map(Revoked::load).transpose()?.unwrap_or_default().into(),
+            revoked: config
+                .revoked
+                .as_deref()
+                .map(Revoked::load)
+                .transpose()?
+                .unwrap_or_default()
+                .into(),
             grace: config.grace,
             drain: config.drain,
             max_connections: config.max_connections,
@@ -112,7 +121,10 @@ fn warn_of_unknown_owners(config: &Config) {
 fn warn_of_lifted(before: &Revoked, after: &Revoked) {
     let lifted = before.lifted_by(after);
     if lifted > 0 {
-        tracing::warn!(lifted, "the list of revoked certificates has lost entries: these certificates are accepted again");
+        tracing::warn!(
+            lifted,
+            "the list of revoked certificates has lost entries: these certificates are accepted again"
+        );
     }
 }
 
@@ -126,7 +138,8 @@ pub(crate) struct Fixed {
 impl Fixed {
     /// The keys of `config` that a restart takes over.
     fn differing(self, config: &Config) -> impl Iterator<Item = &'static str> {
-        let keys = [("listen", self.listen != config.listen), ("metrics", self.metrics != config.metrics)];
+        let keys =
+            [("listen", self.listen != config.listen), ("metrics", self.metrics != config.metrics)];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key))
     }
 }
@@ -156,7 +169,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(slots: BTreeMap<String, Arc<Slot>>, fixed: Fixed, setup: Arc<Setup>, phase: watch::Receiver<Phase>) -> Self {
+    fn new(
+        slots: BTreeMap<String, Arc<Slot>>,
+        fixed: Fixed,
+        setup: Arc<Setup>,
+        phase: watch::Receiver<Phase>,
+    ) -> Self {
         Self {
             slots,
             fixed,
@@ -218,7 +236,9 @@ impl Running {
     /// Has the agent take no new sessions, and end when the last one is over or their time is up.
     /// Asked once more, it ends at once.
     pub fn drain(&self) {
-        self.phase.send_modify(|phase| *phase = if *phase == Phase::Serving { Phase::Draining } else { Phase::Stopping });
+        self.phase.send_modify(|phase| {
+            *phase = if *phase == Phase::Serving { Phase::Draining } else { Phase::Stopping }
+        });
     }
 
     /// Takes over certificates, revocations, owners of devices and limits. Sessions go on, but
@@ -238,18 +258,30 @@ impl Running {
             match device {
                 Some(device) => {
                     if device.uri != *slot.uri() {
-                        tracing::warn!(device = name, "its URI changed, which a restart takes over");
+                        tracing::warn!(
+                            device = name,
+                            "its URI changed, which a restart takes over"
+                        );
                     }
                     if device.clear_memory != slot.clears_memory() {
-                        tracing::warn!(device = name, "its clear_memory changed, which a restart takes over");
+                        tracing::warn!(
+                            device = name,
+                            "its clear_memory changed, which a restart takes over"
+                        );
                     }
                 }
-                None => tracing::warn!(device = name, "it is not in the configuration any more, which a restart takes over"),
+                None => tracing::warn!(
+                    device = name,
+                    "it is not in the configuration any more, which a restart takes over"
+                ),
             }
             slot.restrict(device.map(|device| &device.owners[..]), &setup.revoked);
         }
         for name in config.devices.keys().filter(|name| !self.shared.slots.contains_key(*name)) {
-            tracing::warn!(device = name, "it is new in the configuration, which a restart takes over");
+            tracing::warn!(
+                device = name,
+                "it is new in the configuration, which a restart takes over"
+            );
         }
         tracing::info!("configuration taken over");
         Ok(())
@@ -281,13 +313,16 @@ impl Running {
     /// certificate has ended. This depends on nothing else: not on a signal, and not on the rest of
     /// the configuration.
     pub(crate) fn look_at_owners(&self) {
-        let changed = self.shared.setup().list.as_ref().is_some_and(|(path, seen)| stamp(path) != *seen);
+        let changed =
+            self.shared.setup().list.as_ref().is_some_and(|(path, seen)| stamp(path) != *seen);
         if changed {
             self.read_revoked_again();
         }
         let revoked = Arc::clone(&self.shared.setup().revoked);
         self.shared.slots.values().for_each(|slot| slot.restrict(None, &revoked));
-        revoked.digest().clone_into(&mut self.shared.applied.lock().unwrap_or_else(PoisonError::into_inner));
+        revoked
+            .digest()
+            .clone_into(&mut self.shared.applied.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Reads the list of revoked certificates anew. A wrong list changes nothing, and is not read again
@@ -335,7 +370,8 @@ fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
             &"`ca` names a certificate that is not a CA's: expected basicConstraints CA:TRUE, as in the ca.pem of `shef-agent init`",
         ));
     }
-    let verifier = shef_anchors::client_verifier(&cas, &provider, |builder| builder).map_err(|e| wrong(&config.ca, &e))?;
+    let verifier = shef_anchors::client_verifier(&cas, &provider, |builder| builder)
+        .map_err(|e| wrong(&config.ca, &e))?;
     let mut tls = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|e| wrong(&config.cert, &e))?

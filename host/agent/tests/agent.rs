@@ -35,7 +35,8 @@ fn a_card_behind_an_agent_is_like_one_here() {
     assert_eq!(card.ctl_batch(&[read, write, read, write, write, read]).unwrap(), [5, 7, 11]);
     assert_eq!(card.cycles(), Some(11));
     // A batch of more accesses than a message holds.
-    let many: Vec<CtlOp> = (0..20_000).map(|_| CtlOp::Write { offset: SUM, value: 1 }).chain([read]).collect();
+    let many: Vec<CtlOp> =
+        (0..20_000).map(|_| CtlOp::Write { offset: SUM, value: 1 }).chain([read]).collect();
     assert_eq!(card.ctl_batch(&many).unwrap(), [20_011]);
     // A poll that does not settle ends the batch.
     let poll = CtlOp::Poll { offset: NEVER, clear: 0, some: 1, polls: 1000 };
@@ -52,13 +53,22 @@ fn a_card_behind_an_agent_is_like_one_here() {
     }
     card.mem_write(0, &[]).unwrap();
     // Errors come over as they are, and the session goes on.
-    assert!(matches!(card.ctl_read32(NOTHING), Err(DeviceError::CtlRefused { access: "read", offset: NOTHING })));
-    assert!(matches!(card.ctl_write32(NOTHING, 0), Err(DeviceError::CtlRefused { access: "write", offset: NOTHING })));
+    assert!(matches!(
+        card.ctl_read32(NOTHING),
+        Err(DeviceError::CtlRefused { access: "read", offset: NOTHING })
+    ));
+    assert!(matches!(
+        card.ctl_write32(NOTHING, 0),
+        Err(DeviceError::CtlRefused { access: "write", offset: NOTHING })
+    ));
     assert!(
         matches!(card.mem_write(MEMORY - 1, &[0; 2]), Err(DeviceError::MemoryRange { addr, len: 2, memory_bytes: MEMORY }) if addr == MEMORY - 1)
     );
     assert!(matches!(card.mem_read(u64::MAX, &mut [0; 2]), Err(DeviceError::MemoryRange { .. })));
-    assert!(matches!(card.kernel_call(&[0; 8193]), Err(DeviceError::MailboxTooLong { len: 8193, max: 8192 })));
+    assert!(matches!(
+        card.kernel_call(&[0; 8193]),
+        Err(DeviceError::MailboxTooLong { len: 8193, max: 8192 })
+    ));
     card.reset().unwrap();
     assert_eq!(card.ctl_read32(SUM).unwrap(), 0);
 }
@@ -78,8 +88,15 @@ fn a_card_has_one_owner_at_a_time_and_is_wiped_between_two() {
     other.ctl_write32(SUM, 1).unwrap();
     assert_eq!(code(bed.open("bob", "card2")), "SHEF-AGT-006");
     let listed = list("localhost", bed.address.port(), &bed.files("alice"), &limits()).unwrap();
-    let states: Vec<_> = listed.iter().map(|d| (d.name.as_str(), d.state, d.owner.as_deref())).collect();
-    assert_eq!(states, [("card0", DeviceState::InUse, Some("alice")), ("card1", DeviceState::InUse, Some("alice"))]);
+    let states: Vec<_> =
+        listed.iter().map(|d| (d.name.as_str(), d.state, d.owner.as_deref())).collect();
+    assert_eq!(
+        states,
+        [
+            ("card0", DeviceState::InUse, Some("alice")),
+            ("card1", DeviceState::InUse, Some("alice"))
+        ]
+    );
     drop(alice);
     let mut bob = bed.open("bob", "card0").unwrap();
     assert_eq!(bob.ctl_read32(SUM).unwrap(), 0);
@@ -134,7 +151,8 @@ fn an_owner_whose_program_was_started_anew_gets_the_card_at_once() {
     before.ctl_write32(SUM, 3).unwrap();
     proxy.cut();
     std::mem::forget(before);
-    let state = || list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state;
+    let state =
+        || list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state;
     eventually("the agent's notice", || state() == DeviceState::Orphaned);
     assert_eq!(code(bed.open("bob", "card0")), "SHEF-AGT-007");
     let mut again = bed.open("alice", "card0").unwrap();
@@ -159,7 +177,8 @@ impl Tamper for CutAfter {
 #[test]
 fn transfers_go_on_after_lost_connections_and_nothing_is_done_twice() {
     let bed = Bed::new(LONG);
-    let proxy = Proxy::new(bed.address, Arc::new(CutAfter { limit: 1_500_000, carried: Mutex::default() }));
+    let proxy =
+        Proxy::new(bed.address, Arc::new(CutAfter { limit: 1_500_000, carried: Mutex::default() }));
     let mut card = bed.open_at(proxy.port, "alice", "card0").unwrap();
     let data = pattern(5, 6 << 20);
     let mut sum = 0;
@@ -176,7 +195,11 @@ fn transfers_go_on_after_lost_connections_and_nothing_is_done_twice() {
         sum += 1;
     }
     assert_eq!(card.ctl_read32(SUM).unwrap(), sum);
-    assert!(proxy.connections.load(Ordering::SeqCst) > 20, "{} connections", proxy.connections.load(Ordering::SeqCst));
+    assert!(
+        proxy.connections.load(Ordering::SeqCst) > 20,
+        "{} connections",
+        proxy.connections.load(Ordering::SeqCst)
+    );
     // Each piece was written exactly once, however often it was sent.
     assert_eq!(bed.cards["card0"].writes.load(Ordering::SeqCst), 3 * 24);
 }
@@ -192,14 +215,17 @@ impl Tamper for CutAnswers {
     fn bytes(&self, _: u64, to_agent: bool, bytes: &mut Vec<u8>) -> bool {
         // Small segments to the owner are answers: some never arrive although the request was
         // carried out.
-        to_agent || bytes.len() > 200 || self.count.fetch_add(1, Ordering::SeqCst) % self.every != self.every - 1
+        to_agent
+            || bytes.len() > 200
+            || self.count.fetch_add(1, Ordering::SeqCst) % self.every != self.every - 1
     }
 }
 
 #[test]
 fn a_request_whose_answer_was_lost_is_not_carried_out_again() {
     let bed = Bed::new(LONG);
-    let proxy = Proxy::new(bed.address, Arc::new(CutAnswers { every: 7, count: AtomicU64::new(0) }));
+    let proxy =
+        Proxy::new(bed.address, Arc::new(CutAnswers { every: 7, count: AtomicU64::new(0) }));
     let mut card = bed.open_at(proxy.port, "alice", "card0").unwrap();
     for i in 1..=60u32 {
         card.ctl_write32(SUM, 1).unwrap();
@@ -232,7 +258,9 @@ impl Tamper for Noise {
 #[test]
 fn what_happens_below_tls_changes_no_result() {
     // Most of their time they wait for answers that do not come.
-    std::thread::scope(|scope| (0..4).for_each(|kind| drop(scope.spawn(move || happens_below_tls(kind)))));
+    std::thread::scope(|scope| {
+        (0..4).for_each(|kind| drop(scope.spawn(move || happens_below_tls(kind))))
+    });
 }
 
 fn happens_below_tls(kind: u8) {
@@ -244,7 +272,10 @@ fn happens_below_tls(kind: u8) {
     let mut done = 0;
     for _ in 0..12 {
         let mut back = vec![0; data.len()];
-        let result = card.mem_write(0, &data).and_then(|()| card.mem_read(0, &mut back)).and_then(|()| card.ctl_write32(SUM, 1));
+        let result = card
+            .mem_write(0, &data)
+            .and_then(|()| card.mem_read(0, &mut back))
+            .and_then(|()| card.ctl_write32(SUM, 1));
         match result {
             Ok(()) => {
                 assert_eq!(back, data, "kind {kind}");
@@ -270,8 +301,12 @@ fn a_dishonest_agent_is_noticed_or_without_effect() {
         ("more values", |_, id| Some(vec![done(id, Answer::Values(vec![1; 99]))])),
         ("no values", |_, id| Some(vec![done(id, Answer::Values(vec![]))])),
         ("two answers", |m, id| Some(vec![done(id, answer(m)), done(id, answer(m))])),
-        ("a welcome", |_, _| Some(vec![ToOwner::Welcome { version: 1, program: String::new(), owner: "x".into() }])),
-        ("a refusal", |_, _| Some(vec![ToOwner::Refused { code: "SHEF-AGT-008".into(), message: "no".into() }])),
+        ("a welcome", |_, _| {
+            Some(vec![ToOwner::Welcome { version: 1, program: String::new(), owner: "x".into() }])
+        }),
+        ("a refusal", |_, _| {
+            Some(vec![ToOwner::Refused { code: "SHEF-AGT-008".into(), message: "no".into() }])
+        }),
     ];
     for (what, deed) in deeds {
         let bed = Bed::new(LONG);
@@ -294,8 +329,11 @@ fn a_dishonest_agent_is_noticed_or_without_effect() {
                 }
             }),
         );
-        let impatient = shef_remote::Limits { answer: Duration::from_millis(400), attempts: 2, ..limits() };
-        let mut card = RemoteDevice::open(&uri(mitm.port, "card0"), &bed.files("alice"), impatient, None).unwrap();
+        let impatient =
+            shef_remote::Limits { answer: Duration::from_millis(400), attempts: 2, ..limits() };
+        let mut card =
+            RemoteDevice::open(&uri(mitm.port, "card0"), &bed.files("alice"), impatient, None)
+                .unwrap();
         card.ctl_write32(SUM, 4).unwrap();
         assert_eq!(card.ctl_read32(SUM).unwrap(), 4);
         match card.ctl_read32(SUM).and_then(|a| card.ctl_read32(SUM).map(|b| (a, b))) {
@@ -322,7 +360,13 @@ fn long_work_is_no_silence() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let progress = Box::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));
-    let mut card = RemoteDevice::open(&uri(bed.address.port(), "card0"), &bed.files("alice"), limits(), Some(progress)).unwrap();
+    let mut card = RemoteDevice::open(
+        &uri(bed.address.port(), "card0"),
+        &bed.files("alice"),
+        limits(),
+        Some(progress),
+    )
+    .unwrap();
     assert_eq!(card.ctl_read32(SLOW).unwrap(), 7);
     assert!(told.lock().unwrap().iter().any(|text| text == "the card works"));
 }
@@ -332,7 +376,9 @@ fn a_poll_that_never_settles_does_not_keep_the_card() {
     let bed = Bed::new(Duration::from_millis(100));
     let proxy = Proxy::new(bed.address, Arc::new(Faithful));
     let mut alice = bed.open_at(proxy.port, "alice", "card0").unwrap();
-    let poller = std::thread::spawn(move || code(alice.ctl_batch(&[CtlOp::Poll { offset: NEVER, clear: 0, some: 1, polls: u32::MAX }])));
+    let poller = std::thread::spawn(move || {
+        code(alice.ctl_batch(&[CtlOp::Poll { offset: NEVER, clear: 0, some: 1, polls: u32::MAX }]))
+    });
     eventually("the poll", || bed.cards["card0"].polls.load(Ordering::SeqCst) > 0);
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -356,7 +402,8 @@ fn a_card_that_does_not_reset_is_opened_anew_for_the_next_owner() {
     bed.cards["card0"].broken.store(true, Ordering::SeqCst);
     drop(card);
     eventually("the failure", || {
-        list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state == DeviceState::Failed
+        list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state
+            == DeviceState::Failed
     });
     let error = bed.open("bob", "card0").err().unwrap();
     assert_eq!(error.code(), "SHEF-DEV-005", "{error}");
@@ -377,22 +424,50 @@ fn strangers_do_not_get_in() {
     let (bed, other) = (Bed::new(LONG), Bed::new(LONG));
     let mine = bed.files("alice");
     let theirs = other.files("alice");
-    let open = |files: &TlsFiles| code(RemoteDevice::open(&uri(bed.address.port(), "card0"), files, limits(), None));
+    let open = |files: &TlsFiles| {
+        code(RemoteDevice::open(&uri(bed.address.port(), "card0"), files, limits(), None))
+    };
     // A certificate of another agent's CA; an agent that is another one; a key that is another's;
     // files that were mixed up.
     for (files, code, says) in [
-        (TlsFiles { ca: mine.ca.clone(), ..theirs.clone() }, "SHEF-AGT-002", "expected one that its own CA issued"),
-        (TlsFiles { ca: theirs.ca.clone(), ..mine.clone() }, "SHEF-AGT-002", "was not issued by the CA of this owner's files"),
-        (TlsFiles { key: theirs.key.clone(), ..mine.clone() }, "SHEF-AGT-003", "no certificate of the private key in"),
-        (TlsFiles { cert: mine.key.clone(), ..mine.clone() }, "SHEF-AGT-003", "it holds no certificate"),
-        (TlsFiles { key: key_of(&mine.cert), ..mine.clone() }, "SHEF-AGT-003", "it holds no private key"),
+        (
+            TlsFiles { ca: mine.ca.clone(), ..theirs.clone() },
+            "SHEF-AGT-002",
+            "expected one that its own CA issued",
+        ),
+        (
+            TlsFiles { ca: theirs.ca.clone(), ..mine.clone() },
+            "SHEF-AGT-002",
+            "was not issued by the CA of this owner's files",
+        ),
+        (
+            TlsFiles { key: theirs.key.clone(), ..mine.clone() },
+            "SHEF-AGT-003",
+            "no certificate of the private key in",
+        ),
+        (
+            TlsFiles { cert: mine.key.clone(), ..mine.clone() },
+            "SHEF-AGT-003",
+            "it holds no certificate",
+        ),
+        (
+            TlsFiles { key: key_of(&mine.cert), ..mine.clone() },
+            "SHEF-AGT-003",
+            "it holds no private key",
+        ),
     ] {
-        let error = RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
+        let error = RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None)
+            .err()
+            .unwrap();
         assert!(error.code() == code && error.to_string().contains(says), "{says}: {error}");
     }
     assert_eq!(open(&TlsFiles { ca: "/nonexistent".into(), ..mine.clone() }), "SHEF-AGT-003");
     // The agent's own certificate is none for owners.
-    let server = TlsFiles { cert: bed.agent_dir().join("agent.pem"), key: bed.agent_dir().join("agent.key"), ..mine.clone() };
+    let server = TlsFiles {
+        cert: bed.agent_dir().join("agent.pem"),
+        key: bed.agent_dir().join("agent.key"),
+        ..mine.clone()
+    };
     assert_eq!(open(&server), "SHEF-AGT-002");
     assert_eq!(open(&mine), "accepted");
     // A name that is not in the agent's certificate; nobody there; somebody else there.
@@ -418,8 +493,10 @@ fn raw(bed: &Bed, bytes: &[u8]) -> String {
     use rustls::pki_types::ServerName;
     use std::io::Read;
     let config = bed.files("alice").load().unwrap();
-    let connection = rustls::ClientConnection::new(config, ServerName::try_from("localhost").unwrap()).unwrap();
-    let mut tls = rustls::StreamOwned::new(connection, std::net::TcpStream::connect(bed.address).unwrap());
+    let connection =
+        rustls::ClientConnection::new(config, ServerName::try_from("localhost").unwrap()).unwrap();
+    let mut tls =
+        rustls::StreamOwned::new(connection, std::net::TcpStream::connect(bed.address).unwrap());
     tls.sock.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let _ = tls.write_all(bytes);
     let mut frames = shef_remote::wire::Frames::new();
@@ -448,28 +525,56 @@ fn every_malformed_message_is_answered_with_a_refusal() {
         ("HTTP", vec![b"GET / HTTP/1.1\r\n\r\n".to_vec()], "SHEF-AGT-004"),
         ("a frame of nothing", vec![vec![0; 4]], "SHEF-AGT-004"),
         ("a huge frame", vec![hello.clone(), vec![0xff; 8]], "SHEF-AGT-004"),
-        ("later versions", vec![ToAgent::Hello { min: 2, max: 9, program: String::new() }.encode()], "SHEF-AGT-005"),
-        ("versions upside down", vec![ToAgent::Hello { min: 2, max: 1, program: String::new() }.encode()], "SHEF-AGT-005"),
+        (
+            "later versions",
+            vec![ToAgent::Hello { min: 2, max: 9, program: String::new() }.encode()],
+            "SHEF-AGT-005",
+        ),
+        (
+            "versions upside down",
+            vec![ToAgent::Hello { min: 2, max: 1, program: String::new() }.encode()],
+            "SHEF-AGT-005",
+        ),
         ("two hellos", vec![hello.clone(), hello.clone()], "SHEF-AGT-004"),
         ("a request without a card", vec![hello.clone(), request(1, 0, Op::Reset)], "SHEF-AGT-004"),
         (
             "an unknown token",
-            vec![hello.clone(), ToAgent::Open { device: "card0".into(), resume: Some((shef_remote::wire::Token([7; 32]), 0)) }.encode()],
+            vec![
+                hello.clone(),
+                ToAgent::Open {
+                    device: "card0".into(),
+                    resume: Some((shef_remote::wire::Token([7; 32]), 0)),
+                }
+                .encode(),
+            ],
             "SHEF-AGT-008",
         ),
         ("two openings", vec![hello.clone(), open.clone(), open.clone()], "SHEF-AGT-004"),
-        ("a number too high", vec![hello.clone(), open.clone(), request(2, 0, Op::WaitHint)], "SHEF-AGT-004"),
-        ("acknowledged what was not asked", vec![hello.clone(), open.clone(), request(5, 4, Op::WaitHint)], "SHEF-AGT-004"),
+        (
+            "a number too high",
+            vec![hello.clone(), open.clone(), request(2, 0, Op::WaitHint)],
+            "SHEF-AGT-004",
+        ),
+        (
+            "acknowledged what was not asked",
+            vec![hello.clone(), open.clone(), request(5, 4, Op::WaitHint)],
+            "SHEF-AGT-004",
+        ),
         (
             "past the window",
-            [vec![hello.clone(), open.clone()], (1..=17).map(|id| request(id, 0, Op::WaitHint)).collect()].concat(),
+            [
+                vec![hello.clone(), open.clone()],
+                (1..=17).map(|id| request(id, 0, Op::WaitHint)).collect(),
+            ]
+            .concat(),
             "SHEF-AGT-004",
         ),
     ];
     // The connection before left the card to be wiped at once.
     let free = || {
         eventually("a free card", || {
-            list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state == DeviceState::Free
+            list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state
+                == DeviceState::Free
         });
     };
     for (what, frames, expected) in cases {

@@ -22,7 +22,9 @@ const SOON: Duration = Duration::from_secs(20);
 fn soon<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, result) = std::sync::mpsc::channel();
     std::thread::spawn(move || drop(sender.send(run())));
-    result.recv_timeout(SOON).unwrap_or_else(|_| panic!("{what} is not over after {} s", SOON.as_secs()))
+    result
+        .recv_timeout(SOON)
+        .unwrap_or_else(|_| panic!("{what} is not over after {} s", SOON.as_secs()))
 }
 
 fn request(id: u64, acked: u64, op: Op) -> ToAgent {
@@ -54,7 +56,8 @@ fn strangers_who_say_nothing_keep_nobody_out() {
     let proxy = Proxy::new(bed.address, Arc::new(Faithful));
     let mut live = bed.open_at(proxy.port, "alice", "card0").unwrap();
     live.ctl_write32(SUM, 7).unwrap();
-    let strangers: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(bed.address).unwrap()).collect();
+    let strangers: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(bed.address).unwrap()).collect();
     // One who comes, and one whose connection breaks meanwhile.
     bed.open("alice", "card1").unwrap().ctl_write32(SUM, 1).unwrap();
     proxy.cut();
@@ -77,7 +80,8 @@ fn an_owner_goes_on_however_often_connecting_fails() {
     let away = Arc::new(Away(std::sync::Mutex::new(Instant::now())));
     let proxy = Proxy::new(bed.address, Arc::clone(&away) as _);
     let limits = Limits { attempts: 1, resume: SOON, ..limits() };
-    let mut card = RemoteDevice::open(&uri(proxy.port, "card0"), &bed.files("alice"), limits, None).unwrap();
+    let mut card =
+        RemoteDevice::open(&uri(proxy.port, "card0"), &bed.files("alice"), limits, None).unwrap();
     card.ctl_write32(SUM, 7).unwrap();
     let before = proxy.connections.load(Ordering::SeqCst);
     *away.0.lock().unwrap() = Instant::now() + Duration::from_secs(2);
@@ -93,7 +97,10 @@ fn what_did_not_leave_is_not_acknowledged() {
     raw.say(&request(1, 0, Op::Kernel(HANG.to_vec())));
     raw.say(&request(2, 1, Op::WaitHint));
     match raw.hear() {
-        Ok(ToOwner::Refused { code, message }) => assert!(code == "SHEF-AGT-004" && message.contains("did not leave"), "{code}: {message}"),
+        Ok(ToOwner::Refused { code, message }) => assert!(
+            code == "SHEF-AGT-004" && message.contains("did not leave"),
+            "{code}: {message}"
+        ),
         other => panic!("{other:?}"),
     }
 }
@@ -117,12 +124,22 @@ impl Tamper for Drip {
 
 /// A proxy that drips what comes from the agent after so many bytes.
 fn dripping(bed: &Bed, from: u64) -> Proxy {
-    Proxy::new(bed.address, Arc::new(Drip { from, to_agent: false, pause: Duration::from_millis(50) }))
+    Proxy::new(
+        bed.address,
+        Arc::new(Drip { from, to_agent: false, pause: Duration::from_millis(50) }),
+    )
 }
 
 fn impatient() -> Limits {
     let limit = Duration::from_millis(700);
-    Limits { connect: limit, answer: limit, request: 4 * limit, resume: 2 * limit, attempts: 1, ..Limits::default() }
+    Limits {
+        connect: limit,
+        answer: limit,
+        request: 4 * limit,
+        resume: 2 * limit,
+        attempts: 1,
+        ..Limits::default()
+    }
 }
 
 #[test]
@@ -140,8 +157,16 @@ fn an_answer_that_drips_ends_at_its_limit() {
     let bed = Bed::new(LONG);
     // The handshake is over by then, and the answer begun.
     let (proxy, files) = (dripping(&bed, 8192), bed.files("alice"));
-    let mut card = RemoteDevice::open(&uri(proxy.port, "card0"), &files, Limits { connect: SOON, ..impatient() }, None).unwrap();
-    let error = soon("an answer of a byte every 50 ms", move || card.mem_read(0, &mut vec![0; 64 << 10]).unwrap_err());
+    let mut card = RemoteDevice::open(
+        &uri(proxy.port, "card0"),
+        &files,
+        Limits { connect: SOON, ..impatient() },
+        None,
+    )
+    .unwrap();
+    let error = soon("an answer of a byte every 50 ms", move || {
+        card.mem_read(0, &mut vec![0; 64 << 10]).unwrap_err()
+    });
     assert!(error.code().starts_with("SHEF-AGT-0"), "{error}");
 }
 
@@ -150,7 +175,8 @@ fn the_time_of_grace_begins_with_each_absence() {
     const GRACE: Duration = Duration::from_secs(3);
     let bed = Bed::new(GRACE);
     let resets = || bed.cards["card0"].resets.load(Ordering::SeqCst);
-    let state = || list("localhost", bed.address.port(), &bed.files("alice"), &limits()).unwrap()[0].state;
+    let state =
+        || list("localhost", bed.address.port(), &bed.files("alice"), &limits()).unwrap()[0].state;
     let proxy = Proxy::new(bed.address, Arc::new(Faithful));
     // A machine that stalls makes the first absence longer than the time of grace: once more then.
     let (_card, before_that) = (0..10)
@@ -159,11 +185,17 @@ fn the_time_of_grace_begins_with_each_absence() {
             card.ctl_write32(SUM, 3).unwrap();
             let (cut, wiped) = (Instant::now(), resets());
             proxy.cut();
-            eventually("the first absence", || state() == DeviceState::Orphaned || resets() > wiped);
+            eventually("the first absence", || {
+                state() == DeviceState::Orphaned || resets() > wiped
+            });
             std::thread::sleep((GRACE * 2 / 3).saturating_sub(cut.elapsed()));
             let result = card.ctl_read32(SUM);
             let in_time = cut.elapsed() < GRACE;
-            assert!(!in_time || result.as_ref().is_ok_and(|sum| *sum == 3), "{result:?} after {:?}", cut.elapsed());
+            assert!(
+                !in_time || result.as_ref().is_ok_and(|sum| *sum == 3),
+                "{result:?} after {:?}",
+                cut.elapsed()
+            );
             result.is_ok().then_some((card, wiped))
         })
         .expect("an absence that is shorter than the time of grace");
@@ -172,7 +204,11 @@ fn the_time_of_grace_begins_with_each_absence() {
     // A second after the first absence's time is over, and before that of the second.
     while before.elapsed() < GRACE * 5 / 6 {
         let wiped = resets();
-        assert!(wiped == before_that || before.elapsed() >= GRACE, "wiped {:?} into an absence", before.elapsed());
+        assert!(
+            wiped == before_that || before.elapsed() >= GRACE,
+            "wiped {:?} into an absence",
+            before.elapsed()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     eventually("the wipe", || resets() > before_that);
@@ -232,7 +268,11 @@ fn a_request_ends_at_its_time_and_its_owner_hears_how_far_it_came() {
     let bed = Bed::with(LONG, |config| config.times.request = Duration::from_secs(1));
     let mut alice = bed.open("alice", "card0").unwrap();
     let error = alice.ctl_batch(&[CtlOp::Read { offset: SLOW }; 3]).unwrap_err();
-    assert!(error.code() == "SHEF-AGT-019" && error.to_string().contains("1 of 3 register accesses made"), "{error}");
+    assert!(
+        error.code() == "SHEF-AGT-019"
+            && error.to_string().contains("1 of 3 register accesses made"),
+        "{error}"
+    );
     alice.ctl_write32(SUM, 3).unwrap();
     assert_eq!(alice.ctl_read32(SUM).unwrap(), 3);
 }
@@ -266,17 +306,27 @@ fn owners_do_not_see_each_other() {
     let mut alice = bed.open("alice", "card0").unwrap();
     alice.mem_write(0, &[1; 4096]).unwrap();
     let _other = bed.open("alice", "card1").unwrap();
-    let listed = |owner: &str| list("localhost", bed.address.port(), &bed.files(owner), &limits()).unwrap();
-    let shown: Vec<_> = listed("bob").into_iter().map(|d| (d.name, d.state, d.owner, d.moved)).collect();
+    let listed =
+        |owner: &str| list("localhost", bed.address.port(), &bed.files(owner), &limits()).unwrap();
+    let shown: Vec<_> =
+        listed("bob").into_iter().map(|d| (d.name, d.state, d.owner, d.moved)).collect();
     assert_eq!(shown, [("card0".to_owned(), DeviceState::InUse, None, 0)]);
     let shown: Vec<_> = listed("alice").into_iter().map(|d| (d.name, d.owner, d.moved)).collect();
     let alice = || Some("alice".to_owned());
     assert_eq!(shown, [("card0".to_owned(), alice(), 4096), ("card1".to_owned(), alice(), 0)]);
     let error = bed.open("bob", "card0").err().unwrap();
-    assert_eq!((error.code(), error.to_string().contains("alice")), ("SHEF-AGT-007", false), "{error}");
+    assert_eq!(
+        (error.code(), error.to_string().contains("alice")),
+        ("SHEF-AGT-007", false),
+        "{error}"
+    );
     // What one may not open is not there.
-    let (theirs, nobodys) = (bed.open("bob", "card1").err().unwrap(), bed.open("bob", "card2").err().unwrap());
-    assert_eq!((theirs.code(), theirs.to_string()), (nobodys.code(), nobodys.to_string().replace("card2", "card1")));
+    let (theirs, nobodys) =
+        (bed.open("bob", "card1").err().unwrap(), bed.open("bob", "card2").err().unwrap());
+    assert_eq!(
+        (theirs.code(), theirs.to_string()),
+        (nobodys.code(), nobodys.to_string().replace("card2", "card1"))
+    );
 }
 
 /// The bytes of memory that this process has in use.
@@ -311,5 +361,7 @@ fn an_owner_who_never_reads_costs_a_window_and_no_more() {
     let grown = resident().saturating_sub(before) >> 20;
     assert!(grown < 48, "{grown} MiB for one owner who does not read");
     // Others are served.
-    bed.open("bob", "card0").err().map_or_else(|| (), |error: DeviceError| assert_eq!(error.code(), "SHEF-AGT-007"));
+    bed.open("bob", "card0")
+        .err()
+        .map_or_else(|| (), |error: DeviceError| assert_eq!(error.code(), "SHEF-AGT-007"));
 }

@@ -125,15 +125,23 @@ fn a_card_that_dies_is_noticed_and_opened_anew_and_metrics_say_so() {
     let at = bed.metrics.unwrap();
     let shows = |row: &str| get(at, "/metrics").contains(row);
     let alice = bed.open("alice", "card1").unwrap();
-    eventually("both cards", || shows("shef_agent_device_state{device=\"card0\",state=\"free\"} 1"));
+    eventually("both cards", || {
+        shows("shef_agent_device_state{device=\"card0\",state=\"free\"} 1")
+    });
     assert!(
-        shows("shef_agent_device_state{device=\"card1\",state=\"in use\"} 1") && shows("shef_agent_sessions_total{device=\"card1\"} 1")
+        shows("shef_agent_device_state{device=\"card1\",state=\"in use\"} 1")
+            && shows("shef_agent_sessions_total{device=\"card1\"} 1")
     );
-    assert!(get(at, "/healthz").starts_with("HTTP/1.1 200") && get(at, "/readyz").starts_with("HTTP/1.1 200"));
+    assert!(
+        get(at, "/healthz").starts_with("HTTP/1.1 200")
+            && get(at, "/readyz").starts_with("HTTP/1.1 200")
+    );
     assert!(get(at, "/").starts_with("HTTP/1.1 404"));
     // Nobody has it, and nobody asks for it.
     bed.cards["card0"].broken.store(true, Ordering::SeqCst);
-    eventually("the notice", || shows("shef_agent_device_state{device=\"card0\",state=\"failed\"} 1"));
+    eventually("the notice", || {
+        shows("shef_agent_device_state{device=\"card0\",state=\"failed\"} 1")
+    });
     bed.cards["card0"].broken.store(false, Ordering::SeqCst);
     eventually("the card", || state(&bed, "bob") == DeviceState::Free);
     bed.open("bob", "card0").unwrap().ctl_write32(SUM, 1).unwrap();
@@ -143,7 +151,8 @@ fn a_card_that_dies_is_noticed_and_opened_anew_and_metrics_say_so() {
 #[test]
 fn memory_of_a_card_is_cleared_between_owners_where_that_is_asked_for() {
     for clear in [true, false] {
-        let bed = Bed::with(LONG, |config| config.devices.get_mut("card0").unwrap().clear_memory = clear);
+        let bed =
+            Bed::with(LONG, |config| config.devices.get_mut("card0").unwrap().clear_memory = clear);
         bed.cards["card0"].keeps_memory.store(true, Ordering::SeqCst);
         bed.open("alice", "card0").unwrap().mem_write(MEMORY - 4, &[9; 4]).unwrap();
         assert_eq!(left_to_bob(&bed), if clear { [0; 4] } else { [9; 4] });
@@ -159,7 +168,8 @@ fn left_to_bob(bed: &Bed) -> [u8; 4] {
 
 #[test]
 fn memory_that_was_not_cleared_is_cleared_before_the_card_has_an_owner_again() {
-    let mut bed = Bed::with(LONG, |config| config.devices.get_mut("card0").unwrap().clear_memory = true);
+    let mut bed =
+        Bed::with(LONG, |config| config.devices.get_mut("card0").unwrap().clear_memory = true);
     let card = Arc::clone(&bed.cards["card0"]);
     card.keeps_memory.store(true, Ordering::SeqCst);
     let leave = |bed: &Bed| {
@@ -249,7 +259,11 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
     BufReader::new(agent.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("{\"listen\":\"127.0.0.1:"), "{line}");
     assert_eq!(told(), "READY=1");
-    let signal = |name: &str| assert!(Command::new("kill").args([name, &agent.id().to_string()]).status().unwrap().success());
+    let signal = |name: &str| {
+        assert!(
+            Command::new("kill").args([name, &agent.id().to_string()]).status().unwrap().success()
+        )
+    };
     signal("-HUP");
     assert_eq!((told(), told()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
     // A file with an error changes nothing and ends nothing.
@@ -260,7 +274,12 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
     assert_eq!(told(), "STOPPING=1");
     assert!(agent.wait().unwrap().success());
     let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
-    assert!(log.contains("configuration taken over") && log.contains("SHEF-AGT-016") && !log.contains('\u{1b}'), "{log}");
+    assert!(
+        log.contains("configuration taken over")
+            && log.contains("SHEF-AGT-016")
+            && !log.contains('\u{1b}'),
+        "{log}"
+    );
 }
 
 /// Certificate and key of an owner that end in so many days, or ended before.
@@ -271,16 +290,22 @@ fn short_lived(bed: &Bed, owner: &str, days: i64) -> TlsFiles {
 
 /// Certificate and key of an owner, valid from in `begin` days for `days`.
 fn valid_from(bed: &Bed, owner: &str, begin: i64, days: u32) -> TlsFiles {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        .cast_signed();
     let validity = Validity { from: now + begin * 86_400, days };
     let ca = std::fs::read_to_string(bed.agent_dir().join("ca.key")).unwrap();
     let ca = Ca::with_key("shef-agent CA", KeyPair::from_pem(&ca).unwrap());
     let key = KeyPair::generate().unwrap();
     let cert = ca.issue(Holder::Client { name: owner, uri: None }, &key, validity).unwrap();
-    let (cert_file, key_file) = (bed.dir.path().join("short.pem"), bed.dir.path().join("short.key"));
+    let (cert_file, key_file) =
+        (bed.dir.path().join("short.pem"), bed.dir.path().join("short.key"));
     std::fs::write(&cert_file, cert.pem()).unwrap();
     std::fs::write(&key_file, key.serialize_pem()).unwrap();
-    std::fs::set_permissions(&key_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::fs::set_permissions(&key_file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
     TlsFiles { cert: cert_file, key: key_file, ..bed.files(owner) }
 }
 
@@ -291,42 +316,74 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
     let (dir, files) = (dir.to_str().unwrap(), files.to_str().unwrap());
     let at = format!("localhost:{}", bed.address.port());
     let run = |args: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(args).env("HOME", "/nonexistent").output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+            .args(args)
+            .env("HOME", "/nonexistent")
+            .output()
+            .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     };
     let client = format!("{files}/client.toml");
     let (exit, stdout, _) = run(&["status", "--agent", &at, "--client", &client]);
-    assert!(exit == 0 && stdout.starts_with("DEVICE ") && stdout.contains("\ncard0 ") && stdout.contains("free"), "{stdout}");
+    assert!(
+        exit == 0
+            && stdout.starts_with("DEVICE ")
+            && stdout.contains("\ncard0 ")
+            && stdout.contains("free"),
+        "{stdout}"
+    );
     // Output that cannot be written is an error.
-    for args in
-        [&["status", "--agent", &at, "--client", &client][..], &["status", "--agent", &at, "--client", &client, "--json"], &["--help"]]
-    {
+    for args in [
+        &["status", "--agent", &at, "--client", &client][..],
+        &["status", "--agent", &at, "--client", &client, "--json"],
+        &["--help"],
+    ] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(args).env("HOME", "/nonexistent").stdout(full).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+            .args(args)
+            .env("HOME", "/nonexistent")
+            .stdout(full)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        let told = said.contains("error [SHEF-AGT-017]: cannot write to standard output: ") || args == ["--help"];
+        let told = said.contains("error [SHEF-AGT-017]: cannot write to standard output: ")
+            || args == ["--help"];
         assert!(output.status.code() == Some(5) && told, "{args:?}: {said}");
     }
     for (args, expected, says) in [
         (&["status", "--agent", "localhost", "--client", &client][..], 5, "expected HOST:PORT"),
-        (&["status", "--agent", &format!("tls://{at}"), "--client", &client], 5, "expected HOST:PORT, as card.example:7433"),
+        (
+            &["status", "--agent", &format!("tls://{at}"), "--client", &client],
+            5,
+            "expected HOST:PORT, as card.example:7433",
+        ),
         (&["status", "--agent", &at, "--client", &format!("{files}/none.toml")], 5, "SHEF-AGT-003"),
         (&["status", "--agent", &at], 5, "SHEF_TLS_CONFIG"),
         (&["status", "--agent", "localhost:1", "--client", &client], 4, "SHEF-AGT-001"),
         (&["revoke", "--dir", dir, "carol"], 5, "no certificate was issued to \"carol\""),
         (&["add-owner", "--dir", dir, "alice"], 5, "shef-agent renew"),
-        (&["init", "--dir", dir, "--device", "card0=vfio-user:/a"], 5, "expected an empty folder or none"),
+        (
+            &["init", "--dir", dir, "--device", "card0=vfio-user:/a"],
+            5,
+            "expected an empty folder or none",
+        ),
     ] {
         let (exit, _, stderr) = run(args);
-        assert!(exit == expected && stderr.contains(says) && stderr.contains("\nhelp: "), "{args:?}: exit {exit}, {stderr}");
+        assert!(
+            exit == expected && stderr.contains(says) && stderr.contains("\nhelp: "),
+            "{args:?}: exit {exit}, {stderr}"
+        );
     }
     // A port that is taken.
     let config = std::fs::read_to_string(bed.agent_dir().join("agent.toml")).unwrap();
     let taken = bed.agent_dir().join("taken.toml");
     std::fs::write(&taken, config.replace("127.0.0.1:0", &bed.address.to_string())).unwrap();
     let (exit, _, stderr) = run(&["run", "--config", taken.to_str().unwrap()]);
-    assert!(exit == 4 && stderr.contains("SHEF-AGT-018") && stderr.contains("ss -ltnp"), "{stderr}");
+    assert!(
+        exit == 4 && stderr.contains("SHEF-AGT-018") && stderr.contains("ss -ltnp"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -334,13 +391,22 @@ fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
     let mut bed = Bed::new(LONG);
     let dir = bed.agent_dir();
     let revoke = |whom: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(["revoke", "--dir"]).arg(&dir).arg(whom).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+            .args(["revoke", "--dir"])
+            .arg(&dir)
+            .arg(whom)
+            .output()
+            .unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     };
     let alice = bed.open("alice", "card1").unwrap();
     let (exit, stdout, stderr) = revoke("alice");
-    assert!(exit == 0 && stdout.starts_with("1 certificate of alice is revoked: the agent that runs applies"), "{stdout}{stderr}");
+    assert!(
+        exit == 0
+            && stdout.starts_with("1 certificate of alice is revoked: the agent that runs applies"),
+        "{stdout}{stderr}"
+    );
     // It is so, and not on its way.
     assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
     drop(alice);
@@ -354,7 +420,9 @@ fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
     eventually("the other list", || revoke("alice").0 == 3);
     let (exit, stdout, stderr) = revoke("bob");
     assert!(
-        exit == 3 && stdout.starts_with("1 certificate of bob is in the list") && stderr.contains("no agent that uses this list"),
+        exit == 3
+            && stdout.starts_with("1 certificate of bob is in the list")
+            && stderr.contains("no agent that uses this list"),
         "{stdout}{stderr}"
     );
     bed.open("bob", "card0").unwrap();
@@ -373,18 +441,36 @@ fn an_owner_is_told_before_its_certificate_ends() {
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let progress = Box::new(move |text: &str| heard.lock().unwrap().push(text.to_owned()));
-    drop(shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), Some(progress)).unwrap());
+    drop(
+        shef_remote::RemoteDevice::open(
+            &uri(bed.address.port(), "card0"),
+            &files,
+            limits(),
+            Some(progress),
+        )
+        .unwrap(),
+    );
     assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
     // And when it has ended, of what became of it.
     let files = short_lived(&bed, "alice", -1);
-    let error = shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None).err().unwrap();
-    assert!(error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"), "{error}");
+    let error =
+        shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None)
+            .err()
+            .unwrap();
+    assert!(
+        error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
     let bed = Bed::new(LONG);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        .cast_signed();
     // Ten years and a day ago; the certificates under it end later.
     let from = now - 3651 * 86_400;
     let validity = Validity { from: now - 86_400, days: 30 };
@@ -392,20 +478,26 @@ fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
     let dir = bed.dir.path();
     let issue = |name: &str, holder| {
         let key = KeyPair::generate().unwrap();
-        let (cert, path) = (ca.issue(holder, &key, validity).unwrap(), |end: &str| dir.join(format!("{name}.{end}")));
+        let (cert, path) = (ca.issue(holder, &key, validity).unwrap(), |end: &str| {
+            dir.join(format!("{name}.{end}"))
+        });
         std::fs::write(path("pem"), cert.pem()).unwrap();
         std::fs::write(path("key"), key.serialize_pem()).unwrap();
-        std::fs::set_permissions(path("key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(path("key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
         (path("pem"), path("key"))
     };
     let ended = dir.join("ended.pem");
     std::fs::write(&ended, root.pem()).unwrap();
     let (cert, key) = issue("alice", Holder::Client { name: "alice", uri: None });
-    let (server, server_key) = issue("agent", Holder::Server { name: "agent", hosts: &["localhost".to_owned()] });
+    let (server, server_key) =
+        issue("agent", Holder::Server { name: "agent", hosts: &["localhost".to_owned()] });
     // Beside the agent's own CA, which is good.
     let (own, both) = (bed.config.ca.clone(), dir.join("both.pem"));
     std::fs::write(&both, root.pem() + &std::fs::read_to_string(&own).unwrap()).unwrap();
-    let told = |files: &TlsFiles| list("localhost", bed.address.port(), files, &limits()).map(|list| list.len());
+    let told = |files: &TlsFiles| {
+        list("localhost", bed.address.port(), files, &limits()).map(|list| list.len())
+    };
 
     bed.handle().reload(&Config { ca: both.clone(), ..bed.config.clone() }).unwrap();
     assert_eq!(told(&bed.files("alice")).unwrap(), 2);
@@ -457,7 +549,13 @@ impl Program {
     }
 
     fn signal(&self, name: &str) {
-        assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([name, &self.child.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     fn reload(&self) {
@@ -485,7 +583,11 @@ fn a_log_that_cannot_be_written_turns_nobody_away() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let program = Program::start(&bed, full);
     for owner in ["alice", "bob", "alice"] {
-        assert!(!list("localhost", program.address.port(), &bed.files(owner), &limits()).unwrap().is_empty());
+        assert!(
+            !list("localhost", program.address.port(), &bed.files(owner), &limits())
+                .unwrap()
+                .is_empty()
+        );
     }
     program.reload();
     assert!(get(program.metrics.unwrap(), "/healthz").starts_with("HTTP/1.1 200"));
@@ -500,7 +602,8 @@ fn a_reload_without_the_list_lifts_no_revocation() {
     let log = bed.dir.path().join("log");
     let said = |what: &str| std::fs::read_to_string(&log).unwrap().contains(what);
     let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
-    let refused = || code(list("localhost", program.address.port(), &bed.files("alice"), &limits()));
+    let refused =
+        || code(list("localhost", program.address.port(), &bed.files("alice"), &limits()));
     assert_eq!(refused(), "SHEF-AGT-011");
     edit(&bed, |text| text.replace("revoked = \"revoked\"\n", ""));
     program.reload();
@@ -508,7 +611,10 @@ fn a_reload_without_the_list_lifts_no_revocation() {
     assert!(said("the configuration has no `revoked` any more, and the list stays in force"));
     // It is still read again; on purpose, a line is taken out of it, and the log says what that did.
     revoke(&bed.agent_dir(), "bob").unwrap();
-    eventually("bob's revocation", || code(list("localhost", program.address.port(), &bed.files("bob"), &limits())) == "SHEF-AGT-011");
+    eventually("bob's revocation", || {
+        code(list("localhost", program.address.port(), &bed.files("bob"), &limits()))
+            == "SHEF-AGT-011"
+    });
     assert!(!said("are accepted again"));
     std::fs::write(bed.agent_dir().join("revoked"), "").unwrap();
     eventually("alice", || refused() == "accepted");
@@ -519,7 +625,11 @@ fn a_reload_without_the_list_lifts_no_revocation() {
     assert!(!said("no certificate is revoked"));
     let log = bed.dir.path().join("second");
     let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
-    assert!(std::fs::read_to_string(&log).unwrap().contains("has no `revoked`: no certificate is revoked"));
+    assert!(
+        std::fs::read_to_string(&log)
+            .unwrap()
+            .contains("has no `revoked`: no certificate is revoked")
+    );
     program.end();
 }
 
@@ -556,14 +666,18 @@ fn a_pipe_in_the_place_of_a_file_stops_no_agent() {
         let before = std::fs::read(&path).unwrap();
         pipe(&path);
         let mut run = Command::new("timeout");
-        run.args(["5", env!("CARGO_BIN_EXE_shef-agent"), "run", "--config"]).arg(bed.agent_dir().join("agent.toml"));
+        run.args(["5", env!("CARGO_BIN_EXE_shef-agent"), "run", "--config"])
+            .arg(bed.agent_dir().join("agent.toml"));
         let output = run.output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
         if name == "issued" {
             // Only a warning depends on it.
             assert!(String::from_utf8_lossy(&output.stdout).contains("listen"), "{output:?}");
         } else {
-            assert!(output.status.code() == Some(5) && text.contains("it is no regular file"), "{name}: {output:?}");
+            assert!(
+                output.status.code() == Some(5) && text.contains("it is no regular file"),
+                "{name}: {output:?}"
+            );
         }
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, before).unwrap();
@@ -579,7 +693,11 @@ fn a_reload_says_what_needs_a_restart_and_which_owners_have_no_certificate() {
     edit(&bed, |text| text.replacen("# owners = [\"NAME\"]", "owners = [\"alcie\"]", 1));
     let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
     let unknown = "names an owner to whom no certificate was issued";
-    assert!(said(unknown) == 1 && said("owner=\"alcie\"") == 1, "{}", std::fs::read_to_string(&log).unwrap());
+    assert!(
+        said(unknown) == 1 && said("owner=\"alcie\"") == 1,
+        "{}",
+        std::fs::read_to_string(&log).unwrap()
+    );
     program.reload();
     assert_eq!((said(unknown), said("which a restart takes over")), (2, 0));
     edit(&bed, |text| {
@@ -591,7 +709,12 @@ fn a_reload_says_what_needs_a_restart_and_which_owners_have_no_certificate() {
     program.reload();
     assert_eq!(said(unknown), 2);
     for key in ["key=\"listen\"", "key=\"metrics\""] {
-        assert_eq!(said(&format!("it changed, which a restart takes over {key}")), 1, "{}", std::fs::read_to_string(&log).unwrap());
+        assert_eq!(
+            said(&format!("it changed, which a restart takes over {key}")),
+            1,
+            "{}",
+            std::fs::read_to_string(&log).unwrap()
+        );
     }
     assert_eq!(said("its clear_memory changed, which a restart takes over"), 2);
     program.end();
@@ -602,10 +725,18 @@ fn a_certificate_that_is_no_cas_is_no_ca() {
     let bed = Bed::new(LONG);
     let wrong = Config { ca: bed.agent_dir().join("agent.pem"), ..bed.config.clone() };
     let error = bed.handle().reload(&wrong).unwrap_err();
-    assert!(error.code() == "SHEF-AGT-003" && error.to_string().contains("expected basicConstraints CA:TRUE"), "{error}");
+    assert!(
+        error.code() == "SHEF-AGT-003"
+            && error.to_string().contains("expected basicConstraints CA:TRUE"),
+        "{error}"
+    );
     edit(&bed, |text| text.replace("ca.pem", "agent.pem"));
     let file = bed.agent_dir().join("agent.toml");
-    let output = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(["run", "--config"]).arg(file).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+        .args(["run", "--config"])
+        .arg(file)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(5));
 }
 
@@ -615,11 +746,19 @@ fn a_closed_stderr_changes_no_exit_status() {
     let dir = bed.agent_dir();
     let dir = dir.to_str().unwrap();
     let unknown = "7".repeat(64);
-    for (args, expected) in [(&["revoke", "--dir", dir, "x1"][..], 5), (&["revoke", "--dir", dir, &unknown], 3), (&["frobnicate"], 2)] {
+    for (args, expected) in [
+        (&["revoke", "--dir", dir, "x1"][..], 5),
+        (&["revoke", "--dir", dir, &unknown], 3),
+        (&["frobnicate"], 2),
+    ] {
         // A pipe that nobody reads.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let status = Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(args).stdout(writer.try_clone().unwrap()).stderr(writer).status();
+        let status = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+            .args(args)
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
+            .status();
         assert_eq!(status.unwrap().code(), Some(expected), "{args:?}");
     }
 }
@@ -647,12 +786,25 @@ fn files_are_for_the_agents_user_under_any_umask() {
         assert!(done.status.success(), "{done:?}");
         for (mode, files) in [
             (0o600, &["ca.key", "agent.key", "owners/owner/key.pem"][..]),
-            (0o644, &["ca.pem", "agent.pem", "agent.toml", "revoked", "issued", "names", "shef-agent.service", "owners/owner/cert.pem"]),
+            (
+                0o644,
+                &[
+                    "ca.pem",
+                    "agent.pem",
+                    "agent.toml",
+                    "revoked",
+                    "issued",
+                    "names",
+                    "shef-agent.service",
+                    "owners/owner/cert.pem",
+                ],
+            ),
             (0o700, &[".", "owners", "owners/owner"]),
             (0o755, &[".."]),
         ] {
             for file in files {
-                let found = std::fs::metadata(home.join(file)).unwrap().permissions().mode() & 0o777;
+                let found =
+                    std::fs::metadata(home.join(file)).unwrap().permissions().mode() & 0o777;
                 assert_eq!(found, mode, "umask {umask}: {file} has mode {found:o}");
             }
         }
@@ -671,14 +823,25 @@ fn a_second_administrator_is_told_to_be_root() {
     // One that may enter and read, and one that may not.
     let program = bed.dir.path().join("program");
     std::fs::copy(env!("CARGO_BIN_EXE_shef-agent"), &program).unwrap();
-    let mode = |path: &std::path::Path, mode| std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap()
+    };
     mode(bed.dir.path(), 0o755);
     mode(&program, 0o755);
     for folder in [0o755, 0o700] {
         mode(&bed.agent_dir(), folder);
-        let output = Command::new(&program).args(["revoke", "alice", "--dir"]).arg(bed.agent_dir()).uid(4001).gid(4001).output().unwrap();
+        let output = Command::new(&program)
+            .args(["revoke", "alice", "--dir"])
+            .arg(bed.agent_dir())
+            .uid(4001)
+            .gid(4001)
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(text.contains("run it as root (or as the user who owns ") && !text.contains("chown"), "{folder:o}: {text}");
+        assert!(
+            text.contains("run it as root (or as the user who owns ") && !text.contains("chown"),
+            "{folder:o}: {text}"
+        );
     }
 }
 
@@ -690,17 +853,28 @@ fn the_program_warns_of_a_certificate_that_ends_and_of_one_that_begins() {
         let text = format!("ca = {:?}\ncert = {:?}\nkey = {:?}\n", files.ca, files.cert, files.key);
         std::fs::write(&client, text).unwrap();
         let at = format!("localhost:{}", bed.address.port());
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_shef-agent")).args(["status", "--agent", &at, "--client"]).arg(client).output().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
+            .args(["status", "--agent", &at, "--client"])
+            .arg(client)
+            .output()
+            .unwrap();
         (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     assert_eq!(status(&bed.files("alice")), (0, String::new()));
     let (exit, stderr) = status(&short_lived(&bed, "alice", 5));
-    assert!(exit == 0 && stderr.contains("short.pem ends in 4 days: ask the agent's operator"), "{stderr}");
+    assert!(
+        exit == 0 && stderr.contains("short.pem ends in 4 days: ask the agent's operator"),
+        "{stderr}"
+    );
     let (exit, stderr) = status(&short_lived(&bed, "alice", -1));
     assert!(exit == 4 && stderr.contains("short.pem has ended"), "{stderr}");
     let (exit, stderr) = status(&valid_from(&bed, "alice", 2, 30));
-    assert!(exit == 4 && stderr.contains("is not valid yet") && stderr.contains("has ended or is not valid yet"), "{stderr}");
+    assert!(
+        exit == 4
+            && stderr.contains("is not valid yet")
+            && stderr.contains("has ended or is not valid yet"),
+        "{stderr}"
+    );
     // Revoked: what the operator has to correct, as `shef` has it.
     revoke(&bed.agent_dir(), "bob").unwrap();
     eventually("the list", || code(bed.open("bob", "card0")) == "SHEF-AGT-011");

@@ -63,7 +63,12 @@ impl ImageArgs {
     ///
     /// # Errors
     /// Those of the service and of the kernel.
-    pub fn load(&self, container: Vec<u8>, service: Option<&Service>, host: &mut Host) -> Result<(), CliError> {
+    pub fn load(
+        &self,
+        container: Vec<u8>,
+        service: Option<&Service>,
+        host: &mut Host,
+    ) -> Result<(), CliError> {
         let (Some(_), Some(key)) = (&self.image, &self.image_key) else { return Ok(()) };
         let Some(service) = service else {
             return Err(CliError::usage(
@@ -195,7 +200,9 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
             None => Ok(Challenge::draw(&args.audience, &mut SystemEntropy::new()?)),
             Some(nonce) => {
                 let nonce = hex::decode(nonce, "--nonce")?;
-                if !(shef_proto::evidence::NONCE_MIN..=shef_proto::evidence::NONCE_MAX).contains(&nonce.len()) {
+                if !(shef_proto::evidence::NONCE_MIN..=shef_proto::evidence::NONCE_MAX)
+                    .contains(&nonce.len())
+                {
                     let message = format!("--nonce has {} bytes, expected 32 to 64", nonce.len());
                     return Err(CliError::input("SHEF-CLI-018", message));
                 }
@@ -206,16 +213,18 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     // A nonce of one's own is no service's: the environment names none then.
     let service = if args.nonce.is_some() { None } else { args.service.find()? };
     if service.is_none() && (args.policy.is_some() || args.result.is_some()) {
-        let what =
-            "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
+        let what = "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
         return Err(CliError::usage("SHEF-CLI-001", what));
     }
     let container = args.image.read()?;
     args.tls.files()?;
     sources_are_inputs(&args.device)?;
     let mut outputs = Outputs::new([])?;
-    let [out, nonce_out, audience_out] =
-        [outputs.file(&args.out)?, outputs.file(&beside(&args.out, ".nonce"))?, outputs.file(&beside(&args.out, ".audience"))?];
+    let [out, nonce_out, audience_out] = [
+        outputs.file(&args.out)?,
+        outputs.file(&beside(&args.out, ".nonce"))?,
+        outputs.file(&beside(&args.out, ".audience"))?,
+    ];
     let result_out = args.result.as_ref().map(|path| outputs.file(path)).transpose()?;
     let (uri, mut host) = open(output, &args.device, &args.tls)?;
     args.image.load(container, service.as_ref(), &mut host)?;
@@ -239,7 +248,9 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     outputs.fill(nonce_out, format!("{nonce}\n"))?;
     outputs.fill(audience_out, format!("{}\n", challenge.audience()))?;
     let appraised = match (&service, &session) {
-        (Some(service), Some(session)) => Some((service, service.appraise(session, &evidence, args.policy.as_deref()))),
+        (Some(service), Some(session)) => {
+            Some((service, service.appraise(session, &evidence, args.policy.as_deref())))
+        }
         _ => None,
     };
     if let (Some(slot), Some((_, Ok(answer)))) = (result_out, &appraised)
@@ -249,7 +260,12 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     }
     // Evidence that was denied stays too.
     outputs.place()?;
-    output.line(format_args!("{} evidence of {uri}: {} bytes in {}", layer.name(), bytes.len(), args.out.display()))?;
+    output.line(format_args!(
+        "{} evidence of {uri}: {} bytes in {}",
+        layer.name(),
+        bytes.len(),
+        args.out.display()
+    ))?;
 
     let (mut verdict, mut policy) = (None, None);
     if let Some((service, answer)) = appraised {
@@ -257,7 +273,10 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
         let text = |name: &str| answer[name].as_str().map(str::to_owned);
         (verdict, policy) = (text("verdict"), text("policy"));
         let (by, under) = (service.url(), policy.as_deref().unwrap_or("its policy"));
-        output.line(format_args!("{} by {by} under {under}", output.good(verdict.as_deref().unwrap_or("no verdict"))))?;
+        output.line(format_args!(
+            "{} by {by} under {under}",
+            output.good(verdict.as_deref().unwrap_or("no verdict"))
+        ))?;
     }
     output.document(&Document {
         device: uri.to_string(),

@@ -78,17 +78,23 @@ struct Document {
 pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
     let AuditCommand::Verify(args) = command;
     let keys = keys(&args.jwks)?;
-    let pages = args.receipts.iter().map(|path| json::<Page>(path)).collect::<Result<Vec<_>, _>>()?;
+    let pages =
+        args.receipts.iter().map(|path| json::<Page>(path)).collect::<Result<Vec<_>, _>>()?;
     let tenant = &pages[0].tenant;
     let after = args.after.as_deref().map(|given| head(given, "--after")).transpose()?;
     let known = args.head.as_deref().map(|given| head(given, "--head")).transpose()?;
 
-    let broken = |e: ReceiptError| CliError { code: e.code().into(), message: e.to_string(), exit: Exit::No };
+    let broken = |e: ReceiptError| CliError {
+        code: e.code().into(),
+        message: e.to_string(),
+        exit: Exit::No,
+    };
     let kept = pages[0].kept.as_ref().filter(|kept| after.is_none() && kept.seq > 0);
     let after = match kept {
         None => after,
         Some(kept) => {
-            let head = Head { seq: kept.seq, digest: hex::decode_array(&kept.digest, "kept.digest")? };
+            let head =
+                Head { seq: kept.seq, digest: hex::decode_array(&kept.digest, "kept.digest")? };
             let statement = base64(&kept.statement, &args.receipts[0], "kept.statement")?;
             Some(Forgotten::verify(&statement, &keys, tenant, head).map_err(broken)?.head)
         }
@@ -97,7 +103,11 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
     let (mut total, mut reached) = (0, known.is_none() || known == after);
     for (path, page) in args.receipts.iter().zip(&pages) {
         if page.tenant != *tenant {
-            let message = format!("{} holds receipts of tenant {:?}, expected {tenant:?}", path.display(), page.tenant);
+            let message = format!(
+                "{} holds receipts of tenant {:?}, expected {tenant:?}",
+                path.display(),
+                page.tenant
+            );
             return Err(CliError::input("SHEF-CLI-016", message));
         }
         for row in &page.receipts {
@@ -105,7 +115,10 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
             let receipt = audit.push(&bytes).map_err(broken)?;
             total += 1;
             reached |= known == Some(audit.head());
-            output.detail(format_args!("{} {} version {}", receipt.seq, receipt.key_id, receipt.key_version));
+            output.detail(format_args!(
+                "{} {} version {}",
+                receipt.seq, receipt.key_id, receipt.key_version
+            ));
         }
     }
     let end = audit.head();
@@ -113,30 +126,53 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
         return Err(broken(ReceiptError::Head { expected: known.seq, found: end.seq }));
     }
     let end = format!("{}:{}", end.seq, hex::encode(&end.digest));
-    output.line(format_args!("{} {} of tenant {tenant}, head {end}", output.good("holds"), count(total, "receipt")))?;
+    output.line(format_args!(
+        "{} {} of tenant {tenant}, head {end}",
+        output.good("holds"),
+        count(total, "receipt")
+    ))?;
     if known.is_none() {
-        output.note("without --head a truncation goes undetected: keep the head that each release returns");
+        output.note(
+            "without --head a truncation goes undetected: keep the head that each release returns",
+        );
     }
-    output.document(&Document { tenant: tenant.clone(), receipts: total, head: end, holds: true })?;
+    output.document(&Document {
+        tenant: tenant.clone(),
+        receipts: total,
+        head: end,
+        holds: true,
+    })?;
     Ok(Exit::Done)
 }
 
 fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, CliError> {
-    serde_json::from_str(&text(path)?).map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
+    serde_json::from_str(&text(path)?)
+        .map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
 }
 
 fn base64(given: &str, path: &Path, what: &str) -> Result<Vec<u8>, CliError> {
-    let bad = |e| CliError::input("SHEF-CLI-016", format!("{}: {what} is no base64url without padding: {e}", path.display()));
+    let bad = |e| {
+        CliError::input(
+            "SHEF-CLI-016",
+            format!("{}: {what} is no base64url without padding: {e}", path.display()),
+        )
+    };
     URL_SAFE_NO_PAD.decode(given).map_err(bad)
 }
 
 fn keys(path: &Path) -> Result<Vec<PublicKey>, CliError> {
-    let wrong = |what: String| CliError::input("SHEF-CLI-016", format!("{}: {what}", path.display()));
+    let wrong =
+        |what: String| CliError::input("SHEF-CLI-016", format!("{}: {what}", path.display()));
     shef::service::keys_from_jwks(text(path)?.as_bytes()).map_err(wrong)
 }
 
 fn head(given: &str, flag: &str) -> Result<Head, CliError> {
-    let wrong = || CliError::usage("SHEF-CLI-001", format!("{flag} is {given:?}, expected SEQ:DIGEST, as 12:9f86..."));
+    let wrong = || {
+        CliError::usage(
+            "SHEF-CLI-001",
+            format!("{flag} is {given:?}, expected SEQ:DIGEST, as 12:9f86..."),
+        )
+    };
     let (seq, digest) = given.split_once(':').ok_or_else(wrong)?;
     Ok(Head { seq: seq.parse().map_err(|_| wrong())?, digest: hex::decode_array(digest, flag)? })
 }

@@ -138,8 +138,10 @@ fn named(path: &Path) -> impl Fn(BundleError) -> CliError + '_ {
 impl FileArgs {
     fn open(&self) -> Result<Bundle, CliError> {
         let maker = hex::decode(&value(&self.maker)?, "the maker's key")?;
-        let maker = PublicKey::from_bytes(&maker).map_err(|e| CliError::input(e.code(), format!("the maker's key: {e}")))?;
-        Bundle::open(&read(&self.file, MAX_BUNDLE as u64)?, &maker, portable).map_err(named(&self.file))
+        let maker = PublicKey::from_bytes(&maker)
+            .map_err(|e| CliError::input(e.code(), format!("the maker's key: {e}")))?;
+        Bundle::open(&read(&self.file, MAX_BUNDLE as u64)?, &maker, portable)
+            .map_err(named(&self.file))
     }
 }
 
@@ -158,26 +160,45 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
             if bytes.len() > MAX_BUNDLE {
                 return Err(CliError::input(
                     "SHEF-CLI-019",
-                    format!("the bundle would have {} bytes, the limit is {MAX_BUNDLE}", bytes.len()),
+                    format!(
+                        "the bundle would have {} bytes, the limit is {MAX_BUNDLE}",
+                        bytes.len()
+                    ),
                 ));
             }
             outputs.fill(slot, &bytes)?;
             outputs.place()?;
             let maker = hex::encode(key.public_key().as_bytes());
-            output.line(format_args!("bundle          {} ({} bytes)", out.display(), bytes.len()))?;
+            output.line(format_args!(
+                "bundle          {} ({} bytes)",
+                out.display(),
+                bytes.len()
+            ))?;
             output.line(format_args!("created         {}", bundle.created))?;
             output.line(format_args!("maker           {maker}"))?;
-            let (bundle, created, with_evidence) = (out.display().to_string(), bundle.created, bundle.evidence.is_some());
-            output.document(&Created { bundle, created, maker, bytes: bytes.len(), with_evidence })?;
+            let (bundle, created, with_evidence) =
+                (out.display().to_string(), bundle.created, bundle.evidence.is_some());
+            output.document(&Created {
+                bundle,
+                created,
+                maker,
+                bytes: bytes.len(),
+                with_evidence,
+            })?;
             Ok(Exit::Done)
         }
-        BundleCommand::Verify { file, as_of, revocations, now: today } => verify(output, file, *as_of, revocations.as_deref(), now(*today)),
+        BundleCommand::Verify { file, as_of, revocations, now: today } => {
+            verify(output, file, *as_of, revocations.as_deref(), now(*today))
+        }
         BundleCommand::Import { file, into } => import(output, &file.open()?, into),
         BundleCommand::Export { file, out } => {
             let bundle = file.open()?;
             let path = place(out)?;
             if path.symlink_metadata().is_ok() {
-                return Err(CliError::input("SHEF-CLI-015", format!("{} exists already; give a new folder", out.display())));
+                return Err(CliError::input(
+                    "SHEF-CLI-015",
+                    format!("{} exists already; give a new folder", out.display()),
+                ));
             }
             let (folder, files) = parts_beside(&path, &bundle)?;
             folder.place(&path)?;
@@ -206,7 +227,11 @@ fn place(folder: &Path) -> Result<PathBuf, CliError> {
 fn import(output: &Output, bundle: &Bundle, into: &Path) -> Result<Exit, CliError> {
     let path = place(into)?;
     let newer = |folder: &Path, found: i64| {
-        let message = format!("{} holds trust data of {found}, the bundle is of {}", folder.display(), bundle.created);
+        let message = format!(
+            "{} holds trust data of {found}, the bundle is of {}",
+            folder.display(),
+            bundle.created
+        );
         CliError { code: "SHEF-CLI-023".into(), message, exit: Exit::No }
     };
     let older = |folder: &Path| match installed(folder, into)? {
@@ -238,24 +263,40 @@ fn import(output: &Output, bundle: &Bundle, into: &Path) -> Result<Exit, CliErro
         folder.place(&path)?;
     }
     for (folder, _) in &left {
-        output.note(format_args!("{} was left by an import that was ended: remove it", folder.display()));
+        output.note(format_args!(
+            "{} was left by an import that was ended: remove it",
+            folder.display()
+        ));
     }
     written(output, into, bundle, files)
 }
 
-fn verify(output: &Output, file: &FileArgs, as_of: AsOf, revocations: Option<&Path>, today: i64) -> Result<Exit, CliError> {
+fn verify(
+    output: &Output,
+    file: &FileArgs,
+    as_of: AsOf,
+    revocations: Option<&Path>,
+    today: i64,
+) -> Result<Exit, CliError> {
     let bundle = file.open()?;
     let newer = revocations
-        .map(|path| Revocations::from_toml(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}: {e}", path.display()))))
+        .map(|path| {
+            Revocations::from_toml(&text(path)?)
+                .map_err(|e| CliError::input(e.code(), format!("{}: {e}", path.display())))
+        })
         .transpose()?;
     let rego = Workers::default();
     let policy = bundle.appraisal_policy().map_err(|e| named(&file.file)(e.into()))?;
     if let Some(policy) = policy.rego() {
         rego.check(policy).map_err(|e| named(&file.file)(e.into()))?;
     }
-    let appraise = |when: i64, newer: Option<&Revocations>| bundle.appraise(when, newer, portable, Some(&rego)).map_err(named(&file.file));
-    let date: Option<Outcome> = (as_of != AsOf::Today).then(|| appraise(bundle.created, None)).transpose()?;
-    let today: Option<Outcome> = (as_of != AsOf::Date).then(|| appraise(today, newer.as_ref())).transpose()?;
+    let appraise = |when: i64, newer: Option<&Revocations>| {
+        bundle.appraise(when, newer, portable, Some(&rego)).map_err(named(&file.file))
+    };
+    let date: Option<Outcome> =
+        (as_of != AsOf::Today).then(|| appraise(bundle.created, None)).transpose()?;
+    let today: Option<Outcome> =
+        (as_of != AsOf::Date).then(|| appraise(today, newer.as_ref())).transpose()?;
     let evidence = bundle.evidence.as_ref().map(|e| e.evidence.as_slice()).unwrap_or_default();
     for (what, outcome) in [("as of its date", &date), ("as of today", &today)] {
         if let Some(outcome) = outcome {
@@ -275,10 +316,20 @@ fn verify(output: &Output, file: &FileArgs, as_of: AsOf, revocations: Option<&Pa
 
 /// Whether an import writes a file of this name.
 fn is_part(name: &OsStr) -> bool {
-    const NAMES: [&str; 8] =
-        ["created", "anchors.toml", "reference.toml", "signers.toml", "policy.toml", "policy.rego", "revocations.toml", "deactivated"];
+    const NAMES: [&str; 8] = [
+        "created",
+        "anchors.toml",
+        "reference.toml",
+        "signers.toml",
+        "policy.toml",
+        "policy.rego",
+        "revocations.toml",
+        "deactivated",
+    ];
     let Some(name) = name.to_str() else { return false };
-    let number = name.strip_suffix(".corim").is_some_and(|n| n.len() >= 3 && n.bytes().all(|b| b.is_ascii_digit()));
+    let number = name
+        .strip_suffix(".corim")
+        .is_some_and(|n| n.len() >= 3 && n.bytes().all(|b| b.is_ascii_digit()));
     number || NAMES.contains(&name)
 }
 
@@ -288,8 +339,12 @@ fn is_part(name: &OsStr) -> bool {
 /// SHEF-CLI-027 where it is not an imported bundle and nothing else. `named` is its name in messages.
 fn installed(folder: &Path, named: &Path) -> Result<Option<i64>, CliError> {
     let failed = |e| CliError::read_file(named, &e);
-    let refused =
-        |what: String| Err(CliError::input("SHEF-CLI-027", format!("{} is not a folder of imported trust data: {what}", named.display())));
+    let refused = |what: String| {
+        Err(CliError::input(
+            "SHEF-CLI-027",
+            format!("{} is not a folder of imported trust data: {what}", named.display()),
+        ))
+    };
     if !folder.is_dir() {
         return refused("it is a file".to_owned());
     }
@@ -309,19 +364,29 @@ fn installed(folder: &Path, named: &Path) -> Result<Option<i64>, CliError> {
         return refused("it holds no file `created`".to_owned());
     }
     let text = text(&path)?;
-    text.trim().parse().map(Some).map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not a time", path.display())))
+    text.trim()
+        .parse()
+        .map(Some)
+        .map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not a time", path.display())))
 }
 
 /// Folders beside `path` that imports into it left when they were killed, and of when they are.
 fn left_behind(path: &Path) -> Result<Vec<(PathBuf, i64)>, CliError> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(Vec::new()) };
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(Vec::new());
+    };
     let failed = |e| CliError::read_file(parent, &e);
     let mut found = Vec::new();
     for entry in fs::read_dir(parent).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let (full, folder) = (entry.file_name(), entry.path());
-        let random = full.as_encoded_bytes().strip_prefix(b".").and_then(|rest| rest.strip_prefix(name.as_encoded_bytes()));
-        let random = random.and_then(|rest| rest.strip_prefix(b".")).and_then(|rest| rest.strip_suffix(b".part"));
+        let random = full
+            .as_encoded_bytes()
+            .strip_prefix(b".")
+            .and_then(|rest| rest.strip_prefix(name.as_encoded_bytes()));
+        let random = random
+            .and_then(|rest| rest.strip_prefix(b"."))
+            .and_then(|rest| rest.strip_suffix(b".part"));
         if random.is_some_and(|r| r.len() == 16 && r.iter().all(u8::is_ascii_hexdigit))
             && let Ok(Some(created)) = installed(&folder, &folder)
         {
@@ -346,7 +411,13 @@ fn parts_beside(path: &Path, bundle: &Bundle) -> Result<(NewFolder, Vec<String>)
         let list: Vec<&str> = bundle.deactivated.iter().map(String::as_str).collect();
         parts.push(("deactivated".into(), (list.join("\n") + "\n").into()));
     }
-    parts.extend(bundle.corims.iter().enumerate().map(|(at, bytes)| (format!("{at:03}.corim"), bytes.clone())));
+    parts.extend(
+        bundle
+            .corims
+            .iter()
+            .enumerate()
+            .map(|(at, bytes)| (format!("{at:03}.corim"), bytes.clone())),
+    );
     if let Some(e) = &bundle.evidence {
         parts.extend([
             (format!("{}.cbor", e.layer.name()), e.evidence.clone()),
@@ -359,10 +430,19 @@ fn parts_beside(path: &Path, bundle: &Bundle) -> Result<(NewFolder, Vec<String>)
     Ok((folder, parts.into_iter().map(|(name, _)| name).collect()))
 }
 
-fn written(output: &Output, folder: &Path, bundle: &Bundle, files: Vec<String>) -> Result<Exit, CliError> {
+fn written(
+    output: &Output,
+    folder: &Path,
+    bundle: &Bundle,
+    files: Vec<String>,
+) -> Result<Exit, CliError> {
     for file in &files {
         output.line(folder.join(file).display())?;
     }
-    output.document(&Written { folder: folder.display().to_string(), created: bundle.created, files })?;
+    output.document(&Written {
+        folder: folder.display().to_string(),
+        created: bundle.created,
+        files,
+    })?;
     Ok(Exit::Done)
 }

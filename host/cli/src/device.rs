@@ -87,7 +87,12 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
         .iter()
         .map(|card| Listed {
             uri: format!("pci:{}", card.bdf),
-            status: match shef_vfio::check::ready(system, card.bdf, Iommu::Any, shef_device::pci::IDS) {
+            status: match shef_vfio::check::ready(
+                system,
+                card.bdf,
+                Iommu::Any,
+                shef_device::pci::IDS,
+            ) {
                 Ok((_, interface)) => match system.holders(interface.node()).first() {
                     Some(holder) => format!("in use by {holder}"),
                     None => "available".to_owned(),
@@ -95,7 +100,11 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
                 Err(error) => format!("fault {}", error.code()),
             },
             ueid: ueids.then(|| ueid(card).ok()).flatten().map(|ueid| ueid.to_string()),
-            description: format!("card {} in this machine, driver {}", card.id(), card.driver.as_deref().unwrap_or("none")),
+            description: format!(
+                "card {} in this machine, driver {}",
+                card.id(),
+                card.driver.as_deref().unwrap_or("none")
+            ),
         })
         .collect();
     all.extend(FORMS.iter().map(|(uri, status, description)| Listed {
@@ -116,8 +125,16 @@ const FORMS: &[(&str, &str, &str)] = &[
     #[cfg(feature = "sim")]
     ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
     ("vfio-user:/SOCKET", "form", "a card served by another process"),
-    ("pci:DOMAIN:BUS:DEVICE.FUNCTION", "form", "a card in this machine; ?iommu=type1, iommufd or none"),
-    ("pci:ueid=UEID", "form", "the card in this machine that has this ueid, whichever slot it is in"),
+    (
+        "pci:DOMAIN:BUS:DEVICE.FUNCTION",
+        "form",
+        "a card in this machine; ?iommu=type1, iommufd or none",
+    ),
+    (
+        "pci:ueid=UEID",
+        "form",
+        "the card in this machine that has this ueid, whichever slot it is in",
+    ),
     ("tls://HOST:PORT/DEVICE", "available", "a card behind an agent"),
 ];
 
@@ -151,12 +168,24 @@ impl State {
     }
 }
 
-fn watch(output: &Output, device: &str, tls: &TlsArgs, interval: f64, count: Option<u64>) -> Result<(), CliError> {
+fn watch(
+    output: &Output,
+    device: &str,
+    tls: &TlsArgs,
+    interval: f64,
+    count: Option<u64>,
+) -> Result<(), CliError> {
     if !(interval.is_finite() && (0.0..=86_400.0).contains(&interval)) {
-        return Err(CliError::usage("SHEF-CLI-001", "--interval is a number of seconds from 0 to 86400"));
+        return Err(CliError::usage(
+            "SHEF-CLI-001",
+            "--interval is a number of seconds from 0 to 86400",
+        ));
     }
     if output.json() && count.is_none() {
-        return Err(CliError::usage("SHEF-CLI-001", "--json prints one document at the end: give --count"));
+        return Err(CliError::usage(
+            "SHEF-CLI-001",
+            "--json prints one document at the end: give --count",
+        ));
     }
     #[derive(Serialize)]
     struct Change {
@@ -183,7 +212,11 @@ fn watch(output: &Output, device: &str, tls: &TlsArgs, interval: f64, count: Opt
             state.kernel,
             state.image.as_deref().unwrap_or("none"),
             state.shield.map_or_else(|| "none".to_owned(), |s| format!("state {s}")),
-            if state.stopped { format!(", STOPPED by fault kind {}", state.fault) } else { String::new() }
+            if state.stopped {
+                format!(", STOPPED by fault kind {}", state.fault)
+            } else {
+                String::new()
+            }
         ))?;
         // Only the last one is needed to see the next change; the document wants all.
         if !output.json() {
@@ -233,13 +266,16 @@ fn shield(host: &mut shef::Host) -> Result<Option<Shield>, CliError> {
     match host.probe() {
         Ok(()) => {}
         // Nothing answers there before an image is loaded.
-        Err(shef::SdkError::Device(shef_device::DeviceError::CtlRefused { .. })) => return Ok(None),
+        Err(shef::SdkError::Device(shef_device::DeviceError::CtlRefused { .. })) => {
+            return Ok(None);
+        }
         Err(error) => return Err(error.into()),
     }
     let device = host.device();
     let shape = device.ctl_read32(ctl::SHAPE)?;
     let version = device.ctl_read32(ctl::VERSION)?;
-    let digest = shef_device::mailbox::read_bytes(device, ctl::CONFIG_DIGEST, ctl::CONFIG_DIGEST_BYTES)?;
+    let digest =
+        shef_device::mailbox::read_bytes(device, ctl::CONFIG_DIGEST, ctl::CONFIG_DIGEST_BYTES)?;
     Ok(Some(Shield {
         map_version: format!("{}.{}", version >> 16, version & 0xffff),
         shell: device.ctl_read32(ctl::SHELL)?,
@@ -257,27 +293,38 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
         DeviceCommand::List { ueid, root } => {
             let all = list(&System::at(root), *ueid);
             for form in &all {
-                output.line(format_args!("{:<32} {:<20} {}", form.uri, form.status, form.description))?;
+                output.line(format_args!(
+                    "{:<32} {:<20} {}",
+                    form.uri, form.status, form.description
+                ))?;
                 if let Some(ueid) = &form.ueid {
                     output.line(format_args!("{:<32} pci:ueid={ueid}", ""))?;
                 }
             }
             output.document(&all)?;
         }
-        DeviceCommand::Doctor { device, root } => return doctor::run(output, device.as_deref(), &System::at(root)),
+        DeviceCommand::Doctor { device, root } => {
+            return doctor::run(output, device.as_deref(), &System::at(root));
+        }
         DeviceCommand::Reset { device, tls } => {
             let (uri, mut host) = open(output, device, tls)?;
             host.reset()?;
             let state = State::of(&mut host)?;
-            output.line(format_args!("{uri} was reset: kernel {}, no image, keys wiped", state.kernel))?;
+            output.line(format_args!(
+                "{uri} was reset: kernel {}, no image, keys wiped",
+                state.kernel
+            ))?;
             output.document(&state)?;
         }
-        DeviceCommand::Watch { device, interval, count, tls } => watch(output, device, tls, *interval, *count)?,
+        DeviceCommand::Watch { device, interval, count, tls } => {
+            watch(output, device, tls, *interval, *count)?
+        }
         DeviceCommand::Info { device, tls } => {
             let uri: Uri = device.parse()?;
             warn_of_end(output, &uri, tls)?;
             let spinner = output.spinner(format!("opening {uri}"));
-            let mut host = shef::open_with(&uri, shef::OpenOptions { tls: tls.files()?, progress: None })?;
+            let mut host =
+                shef::open_with(&uri, shef::OpenOptions { tls: tls.files()?, progress: None })?;
             let hint = host.info();
             let status = host.kernel_status()?;
             let info = Info {
@@ -299,7 +346,10 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
             drop(spinner);
             output.line(format_args!("device          {}", info.device))?;
             output.line(format_args!("what            {}", info.description))?;
-            output.line(format_args!("root of trust   {} (says the device; only evidence shows it)", info.root_of_trust))?;
+            output.line(format_args!(
+                "root of trust   {} (says the device; only evidence shows it)",
+                info.root_of_trust
+            ))?;
             output.line(format_args!("ueid            {} (says the device)", info.ueid))?;
             output.line(format_args!("card memory     {} MiB", info.memory_bytes >> 20))?;
             output.line(format_args!(

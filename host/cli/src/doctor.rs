@@ -34,7 +34,13 @@ impl From<Finding> for Check {
             Verdict::Fail => "fault",
             Verdict::Untested => "untested",
         };
-        Self { check: finding.check, verdict, found: finding.found, code: finding.code, command: finding.command }
+        Self {
+            check: finding.check,
+            verdict,
+            found: finding.found,
+            code: finding.code,
+            command: finding.command,
+        }
     }
 }
 
@@ -60,20 +66,30 @@ pub fn run(output: &Output, device: Option<&str>, system: &System) -> Result<Exi
     let reports: Vec<Report> = cards
         .into_iter()
         .map(|(function, iommu)| {
-            let checks: Vec<Check> = examine(system, function, iommu).into_iter().map(Check::from).collect();
+            let checks: Vec<Check> =
+                examine(system, function, iommu).into_iter().map(Check::from).collect();
             let ready = checks.iter().all(|c| c.verdict != "fault");
             Report { device: Uri::Pci { function, iommu }.to_string(), ready, checks }
         })
         .collect();
     for report in &reports {
-        output.line(output.heading(&format!("{}: {}", report.device, if report.ready { "can be opened" } else { "cannot be opened" })))?;
+        output.line(output.heading(&format!(
+            "{}: {}",
+            report.device,
+            if report.ready { "can be opened" } else { "cannot be opened" }
+        )))?;
         for c in &report.checks {
             let verdict = match c.verdict {
                 "fault" => output.bad("fault   "),
                 "ok" => output.good("ok      "),
                 other => format!("{other:<8}"),
             };
-            output.line(format_args!("{verdict} {:<16} {}{}", c.check, c.found, c.code.map(|c| format!(" [{c}]")).unwrap_or_default()))?;
+            output.line(format_args!(
+                "{verdict} {:<16} {}{}",
+                c.check,
+                c.found,
+                c.code.map(|c| format!(" [{c}]")).unwrap_or_default()
+            ))?;
             if let Some(command) = c.command.as_deref().filter(|_| c.verdict != "ok") {
                 output.line(format_args!("{:<25} run: {command}", ""))?;
             }

@@ -167,11 +167,18 @@ impl Document {
         }
         output.line(format_args!("target          {}", self.target))?;
         output.line(format_args!("accelerator     {}", self.accelerator))?;
-        output.line(format_args!("SVN             {} (kernel at least {})", self.svn, self.min_kernel_svn))?;
+        output.line(format_args!(
+            "SVN             {} (kernel at least {})",
+            self.svn, self.min_kernel_svn
+        ))?;
         output.line(format_args!("container       {}", self.container_id))?;
         output.line(format_args!("config digest   {}", self.config_digest))?;
         output.line(format_args!("design digest   {}", self.design_digest))?;
-        output.line(format_args!("plaintext       {} bytes in {}", self.plaintext_bytes, count(self.chunks, "chunk")))?;
+        output.line(format_args!(
+            "plaintext       {} bytes in {}",
+            self.plaintext_bytes,
+            count(self.chunks, "chunk")
+        ))?;
         output.line(format_args!("on fault        {}", self.on_fault))?;
         for r in &self.regions {
             output.line(format_args!(
@@ -203,11 +210,19 @@ pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
             let checked = match image_key {
                 None => container.header().verify(&key).map(|()| None),
                 Some(path) => {
-                    let folder =
-                        KeyFolder::existing(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new(".")))?;
-                    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+                    let folder = KeyFolder::existing(
+                        path.parent()
+                            .filter(|p| !p.as_os_str().is_empty())
+                            .unwrap_or(std::path::Path::new(".")),
+                    )?;
+                    let name = path
+                        .file_name()
+                        .map(|n| n.to_string_lossy().into_owned())
+                        .unwrap_or_default();
                     let secret = folder.secret32(&name)?;
-                    container.open(&key, ImageKey::from_bytes(&secret)).map(|(digest, _)| Some(digest))
+                    container
+                        .open(&key, ImageKey::from_bytes(&secret))
+                        .map(|(digest, _)| Some(digest))
                 }
             };
             match checked {
@@ -215,14 +230,19 @@ pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
                     Document::new(container.header(), "verified", digest).print(output)?;
                     Ok(Exit::Done)
                 }
-                Err(error) => Err(CliError { code: error.code().into(), message: format!("{}: {error}", file.display()), exit: Exit::No }),
+                Err(error) => Err(CliError {
+                    code: error.code().into(),
+                    message: format!("{}: {error}", file.display()),
+                    exit: Exit::No,
+                }),
             }
         }
     }
 }
 
 fn container(file: &std::path::Path) -> Result<Container, CliError> {
-    Container::parse(&read(file, MAX_CONTAINER)?).map_err(|e| CliError::input(e.code(), format!("{}: {e}", file.display())))
+    Container::parse(&read(file, MAX_CONTAINER)?)
+        .map_err(|e| CliError::input(e.code(), format!("{}: {e}", file.display())))
 }
 
 /// The design in an image.
@@ -272,14 +292,20 @@ impl BuildArgs {
                 ("--accelerator NAME", self.accelerator.is_some()),
                 ("--target TARGET", self.target.is_some()),
             ];
-            let missing: Vec<&str> = flags.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
-            let other = if cfg!(feature = "sim") { "; or --project DIR or --simulated-card alone" } else { "" };
+            let missing: Vec<&str> =
+                flags.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
+            let other = if cfg!(feature = "sim") {
+                "; or --project DIR or --simulated-card alone"
+            } else {
+                ""
+            };
             return Err(CliError::usage(
                 "SHEF-CLI-001",
                 format!("an image names its whole design: expected {}{other}", missing.join(", ")),
             ));
         };
-        let shield = shef_gen::shield::parse(&text(path)?).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
+        let shield = shef_gen::shield::parse(&text(path)?)
+            .map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
         for warning in &shield.warnings {
             output.note(format_args!("warning: {}:{warning}", path.display()));
         }
@@ -332,7 +358,11 @@ fn build(output: &Output, args: &BuildArgs) -> Result<Exit, CliError> {
     outputs.fill(slots[2], signer.to_toml())?;
     outputs.place()?;
     let container = Container::parse(&image.container).map_err(SdkError::from)?;
-    output.line(format_args!("reference       {} (signed), {}", corim.display(), signers.display()))?;
+    output.line(format_args!(
+        "reference       {} (signed), {}",
+        corim.display(),
+        signers.display()
+    ))?;
     Document::new(container.header(), "verified", Some(image.digest)).print(output)?;
     Ok(Exit::Done)
 }

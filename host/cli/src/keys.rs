@@ -145,30 +145,44 @@ impl VersionArgs {
     fn material(&self) -> Result<Material, CliError> {
         match (&self.image, &self.vendor, &self.secret, self.generate) {
             (Some(image), Some(vendor), None, None) => {
-                let container = Container::parse(&read(image, MAX_CONTAINER)?).map_err(shef::SdkError::from)?;
+                let container =
+                    Container::parse(&read(image, MAX_CONTAINER)?).map_err(shef::SdkError::from)?;
                 let vendor = IpVendor::existing(KeyFolder::existing(vendor)?, "vendor")?;
                 let key = vendor.key_of(&container)?;
                 // Key, signature and container belong together, or kernels would refuse what is
                 // released.
-                container.open(&vendor.public_key(), vendor.key_of(&container)?).map_err(shef::SdkError::from)?;
+                container
+                    .open(&vendor.public_key(), vendor.key_of(&container)?)
+                    .map_err(shef::SdkError::from)?;
                 let min_svn = self.min_svn.unwrap_or(container.header().description().svn);
                 Ok(Material::Image { key, min_svn, vendor: vendor.public_key() })
             }
             (None, None, Some(path), None) => Ok(Material::Secret(read_secret(path, 512)?)),
             (None, None, None, Some(len)) => Ok(Material::Generate(len)),
-            _ => Err(CliError::usage("SHEF-CLI-001", "expected one of --image with --vendor, --secret, --generate")),
+            _ => Err(CliError::usage(
+                "SHEF-CLI-001",
+                "expected one of --image with --vendor, --secret, --generate",
+            )),
         }
     }
 
-    fn send(&self, action: impl FnOnce(Layer, &NewKey<'_>) -> Result<Value, shef::SdkError>) -> Result<Value, CliError> {
+    fn send(
+        &self,
+        action: impl FnOnce(Layer, &NewKey<'_>) -> Result<Value, shef::SdkError>,
+    ) -> Result<Value, CliError> {
         let material = self.material()?;
         let (layer, material) = match &material {
             Material::Secret(bytes) => (Layer::Shield, KeyMaterial::Secret(bytes)),
             Material::Generate(len) => (Layer::Shield, KeyMaterial::Generate(*len)),
-            Material::Image { key, min_svn, vendor } => (Layer::Kernel, KeyMaterial::Image { key, min_svn: *min_svn, vendor }),
+            Material::Image { key, min_svn, vendor } => {
+                (Layer::Kernel, KeyMaterial::Image { key, min_svn: *min_svn, vendor })
+            }
         };
         let Self { max_releases, not_before, not_after, .. } = *self;
-        Ok(action(layer, &NewKey { policy: &self.policy, material, max_releases, not_before, not_after })?)
+        Ok(action(
+            layer,
+            &NewKey { policy: &self.policy, material, max_releases, not_before, not_after },
+        )?)
     }
 }
 
@@ -184,7 +198,12 @@ struct ReleasedDocument<'a> {
 
 fn line(output: &Output, key: &Value) -> Result<(), CliError> {
     let state = if key["disabled"] == true { "disabled" } else { "enabled" };
-    output.line(format_args!("{:<32} {:<7} version {:<4} {state}", text(&key["name"]), text(&key["layer"]), key["version"]))
+    output.line(format_args!(
+        "{:<32} {:<7} version {:<4} {state}",
+        text(&key["name"]),
+        text(&key["layer"]),
+        key["version"]
+    ))
 }
 
 fn text(value: &Value) -> &str {
@@ -218,8 +237,13 @@ fn release(
     }
     outputs.place()?;
     let head = format!("{}:{}", released.head.seq, hex::encode(&released.head.digest));
-    output.line(format_args!("released {name} version {} into {}", released.version, out.display()))?;
-    output.line(format_args!("head of the receipts {head} (keep it: `shef audit verify --head`)"))?;
+    output.line(format_args!(
+        "released {name} version {} into {}",
+        released.version,
+        out.display()
+    ))?;
+    output
+        .line(format_args!("head of the receipts {head} (keep it: `shef audit verify --head`)"))?;
     output.document(&ReleasedDocument {
         key: name,
         version: released.version,
@@ -251,9 +275,17 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
                     version["version"],
                     text(&version["policy"]),
                     version["released"],
-                    if version["max_releases"] == 0 { "any number".to_owned() } else { version["max_releases"].to_string() },
+                    if version["max_releases"] == 0 {
+                        "any number".to_owned()
+                    } else {
+                        version["max_releases"].to_string()
+                    },
                     version["not_before"],
-                    if version["not_after"] == 0 { "ever".to_owned() } else { version["not_after"].to_string() },
+                    if version["not_after"] == 0 {
+                        "ever".to_owned()
+                    } else {
+                        version["not_after"].to_string()
+                    },
                     if version["disabled"] == true { ", disabled" } else { "" },
                 ))?;
             }
@@ -261,20 +293,34 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
         }
         Action::Add { name, version } => {
             let added = version.send(|layer, key| service.add_key(name, layer, key))?;
-            output.line(format_args!("added {name} for the layer {} under {}", text(&added["layer"]), text(&added["policy"])))?;
+            output.line(format_args!(
+                "added {name} for the layer {} under {}",
+                text(&added["layer"]),
+                text(&added["policy"])
+            ))?;
             output.document(&added)?;
         }
         Action::Rotate { name, version } => {
             let added = version.send(|_, key| service.rotate_key(name, key))?;
-            output.line(format_args!("{name} is now at version {} under {}", added["version"], text(&added["policy"])))?;
+            output.line(format_args!(
+                "{name} is now at version {} under {}",
+                added["version"],
+                text(&added["policy"])
+            ))?;
             output.document(&added)?;
         }
         Action::Disable { name, version } | Action::Enable { name, version } => {
             let enabled = matches!(args.action, Action::Enable { .. });
             service.switch_key(name, *version, enabled)?;
-            let which = version.map_or_else(|| name.clone(), |version| format!("{name} version {version}"));
-            output.line(format_args!("{which} is {}", if enabled { "enabled" } else { "disabled" }))?;
-            output.document(&serde_json::json!({"name": name, "version": version, "disabled": !enabled}))?;
+            let which =
+                version.map_or_else(|| name.clone(), |version| format!("{name} version {version}"));
+            output.line(format_args!(
+                "{which} is {}",
+                if enabled { "enabled" } else { "disabled" }
+            ))?;
+            output.document(
+                &serde_json::json!({"name": name, "version": version, "disabled": !enabled}),
+            )?;
         }
         Action::Release { name, device, layer, version, out, receipt, image, tls } => {
             let container = image.read()?;
@@ -282,10 +328,22 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
             sources_are_inputs(device)?;
             // A release counts: before it is asked for, its files are certain.
             let mut outputs = Outputs::new([])?;
-            let slots = (outputs.new_secret(out)?, receipt.as_ref().map(|path| outputs.new_file(path)).transpose()?);
+            let slots = (
+                outputs.new_secret(out)?,
+                receipt.as_ref().map(|path| outputs.new_file(path)).transpose()?,
+            );
             let (_, mut host) = open(output, device, tls)?;
             image.load(container, Some(&service), &mut host)?;
-            release(output, &service, name, layer.layer(), *version, &mut host, out, (outputs, slots))?;
+            release(
+                output,
+                &service,
+                name,
+                layer.layer(),
+                *version,
+                &mut host,
+                out,
+                (outputs, slots),
+            )?;
         }
     }
     Ok(Exit::Done)

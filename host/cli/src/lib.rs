@@ -146,10 +146,14 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
             page.build();
             if let Some(name) = command {
                 let found = page.find_subcommand(&name).cloned();
-                page = found.ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no command {name:?}")))?;
+                page = found.ok_or_else(|| {
+                    CliError::usage("SHEF-CLI-001", format!("there is no command {name:?}"))
+                })?;
             }
             let mut text = Vec::new();
-            clap_mangen::Man::new(page).render(&mut text).map_err(|e| CliError::internal(e.to_string()))?;
+            clap_mangen::Man::new(page)
+                .render(&mut text)
+                .map_err(|e| CliError::internal(e.to_string()))?;
             output.text(&text).map(|()| Exit::Done)
         }
     }
@@ -166,7 +170,10 @@ mod tests {
             close_memory(&Args::try_parse_from(args).unwrap().command).unwrap();
             dumpable_behavior().unwrap()
         };
-        assert_ne!(run(&["shef", "sim", "serve", "--socket", "card"]), DumpableBehavior::NotDumpable);
+        assert_ne!(
+            run(&["shef", "sim", "serve", "--socket", "card"]),
+            DumpableBehavior::NotDumpable
+        );
         assert_eq!(run(&["shef", "explain"]), DumpableBehavior::NotDumpable);
     }
 }

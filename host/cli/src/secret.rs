@@ -21,8 +21,10 @@ const ANCHOR: &str = "anchor.toml";
 
 /// Flags of `shef image secret`.
 #[derive(clap::Args)]
-#[command(after_help = "All cards that run the image share its secret. The shell takes uds_i of shef_system from the package. \
-                        Never commit it, build encrypted artefacts only, and delete it after the build.")]
+#[command(
+    after_help = "All cards that run the image share its secret. The shell takes uds_i of shef_system from the package. \
+                        Never commit it, build encrypted artefacts only, and delete it after the build."
+)]
 pub struct SecretArgs {
     /// The vendor's key folder; a CA for images is made in it where there is none
     #[arg(long, value_name = "DIR")]
@@ -56,13 +58,23 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
     }
     let mut entropy = SystemEntropy::new()?;
     let vendor = KeyFolder::open(&args.vendor)?;
-    let maker = Manufacturer::open(KeyFolder::open(vendor.path().join(CA))?, &args.name, now(None), &mut entropy)?;
+    let maker = Manufacturer::open(
+        KeyFolder::open(vendor.path().join(CA))?,
+        &args.name,
+        now(None),
+        &mut entropy,
+    )?;
 
-    let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der()).map_err(SdkError::from)?;
+    let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der())
+        .map_err(SdkError::from)?;
     // Of two that draw at once, one alone goes on: none of these may be there.
     let mut outputs = Outputs::new([maker.folder().path()])?;
     let at = |name: &str| out.path().join(name);
-    let slots = [outputs.new_secret(&at(&package))?, outputs.new_file(&at(CERTIFICATE))?, outputs.new_file(&at(ANCHOR))?];
+    let slots = [
+        outputs.new_secret(&at(&package))?,
+        outputs.new_file(&at(CERTIFICATE))?,
+        outputs.new_file(&at(ANCHOR))?,
+    ];
     let device_id = {
         let uds = maker.device_secret(&mut entropy);
         outputs.fill(slots[0], &*secret_package(&uds))?;
@@ -96,7 +108,11 @@ fn outside_of_git(folder: &Path) -> Result<(), CliError> {
         None => Ok(()),
         Some(tree) => Err(CliError::input(
             "SHEF-CLI-025",
-            format!("{} is in the git work tree {}, expected a folder outside of it", folder.display(), tree.display()),
+            format!(
+                "{} is in the git work tree {}, expected a folder outside of it",
+                folder.display(),
+                tree.display()
+            ),
         )),
     }
 }

@@ -66,16 +66,29 @@ impl Source {
         let path = self.path();
         let bytes = read(&path, MAX_TOML).map_err(|mut error| {
             if self.file.is_dir() && !path.exists() {
-                error.message.push_str("; expected the folder of a design, with a file shield.toml in it");
+                error
+                    .message
+                    .push_str("; expected the folder of a design, with a file shield.toml in it");
             }
             error
         })?;
         let text = String::from_utf8(bytes).map_err(|e| {
-            CliError::input("SHEF-CLI-016", format!("{}: not UTF-8 text at byte {}", path.display(), e.utf8_error().valid_up_to()))
+            CliError::input(
+                "SHEF-CLI-016",
+                format!(
+                    "{}: not UTF-8 text at byte {}",
+                    path.display(),
+                    e.utf8_error().valid_up_to()
+                ),
+            )
         })?;
-        let shield = parse(&text).map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
+        let shield = parse(&text)
+            .map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
         if !output.json() {
-            shield.warnings.iter().for_each(|w| output.note(format_args!("warning: {}:{w}", path.display())));
+            shield
+                .warnings
+                .iter()
+                .for_each(|w| output.note(format_args!("warning: {}:{w}", path.display())));
         }
         Ok(shield)
     }
@@ -89,7 +102,10 @@ struct Warned<'a> {
 }
 
 fn warned(warnings: &[Warning]) -> Vec<Warned<'_>> {
-    warnings.iter().map(|w| Warned { line: w.place.line, column: w.place.column, message: &w.message }).collect()
+    warnings
+        .iter()
+        .map(|w| Warned { line: w.place.line, column: w.place.column, message: &w.message })
+        .collect()
 }
 
 /// Runs the command.
@@ -105,7 +121,9 @@ pub fn run(output: &Output, command: &ShieldCommand) -> Result<(), CliError> {
             output.line(&digest)?;
             output.document(&serde_json::json!({ "config_digest": digest }))
         }
-        ShieldCommand::Estimate { source, clock_mhz, latency } => estimate(output, source, *clock_mhz, *latency),
+        ShieldCommand::Estimate { source, clock_mhz, latency } => {
+            estimate(output, source, *clock_mhz, *latency)
+        }
         ShieldCommand::Show(source) => show(output, source),
     }
 }
@@ -141,9 +159,11 @@ fn generate(output: &Output, source: &Source, out: &Path) -> Result<(), CliError
     std::fs::create_dir_all(out).map_err(|e| CliError::write_file(out, &e))?;
     let mut outputs = Outputs::new([])?;
     let mut written = Vec::new();
-    for (name, content) in
-        [("shef_cfg_pkg.sv", systemverilog(&config, synthesis)), ("shef_config.rs", rust(&config)), ("shef_config.h", c_header(&config))]
-    {
+    for (name, content) in [
+        ("shef_cfg_pkg.sv", systemverilog(&config, synthesis)),
+        ("shef_config.rs", rust(&config)),
+        ("shef_config.h", c_header(&config)),
+    ] {
         let path = out.join(name);
         let slot = outputs.file(&path)?;
         outputs.fill(slot, content)?;
@@ -151,37 +171,69 @@ fn generate(output: &Output, source: &Source, out: &Path) -> Result<(), CliError
     }
     outputs.place()?;
     written.iter().try_for_each(|path| output.line(format_args!("wrote {path}")))?;
-    output.document(&serde_json::json!({ "config_digest": hex::encode(&config.digest()), "files": written }))
+    output.document(
+        &serde_json::json!({ "config_digest": hex::encode(&config.digest()), "files": written }),
+    )
 }
 
-fn estimate(output: &Output, source: &Source, clock_mhz: f64, latency: u64) -> Result<(), CliError> {
+fn estimate(
+    output: &Output,
+    source: &Source,
+    clock_mhz: f64,
+    latency: u64,
+) -> Result<(), CliError> {
     if !(1.0..=10_000.0).contains(&clock_mhz) {
-        return Err(CliError::usage("SHEF-CLI-001", format!("--clock-mhz is from 1 to 10000, found {clock_mhz}")));
+        return Err(CliError::usage(
+            "SHEF-CLI-001",
+            format!("--clock-mhz is from 1 to 10000, found {clock_mhz}"),
+        ));
     }
     if !(1..=100_000).contains(&latency) {
-        return Err(CliError::usage("SHEF-CLI-001", format!("--latency is from 1 to 100000, found {latency}")));
+        return Err(CliError::usage(
+            "SHEF-CLI-001",
+            format!("--latency is from 1 to 100000, found {latency}"),
+        ));
     }
     let Shield { config, synthesis, .. } = source.shield(output)?;
     let e = Estimate::new(&config, synthesis, &figures()?, clock_mhz, latency);
     output.line(output.heading("area (UltraScale+)"))?;
-    output.line(format_args!("{:<5} {:<34} {:>8} {:>8} {:>8} {:>6} {:>5}  basis", "set", "block", "LUT", "FF", "RAMB36", "URAM", "DSP"))?;
+    output.line(format_args!(
+        "{:<5} {:<34} {:>8} {:>8} {:>8} {:>6} {:>5}  basis",
+        "set", "block", "LUT", "FF", "RAMB36", "URAM", "DSP"
+    ))?;
     for b in &e.blocks {
         let set = b.set.map_or_else(|| "-".to_owned(), |s| s.to_string());
         let basis = if b.basis == Basis::Measured { "measured" } else { "estimate" };
         let a = &b.area;
-        output
-            .line(format_args!("{set:<5} {:<34} {:>8} {:>8} {:>8.1} {:>6} {:>5}  {basis}", b.name, a.lut, a.ff, a.ramb36, a.uram, a.dsp))?;
+        output.line(format_args!(
+            "{set:<5} {:<34} {:>8} {:>8} {:>8.1} {:>6} {:>5}  {basis}",
+            b.name, a.lut, a.ff, a.ramb36, a.uram, a.dsp
+        ))?;
     }
     let t = &e.total;
-    output.line(format_args!("{:<5} {:<34} {:>8} {:>8} {:>8.1} {:>6} {:>5}  estimate", "", "sum", t.lut, t.ff, t.ramb36, t.uram, t.dsp))?;
+    output.line(format_args!(
+        "{:<5} {:<34} {:>8} {:>8} {:>8.1} {:>6} {:>5}  estimate",
+        "", "sum", t.lut, t.ff, t.ramb36, t.uram, t.dsp
+    ))?;
     if !config.has_memory() {
         return output.document(&e);
     }
     output.line("")?;
-    output.line(output.heading(&format!("regions (estimates: bytes per cycle at memory latency {latency}, times at {clock_mhz} MHz)")))?;
+    output.line(output.heading(&format!(
+        "regions (estimates: bytes per cycle at memory latency {latency}, times at {clock_mhz} MHz)"
+    )))?;
     output.line(format_args!(
         "{:<16} {:<8} {:>8} {:>9} {:>11} {:>10} {:>10} {:>6} {:>9} {:>9}",
-        "region", "mode", "seq read", "seq write", "random read", "tags", "nodes", "bus", "counter", "key"
+        "region",
+        "mode",
+        "seq read",
+        "seq write",
+        "random read",
+        "tags",
+        "nodes",
+        "bus",
+        "counter",
+        "key"
     ))?;
     for r in &e.regions {
         output.line(format_args!(
@@ -219,7 +271,9 @@ fn figures() -> Result<Figures, CliError> {
         return Ok(Figures::default());
     }
     let text = crate::verify::text(&path)?;
-    Figures::default().with_table(&text).map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
+    Figures::default()
+        .with_table(&text)
+        .map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
 }
 
 /// A number of bytes for people.
@@ -235,8 +289,10 @@ fn size(bytes: u64) -> String {
 
 /// A number of seconds for people.
 fn time(seconds: f64) -> String {
-    const UNITS: &[(f64, &str)] = &[(31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
-    let (unit, name) = UNITS.iter().copied().find(|(unit, _)| seconds >= *unit).unwrap_or((1.0, "s"));
+    const UNITS: &[(f64, &str)] =
+        &[(31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
+    let (unit, name) =
+        UNITS.iter().copied().find(|(unit, _)| seconds >= *unit).unwrap_or((1.0, "s"));
     format!("{:.1} {name}", seconds / unit)
 }
 
@@ -252,7 +308,12 @@ struct Range {
 
 /// Data, tags, nodes and what is free between them, by address.
 fn memory_map(config: &Config) -> Vec<Range> {
-    let used = |start: u64, len: u64, what, r: &Region| Range { start, end: Some(start + len), what, region: Some(r.name.clone()) };
+    let used = |start: u64, len: u64, what, r: &Region| Range {
+        start,
+        end: Some(start + len),
+        what,
+        region: Some(r.name.clone()),
+    };
     let mut used: Vec<Range> = config
         .regions()
         .iter()
@@ -381,11 +442,18 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
         }
     ))?;
     if !config.has_memory() {
-        output.line("card memory     none: no region, all goes over the sealed register channel")?;
+        output
+            .line("card memory     none: no region, all goes over the sealed register channel")?;
         return output.document(&shown);
     }
-    output.line(format_args!("ports           {} to memory, {} to the accelerator", shown.memory_ports, shown.accelerator_ports))?;
-    output.line(format_args!("S-boxes         in {}", if shown.sbox == "ram" { "block RAM" } else { "LUTs" }))?;
+    output.line(format_args!(
+        "ports           {} to memory, {} to the accelerator",
+        shown.memory_ports, shown.accelerator_ports
+    ))?;
+    output.line(format_args!(
+        "S-boxes         in {}",
+        if shown.sbox == "ram" { "block RAM" } else { "LUTs" }
+    ))?;
     for (i, s) in shown.sets.iter().enumerate() {
         let mut line = format!(
             "engine set {i}    {}, {} big and {}, read ring of {}, accelerator port {}, memory port {}",
@@ -397,7 +465,12 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
             s.port
         );
         if s.cache_bytes > 0 {
-            let _ = write!(line, ", cache of {} in lines of {} B", size(s.cache_bytes.into()), s.cache_line);
+            let _ = write!(
+                line,
+                ", cache of {} in lines of {} B",
+                size(s.cache_bytes.into()),
+                s.cache_line
+            );
         }
         output.line(line)?;
     }
@@ -433,9 +506,14 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
         let end = range.end.map_or_else(|| " ".repeat(18), |end| format!("{:#018x}", end - 1));
         let len = range.end.map_or_else(String::new, |end| size(end - range.start));
         output.line(
-            format_args!("{:#018x} .. {end} {len:>10}  {:<6}{}", range.start, range.what, range.region.as_deref().unwrap_or(""))
-                .to_string()
-                .trim_end(),
+            format_args!(
+                "{:#018x} .. {end} {len:>10}  {:<6}{}",
+                range.start,
+                range.what,
+                range.region.as_deref().unwrap_or("")
+            )
+            .to_string()
+            .trim_end(),
         )?;
     }
     output.document(&shown)
@@ -447,7 +525,10 @@ mod tests {
 
     #[test]
     fn sizes_and_times_for_people() {
-        assert_eq!([size(0), size(100), size(4096), size(3 << 20), size(1 << 31)], ["-", "100 B", "4 KiB", "3 MiB", "2 GiB"]);
+        assert_eq!(
+            [size(0), size(100), size(4096), size(3 << 20), size(1 << 31)],
+            ["-", "100 B", "4 KiB", "3 MiB", "2 GiB"]
+        );
         assert_eq!(
             [time(0.5), time(90.0), time(17_600.0), time(281_475.0), time(1e9)],
             ["0.5 s", "1.5 min", "4.9 h", "3.3 days", "31.7 years"]
@@ -459,7 +540,20 @@ mod tests {
         let text = "[[region]]\nname = \"a\"\nmode = \"tree\"\nbase = 0x10000\nsize = \"64 KiB\"\ntag_base = 0x8000\n";
         let map = memory_map(&parse(text).unwrap().config);
         let whats: Vec<(&str, u64)> = map.iter().map(|r| (r.what, r.start)).collect();
-        assert_eq!(whats, [("free", 0), ("tags", 0x8000), ("free", 0x9000), ("data", 0x10000), ("nodes", 0x20000), ("free", 0x21000)]);
-        assert!(map.windows(2).all(|w| w[0].end == Some(w[1].start)) && map.last().unwrap().end.is_none());
+        assert_eq!(
+            whats,
+            [
+                ("free", 0),
+                ("tags", 0x8000),
+                ("free", 0x9000),
+                ("data", 0x10000),
+                ("nodes", 0x20000),
+                ("free", 0x21000)
+            ]
+        );
+        assert!(
+            map.windows(2).all(|w| w[0].end == Some(w[1].start))
+                && map.last().unwrap().end.is_none()
+        );
     }
 }

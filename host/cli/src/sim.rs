@@ -9,7 +9,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use serde::Serialize;
-use shef::sim::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, Manufacturer, RtlOptions, ServeOptions, SimKernel};
+use shef::sim::{
+    Blank, Card, CardError, CardOptions, Control, Engine, Identity, Manufacturer, RtlOptions,
+    ServeOptions, SimKernel,
+};
 use shef::{KeyFolder, Source, Uri};
 use shef_proto::evidence::RootOfTrust;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
@@ -46,14 +49,23 @@ pub struct TrustArgs {
 }
 
 /// Titles of the simulated manufacturer, for devices without and with debug.
-const MAKERS: [(&str, &str); 2] = [("manufacturer", "shef simulated devices"), ("manufacturer-debug", "shef simulated devices, debug")];
+const MAKERS: [(&str, &str); 2] = [
+    ("manufacturer", "shef simulated devices"),
+    ("manufacturer-debug", "shef simulated devices, debug"),
+];
 
-fn maker(keys: &Path, (name, title): (&str, &str), entropy: &mut Source) -> Result<Manufacturer, CliError> {
+fn maker(
+    keys: &Path,
+    (name, title): (&str, &str),
+    entropy: &mut Source,
+) -> Result<Manufacturer, CliError> {
     Ok(Manufacturer::open(KeyFolder::open(keys.join(name))?, title, now(), entropy)?)
 }
 
 fn now() -> i64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64)
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs() as i64)
 }
 
 #[derive(Serialize)]
@@ -65,22 +77,28 @@ struct Trusted {
 }
 
 /// The files of `shef sim trust`.
-const FILES: [&str; 5] = ["root.pem", "anchor.json", "anchors.toml", "reference.toml", "policy.toml"];
+const FILES: [&str; 5] =
+    ["root.pem", "anchor.json", "anchors.toml", "reference.toml", "policy.toml"];
 
 /// Runs `shef sim trust`.
 fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     folder::is_ours(&args.out, &[], &FILES, |name| FILES.contains(&name))?;
     let mut entropy = Source::new(None, "")?;
     let root = maker(&args.manufacturer, MAKERS[0], &mut entropy)?.root().der().to_vec();
-    let anchor = TrustAnchor::new("simulated", RootOfTrust::Simulated, false, &root).map_err(shef::SdkError::from)?;
+    let anchor = TrustAnchor::new("simulated", RootOfTrust::Simulated, false, &root)
+        .map_err(shef::SdkError::from)?;
     let shell = shef::sim::shell_digest();
     let kernel = |name: &str, kernel| KernelReference {
         name: name.to_owned(),
         digest: shef::sim::kernel_digest(kernel),
         svn: shef::sim::KERNEL_SVN,
     };
-    let kernels = [kernel("security-kernel", SimKernel::Firmware), kernel("native-security-kernel", SimKernel::Native)];
-    let [kernel_digest, native_kernel_digest] = kernels.each_ref().map(|kernel| shef_console::hex::encode(&kernel.digest));
+    let kernels = [
+        kernel("security-kernel", SimKernel::Firmware),
+        kernel("native-security-kernel", SimKernel::Native),
+    ];
+    let [kernel_digest, native_kernel_digest] =
+        kernels.each_ref().map(|kernel| shef_console::hex::encode(&kernel.digest));
     let reference = ReferenceValues {
         kernels: kernels.into(),
         shells: vec![ShellReference { name: "simulation".to_owned(), digest: shell }],
@@ -88,9 +106,15 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     };
     let policy = Policy::strict("simulated", &[RootOfTrust::Simulated]);
     let body = STANDARD.encode(&root);
-    let lines: Vec<&str> = body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
-    let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
-    let registration = serde_json::json!({"name": "simulated", "kind": "simulated", "certificate": pem});
+    let lines: Vec<&str> = body
+        .as_bytes()
+        .chunks(64)
+        .map(|line| std::str::from_utf8(line).unwrap_or_default())
+        .collect();
+    let pem =
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
+    let registration =
+        serde_json::json!({"name": "simulated", "kind": "simulated", "certificate": pem});
     std::fs::create_dir_all(&args.out).map_err(|e| CliError::write_file(&args.out, &e))?;
     let texts = [
         pem,
@@ -109,9 +133,19 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
         files.push(path.into());
     }
     outputs.place()?;
-    output.line(format_args!("wrote root, reference values and policy of simulated cards to {}", args.out.display()))?;
-    output.note("a simulated card protects nothing: do not register its root where real keys are released");
-    output.document(&Trusted { files, kernel_digest, native_kernel_digest, shell_digest: shef_console::hex::encode(&shell) })
+    output.line(format_args!(
+        "wrote root, reference values and policy of simulated cards to {}",
+        args.out.display()
+    ))?;
+    output.note(
+        "a simulated card protects nothing: do not register its root where real keys are released",
+    );
+    output.document(&Trusted {
+        files,
+        kernel_digest,
+        native_kernel_digest,
+        shell_digest: shef_console::hex::encode(&shell),
+    })
 }
 
 /// What a served card is built around.
@@ -190,7 +224,8 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let kernel = args.kernel.unwrap_or(Kernel::Firmware).into();
     let engine = match args.device {
         Around::Model if args.project.is_some() => {
-            let what = "the model needs the accelerator in Rust, so it has no projects: use --device rtl";
+            let what =
+                "the model needs the accelerator in Rust, so it has no projects: use --device rtl";
             return Err(CliError::usage("SHEF-CLI-001", what));
         }
         Around::Model if args.memory_latency.is_some() || args.stalls.is_some() => {
@@ -222,10 +257,12 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let (maker, debug_maker) = (maker?, debug_maker?);
     scratch.close().map_err(unwritable)?;
 
-    let socket = std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
+    let socket =
+        std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
     let control = args.control.clone().unwrap_or_else(|| Control::path_of(&socket));
     let memory_bytes = args.memory.saturating_mul(1 << 20);
-    let options = ServeOptions { socket: socket.clone(), control: Some(control.clone()), memory_bytes };
+    let options =
+        ServeOptions { socket: socket.clone(), control: Some(control.clone()), memory_bytes };
     let simulated = match args.device {
         Around::Rtl => Uri::SimRtl { project: args.project.clone(), kernel },
         Around::Model => Uri::SimModel,
@@ -240,7 +277,10 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
     let mut told = Ok(());
     let tell = || {
         told = interrupt::stops(&stop).and_then(|()| {
-            output.line(format_args!("{} is {}, control socket {}", ready.device, ready.engine, ready.control))?;
+            output.line(format_args!(
+                "{} is {}, control socket {}",
+                ready.device, ready.engine, ready.control
+            ))?;
             output.document(&ready)
         });
         if told.is_err() {
@@ -252,11 +292,14 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             Engine::Rtl(options) => options.clone(),
             Engine::Model | Engine::ModelOf(_) => RtlOptions::default(),
         };
-        let (design_digest, accelerator, program) = (design.design_digest()?, design.accelerator()?, design.program()?);
+        let (design_digest, accelerator, program) =
+            (design.design_digest()?, design.accelerator()?, design.program()?);
         let mut blank = Blank::new(CardOptions::new(engine), &mut |text| output.note(text))?;
         let key = blank.burn(maker.device_secret(&mut entropy));
         let mut card = blank.finish(maker.certify(&key, now))?;
-        card.add_debug_identity(debug_maker.device_secret(&mut entropy), |key| debug_maker.certify(key, now));
+        card.add_debug_identity(debug_maker.device_secret(&mut entropy), |key| {
+            debug_maker.certify(key, now)
+        });
         let identity = Identity {
             root: maker.root().der().to_vec(),
             debug_root: debug_maker.root().der().to_vec(),

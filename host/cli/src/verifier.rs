@@ -70,7 +70,8 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
         Err(error) => return Err(error.into()),
     };
     let count = |name| metrics.as_deref().and_then(|text| gauge(text, name));
-    let list = if *devices { service.devices(|device| device["stale"] == true)? } else { Vec::new() };
+    let list =
+        if *devices { service.devices(|device| device["stale"] == true)? } else { Vec::new() };
     let mut document = Document {
         url: service.url().to_owned(),
         healthy,
@@ -89,27 +90,39 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
         attention.push("the service is not ready".to_owned());
     }
     if left < WARN_DAYS {
-        attention.push(format!("the certificate ends in {left} days: issue a new one and send SIGHUP"));
+        attention
+            .push(format!("the certificate ends in {left} days: issue a new one and send SIGHUP"));
     }
     if document.version != document.client_version {
-        attention.push(format!("the service is of version {}, this program of {}", document.version, document.client_version));
+        attention.push(format!(
+            "the service is of version {}, this program of {}",
+            document.version, document.client_version
+        ));
     }
     if let Some(stale @ 1..) = document.devices_stale {
         attention.push(format!("{stale} devices were not accepted for too long: `shef verifier status --devices` lists them"));
     }
     output.line(format_args!("service         {} version {}", document.url, document.version))?;
-    let state = if document.healthy && document.ready { output.good("healthy, ready") } else { output.bad("not ready") };
+    let state = if document.healthy && document.ready {
+        output.good("healthy, ready")
+    } else {
+        output.bad("not ready")
+    };
     output.line(format_args!("state           {state}"))?;
     output.line(format_args!("certificate     ends in {left} days"))?;
     match (document.devices, document.devices_stale) {
-        (Some(all), Some(stale)) => output.line(format_args!("devices         {all}, {stale} stale"))?,
+        (Some(all), Some(stale)) => {
+            output.line(format_args!("devices         {all}, {stale} stale"))?
+        }
         _ => output.line("devices         not shown to this role: it needs audit or operator")?,
     }
     for device in &document.stale {
         output.line(format_args!(
             "  stale         {} last accepted {}",
             device["ueid"].as_str().unwrap_or("?"),
-            device["last_appraised"].as_i64().map_or_else(|| "never".to_owned(), |at| at.to_string())
+            device["last_appraised"]
+                .as_i64()
+                .map_or_else(|| "never".to_owned(), |at| at.to_string())
         ))?;
     }
     for what in &document.attention {
@@ -126,6 +139,9 @@ mod tests {
     #[test]
     fn gauges_are_found_by_their_whole_name() {
         let text = "# HELP shef_devices x\nshef_devices_stale 2\nshef_devices 7\n";
-        assert_eq!((gauge(text, "shef_devices"), gauge(text, "shef_devices_stale"), gauge(text, "shef")), (Some(7), Some(2), None));
+        assert_eq!(
+            (gauge(text, "shef_devices"), gauge(text, "shef_devices_stale"), gauge(text, "shef")),
+            (Some(7), Some(2), None)
+        );
     }
 }

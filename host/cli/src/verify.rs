@@ -14,7 +14,10 @@ use shef_verify::crypto::portable;
 use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::NamedKey;
 use shef_verify::name;
-use shef_verify::{Appraisal, AppraisalPolicy, Outcome, PolicyError, ReferenceValues, Rego, Revocations, TrustAnchor};
+use shef_verify::{
+    Appraisal, AppraisalPolicy, Outcome, PolicyError, ReferenceValues, Rego, Revocations,
+    TrustAnchor,
+};
 use zeroize::Zeroizing;
 
 use shef_console::CliError;
@@ -144,7 +147,10 @@ pub fn read_secret(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, CliErr
         }
     }
     if len > max {
-        return Err(CliError::input("SHEF-CLI-019", format!("{} has more than {max} bytes", path.display())));
+        return Err(CliError::input(
+            "SHEF-CLI-019",
+            format!("{} has more than {max} bytes", path.display()),
+        ));
     }
     bytes.truncate(len);
     Ok(bytes)
@@ -152,8 +158,9 @@ pub fn read_secret(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, CliErr
 
 /// Reads a text file.
 pub fn text(path: &Path) -> Result<String, CliError> {
-    String::from_utf8(read(path, MAX_TEXT)?)
-        .map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not text in UTF-8", path.display())))
+    String::from_utf8(read(path, MAX_TEXT)?).map_err(|_| {
+        CliError::input("SHEF-CLI-016", format!("{} is not text in UTF-8", path.display()))
+    })
 }
 
 /// An argument, or the content of the file that it names as `@FILE`.
@@ -166,7 +173,11 @@ pub fn value(given: &str) -> Result<String, CliError> {
 
 /// The time given, or the clock's, seconds since 1970.
 pub fn now(given: Option<i64>) -> i64 {
-    given.unwrap_or_else(|| std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64))
+    given.unwrap_or_else(|| {
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| d.as_secs() as i64)
+    })
 }
 
 impl TrustArgs {
@@ -175,27 +186,41 @@ impl TrustArgs {
     /// # Errors
     /// A file cannot be read, or is not of its form; the message names it.
     pub fn load(&self) -> Result<Bundle, CliError> {
-        let named = |path: &Path, e: PolicyError| CliError::input(e.code(), format!("{}: {e}", path.display()));
-        let mut bundle = Bundle { policy: text(&self.policy)?, anchors: text(&self.anchors)?, ..Bundle::default() };
+        let named = |path: &Path, e: PolicyError| {
+            CliError::input(e.code(), format!("{}: {e}", path.display()))
+        };
+        let mut bundle = Bundle {
+            policy: text(&self.policy)?,
+            anchors: text(&self.anchors)?,
+            ..Bundle::default()
+        };
         AppraisalPolicy::from_toml(&bundle.policy).map_err(|e| named(&self.policy, e))?;
         TrustAnchor::list_from_toml(&bundle.anchors).map_err(|e| named(&self.anchors, e))?;
         if let Some(path) = &self.rego {
             let rego = text(path)?;
-            Rego::new(&rego).and_then(|policy| Workers::default().check(&policy)).map_err(|e| named(path, e))?;
+            Rego::new(&rego)
+                .and_then(|policy| Workers::default().check(&policy))
+                .map_err(|e| named(path, e))?;
             bundle.rego = Some(rego);
         }
         if let Some(path) = &self.reference {
             let given = text(path)?;
             let json = path.extension().is_some_and(|x| x.eq_ignore_ascii_case("json"));
-            let values = if json { ReferenceValues::from_json(&given) } else { ReferenceValues::from_toml(&given) };
+            let values = if json {
+                ReferenceValues::from_json(&given)
+            } else {
+                ReferenceValues::from_toml(&given)
+            };
             let values = values.map_err(|e| named(path, e))?;
-            bundle.reference = if json { values.to_toml().map_err(|e| named(path, e))? } else { given };
+            bundle.reference =
+                if json { values.to_toml().map_err(|e| named(path, e))? } else { given };
         }
         if let Some(path) = &self.signers {
             bundle.signers = text(path)?;
             CorimSigner::list_from_toml(&bundle.signers).map_err(|e| named(path, e))?;
         }
-        bundle.corims = self.corim.iter().map(|path| read(path, MAX_CORIM as u64)).collect::<Result<_, _>>()?;
+        bundle.corims =
+            self.corim.iter().map(|path| read(path, MAX_CORIM as u64)).collect::<Result<_, _>>()?;
         if let Some(path) = &self.deactivated {
             bundle.deactivated = digests(path, &text(path)?)?;
         }
@@ -213,11 +238,19 @@ impl TrustArgs {
 /// # Errors
 /// An entry that is no digest, with file and line: it would be passed over otherwise.
 fn digests(path: &Path, text: &str) -> Result<BTreeSet<String>, CliError> {
-    let entries = text.lines().zip(1..).flat_map(|(line, number)| line.split_whitespace().map(move |entry| (number, entry)));
+    let entries = text
+        .lines()
+        .zip(1..)
+        .flat_map(|(line, number)| line.split_whitespace().map(move |entry| (number, entry)));
     entries
         .map(|(line, entry)| {
             let found: String = entry.chars().take(80).collect();
-            let refused = || CliError::input("SHEF-CLI-018", format!("{}:{line}: {found:?}: expected {}", path.display(), name::DIGEST));
+            let refused = || {
+                CliError::input(
+                    "SHEF-CLI-018",
+                    format!("{}:{line}: {found:?}: expected {}", path.display(), name::DIGEST),
+                )
+            };
             name::digest(entry).ok_or_else(refused)
         })
         .collect()
@@ -229,14 +262,23 @@ impl EvidenceArgs {
     /// # Errors
     /// A file cannot be read, or an argument is not of its form.
     pub fn load(&self) -> Result<BundledEvidence, CliError> {
-        let layer = Layer::from_name(&self.layer)
-            .ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("there is no layer {:?}, only kernel and shield", self.layer)))?;
+        let layer = Layer::from_name(&self.layer).ok_or_else(|| {
+            CliError::usage(
+                "SHEF-CLI-001",
+                format!("there is no layer {:?}, only kernel and shield", self.layer),
+            )
+        })?;
         let mut evidence = read(&self.evidence, 1 << 20)?;
         if evidence.is_empty() {
-            return undecided(format!("{} is empty: there is nothing to verify", self.evidence.display()));
+            return undecided(format!(
+                "{} is empty: there is nothing to verify",
+                self.evidence.display()
+            ));
         }
         if let Ok(wrapper) = Cmw::parse(&evidence) {
-            let inner = wrapper.evidence().map_err(|e| CliError::input(e.code(), format!("{}: {e}", self.evidence.display())))?;
+            let inner = wrapper.evidence().map_err(|e| {
+                CliError::input(e.code(), format!("{}: {e}", self.evidence.display()))
+            })?;
             evidence = inner.to_vec();
         }
         Ok(BundledEvidence {
@@ -273,7 +315,12 @@ pub fn print(output: &Output, evidence: &[u8], outcome: &Outcome) -> Result<(), 
     let appraisal = &outcome.appraisal;
     for check in &appraisal.checks {
         let mark = if check.passed { output.good("ok  ") } else { output.bad("FAIL") };
-        output.line(format_args!("{mark} {} {:<16} {}", check.code, check.id.name(), check.actual))?;
+        output.line(format_args!(
+            "{mark} {} {:<16} {}",
+            check.code,
+            check.id.name(),
+            check.actual
+        ))?;
         if check.reached && !check.passed {
             output.line(format_args!("                  expected         {}", check.expected))?;
         }
@@ -301,8 +348,14 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     }
     let revocations = bundle.revocation_list().map_err(|e| bad(e.into()))?;
     let reference = bundle.reference_values(now, revocations.as_ref(), portable).map_err(bad)?;
-    if reference.kernels.is_empty() || reference.shells.is_empty() || (layer == Layer::Shield && reference.images.is_empty()) {
-        return undecided(format!("there is no reference value for every part of the {} layer", layer.name()));
+    if reference.kernels.is_empty()
+        || reference.shells.is_empty()
+        || (layer == Layer::Shield && reference.images.is_empty())
+    {
+        return undecided(format!(
+            "there is no reference value for every part of the {} layer",
+            layer.name()
+        ));
     }
 
     let outcome = bundle.appraise(now, None, portable, Some(&Workers::default())).map_err(bad)?;
@@ -314,7 +367,14 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     Ok(if outcome.verified.is_some() { Exit::Done } else { Exit::No })
 }
 
-fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evidence: &BundledEvidence, now: i64) -> Result<(), CliError> {
+fn write_ear(
+    path: &Path,
+    keys: &Path,
+    args: &VerifyArgs,
+    outcome: &Outcome,
+    evidence: &BundledEvidence,
+    now: i64,
+) -> Result<(), CliError> {
     let mut entropy = SystemEntropy::new()?;
     let keys = KeyFolder::open(keys)?;
     let mut outputs = Outputs::new([keys.path()])?;
@@ -344,7 +404,8 @@ fn write_ear(path: &Path, keys: &Path, args: &VerifyArgs, outcome: &Outcome, evi
         with_ueid: true,
     };
     let kid = hex::encode(&shef_verify::corim::vendor_id(&key.public_key())[..8]);
-    let token = ear::sign(outcome, evidence.layer, &issue, &NamedKey { kid, key }).map_err(|e| CliError::input(e.code(), e.to_string()))?;
+    let token = ear::sign(outcome, evidence.layer, &issue, &NamedKey { kid, key })
+        .map_err(|e| CliError::input(e.code(), e.to_string()))?;
     outputs.fill(slot, token + "\n")?;
     outputs.place()
 }

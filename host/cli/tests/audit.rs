@@ -35,21 +35,40 @@ fn chain(key: &SigningKey) -> Vec<Vec<u8>> {
     (1..=5).map(receipt).collect()
 }
 
-fn audit(dir: &Path, key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], more: &[&str]) -> Output {
+fn audit(
+    dir: &Path,
+    key: &SigningKey,
+    tenant: &str,
+    receipts: &[Vec<u8>],
+    more: &[&str],
+) -> Output {
     audit_kept(dir, key, tenant, receipts, &serde_json::Value::Null, more)
 }
 
-fn audit_kept(dir: &Path, key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], kept: &serde_json::Value, more: &[&str]) -> Output {
+fn audit_kept(
+    dir: &Path,
+    key: &SigningKey,
+    tenant: &str,
+    receipts: &[Vec<u8>],
+    kept: &serde_json::Value,
+    more: &[&str],
+) -> Output {
     let xy = key.public_key().xy();
     let jwk = serde_json::json!({"kty": "EC", "crv": "P-256", "x": B64.encode(&xy[..32]), "y": B64.encode(&xy[32..])});
-    std::fs::write(dir.join("jwks.json"), serde_json::json!({ "keys": [jwk] }).to_string()).unwrap();
-    let rows: Vec<_> = receipts.iter().map(|r| serde_json::json!({ "receipt": B64.encode(r) })).collect();
+    std::fs::write(dir.join("jwks.json"), serde_json::json!({ "keys": [jwk] }).to_string())
+        .unwrap();
+    let rows: Vec<_> =
+        receipts.iter().map(|r| serde_json::json!({ "receipt": B64.encode(r) })).collect();
     // Two pages, as a service gives a long chain.
     let (first, second) = rows.split_at(rows.len() / 2);
     let mut command = Command::new(env!("CARGO_BIN_EXE_shef"));
     command.args(["audit", "verify", "--jwks"]).arg(dir.join("jwks.json")).args(more);
     for (name, rows) in [("first.json", first), ("second.json", second)] {
-        std::fs::write(dir.join(name), serde_json::json!({ "tenant": tenant, "receipts": rows, "kept": kept }).to_string()).unwrap();
+        std::fs::write(
+            dir.join(name),
+            serde_json::json!({ "tenant": tenant, "receipts": rows, "kept": kept }).to_string(),
+        )
+        .unwrap();
         command.arg(dir.join(name));
     }
     command.output().unwrap()
@@ -66,19 +85,23 @@ fn a_chain_holds_and_every_change_of_it_shows() {
     let holds = |receipts: &[Vec<u8>], more: &[&str]| {
         let out = audit(dir.path(), &key, "acme", receipts, more);
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        assert!(String::from_utf8_lossy(&out.stdout).contains(&format!("{} receipts of tenant acme", receipts.len())));
+        assert!(
+            String::from_utf8_lossy(&out.stdout)
+                .contains(&format!("{} receipts of tenant acme", receipts.len()))
+        );
     };
     holds(&good, &["--head", &head(4)]);
     holds(&good, &["--head", &head(2)]);
     holds(&good, &[]);
     holds(&good[2..], &["--after", &head(1), "--head", &head(4)]);
 
-    let breaks = |key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], more: &[&str], code: &str| {
-        let out = audit(dir.path(), key, tenant, receipts, more);
-        let text = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_eq!(out.status.code(), Some(1), "{text}");
-        assert!(text.contains(code), "expected {code}: {text}");
-    };
+    let breaks =
+        |key: &SigningKey, tenant: &str, receipts: &[Vec<u8>], more: &[&str], code: &str| {
+            let out = audit(dir.path(), key, tenant, receipts, more);
+            let text = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert_eq!(out.status.code(), Some(1), "{text}");
+            assert!(text.contains(code), "expected {code}: {text}");
+        };
     let mut edited = good.clone();
     edited[1][60] ^= 1;
     breaks(&key, "acme", &edited, &[], "SHEF-PRO-090");
@@ -105,7 +128,9 @@ fn receipts_that_were_forgotten_need_the_services_signature() {
     let good = chain(&key);
     let head = Head { seq: 2, digest: digest(&good[1]) };
     let kept = |by: &SigningKey, tenant: &str, seq: u64| {
-        let statement = Forgotten { tenant: tenant.into(), head: Head { seq, ..head }, time: 1_800_000_000 }.sign(by);
+        let statement =
+            Forgotten { tenant: tenant.into(), head: Head { seq, ..head }, time: 1_800_000_000 }
+                .sign(by);
         serde_json::json!({"seq": 2, "digest": hex::encode(head.digest), "statement": B64.encode(statement)})
     };
     let ask = |kept: &serde_json::Value, more: &[&str]| {
@@ -114,7 +139,9 @@ fn receipts_that_were_forgotten_need_the_services_signature() {
     };
     assert_eq!(ask(&kept(&key, "acme", 2), &[]).0, Some(0));
     let unsigned = serde_json::json!({"seq": 2, "digest": hex::encode(head.digest)});
-    for bad in [kept(&other, "acme", 2), kept(&key, "else", 2), kept(&key, "acme", 3), unsigned.clone()] {
+    for bad in
+        [kept(&other, "acme", 2), kept(&key, "else", 2), kept(&key, "acme", 3), unsigned.clone()]
+    {
         let (status, text) = ask(&bad, &[]);
         assert!(status == Some(1) && text.contains("SHEF-PRO-093"), "{bad}: {text}");
     }

@@ -58,14 +58,26 @@ fn json_is_one_document_of_the_shape_that_others_read() {
     );
     assert!(d["cycles"]["shielded"].is_null() && d["cycles"]["bare"].is_null());
     for step in d["steps"].as_array().unwrap() {
-        assert!(step["name"].is_string() && step["ok"] == true && step["ms"].is_u64() && step["cycles"].is_null(), "{step}");
+        assert!(
+            step["name"].is_string()
+                && step["ok"] == true
+                && step["ms"].is_u64()
+                && step["cycles"].is_null(),
+            "{step}"
+        );
     }
     let attacks = d["attacks"].as_array().unwrap();
-    let names: std::collections::HashSet<&str> = attacks.iter().map(|a| a["name"].as_str().unwrap()).collect();
+    let names: std::collections::HashSet<&str> =
+        attacks.iter().map(|a| a["name"].as_str().unwrap()).collect();
     // All but those on the boot of the kernel in the FPGA.
     assert_eq!(names.len(), 20);
     for a in attacks {
-        assert!(a["detected"] == true && a["words_delivered"] == 0 && a["code"].as_str().unwrap().starts_with("SHEF-"), "{a}");
+        assert!(
+            a["detected"] == true
+                && a["words_delivered"] == 0
+                && a["code"].as_str().unwrap().starts_with("SHEF-"),
+            "{a}"
+        );
     }
 }
 
@@ -83,7 +95,18 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
     fails(&["demo", "--json", "--device", "tls://localhost:1/card0"], 2, "SHEF-CLI-001");
     fails(&["demo", "--json", "--remote", "--device", "pci:0000:65:00.0"], 2, "SHEF-CLI-001");
     fails(
-        &["device", "info", "--json", "tls://localhost:1/card0", "--tls-ca", "/x", "--tls-cert", "/x", "--tls-key", "/x"],
+        &[
+            "device",
+            "info",
+            "--json",
+            "tls://localhost:1/card0",
+            "--tls-ca",
+            "/x",
+            "--tls-cert",
+            "/x",
+            "--tls-key",
+            "/x",
+        ],
         5,
         "SHEF-AGT-003",
     );
@@ -92,12 +115,28 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
     fails(&["demo", "--json", "--device", "pci:0000:65:00.0"], 2, "SHEF-CLI-001");
     fails(&["demo", "--json", "--device", "sim:model", "--control", "/x"], 2, "SHEF-CLI-001");
     fails(&["demo", "--json", "--device", "vfio-user:/x", "--stalls", "1"], 2, "SHEF-CLI-001");
-    fails(&["sim", "serve", "--json", "--socket", "/no/such/folder/card", "--device", "model"], 4, "SHEF-VFU-007");
-    fails(&["sim", "serve", "--json", "--socket", "card", "--device", "model", "--memory", "3"], 5, "SHEF-CARD-004");
-    fails(&["sim", "serve", "--json", "--socket", "card", "--device", "model", "--stalls", "1"], 2, "SHEF-CLI-001");
+    fails(
+        &["sim", "serve", "--json", "--socket", "/no/such/folder/card", "--device", "model"],
+        4,
+        "SHEF-VFU-007",
+    );
+    fails(
+        &["sim", "serve", "--json", "--socket", "card", "--device", "model", "--memory", "3"],
+        5,
+        "SHEF-CARD-004",
+    );
+    fails(
+        &["sim", "serve", "--json", "--socket", "card", "--device", "model", "--stalls", "1"],
+        2,
+        "SHEF-CLI-001",
+    );
     fails(&["demo", "--json", "--device", "pci:0000:65:00.0", "--seed", "1"], 2, "SHEF-CLI-001");
     fails(&["device", "info", "--json", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
-    fails(&["device", "info", "--json", &format!("pci:ueid=01{}", "00".repeat(32))], 4, "SHEF-DEV-014");
+    fails(
+        &["device", "info", "--json", &format!("pci:ueid=01{}", "00".repeat(32))],
+        4,
+        "SHEF-DEV-014",
+    );
     fails(&["device", "info", "--json", "pci:ueid=01"], 5, "SHEF-DEV-002");
     fails(&["demo", "--json", "--device", "sim:rtl?project=/no/such/folder"], 2, "SHEF-CLI-001");
     fails(&["device", "info", "--json", "sim:rtl?project=/no/such/folder"], 5, "SHEF-CARD-003");
@@ -153,9 +192,16 @@ fn a_folder_without_a_design_is_told() {
     let folder = dir.path().to_str().unwrap();
     let output = run(&["shield", "check", folder]);
     let stderr = text(&output.stderr);
-    assert!(output.status.code() == Some(5) && stderr.contains("with a file shield.toml in it"), "{stderr}");
+    assert!(
+        output.status.code() == Some(5) && stderr.contains("with a file shield.toml in it"),
+        "{stderr}"
+    );
     fails(&["sim", "serve", "--json", "--socket", "card", "--project", folder], 5, "SHEF-CARD-003");
-    fails(&["sim", "serve", "--json", "--socket", "card", "--project", folder, "--device", "model"], 2, "SHEF-CLI-001");
+    fails(
+        &["sim", "serve", "--json", "--socket", "card", "--project", folder, "--device", "model"],
+        2,
+        "SHEF-CLI-001",
+    );
 }
 
 #[test]
@@ -178,7 +224,10 @@ fn places_that_cannot_be_written() {
     if Path::new("/dev/full").exists() {
         let args = model(&[]);
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let output = shef(&args.iter().map(String::as_str).collect::<Vec<_>>()).stdout(full).output().unwrap();
+        let output = shef(&args.iter().map(String::as_str).collect::<Vec<_>>())
+            .stdout(full)
+            .output()
+            .unwrap();
         assert_eq!(output.status.code(), Some(5));
         assert!(text(&output.stderr).contains("SHEF-CLI-015"), "{}", text(&output.stderr));
     }
@@ -209,8 +258,14 @@ fn explanations() {
 
 #[test]
 fn devices_are_listed_and_described() {
-    let list: serde_json::Value = serde_json::from_slice(&run(&["device", "list", "--json"]).stdout).unwrap();
-    assert!(list.as_array().unwrap().iter().any(|d| d["uri"] == "sim:rtl" && d["status"] == "available"));
+    let list: serde_json::Value =
+        serde_json::from_slice(&run(&["device", "list", "--json"]).stdout).unwrap();
+    assert!(
+        list.as_array()
+            .unwrap()
+            .iter()
+            .any(|d| d["uri"] == "sim:rtl" && d["status"] == "available")
+    );
     let output = run(&["device", "info", "sim:model", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -229,25 +284,56 @@ fn images_are_built_inspected_and_verified() {
     let path = |name: &str| dir.path().join(name).display().to_string();
     let vendor = path("vendor");
     let image = path("image.shef");
-    let built = run(&["image", "build", "--simulated-card", "--svn", "3", "--vendor", &vendor, "--out", &image, "--json"]);
+    let built = run(&[
+        "image",
+        "build",
+        "--simulated-card",
+        "--svn",
+        "3",
+        "--vendor",
+        &vendor,
+        "--out",
+        &image,
+        "--json",
+    ]);
     assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
     let built: serde_json::Value = serde_json::from_slice(&built.stdout).unwrap();
-    let key: String = fs::read(dir.path().join("vendor/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
+    let key: String = fs::read(dir.path().join("vendor/signing.pub"))
+        .unwrap()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
     let image_key = fs::read_dir(&vendor)
         .unwrap()
         .map(|e| e.unwrap().path())
         .find(|p| p.file_name().unwrap().to_string_lossy().starts_with("image-"))
         .unwrap();
 
-    let inspected: serde_json::Value = serde_json::from_slice(&run(&["image", "inspect", &image, "--json"]).stdout).unwrap();
+    let inspected: serde_json::Value =
+        serde_json::from_slice(&run(&["image", "inspect", &image, "--json"]).stdout).unwrap();
     assert_eq!((&inspected["svn"], &inspected["signature"]), (&3.into(), &"not verified".into()));
-    let verified = run(&["image", "verify", &image, "--vendor-key", &key, "--image-key", image_key.to_str().unwrap(), "--json"]);
+    let verified = run(&[
+        "image",
+        "verify",
+        &image,
+        "--vendor-key",
+        &key,
+        "--image-key",
+        image_key.to_str().unwrap(),
+        "--json",
+    ]);
     assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
     let verified: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
-    assert_eq!((&verified["signature"], &verified["image_digest"]), (&"verified".into(), &built["image_digest"]));
+    assert_eq!(
+        (&verified["signature"], &verified["image_digest"]),
+        (&"verified".into(), &built["image_digest"])
+    );
 
     // The reference values beside it are signed by the vendor, and name this image.
-    let signers = shef_verify::corim::CorimSigner::list_from_toml(&fs::read_to_string(path("image.signers.toml")).unwrap()).unwrap();
+    let signers = shef_verify::corim::CorimSigner::list_from_toml(
+        &fs::read_to_string(path("image.signers.toml")).unwrap(),
+    )
+    .unwrap();
     let trust = shef_verify::corim::Trust {
         signers: &signers,
         deactivated: &Default::default(),
@@ -256,16 +342,35 @@ fn images_are_built_inspected_and_verified() {
         verify: shef_verify::crypto::portable,
     };
     let corim = shef_verify::corim::read(&fs::read(path("image.corim")).unwrap(), &trust).unwrap();
-    assert_eq!(hex::encode(corim.reference.images[0].digest), built["image_digest"].as_str().unwrap());
+    assert_eq!(
+        hex::encode(corim.reference.images[0].digest),
+        built["image_digest"].as_str().unwrap()
+    );
     assert_eq!((corim.version, corim.reference.images[0].svn), (3, 3));
 
     // Somebody else's key, and everything that can be wrong with the file.
     let other = path("other");
     assert_eq!(
-        run(&["image", "build", "--simulated-card", "--svn", "3", "--vendor", &other, "--out", &path("other.shef")]).status.code(),
+        run(&[
+            "image",
+            "build",
+            "--simulated-card",
+            "--svn",
+            "3",
+            "--vendor",
+            &other,
+            "--out",
+            &path("other.shef")
+        ])
+        .status
+        .code(),
         Some(0)
     );
-    let other_key: String = fs::read(dir.path().join("other/signing.pub")).unwrap().iter().map(|b| format!("{b:02x}")).collect();
+    let other_key: String = fs::read(dir.path().join("other/signing.pub"))
+        .unwrap()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
     fails(&["image", "verify", &image, "--vendor-key", &other_key, "--json"], 1, "SHEF-PRO-012");
     let good = fs::read(&image).unwrap();
     let bad = path("bad.shef");
@@ -283,13 +388,37 @@ fn images_are_built_inspected_and_verified() {
     fails(&["image", "verify", &image, "--vendor-key", "04zz", "--json"], 5, "SHEF-CLI-018");
     fails(&["image", "inspect", &path("none"), "--json"], 5, "SHEF-CLI-010");
     fs::write(path("shield.toml"), "suite = 1\nunknown = 2\n").unwrap();
-    let named = ["--payload", &path("shield.toml"), "--design", &"00".repeat(32), "--accelerator", "x", "--target", "t"];
-    let output = shef(&["image", "build", "--svn", "1", "--config", &path("shield.toml"), "--vendor", &vendor, "--out", &path("x")])
-        .args(named)
-        .output()
-        .unwrap();
+    let named = [
+        "--payload",
+        &path("shield.toml"),
+        "--design",
+        &"00".repeat(32),
+        "--accelerator",
+        "x",
+        "--target",
+        "t",
+    ];
+    let output = shef(&[
+        "image",
+        "build",
+        "--svn",
+        "1",
+        "--config",
+        &path("shield.toml"),
+        "--vendor",
+        &vendor,
+        "--out",
+        &path("x"),
+    ])
+    .args(named)
+    .output()
+    .unwrap();
     assert_eq!(output.status.code(), Some(5));
-    assert!(text(&output.stderr).contains("shield.toml:2:"), "points at the line: {}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("shield.toml:2:"),
+        "points at the line: {}",
+        text(&output.stderr)
+    );
 }
 
 /// What is signed is named: a flag that is missing is no flag of the demo's.
@@ -299,11 +428,21 @@ fn an_image_has_no_default_design() {
     let path = |name: &str| dir.path().join(name).display().to_string();
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd/shield.toml");
     let digest = "11".repeat(32);
-    let all = [("--config", config), ("--payload", config), ("--design", &digest), ("--accelerator", "own"), ("--target", "t")];
+    let all = [
+        ("--config", config),
+        ("--payload", config),
+        ("--design", &digest),
+        ("--accelerator", "own"),
+        ("--target", "t"),
+    ];
     let (vendor, out) = (path("vendor"), path("image.shef"));
     let base = ["image", "build", "--svn", "1", "--vendor", &vendor, "--out", &out];
     for given in 0..1 << all.len() {
-        let flags = all.iter().enumerate().filter(|(i, _)| given >> i & 1 == 1).flat_map(|(_, (flag, value))| [*flag, *value]);
+        let flags = all
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| given >> i & 1 == 1)
+            .flat_map(|(_, (flag, value))| [*flag, *value]);
         let args: Vec<&str> = base.into_iter().chain(flags).collect();
         if given + 1 < 1 << all.len() {
             fails(&args, 2, "SHEF-CLI-001");
@@ -318,10 +457,17 @@ fn an_image_has_no_default_design() {
     let built: serde_json::Value = serde_json::from_slice(&run(&args).stdout).unwrap();
     let own = shef::sim::Project::open(Path::new(project)).unwrap();
     let design = hex::encode(own.design_digest().unwrap());
-    assert_eq!((&built["accelerator"], &built["design_digest"]), (&"vecadd".into(), &design.into()));
+    assert_eq!(
+        (&built["accelerator"], &built["design_digest"]),
+        (&"vecadd".into(), &design.into())
+    );
     assert_eq!(built["config_digest"], hex::encode(own.config().digest()));
     for (flag, value) in all {
-        assert_eq!(run(&args.iter().copied().chain([flag, value]).collect::<Vec<_>>()).status.code(), Some(2), "{flag}");
+        assert_eq!(
+            run(&args.iter().copied().chain([flag, value]).collect::<Vec<_>>()).status.code(),
+            Some(2),
+            "{flag}"
+        );
     }
 }
 
@@ -332,7 +478,10 @@ fn a_path_that_is_not_utf8_is_shown_as_text() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
     let maker = dir.path().join("m").display().to_string();
-    let output = shef(&["--json", "sim", "trust", "--manufacturer", &maker, "--out"]).arg(&folder).output().unwrap();
+    let output = shef(&["--json", "sim", "trust", "--manufacturer", &maker, "--out"])
+        .arg(&folder)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let files = document["files"].as_array().unwrap();
@@ -340,13 +489,18 @@ fn a_path_that_is_not_utf8_is_shown_as_text() {
     assert!(files.iter().all(|f| f.as_str().unwrap().contains("/caf\u{fffd}/")), "{document}");
     // No other document has a field that serde cannot write.
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let (mut walk, mut seen) = (["host", "attestation", "sim", "tests/xtask"].map(|d| sources.join(d)).to_vec(), 0);
+    let (mut walk, mut seen) =
+        (["host", "attestation", "sim", "tests/xtask"].map(|d| sources.join(d)).to_vec(), 0);
     while let Some(path) = walk.pop() {
         if path.is_dir() {
             walk.extend(fs::read_dir(&path).unwrap().map(|e| e.unwrap().path()));
         } else if path.extension().is_some_and(|x| x == "rs") {
             let code = fs::read_to_string(&path).unwrap();
-            for item in code.split("#[derive(").skip(1).filter(|item| item.split(')').next().is_some_and(|d| d.contains("Serialize"))) {
+            for item in code
+                .split("#[derive(")
+                .skip(1)
+                .filter(|item| item.split(')').next().is_some_and(|d| d.contains("Serialize")))
+            {
                 seen += 1;
                 let body = item.split("\n}").next().unwrap();
                 assert!(
@@ -367,18 +521,26 @@ fn a_file_that_does_not_fit_leaves_no_part() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     let names = || -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     };
     let full = |args: &[&str]| {
         let script = r#"ulimit -f 1; trap '' XFSZ; exec "$0" "$@""#;
-        let output =
-            Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_shef")]).args(args).stdin(Stdio::null()).output().unwrap();
+        let output = Command::new("bash")
+            .args(["-c", script, env!("CARGO_BIN_EXE_shef")])
+            .args(args)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
         (output.status.code(), text(&output.stderr))
     };
     let (vendor, image) = (path("vendor"), path("image.shef"));
-    let build = ["image", "build", "--simulated-card", "--svn", "1", "--vendor", &vendor, "--out", &image];
+    let build =
+        ["image", "build", "--simulated-card", "--svn", "1", "--vendor", &vendor, "--out", &image];
     for before in [None, Some(b"the image before")] {
         if let Some(bytes) = before {
             fs::write(&image, bytes).unwrap();
@@ -394,7 +556,10 @@ fn a_file_that_does_not_fit_leaves_no_part() {
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd/shield.toml");
     let (code, stderr) = full(&["shield", "generate", config, "--out", &generated]);
     assert_eq!(code, Some(5), "{stderr}");
-    assert!(stderr.contains("shef_cfg_pkg.sv") && fs::read_dir(&generated).unwrap().count() == 0, "{stderr}");
+    assert!(
+        stderr.contains("shef_cfg_pkg.sv") && fs::read_dir(&generated).unwrap().count() == 0,
+        "{stderr}"
+    );
 }
 
 fn flip(bytes: &[u8], at: usize) -> Vec<u8> {
@@ -413,29 +578,34 @@ fn evidence_is_verified_from_files() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(!keep.join("secrets.json").exists());
 
-    let (policy, reference, anchors) = (path("policy.toml"), path("reference.toml"), path("anchors.toml"));
-    let verify = |layer: &str, evidence: &str, nonce: &str, policy: &str, reference: &str, anchors: &str| {
-        run(&[
-            "verify",
-            "--json",
-            "--layer",
-            layer,
-            "--evidence",
-            evidence,
-            "--nonce",
-            nonce,
-            "--audience",
-            "data-owner",
-            "--policy",
-            policy,
-            "--reference",
-            reference,
-            "--anchors",
-            anchors,
-        ])
-    };
+    let (policy, reference, anchors) =
+        (path("policy.toml"), path("reference.toml"), path("anchors.toml"));
+    let verify =
+        |layer: &str, evidence: &str, nonce: &str, policy: &str, reference: &str, anchors: &str| {
+            run(&[
+                "verify",
+                "--json",
+                "--layer",
+                layer,
+                "--evidence",
+                evidence,
+                "--nonce",
+                nonce,
+                "--audience",
+                "data-owner",
+                "--policy",
+                policy,
+                "--reference",
+                reference,
+                "--anchors",
+                anchors,
+            ])
+        };
     for layer in ["kernel", "shield"] {
-        let (evidence, nonce) = (path(&format!("evidence/{layer}.cbor")), format!("@{}", path(&format!("evidence/{layer}.nonce"))));
+        let (evidence, nonce) = (
+            path(&format!("evidence/{layer}.cbor")),
+            format!("@{}", path(&format!("evidence/{layer}.nonce"))),
+        );
         let good = verify(layer, &evidence, &nonce, &policy, &reference, &anchors);
         assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
         let d: serde_json::Value = serde_json::from_slice(&good.stdout).unwrap();
@@ -452,10 +622,19 @@ fn evidence_is_verified_from_files() {
             assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
             let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
             assert_eq!(d["verdict"], "denied");
-            d["checks"].as_array().unwrap().iter().find(|c| c["passed"] == false).unwrap()["code"].as_str().unwrap().to_owned()
+            d["checks"].as_array().unwrap().iter().find(|c| c["passed"] == false).unwrap()["code"]
+                .as_str()
+                .unwrap()
+                .to_owned()
         };
-        assert_eq!(first(&verify(layer, &evidence, &"00".repeat(32), &policy, &reference, &anchors)), "SHEF-ATT-004");
-        assert_eq!(first(&verify(other, &evidence, &nonce, &policy, &reference, &anchors)), "SHEF-ATT-002");
+        assert_eq!(
+            first(&verify(layer, &evidence, &"00".repeat(32), &policy, &reference, &anchors)),
+            "SHEF-ATT-004"
+        );
+        assert_eq!(
+            first(&verify(other, &evidence, &nonce, &policy, &reference, &anchors)),
+            "SHEF-ATT-002"
+        );
         for (bytes, code) in [
             (flip(&bytes, bytes.len() - 1), "SHEF-ATT-014"),
             (bytes[..bytes.len() - 1].to_vec(), "SHEF-ATT-001"),
@@ -466,9 +645,20 @@ fn evidence_is_verified_from_files() {
         }
         // A policy for production does not name simulated devices.
         let text_policy = fs::read_to_string(&policy).unwrap();
-        fs::write(dir.path().join("production.toml"), text_policy.replace("simulated", "shef-boot")).unwrap();
+        fs::write(
+            dir.path().join("production.toml"),
+            text_policy.replace("simulated", "shef-boot"),
+        )
+        .unwrap();
         assert_eq!(
-            first(&verify(layer, &evidence, &nonce, dir.path().join("production.toml").to_str().unwrap(), &reference, &anchors)),
+            first(&verify(
+                layer,
+                &evidence,
+                &nonce,
+                dir.path().join("production.toml").to_str().unwrap(),
+                &reference,
+                &anchors
+            )),
             "SHEF-ATT-020"
         );
 
@@ -519,15 +709,32 @@ fn no_key_is_printed() {
     let mut printed = String::new();
     let mut keys = Vec::new();
     for form in [&["-v"][..], &["-v", "--json"]] {
-        let mut args = vec!["demo", "--device", "sim:model", "--keep", keep.to_str().unwrap(), "--keep-secrets"];
+        let mut args = vec![
+            "demo",
+            "--device",
+            "sim:model",
+            "--keep",
+            keep.to_str().unwrap(),
+            "--keep-secrets",
+        ];
         args.extend(form);
         let output = run(&args);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         printed.push_str(&text(&output.stdout));
         printed.push_str(&text(&output.stderr));
-        let secrets: serde_json::Value = serde_json::from_slice(&fs::read(keep.join("secrets.json")).unwrap()).unwrap();
-        keys.extend(secrets["data"].as_object().unwrap().values().map(|v| v["key"].as_str().unwrap().to_owned()));
-        keys.extend(["channel_owner_to_shield", "channel_shield_to_owner"].map(|k| secrets[k].as_str().unwrap().to_owned()));
+        let secrets: serde_json::Value =
+            serde_json::from_slice(&fs::read(keep.join("secrets.json")).unwrap()).unwrap();
+        keys.extend(
+            secrets["data"]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(|v| v["key"].as_str().unwrap().to_owned()),
+        );
+        keys.extend(
+            ["channel_owner_to_shield", "channel_shield_to_owner"]
+                .map(|k| secrets[k].as_str().unwrap().to_owned()),
+        );
     }
     assert_eq!(keys.len(), 10);
     let printed = printed.to_lowercase();
@@ -538,7 +745,10 @@ fn no_key_is_printed() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(keep.join("secrets.json")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(keep.join("secrets.json")).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }
 
@@ -578,51 +788,173 @@ fn bad_shields_are_told_with_line_and_column() {
         (shield("\"8 KiB\"", "\"8 kb\""), "11:8: ", "SHEF-GEN-010"),
         (shield("\"input\"", "\"inputs\""), "3:8: unknown mode \"inputs\"", "SHEF-GEN-010"),
         // the whole
-        ("[[set]]\n".into(), "1:1: 1 to 16 regions, found 0: memory ports, engine sets and regions are there together", "SHEF-GEN-011"),
-        ("[memory]\nports = 1\n".into(), "2:9: 1 to 16 regions, found 0: memory ports", "SHEF-GEN-011"),
-        (format!("[memory]\nports = 0\n{SHIELD}"), "2:9: 1 to 4 memory ports, found 0: memory ports", "SHEF-GEN-011"),
-        (format!("suite = 2\n{SHIELD}"), "1:9: unknown suite 2", "SHEF-GEN-011"),
-        (format!("[synthesis]\nsbox = \"rom\"\n{SHIELD}"), "2:8: unknown kind of S-box \"rom\", expected lut or ram", "SHEF-GEN-011"),
-        (format!("on_fault = \"stop\"\n{SHIELD}"), "1:12: unknown fault policy \"stop\"", "SHEF-GEN-011"),
-        (format!("[memory]\nports = 5\n{SHIELD}"), "2:9: 1 to 4 memory ports, found 5", "SHEF-GEN-011"),
-        (format!("{SHIELD}{}", "[[set]]\n".repeat(5)), "17:1: 1 to 4 engine sets, found 5", "SHEF-GEN-011"),
         (
-            (0..17).map(|n| region(n, &format!("mode = \"input\"\nbase = {}\nsize = 4096", n * 4096))).collect(),
+            "[[set]]\n".into(),
+            "1:1: 1 to 16 regions, found 0: memory ports, engine sets and regions are there together",
+            "SHEF-GEN-011",
+        ),
+        (
+            "[memory]\nports = 1\n".into(),
+            "2:9: 1 to 16 regions, found 0: memory ports",
+            "SHEF-GEN-011",
+        ),
+        (
+            format!("[memory]\nports = 0\n{SHIELD}"),
+            "2:9: 1 to 4 memory ports, found 0: memory ports",
+            "SHEF-GEN-011",
+        ),
+        (format!("suite = 2\n{SHIELD}"), "1:9: unknown suite 2", "SHEF-GEN-011"),
+        (
+            format!("[synthesis]\nsbox = \"rom\"\n{SHIELD}"),
+            "2:8: unknown kind of S-box \"rom\", expected lut or ram",
+            "SHEF-GEN-011",
+        ),
+        (
+            format!("on_fault = \"stop\"\n{SHIELD}"),
+            "1:12: unknown fault policy \"stop\"",
+            "SHEF-GEN-011",
+        ),
+        (
+            format!("[memory]\nports = 5\n{SHIELD}"),
+            "2:9: 1 to 4 memory ports, found 5",
+            "SHEF-GEN-011",
+        ),
+        (
+            format!("{SHIELD}{}", "[[set]]\n".repeat(5)),
+            "17:1: 1 to 4 engine sets, found 5",
+            "SHEF-GEN-011",
+        ),
+        (
+            (0..17)
+                .map(|n| region(n, &format!("mode = \"input\"\nbase = {}\nsize = 4096", n * 4096)))
+                .collect(),
             "81:1: 1 to 16 regions, found 17",
             "SHEF-GEN-011",
         ),
         // sets
         (set("lanes = 3"), "14:9: engine set 0: lanes must be 1, 2 or 4, found 3", "SHEF-GEN-011"),
-        (set("big_lines = 2"), "14:13: engine set 0: big_lines must be 3 or more, found 2", "SHEF-GEN-011"),
-        (set("small_lines = 60"), "14:15: engine set 0: big_lines and small_lines must be 64 or less together", "SHEF-GEN-011"),
-        (set("ring_beats = 500"), "14:14: engine set 0: ring_beats must be a power of two from 128 to 4096, found 500", "SHEF-GEN-011"),
-        (set("acc = 4"), "14:7: engine set 0: acc names an accelerator port from 0 to 3, found 4", "SHEF-GEN-011"),
-        (set("acc = 1"), "14:7: engine set 0: accelerator port 1 needs a set on port 0 too", "SHEF-GEN-011"),
+        (
+            set("big_lines = 2"),
+            "14:13: engine set 0: big_lines must be 3 or more, found 2",
+            "SHEF-GEN-011",
+        ),
+        (
+            set("small_lines = 60"),
+            "14:15: engine set 0: big_lines and small_lines must be 64 or less together",
+            "SHEF-GEN-011",
+        ),
+        (
+            set("ring_beats = 500"),
+            "14:14: engine set 0: ring_beats must be a power of two from 128 to 4096, found 500",
+            "SHEF-GEN-011",
+        ),
+        (
+            set("acc = 4"),
+            "14:7: engine set 0: acc names an accelerator port from 0 to 3, found 4",
+            "SHEF-GEN-011",
+        ),
+        (
+            set("acc = 1"),
+            "14:7: engine set 0: accelerator port 1 needs a set on port 0 too",
+            "SHEF-GEN-011",
+        ),
         (
             set("cache = 100\ncache_line = 64"),
             "14:9: engine set 0: cache must be a power of two from 32 lines (2048 B) to 8388608 B, found 100",
             "SHEF-GEN-011",
         ),
-        (set("cache = \"64 KiB\""), "14:9: engine set 0: cache_line must be a power of two", "SHEF-GEN-011"),
+        (
+            set("cache = \"64 KiB\""),
+            "14:9: engine set 0: cache_line must be a power of two",
+            "SHEF-GEN-011",
+        ),
         (set("cache_line = 64"), "14:14: engine set 0: cache_line without cache", "SHEF-GEN-011"),
-        (format!("{SHIELD}[[set]]\n[[set]]\n"), "14:1: engine set 1: no region belongs to it", "SHEF-GEN-011"),
+        (
+            format!("{SHIELD}[[set]]\n[[set]]\n"),
+            "14:1: engine set 1: no region belongs to it",
+            "SHEF-GEN-011",
+        ),
         // regions
-        (shield("\"in\"", "\"In\""), "2:8: region 0 (In): a name is 1 to 32 of a-z 0-9 _ -", "SHEF-GEN-011"),
-        (shield("\"out\"", "\"in\""), "8:8: region 1 (in): another region has this name", "SHEF-GEN-011"),
-        (shield("chunk = 512", "chunk = 500"), "12:9: region 1 (out): chunk must be a power of two", "SHEF-GEN-011"),
-        (more("key = 192"), "13:7: region 1 (out): key must be 128 or 256 bits, found 192", "SHEF-GEN-011"),
-        (shield("0x10000", "0x10040"), "10:8: region 1 (out): base 0x10040 is not a multiple of 4 KiB", "SHEF-GEN-011"),
-        (shield("\"8 KiB\"", "0"), "11:8: region 1 (out): size 0x0 is not a positive multiple of 4 KiB", "SHEF-GEN-011"),
-        (shield("0x10000", "\"0xffff_ffff_ffff_f000\""), "11:8: region 1 (out): the region runs past the last address", "SHEF-GEN-011"),
-        (shield("\"8 KiB\"", "\"2 TiB\""), "11:8: region 1 (out): 4294967296 chunks, at most 2^31", "SHEF-GEN-011"),
-        (more("tag_base = 0x20100"), "13:12: region 1 (out): tag_base 0x20100 is not a multiple of 4 KiB", "SHEF-GEN-011"),
-        (more("node_base = 0x20000"), "13:13: region 1 (out): only a tree region has node_base", "SHEF-GEN-011"),
-        (more("counter = 36"), "13:11: region 1 (out): only a counted region has counter", "SHEF-GEN-011"),
-        (shield("\"output\"", "\"counted\"\ncounter = 40"), "10:11: region 1 (out): counter must be 36 or 48 bits", "SHEF-GEN-011"),
-        (shield("\"output\"", "\"bypass\"\ntag_base = 0x20000"), "10:12: a bypass region has no tags", "SHEF-GEN-011"),
-        (more("prefetch = 9"), "13:12: region 1 (out): prefetch must be 0 to 8 chunks, found 9", "SHEF-GEN-011"),
-        (more("port = 1"), "13:8: region 1 (out): port 1 does not exist, there are 1", "SHEF-GEN-011"),
-        (more("set = 1"), "13:7: region 1 (out): engine set 1 does not exist, there are 1", "SHEF-GEN-011"),
+        (
+            shield("\"in\"", "\"In\""),
+            "2:8: region 0 (In): a name is 1 to 32 of a-z 0-9 _ -",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("\"out\"", "\"in\""),
+            "8:8: region 1 (in): another region has this name",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("chunk = 512", "chunk = 500"),
+            "12:9: region 1 (out): chunk must be a power of two",
+            "SHEF-GEN-011",
+        ),
+        (
+            more("key = 192"),
+            "13:7: region 1 (out): key must be 128 or 256 bits, found 192",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("0x10000", "0x10040"),
+            "10:8: region 1 (out): base 0x10040 is not a multiple of 4 KiB",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("\"8 KiB\"", "0"),
+            "11:8: region 1 (out): size 0x0 is not a positive multiple of 4 KiB",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("0x10000", "\"0xffff_ffff_ffff_f000\""),
+            "11:8: region 1 (out): the region runs past the last address",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("\"8 KiB\"", "\"2 TiB\""),
+            "11:8: region 1 (out): 4294967296 chunks, at most 2^31",
+            "SHEF-GEN-011",
+        ),
+        (
+            more("tag_base = 0x20100"),
+            "13:12: region 1 (out): tag_base 0x20100 is not a multiple of 4 KiB",
+            "SHEF-GEN-011",
+        ),
+        (
+            more("node_base = 0x20000"),
+            "13:13: region 1 (out): only a tree region has node_base",
+            "SHEF-GEN-011",
+        ),
+        (
+            more("counter = 36"),
+            "13:11: region 1 (out): only a counted region has counter",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("\"output\"", "\"counted\"\ncounter = 40"),
+            "10:11: region 1 (out): counter must be 36 or 48 bits",
+            "SHEF-GEN-011",
+        ),
+        (
+            shield("\"output\"", "\"bypass\"\ntag_base = 0x20000"),
+            "10:12: a bypass region has no tags",
+            "SHEF-GEN-011",
+        ),
+        (
+            more("prefetch = 9"),
+            "13:12: region 1 (out): prefetch must be 0 to 8 chunks, found 9",
+            "SHEF-GEN-011",
+        ),
+        (
+            more("port = 1"),
+            "13:8: region 1 (out): port 1 does not exist, there are 1",
+            "SHEF-GEN-011",
+        ),
+        (
+            more("set = 1"),
+            "13:7: region 1 (out): engine set 1 does not exist, there are 1",
+            "SHEF-GEN-011",
+        ),
         // regions in their set
         (
             format!("[memory]\nports = 2\n{}", more("port = 1")),
@@ -650,7 +982,11 @@ fn bad_shields_are_told_with_line_and_column() {
             "10:8: data of region 1 (out) 0xf000..0x11000 overlaps data of region 0 (in) 0x0..0x10000",
             "SHEF-GEN-011",
         ),
-        (more("tag_base = 0x1000"), "13:12: tags of region 1 (out) 0x1000..0x2000 overlaps data of region 0 (in)", "SHEF-GEN-011"),
+        (
+            more("tag_base = 0x1000"),
+            "13:12: tags of region 1 (out) 0x1000..0x2000 overlaps data of region 0 (in)",
+            "SHEF-GEN-011",
+        ),
         (
             shield("\"output\"", "\"tree\"\nnode_base = 0x1000"),
             "10:13: nodes of region 1 (out) 0x1000..0x2000 overlaps data of region 0 (in)",
@@ -668,7 +1004,11 @@ fn bad_shields_are_told_with_line_and_column() {
             "SHEF-GEN-011",
         ),
         (
-            (0..3).map(|n| region(n, &format!("mode = \"tree\"\nbase = {}\nsize = \"2 GiB\"", n << 40))).collect(),
+            (0..3)
+                .map(|n| {
+                    region(n, &format!("mode = \"tree\"\nbase = {}\nsize = \"2 GiB\"", n << 40))
+                })
+                .collect(),
             "15:8: region 2 (r2): the tree regions up to this one have 196608 root table entries, on-chip memory holds 131072",
             "SHEF-GEN-011",
         ),
@@ -681,14 +1021,36 @@ fn bad_shields_are_told_with_line_and_column() {
         }
         let stderr = text(&run(&["shield", "check", &path]).stderr);
         let first = stderr.lines().next().unwrap();
-        assert!(first.starts_with(&format!("error [{code}]: {path}:{start}")), "{first}\nexpected {start}\n{text_of_file}");
+        assert!(
+            first.starts_with(&format!("error [{code}]: {path}:{start}")),
+            "{first}\nexpected {start}\n{text_of_file}"
+        );
         // The line itself, and a caret under the column.
-        let (line, column) =
-            first.rsplit_once(".toml:").unwrap().1.split_once(' ').unwrap().0.trim_end_matches(':').split_once(':').unwrap();
+        let (line, column) = first
+            .rsplit_once(".toml:")
+            .unwrap()
+            .1
+            .split_once(' ')
+            .unwrap()
+            .0
+            .trim_end_matches(':')
+            .split_once(':')
+            .unwrap();
         let line: usize = line.parse().unwrap();
-        let caret = stderr.lines().find(|l| l.trim_start_matches([' ', '|']).starts_with('^')).unwrap();
-        assert!(stderr.contains(&format!("\n{line} | {}\n", text_of_file.lines().nth(line - 1).unwrap_or(""))), "{stderr}");
-        assert_eq!(caret.find('^').unwrap(), line.to_string().len() + 3 + column.parse::<usize>().unwrap() - 1, "{stderr}");
+        let caret =
+            stderr.lines().find(|l| l.trim_start_matches([' ', '|']).starts_with('^')).unwrap();
+        assert!(
+            stderr.contains(&format!(
+                "\n{line} | {}\n",
+                text_of_file.lines().nth(line - 1).unwrap_or("")
+            )),
+            "{stderr}"
+        );
+        assert_eq!(
+            caret.find('^').unwrap(),
+            line.to_string().len() + 3 + column.parse::<usize>().unwrap() - 1,
+            "{stderr}"
+        );
     }
     fails(&["shield", "check", "/no/such/shield.toml"], 5, "SHEF-CLI-010");
     fs::write(&file, [0xff, 0xfe]).unwrap();
@@ -720,32 +1082,52 @@ fn shields_are_checked_generated_shown_and_estimated() {
     assert_eq!((digest.len(), &checked["regions"]), (64, &5.into()));
     assert_eq!(checked["warnings"].as_array().unwrap().len(), 1);
     let shown = run(&["shield", "check", &path]);
-    assert!(text(&shown.stdout).contains("in order, 5 regions, 1 engine set, 1 warning"), "{}", text(&shown.stdout));
+    assert!(
+        text(&shown.stdout).contains("in order, 5 regions, 1 engine set, 1 warning"),
+        "{}",
+        text(&shown.stdout)
+    );
     let stderr = text(&shown.stderr);
-    assert!(stderr.contains("shield.toml:28:8: region \"open\" is not protected") && stderr.contains("|        ^^^^^^^^"), "{stderr}");
+    assert!(
+        stderr.contains("shield.toml:28:8: region \"open\" is not protected")
+            && stderr.contains("|        ^^^^^^^^"),
+        "{stderr}"
+    );
 
     assert_eq!(text(&run(&["shield", "digest", &path, "-q"]).stdout), format!("{digest}\n"));
     assert_eq!(document(&["shield", "digest", &path, "--json"])["config_digest"], digest);
 
     let out = dir.path().join("generated");
-    let written = document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"]);
+    let written =
+        document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"]);
     assert_eq!(written["files"].as_array().unwrap().len(), 3);
     let package = fs::read_to_string(out.join("shef_cfg_pkg.sv")).unwrap();
-    assert!(package.contains(&format!("CONFIG_DIGEST = 256'h{digest};")) && package.contains("ON_FAULT = shef_pkg::ON_FAULT_REGION"));
-    assert!(fs::read_to_string(out.join("shef_config.rs")).unwrap().contains("pub mod region_counted"));
+    assert!(
+        package.contains(&format!("CONFIG_DIGEST = 256'h{digest};"))
+            && package.contains("ON_FAULT = shef_pkg::ON_FAULT_REGION")
+    );
+    assert!(
+        fs::read_to_string(out.join("shef_config.rs")).unwrap().contains("pub mod region_counted")
+    );
     let header = fs::read_to_string(out.join("shef_config.h")).unwrap();
     assert!(header.contains("#define SHEF_REGION_OPEN_BASE UINT64_C(0x300000)"), "{header}");
     fails(&["shield", "generate", &path, "--out", &file.display().to_string()], 5, "SHEF-CLI-015");
     // S-boxes in block RAM: another package of the same digest
     assert!(package.contains("SBOX_RAM = 1'b0;"));
     fs::write(&file, format!("{all}[synthesis]\nsbox = \"ram\"\n")).unwrap();
-    assert_eq!(document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"])["config_digest"], digest);
+    assert_eq!(
+        document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"])["config_digest"],
+        digest
+    );
     assert!(fs::read_to_string(out.join("shef_cfg_pkg.sv")).unwrap().contains("SBOX_RAM = 1'b1;"));
     assert_eq!(document(&["shield", "show", &path, "--json"])["sbox"], "ram");
     fs::write(&file, &all).unwrap();
 
     let shown = document(&["shield", "show", &path, "--json"]);
-    assert_eq!((&shown["on_fault"], &shown["regions"][3]["counter_bits"]), (&"region".into(), &48.into()));
+    assert_eq!(
+        (&shown["on_fault"], &shown["regions"][3]["counter_bits"]),
+        (&"region".into(), &48.into())
+    );
     let memory = shown["memory"].as_array().unwrap();
     for pair in memory.windows(2) {
         assert_eq!(pair[0]["end"], pair[1]["start"]);
@@ -754,17 +1136,29 @@ fn shields_are_checked_generated_shown_and_estimated() {
         assert!(memory.iter().any(|r| r["what"] == what), "{what}");
     }
     let shown = text(&run(&["shield", "show", &path, "-q"]).stdout);
-    assert!(shown.contains("0x0000000000100000 .. 0x00000000001fffff      1 MiB  data  tree"), "{shown}");
+    assert!(
+        shown.contains("0x0000000000100000 .. 0x00000000001fffff      1 MiB  data  tree"),
+        "{shown}"
+    );
 
     let at = |mhz: &str| document(&["shield", "estimate", &path, "--json", "--clock-mhz", mhz]);
     let (slow, fast) = (at("125"), at("250"));
     assert_eq!(slow["total"], fast["total"]);
-    assert!(fast["blocks"].as_array().unwrap().iter().all(|b| b["basis"] == "measured" || b["basis"] == "estimate"));
-    let sum: u64 = fast["blocks"].as_array().unwrap().iter().map(|b| b["lut"].as_u64().unwrap()).sum();
+    assert!(
+        fast["blocks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|b| b["basis"] == "measured" || b["basis"] == "estimate")
+    );
+    let sum: u64 =
+        fast["blocks"].as_array().unwrap().iter().map(|b| b["lut"].as_u64().unwrap()).sum();
     assert_eq!(fast["total"]["lut"], sum);
     let life = |d: &serde_json::Value| d["regions"][3]["counter_seconds"].as_f64().unwrap();
     assert!((life(&slow) / life(&fast) - 2.0).abs() < 1e-9);
-    assert!(fast["regions"][0]["key_seconds"].is_null() && fast["regions"][1]["key_seconds"].is_f64());
+    assert!(
+        fast["regions"][0]["key_seconds"].is_null() && fast["regions"][1]["key_seconds"].is_f64()
+    );
     let table = text(&run(&["shield", "estimate", &path, "-q"]).stdout);
     for word in ["LUT", "RAMB36", "sum", "measured", "random read", "open", "bypass"] {
         assert!(table.contains(word), "{word}: {table}");
@@ -780,10 +1174,16 @@ fn a_shield_without_regions_has_the_control_plane_only() {
     let file = dir.path().join("shield.toml");
     fs::write(&file, "on_fault = \"halt\"\n").unwrap();
     let path = dir.path().display().to_string();
-    assert!(text(&run(&["shield", "check", &path]).stdout).contains("in order, 0 regions, 0 engine sets, 0 warnings"));
+    assert!(
+        text(&run(&["shield", "check", &path]).stdout)
+            .contains("in order, 0 regions, 0 engine sets, 0 warnings")
+    );
     let shown = document(&["shield", "show", &path, "--json"]);
     assert_eq!([&shown["memory_ports"], &shown["accelerator_ports"]], [&0, &0]);
-    assert!(shown["sets"].as_array().unwrap().is_empty() && shown["regions"].as_array().unwrap().is_empty());
+    assert!(
+        shown["sets"].as_array().unwrap().is_empty()
+            && shown["regions"].as_array().unwrap().is_empty()
+    );
     assert!(text(&run(&["shield", "show", &path, "-q"]).stdout).contains("card memory     none"));
     let digest = text(&run(&["shield", "digest", &path, "-q"]).stdout);
     assert_eq!(shown["config_digest"], digest.trim_end());
@@ -793,7 +1193,12 @@ fn a_shield_without_regions_has_the_control_plane_only() {
     let out = dir.path().join("generated");
     document(&["shield", "generate", &path, "--out", &out.display().to_string(), "--json"]);
     let package = fs::read_to_string(out.join("shef_cfg_pkg.sv")).unwrap();
-    assert!(package.contains("N_SETS = 0;") && package.contains("N_REGIONS = 0;") && package.contains("[0:0] REGIONS = '0;"), "{package}");
+    assert!(
+        package.contains("N_SETS = 0;")
+            && package.contains("N_REGIONS = 0;")
+            && package.contains("[0:0] REGIONS = '0;"),
+        "{package}"
+    );
     let estimate = document(&["shield", "estimate", &path, "--json"]);
     assert!(estimate["blocks"].as_array().unwrap().iter().all(|b| b["set"].is_null()));
     assert!(estimate["total"]["lut"].as_u64().unwrap() <= 20_000, "{}", estimate["total"]);
@@ -815,7 +1220,12 @@ fn the_doctor_names_each_fault_and_its_command() {
     let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&d[0]["device"], &d[0]["ready"]), (&"pci:0000:65:00.0".into(), &false.into()));
     let checks = d[0]["checks"].as_array().unwrap();
-    let of = |code: &str| checks.iter().find(|c| c["code"] == code).unwrap_or_else(|| panic!("no {code} in {checks:?}"));
+    let of = |code: &str| {
+        checks
+            .iter()
+            .find(|c| c["code"] == code)
+            .unwrap_or_else(|| panic!("no {code} in {checks:?}"))
+    };
     assert!(of("SHEF-PCI-004")["command"].as_str().unwrap().contains("driver_override"));
     assert_eq!(of("SHEF-PCI-003")["verdict"], "fault");
     assert_eq!(of("SHEF-PCI-009")["verdict"], "fault");
@@ -826,7 +1236,10 @@ fn the_doctor_names_each_fault_and_its_command() {
     assert!(text(&output.stdout).contains("run: modprobe vfio-pci; echo vfio-pci > "));
     let output = run(&["device", "list", "--root", root]);
     let listed = text(&output.stdout);
-    assert!(listed.contains("pci:0000:65:00.0") && listed.contains("fault SHEF-PCI-004"), "{listed}");
+    assert!(
+        listed.contains("pci:0000:65:00.0") && listed.contains("fault SHEF-PCI-004"),
+        "{listed}"
+    );
     fails(&["device", "doctor", "sim:model", "--root", root], 2, "SHEF-CLI-001");
 }
 
@@ -835,7 +1248,8 @@ fn a_device_is_reset_and_watched() {
     let output = run(&["device", "reset", "sim:model", "--json"]);
     let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(output.status.success() && d["image"].is_null() && d["shield"].is_null(), "{d}");
-    let output = run(&["device", "watch", "sim:model", "--count", "3", "--interval", "0", "--json"]);
+    let output =
+        run(&["device", "watch", "sim:model", "--count", "3", "--interval", "0", "--json"]);
     let d: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(d.as_array().unwrap().len(), 1, "nothing changed: {d}");
     fails(&["device", "watch", "sim:model", "--json"], 2, "SHEF-CLI-001");
@@ -854,11 +1268,20 @@ fn evidence_goes_into_bundles_and_results() {
     let args = model(&["--keep", keep.to_str().unwrap()]);
     let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let (nonce, anchors, policy, reference) =
-        (format!("@{}", kept("evidence/shield.nonce")), kept("anchors.toml"), kept("policy.toml"), kept("reference.toml"));
-    let evidence =
-        |file: &str| ["--layer", "shield", "--audience", "data-owner", "--evidence", file, "--nonce", &nonce].map(str::to_owned).to_vec();
-    let trust = ["--policy", &policy, "--reference", &reference, "--anchors", &anchors].map(str::to_owned).to_vec();
+    let (nonce, anchors, policy, reference) = (
+        format!("@{}", kept("evidence/shield.nonce")),
+        kept("anchors.toml"),
+        kept("policy.toml"),
+        kept("reference.toml"),
+    );
+    let evidence = |file: &str| {
+        ["--layer", "shield", "--audience", "data-owner", "--evidence", file, "--nonce", &nonce]
+            .map(str::to_owned)
+            .to_vec()
+    };
+    let trust = ["--policy", &policy, "--reference", &reference, "--anchors", &anchors]
+        .map(str::to_owned)
+        .to_vec();
     let shef = |command: &[&str], more: &[Vec<String>]| {
         let more = more.concat();
         run(&command.iter().copied().chain(more.iter().map(String::as_str)).collect::<Vec<_>>())
@@ -866,16 +1289,21 @@ fn evidence_goes_into_bundles_and_results() {
     let shield = kept("evidence/shield.cbor");
 
     // A token in each dialect.
-    for (dialect, profile) in [("04", "tag:ietf.org,2026:rats/ear#04"), ("2023", "tag:github.com,2023:veraison/ear")] {
+    for (dialect, profile) in
+        [("04", "tag:ietf.org,2026:rats/ear#04"), ("2023", "tag:github.com,2023:veraison/ear")]
+    {
         let (ear, keys) = (path("result.jwt"), path("verifier"));
-        let command = ["verify", "--json", "--ear", &ear, "--ear-keys", &keys, "--ear-dialect", dialect];
+        let command =
+            ["verify", "--json", "--ear", &ear, "--ear-keys", &keys, "--ear-dialect", dialect];
         let output = shef(&command, &[evidence(&shield), trust.clone()]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         let key = fs::read(dir.path().join("verifier/signing.pub")).unwrap();
         let key = shef_proto::hpke_suite::PublicKey::from_bytes(&key).unwrap();
         let kid = hex::encode(&shef_verify::corim::vendor_id(&key)[..8]);
         let token = fs::read_to_string(&ear).unwrap();
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+                as i64;
         let expect = shef_verify::ear::Expect {
             issuer: None,
             audience: "relying-party",
@@ -886,8 +1314,14 @@ fn evidence_goes_into_bundles_and_results() {
             leeway: 5,
         };
         let keys = [shef_verify::jwt::JwtKey { kid, key }];
-        let ear = shef_verify::ear::verify(token.trim(), &keys, &expect, shef_verify::crypto::portable).unwrap();
-        assert_eq!(ear.status, shef_verify::Status::Warning, "simulated, and a policy that names it");
+        let ear =
+            shef_verify::ear::verify(token.trim(), &keys, &expect, shef_verify::crypto::portable)
+                .unwrap();
+        assert_eq!(
+            ear.status,
+            shef_verify::Status::Warning,
+            "simulated, and a policy that names it"
+        );
         assert_eq!(ear.dialect.profile(), profile);
     }
 
@@ -895,7 +1329,12 @@ fn evidence_goes_into_bundles_and_results() {
     let bytes = fs::read(&shield).unwrap();
     let wrapper = shef_verify::cmw::Cmw::Record(shef_verify::cmw::Record::evidence(&bytes));
     fs::write(path("evidence.cmw"), wrapper.to_json()).unwrap();
-    assert_eq!(shef(&["verify", "--json"], &[evidence(&path("evidence.cmw")), trust.clone()]).status.code(), Some(0));
+    assert_eq!(
+        shef(&["verify", "--json"], &[evidence(&path("evidence.cmw")), trust.clone()])
+            .status
+            .code(),
+        Some(0)
+    );
 
     // A bundle: as of its date, as of today, changed, of somebody else, and with what was revoked
     // since.
@@ -908,32 +1347,97 @@ fn evidence_goes_into_bundles_and_results() {
     let audit = run(&["bundle", "verify", "--json", &bundle, "--maker", &maker]);
     assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stderr));
     let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).unwrap();
-    assert_eq!((&audit["as_of_date"]["verdict"], &audit["as_of_today"]["verdict"]), (&"accepted".into(), &"accepted".into()));
-    let image = audit["as_of_date"]["claims"].as_array().unwrap().iter().find(|c| c[0] == "image_digest").unwrap()[1].as_str().unwrap();
-    fs::write(path("revoked.toml"), format!("issued = 1\nnext_update = 2\nimages = [\"{image}\"]\n")).unwrap();
-    let audit = run(&["bundle", "verify", "--json", &bundle, "--maker", &maker, "--revocations", &path("revoked.toml")]);
+    assert_eq!(
+        (&audit["as_of_date"]["verdict"], &audit["as_of_today"]["verdict"]),
+        (&"accepted".into(), &"accepted".into())
+    );
+    let image = audit["as_of_date"]["claims"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|c| c[0] == "image_digest")
+        .unwrap()[1]
+        .as_str()
+        .unwrap();
+    fs::write(
+        path("revoked.toml"),
+        format!("issued = 1\nnext_update = 2\nimages = [\"{image}\"]\n"),
+    )
+    .unwrap();
+    let audit = run(&[
+        "bundle",
+        "verify",
+        "--json",
+        &bundle,
+        "--maker",
+        &maker,
+        "--revocations",
+        &path("revoked.toml"),
+    ]);
     assert_eq!(audit.status.code(), Some(1));
     let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).unwrap();
-    assert_eq!((&audit["as_of_date"]["verdict"], &audit["as_of_today"]["verdict"]), (&"accepted".into(), &"denied".into()));
+    assert_eq!(
+        (&audit["as_of_date"]["verdict"], &audit["as_of_today"]["verdict"]),
+        (&"accepted".into(), &"denied".into())
+    );
     let good = fs::read(&bundle).unwrap();
     fs::write(path("bad.bundle"), flip(&good, good.len() / 2)).unwrap();
-    fails(&["bundle", "verify", "--json", &path("bad.bundle"), "--maker", &maker], 1, "SHEF-ATT-101");
+    fails(
+        &["bundle", "verify", "--json", &path("bad.bundle"), "--maker", &maker],
+        1,
+        "SHEF-ATT-101",
+    );
     let other = fs::read(dir.path().join("verifier/signing.pub")).unwrap();
-    fails(&["bundle", "verify", "--json", &bundle, "--maker", &hex::encode(other)], 1, "SHEF-ATT-101");
+    fails(
+        &["bundle", "verify", "--json", &bundle, "--maker", &hex::encode(other)],
+        1,
+        "SHEF-ATT-101",
+    );
     fails(&["bundle", "verify", "--json", &shield, "--maker", &maker], 5, "SHEF-ATT-100");
     policies_of_others(dir.path(), &bundle, &maker);
 
     // Its parts, and its trust data into a folder that never goes back.
-    assert_eq!(run(&["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")]).status.code(), Some(0));
+    assert_eq!(
+        run(&["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")])
+            .status
+            .code(),
+        Some(0)
+    );
     assert_eq!(fs::read(dir.path().join("parts/shield.cbor")).unwrap(), bytes);
     assert_eq!(fs::read(dir.path().join("parts/policy.toml")).unwrap(), fs::read(&policy).unwrap());
-    fails(&["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")], 5, "SHEF-CLI-015");
-    assert_eq!(run(&["bundle", "import", &bundle, "--maker", &maker, "--into", &path("trust")]).status.code(), Some(0));
+    fails(
+        &["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")],
+        5,
+        "SHEF-CLI-015",
+    );
+    assert_eq!(
+        run(&["bundle", "import", &bundle, "--maker", &maker, "--into", &path("trust")])
+            .status
+            .code(),
+        Some(0)
+    );
     assert!(!dir.path().join("trust/shield.cbor").exists());
-    let old = ["bundle", "create", "--created", "5", "--keys", &path("auditor"), "--out", &path("old.bundle")];
+    let old = [
+        "bundle",
+        "create",
+        "--created",
+        "5",
+        "--keys",
+        &path("auditor"),
+        "--out",
+        &path("old.bundle"),
+    ];
     assert_eq!(shef(&old, &[trust]).status.code(), Some(0));
-    fails(&["bundle", "import", &path("old.bundle"), "--maker", &maker, "--into", &path("trust")], 1, "SHEF-CLI-023");
-    fails(&["bundle", "verify", "--json", &path("old.bundle"), "--maker", &maker], 3, "SHEF-ATT-102");
+    fails(
+        &["bundle", "import", &path("old.bundle"), "--maker", &maker, "--into", &path("trust")],
+        1,
+        "SHEF-CLI-023",
+    );
+    fails(
+        &["bundle", "verify", "--json", &path("old.bundle"), "--maker", &maker],
+        3,
+        "SHEF-ATT-102",
+    );
 }
 
 /// A policy in a bundle is its maker's program: it takes what the limits allow, and the command
@@ -941,38 +1445,59 @@ fn evidence_goes_into_bundles_and_results() {
 fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
     use shef_verify::bundle::Bundle;
     let key = shef::KeyFolder::open(dir.join("auditor")).unwrap().existing_signing_key().unwrap();
-    let good = Bundle::open(&fs::read(bundle).unwrap(), &key.public_key(), shef_verify::crypto::portable).unwrap();
+    let good =
+        Bundle::open(&fs::read(bundle).unwrap(), &key.public_key(), shef_verify::crypto::portable)
+            .unwrap();
     let file = dir.join("rego.bundle").display().to_string();
-    let with = |rego: &str| fs::write(&file, Bundle { rego: Some(rego.into()), ..good.clone() }.sign(&key)).unwrap();
+    let with = |rego: &str| {
+        fs::write(&file, Bundle { rego: Some(rego.into()), ..good.clone() }.sign(&key)).unwrap()
+    };
     let verify = ["bundle", "verify", "--json", &file, "--maker", maker, "--as-of", "date"];
     let failure = || {
         let output = run(&verify);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         let audit: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let checks = audit["as_of_date"]["checks"].as_array().unwrap().clone();
-        checks.iter().find(|check| check["passed"] == false).unwrap()["actual"].as_str().unwrap().to_owned()
+        checks.iter().find(|check| check["passed"] == false).unwrap()["actual"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     with("package shef\nallow if input.layer == \"shield\"\n");
     assert_eq!(run(&verify).status.code(), Some(0));
     with("package shef\nallow if input.layer == \"kernel\"\n");
     assert_eq!(failure(), "false or undefined");
-    for rego in ["if count(numbers.range(1, 400000000000)) > 3", "if sprintf(\"%9000000000d\", [1]) != 1", ":= ("] {
+    for rego in [
+        "if count(numbers.range(1, 400000000000)) > 3",
+        "if sprintf(\"%9000000000d\", [1]) != 1",
+        ":= (",
+    ] {
         with(&format!("package shef\nallow {rego}"));
         fails(&verify, 5, "SHEF-ATT-053");
     }
     // Lists that double.
-    let lists: String = (1..40).map(|n| format!("x{n} := array.concat(x{0}, x{0})\n", n - 1)).collect();
+    let lists: String =
+        (1..40).map(|n| format!("x{n} := array.concat(x{0}, x{0})\n", n - 1)).collect();
     with(&format!("package shef\nx0 := [1]\n{lists}allow if count(x39) > 3\n"));
     let passed = failure();
     assert!(passed.ends_with("(SHEF-ATT-055)"), "{passed}");
     // Its own maker is told before it is signed.
-    let (policy, rego) = (dir.join("parts.toml").display().to_string(), dir.join("policy.rego").display().to_string());
+    let (policy, rego) = (
+        dir.join("parts.toml").display().to_string(),
+        dir.join("policy.rego").display().to_string(),
+    );
     fs::write(&policy, &good.policy).unwrap();
     fs::write(dir.join("anchors.toml"), &good.anchors).unwrap();
     fs::write(&rego, "package shef\nallow := (\n").unwrap();
-    let (anchors, out) = (dir.join("anchors.toml").display().to_string(), dir.join("x.bundle").display().to_string());
+    let (anchors, out) = (
+        dir.join("anchors.toml").display().to_string(),
+        dir.join("x.bundle").display().to_string(),
+    );
     let keys = dir.join("auditor").display().to_string();
-    let create = ["bundle", "create", "--json", "--keys", &keys, "--out", &out, "--policy", &policy, "--rego", &rego];
+    let create = [
+        "bundle", "create", "--json", "--keys", &keys, "--out", &out, "--policy", &policy,
+        "--rego", &rego,
+    ];
     let create = [&create[..], &["--reference", &policy, "--anchors", &anchors]].concat();
     fails(&create, 5, "SHEF-ATT-053");
 }
@@ -980,8 +1505,13 @@ fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
 /// Children of a process that run this project's programs.
 fn children(parent: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|list| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Waits until `done`, at most ten seconds.
@@ -1002,16 +1532,34 @@ fn an_interrupt_leaves_no_folder_and_no_process() {
     for signal in ["INT", "TERM", "HUP"] {
         let dir = tempfile::tempdir().unwrap();
         let mut demo = shef(&["demo", "--remote", "--device", "sim:model"]);
-        let mut demo = demo.env("TMPDIR", dir.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut demo = demo
+            .env("TMPDIR", dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         soon("the demo starts its agent", || children(demo.id()).len() >= 2);
         let others = children(demo.id());
         assert!(!is_empty(dir.path()));
-        assert!(Command::new("kill").args([format!("-{signal}"), demo.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([format!("-{signal}"), demo.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         let status = demo.wait().unwrap();
         assert_eq!(status.code(), None, "SIG{signal}: {status}");
-        assert!(is_empty(dir.path()), "SIG{signal} left {:?}", fs::read_dir(dir.path()).unwrap().collect::<Vec<_>>());
+        assert!(
+            is_empty(dir.path()),
+            "SIG{signal} left {:?}",
+            fs::read_dir(dir.path()).unwrap().collect::<Vec<_>>()
+        );
         // Nobody waits for them but the system.
-        let gone = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "));
+        let gone = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/stat"))
+                .map_or(true, |stat| stat.contains(") Z "))
+        };
         soon("the agent and the card end", || others.iter().all(gone));
         let mut said = String::new();
         std::io::Read::read_to_string(&mut demo.stderr.take().unwrap(), &mut said).unwrap();
@@ -1023,7 +1571,12 @@ fn an_interrupt_leaves_no_folder_and_no_process() {
 fn a_demo_that_nobody_reads_leaves_no_folder_and_no_process() {
     let dir = tempfile::tempdir().unwrap();
     let mut demo = shef(&["demo", "--remote", "--device", "sim:model"]);
-    let mut demo = demo.env("TMPDIR", dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut demo = demo
+        .env("TMPDIR", dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     soon("the demo starts its agent", || children(demo.id()).len() >= 2);
     let others = children(demo.id());
     drop(demo.stdout.take());
@@ -1039,14 +1592,18 @@ fn an_interrupted_card_leaves_no_socket_and_no_key() {
     use std::io::{BufRead, BufReader};
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("card");
-    let mut serve = shef(&["sim", "serve", "--device", "model", "--socket", socket.to_str().unwrap()]);
+    let mut serve =
+        shef(&["sim", "serve", "--device", "model", "--socket", socket.to_str().unwrap()]);
     let mut serve = serve.env("TMPDIR", dir.path()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(serve.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let mut there: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut there: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     there.sort();
     assert_eq!(there, ["card", "card.control"], "a maker's keys are not kept");
-    assert!(Command::new("kill").args(["-INT", &serve.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-INT", &serve.id().to_string()]).status().unwrap().success()
+    );
     assert_eq!(serve.wait().unwrap().code(), Some(0));
     assert!(is_empty(dir.path()));
 }
@@ -1057,14 +1614,22 @@ fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
     use shef_proto::evidence::RootOfTrust;
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
-    let draw = |out: &str| run(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", out]);
+    let draw =
+        |out: &str| run(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", out]);
     let mut device_ids = Vec::new();
     for name in ["one", "two"] {
         let output = draw(&path(name));
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         let out = dir.path().join(name);
         let package = fs::read_to_string(out.join("shef_image_secret_pkg.sv")).unwrap();
-        let digits: String = package.split_once("256'h").unwrap().1.chars().take_while(|c| *c != ';').filter(|c| *c != '_').collect();
+        let digits: String = package
+            .split_once("256'h")
+            .unwrap()
+            .1
+            .chars()
+            .take_while(|c| *c != ';')
+            .filter(|c| *c != '_')
+            .collect();
         let mut uds: [u8; 32] = hex::decode(&digits).unwrap().try_into().unwrap();
         uds.reverse();
         #[cfg(unix)]
@@ -1078,14 +1643,23 @@ fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
         let files = ["device-id.der", "anchor.toml"].map(|name| fs::read(out.join(name)).unwrap());
         for bytes in [&output.stdout, &output.stderr, &files[0], &files[1]] {
             for secret in [hex::encode(uds), digits.clone()] {
-                assert!(!text(bytes).contains(&secret) && !bytes.windows(32).any(|w| w == hex::decode(&secret).unwrap()));
+                assert!(
+                    !text(bytes).contains(&secret)
+                        && !bytes.windows(32).any(|w| w == hex::decode(&secret).unwrap())
+                );
             }
         }
         // The certificate is of the device that this secret makes, under an anchor for no other kind.
         let device_id = shef_kernel::device_id_key(&uds, RootOfTrust::Provider, false).public_key();
         let certificate = Certificate::parse(&files[0]).unwrap();
-        assert_eq!((certificate.key(), &told["device_id"]), (&device_id, &hex::encode(device_id.as_bytes()).into()));
-        let [anchor] = &shef_verify::TrustAnchor::list_from_toml(&text(&files[1])).unwrap()[..] else { panic!() };
+        assert_eq!(
+            (certificate.key(), &told["device_id"]),
+            (&device_id, &hex::encode(device_id.as_bytes()).into())
+        );
+        let [anchor] = &shef_verify::TrustAnchor::list_from_toml(&text(&files[1])).unwrap()[..]
+        else {
+            panic!()
+        };
         assert_eq!((anchor.kind(), anchor.debug()), (RootOfTrust::Provider, false));
         assert!(anchor.certificate().is_issuer_of(&certificate));
         device_ids.push(device_id);
@@ -1110,7 +1684,8 @@ fn a_secret_that_cannot_be_certified_does_not_stay() {
         fs::create_dir_all(Path::new(&out).join(blocked)).unwrap();
         #[cfg(unix)]
         fs::set_permissions(&out, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        let draw = || run(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", &out]);
+        let draw =
+            || run(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", &out]);
         assert_eq!(draw().status.code(), Some(5));
         assert!(!Path::new(&out).join("shef_image_secret_pkg.sv").exists(), "{blocked}");
         fs::remove_dir(Path::new(&out).join(blocked)).unwrap();
@@ -1138,11 +1713,20 @@ fn the_secret_of_an_image_is_not_put_into_a_git_work_tree() {
         "link/new",
         "other/../tree/x",
     ] {
-        fails(&["image", "secret", "--json", "--vendor", &path("vendor"), "--out", &path(out)], 5, "SHEF-CLI-025");
+        fails(
+            &["image", "secret", "--json", "--vendor", &path("vendor"), "--out", &path(out)],
+            5,
+            "SHEF-CLI-025",
+        );
     }
     assert!(!dir.path().join("vendor").exists(), "refused before anything is drawn");
     for folder in ["tree", "tree/new/folder", "tree/.git/x", "tree/x", "linked tree/rtl"] {
-        assert!(fs::read_dir(dir.path().join(folder)).unwrap().all(|entry| entry.unwrap().path().is_dir()), "{folder}");
+        assert!(
+            fs::read_dir(dir.path().join(folder))
+                .unwrap()
+                .all(|entry| entry.unwrap().path().is_dir()),
+            "{folder}"
+        );
     }
 }
 
@@ -1151,14 +1735,21 @@ fn the_secret_of_an_image_is_not_put_into_a_git_work_tree() {
 fn an_entry_that_is_no_digest_deactivates_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    assert_eq!(run(&["sim", "trust", "--manufacturer", &path("maker"), "--out", &path("trust")]).status.code(), Some(0));
+    assert_eq!(
+        run(&["sim", "trust", "--manufacturer", &path("maker"), "--out", &path("trust")])
+            .status
+            .code(),
+        Some(0)
+    );
     fs::write(path("evidence"), [0]).unwrap();
-    for (list, says) in
-        [("00 11\n", "deactivated:1: \"00\""), (&format!("{}\n\nnonsense\n", "ab".repeat(32)), "deactivated:3: \"nonsense\"")]
-    {
+    for (list, says) in [
+        ("00 11\n", "deactivated:1: \"00\""),
+        (&format!("{}\n\nnonsense\n", "ab".repeat(32)), "deactivated:3: \"nonsense\""),
+    ] {
         fs::write(path("deactivated"), list).unwrap();
         let (policy, anchors) = (path("trust/policy.toml"), path("trust/anchors.toml"));
-        let (evidence, deactivated, reference) = (path("evidence"), path("deactivated"), path("trust/reference.toml"));
+        let (evidence, deactivated, reference) =
+            (path("evidence"), path("deactivated"), path("trust/reference.toml"));
         let args = [
             "verify",
             "--evidence",
@@ -1186,7 +1777,8 @@ fn an_entry_that_is_no_digest_deactivates_nothing() {
 
 /// Runs with a limit of 20 seconds: exit status and stderr.
 fn in_time(args: &[&str], dir: &Path) -> (Option<i32>, String) {
-    let mut child = shef(args).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        shef(args).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = std::time::Instant::now();
     while child.try_wait().unwrap().is_none() {
         if begun.elapsed() > std::time::Duration::from_secs(20) {
@@ -1221,16 +1813,33 @@ fn tree(dir: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Option<Vec
 /// Trust data of the simulated cards as bundles of these times: `DIR/TIME.bundle`, and their maker.
 fn bundles(dir: &Path, times: &[&str]) -> String {
     let path = |name: &str| dir.join(name).display().to_string();
-    assert_eq!(run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path("t")]).status.code(), Some(0));
+    assert_eq!(
+        run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path("t")]).status.code(),
+        Some(0)
+    );
     let mut maker = String::new();
     for time in times {
-        let (policy, anchors, reference) = (path("t/policy.toml"), path("t/anchors.toml"), path("t/reference.toml"));
+        let (policy, anchors, reference) =
+            (path("t/policy.toml"), path("t/anchors.toml"), path("t/reference.toml"));
         let trust = ["--policy", &policy, "--anchors", &anchors, "--reference", &reference];
         let out = path(&format!("{time}.bundle"));
-        let create = ["bundle", "create", "--json", "--created", time, "--keys", &path("maker"), "--out", &out];
+        let create = [
+            "bundle",
+            "create",
+            "--json",
+            "--created",
+            time,
+            "--keys",
+            &path("maker"),
+            "--out",
+            &out,
+        ];
         let output = run(&[&create[..], &trust].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        maker = serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["maker"].as_str().unwrap().to_owned();
+        maker = serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["maker"]
+            .as_str()
+            .unwrap()
+            .to_owned();
     }
     maker
 }
@@ -1241,12 +1850,18 @@ fn an_import_replaces_only_what_an_import_made() {
     let maker = bundles(dir.path(), &["1000", "2000"]);
     let bundle = dir.path().join("1000.bundle").display().to_string();
     let there = dir.path().join("there");
-    let import = |into: &str| in_time(&["bundle", "import", &bundle, "--maker", &maker, "--into", into], &there);
+    let import = |into: &str| {
+        in_time(&["bundle", "import", &bundle, "--maker", &maker, "--into", into], &there)
+    };
     fs::create_dir_all(there.join("below")).unwrap();
     fs::write(there.join("mine"), "mine").unwrap();
-    for (folder, file) in
-        [("keys", "signing.key"), ("noted", "created"), ("noted", "notes.txt"), ("site.old", "mine"), ("site.new", "mine")]
-    {
+    for (folder, file) in [
+        ("keys", "signing.key"),
+        ("noted", "created"),
+        ("noted", "notes.txt"),
+        ("site.old", "mine"),
+        ("site.new", "mine"),
+    ] {
         fs::create_dir_all(there.join(folder)).unwrap();
         fs::write(there.join(folder).join(file), "5").unwrap();
     }
@@ -1255,11 +1870,29 @@ fn an_import_replaces_only_what_an_import_made() {
     std::os::unix::fs::symlink("keys", there.join("link")).unwrap();
     std::os::unix::fs::symlink("nowhere", there.join("dangling")).unwrap();
     let before = tree(dir.path());
-    for into in [".", "..", "/", "below/..", "keys", "keys/.", "keys/", "./noted", "deep", "file", "link", "dangling", "below/../keys"] {
+    for into in [
+        ".",
+        "..",
+        "/",
+        "below/..",
+        "keys",
+        "keys/.",
+        "keys/",
+        "./noted",
+        "deep",
+        "file",
+        "link",
+        "dangling",
+        "below/../keys",
+    ] {
         let (status, said) = import(into);
         assert_eq!(status, Some(5), "{into}: {said}");
         assert!(said.contains("SHEF-CLI-027") || said.contains("SHEF-CLI-015"), "{into}: {said}");
-        assert_eq!(tree(dir.path()).keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{into}");
+        assert_eq!(
+            tree(dir.path()).keys().collect::<Vec<_>>(),
+            before.keys().collect::<Vec<_>>(),
+            "{into}"
+        );
     }
     assert!(tree(dir.path()) == before);
     // A new folder, and the same again: what is beside it stays, and there is nothing new beside it.
@@ -1268,19 +1901,25 @@ fn an_import_replaces_only_what_an_import_made() {
     for _ in 0..2 {
         let (status, said) = import("site");
         assert_eq!(status, Some(0), "{said}");
-        assert_eq!((fs::read_to_string(there.join("site/created")).unwrap().as_str(), names()), ("1000\n", count + 1));
+        assert_eq!(
+            (fs::read_to_string(there.join("site/created")).unwrap().as_str(), names()),
+            ("1000\n", count + 1)
+        );
     }
     assert!(before.iter().all(|(path, bytes)| tree(dir.path()).get(path) == Some(bytes)));
     // Through a link, and into a folder of folders that are missing.
     std::os::unix::fs::symlink("site", there.join("current")).unwrap();
     let newer = dir.path().join("2000.bundle").display().to_string();
-    let (status, said) = in_time(&["bundle", "import", &newer, "--maker", &maker, "--into", "current"], &there);
+    let (status, said) =
+        in_time(&["bundle", "import", &newer, "--maker", &maker, "--into", "current"], &there);
     assert!(status == Some(0) && there.join("current").is_symlink(), "{said}");
     assert_eq!(fs::read_to_string(there.join("site/created")).unwrap(), "2000\n");
     assert_eq!(import("a/b/c").0, Some(0));
     assert_eq!(import("site").0, Some(1));
     // An export makes a folder and removes none.
-    let export = |out: &str| in_time(&["bundle", "export", &bundle, "--maker", &maker, "--out", out], &there);
+    let export = |out: &str| {
+        in_time(&["bundle", "export", &bundle, "--maker", &maker, "--out", out], &there)
+    };
     assert_eq!(export("dangling").0, Some(5));
     assert_eq!(export("parts").0, Some(0));
     let (status, said) = import("parts");
@@ -1298,7 +1937,12 @@ fn an_import_that_is_killed_lets_no_older_bundle_in() {
     };
     // Whenever it is killed, there is a folder.
     assert_eq!(import("2000", "site").0, Some(0));
-    let (stop, looks, missing, created) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0), dir.path().join("site/created"));
+    let (stop, looks, missing, created) = (
+        AtomicBool::new(false),
+        AtomicU64::new(0),
+        AtomicU64::new(0),
+        dir.path().join("site/created"),
+    );
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -1315,7 +1959,12 @@ fn an_import_that_is_killed_lets_no_older_bundle_in() {
     let left = dir.path().join(".site.0123456789abcdef.part");
     fs::rename(dir.path().join("site"), &left).unwrap();
     let (status, said) = import("1000", "site");
-    assert!(status == Some(1) && said.contains("SHEF-CLI-023") && said.contains(".site.0123456789abcdef.part"), "{said}");
+    assert!(
+        status == Some(1)
+            && said.contains("SHEF-CLI-023")
+            && said.contains(".site.0123456789abcdef.part"),
+        "{said}"
+    );
     let (status, said) = import("2000", "site");
     assert!(status == Some(0) && said.contains("remove it") && left.exists(), "{said}");
 }
@@ -1327,17 +1976,30 @@ fn outputs_are_certain_before_anything_is_asked() {
     use shef_door::ca::{Ca, Holder, KeyPair, Validity};
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        .cast_signed();
     let (ca, root) = Ca::new("ca", KeyPair::generate().unwrap(), now).unwrap();
     let key = KeyPair::generate().unwrap();
-    let cert = ca.issue(Holder::Client { name: "op", uri: None }, &key, Validity { from: now, days: 30 }).unwrap();
-    for (name, text) in [("ca.pem", root.pem()), ("op.pem", cert.pem()), ("op.key", key.serialize_pem()), ("image", "image".into())] {
+    let cert = ca
+        .issue(Holder::Client { name: "op", uri: None }, &key, Validity { from: now, days: 30 })
+        .unwrap();
+    for (name, text) in [
+        ("ca.pem", root.pem()),
+        ("op.pem", cert.pem()),
+        ("op.key", key.serialize_pem()),
+        ("image", "image".into()),
+    ] {
         fs::write(path(name), text).unwrap();
-        fs::set_permissions(path(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        fs::set_permissions(path(name), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
     }
     fs::write(path("earlier"), "receipt").unwrap();
     fs::write(path("signing.key"), "secret").unwrap();
-    fs::set_permissions(path("signing.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    fs::set_permissions(path("signing.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
     fs::create_dir(path("folder")).unwrap();
     std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
     fs::hard_link(path("image"), path("second")).unwrap();
@@ -1349,7 +2011,13 @@ fn outputs_are_certain_before_anything_is_asked() {
         // What is asked first is the device, at a socket that is not there.
         let (op, socket) = (path("op"), format!("vfio-user:{}", path("socket")));
         let base = [args, &["--verifier", &url, "--as", &op]].concat();
-        in_time(&base.iter().map(|a| if *a == "CARD" { socket.as_str() } else { *a }).collect::<Vec<_>>(), dir.path())
+        in_time(
+            &base
+                .iter()
+                .map(|a| if *a == "CARD" { socket.as_str() } else { *a })
+                .collect::<Vec<_>>(),
+            dir.path(),
+        )
     };
     let release = ["keys", "release", "k", "CARD", "--layer", "kernel", "--out"];
     let attest = ["attest", "CARD", "--out"];
@@ -1381,7 +2049,10 @@ fn outputs_are_certain_before_anything_is_asked() {
         assert!(tree(dir.path()) == before, "{args:?}: {said}");
     }
     // With good outputs the device is asked, and what it refuses leaves nothing.
-    for args in [[&release[..], &["box", "--receipt", "r"]].concat(), [&attest[..], &["ev", "--result", "r"]].concat()] {
+    for args in [
+        [&release[..], &["box", "--receipt", "r"]].concat(),
+        [&attest[..], &["ev", "--result", "r"]].concat(),
+    ] {
         assert_eq!(to(&args).0, Some(4), "{args:?}");
         assert!(tree(dir.path()) == before, "{args:?}");
     }
@@ -1389,15 +2060,36 @@ fn outputs_are_certain_before_anything_is_asked() {
     // The other commands: no output is an input or a key.
     let maker = bundles(dir.path(), &["1000"]);
     let before = tree(dir.path());
-    let trust = ["--policy", "t/policy.toml", "--anchors", "t/anchors.toml", "--reference", "t/reference.toml"];
+    let trust = [
+        "--policy",
+        "t/policy.toml",
+        "--anchors",
+        "t/anchors.toml",
+        "--reference",
+        "t/reference.toml",
+    ];
     for args in [
-        [&["bundle", "create", "--keys", "maker", "--out", "maker/signing.key"][..], &trust].concat(),
+        [&["bundle", "create", "--keys", "maker", "--out", "maker/signing.key"][..], &trust]
+            .concat(),
         [&["bundle", "create", "--keys", "maker", "--out", "t/policy.toml"][..], &trust].concat(),
-        vec!["image", "build", "--simulated-card", "--svn", "1", "--vendor", "maker", "--out", "maker/signing.key"],
+        vec![
+            "image",
+            "build",
+            "--simulated-card",
+            "--svn",
+            "1",
+            "--vendor",
+            "maker",
+            "--out",
+            "maker/signing.key",
+        ],
     ] {
         let (status, said) = in_time(&args, dir.path());
         assert!(status == Some(2) && said.contains("SHEF-CLI-026"), "{args:?}: {said}");
-        assert!(before.iter().all(|(path, bytes)| tree(dir.path()).get(path) == Some(bytes)), "{args:?}");
+        assert!(
+            before.iter().all(|(path, bytes)| tree(dir.path()).get(path) == Some(bytes)),
+            "{args:?}"
+        );
     }
     assert!(!maker.is_empty());
 }
@@ -1407,18 +2099,38 @@ fn each_image_has_reference_values_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     for out in ["digits.shef", "digits-1.0", "digits-1.1", "own.corim"] {
-        let args = ["image", "build", "--simulated-card", "--svn", "1", "--vendor", &path("vendor"), "--out", &path(out), "--json"];
+        let args = [
+            "image",
+            "build",
+            "--simulated-card",
+            "--svn",
+            "1",
+            "--vendor",
+            &path("vendor"),
+            "--out",
+            &path(out),
+            "--json",
+        ];
         let output = run(&args);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        assert_eq!(run(&["image", "inspect", &path(out)]).status.code(), Some(0), "{out} is the image");
+        assert_eq!(
+            run(&["image", "inspect", &path(out)]).status.code(),
+            Some(0),
+            "{out} is the image"
+        );
     }
-    let mut names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     let mut expected: Vec<_> = ["digits", "digits-1.0", "digits-1.1", "own.corim"]
         .iter()
         .flat_map(|n| [format!("{n}.corim"), format!("{n}.signers.toml")])
         .collect();
-    expected.extend(["digits.shef", "digits-1.0", "digits-1.1", "own.corim", "vendor"].map(str::to_owned));
+    expected.extend(
+        ["digits.shef", "digits-1.0", "digits-1.1", "own.corim", "vendor"].map(str::to_owned),
+    );
     expected.sort();
     assert_eq!(names, expected);
 }
@@ -1431,7 +2143,17 @@ fn configuration_is_read_from_regular_files() {
     let pipe = fifo.display().to_string();
     let at = format!("@{pipe}");
     let trust = ["--policy", &pipe, "--anchors", &pipe, "--reference", &pipe];
-    let tls = ["device", "info", "tls://localhost:1/c", "--tls-ca", &pipe, "--tls-cert", &pipe, "--tls-key", &pipe];
+    let tls = [
+        "device",
+        "info",
+        "tls://localhost:1/c",
+        "--tls-ca",
+        &pipe,
+        "--tls-cert",
+        &pipe,
+        "--tls-key",
+        &pipe,
+    ];
     for (args, code) in [
         (vec!["shield", "check", &pipe], "SHEF-CLI-010"),
         (vec!["shield", "check", "."], "SHEF-CLI-010"),
@@ -1451,21 +2173,35 @@ fn configuration_is_read_from_regular_files() {
 fn an_owner_is_warned_of_a_certificate_that_ends_soon() {
     use shef_door::ca::{Ca, Holder, KeyPair, Validity};
     let dir = tempfile::tempdir().unwrap();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs().cast_signed();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        .cast_signed();
     let (ca, root) = Ca::new("agent", KeyPair::generate().unwrap(), now).unwrap();
     let key = KeyPair::generate().unwrap();
     let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let write = |name: &str, text: &str| {
         fs::write(file(name), text).unwrap();
-        fs::set_permissions(file(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        fs::set_permissions(file(name), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
     };
     write("ca.pem", &root.pem());
     write("key.pem", &key.serialize_pem());
     let out = file("evidence");
     for (days, warns) in [(5, true), (100, false)] {
-        let cert = ca.issue(Holder::Client { name: "alice", uri: None }, &key, Validity { from: now, days }).unwrap();
+        let cert = ca
+            .issue(Holder::Client { name: "alice", uri: None }, &key, Validity { from: now, days })
+            .unwrap();
         write("cert.pem", &cert.pem());
-        let tls = ["--tls-ca", &file("ca.pem"), "--tls-cert", &file("cert.pem"), "--tls-key", &file("key.pem")];
+        let tls = [
+            "--tls-ca",
+            &file("ca.pem"),
+            "--tls-cert",
+            &file("cert.pem"),
+            "--tls-key",
+            &file("key.pem"),
+        ];
         for command in [
             &["device", "info", "tls://localhost:1/card0"][..],
             &["device", "reset", "tls://localhost:1/card0"],
@@ -1473,20 +2209,29 @@ fn an_owner_is_warned_of_a_certificate_that_ends_soon() {
         ] {
             let stderr = text(&run(&[command, &tls].concat()).stderr);
             let warning = stderr.lines().find(|line| line.starts_with("warning: the certificate "));
-            assert_eq!(warning.is_some_and(|line| line.contains("cert.pem ends in 4 days: ask")), warns, "{command:?}: {stderr}");
+            assert_eq!(
+                warning.is_some_and(|line| line.contains("cert.pem ends in 4 days: ask")),
+                warns,
+                "{command:?}: {stderr}"
+            );
             assert!(stderr.contains("error [SHEF-AGT-001]"), "{stderr}");
         }
     }
     // A card of this machine needs no certificate.
-    assert!(!text(&run(&["device", "info", "vfio-user:/no/such/socket"]).stderr).contains("warning"));
+    assert!(
+        !text(&run(&["device", "info", "vfio-user:/no/such/socket"]).stderr).contains("warning")
+    );
 }
 
 #[test]
 fn a_folder_of_others_is_not_written_to() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
-    let keep = |out: &str| run(&["demo", "--device", "sim:model", "--attack", "none", "--keep", &path(out)]);
-    let trust = |out: &str| run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path(out)]);
+    let keep = |out: &str| {
+        run(&["demo", "--device", "sim:model", "--attack", "none", "--keep", &path(out)])
+    };
+    let trust =
+        |out: &str| run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path(out)]);
     // New, and the same again.
     for _ in 0..2 {
         assert_eq!(trust("trust").status.code(), Some(0));
@@ -1494,15 +2239,22 @@ fn a_folder_of_others_is_not_written_to() {
         assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
     }
     // What others put there or made, and a link out of it.
-    for (folder, file) in
-        [("mine", "secrets.json"), ("site", "policy.toml"), ("kept", "notes.txt"), ("kept/memory", "notes.txt"), ("trust", "notes.txt")]
-    {
+    for (folder, file) in [
+        ("mine", "secrets.json"),
+        ("site", "policy.toml"),
+        ("kept", "notes.txt"),
+        ("kept/memory", "notes.txt"),
+        ("trust", "notes.txt"),
+    ] {
         fs::create_dir_all(path(folder)).unwrap();
         fs::write(dir.path().join(folder).join(file), "mine").unwrap();
         let (before, folder) = (tree(dir.path()), folder.split('/').next().unwrap());
         for output in [keep(folder), trust(folder)] {
             let said = text(&output.stderr);
-            assert!(output.status.code() == Some(5) && said.contains("SHEF-CLI-027"), "{folder}: {said}");
+            assert!(
+                output.status.code() == Some(5) && said.contains("SHEF-CLI-027"),
+                "{folder}: {said}"
+            );
             assert!(tree(dir.path()) == before, "{folder}");
         }
         fs::remove_file(path(folder) + "/notes.txt").ok();
@@ -1519,7 +2271,9 @@ fn an_image_does_not_replace_its_sources() {
     let dir = tempfile::tempdir().unwrap();
     let project = dir.path().join("own");
     fs::create_dir(&project).unwrap();
-    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd")).unwrap() {
+    for entry in
+        fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd")).unwrap()
+    {
         let from = entry.unwrap().path();
         if from.extension().is_some_and(|end| end == "sv" || end == "toml") {
             fs::copy(&from, project.join(from.file_name().unwrap())).unwrap();
@@ -1527,7 +2281,21 @@ fn an_image_does_not_replace_its_sources() {
     }
     let before = tree(&project);
     for out in ["own/shef_accel.sv", "own/shield.toml"] {
-        let (status, said) = in_time(&["image", "build", "--project", "own", "--svn", "1", "--vendor", "vendor", "--out", out], dir.path());
+        let (status, said) = in_time(
+            &[
+                "image",
+                "build",
+                "--project",
+                "own",
+                "--svn",
+                "1",
+                "--vendor",
+                "vendor",
+                "--out",
+                out,
+            ],
+            dir.path(),
+        );
         assert!(status == Some(2) && said.contains("SHEF-CLI-026"), "{out}: {said}");
         let attest = format!("sim:rtl?project={}", project.display());
         let (status, said) = in_time(&["attest", &attest, "--out", out], dir.path());
@@ -1544,21 +2312,45 @@ fn an_output_that_nobody_reads_is_told_or_interrupted() {
     bundles(dir.path(), &["1000"]);
     let fifo = dir.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let trust = ["--policy", "t/policy.toml", "--anchors", "t/anchors.toml", "--reference", "t/reference.toml"];
+    let trust = [
+        "--policy",
+        "t/policy.toml",
+        "--anchors",
+        "t/anchors.toml",
+        "--reference",
+        "t/reference.toml",
+    ];
     let create = [&["bundle", "create", "--keys", "maker", "--out", "fifo"][..], &trust].concat();
     let (status, said) = in_time(&create, dir.path());
-    assert!(status == Some(5) && said.contains("SHEF-CLI-015") && said.contains("no process reads this pipe"), "{said}");
+    assert!(
+        status == Some(5)
+            && said.contains("SHEF-CLI-015")
+            && said.contains("no process reads this pipe"),
+        "{said}"
+    );
     // A reader that does not read: the pipe is full.
     let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let mut end = fs::OpenOptions::new().read(true).write(true).custom_flags(nonblock).open(&fifo).unwrap();
+    let mut end =
+        fs::OpenOptions::new().read(true).write(true).custom_flags(nonblock).open(&fifo).unwrap();
     for len in [4096, 1] {
         while end.write(&vec![0; len]).is_ok() {}
     }
     for signal in ["INT", "TERM", "HUP"] {
-        let mut child = shef(&create).current_dir(dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = shef(&create)
+            .current_dir(dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(1500));
         assert_eq!(child.try_wait().unwrap(), None, "it waits for the reader");
-        assert!(Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-s", signal, &child.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         let begun = std::time::Instant::now();
         let ended = loop {
             match child.try_wait().unwrap() {
@@ -1580,11 +2372,24 @@ fn a_reader_makes_no_key_folder() {
     let dir = tempfile::tempdir().unwrap();
     let image = dir.path().join("image").display().to_string();
     let vendor = dir.path().join("vendor");
-    let build = ["image", "build", "--simulated-card", "--svn", "1", "--vendor", vendor.to_str().unwrap(), "--out", &image];
+    let build = [
+        "image",
+        "build",
+        "--simulated-card",
+        "--svn",
+        "1",
+        "--vendor",
+        vendor.to_str().unwrap(),
+        "--out",
+        &image,
+    ];
     assert_eq!(run(&build).status.code(), Some(0));
     let key = hex::encode(fs::read(vendor.join("signing.pub")).unwrap());
     let before = tree(dir.path());
-    let (status, said) = in_time(&["image", "verify", "image", "--vendor-key", &key, "--image-key", "nodir/key"], dir.path());
+    let (status, said) = in_time(
+        &["image", "verify", "image", "--vendor-key", &key, "--image-key", "nodir/key"],
+        dir.path(),
+    );
     assert!(status == Some(5) && said.contains("nodir"), "{said}");
     assert!(tree(dir.path()) == before);
 }
@@ -1595,6 +2400,9 @@ fn help_that_cannot_be_written_is_an_error() {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = shef(args).stdout(full).output().unwrap();
         let said = text(&output.stderr);
-        assert!(output.status.code() == Some(5) && said.contains("error [SHEF-CLI-015]"), "{args:?}: {said}");
+        assert!(
+            output.status.code() == Some(5) && said.contains("error [SHEF-CLI-015]"),
+            "{args:?}: {said}"
+        );
     }
 }

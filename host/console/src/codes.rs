@@ -6,7 +6,8 @@ use shef_proto::code::Code;
 pub fn groups() -> Vec<(&'static str, Vec<&'static Code>)> {
     let mut groups = shef::codes();
     // A library without simulator is not made of these, and cards and `shef shield` give them too.
-    for (part, codes) in [("Security Kernel", shef_kernel::CODES), ("generators", shef_gen::CODES)] {
+    for (part, codes) in [("Security Kernel", shef_kernel::CODES), ("generators", shef_gen::CODES)]
+    {
         if groups.iter().all(|(known, _)| *known != part) {
             groups.push((part, codes.iter().collect()));
         }
@@ -29,27 +30,51 @@ pub const CODES: &[Code] = &[
         "codes are printed with every error, as SHEF-ATT-012; `shef explain` without a code lists them all",
     ),
     Code::new("SHEF-CLI-010", "a file cannot be read", "check path and permissions"),
-    Code::new("SHEF-CLI-011", "a gzipped file is damaged", "fetch the file again; `gzip -t FILE` must succeed"),
+    Code::new(
+        "SHEF-CLI-011",
+        "a gzipped file is damaged",
+        "fetch the file again; `gzip -t FILE` must succeed",
+    ),
     Code::new(
         "SHEF-CLI-012",
         "a line of the data file is wrong",
         "each line has 64 whole numbers from 0 to 255 and a label from 0 to 15, separated by commas",
     ),
-    Code::new("SHEF-CLI-013", "the data file is empty or too large", "give a file with 2 to 20480 rows"),
-    Code::new("SHEF-CLI-014", "the data cannot be split so", "choose --train N so that 1 to 4096 rows train and 1 to 16384 are queries"),
+    Code::new(
+        "SHEF-CLI-013",
+        "the data file is empty or too large",
+        "give a file with 2 to 20480 rows",
+    ),
+    Code::new(
+        "SHEF-CLI-014",
+        "the data cannot be split so",
+        "choose --train N so that 1 to 4096 rows train and 1 to 16384 are queries",
+    ),
     Code::new(
         "SHEF-CLI-015",
         "a file or folder cannot be written",
         "check path, permissions and free space (`df -h`), then run the command again",
     ),
-    Code::new("SHEF-CLI-016", "a configuration file is wrong", "the message names line and column; unknown keys are errors"),
-    Code::new("SHEF-CLI-017", "a key file is wrong", "the key files of a party are 32 bytes in hexadecimal, readable by their owner only"),
+    Code::new(
+        "SHEF-CLI-016",
+        "a configuration file is wrong",
+        "the message names line and column; unknown keys are errors",
+    ),
+    Code::new(
+        "SHEF-CLI-017",
+        "a key file is wrong",
+        "the key files of a party are 32 bytes in hexadecimal, readable by their owner only",
+    ),
     Code::new(
         "SHEF-CLI-018",
         "a hexadecimal argument is wrong",
         "give an even number of the digits 0-9 and a-f, of the length that the message names",
     ),
-    Code::new("SHEF-CLI-019", "a file is too large", "the message names the limit; is it the right file?"),
+    Code::new(
+        "SHEF-CLI-019",
+        "a file is too large",
+        "the message names the limit; is it the right file?",
+    ),
     Code::new(
         "SHEF-CLI-020",
         "the results are not those of the reference",
@@ -60,7 +85,11 @@ pub const CODES: &[Code] = &[
         "an attack was not refused",
         "this is a defect of the highest order, please report it with the output of --json",
     ),
-    Code::new("SHEF-CLI-022", "it could not be decided", "give evidence, trust anchors, and reference values for every part of the layer"),
+    Code::new(
+        "SHEF-CLI-022",
+        "it could not be decided",
+        "give evidence, trust anchors, and reference values for every part of the layer",
+    ),
     Code::new(
         "SHEF-CLI-023",
         "the trust data installed are newer",
@@ -102,8 +131,18 @@ mod tests {
             for code in codes {
                 assert!(seen.insert(code.id), "{} twice", code.id);
                 let (prefix, number) = code.id.rsplit_once('-').unwrap();
-                assert!(prefix.starts_with("SHEF-") && number.len() == 3 && number.bytes().all(|b| b.is_ascii_digit()), "{}", code.id);
-                assert!(!code.summary.is_empty() && !code.help.is_empty(), "{} is not explained", code.id);
+                assert!(
+                    prefix.starts_with("SHEF-")
+                        && number.len() == 3
+                        && number.bytes().all(|b| b.is_ascii_digit()),
+                    "{}",
+                    code.id
+                );
+                assert!(
+                    !code.summary.is_empty() && !code.help.is_empty(),
+                    "{} is not explained",
+                    code.id
+                );
             }
         }
     }

@@ -21,7 +21,14 @@ struct Explained {
 pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
     let all: Vec<Explained> = groups()
         .into_iter()
-        .flat_map(|(part, codes)| codes.into_iter().map(move |c| Explained { code: c.id, part, summary: c.summary, help: c.help }))
+        .flat_map(|(part, codes)| {
+            codes.into_iter().map(move |c| Explained {
+                code: c.id,
+                part,
+                summary: c.summary,
+                help: c.help,
+            })
+        })
         .collect();
     match id {
         None => {

@@ -33,7 +33,10 @@ pub fn are_inputs(folder: &Path) {
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     is_input(path);
     shef_device::regular::read(path, most).map_err(|e| match e.kind() {
-        std::io::ErrorKind::FileTooLarge => CliError::input("SHEF-CLI-019", format!("{} has more than {most} bytes", path.display())),
+        std::io::ErrorKind::FileTooLarge => CliError::input(
+            "SHEF-CLI-019",
+            format!("{} has more than {most} bytes", path.display()),
+        ),
         _ => CliError::read_file(path, &e),
     })
 }
@@ -103,19 +106,29 @@ impl Outputs {
         self.add(path, Staged::new_secret)
     }
 
-    fn add(&mut self, path: &Path, stage: impl FnOnce(&Path) -> std::io::Result<Staged>) -> Result<Slot, CliError> {
+    fn add(
+        &mut self,
+        path: &Path,
+        stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
+    ) -> Result<Slot, CliError> {
         interrupt::removes_parts()?;
         let mut parts = interrupt::parts();
         let file = stage(path).map_err(|e| CliError::write_file(path, &e))?;
         parts.extend(file.part().map(Path::to_owned));
         drop(parts);
         if let Some((other, ..)) = self.files.iter().find(|(_, other, _)| other.is_also(&file)) {
-            return Err(clash(path, &format!("is the same file as {}, another output", other.display())));
+            return Err(clash(
+                path,
+                &format!("is the same file as {}, another output", other.display()),
+            ));
         }
         self.files.push((path.to_owned(), file, false));
         self.check()?;
         if self.files.last().is_some_and(|(_, file, _)| file.is_private()) {
-            let message = format!("{} is open to its owner only, as secrets are, and is not replaced: remove it first", path.display());
+            let message = format!(
+                "{} is open to its owner only, as secrets are, and is not replaced: remove it first",
+                path.display()
+            );
             return Err(CliError::input("SHEF-CLI-015", message));
         }
         Ok(Slot(self.files.len() - 1))
@@ -126,12 +139,20 @@ impl Outputs {
         let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
         for (path, file, _) in self.files.iter().filter(|(_, file, _)| !file.is_direct()) {
             if let Some((input, _)) = inputs.iter().find(|(_, id)| file.is(Some(*id))) {
-                return Err(clash(path, &format!("is the same file as {}, an input", input.display())));
+                return Err(clash(
+                    path,
+                    &format!("is the same file as {}, an input", input.display()),
+                ));
             }
             let name = file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
             let kept = [".key", ".pub", ".der", ".lock"].iter().any(|end| name.ends_with(end));
-            if let Some(folder) = self.keys.iter().find(|folder| kept && file.path().parent() == Some(folder)) {
-                return Err(clash(path, &format!("has the name of a key in the key folder {}", folder.display())));
+            if let Some(folder) =
+                self.keys.iter().find(|folder| kept && file.path().parent() == Some(folder))
+            {
+                return Err(clash(
+                    path,
+                    &format!("has the name of a key in the key folder {}", folder.display()),
+                ));
             }
         }
         Ok(())
@@ -190,7 +211,11 @@ impl Outputs {
 }
 
 fn clash(path: &Path, what: &str) -> CliError {
-    CliError { code: "SHEF-CLI-026".into(), message: format!("the output {} {what}", path.display()), exit: Exit::Usage }
+    CliError {
+        code: "SHEF-CLI-026".into(),
+        message: format!("the output {} {what}", path.display()),
+        exit: Exit::Usage,
+    }
 }
 
 /// A path in a JSON document. A name that is not UTF-8 has U+FFFD for each byte that is not text: a
@@ -221,7 +246,11 @@ mod tests {
         outputs.fill(slot, "key").unwrap();
         let error = outputs.place().unwrap_err();
         assert_eq!(error.code, "SHEF-CLI-015");
-        assert!(error.message.contains("/dev/full") && error.message.contains(&format!("kept: {}", file.display())), "{error}");
+        assert!(
+            error.message.contains("/dev/full")
+                && error.message.contains(&format!("kept: {}", file.display())),
+            "{error}"
+        );
         assert_eq!(std::fs::read(&file).unwrap(), b"key");
     }
 

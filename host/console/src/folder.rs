@@ -13,9 +13,15 @@ use crate::{CliError, file};
 ///
 /// # Errors
 /// SHEF-CLI-027 where it is another folder, SHEF-CLI-015 where it is no folder; nothing was changed.
-pub fn is_ours(dir: &Path, folders: &[&str], marks: &[&str], ours: impl Fn(&str) -> bool) -> Result<(), CliError> {
+pub fn is_ours(
+    dir: &Path,
+    folders: &[&str],
+    marks: &[&str],
+    ours: impl Fn(&str) -> bool,
+) -> Result<(), CliError> {
     let refused = |what: String| {
-        let message = format!("{} is not a folder that this command made: it holds {what}", dir.display());
+        let message =
+            format!("{} is not a folder that this command made: it holds {what}", dir.display());
         Err(CliError::input("SHEF-CLI-027", message))
     };
     let mut left = vec![String::new()];
@@ -89,7 +95,11 @@ impl NewFolder {
     ///
     /// # Errors
     /// SHEF-CLI-015 and that of `check`: the old folder is in its place.
-    pub fn replace(mut self, path: &Path, check: impl FnOnce(&Path) -> Result<(), CliError>) -> Result<PathBuf, CliError> {
+    pub fn replace(
+        mut self,
+        path: &Path,
+        check: impl FnOnce(&Path) -> Result<(), CliError>,
+    ) -> Result<PathBuf, CliError> {
         let failed = |e| CliError::write_file(path, &e);
         if exchange(&self.part, path).is_ok() {
             if let Err(error) = check(&self.part) {
@@ -132,7 +142,10 @@ mod tests {
     fn a_folder_of_others_is_none_of_ours() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("made");
-        let check = || is_ours(&path, &["sub"], &["mark"], |name| ["mark", "one", "sub/two"].contains(&name)).map_err(|e| e.code);
+        let check = || {
+            is_ours(&path, &["sub"], &["mark"], |name| ["mark", "one", "sub/two"].contains(&name))
+                .map_err(|e| e.code)
+        };
         assert_eq!(check(), Ok(()), "new");
         fs::create_dir(&path).unwrap();
         assert_eq!(check(), Ok(()), "empty");

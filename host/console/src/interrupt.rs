@@ -25,7 +25,8 @@ static CHILDREN: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 /// SHEF-CLI-070 where the system does not take a handler.
 pub fn stops(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     for signal in SIGNALS {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(stop)).map_err(|e| refused(&e))?;
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(stop))
+            .map_err(|e| refused(&e))?;
         signal_hook::flag::register(signal, Arc::clone(stop)).map_err(|e| refused(&e))?;
     }
     Ok(())
@@ -100,7 +101,10 @@ pub fn child(command: &mut Command) -> std::io::Result<Child> {
 
 /// An interrupt does not end this process any more.
 pub fn forgets(child: &Child) {
-    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| *pid != Pid::from_child(child));
+    CHILDREN
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .retain(|pid| *pid != Pid::from_child(child));
 }
 
 /// Does not return where an interrupt is ending this process: what its threads meet then is news of

@@ -38,7 +38,9 @@ impl Output {
         let color = match color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            Color::Auto => {
+                std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+            }
         };
         Self { json, quiet, verbose, color, progress: !quiet && std::io::stderr().is_terminal() }
     }
@@ -76,7 +78,8 @@ impl Output {
         if !self.json {
             return Ok(());
         }
-        let mut text = serde_json::to_string_pretty(value).map_err(|e| CliError::internal(e.to_string()))?;
+        let mut text =
+            serde_json::to_string_pretty(value).map_err(|e| CliError::internal(e.to_string()))?;
         text.push('\n');
         self.raw(text.as_bytes())
     }
@@ -88,7 +91,10 @@ impl Output {
             Ok(()) => Ok(()),
             // Who reads no further has what he wanted.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CliError::unread()),
-            Err(e) => Err(CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"))),
+            Err(e) => Err(CliError::input(
+                "SHEF-CLI-015",
+                format!("cannot write to standard output: {e}"),
+            )),
         }
     }
 
@@ -146,7 +152,11 @@ impl Output {
         }
         interrupt::silences();
         let mut err = std::io::stderr().lock();
-        let label = if std::io::stderr().is_terminal() && self.color { "\x1b[31;1merror\x1b[0m" } else { "error" };
+        let label = if std::io::stderr().is_terminal() && self.color {
+            "\x1b[31;1merror\x1b[0m"
+        } else {
+            "error"
+        };
         let code = inert(&error.code);
         let _ = writeln!(err, "{label} [{code}]: {}", inert(&error.message));
         let help = error.help();
@@ -163,7 +173,8 @@ pub fn usage(wrong: bool, printed: std::io::Result<()>) -> Exit {
     match printed {
         _ if wrong => Exit::Usage,
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            let error = CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"));
+            let error =
+                CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"));
             Output::new(false, false, 0, Color::Auto).error(&error);
             error.exit
         }

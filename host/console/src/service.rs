@@ -33,15 +33,21 @@ impl ServiceArgs {
     /// # Errors
     /// SHEF-CLI-001 where an address stands without a certificate, and files that cannot be used.
     pub fn find(&self) -> Result<Option<Service>, CliError> {
-        let url = self.verifier.clone().or_else(|| std::env::var("SHEF_VERIFIER").ok().filter(|url| !url.is_empty()));
+        let url = self
+            .verifier
+            .clone()
+            .or_else(|| std::env::var("SHEF_VERIFIER").ok().filter(|url| !url.is_empty()));
         let Some(url) = url else { return Ok(None) };
         let Some(prefix) = or_env(self.identity.clone(), "SHEF_VERIFIER_AS") else {
             let message = "a verifier service wants a certificate: expected --as PREFIX for PREFIX.pem and PREFIX.key, or SHEF_VERIFIER_AS";
             return Err(CliError::usage("SHEF-CLI-001", message));
         };
-        let ca = or_env(self.verifier_ca.clone(), "SHEF_VERIFIER_CA").unwrap_or_else(|| prefix.with_file_name("ca.pem"));
+        let ca = or_env(self.verifier_ca.clone(), "SHEF_VERIFIER_CA")
+            .unwrap_or_else(|| prefix.with_file_name("ca.pem"));
         let files = identity(&prefix, ca);
-        [&files.ca, &files.cert, &files.key].into_iter().for_each(|path| crate::file::is_input(path));
+        [&files.ca, &files.cert, &files.key]
+            .into_iter()
+            .for_each(|path| crate::file::is_input(path));
         Ok(Some(Service::new(&url, files)?))
     }
 
@@ -50,7 +56,12 @@ impl ServiceArgs {
     /// # Errors
     /// As [`ServiceArgs::find`], and where they name none.
     pub fn open(&self) -> Result<Service, CliError> {
-        self.find()?.ok_or_else(|| CliError::usage("SHEF-CLI-001", "expected --verifier https://HOST:PORT, or SHEF_VERIFIER"))
+        self.find()?.ok_or_else(|| {
+            CliError::usage(
+                "SHEF-CLI-001",
+                "expected --verifier https://HOST:PORT, or SHEF_VERIFIER",
+            )
+        })
     }
 }
 

@@ -31,7 +31,9 @@ impl TlsArgs {
             (None, None, None) => {
                 // Where the environment names some, they are inputs too.
                 if let Ok(files) = TlsFiles::find() {
-                    [&files.ca, &files.cert, &files.key].into_iter().for_each(|path| crate::file::is_input(path));
+                    [&files.ca, &files.cert, &files.key]
+                        .into_iter()
+                        .for_each(|path| crate::file::is_input(path));
                 }
                 Ok(None)
             }
@@ -39,7 +41,10 @@ impl TlsArgs {
                 [ca, cert, key].into_iter().for_each(|path| crate::file::is_input(path));
                 Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() }))
             }
-            _ => Err(CliError::usage("SHEF-CLI-001", "--tls-ca, --tls-cert and --tls-key go together")),
+            _ => Err(CliError::usage(
+                "SHEF-CLI-001",
+                "--tls-ca, --tls-cert and --tls-key go together",
+            )),
         }
     }
 }

@@ -36,7 +36,9 @@ impl CtlOp {
     /// Whether `value` is what a poll waits for; true for the other accesses.
     pub fn settled(&self, value: u32) -> bool {
         match *self {
-            Self::Poll { clear, some, .. } => value != u32::MAX && value & clear == 0 && (some == 0 || value & some != 0),
+            Self::Poll { clear, some, .. } => {
+                value != u32::MAX && value & clear == 0 && (some == 0 || value & some != 0)
+            }
             _ => true,
         }
     }

@@ -14,7 +14,9 @@ use std::time::Duration;
 use crate::DeviceError;
 use crate::pci::Function;
 use crate::places::{Free, PLACE, Place};
-use crate::ring::{Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Status};
+use crate::ring::{
+    Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Status,
+};
 
 /// The queue: of all the last one that is served.
 const QUEUE: u32 = QUEUES - 1;
@@ -62,16 +64,21 @@ struct Flight {
 
 impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
     /// Turns the queue on. `None` where the card has no DMA engine.
-    pub(crate) fn open<F: Function<Memory = M>>(function: &mut F) -> Result<Option<Self>, DeviceError> {
+    pub(crate) fn open<F: Function<Memory = M>>(
+        function: &mut F,
+    ) -> Result<Option<Self>, DeviceError> {
         if !Queue::<M>::exists(function, QUEUE)? {
             return Ok(None);
         }
         let mut memory = Vec::new();
         let sizes = [BYTES; PIECES].into_iter().chain([Queue::<M>::bytes(ENTRIES)]);
-        let queue = sizes.into_iter().try_for_each(|bytes| function.dma(bytes).map(|m| memory.push(Arc::new(m)))).and_then(|()| {
-            let ring = Arc::clone(&memory[PIECES]);
-            Queue::open(function, QUEUE, ENTRIES, ring, VECTOR, BATCH as u16)
-        });
+        let queue = sizes
+            .into_iter()
+            .try_for_each(|bytes| function.dma(bytes).map(|m| memory.push(Arc::new(m))))
+            .and_then(|()| {
+                let ring = Arc::clone(&memory[PIECES]);
+                Queue::open(function, QUEUE, ENTRIES, ring, VECTOR, BATCH as u16)
+            });
         match queue {
             Ok(queue) => Ok(Some(Self {
                 queue,
@@ -98,7 +105,10 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
 
     /// A place that is free. Where there is none, waits for one that the card works on; `None`
     /// where all are lent.
-    pub(crate) fn place<F: Function>(&mut self, function: &mut F) -> Result<Option<Place>, DeviceError> {
+    pub(crate) fn place<F: Function>(
+        &mut self,
+        function: &mut F,
+    ) -> Result<Option<Place>, DeviceError> {
         self.take_over()?;
         loop {
             let place = self.free_place();
@@ -116,18 +126,32 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
 
     fn free_place(&self) -> Option<Place> {
         let number = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        Some(Place::new(self.memory[number / EACH].clone(), (number % EACH * PLACE) as u64, number, &self.free))
+        Some(Place::new(
+            self.memory[number / EACH].clone(),
+            (number % EACH * PLACE) as u64,
+            number,
+            &self.free,
+        ))
     }
 
     /// Has what lies in a place written to card memory. The ranges fit.
-    pub(crate) fn write_place<F: Function>(&mut self, function: &mut F, place: Place, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+    pub(crate) fn write_place<F: Function>(
+        &mut self,
+        function: &mut F,
+        place: Place,
+        ranges: &[(u64, usize)],
+    ) -> Result<(), DeviceError> {
         // What was read before is old now.
         self.forget();
         self.begin(function, OP_TO_CARD, place, ranges, 0)
     }
 
     /// Has ranges written to card memory.
-    pub(crate) fn write<F: Function>(&mut self, function: &mut F, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
+    pub(crate) fn write<F: Function>(
+        &mut self,
+        function: &mut F,
+        ranges: &[(u64, &[u8])],
+    ) -> Result<(), DeviceError> {
         self.forget();
         let mut left: usize = ranges.iter().map(|(_, bytes)| bytes.len().div_ceil(PLACE)).sum();
         for (card, bytes) in ranges {
@@ -143,7 +167,12 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
 
     /// Begins to read ranges of card memory that will be read next, after everything that was
     /// written before; `left` more come soon. Whether there is a place for them. The ranges fit.
-    pub(crate) fn read_ahead<F: Function>(&mut self, function: &mut F, ranges: &[(u64, usize)], left: usize) -> Result<bool, DeviceError> {
+    pub(crate) fn read_ahead<F: Function>(
+        &mut self,
+        function: &mut F,
+        ranges: &[(u64, usize)],
+        left: usize,
+    ) -> Result<bool, DeviceError> {
         self.take_over()?;
         let Some(place) = self.free_place() else { return Ok(false) };
         self.ahead.push_back(ranges.to_vec());
@@ -153,7 +182,11 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
 
     /// Reads ranges of card memory into a place, after everything that was written before; `None`
     /// where all places are lent. The ranges fit.
-    pub(crate) fn read_place<F: Function>(&mut self, function: &mut F, ranges: &[(u64, usize)]) -> Result<Option<Place>, DeviceError> {
+    pub(crate) fn read_place<F: Function>(
+        &mut self,
+        function: &mut F,
+        ranges: &[(u64, usize)],
+    ) -> Result<Option<Place>, DeviceError> {
         if self.ahead.front().is_none_or(|begun| begun != ranges) {
             self.forget();
             let Some(place) = self.place(function)? else { return Ok(None) };
@@ -168,9 +201,15 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
     }
 
     /// Reads ranges of card memory, after everything that was written before.
-    pub(crate) fn read<F: Function>(&mut self, function: &mut F, ranges: &mut [(u64, &mut [u8])]) -> Result<(), DeviceError> {
+    pub(crate) fn read<F: Function>(
+        &mut self,
+        function: &mut F,
+        ranges: &mut [(u64, &mut [u8])],
+    ) -> Result<(), DeviceError> {
         self.forget();
-        let pieces = ranges.iter_mut().flat_map(|(card, bytes)| (*card..).step_by(PLACE).zip(bytes.chunks_mut(PLACE)));
+        let pieces = ranges
+            .iter_mut()
+            .flat_map(|(card, bytes)| (*card..).step_by(PLACE).zip(bytes.chunks_mut(PLACE)));
         let pieces: Vec<_> = pieces.map(|(at, out)| ([(at, out.len())], out)).collect();
         let mut soon = pieces.iter().map(|(range, _)| *range).collect::<VecDeque<_>>();
         for (range, out) in pieces {
@@ -224,7 +263,11 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
             parts -= 1;
             let (tag, bytes) = (self.begun, len as u32);
             self.queue.push(&Descriptor { op, flags: 0, tag, host, card, bytes })?;
-            self.flight.push_back(Flight { tag, bytes, last: if parts == 0 { place.take() } else { None } });
+            self.flight.push_back(Flight {
+                tag,
+                bytes,
+                last: if parts == 0 { place.take() } else { None },
+            });
             host += len as u64;
             self.begun = self.begun.wrapping_add(1);
             self.untold += 1;
@@ -233,7 +276,11 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         // goes with the one before; whoever waits for the card tells it of the rest.
         let idle = self.untold == self.flight.len();
         let batch = self.untold >= BATCH && left >= BATCH;
-        if batch || left == 0 && (idle || self.untold >= BATCH) { self.tell(function) } else { Ok(()) }
+        if batch || left == 0 && (idle || self.untold >= BATCH) {
+            self.tell(function)
+        } else {
+            Ok(())
+        }
     }
 
     /// Tells the card of everything that was begun.
@@ -248,7 +295,11 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         match self.queue.wait(function, LIMIT)? {
             Some(completion) => self.over(completion).and_then(|()| self.take_over()),
             None => {
-                let what = format!("{} descriptors are not over after {} s", self.queue.pending(), LIMIT.as_secs());
+                let what = format!(
+                    "{} descriptors are not over after {} s",
+                    self.queue.pending(),
+                    LIMIT.as_secs()
+                );
                 Err(DeviceError::Queue { index: QUEUE, what })
             }
         }
@@ -265,7 +316,12 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
     /// They end in order, each wholly.
     fn over(&mut self, found: Completion) -> Result<(), DeviceError> {
         let ended = self.flight.pop_front();
-        let expected = ended.as_ref().map(|f| Completion { tag: f.tag, status: Status::Done, retired: 1, bytes: f.bytes });
+        let expected = ended.as_ref().map(|f| Completion {
+            tag: f.tag,
+            status: Status::Done,
+            retired: 1,
+            bytes: f.bytes,
+        });
         if expected != Some(found) {
             let what = format!("a descriptor ended with {found:?}, expected {expected:?}");
             return Err(DeviceError::Queue { index: QUEUE, what });
@@ -281,7 +337,11 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
     /// Turns the queue off and takes its memory from the card. What was not settled may be lost. A
     /// card that does not say that it has stopped is kept from its memory by `stop`: whether that
     /// was done. What is lent comes back, with whether the card is quiet, for [`release`].
-    pub(crate) fn close<F: Function<Memory = M>>(self, function: &mut F, stop: impl FnOnce(&mut F) -> bool) -> (Vec<Arc<M>>, bool) {
+    pub(crate) fn close<F: Function<Memory = M>>(
+        self,
+        function: &mut F,
+        stop: impl FnOnce(&mut F) -> bool,
+    ) -> (Vec<Arc<M>>, bool) {
         let Self { queue, memory, flight, came, .. } = self;
         let quiet = queue.close(function).is_ok() || stop(function);
         drop((flight, came));
@@ -297,11 +357,18 @@ pub(crate) fn stale() -> DeviceError {
 
 /// An error of the caller's.
 pub(crate) fn all_lent() -> DeviceError {
-    DeviceError::Queue { index: QUEUE, what: format!("all {} places are lent: give one back first", PIECES * EACH) }
+    DeviceError::Queue {
+        index: QUEUE,
+        what: format!("all {} places are lent: give one back first", PIECES * EACH),
+    }
 }
 
 /// Gives memory back; what is lent out of comes back.
-pub(crate) fn release<F: Function>(function: &mut F, memory: Vec<Arc<F::Memory>>, quiet: bool) -> Vec<Arc<F::Memory>> {
+pub(crate) fn release<F: Function>(
+    function: &mut F,
+    memory: Vec<Arc<F::Memory>>,
+    quiet: bool,
+) -> Vec<Arc<F::Memory>> {
     let mut lent = Vec::new();
     for memory in memory {
         match Arc::try_unwrap(memory) {

@@ -76,7 +76,10 @@ impl From<OwnedFd> for Event {
 ///
 /// # Errors
 /// Those of the operating system.
-pub fn poll_readable<const N: usize>(fds: &[BorrowedFd<'_>; N], timeout: Duration) -> io::Result<[bool; N]> {
+pub fn poll_readable<const N: usize>(
+    fds: &[BorrowedFd<'_>; N],
+    timeout: Duration,
+) -> io::Result<[bool; N]> {
     poll(fds, libc::POLLIN, timeout)
 }
 
@@ -89,15 +92,24 @@ pub fn poll_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> 
     Ok(poll(&[fd], libc::POLLOUT, timeout)?[0])
 }
 
-fn poll<const N: usize>(fds: &[BorrowedFd<'_>; N], events: libc::c_short, timeout: Duration) -> io::Result<[bool; N]> {
+fn poll<const N: usize>(
+    fds: &[BorrowedFd<'_>; N],
+    events: libc::c_short,
+    timeout: Duration,
+) -> io::Result<[bool; N]> {
     let end = Instant::now() + timeout;
     let mut polled = fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 });
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let left = libc::timespec { tv_sec: left.as_secs().min(1 << 30) as libc::time_t, tv_nsec: left.subsec_nanos().into() };
+        let left = libc::timespec {
+            tv_sec: left.as_secs().min(1 << 30) as libc::time_t,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         // SAFETY: the pointers are to N entries and to a time that live over the call, and no
         // signal mask is passed.
-        let n = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &raw const left, std::ptr::null()) };
+        let n = unsafe {
+            libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &raw const left, std::ptr::null())
+        };
         if n >= 0 {
             return Ok(polled.map(|p| p.revents != 0));
         }

@@ -68,7 +68,13 @@ impl DeviceInfo {
         memory_bytes: u64,
         counts_cycles: bool,
     ) -> Self {
-        Self { uri: uri.into(), description: description.into(), root_of_trust: root_of_trust.into(), memory_bytes, counts_cycles }
+        Self {
+            uri: uri.into(),
+            description: description.into(),
+            root_of_trust: root_of_trust.into(),
+            memory_bytes,
+            counts_cycles,
+        }
     }
 }
 

@@ -42,13 +42,21 @@ pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8
 ///
 /// # Errors
 /// As [`call`], and those of `run`.
-pub fn call_by(request: &[u8], mut run: impl FnMut(&[CtlOp]) -> Result<Vec<u32>, DeviceError>) -> Result<Vec<u8>, DeviceError> {
+pub fn call_by(
+    request: &[u8],
+    mut run: impl FnMut(&[CtlOp]) -> Result<Vec<u32>, DeviceError>,
+) -> Result<Vec<u8>, DeviceError> {
     if request.len() > MAX_REQUEST {
         return Err(DeviceError::MailboxTooLong { len: request.len(), max: MAX_REQUEST });
     }
     let mut ops: Vec<CtlOp> = CtlOp::write_bytes(REQUEST, request).collect();
     ops.push(CtlOp::Write { offset: REQ_LEN, value: request.len() as u32 });
-    ops.push(CtlOp::Poll { offset: STATUS, clear: !STATUS_ANSWER, some: STATUS_ANSWER, polls: MAX_POLLS });
+    ops.push(CtlOp::Poll {
+        offset: STATUS,
+        clear: !STATUS_ANSWER,
+        some: STATUS_ANSWER,
+        polls: MAX_POLLS,
+    });
     ops.push(CtlOp::Read { offset: RSP_LEN });
     match run(&ops)?[..] {
         [_, len] if len as usize <= MAX_ANSWER => {
@@ -60,7 +68,10 @@ pub fn call_by(request: &[u8], mut run: impl FnMut(&[CtlOp]) -> Result<Vec<u32>,
         }
         [_, len] => Err(DeviceError::MailboxTooLong { len: len as usize, max: MAX_ANSWER }),
         [u32::MAX] => Err(DeviceError::Gone { offset: STATUS }),
-        ref values => Err(DeviceError::MailboxTimeout { status: values.first().copied().unwrap_or(0), polls: MAX_POLLS }),
+        ref values => Err(DeviceError::MailboxTimeout {
+            status: values.first().copied().unwrap_or(0),
+            polls: MAX_POLLS,
+        }),
     }
 }
 
@@ -68,7 +79,11 @@ pub fn call_by(request: &[u8], mut run: impl FnMut(&[CtlOp]) -> Result<Vec<u32>,
 ///
 /// # Errors
 /// Those of the device.
-pub fn write_bytes<D: Device + ?Sized>(device: &mut D, offset: u32, bytes: &[u8]) -> Result<(), DeviceError> {
+pub fn write_bytes<D: Device + ?Sized>(
+    device: &mut D,
+    offset: u32,
+    bytes: &[u8],
+) -> Result<(), DeviceError> {
     device.ctl_batch(&CtlOp::write_bytes(offset, bytes).collect::<Vec<_>>()).map(|_| ())
 }
 
@@ -76,8 +91,13 @@ pub fn write_bytes<D: Device + ?Sized>(device: &mut D, offset: u32, bytes: &[u8]
 ///
 /// # Errors
 /// Those of the device.
-pub fn read_bytes<D: Device + ?Sized>(device: &mut D, offset: u32, len: usize) -> Result<Vec<u8>, DeviceError> {
-    let words = device.ctl_batch(&CtlOp::read_words(offset, len.div_ceil(4)).collect::<Vec<_>>())?;
+pub fn read_bytes<D: Device + ?Sized>(
+    device: &mut D,
+    offset: u32,
+    len: usize,
+) -> Result<Vec<u8>, DeviceError> {
+    let words =
+        device.ctl_batch(&CtlOp::read_words(offset, len.div_ceil(4)).collect::<Vec<_>>())?;
     let mut bytes = bytes_of(&words);
     bytes.truncate(len);
     Ok(bytes)

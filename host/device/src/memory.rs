@@ -94,7 +94,8 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
             let (f, t) = unsafe { (from.add(at), to.add(at)) };
             if len - at >= WORD && f.addr() % WORD == 0 && t.addr() % WORD == 0 {
                 // SAFETY: aligned, and in range by the condition.
-                let word = unsafe { AtomicU64::from_ptr(f.cast_mut().cast()) }.load(Ordering::Relaxed);
+                let word =
+                    unsafe { AtomicU64::from_ptr(f.cast_mut().cast()) }.load(Ordering::Relaxed);
                 // SAFETY: as above.
                 unsafe { AtomicU64::from_ptr(t.cast()) }.store(word, Ordering::Relaxed);
                 at += WORD;
@@ -138,7 +139,9 @@ impl SharedMemory {
     /// Those of the operating system: no memory, or no address space of this size.
     pub fn new(len: u64) -> io::Result<Self> {
         // SAFETY: the name is a string with its zero; the result is checked.
-        let fd = unsafe { libc::memfd_create(c"shef".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        let fd = unsafe {
+            libc::memfd_create(c"shef".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
+        };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -146,7 +149,14 @@ impl SharedMemory {
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(len)?;
         // SAFETY: the arguments are numbers.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) } != 0 {
+        if unsafe {
+            libc::fcntl(
+                file.as_raw_fd(),
+                libc::F_ADD_SEALS,
+                libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL,
+            )
+        } != 0
+        {
             return Err(io::Error::last_os_error());
         }
         Self::map(file, len, true)
@@ -163,7 +173,10 @@ impl SharedMemory {
         let mut fs: libc::statfs = unsafe { std::mem::zeroed() };
         // SAFETY: the structure lives over the call.
         let known = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut fs) } == 0;
-        seals >= 0 && seals & libc::F_SEAL_SHRINK != 0 && known && fs.f_type != libc::HUGETLBFS_MAGIC
+        seals >= 0
+            && seals & libc::F_SEAL_SHRINK != 0
+            && known
+            && fs.f_type != libc::HUGETLBFS_MAGIC
     }
 
     /// Maps the first `len` bytes of a file, which has to be steady ([`Self::is_steady`]).
@@ -184,7 +197,16 @@ impl SharedMemory {
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         // SAFETY: no address is asked for, so nothing that exists is replaced; the result is
         // checked.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED | libc::MAP_NORESERVE, file.as_raw_fd(), 0) };
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                access,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -249,7 +271,13 @@ impl SharedMemory {
     ///
     /// # Errors
     /// [`OutOfRange`] of either, also where this memory may only be read.
-    pub fn copy_from(&self, offset: u64, from: &Self, at: u64, len: usize) -> Result<(), OutOfRange> {
+    pub fn copy_from(
+        &self,
+        offset: u64,
+        from: &Self,
+        at: u64,
+        len: usize,
+    ) -> Result<(), OutOfRange> {
         let (to, source) = (self.at(offset, len)?, from.at(at, len)?);
         if !self.writable {
             return Err(OutOfRange { offset, len: len as u64, size: 0 });
@@ -311,7 +339,8 @@ mod tests {
     #[test]
     fn two_mappings_of_one_file_see_the_same_bytes() {
         let a = SharedMemory::new(8192).unwrap();
-        let b = SharedMemory::map(a.fd().try_clone_to_owned().unwrap().into(), 8192, false).unwrap();
+        let b =
+            SharedMemory::map(a.fd().try_clone_to_owned().unwrap().into(), 8192, false).unwrap();
         a.write(4090, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
         a.store(0, 0x0403_0201).unwrap();
         let mut got = [0; 8];
@@ -333,18 +362,31 @@ mod tests {
     #[test]
     fn a_file_that_can_be_cut_is_not_mapped() {
         // SAFETY: the name is a string with its zero.
-        let fd = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        let fd = unsafe {
+            libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
+        };
         // SAFETY: the descriptor is new.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(8192).unwrap();
         let again = || file.try_clone().unwrap();
-        assert!(SharedMemory::map(again(), 8192, true).unwrap_err().to_string().contains("F_SEAL_SHRINK"));
+        assert!(
+            SharedMemory::map(again(), 8192, true)
+                .unwrap_err()
+                .to_string()
+                .contains("F_SEAL_SHRINK")
+        );
         // SAFETY: the arguments are numbers.
-        assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) }, 0);
+        assert_eq!(
+            unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) },
+            0
+        );
         let memory = SharedMemory::map(again(), 8192, true).unwrap();
         assert!(file.set_len(4096).is_err());
         memory.write(8191, &[1]).unwrap();
-        assert!(!SharedMemory::is_steady(&File::open("/dev/null").unwrap()) && SharedMemory::new(1).unwrap().file.set_len(0).is_err());
+        assert!(
+            !SharedMemory::is_steady(&File::open("/dev/null").unwrap())
+                && SharedMemory::new(1).unwrap().file.set_len(0).is_err()
+        );
     }
 
     #[test]
@@ -361,9 +403,18 @@ mod tests {
                 a.read(0, &mut whole).unwrap();
                 b.read(0, &mut copied).unwrap();
                 let (from, to) = (offset as usize, offset as usize + len);
-                assert!(whole[from..to] == bytes[..len] && copied[3..3 + len] == bytes[..len], "{offset} {len}");
-                assert!(whole[..from].iter().chain(&whole[to..]).all(|b| *b == 0xee), "{offset} {len}");
-                assert!(copied[..3].iter().chain(&copied[3 + len..]).all(|b| *b == 0xdd), "{offset} {len}");
+                assert!(
+                    whole[from..to] == bytes[..len] && copied[3..3 + len] == bytes[..len],
+                    "{offset} {len}"
+                );
+                assert!(
+                    whole[..from].iter().chain(&whole[to..]).all(|b| *b == 0xee),
+                    "{offset} {len}"
+                );
+                assert!(
+                    copied[..3].iter().chain(&copied[3 + len..]).all(|b| *b == 0xdd),
+                    "{offset} {len}"
+                );
             }
         }
     }
@@ -372,14 +423,22 @@ mod tests {
     fn nothing_is_reached_outside() {
         let m = SharedMemory::new(4096).unwrap();
         let mut byte = [0];
-        for (offset, len) in [(4096, 1), (4095, 2), (u64::MAX, 1), (u64::MAX - 1, 4096), (0, 4097)] {
+        for (offset, len) in [(4096, 1), (4095, 2), (u64::MAX, 1), (u64::MAX - 1, 4096), (0, 4097)]
+        {
             assert!(m.write(offset, &vec![0; len]).is_err(), "{offset:#x}");
             assert!(m.read(offset, &mut vec![0; len]).is_err(), "{offset:#x}");
         }
-        assert!(m.load(4096).is_err() && m.load(4094).is_err() && m.load(2).is_err() && m.store(4093, 0).is_err());
+        assert!(
+            m.load(4096).is_err()
+                && m.load(4094).is_err()
+                && m.load(2).is_err()
+                && m.store(4093, 0).is_err()
+        );
         m.read(4095, &mut byte).unwrap();
         m.write(4096, &[]).unwrap();
-        assert!(SharedMemory::map(m.fd().try_clone_to_owned().unwrap().into(), 4097, true).is_err());
+        assert!(
+            SharedMemory::map(m.fd().try_clone_to_owned().unwrap().into(), 4097, true).is_err()
+        );
         assert!(SharedMemory::map(m.fd().try_clone_to_owned().unwrap().into(), 0, true).is_err());
     }
 }

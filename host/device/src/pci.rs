@@ -171,7 +171,12 @@ impl<F: Function> PciCard<F> {
     ///
     /// # Errors
     /// [`DeviceError::Gone`], [`DeviceError::NotACard`] and those of the transport.
-    pub fn open(function: F, uri: &str, description: &str, root_of_trust: &str) -> Result<Self, DeviceError> {
+    pub fn open(
+        function: F,
+        uri: &str,
+        description: &str,
+        root_of_trust: &str,
+    ) -> Result<Self, DeviceError> {
         let memory_bytes = function.bar_bytes(BAR_MEM);
         let info = DeviceInfo::new(uri, description, root_of_trust, memory_bytes, false);
         let mut card = Self { bulk: None, lent: Vec::new(), function, info, pause: PAUSE.0 };
@@ -190,7 +195,10 @@ impl<F: Function> PciCard<F> {
     /// Has the ring do something: whether there is one. A ring that was turned off meanwhile, as by
     /// an image that was loaded, is turned on again, once, unless what was written before is lost
     /// with it.
-    fn ring(&mut self, mut run: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<(), DeviceError>) -> Result<bool, DeviceError> {
+    fn ring(
+        &mut self,
+        mut run: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<(), DeviceError>,
+    ) -> Result<bool, DeviceError> {
         loop {
             let fresh = self.bulk.is_none();
             if fresh {
@@ -229,7 +237,9 @@ impl<F: Function> PciCard<F> {
         if let Some(bulk) = self.bulk.take() {
             // A card that does not stop must not master the bus when its memory becomes something
             // else.
-            self.lent.push(bulk.close(&mut self.function, |function| command(function, 0, COMMAND_MASTER).is_ok()));
+            self.lent.push(bulk.close(&mut self.function, |function| {
+                command(function, 0, COMMAND_MASTER).is_ok()
+            }));
         }
         for (memory, quiet) in std::mem::take(&mut self.lent) {
             let memory = bulk::release(&mut self.function, memory, quiet);
@@ -277,7 +287,12 @@ impl<F: Function> PciCard<F> {
         let sum = ranges.iter().try_fold(0, |sum: usize, (_, len)| sum.checked_add(*len));
         match sum {
             Some(1..=PLACE) if ranges.iter().all(|(_, len)| *len > 0) => Ok(()),
-            _ => Err(OutOfRange { offset: 0, len: sum.unwrap_or(usize::MAX) as u64, size: PLACE as u64 }.into()),
+            _ => Err(OutOfRange {
+                offset: 0,
+                len: sum.unwrap_or(usize::MAX) as u64,
+                size: PLACE as u64,
+            }
+            .into()),
         }
     }
 
@@ -309,8 +324,9 @@ impl<F: Function> Device for PciCard<F> {
         // All ones: the device has left, or these are bytes that may be so, or the register
         // refuses.
         self.present(offset)?;
-        let bytes = ctl::ITEMS.iter().any(|item| item.bytes > 4 && (item.offset..item.offset + item.bytes).contains(&offset))
-            || (mailbox::REQUEST..mailbox::REQ_LEN).contains(&offset);
+        let bytes = ctl::ITEMS.iter().any(|item| {
+            item.bytes > 4 && (item.offset..item.offset + item.bytes).contains(&offset)
+        }) || (mailbox::REQUEST..mailbox::REQ_LEN).contains(&offset);
         if bytes { Ok(value) } else { Err(refused) }
     }
 
@@ -388,7 +404,10 @@ impl<F: Function> Device for PciCard<F> {
 }
 
 /// Waits until the mailbox's `status` can be read, which is as soon as the Security Kernel runs.
-fn answers(limit: Duration, mut status: impl FnMut() -> Result<u32, DeviceError>) -> Result<(), DeviceError> {
+fn answers(
+    limit: Duration,
+    mut status: impl FnMut() -> Result<u32, DeviceError>,
+) -> Result<(), DeviceError> {
     let (end, mut polls) = (Instant::now() + limit, 0);
     while polls < RESET_PAUSES && Instant::now() < end {
         match status() {
@@ -412,7 +431,9 @@ impl<F: Function> Places for PciCard<F> {
 
     fn write_place(&mut self, place: Place, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         self.check_place(ranges)?;
-        let Some(ring) = self.bulk.as_mut().filter(|ring| ring.owns(&place)) else { return Err(bulk::stale()) };
+        let Some(ring) = self.bulk.as_mut().filter(|ring| ring.owns(&place)) else {
+            return Err(bulk::stale());
+        };
         let result = ring.write_place(&mut self.function, place, ranges);
         if result.is_err() {
             self.end_ring();
@@ -455,6 +476,9 @@ mod tests {
             std::thread::sleep(Duration::from_millis(30));
             Err(DeviceError::CtlRefused { access: "read", offset: mailbox::STATUS })
         });
-        assert!(matches!(error, Err(DeviceError::MailboxTimeout { polls, .. }) if polls == reads && reads < 5), "{reads}");
+        assert!(
+            matches!(error, Err(DeviceError::MailboxTimeout { polls, .. }) if polls == reads && reads < 5),
+            "{reads}"
+        );
     }
 }

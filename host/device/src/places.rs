@@ -70,7 +70,12 @@ impl fmt::Debug for Place {
 }
 
 impl Place {
-    pub(crate) fn new(memory: Arc<dyn DmaMemory + Send + Sync>, at: u64, number: usize, free: &Free) -> Self {
+    pub(crate) fn new(
+        memory: Arc<dyn DmaMemory + Send + Sync>,
+        at: u64,
+        number: usize,
+        free: &Free,
+    ) -> Self {
         Self { memory, at, number, free: Arc::clone(free) }
     }
 

@@ -44,7 +44,8 @@ pub const OP_NOTHING: u8 = 3;
 pub mod reg {
     use shef_regs::dma;
     pub use shef_regs::dma::{
-        BASE, CONTROL, ENTRIES, INTERRUPT, INTERRUPT_BATCH, INTERRUPT_VECTOR, RING_HI, RING_LO, STATUS, STRIDE, TAIL,
+        BASE, CONTROL, ENTRIES, INTERRUPT, INTERRUPT_BATCH, INTERRUPT_VECTOR, RING_HI, RING_LO,
+        STATUS, STRIDE, TAIL,
     };
     /// One past the last.
     pub const END: u32 = BASE + dma::COUNT * STRIDE;
@@ -82,7 +83,8 @@ pub enum Status {
 
 impl Status {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Done, Self::Malformed, Self::Host, Self::Card, Self::Poisoned, Self::Cancelled];
+    pub const ALL: [Self; 6] =
+        [Self::Done, Self::Malformed, Self::Host, Self::Card, Self::Poisoned, Self::Cancelled];
 }
 
 /// Memory of this program that a device reaches too.
@@ -254,10 +256,21 @@ impl Descriptor {
     /// # Errors
     /// The tag, for the completion that says so.
     pub fn decode(bytes: &[u8; DESCRIPTOR as usize]) -> Result<Self, u32> {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let d = Self { op: bytes[0], flags: bytes[1], tag: word(4), host: long(8), card: long(16), bytes: word(24) };
-        let known = (OP_TO_CARD..=OP_NOTHING).contains(&d.op) && d.flags & !CHAIN == 0 && d.bytes <= MAX_BYTES;
+        let d = Self {
+            op: bytes[0],
+            flags: bytes[1],
+            tag: word(4),
+            host: long(8),
+            card: long(16),
+            bytes: word(24),
+        };
+        let known = (OP_TO_CARD..=OP_NOTHING).contains(&d.op)
+            && d.flags & !CHAIN == 0
+            && d.bytes <= MAX_BYTES;
         if known && d.encode() == *bytes { Ok(d) } else { Err(word(4)) }
     }
 }
@@ -325,16 +338,29 @@ impl<M: DmaMemory> Queue<M> {
     /// # Errors
     /// [`DeviceError::Queue`] where the numbers are none or the card refuses, and those of the
     /// transport.
-    pub fn open<R: Registers>(card: &mut R, index: u32, entries: u32, ring: M, vector: u32, batch: u16) -> Result<Self, DeviceError> {
+    pub fn open<R: Registers>(
+        card: &mut R,
+        index: u32,
+        entries: u32,
+        ring: M,
+        vector: u32,
+        batch: u16,
+    ) -> Result<Self, DeviceError> {
         let bad = |what: &str| DeviceError::Queue { index, what: what.to_owned() };
         if index >= QUEUES || !entries.is_power_of_two() || !(2..=MAX_ENTRIES).contains(&entries) {
             return Err(bad("there are queues 0 to 3, of 2 to 4096 descriptors, a power of two"));
         }
-        if ring.bytes() < Self::bytes(entries) || !ring.device_address().is_multiple_of(4096) || vector > 0xffff {
+        if ring.bytes() < Self::bytes(entries)
+            || !ring.device_address().is_multiple_of(4096)
+            || vector > 0xffff
+        {
             return Err(bad("its memory is too small or does not begin at a page"));
         }
         // What an earlier queue left there must not look like completions.
-        ring.write(u64::from(entries) * DESCRIPTOR, &vec![0; (u64::from(entries) * COMPLETION) as usize])?;
+        ring.write(
+            u64::from(entries) * DESCRIPTOR,
+            &vec![0; (u64::from(entries) * COMPLETION) as usize],
+        )?;
         let queue = Self { ring, index, entries, vector, written: 0, told: 0, over: 0, taken: 0 };
         let address = queue.ring.device_address();
         queue.turn_off(card)?;
@@ -344,17 +370,28 @@ impl<M: DmaMemory> Queue<M> {
         let interrupt = reg::INTERRUPT_BATCH.put(batch.into()) | reg::INTERRUPT_VECTOR.put(vector);
         queue.set(card, reg::INTERRUPT, interrupt)?;
         queue.set(card, reg::CONTROL, reg::ENABLE)?;
-        if queue.status(card)? == reg::ON { Ok(queue) } else { Err(bad("the card did not turn it on")) }
+        if queue.status(card)? == reg::ON {
+            Ok(queue)
+        } else {
+            Err(bad("the card did not turn it on"))
+        }
     }
 
-    fn set<R: Registers>(&self, card: &mut R, register: u32, value: u32) -> Result<(), DeviceError> {
+    fn set<R: Registers>(
+        &self,
+        card: &mut R,
+        register: u32,
+        value: u32,
+    ) -> Result<(), DeviceError> {
         card.set_register(reg::BASE + self.index * reg::STRIDE + register, value)
     }
 
     /// The queue's status, of a card that is there.
     fn status<R: Registers>(&self, card: &mut R) -> Result<u32, DeviceError> {
         match status(card, self.index)? {
-            u32::MAX => Err(DeviceError::Gone { offset: reg::BASE + self.index * reg::STRIDE + reg::STATUS }),
+            u32::MAX => Err(DeviceError::Gone {
+                offset: reg::BASE + self.index * reg::STRIDE + reg::STATUS,
+            }),
             status => Ok(status),
         }
     }
@@ -435,10 +472,15 @@ impl<M: DmaMemory> Queue<M> {
         let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let word = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
         let bad = |what: String| DeviceError::Queue { index: self.index, what };
-        let status = Status::ALL.get(usize::from(half(4))).ok_or_else(|| bad(format!("a completion has the status {}", half(4))))?;
+        let status = Status::ALL
+            .get(usize::from(half(4)))
+            .ok_or_else(|| bad(format!("a completion has the status {}", half(4))))?;
         let retired = half(6);
         if retired == 0 || u32::from(retired) > self.told.wrapping_sub(self.over) {
-            return Err(bad(format!("a completion ends {retired} descriptors of {}", self.told.wrapping_sub(self.over))));
+            return Err(bad(format!(
+                "a completion ends {retired} descriptors of {}",
+                self.told.wrapping_sub(self.over)
+            )));
         }
         self.taken = self.taken.wrapping_add(1);
         self.over = self.over.wrapping_add(retired.into());
@@ -463,7 +505,11 @@ impl<M: DmaMemory> Queue<M> {
     ///
     /// # Errors
     /// [`DeviceError::Queue`] where the queue has failed, and those of the transport.
-    pub fn wait<R: Registers>(&mut self, card: &mut R, timeout: Duration) -> Result<Option<Completion>, DeviceError> {
+    pub fn wait<R: Registers>(
+        &mut self,
+        card: &mut R,
+        timeout: Duration,
+    ) -> Result<Option<Completion>, DeviceError> {
         /// How long an interrupt is trusted to come.
         const PATIENCE: Duration = Duration::from_millis(50);
         /// How often others get the processor before an interrupt is waited for: all in all about
@@ -517,7 +563,12 @@ impl<M: DmaMemory> Queue<M> {
     /// # Errors
     /// [`DeviceError::Queue`] where it takes longer than `timeout` (the queue is off then too) or
     /// the card does not turn the queue off, and those of the transport.
-    pub fn drain<R: Registers>(mut self, card: &mut R, timeout: Duration, mut each: impl FnMut(Completion)) -> Result<M, DeviceError> {
+    pub fn drain<R: Registers>(
+        mut self,
+        card: &mut R,
+        timeout: Duration,
+        mut each: impl FnMut(Completion),
+    ) -> Result<M, DeviceError> {
         let end = Instant::now() + timeout;
         let result = loop {
             if self.pending() == 0 {
@@ -526,7 +577,11 @@ impl<M: DmaMemory> Queue<M> {
             match self.wait(card, end.saturating_duration_since(Instant::now())) {
                 Ok(Some(completion)) => each(completion),
                 Ok(None) => {
-                    let what = format!("{} descriptors are not over after {} ms", self.pending(), timeout.as_millis());
+                    let what = format!(
+                        "{} descriptors are not over after {} ms",
+                        self.pending(),
+                        timeout.as_millis()
+                    );
                     break Err(DeviceError::Queue { index: self.index, what });
                 }
                 Err(error) => break Err(error),
@@ -594,7 +649,9 @@ mod tests {
         let ring = DmaBuffer::new(Arc::new(SharedMemory::new(4096).unwrap()), 0);
         let mut card = Storm(reg::OFF);
         let mut queue = Queue::open(&mut card, 0, 2, ring, 1, 1).unwrap();
-        queue.push(&Descriptor { op: OP_NOTHING, flags: 0, tag: 0, host: 0, card: 0, bytes: 0 }).unwrap();
+        queue
+            .push(&Descriptor { op: OP_NOTHING, flags: 0, tag: 0, host: 0, card: 0, bytes: 0 })
+            .unwrap();
         queue.submit(&mut card).unwrap();
         assert_eq!(queue.wait(&mut card, Duration::from_millis(200)).unwrap(), None);
         card.0 = reg::FAILED;

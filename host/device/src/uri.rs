@@ -57,7 +57,8 @@ impl fmt::Display for Iommu {
 
 impl Iommu {
     /// All that can be asked for, by name.
-    const NAMED: [(Self, &str); 3] = [(Self::Type1, "type1"), (Self::Iommufd, "iommufd"), (Self::None, "none")];
+    const NAMED: [(Self, &str); 3] =
+        [(Self::Type1, "type1"), (Self::Iommufd, "iommufd"), (Self::None, "none")];
 }
 
 /// Which Security Kernel a simulated card has.
@@ -155,7 +156,8 @@ impl FromStr for Uri {
 
     fn from_str(text: &str) -> Result<Self, DeviceError> {
         let shown = || text.chars().take(200).collect::<String>();
-        let malformed = |reason: &str| DeviceError::MalformedUri { uri: shown(), reason: reason.to_owned() };
+        let malformed =
+            |reason: &str| DeviceError::MalformedUri { uri: shown(), reason: reason.to_owned() };
         if text.len() > MAX_LEN {
             return Err(malformed("longer than 4096 bytes"));
         }
@@ -169,10 +171,14 @@ impl FromStr for Uri {
             "vfio-user" => {
                 let path = rest.strip_prefix("//").unwrap_or(rest);
                 if !path.starts_with('/') {
-                    return Err(malformed("expected the absolute path of a socket after vfio-user:"));
+                    return Err(malformed(
+                        "expected the absolute path of a socket after vfio-user:",
+                    ));
                 }
                 // Slashes before the first name are one.
-                Ok(Self::VfioUser { socket: PathBuf::from(format!("/{}", path.trim_start_matches('/'))) })
+                Ok(Self::VfioUser {
+                    socket: PathBuf::from(format!("/{}", path.trim_start_matches('/'))),
+                })
             }
             "pci" => pci(rest).map_err(|reason| malformed(&reason)),
             "tls" => tls(rest).map_err(|reason| malformed(&reason)),
@@ -282,9 +288,15 @@ fn tls(rest: &str) -> Result<Uri, String> {
     {
         return Err(format!("{host:?} is no name of a machine"));
     }
-    let port = port.parse::<u16>().ok().filter(|p| *p != 0 && !port.starts_with('+')).ok_or_else(|| format!("{port:?} is no TCP port"))?;
+    let port = port
+        .parse::<u16>()
+        .ok()
+        .filter(|p| *p != 0 && !port.starts_with('+'))
+        .ok_or_else(|| format!("{port:?} is no TCP port"))?;
     if !is_name(device) {
-        return Err(format!("{device:?} is no name of a device in an agent's configuration (1 to 64 letters, digits, '-', '_', '.')"));
+        return Err(format!(
+            "{device:?} is no name of a device in an agent's configuration (1 to 64 letters, digits, '-', '_', '.')"
+        ));
     }
     Ok(Uri::Tls { host: host.to_owned(), port, device: device.to_owned() })
 }
@@ -314,7 +326,11 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
         }
-        for text in ["vfio-user:///run/shef.sock", "vfio-user:////run/shef.sock", "vfio-user://///run/shef.sock"] {
+        for text in [
+            "vfio-user:///run/shef.sock",
+            "vfio-user:////run/shef.sock",
+            "vfio-user://///run/shef.sock",
+        ] {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), "vfio-user:/run/shef.sock");
         }
     }
@@ -346,9 +362,18 @@ mod tests {
             ("pci:0000:65:00.0?unsafe", "SHEF-DEV-002"),
             ("pci:ueid=", "SHEF-DEV-002"),
             ("pci:ueid=01ff", "SHEF-DEV-002"),
-            ("pci:ueid=02000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff", "SHEF-DEV-002"),
-            ("pci:ueid=01+00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff", "SHEF-DEV-002"),
-            ("pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff?iommu=", "SHEF-DEV-002"),
+            (
+                "pci:ueid=02000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff",
+                "SHEF-DEV-002",
+            ),
+            (
+                "pci:ueid=01+00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff",
+                "SHEF-DEV-002",
+            ),
+            (
+                "pci:ueid=01000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1eff?iommu=",
+                "SHEF-DEV-002",
+            ),
             ("tls://host/dev", "SHEF-DEV-002"),
             ("tls://host:0/dev", "SHEF-DEV-002"),
             ("tls://host:99999/dev", "SHEF-DEV-002"),

@@ -7,8 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shef_device::pci::{BAR_MEM, Function, MSIX_BYTES, PciCard, RING_FROM};
-use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, OP_TO_CARD, Status, reg};
-use shef_device::{CTL_BYTES, CtlOp, Device, DeviceError, PLACE, Place, Places, SharedMemory, mailbox};
+use shef_device::ring::{
+    COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, OP_TO_CARD, Status, reg,
+};
+use shef_device::{
+    CTL_BYTES, CtlOp, Device, DeviceError, PLACE, Place, Places, SharedMemory, mailbox,
+};
 
 /// As in bulk.rs: the queue and its vector, descriptors of the ring, for one doorbell, pieces of
 /// memory with the ring's.
@@ -82,16 +86,22 @@ impl Card {
             ring.read(slot * DESCRIPTOR, &mut bytes).unwrap();
             let d = Descriptor::decode(&bytes).unwrap();
             assert_ne!(d.host >> 32, self.ring >> 32, "bulk data lies beside the ring");
-            let (host, at, n) = (&self.memory[(d.host >> 32) as usize], d.host & 0xffff_ffff, d.bytes as usize);
+            let (host, at, n) =
+                (&self.memory[(d.host >> 32) as usize], d.host & 0xffff_ffff, d.bytes as usize);
             match d.op {
                 OP_TO_CARD => seen.dram.copy_from(d.card, host, at, n).unwrap(),
                 _ => host.copy_from(at, &seen.dram, d.card, n).unwrap(),
             }
-            let honest = Completion { tag: d.tag, status: seen.status.get(), retired: 1, bytes: d.bytes };
+            let honest =
+                Completion { tag: d.tag, status: seen.status.get(), retired: 1, bytes: d.bytes };
             let number = seen.head.get() + 1;
-            let said = seen.lie.get().map_or_else(|| vec![(honest, honest.status as u16, number)], |lie| lie(number, honest));
+            let said = seen.lie.get().map_or_else(
+                || vec![(honest, honest.status as u16, number)],
+                |lie| lie(number, honest),
+            );
             for (i, (completion, status, number)) in said.into_iter().enumerate() {
-                let place = u64::from(ENTRIES) * DESCRIPTOR + (slot + i as u64) % u64::from(ENTRIES) * COMPLETION;
+                let place = u64::from(ENTRIES) * DESCRIPTOR
+                    + (slot + i as u64) % u64::from(ENTRIES) * COMPLETION;
                 let mut bytes = completion.encode();
                 bytes[4..6].copy_from_slice(&status.to_le_bytes());
                 ring.write(place, &bytes).unwrap();
@@ -196,7 +206,10 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
     seen.dram.read(4096, &mut window).unwrap();
     assert!(window == data);
     let (doorbells, waits) = (seen.doorbells.get(), seen.waits.get());
-    assert!(doorbells <= descriptors / BATCH + waits, "{doorbells} doorbells and {waits} waits for {descriptors} descriptors");
+    assert!(
+        doorbells <= descriptors / BATCH + waits,
+        "{doorbells} doorbells and {waits} waits for {descriptors} descriptors"
+    );
     assert!(waits <= descriptors / BATCH, "{waits} waits for {descriptors} descriptors");
     for len in [RING_FROM, PLACE, PLACE + 1, 9 * PLACE - 1, data.len()] {
         let mut back = vec![0; len];
@@ -229,9 +242,13 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     let data = pattern(20 << 20);
     seen.dram.write(0, &data).unwrap();
     // Two ranges each: what is nearly a place, and the end of one further on.
-    let ranges = |n: usize| [((n * PLACE) as u64, PLACE - 512), ((n * PLACE + PLACE / 2) as u64, 512)];
-    let part = |n: usize| [&data[n * PLACE..][..PLACE - 512], &data[n * PLACE + PLACE / 2..][..512]].concat();
-    let read = |card: &mut PciCard<Card>, n: usize| bytes(&card.read_place(&ranges(n)).unwrap(), PLACE);
+    let ranges =
+        |n: usize| [((n * PLACE) as u64, PLACE - 512), ((n * PLACE + PLACE / 2) as u64, 512)];
+    let part = |n: usize| {
+        [&data[n * PLACE..][..PLACE - 512], &data[n * PLACE + PLACE / 2..][..512]].concat()
+    };
+    let read =
+        |card: &mut PciCard<Card>, n: usize| bytes(&card.read_place(&ranges(n)).unwrap(), PLACE);
     let ahead = |card: &mut PciCard<Card>, n: usize| card.read_ahead(&ranges(n)).unwrap();
     // In the order in which it was said: nothing more is asked of the card.
     assert!((0..4).all(|n| ahead(&mut card, n)));
@@ -251,7 +268,8 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     card.mem_read(0, &mut short).unwrap();
     assert!(short == data[..PLACE - 512]);
     // What came is old after any other access, if nothing is on its way any more.
-    let accesses: [fn(&mut PciCard<Card>); 2] = [|card| card.ctl_write32(0x200, 1).unwrap(), |card| card.mem_write(1 << 20, &[1]).unwrap()];
+    let accesses: [fn(&mut PciCard<Card>); 2] =
+        [|card| card.ctl_write32(0x200, 1).unwrap(), |card| card.mem_write(1 << 20, &[1]).unwrap()];
     for access in accesses {
         assert!(ahead(&mut card, 0) && ahead(&mut card, 1));
         assert!(read(&mut card, 0) == part(0) && seen.head == seen.tail);
@@ -276,7 +294,10 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     place.write(0, &part(7)).unwrap();
     card.write_place(place, &ranges(0)).unwrap();
     assert!(read(&mut card, 0) == part(7));
-    assert_eq!(card.read_ahead(&[(0, 64), (seen.dram.len() - 1, 2)]).unwrap_err().code(), "SHEF-DEV-007");
+    assert_eq!(
+        card.read_ahead(&[(0, 64), (seen.dram.len() - 1, 2)]).unwrap_err().code(),
+        "SHEF-DEV-007"
+    );
 }
 
 #[test]
@@ -287,9 +308,12 @@ fn places_are_lent_and_come_back_by_whichever_way() {
     // All of them at once, from several threads, and no more.
     let mut lent: Vec<_> = (0..48).map(|_| card.place().unwrap()).collect();
     assert_eq!(card.place().unwrap_err().code(), "SHEF-DEV-013");
-    std::thread::scope(|scope| lent.iter().for_each(|place| drop(scope.spawn(|| place.write(0, &data).unwrap()))));
+    std::thread::scope(|scope| {
+        lent.iter().for_each(|place| drop(scope.spawn(|| place.write(0, &data).unwrap())))
+    });
     for (n, place) in lent.drain(..24).enumerate() {
-        card.write_place(place, &[((n * PLACE) as u64, PLACE - 1), ((48 * PLACE + n) as u64, 1)]).unwrap();
+        card.write_place(place, &[((n * PLACE) as u64, PLACE - 1), ((48 * PLACE + n) as u64, 1)])
+            .unwrap();
     }
     // Those come back that the card is done with, and those that were dropped.
     let again: Vec<_> = (0..24).map(|_| card.place().unwrap()).collect();
@@ -373,13 +397,23 @@ fn completions_that_cannot_be_end_the_ring_and_nothing_else() {
             let place = card.place().unwrap();
             seen.lie.set(Some(lie));
             let mut back = vec![0; data.len()];
-            let result =
-                if write { card.mem_write(0, &data).and_then(|()| card.ctl_write32(0x200, 1)) } else { card.mem_read(0, &mut back) };
+            let result = if write {
+                card.mem_write(0, &data).and_then(|()| card.ctl_write32(0x200, 1))
+            } else {
+                card.mem_read(0, &mut back)
+            };
             // The second completion of the last descriptor is seen by the next transfer.
             let result = result.and_then(|()| card.place().map(drop));
             seen.lie.set(None);
-            assert!(result.is_err_and(|error| error.code() == "SHEF-DEV-013"), "{what}, write: {write}");
-            assert_eq!(card.write_place(place, &[(0, 8)]).unwrap_err().code(), "SHEF-DEV-013", "{what}");
+            assert!(
+                result.is_err_and(|error| error.code() == "SHEF-DEV-013"),
+                "{what}, write: {write}"
+            );
+            assert_eq!(
+                card.write_place(place, &[(0, 8)]).unwrap_err().code(),
+                "SHEF-DEV-013",
+                "{what}"
+            );
             card.mem_write(0, &data).unwrap();
             card.mem_read(0, &mut back).unwrap();
             assert!(back == data, "{what}");
@@ -396,15 +430,35 @@ fn registers_of_the_dma_engine_are_out_of_reach() {
     card.mem_write(0, &pattern(1 << 20)).unwrap();
     card.ctl_read32(mailbox::STATUS).unwrap();
     let before = seen.engine.get();
-    for offset in (reg::BASE..mailbox::REQUEST).chain([1, 3, mailbox::ANSWER + 0x1E00, mailbox::RSP_LEN + 4, CTL_BYTES, u32::MAX]) {
-        for op in [CtlOp::Read { offset }, CtlOp::Write { offset, value: 1 }, CtlOp::Poll { offset, clear: 0, some: 0, polls: 2 }] {
+    for offset in (reg::BASE..mailbox::REQUEST).chain([
+        1,
+        3,
+        mailbox::ANSWER + 0x1E00,
+        mailbox::RSP_LEN + 4,
+        CTL_BYTES,
+        u32::MAX,
+    ]) {
+        for op in [
+            CtlOp::Read { offset },
+            CtlOp::Write { offset, value: 1 },
+            CtlOp::Poll { offset, clear: 0, some: 0, polls: 2 },
+        ] {
             assert_eq!(card.ctl_batch(&[op]).unwrap_err().code(), "SHEF-DEV-006", "{op:x?}");
         }
         assert_eq!(card.ctl_read32(offset).unwrap_err().code(), "SHEF-DEV-006");
         assert_eq!(card.ctl_write32(offset, 1).unwrap_err().code(), "SHEF-DEV-006");
     }
     assert_eq!(seen.engine.get(), before, "the engine was touched");
-    for offset in [0, 0x2100, reg::BASE - 4, mailbox::REQUEST, mailbox::ANSWER, mailbox::REQ_LEN, mailbox::STATUS, mailbox::RSP_LEN] {
+    for offset in [
+        0,
+        0x2100,
+        reg::BASE - 4,
+        mailbox::REQUEST,
+        mailbox::ANSWER,
+        mailbox::REQ_LEN,
+        mailbox::STATUS,
+        mailbox::RSP_LEN,
+    ] {
         card.ctl_read32(offset).unwrap();
     }
     card.mem_read(0, &mut vec![0; 1 << 20]).unwrap();

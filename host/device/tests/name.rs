@@ -47,7 +47,8 @@ fn card(seed: u64) -> Card {
     let mut entropy = SeededEntropy::new(seed, "card");
     let (ca, key) = (SigningKey::generate(&mut entropy), SigningKey::generate(&mut entropy));
     let root = issue_root(&ca, "maker", NO_CLOCK, NO_END);
-    let device_id = issue_device_id(&ca, &Certificate::parse(&root).unwrap(), &key.public_key(), NO_CLOCK);
+    let device_id =
+        issue_device_id(&ca, &Certificate::parse(&root).unwrap(), &key.public_key(), NO_CLOCK);
     Card(vec![root, device_id])
 }
 

@@ -8,7 +8,10 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::thread;
-use shef_device::ring::{COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaMemory, OP_NOTHING, Queue, Registers, Status, reg};
+use shef_device::ring::{
+    COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaMemory, OP_NOTHING, Queue, Registers,
+    Status, reg,
+};
 use shef_device::{DeviceError, OutOfRange};
 use std::time::Duration;
 
@@ -62,7 +65,8 @@ impl DmaMemory for Ring {
     }
 
     fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
-        let order = if self.1 == Order::NumberNotAcquired { Ordering::Relaxed } else { Ordering::Acquire };
+        let order =
+            if self.1 == Order::NumberNotAcquired { Ordering::Relaxed } else { Ordering::Acquire };
         Ok(self.words(offset, 4)[0].load(order))
     }
 
@@ -99,7 +103,14 @@ impl Registers for Doorbell {
 }
 
 fn descriptor(tag: u32) -> Descriptor {
-    Descriptor { op: OP_NOTHING, flags: 0, tag, host: u64::from(tag) << 12, card: u64::from(tag) << 20, bytes: 100 + tag }
+    Descriptor {
+        op: OP_NOTHING,
+        flags: 0,
+        tag,
+        host: u64::from(tag) << 12,
+        card: u64::from(tag) << 20,
+        bytes: 100 + tag,
+    }
 }
 
 fn completion(tag: u32) -> Completion {
@@ -117,7 +128,11 @@ fn card(ring: &Ring, tail: &AtomicU32) {
         fence(Ordering::Acquire);
         let mut bytes = [0; DESCRIPTOR as usize];
         ring.read(u64::from(head % ENTRIES) * DESCRIPTOR, &mut bytes).unwrap();
-        assert_eq!(Descriptor::decode(&bytes), Ok(descriptor(head)), "another descriptor than was pushed");
+        assert_eq!(
+            Descriptor::decode(&bytes),
+            Ok(descriptor(head)),
+            "another descriptor than was pushed"
+        );
         let at = u64::from(ENTRIES) * DESCRIPTOR + u64::from(head % ENTRIES) * COMPLETION;
         ring.write(at, &completion(head).encode()).unwrap();
         head += 1;

@@ -18,8 +18,11 @@ const DELAY: Duration = Duration::from_millis(250);
 fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let (sender, found) = mpsc::channel();
     let name = (host.to_owned(), port);
-    std::thread::Builder::new().spawn(move || sender.send(name.to_socket_addrs().map(Vec::from_iter)))?;
-    found.recv_timeout(limit).unwrap_or_else(|_| Err(io::Error::new(ErrorKind::TimedOut, "its name is not resolved in time")))
+    std::thread::Builder::new()
+        .spawn(move || sender.send(name.to_socket_addrs().map(Vec::from_iter)))?;
+    found.recv_timeout(limit).unwrap_or_else(|_| {
+        Err(io::Error::new(ErrorKind::TimedOut, "its name is not resolved in time"))
+    })
 }
 
 /// The addresses in the system's order, but families take turns (RFC 8305, section 4): where one of
@@ -77,7 +80,9 @@ fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
         let now = Instant::now();
         if now >= deadline {
             let seconds = start.elapsed().as_secs_f32();
-            open.iter().for_each(|(address, _)| tried.add(*address, &format_args!("no answer in {seconds:.1} s")));
+            open.iter().for_each(|(address, _)| {
+                tried.add(*address, &format_args!("no answer in {seconds:.1} s"))
+            });
             waiting.for_each(|address| tried.add(address, &"not tried: no time was left"));
             return Err(tried.error(ErrorKind::TimedOut));
         }
@@ -101,8 +106,12 @@ fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
         }
         let until = if waiting.peek().is_some() { next.min(deadline) } else { deadline };
         let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().min(3600).cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        let mut polled: Vec<PollFd<'_>> = open.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::OUT)).collect();
+        let left = Timespec {
+            tv_sec: left.as_secs().min(3600).cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut polled: Vec<PollFd<'_>> =
+            open.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::OUT)).collect();
         match poll(&mut polled, Some(&left)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -149,7 +158,8 @@ mod tests {
 
     impl Full {
         fn new() -> Self {
-            let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+            let socket =
+                rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
             rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
             rustix::net::listen(&socket, 0).unwrap();
             let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
@@ -169,11 +179,31 @@ mod tests {
 
     #[test]
     fn families_take_turns_and_the_systems_first_one_begins() {
-        let of = |list: &[&str]| list.iter().map(|text| text.parse().unwrap()).collect::<Vec<SocketAddr>>();
-        let found =
-            interleaved(&of(&["[2001:db8::1]:1", "[2001:db8::2]:1", "[2001:db8::3]:1", "192.0.2.1:1", "192.0.2.1:1", "192.0.2.2:1"]));
-        assert_eq!(found, of(&["[2001:db8::1]:1", "192.0.2.1:1", "[2001:db8::2]:1", "192.0.2.2:1", "[2001:db8::3]:1"]));
-        assert_eq!(interleaved(&of(&["192.0.2.1:1", "[2001:db8::1]:1"])), of(&["192.0.2.1:1", "[2001:db8::1]:1"]));
+        let of = |list: &[&str]| {
+            list.iter().map(|text| text.parse().unwrap()).collect::<Vec<SocketAddr>>()
+        };
+        let found = interleaved(&of(&[
+            "[2001:db8::1]:1",
+            "[2001:db8::2]:1",
+            "[2001:db8::3]:1",
+            "192.0.2.1:1",
+            "192.0.2.1:1",
+            "192.0.2.2:1",
+        ]));
+        assert_eq!(
+            found,
+            of(&[
+                "[2001:db8::1]:1",
+                "192.0.2.1:1",
+                "[2001:db8::2]:1",
+                "192.0.2.2:1",
+                "[2001:db8::3]:1"
+            ])
+        );
+        assert_eq!(
+            interleaved(&of(&["192.0.2.1:1", "[2001:db8::1]:1"])),
+            of(&["192.0.2.1:1", "[2001:db8::1]:1"])
+        );
     }
 
     #[test]
@@ -199,10 +229,15 @@ mod tests {
         let error = race(&[full.0, closed], later(1)).unwrap_err();
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
-        assert!(text.contains(&format!("{}: no answer in ", full.0)) && text.contains(&format!("{closed}: Connection refused")), "{text}");
+        assert!(
+            text.contains(&format!("{}: no answer in ", full.0))
+                && text.contains(&format!("{closed}: Connection refused")),
+            "{text}"
+        );
         let error = race(&[closed, closed], later(60)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-        let error = race(&[full.0, full.0, full.0], Instant::now() + Duration::from_millis(100)).unwrap_err();
+        let error = race(&[full.0, full.0, full.0], Instant::now() + Duration::from_millis(100))
+            .unwrap_err();
         assert!(error.to_string().ends_with("not tried: no time was left)"), "{error}");
     }
 }

@@ -83,9 +83,17 @@ impl RemoteDevice {
     ///
     /// # Errors
     /// SHEF-AGT codes; [`DeviceError::MalformedUri`] for a URI of another kind.
-    pub fn open(uri: &Uri, tls: &TlsFiles, limits: Limits, progress: Option<Progress>) -> Result<Self, DeviceError> {
+    pub fn open(
+        uri: &Uri,
+        tls: &TlsFiles,
+        limits: Limits,
+        progress: Option<Progress>,
+    ) -> Result<Self, DeviceError> {
         let Uri::Tls { host, port, device } = uri else {
-            return Err(DeviceError::MalformedUri { uri: uri.to_string(), reason: "expected tls://HOST:PORT/DEVICE".to_owned() });
+            return Err(DeviceError::MalformedUri {
+                uri: uri.to_string(),
+                reason: "expected tls://HOST:PORT/DEVICE".to_owned(),
+            });
         };
         let mut remote = Self {
             host: host.clone(),
@@ -106,20 +114,39 @@ impl RemoteDevice {
             progress,
         };
         let until = Instant::now() + limits.request;
-        let (link, token, last, info) = remote.attach(None, until).map_err(|trouble| remote.give_up(trouble))?;
+        let (link, token, last, info) =
+            remote.attach(None, until).map_err(|trouble| remote.give_up(trouble))?;
         if last != 0 {
             return Err(remote.give_up(broken("a new session has requests")));
         }
         let description = format!("behind agent {host}:{port}: {}", one_line(&info.description));
-        remote.info = DeviceInfo::new(uri.to_string(), description, info.root_of_trust, info.memory_bytes, info.counts_cycles);
+        remote.info = DeviceInfo::new(
+            uri.to_string(),
+            description,
+            info.root_of_trust,
+            info.memory_bytes,
+            info.counts_cycles,
+        );
         (remote.link, remote.token) = (Some(link), token);
         Ok(remote)
     }
 
     /// Connects and opens the device, or takes up the session of `resume`, by `until`.
-    fn attach(&mut self, resume: Option<(Token, u64)>, until: Instant) -> Result<(Link, Token, u64, DeviceInfo), Trouble> {
-        let mut link = Link::connect(&self.host, self.port, &self.tls, until.min(Instant::now() + self.limits.connect))?;
-        link.send(&ToAgent::Open { device: self.device.clone(), resume }.encode(), until.min(Instant::now() + self.limits.answer))?;
+    fn attach(
+        &mut self,
+        resume: Option<(Token, u64)>,
+        until: Instant,
+    ) -> Result<(Link, Token, u64, DeviceInfo), Trouble> {
+        let mut link = Link::connect(
+            &self.host,
+            self.port,
+            &self.tls,
+            until.min(Instant::now() + self.limits.connect),
+        )?;
+        link.send(
+            &ToAgent::Open { device: self.device.clone(), resume }.encode(),
+            until.min(Instant::now() + self.limits.answer),
+        )?;
         loop {
             match link.receive(until.min(Instant::now() + self.limits.answer))? {
                 ToOwner::Opened { token, last, info } => return Ok((link, token, last, info)),
@@ -139,7 +166,12 @@ impl RemoteDevice {
             Trouble::Lost(error) | Trouble::Refused(error) => error,
             Trouble::Silent => DeviceError::Transport {
                 code: codes::TIMEOUT,
-                message: format!("agent {}:{} did not answer within {} s", self.host, self.port, self.limits.answer.as_secs()),
+                message: format!(
+                    "agent {}:{} did not answer within {} s",
+                    self.host,
+                    self.port,
+                    self.limits.answer.as_secs()
+                ),
             },
         };
         self.link = None;
@@ -152,7 +184,12 @@ impl RemoteDevice {
     /// connecting fails does not matter, only how long it takes: an agent may be started anew, a
     /// link be away, or the agent have no place for the moment. A session that was taken up and
     /// broke again counts.
-    fn recover(&mut self, mut trouble: Trouble, broken_before: &mut u32, until: Instant) -> Result<(), DeviceError> {
+    fn recover(
+        &mut self,
+        mut trouble: Trouble,
+        broken_before: &mut u32,
+        until: Instant,
+    ) -> Result<(), DeviceError> {
         self.link = None;
         let limit = self.limits.resume;
         let mut end = until.min(Instant::now() + limit);
@@ -182,7 +219,11 @@ impl RemoteDevice {
     fn resume(&mut self, until: Instant) -> Result<(), Trouble> {
         let (link, token, last, _) = self.attach(Some((self.token, self.acked)), until)?;
         if token != self.token || last < self.acked || last >= self.next {
-            return Err(broken(format_args!("the session comes back with request {last}, expected {} to {}", self.acked, self.next - 1)));
+            return Err(broken(format_args!(
+                "the session comes back with request {last}, expected {} to {}",
+                self.acked,
+                self.next - 1
+            )));
         }
         // What was taken is answered without being asked for again, and read before anything else
         // is sent: a write over a connection that is cut meanwhile would take away what came over
@@ -197,7 +238,10 @@ impl RemoteDevice {
         let before = self.sent;
         for (id, op) in self.pending.iter().filter(|(id, _)| *id > before) {
             let deadline = until.min(Instant::now() + self.limits.answer);
-            link.send(&ToAgent::Request { id: *id, acked: self.acked, op: op.clone() }.encode(), deadline)?;
+            link.send(
+                &ToAgent::Request { id: *id, acked: self.acked, op: op.clone() }.encode(),
+                deadline,
+            )?;
             self.sent = *id;
         }
         Ok(())
@@ -214,7 +258,8 @@ impl RemoteDevice {
         let message = ToAgent::Request { id, acked: self.acked, op };
         let sent = match &mut self.link {
             Some(link) if self.sent + 1 == id => {
-                let sent = link.send(&message.encode(), until.min(Instant::now() + self.limits.answer));
+                let sent =
+                    link.send(&message.encode(), until.min(Instant::now() + self.limits.answer));
                 sent.map(|()| self.sent = id)
             }
             Some(_) => Ok(()),
@@ -249,8 +294,13 @@ impl RemoteDevice {
                     continue;
                 }
                 // An answer that came before the connection broke.
-                Ok(ToOwner::Done { id, .. } | ToOwner::Failed { id, .. }) if id <= self.acked => continue,
-                Ok(ToOwner::Done { id, cycles, answer }) if id == oldest => match self.pending.pop_front() {
+                Ok(ToOwner::Done { id, .. } | ToOwner::Failed { id, .. }) if id <= self.acked => {
+                    continue;
+                }
+                Ok(ToOwner::Done { id, cycles, answer }) if id == oldest => match self
+                    .pending
+                    .pop_front()
+                {
                     Some((_, op)) if op.takes(&answer) => {
                         (self.cycles, self.acked) = (cycles, id);
                         return Ok(Ok(answer));
@@ -266,8 +316,12 @@ impl RemoteDevice {
                     (self.cycles, self.acked) = (cycles, id);
                     return Ok(Err(error));
                 }
-                Ok(_) => broken(format_args!("a message that is not the answer to request {oldest}")),
-                Err(Trouble::Silent) if Instant::now() >= end => return Err(self.give_up(Trouble::Silent)),
+                Ok(_) => {
+                    broken(format_args!("a message that is not the answer to request {oldest}"))
+                }
+                Err(Trouble::Silent) if Instant::now() >= end => {
+                    return Err(self.give_up(Trouble::Silent));
+                }
                 Err(trouble) => trouble,
             };
             self.recover(trouble, &mut broken_before, end)?;
@@ -282,8 +336,15 @@ impl RemoteDevice {
 
     /// Makes requests out of pieces of `len` bytes in all and keeps the window full; `take` gets
     /// the answers in order. After a failed request no more are made.
-    fn stream(&mut self, len: usize, pieces: impl Iterator<Item = Op>, mut take: impl FnMut(Answer)) -> Result<(), DeviceError> {
-        let until = Instant::now() + self.limits.request + Duration::from_secs(len as u64 / u64::from(self.limits.rate.max(1)));
+    fn stream(
+        &mut self,
+        len: usize,
+        pieces: impl Iterator<Item = Op>,
+        mut take: impl FnMut(Answer),
+    ) -> Result<(), DeviceError> {
+        let until = Instant::now()
+            + self.limits.request
+            + Duration::from_secs(len as u64 / u64::from(self.limits.rate.max(1)));
         let mut pieces = pieces.fuse();
         let mut failed = None;
         loop {
@@ -314,15 +375,26 @@ fn is_final(trouble: &Trouble) -> bool {
 ///
 /// # Errors
 /// SHEF-AGT codes.
-pub fn list(host: &str, port: u16, tls: &TlsFiles, limits: &Limits) -> Result<Vec<Listed>, DeviceError> {
+pub fn list(
+    host: &str,
+    port: u16,
+    tls: &TlsFiles,
+    limits: &Limits,
+) -> Result<Vec<Listed>, DeviceError> {
     let ask = || {
-        let mut link = Link::connect(host, port, &tls.load().map_err(Trouble::Refused)?, Instant::now() + limits.connect)?;
+        let mut link = Link::connect(
+            host,
+            port,
+            &tls.load().map_err(Trouble::Refused)?,
+            Instant::now() + limits.connect,
+        )?;
         let end = Instant::now() + limits.answer;
         link.send(&ToAgent::List.encode(), end)?;
         match link.receive(end)? {
             ToOwner::Devices(mut list) => {
                 link.close();
-                list.iter_mut().for_each(|device| device.description = one_line(&device.description));
+                list.iter_mut()
+                    .for_each(|device| device.description = one_line(&device.description));
                 Ok(list)
             }
             _ => Err(broken("it did not list its devices")),
@@ -330,13 +402,18 @@ pub fn list(host: &str, port: u16, tls: &TlsFiles, limits: &Limits) -> Result<Ve
     };
     ask().map_err(|trouble| match trouble {
         Trouble::Lost(error) | Trouble::Refused(error) => error,
-        Trouble::Silent => DeviceError::Transport { code: codes::TIMEOUT, message: format!("agent {host}:{port} did not answer in time") },
+        Trouble::Silent => DeviceError::Transport {
+            code: codes::TIMEOUT,
+            message: format!("agent {host}:{port} did not answer in time"),
+        },
     })
 }
 
 /// Addresses and lengths of the pieces of a transfer.
 fn pieces(addr: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
-    (0..len).step_by(MAX_BULK).map(move |at| (addr.wrapping_add(at as u64), at, MAX_BULK.min(len - at)))
+    (0..len)
+        .step_by(MAX_BULK)
+        .map(move |at| (addr.wrapping_add(at as u64), at, MAX_BULK.min(len - at)))
 }
 
 impl Device for RemoteDevice {
@@ -359,7 +436,8 @@ impl Device for RemoteDevice {
             let reads = ops.iter().filter(|op| !matches!(op, CtlOp::Write { .. })).count();
             let Answer::Values(values) = self.call(Op::Ctl(ops.to_vec()))? else { break };
             let last = ops.iter().rfind(|op| !matches!(op, CtlOp::Write { .. }));
-            let ended = values.len() < reads || last.zip(values.last()).is_some_and(|(op, value)| !op.settled(*value));
+            let ended = values.len() < reads
+                || last.zip(values.last()).is_some_and(|(op, value)| !op.settled(*value));
             all.extend(values);
             if ended {
                 break;
@@ -369,7 +447,8 @@ impl Device for RemoteDevice {
     }
 
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let ops = pieces(addr, bytes.len()).map(|(addr, _, len)| Op::MemRead { addr, len: len as u32 });
+        let ops =
+            pieces(addr, bytes.len()).map(|(addr, _, len)| Op::MemRead { addr, len: len as u32 });
         let (len, mut rest) = (bytes.len(), &mut *bytes);
         self.stream(len, ops, |answer| {
             if let Answer::Bytes(piece) = answer {
@@ -381,7 +460,8 @@ impl Device for RemoteDevice {
     }
 
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let ops = pieces(addr, bytes.len()).map(|(addr, at, len)| Op::MemWrite { addr, data: bytes[at..at + len].to_vec() });
+        let ops = pieces(addr, bytes.len())
+            .map(|(addr, at, len)| Op::MemWrite { addr, data: bytes[at..at + len].to_vec() });
         self.stream(bytes.len(), ops, |_| {})
     }
 
@@ -399,11 +479,16 @@ impl Device for RemoteDevice {
 
     fn kernel_call(&mut self, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
         if request.len() > mailbox::MAX_REQUEST {
-            return Err(DeviceError::MailboxTooLong { len: request.len(), max: mailbox::MAX_REQUEST });
+            return Err(DeviceError::MailboxTooLong {
+                len: request.len(),
+                max: mailbox::MAX_REQUEST,
+            });
         }
         match self.call(Op::Kernel(request.to_vec()))? {
             Answer::Bytes(bytes) if bytes.len() <= mailbox::MAX_ANSWER => Ok(bytes),
-            Answer::Bytes(bytes) => Err(DeviceError::MailboxTooLong { len: bytes.len(), max: mailbox::MAX_ANSWER }),
+            Answer::Bytes(bytes) => {
+                Err(DeviceError::MailboxTooLong { len: bytes.len(), max: mailbox::MAX_ANSWER })
+            }
             _ => Ok(Vec::new()),
         }
     }
@@ -418,7 +503,12 @@ impl Drop for RemoteDevice {
     /// agent's time of grace does it.
     fn drop(&mut self) {
         if self.over.is_none() && self.pending.is_empty() && self.link.is_some() {
-            self.limits = Limits { answer: Duration::from_secs(5), request: Duration::from_secs(10), attempts: 0, ..self.limits };
+            self.limits = Limits {
+                answer: Duration::from_secs(5),
+                request: Duration::from_secs(10),
+                attempts: 0,
+                ..self.limits
+            };
             let _ = self.call(Op::Close);
         }
         if let Some(link) = &mut self.link {

@@ -29,7 +29,10 @@ pub(crate) enum Trouble {
 
 /// The agent's side broke the protocol.
 pub(crate) fn broken(what: impl std::fmt::Display) -> Trouble {
-    Trouble::Lost(DeviceError::Transport { code: codes::PROTOCOL, message: format!("the agent broke the protocol: {what}") })
+    Trouble::Lost(DeviceError::Transport {
+        code: codes::PROTOCOL,
+        message: format!("the agent broke the protocol: {what}"),
+    })
 }
 
 /// A socket whose system calls all end by the deadline of what they are for, however few bytes each
@@ -74,26 +77,42 @@ pub(crate) struct Link {
 
 impl Link {
     /// Connects, shakes hands and agrees on a version, all of it by `deadline`.
-    pub(crate) fn connect(host: &str, port: u16, config: &Arc<ClientConfig>, deadline: Instant) -> Result<Self, Trouble> {
+    pub(crate) fn connect(
+        host: &str,
+        port: u16,
+        config: &Arc<ClientConfig>,
+        deadline: Instant,
+    ) -> Result<Self, Trouble> {
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let lost = |code, what: &dyn std::fmt::Display| {
-            Trouble::Lost(DeviceError::Transport { code, message: format!("agent {host}:{port}: {what}") })
+            Trouble::Lost(DeviceError::Transport {
+                code,
+                message: format!("agent {host}:{port}: {what}"),
+            })
         };
         let name = ServerName::try_from(bare.to_owned()).map_err(|e| lost(codes::TLS, &e))?;
         let tcp = connect(bare, port, deadline).map_err(|e| lost(codes::UNREACHABLE, &e))?;
         let _ = tcp.set_nodelay(true);
-        let connection = ClientConnection::new(Arc::clone(config), name).map_err(|e| lost(codes::TLS, &e))?;
+        let connection =
+            ClientConnection::new(Arc::clone(config), name).map_err(|e| lost(codes::TLS, &e))?;
         let tls = StreamOwned::new(connection, Bounded { tcp, deadline });
         let mut link = Self { tls, frames: Frames::new(), buffer: vec![0; READ].into() };
         link.handshake().map_err(|e| lost(codes::TLS, &meaning(&e)))?;
         let program = format!("shef {}", env!("CARGO_PKG_VERSION"));
-        link.send(&ToAgent::Hello { min: VERSION_MIN, max: VERSION_MAX, program }.encode(), deadline)?;
+        link.send(
+            &ToAgent::Hello { min: VERSION_MIN, max: VERSION_MAX, program }.encode(),
+            deadline,
+        )?;
         match link.receive(deadline) {
             Ok(ToOwner::Welcome { version: VERSION_MIN..=VERSION_MAX, .. }) => Ok(link),
-            Ok(ToOwner::Welcome { version, .. }) => Err(broken(format_args!("version {version} was not offered"))),
+            Ok(ToOwner::Welcome { version, .. }) => {
+                Err(broken(format_args!("version {version} was not offered")))
+            }
             Ok(_) => Err(broken("its first message is no welcome")),
             // TLS 1.3: a server that refuses the client's certificate says so after the handshake.
-            Err(Trouble::Lost(DeviceError::Transport { message, .. })) => Err(lost(codes::TLS, &message)),
+            Err(Trouble::Lost(DeviceError::Transport { message, .. })) => {
+                Err(lost(codes::TLS, &message))
+            }
             Err(Trouble::Silent) => Err(lost(codes::TIMEOUT, &"no welcome in time")),
             Err(trouble) => Err(trouble),
         }
@@ -122,7 +141,12 @@ impl Link {
         loop {
             if let Some(frame) = self.frames.take().map_err(broken)? {
                 return match ToOwner::decode(frame).map_err(broken)? {
-                    ToOwner::Refused { code, message } => Err(Trouble::Refused(DeviceError::Remote { code, message: one_line(&message) })),
+                    ToOwner::Refused { code, message } => {
+                        Err(Trouble::Refused(DeviceError::Remote {
+                            code,
+                            message: one_line(&message),
+                        }))
+                    }
                     message => Ok(message),
                 };
             }
@@ -148,7 +172,9 @@ impl Link {
                 read => return read,
             }
             tls.conn.read_tls(&mut tls.sock)?;
-            tls.conn.process_new_packets().map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;
+            tls.conn
+                .process_new_packets()
+                .map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;
         }
     }
 
@@ -193,7 +219,10 @@ fn meaning(error: &io::Error) -> String {
 }
 
 fn gone(what: &dyn std::fmt::Display) -> Trouble {
-    Trouble::Lost(DeviceError::Transport { code: codes::LOST, message: format!("the connection to the agent is gone: {what}") })
+    Trouble::Lost(DeviceError::Transport {
+        code: codes::LOST,
+        message: format!("the connection to the agent is gone: {what}"),
+    })
 }
 
 #[cfg(test)]
@@ -205,9 +234,15 @@ mod tests {
     fn certificates_that_do_not_fit_are_told_with_what_to_do() {
         for (error, says) in [
             (Error::InvalidCertificate(CertificateError::Expired), "shef-agent renew --dir DIR`"),
-            (Error::InvalidCertificate(CertificateError::UnknownIssuer), "the CA of this owner's files"),
+            (
+                Error::InvalidCertificate(CertificateError::UnknownIssuer),
+                "the CA of this owner's files",
+            ),
             (Error::InvalidCertificate(CertificateError::NotValidYet), "clock"),
-            (Error::AlertReceived(AlertDescription::CertificateExpired), "shef-agent renew --dir DIR NAME"),
+            (
+                Error::AlertReceived(AlertDescription::CertificateExpired),
+                "shef-agent renew --dir DIR NAME",
+            ),
             (Error::AlertReceived(AlertDescription::UnknownCA), "its own CA"),
         ] {
             let text = meaning(&io::Error::new(ErrorKind::InvalidData, error));

@@ -51,7 +51,9 @@ impl TlsFiles {
     /// # Errors
     /// SHEF-AGT-003.
     pub fn find() -> Result<Self, DeviceError> {
-        let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let path = |name: &str| {
+            std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+        };
         match ["SHEF_TLS_CA", "SHEF_TLS_CERT", "SHEF_TLS_KEY"].map(path) {
             [Some(ca), Some(cert), Some(key)] => return Ok(Self { ca, cert, key }),
             [None, None, None] => {}
@@ -63,7 +65,8 @@ impl TlsFiles {
         if let Some(config) = path("SHEF_TLS_CONFIG") {
             return Self::from_config(&config);
         }
-        let base = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
+        let base =
+            path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
         match base.map(|base| base.join("shef/client.toml")).filter(|file| file.exists()) {
             Some(file) => Self::from_config(&file),
             None => Err(DeviceError::Transport {
@@ -80,17 +83,22 @@ impl TlsFiles {
     pub fn notice(&self) -> Option<String> {
         const DAY: u64 = 86_400;
         let validity = shef_anchors::Validity::of(certificates(&self.cert).ok()?.first()?).ok()?;
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
         let file = self.cert.display();
         if now < validity.from {
-            return Some(format!("the certificate {file} is not valid yet: is this machine's clock right?"));
+            return Some(format!(
+                "the certificate {file} is not valid yet: is this machine's clock right?"
+            ));
         }
         let new = "ask the agent's operator for a new one (`shef-agent renew --dir DIR NAME`)";
         match validity.until.checked_sub(now).map(|left| left / DAY) {
             None => Some(format!("the certificate {file} has ended: {new}")),
             Some(0) => Some(format!("the certificate {file} ends within a day: {new}")),
             Some(1) => Some(format!("the certificate {file} ends in 1 day: {new}")),
-            Some(days @ 2..30) => Some(format!("the certificate {file} ends in {days} days: {new}")),
+            Some(days @ 2..30) => {
+                Some(format!("the certificate {file} ends in {days} days: {new}"))
+            }
             Some(_) => None,
         }
     }
@@ -102,7 +110,8 @@ impl TlsFiles {
     /// SHEF-AGT-003.
     pub fn load(&self) -> Result<Arc<ClientConfig>, DeviceError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let servers = shef_anchors::server_verifier(&certificates(&self.ca)?, &provider).map_err(|e| trouble(&self.ca, &e))?;
+        let servers = shef_anchors::server_verifier(&certificates(&self.ca)?, &provider)
+            .map_err(|e| trouble(&self.ca, &e))?;
         let key = private_key(&self.key)?;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -127,7 +136,9 @@ fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
 /// # Errors
 /// SHEF-AGT-003.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceError> {
-    let list = CertificateDer::pem_slice_iter(&read(path)?).collect::<Result<Vec<_>, _>>().map_err(|e| trouble(path, &e))?;
+    let list = CertificateDer::pem_slice_iter(&read(path)?)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| trouble(path, &e))?;
     if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
 }
 
@@ -155,13 +166,18 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
 /// SHEF-AGT-003 for a certificate that TLS does not take together with a key.
 pub fn unpaired(cert: &Path, key: &Path, error: &rustls::Error) -> DeviceError {
     match error {
-        rustls::Error::InconsistentKeys(_) => trouble(cert, &format!("it is no certificate of the private key in {}", key.display())),
+        rustls::Error::InconsistentKeys(_) => {
+            trouble(cert, &format!("it is no certificate of the private key in {}", key.display()))
+        }
         error => trouble(cert, error),
     }
 }
 
 fn trouble(path: &Path, error: &dyn std::fmt::Display) -> DeviceError {
-    DeviceError::Transport { code: codes::TLS_FILES, message: format!("TLS file {}: {error}", path.display()) }
+    DeviceError::Transport {
+        code: codes::TLS_FILES,
+        message: format!("TLS file {}: {error}", path.display()),
+    }
 }
 
 #[cfg(test)]
@@ -172,14 +188,26 @@ mod tests {
     fn a_private_key_that_strangers_reach_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("key.pem");
-        std::fs::write(&path, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
-        for (mode, fine) in [(0o600, true), (0o400, true), (0o640, true), (0o644, false), (0o660, false), (0o602, false)] {
+        std::fs::write(&path, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+            .unwrap();
+        for (mode, fine) in [
+            (0o600, true),
+            (0o400, true),
+            (0o640, true),
+            (0o644, false),
+            (0o660, false),
+            (0o602, false),
+        ] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
             let found = private_key(&path);
             assert_eq!(found.is_ok(), fine, "{mode:o}");
             if let Err(error) = found {
                 assert_eq!(error.code(), "SHEF-AGT-003");
-                assert!(error.to_string().contains(&format!("{mode:o}")) && error.to_string().contains("chmod 600"), "{error}");
+                assert!(
+                    error.to_string().contains(&format!("{mode:o}"))
+                        && error.to_string().contains("chmod 600"),
+                    "{error}"
+                );
             }
         }
     }

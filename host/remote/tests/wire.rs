@@ -3,13 +3,21 @@
 
 use proptest::prelude::*;
 use shef_device::{CtlOp, DeviceError, DeviceInfo};
-use shef_remote::wire::{Answer, DeviceState, Frames, Listed, MAX_BULK, MAX_FRAME, MAX_OPS, Op, ToAgent, ToOwner, Token, WireError};
+use shef_remote::wire::{
+    Answer, DeviceState, Frames, Listed, MAX_BULK, MAX_FRAME, MAX_OPS, Op, ToAgent, ToOwner, Token,
+    WireError,
+};
 
 fn ctl_op() -> impl Strategy<Value = CtlOp> {
     prop_oneof![
         any::<u32>().prop_map(|offset| CtlOp::Read { offset }),
         any::<(u32, u32)>().prop_map(|(offset, value)| CtlOp::Write { offset, value }),
-        any::<(u32, u32, u32, u32)>().prop_map(|(offset, clear, some, polls)| CtlOp::Poll { offset, clear, some, polls }),
+        any::<(u32, u32, u32, u32)>().prop_map(|(offset, clear, some, polls)| CtlOp::Poll {
+            offset,
+            clear,
+            some,
+            polls
+        }),
     ]
 }
 
@@ -18,7 +26,8 @@ fn op() -> impl Strategy<Value = Op> {
         prop::collection::vec(ctl_op(), 0..40).prop_map(Op::Ctl),
         prop::collection::vec(any::<u8>(), 0..300).prop_map(Op::Kernel),
         (any::<u64>(), 1..=MAX_BULK as u32).prop_map(|(addr, len)| Op::MemRead { addr, len }),
-        (any::<u64>(), prop::collection::vec(any::<u8>(), 1..300)).prop_map(|(addr, data)| Op::MemWrite { addr, data }),
+        (any::<u64>(), prop::collection::vec(any::<u8>(), 1..300))
+            .prop_map(|(addr, data)| Op::MemWrite { addr, data }),
         Just(Op::WaitHint),
         Just(Op::WaitInterrupt),
         Just(Op::Reset),
@@ -28,22 +37,43 @@ fn op() -> impl Strategy<Value = Op> {
 
 fn to_agent() -> impl Strategy<Value = ToAgent> {
     prop_oneof![
-        (any::<u16>(), any::<u16>(), "[ -~]{0,40}").prop_map(|(min, max, program)| ToAgent::Hello { min, max, program }),
+        (any::<u16>(), any::<u16>(), "[ -~]{0,40}")
+            .prop_map(|(min, max, program)| ToAgent::Hello { min, max, program }),
         Just(ToAgent::List),
-        ("[a-z0-9_-][a-z0-9._-]{0,63}", any::<Option<([u8; 32], u64)>>())
-            .prop_map(|(device, token)| ToAgent::Open { device, resume: token.map(|(token, acked)| (Token(token), acked)) }),
-        (1..u64::MAX, any::<u64>(), op()).prop_map(|(id, acked, op)| ToAgent::Request { id, acked: acked % id, op }),
+        ("[a-z0-9_-][a-z0-9._-]{0,63}", any::<Option<([u8; 32], u64)>>()).prop_map(
+            |(device, token)| ToAgent::Open {
+                device,
+                resume: token.map(|(token, acked)| (Token(token), acked))
+            }
+        ),
+        (1..u64::MAX, any::<u64>(), op()).prop_map(|(id, acked, op)| ToAgent::Request {
+            id,
+            acked: acked % id,
+            op
+        }),
     ]
 }
 
 fn error() -> impl Strategy<Value = DeviceError> {
     prop_oneof![
         any::<u32>().prop_map(|offset| DeviceError::Gone { offset }),
-        (any::<bool>(), any::<u32>()).prop_map(|(w, offset)| DeviceError::CtlRefused { access: if w { "write" } else { "read" }, offset }),
-        any::<(u64, u64, u64)>().prop_map(|(addr, len, memory_bytes)| DeviceError::MemoryRange { addr, len, memory_bytes }),
-        any::<(u32, u32)>().prop_map(|(len, max)| DeviceError::MailboxTooLong { len: len as usize, max: max as usize }),
-        any::<(u32, u32)>().prop_map(|(status, polls)| DeviceError::MailboxTimeout { status, polls }),
-        ("SHEF-[A-Z]{3}-[0-9]{3}", "[ -~ä]{0,60}").prop_map(|(code, message)| DeviceError::Remote { code, message }),
+        (any::<bool>(), any::<u32>()).prop_map(|(w, offset)| DeviceError::CtlRefused {
+            access: if w { "write" } else { "read" },
+            offset
+        }),
+        any::<(u64, u64, u64)>().prop_map(|(addr, len, memory_bytes)| DeviceError::MemoryRange {
+            addr,
+            len,
+            memory_bytes
+        }),
+        any::<(u32, u32)>().prop_map(|(len, max)| DeviceError::MailboxTooLong {
+            len: len as usize,
+            max: max as usize
+        }),
+        any::<(u32, u32)>()
+            .prop_map(|(status, polls)| DeviceError::MailboxTimeout { status, polls }),
+        ("SHEF-[A-Z]{3}-[0-9]{3}", "[ -~ä]{0,60}")
+            .prop_map(|(code, message)| DeviceError::Remote { code, message }),
     ]
 }
 
@@ -57,8 +87,15 @@ fn to_owner() -> impl Strategy<Value = ToOwner> {
         DeviceState::Resetting,
         DeviceState::Failed,
     ]);
-    let listed = (name, "[ -~]{0,200}", state, prop::option::of(name), any::<u64>())
-        .prop_map(|(name, description, state, owner, moved)| Listed { name, description, state, owner, moved });
+    let listed = (name, "[ -~]{0,200}", state, prop::option::of(name), any::<u64>()).prop_map(
+        |(name, description, state, owner, moved)| Listed {
+            name,
+            description,
+            state,
+            owner,
+            moved,
+        },
+    );
     let answer = prop_oneof![
         Just(Answer::Done),
         any::<bool>().prop_map(Answer::Flag),
@@ -66,15 +103,25 @@ fn to_owner() -> impl Strategy<Value = ToOwner> {
         prop::collection::vec(any::<u8>(), 0..300).prop_map(Answer::Bytes),
     ];
     prop_oneof![
-        (any::<u16>(), "[ -~]{0,40}", name).prop_map(|(version, program, owner)| ToOwner::Welcome { version, program, owner }),
+        (any::<u16>(), "[ -~]{0,40}", name)
+            .prop_map(|(version, program, owner)| ToOwner::Welcome { version, program, owner }),
         prop::collection::vec(listed, 0..8).prop_map(ToOwner::Devices),
-        (any::<[u8; 32]>(), any::<u64>(), "[ -~]{0,60}", any::<(u64, bool)>()).prop_map(|(token, last, text, (bytes, clock))| {
-            ToOwner::Opened { token: Token(token), last, info: DeviceInfo::new(text.clone(), text, "simulated", bytes, clock) }
-        }),
+        (any::<[u8; 32]>(), any::<u64>(), "[ -~]{0,60}", any::<(u64, bool)>()).prop_map(
+            |(token, last, text, (bytes, clock))| {
+                ToOwner::Opened {
+                    token: Token(token),
+                    last,
+                    info: DeviceInfo::new(text.clone(), text, "simulated", bytes, clock),
+                }
+            }
+        ),
         (any::<u64>(), "[ -~]{0,60}").prop_map(|(id, text)| ToOwner::Progress { id, text }),
-        (any::<u64>(), any::<Option<u64>>(), answer).prop_map(|(id, cycles, answer)| ToOwner::Done { id, cycles, answer }),
-        (any::<u64>(), any::<Option<u64>>(), error()).prop_map(|(id, cycles, error)| ToOwner::Failed { id, cycles, error }),
-        ("SHEF-[A-Z]{3}-[0-9]{3}", "[ -~]{0,60}").prop_map(|(code, message)| ToOwner::Refused { code, message }),
+        (any::<u64>(), any::<Option<u64>>(), answer)
+            .prop_map(|(id, cycles, answer)| ToOwner::Done { id, cycles, answer }),
+        (any::<u64>(), any::<Option<u64>>(), error())
+            .prop_map(|(id, cycles, error)| ToOwner::Failed { id, cycles, error }),
+        ("SHEF-[A-Z]{3}-[0-9]{3}", "[ -~]{0,60}")
+            .prop_map(|(code, message)| ToOwner::Refused { code, message }),
     ]
 }
 
@@ -162,10 +209,19 @@ proptest! {
 
 #[test]
 fn a_frame_of_no_or_too_many_bytes_is_refused_before_it_is_read() {
-    for (len, fine) in [(0, false), (1, true), (MAX_FRAME, true), (MAX_FRAME + 1, false), (u32::MAX as usize, false)] {
+    for (len, fine) in [
+        (0, false),
+        (1, true),
+        (MAX_FRAME, true),
+        (MAX_FRAME + 1, false),
+        (u32::MAX as usize, false),
+    ] {
         let mut frames = Frames::new();
         frames.push(&(len as u32).to_be_bytes());
-        assert_eq!(frames.take(), if fine { Ok(None) } else { Err(WireError::FrameLength { found: len }) });
+        assert_eq!(
+            frames.take(),
+            if fine { Ok(None) } else { Err(WireError::FrameLength { found: len }) }
+        );
     }
 }
 
@@ -181,7 +237,8 @@ fn the_largest_messages_fit_a_frame() {
         assert!(bytes.len() - 4 <= MAX_FRAME);
         ToAgent::decode(&frame(&bytes)).unwrap();
     }
-    let bytes = ToOwner::Done { id: 1, cycles: Some(1), answer: Answer::Bytes(vec![0; MAX_BULK]) }.encode();
+    let bytes =
+        ToOwner::Done { id: 1, cycles: Some(1), answer: Answer::Bytes(vec![0; MAX_BULK]) }.encode();
     ToOwner::decode(&frame(&bytes)).unwrap();
     let listed = Listed {
         name: "n".repeat(64),
@@ -205,7 +262,10 @@ fn values_out_of_bounds_are_refused() {
         ("uri as name", [&[3, 0, 9][..], b"sim:model", &[0]].concat()),
         ("token's presence", [&[3, 0, 1][..], b"a", &[2]].concat()),
         ("number 0", [&[4][..], &[0; 16], &[4]].concat()),
-        ("acknowledged itself", [&[4][..], &7u64.to_be_bytes(), &7u64.to_be_bytes(), &[4]].concat()),
+        (
+            "acknowledged itself",
+            [&[4][..], &7u64.to_be_bytes(), &7u64.to_be_bytes(), &[4]].concat(),
+        ),
         ("op", request(&[8])),
         ("access", request(&[0, 3, 0, 0, 0, 0])),
         ("cut access", request(&[0, 1, 0, 0, 0, 0, 0, 0])),
@@ -224,13 +284,20 @@ fn values_out_of_bounds_are_refused() {
     let progress = [&[0x84][..], &[0; 8], &[0, 4], text].concat();
     assert!(ToOwner::decode(&progress).is_err());
     let shown = ToOwner::Progress { id: 0, text: "a\x1b[2Jb".into() }.encode();
-    assert!(matches!(ToOwner::decode(&frame(&shown)).unwrap(), ToOwner::Progress { text, .. } if text == "a [2Jb"));
+    assert!(
+        matches!(ToOwner::decode(&frame(&shown)).unwrap(), ToOwner::Progress { text, .. } if text == "a [2Jb")
+    );
 }
 
 #[test]
 fn an_answer_fits_its_request_or_is_refused() {
     let poll = CtlOp::Poll { offset: 0, clear: 1, some: 0, polls: 9 };
-    let ops = Op::Ctl(vec![CtlOp::Read { offset: 0 }, CtlOp::Write { offset: 0, value: 1 }, poll, CtlOp::Read { offset: 4 }]);
+    let ops = Op::Ctl(vec![
+        CtlOp::Read { offset: 0 },
+        CtlOp::Write { offset: 0, value: 1 },
+        poll,
+        CtlOp::Read { offset: 4 },
+    ]);
     for (values, fits) in [
         (vec![7, 2, 9], true),
         (vec![7, 1], true),
@@ -244,18 +311,32 @@ fn an_answer_fits_its_request_or_is_refused() {
     }
     assert!(!ops.takes(&Answer::Done));
     let read = Op::MemRead { addr: 0, len: 4 };
-    assert!(read.takes(&Answer::Bytes(vec![0; 4])) && !read.takes(&Answer::Bytes(vec![0; 5])) && !read.takes(&Answer::Done));
-    assert!(Op::WaitInterrupt.takes(&Answer::Flag(true)) && !Op::WaitInterrupt.takes(&Answer::Done));
+    assert!(
+        read.takes(&Answer::Bytes(vec![0; 4]))
+            && !read.takes(&Answer::Bytes(vec![0; 5]))
+            && !read.takes(&Answer::Done)
+    );
+    assert!(
+        Op::WaitInterrupt.takes(&Answer::Flag(true)) && !Op::WaitInterrupt.takes(&Answer::Done)
+    );
 }
 
 #[test]
 fn names_of_folders_are_no_names() {
     use shef_device::is_name;
     assert!(["a", "card.0", "...", ".a", "-_."].into_iter().all(is_name));
-    assert!(["", ".", "..", "a/b", "a b", "ä", &"a".repeat(65)].into_iter().all(|name| !is_name(name)));
+    assert!(
+        ["", ".", "..", "a/b", "a b", "ä", &"a".repeat(65)].into_iter().all(|name| !is_name(name))
+    );
     for device in [".", ".."] {
         let frame = ToAgent::Open { device: device.to_owned(), resume: None }.encode();
-        assert_eq!(ToAgent::decode(&frame[4..]), Err(WireError::Text { what: "name of the device" }));
-        assert_eq!(format!("tls://host:1/{device}").parse::<shef_device::Uri>().unwrap_err().code(), "SHEF-DEV-002");
+        assert_eq!(
+            ToAgent::decode(&frame[4..]),
+            Err(WireError::Text { what: "name of the device" })
+        );
+        assert_eq!(
+            format!("tls://host:1/{device}").parse::<shef_device::Uri>().unwrap_err().code(),
+            "SHEF-DEV-002"
+        );
     }
 }

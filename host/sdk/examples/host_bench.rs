@@ -20,12 +20,14 @@ use shef::transfer::{Open, download_into, unwatched, upload};
 use shef::{Device, Host, SystemEntropy, Uri};
 use shef_device::pci::{BAR_CTL, Function, PciCard};
 use shef_device::ring::{
-    COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD, Queue, Registers, Status, reg,
+    COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD,
+    Queue, Registers, Status, reg,
 };
 use shef_device::{DeviceError, SharedMemory, mailbox};
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, Statement, WrittenMap,
+    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel,
+    ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::SigningKey;
@@ -87,7 +89,15 @@ fn main() {
     } else {
         println!("{cores} cores, AES-256-GCM, chunks of {CHUNK} bytes");
         for r in rows {
-            println!("{:<16} {:>10.2} {:<12} {:>6.2} of {:.2}, {}", r.name, r.value, r.unit, r.value / r.baseline, r.baseline, r.beside);
+            println!(
+                "{:<16} {:>10.2} {:<12} {:>6.2} of {:.2}, {}",
+                r.name,
+                r.value,
+                r.unit,
+                r.value / r.baseline,
+                r.baseline,
+                r.beside
+            );
         }
     }
 }
@@ -103,10 +113,13 @@ impl Served {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let stop = Arc::<AtomicBool>::default();
-        let options = ServeOptions { memory_bytes: 1 << 30, ..ServeOptions::new(&dir.path().join("card")) };
+        let options =
+            ServeOptions { memory_bytes: 1 << 30, ..ServeOptions::new(&dir.path().join("card")) };
         let (sender, ready) = mpsc::channel();
         let end = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || serve(&options, card, &end, || sender.send(()).expect("awaited")).expect("served"));
+        let thread = std::thread::spawn(move || {
+            serve(&options, card, &end, || sender.send(()).expect("awaited")).expect("served")
+        });
         ready.recv().expect("a card");
         Self { dir, stop, thread: Some(thread) }
     }
@@ -187,7 +200,8 @@ fn throughputs() -> Vec<Row> {
     let (mut copy, mut into) = (vec![0; SIZE], vec![0; SIZE]);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (mut bare, mut bare_all) = (bare(ONE_CORE, 1), bare(ALL_CORES, threads));
-    let mut memcpy = Body::new(SIZE, || timed(|| black_box(&mut copy).copy_from_slice(black_box(&bytes))));
+    let mut memcpy =
+        Body::new(SIZE, || timed(|| black_box(&mut copy).copy_from_slice(black_box(&bytes))));
     let mut seal_core = seal(&config, ONE_CORE);
     let mut open_core = open(&config, ONE_CORE);
     let mut seal_all = seal(&config, ALL_CORES);
@@ -201,7 +215,9 @@ fn throughputs() -> Vec<Row> {
             host.device().ctl_read32(mailbox::STATUS).expect("a register");
         })
     });
-    let mut from_card = Body::new(SIZE, || timed(|| host.borrow_mut().device().mem_read(0x800_0000, &mut into).expect("read")));
+    let mut from_card = Body::new(SIZE, || {
+        timed(|| host.borrow_mut().device().mem_read(0x800_0000, &mut into).expect("read"))
+    });
     in_turns(&mut [
         &mut bare,
         &mut bare_all,
@@ -247,7 +263,8 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 
 fn latencies() -> Vec<Row> {
     let served = Served::new();
-    let mut card = shef_vfio_user::open(&served.socket(), shef_vfio_user::DEFAULT_TIMEOUT).expect("the card");
+    let mut card =
+        shef_vfio_user::open(&served.socket(), shef_vfio_user::DEFAULT_TIMEOUT).expect("the card");
     let mut rows = vec![];
     {
         let function = card.function();
@@ -259,14 +276,19 @@ fn latencies() -> Vec<Row> {
             let mut times = [const { vec![] }; 3];
             for _ in 0..SMALL.1 {
                 times[0].push(timed(|| {
-                    function.bar_read(BAR_CTL, (reg::BASE + reg::STATUS).into(), &mut [0; 4]).expect("a register");
+                    function
+                        .bar_read(BAR_CTL, (reg::BASE + reg::STATUS).into(), &mut [0; 4])
+                        .expect("a register");
                 }));
                 for (n, wait) in [(1, false), (2, true)] {
                     times[n].push(timed(|| {
                         assert!(queue.push(&nothing).expect("pushed"));
                         queue.submit(function).expect("a doorbell");
                         if wait {
-                            queue.wait(function, Duration::from_secs(10)).expect("a queue").expect("a completion");
+                            queue
+                                .wait(function, Duration::from_secs(10))
+                                .expect("a queue")
+                                .expect("a completion");
                         } else {
                             while queue.poll().expect("sense").is_none() {
                                 std::hint::spin_loop();
@@ -281,8 +303,20 @@ fn latencies() -> Vec<Row> {
         }
         let [read, polled, waited] = quietest;
         let beside = "a register read";
-        rows.push(Row { name: "doorbell_polled", value: polled, unit: "us", baseline: read, beside });
-        rows.push(Row { name: "doorbell_waited", value: waited, unit: "us", baseline: read, beside });
+        rows.push(Row {
+            name: "doorbell_polled",
+            value: polled,
+            unit: "us",
+            baseline: read,
+            beside,
+        });
+        rows.push(Row {
+            name: "doorbell_waited",
+            value: waited,
+            unit: "us",
+            baseline: read,
+            beside,
+        });
         queue.close(function).expect("off");
     }
     let mut sealer = Some(first_epoch(&config(), 1000));
@@ -292,7 +326,9 @@ fn latencies() -> Vec<Row> {
         let mut times = [vec![], vec![]];
         for _ in 0..SMALL.1 {
             // Done is what the card has: a register is read behind it.
-            let settled = |card: &mut PciCard<VfioUserFunction>| card.ctl_read32(mailbox::STATUS).expect("a register");
+            let settled = |card: &mut PciCard<VfioUserFunction>| {
+                card.ctl_read32(mailbox::STATUS).expect("a register")
+            };
             times[0].push(timed(|| {
                 card.mem_write(0, &chunk).expect("written");
                 settled(&mut card);
@@ -306,7 +342,8 @@ fn latencies() -> Vec<Row> {
             }));
             sealer = Some(with_room(ready, CHUNK));
         }
-        let mean = |times: &[Duration]| times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
+        let mean =
+            |times: &[Duration]| times.iter().sum::<Duration>().as_secs_f64() / times.len() as f64;
         let rates = times.each_ref().map(|t| 1.0 / mean(t));
         let p99 = times.each_mut().map(|t| percentile(t, 99));
         if quietest.is_none_or(|(best, _)| p99[0] + p99[1] < best[0] + best[1]) {
@@ -316,7 +353,13 @@ fn latencies() -> Vec<Row> {
     let (p99, rates) = quietest.expect("there are turns");
     let beside = "the same without sealing";
     rows.push(Row { name: "small_op_p99", value: p99[1], unit: "us", baseline: p99[0], beside });
-    rows.push(Row { name: "small_ops", value: rates[1], unit: "operations/s", baseline: rates[0], beside });
+    rows.push(Row {
+        name: "small_ops",
+        value: rates[1],
+        unit: "operations/s",
+        baseline: rates[0],
+        beside,
+    });
     rows
 }
 
@@ -325,19 +368,29 @@ fn instructions() -> Option<Row> {
     let count = |which: &str| -> Option<f64> {
         let program = std::env::current_exe().ok()?;
         let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(["--descriptors", which]);
+        command
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(program)
+            .args(["--descriptors", which]);
         let output = match command.output() {
             Ok(output) if output.status.success() => output,
             Ok(output) => panic!("valgrind failed: {}", String::from_utf8_lossy(&output.stderr)),
             Err(error) => {
-                eprintln!("ring_descriptor is not measured, valgrind does not start ({error}): apt-get install valgrind");
+                eprintln!(
+                    "ring_descriptor is not measured, valgrind does not start ({error}): apt-get install valgrind"
+                );
                 return None;
             }
         };
         // `==1234== Collected : 567`
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let counted = text.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
-        Some(counted.unwrap_or_else(|| panic!("callgrind counted nothing: {text}")) / f64::from(COUNTED.1))
+        let counted = text
+            .lines()
+            .find_map(|line| line.split_once("Collected :")?.1.trim().parse::<f64>().ok());
+        Some(
+            counted.unwrap_or_else(|| panic!("callgrind counted nothing: {text}"))
+                / f64::from(COUNTED.1),
+        )
     };
     let (with, without) = (count("ring")?, count("bare")?);
     Some(Row {
@@ -361,8 +414,10 @@ impl Ready {
     /// Writes completions for all descriptors before `tail`.
     fn complete(&mut self, tail: u32) {
         while self.over != tail {
-            let at = u64::from(self.entries) * DESCRIPTOR + u64::from(self.over % self.entries) * COMPLETION;
-            let completion = Completion { tag: self.over, status: Status::Done, retired: 1, bytes: 4096 };
+            let at = u64::from(self.entries) * DESCRIPTOR
+                + u64::from(self.over % self.entries) * COMPLETION;
+            let completion =
+                Completion { tag: self.over, status: Status::Done, retired: 1, bytes: 4096 };
             self.over += 1;
             self.memory.write(at, &completion.encode()).expect("inside");
             self.memory.memory().store(at + 12, self.over).expect("inside");
@@ -395,7 +450,8 @@ fn descriptors(through_ring: bool) {
     let memory = Arc::new(SharedMemory::new(Queue::<()>::bytes(entries)).expect("memory"));
     let memory = DmaBuffer::new(memory, 0);
     let mut card = Ready { memory: memory.clone(), entries, over: 0, on: 0 };
-    let mut queue = Queue::open(&mut card, 0, entries, memory, 1, COUNTED.0 as u16).expect("a queue");
+    let mut queue =
+        Queue::open(&mut card, 0, entries, memory, 1, COUNTED.0 as u16).expect("a queue");
     for first in (0..COUNTED.1).step_by(COUNTED.0 as usize) {
         let end = first + COUNTED.0;
         if !through_ring {
@@ -403,13 +459,22 @@ fn descriptors(through_ring: bool) {
             continue;
         }
         for tag in first..end {
-            let descriptor =
-                Descriptor { op: OP_TO_CARD, flags: 0, tag, host: u64::from(tag) << 12, card: u64::from(tag) << 12, bytes: 4096 };
+            let descriptor = Descriptor {
+                op: OP_TO_CARD,
+                flags: 0,
+                tag,
+                host: u64::from(tag) << 12,
+                card: u64::from(tag) << 12,
+                bytes: 4096,
+            };
             assert!(queue.push(&descriptor).expect("pushed"));
         }
         queue.submit(&mut card).expect("a doorbell");
         for tag in first..end {
-            let done = queue.wait(&mut card, Duration::from_secs(1)).expect("a queue").expect("a completion");
+            let done = queue
+                .wait(&mut card, Duration::from_secs(1))
+                .expect("a queue")
+                .expect("a completion");
             assert_eq!((done.tag, done.status), (tag, Status::Done));
         }
     }
@@ -427,15 +492,24 @@ fn config() -> Config {
         tag_base,
         ..Region::default()
     };
-    let regions = vec![region(0, Mode::Input, 0, 0x1000_0000), region(1, Mode::Output, 0x800_0000, 0x1800_0000)];
+    let regions = vec![
+        region(0, Mode::Input, 0, 0x1000_0000),
+        region(1, Mode::Output, 0x800_0000, 0x1800_0000),
+    ];
     Config::new(OnFault::Shield, 1, vec![Set::default()], regions).expect("a valid configuration")
 }
 
 /// The keys of owner and Shield.
 fn session(config: &Config, seed: u64) -> (SessionKeys, SessionKeys) {
     let (secret, public) = derive_key_pair(&seed.to_be_bytes().repeat(4));
-    let (message, owner) =
-        seal_load_key(config, &public, b"", &first_epochs(config, 1), &mut SeededEntropy::new(seed, "owner")).expect("a Load Key");
+    let (message, owner) = seal_load_key(
+        config,
+        &public,
+        b"",
+        &first_epochs(config, 1),
+        &mut SeededEntropy::new(seed, "owner"),
+    )
+    .expect("a Load Key");
     (owner, open_load_key(config, &secret, &message).expect("the same keys").0)
 }
 
@@ -455,7 +529,15 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
         } else {
             let r = &config.regions()[request.addr as usize - 1];
             let written = if r.mode == Mode::Output { chunks as u32 } else { 0 };
-            RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), frozen: false, written, epoch: 1, chunks }.to_payload()
+            RegionStatement {
+                mode: r.mode,
+                chunk_log2: r.chunk_log2(),
+                frozen: false,
+                written,
+                epoch: 1,
+                chunks,
+            }
+            .to_payload()
         };
         Ok(end.answer(&answer))
     };
@@ -477,7 +559,14 @@ fn bare(bytes: usize, threads: usize) -> Body<'static> {
         let mut iv = [0u8; 12];
         for (i, chunk) in part.chunks_exact_mut(CHUNK).enumerate() {
             iv[4..].copy_from_slice(&(i as u64).to_be_bytes());
-            let _ = black_box(key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(iv), Aad::empty(), chunk).expect("sealed"));
+            let _ = black_box(
+                key.seal_in_place_separate_tag(
+                    Nonce::assume_unique_for_key(iv),
+                    Aad::empty(),
+                    chunk,
+                )
+                .expect("sealed"),
+            );
         }
     };
     Body::new(bytes, move || {
@@ -524,7 +613,10 @@ fn next_epoch(spent: Spent) -> Sealer {
 fn results(shield: &SessionKeys) -> (Vec<u8>, Vec<u8>) {
     let cipher = ChunkCipher::new(1, shield.data_key(1).expect("a key"));
     let mut data = vec![0x33; SIZE];
-    let tags = (0..).zip(data.chunks_exact_mut(CHUNK)).flat_map(|(i, chunk)| cipher.seal(1, i, chunk)).collect();
+    let tags = (0..)
+        .zip(data.chunks_exact_mut(CHUNK))
+        .flat_map(|(i, chunk)| cipher.seal(1, i, chunk))
+        .collect();
     (data, tags)
 }
 
@@ -537,7 +629,9 @@ fn open(config: &Config, piece: usize) -> Body<'static> {
     Body::new(piece, move || {
         timed(|| {
             let sealed = (&data[..piece], &tags[..piece / CHUNK * 16]);
-            opener.open_piece(&statement, &[], OpenPolicy::default(), 0, sealed, &mut out).expect("opened");
+            opener
+                .open_piece(&statement, &[], OpenPolicy::default(), 0, sealed, &mut out)
+                .expect("opened");
         })
     })
 }
@@ -570,7 +664,8 @@ fn downloads<'a>(config: &Config, host: &'a RefCell<Host>) -> Body<'a> {
     Body::new(SIZE, move || {
         let all = Open { statement: &statement, unreached: &[], policy: OpenPolicy::default() };
         let took = timed(|| {
-            download_into(&mut host.borrow_mut(), &opener, all, &mut out, &mut unwatched).expect("downloaded");
+            download_into(&mut host.borrow_mut(), &opener, all, &mut out, &mut unwatched)
+                .expect("downloaded");
         });
         assert!(out[0] == 0x33 && out[SIZE - 1] == 0x33);
         took

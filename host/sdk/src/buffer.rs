@@ -102,17 +102,33 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// [`SdkError::NoRegion`], [`SdkError::WrongMode`].
     pub fn scratch(&self, name: &str) -> Result<u64, SdkError> {
-        let region = self.state.config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
+        let region = self
+            .state
+            .config
+            .region_by_name(name)
+            .ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
         if !matches!(region.mode, Mode::Counted | Mode::Tree) {
-            return Err(SdkError::WrongMode { name: name.to_owned(), found: region.mode.name(), expected: "counted or tree" });
+            return Err(SdkError::WrongMode {
+                name: name.to_owned(),
+                found: region.mode.name(),
+                expected: "counted or tree",
+            });
         }
         Ok(region.base)
     }
 
     fn bound(&self, name: &str, mode: Mode) -> Result<Bound, SdkError> {
-        let region = self.state.config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
+        let region = self
+            .state
+            .config
+            .region_by_name(name)
+            .ok_or_else(|| SdkError::NoRegion { name: name.to_owned() })?;
         if region.mode != mode {
-            return Err(SdkError::WrongMode { name: name.to_owned(), found: region.mode.name(), expected: mode.name() });
+            return Err(SdkError::WrongMode {
+                name: name.to_owned(),
+                found: region.mode.name(),
+                expected: mode.name(),
+            });
         }
         Ok(Bound { region: region.clone(), session: self.transcript() })
     }
@@ -121,7 +137,11 @@ impl Session<'_, Keyed> {
     fn own<'b>(&self, buffer: &'b Bound) -> Result<&'b Region, SdkError> {
         self.state.check_process()?;
         let region = &buffer.region;
-        if buffer.session == self.transcript() { Ok(region) } else { Err(SdkError::OtherSession { name: region.name.clone() }) }
+        if buffer.session == self.transcript() {
+            Ok(region)
+        } else {
+            Err(SdkError::OtherSession { name: region.name.clone() })
+        }
     }
 
     /// Whether a buffer is one of this session, and so many bytes fit it from its start on.
@@ -145,8 +165,15 @@ impl Session<'_, Keyed> {
     }
 
     /// As [`Session::upload`], under an epoch that the Shield may have yet to come to.
-    pub(crate) fn upload_at(&mut self, buffer: &InputBuffer, epoch: u64, data: &[u8]) -> Result<(), SdkError> {
-        self.seal(buffer, epoch, data.len() as u64, &mut unwatched, |host, sealer, watch| transfer::upload(host, sealer, data, watch))
+    pub(crate) fn upload_at(
+        &mut self,
+        buffer: &InputBuffer,
+        epoch: u64,
+        data: &[u8],
+    ) -> Result<(), SdkError> {
+        self.seal(buffer, epoch, data.len() as u64, &mut unwatched, |host, sealer, watch| {
+            transfer::upload(host, sealer, data, watch)
+        })
     }
 
     /// As [`Session::upload`], of `len` bytes that are read piece by piece, so that they need not
@@ -159,9 +186,17 @@ impl Session<'_, Keyed> {
     /// # Errors
     /// As [`Session::upload`]; [`SdkError::Stream`] where the reader fails or ends before `len`
     /// bytes, [`SdkError::Cancelled`].
-    pub fn upload_from(&mut self, buffer: &InputBuffer, from: impl Read + Send, len: u64, watch: &mut Watch<'_>) -> Result<(), SdkError> {
+    pub fn upload_from(
+        &mut self,
+        buffer: &InputBuffer,
+        from: impl Read + Send,
+        len: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), SdkError> {
         let epoch = self.epoch(&buffer.0)?;
-        self.seal(buffer, epoch, len, watch, |host, sealer, watch| transfer::upload_from(host, sealer, from, len as usize, watch))
+        self.seal(buffer, epoch, len, watch, |host, sealer, watch| {
+            transfer::upload_from(host, sealer, from, len as usize, watch)
+        })
     }
 
     /// Has `upload` do with the sealer of an epoch what it does, once for each epoch.
@@ -188,7 +223,8 @@ impl Session<'_, Keyed> {
                 }
             },
         };
-        let (spent, result) = upload(self.host, sealer, &mut |progress| both(&cancel, watch, progress));
+        let (spent, result) =
+            upload(self.host, sealer, &mut |progress| both(&cancel, watch, progress));
         state.sealers[slot] = Some(spent);
         result
     }
@@ -197,7 +233,12 @@ impl Session<'_, Keyed> {
     ///
     /// # Errors
     /// [`SdkError::TooLong`] and those of the host.
-    pub fn write_unprotected(&mut self, buffer: &UnprotectedBuffer, offset: u64, data: &[u8]) -> Result<(), SdkError> {
+    pub fn write_unprotected(
+        &mut self,
+        buffer: &UnprotectedBuffer,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), SdkError> {
         let addr = within(self.own(&buffer.0)?, offset, data.len() as u64)?;
         self.host.write_memory(addr, data.to_vec())
     }
@@ -207,7 +248,12 @@ impl Session<'_, Keyed> {
     ///
     /// # Errors
     /// [`SdkError::TooLong`] and those of the host.
-    pub fn read_unprotected(&mut self, buffer: &UnprotectedBuffer, offset: u64, len: usize) -> Result<Untrusted<Vec<u8>>, SdkError> {
+    pub fn read_unprotected(
+        &mut self,
+        buffer: &UnprotectedBuffer,
+        offset: u64,
+        len: usize,
+    ) -> Result<Untrusted<Vec<u8>>, SdkError> {
         let addr = within(self.own(&buffer.0)?, offset, len as u64)?;
         self.host.read_memory(addr, len).map(Untrusted)
     }
@@ -262,7 +308,13 @@ impl Session<'_, Keyed> {
     /// [`SdkError::StaleStatement`] where it is older than the last launch, register write, flush
     /// or epoch, [`SdkError::Withheld`] where the host delivers something else than the Shield
     /// sealed, [`SdkError::Seal`] where a chunk was never written.
-    pub fn open(&mut self, buffer: &OutputBuffer, statement: &Statement, len: usize, policy: OpenPolicy) -> Result<Opened, SdkError> {
+    pub fn open(
+        &mut self,
+        buffer: &OutputBuffer,
+        statement: &Statement,
+        len: usize,
+        policy: OpenPolicy,
+    ) -> Result<Opened, SdkError> {
         self.open_since(buffer, statement, len, policy, self.state.stale_before)
     }
 
@@ -277,7 +329,15 @@ impl Session<'_, Keyed> {
         since: u64,
     ) -> Result<Opened, SdkError> {
         judge(statement.shield(), self.allowed(policy))?;
-        self.open_judged(buffer, statement, len as u64, (policy, &[]), since, &mut unwatched, transfer::download)
+        self.open_judged(
+            buffer,
+            statement,
+            len as u64,
+            (policy, &[]),
+            since,
+            &mut unwatched,
+            transfer::download,
+        )
     }
 
     /// Refusals with which results open: those that the owner has allowed before, and those of this
@@ -300,9 +360,15 @@ impl Session<'_, Keyed> {
     ) -> Result<WrittenMap, SdkError> {
         judge(statement.shield(), self.allowed(policy))?;
         let since = self.state.stale_before;
-        self.open_judged(buffer, statement, out.len() as u64, (policy, &[]), since, &mut unwatched, |host, opener, open, _, watch| {
-            transfer::download_into(host, opener, open, out, watch)
-        })
+        self.open_judged(
+            buffer,
+            statement,
+            out.len() as u64,
+            (policy, &[]),
+            since,
+            &mut unwatched,
+            |host, opener, open, _, watch| transfer::download_into(host, opener, open, out, watch),
+        )
     }
 
     /// As [`Session::open`], of which `to` gets the `len` bytes piece by piece, so that they need
@@ -325,9 +391,17 @@ impl Session<'_, Keyed> {
     ) -> Result<(W, WrittenMap), SdkError> {
         judge(statement.shield(), self.allowed(policy))?;
         let since = self.state.stale_before;
-        self.open_judged(buffer, statement, len, (policy, &[]), since, watch, |host, opener, open, len, watch| {
-            transfer::download_to(host, opener, open, to, len, watch)
-        })
+        self.open_judged(
+            buffer,
+            statement,
+            len,
+            (policy, &[]),
+            since,
+            watch,
+            |host, opener, open, len, watch| {
+                transfer::download_to(host, opener, open, to, len, watch)
+            },
+        )
     }
 
     /// Opens results of a launch during which a fault froze regions (`on_fault = "region"`),
@@ -351,14 +425,30 @@ impl Session<'_, Keyed> {
         let config = &self.state.config;
         let mut ids = Vec::with_capacity(unreached.len());
         for name in unreached {
-            ids.push(config.region_by_name(name).ok_or_else(|| SdkError::NoRegion { name: (*name).to_owned() })?.id);
+            ids.push(
+                config
+                    .region_by_name(name)
+                    .ok_or_else(|| SdkError::NoRegion { name: (*name).to_owned() })?
+                    .id,
+            );
         }
         judge_despite_fault(config, statement, &ids, buffer.0.region.id, self.allowed(policy))?;
-        self.open_judged(buffer, statement, len as u64, (policy, &ids), self.state.stale_before, &mut unwatched, transfer::download)
+        self.open_judged(
+            buffer,
+            statement,
+            len as u64,
+            (policy, &ids),
+            self.state.stale_before,
+            &mut unwatched,
+            transfer::download,
+        )
     }
 
     /// Has `download` bring and open `len` bytes under a statement that was judged.
-    #[expect(clippy::too_many_arguments, reason = "what is opened, under what, and how it is brought")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what is opened, under what, and how it is brought"
+    )]
     fn open_judged<T>(
         &mut self,
         buffer: &OutputBuffer,
@@ -389,12 +479,15 @@ impl Session<'_, Keyed> {
         };
         // Refusals were judged.
         let open = Open { statement, unreached, policy: OpenPolicy { refusals: true, ..policy } };
-        let opened = download(self.host, opener, open, len, &mut |progress| both(&cancel, watch, progress));
+        let opened =
+            download(self.host, opener, open, len, &mut |progress| both(&cancel, watch, progress));
         if policy.refusals && opened.is_ok() {
             state.allowed_refusals = state.allowed_refusals.max(statement.shield().refusals);
         }
         opened.map_err(|error| match error {
-            SdkError::Seal(source @ (SealError::Tag { .. } | SealError::Length { .. })) => SdkError::Withheld { source },
+            SdkError::Seal(source @ (SealError::Tag { .. } | SealError::Length { .. })) => {
+                SdkError::Withheld { source }
+            }
             error => error,
         })
     }
@@ -411,7 +504,12 @@ fn both(cancel: &Cancel, watch: &mut Watch<'_>, progress: Progress) -> ControlFl
 /// First address of bytes that are wholly in a region.
 fn within(region: &Region, offset: u64, len: u64) -> Result<u64, SdkError> {
     if offset.checked_add(len).is_none_or(|end| end > region.size) {
-        return Err(SdkError::TooLong { name: region.name.clone(), offset, len, size: region.size });
+        return Err(SdkError::TooLong {
+            name: region.name.clone(),
+            offset,
+            len,
+            size: region.size,
+        });
     }
     Ok(region.base + offset)
 }
@@ -419,7 +517,12 @@ fn within(region: &Region, offset: u64, len: u64) -> Result<u64, SdkError> {
 /// Whether so many bytes fit a region from its start on.
 fn fits(region: &Region, len: u64) -> Result<(), SdkError> {
     if len > region.size {
-        return Err(SdkError::TooLong { name: region.name.clone(), offset: 0, len, size: region.size });
+        return Err(SdkError::TooLong {
+            name: region.name.clone(),
+            offset: 0,
+            len,
+            size: region.size,
+        });
     }
     Ok(())
 }

@@ -51,7 +51,11 @@ impl Parcel {
     }
 
     /// Copies chunks and their tags in, each at its offset.
-    pub(crate) fn put(&mut self, (data_at, data): (usize, &[u8]), (tags_at, tags): (usize, &[u8])) -> Result<(), SdkError> {
+    pub(crate) fn put(
+        &mut self,
+        (data_at, data): (usize, &[u8]),
+        (tags_at, tags): (usize, &[u8]),
+    ) -> Result<(), SdkError> {
         match &mut self.held {
             Held::Place(place) => {
                 place.write(data_at, data)?;
@@ -97,7 +101,9 @@ impl<'h> Carrier<'h> {
     /// Starts a transfer of so many bytes.
     pub(crate) fn new(host: &'h mut Host, bytes: usize) -> Result<Self, SdkError> {
         // An adversary and a recorder see messages.
-        let lent = bytes >= RING_FROM && !host.is_watched() && host.device().places().map_or(Ok(false), Places::ready)?;
+        let lent = bytes >= RING_FROM
+            && !host.is_watched()
+            && host.device().places().map_or(Ok(false), Places::ready)?;
         Ok(Self { host, lent })
     }
 
@@ -123,14 +129,18 @@ impl<'h> Carrier<'h> {
     }
 
     /// Sends a parcel to card memory.
-    pub(crate) fn send(&mut self, Parcel { held, ranges: Ranges { data, tags } }: Parcel) -> Result<(), SdkError> {
+    pub(crate) fn send(
+        &mut self,
+        Parcel { held, ranges: Ranges { data, tags } }: Parcel,
+    ) -> Result<(), SdkError> {
         match held {
             Held::Place(place) => match self.places() {
                 Some(places) => Ok(places.write_place(place, &[data, tags])?),
                 None => Err(DeviceError::Gone { offset: 0 }.into()),
             },
             Held::Buffers(bytes, tag_bytes) => {
-                let [bytes, tag_bytes] = self.host.deliver([(data.0, bytes), (tags.0, tag_bytes)])?;
+                let [bytes, tag_bytes] =
+                    self.host.deliver([(data.0, bytes), (tags.0, tag_bytes)])?;
                 self.host.keep_spare((bytes, tag_bytes));
                 Ok(())
             }
@@ -149,7 +159,8 @@ impl<'h> Carrier<'h> {
             Some(places) => Held::Place(places.read_place(&[data, tags])?),
             None => {
                 let (bytes, tag_bytes) = self.host.take_spare();
-                let [bytes, tag_bytes] = self.host.fetch([(data.0, bytes, data.1), (tags.0, tag_bytes, tags.1)])?;
+                let [bytes, tag_bytes] =
+                    self.host.fetch([(data.0, bytes, data.1), (tags.0, tag_bytes, tags.1)])?;
                 Held::Buffers(bytes, tag_bytes)
             }
         };

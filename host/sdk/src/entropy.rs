@@ -68,7 +68,11 @@ impl Entropy for Source {
 /// # Errors
 /// [`SdkError::Seeded`].
 pub(crate) fn fit_for(entropy: &dyn Entropy, kind: RootOfTrust) -> Result<(), SdkError> {
-    if entropy.is_seeded() && kind != RootOfTrust::Simulated { Err(SdkError::Seeded { kind: kind.name() }) } else { Ok(()) }
+    if entropy.is_seeded() && kind != RootOfTrust::Simulated {
+        Err(SdkError::Seeded { kind: kind.name() })
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -82,9 +86,19 @@ mod tests {
         let mut system = Source::new(None, "owner").unwrap();
         for kind in [ShefBoot, Board, Provider] {
             for source in [&seeded as &dyn Entropy, &SeededEntropy::new(1, "owner")] {
-                assert_eq!(fit_for(source, kind).unwrap_err().code(), "SHEF-SDK-044", "{}", kind.name());
+                assert_eq!(
+                    fit_for(source, kind).unwrap_err().code(),
+                    "SHEF-SDK-044",
+                    "{}",
+                    kind.name()
+                );
             }
-            assert_eq!(fit_for(&&mut seeded, kind).unwrap_err().code(), "SHEF-SDK-044", "{}", kind.name());
+            assert_eq!(
+                fit_for(&&mut seeded, kind).unwrap_err().code(),
+                "SHEF-SDK-044",
+                "{}",
+                kind.name()
+            );
             fit_for(&&mut system, kind).unwrap();
         }
         fit_for(&seeded, Simulated).unwrap();

@@ -537,7 +537,9 @@ shef_proto::coded! {
 impl From<shef_proto::mailbox::MailboxError> for SdkError {
     fn from(error: shef_proto::mailbox::MailboxError) -> Self {
         match error {
-            shef_proto::mailbox::MailboxError::Refused { code, text } => Self::Kernel { code: printable(&code), text: printable(&text) },
+            shef_proto::mailbox::MailboxError::Refused { code, text } => {
+                Self::Kernel { code: printable(&code), text: printable(&text) }
+            }
             error => Self::Mailbox(error),
         }
     }
@@ -551,8 +553,15 @@ pub(crate) fn printable(text: &str) -> String {
 /// A code that somebody else wrote, if it is one that he may say: what this library found out is
 /// said by itself only.
 fn theirs<'c>(code: &'c str, may: &[&str]) -> &'c str {
-    let number = may.iter().find_map(|who| code.strip_prefix("SHEF-")?.strip_prefix(who)?.strip_prefix('-'));
-    if number.is_some_and(|number| number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit())) { code } else { NOT_THEIRS }
+    let number =
+        may.iter().find_map(|who| code.strip_prefix("SHEF-")?.strip_prefix(who)?.strip_prefix('-'));
+    if number
+        .is_some_and(|number| number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        code
+    } else {
+        NOT_THEIRS
+    }
 }
 
 /// The code of a refusal whose own code is not one that the other side may say.
@@ -576,7 +585,9 @@ pub enum Ran {
 
 fn rejection(appraisal: &shef_verify::Appraisal) -> String {
     match appraisal.first_failure() {
-        Some(check) => format!("{} is {}, expected {}", check.id.name(), check.actual, check.expected),
+        Some(check) => {
+            format!("{} is {}, expected {}", check.id.name(), check.actual, check.expected)
+        }
         None => "no check failed".to_owned(),
     }
 }
@@ -603,10 +614,15 @@ impl SdkError {
     pub fn ran(&self) -> Ran {
         use shef_proto::channel::{ChannelError as C, status};
         match self {
-            Self::Channel(C::Status { status: status::BAD | status::STOPPED, .. } | C::Halted { ran: false, .. }) => Ran::DidNotRun,
+            Self::Channel(
+                C::Status { status: status::BAD | status::STOPPED, .. }
+                | C::Halted { ran: false, .. },
+            ) => Ran::DidNotRun,
             Self::Channel(C::Busy { .. } | C::Idle | C::Closed) => Ran::DidNotRun,
             // An authentic answer came.
-            Self::Channel(C::Status { .. } | C::Halted { ran: true, .. } | C::Impossible { .. }) => Ran::Ran,
+            Self::Channel(
+                C::Status { .. } | C::Halted { ran: true, .. } | C::Impossible { .. },
+            ) => Ran::Ran,
             Self::NotFinished { .. } | Self::WaitEnded { .. } => Ran::Ran,
             error if error.at_fault() == Fault::Input => Ran::DidNotRun,
             _ => Ran::Unknown,
@@ -665,7 +681,9 @@ impl SdkError {
             )
             | Self::Load(L::Epochs(_) | L::Info)
             | Self::LoadKey(K::Config | K::Load(_))
-            | Self::Channel(C::Busy { .. } | C::Idle | C::Closed | C::Status { status: status::BAD, .. })
+            | Self::Channel(
+                C::Busy { .. } | C::Idle | C::Closed | C::Status { status: status::BAD, .. },
+            )
             | Self::StaleStatement { .. }
             | Self::Forked { .. }
             | Self::OtherSession { .. }
@@ -684,15 +702,25 @@ impl SdkError {
             | Self::Lanes { .. }
             | Self::RingOver { .. }
             | Self::NotSimulated { .. } => Fault::Input,
-            Self::Device(D::UnknownUri { .. } | D::MalformedUri { .. } | D::NotInThisVersion { .. } | D::NotBuilt { .. }) => Fault::Input,
+            Self::Device(
+                D::UnknownUri { .. }
+                | D::MalformedUri { .. }
+                | D::NotInThisVersion { .. }
+                | D::NotBuilt { .. },
+            ) => Fault::Input,
             // Certificates are the user's own; so is the name of an agent's device.
             #[cfg(feature = "tls")]
             Self::Device(D::Transport { code, .. }) if *code == codes::TLS_FILES => Fault::Input,
             #[cfg(feature = "tls")]
-            Self::Device(D::Remote { code, .. }) if code == codes::NO_DEVICE || code == codes::NOT_ALLOWED => Fault::Input,
+            Self::Device(D::Remote { code, .. })
+                if code == codes::NO_DEVICE || code == codes::NOT_ALLOWED =>
+            {
+                Fault::Input
+            }
             // A project's folder is the user's own.
             Self::Device(D::Simulator { code, .. })
-                if ["SHEF-CARD-003", "SHEF-CARD-004"].contains(code) || code.starts_with("SHEF-GEN-") =>
+                if ["SHEF-CARD-003", "SHEF-CARD-004"].contains(code)
+                    || code.starts_with("SHEF-GEN-") =>
             {
                 Fault::Input
             }
@@ -725,7 +753,10 @@ mod tests {
         ] {
             assert_eq!(theirs(code, may), expected, "{code}");
         }
-        assert_eq!(printable("a\x1b[2Jb\nc\u{202e}d\u{2028}"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}");
+        assert_eq!(
+            printable("a\x1b[2Jb\nc\u{202e}d\u{2028}"),
+            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}"
+        );
         assert_eq!(printable(&"x".repeat(1000)).len(), 400);
     }
 }

@@ -94,7 +94,13 @@ impl Staged {
             Some(old) => is_private(old) && !is_private(&file.metadata()?),
             None => false,
         };
-        let staged = Self { path, old: old.as_ref().and_then(id), rule: Rule::Replace, state: State::Part(part, file), private };
+        let staged = Self {
+            path,
+            old: old.as_ref().and_then(id),
+            rule: Rule::Replace,
+            state: State::Part(part, file),
+            private,
+        };
         staged.prepare(old.as_ref())?;
         Ok(staged)
     }
@@ -126,7 +132,13 @@ impl Staged {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let (part, file) = part_of(&path, options)?;
-        let staged = Self { path, old: None, rule: Rule::New, state: State::Part(part, file), private: false };
+        let staged = Self {
+            path,
+            old: None,
+            rule: Rule::New,
+            state: State::Part(part, file),
+            private: false,
+        };
         staged.prepare(None)?;
         Ok(staged)
     }
@@ -140,7 +152,9 @@ impl Staged {
         {
             use rustix::{fs::FallocateFlags, io::Errno};
             // What has no such call says so, and is not asked for room.
-            if let Err(error @ (Errno::NOSPC | Errno::DQUOT)) = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, ROOM) {
+            if let Err(error @ (Errno::NOSPC | Errno::DQUOT)) =
+                rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, ROOM)
+            {
                 return Err(error.into());
             }
         }
@@ -217,7 +231,9 @@ impl Staged {
         };
         self.state = match rename_new(&part, &self.path) {
             Ok(()) => State::Placed,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.rule == Rule::Replace => {
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists && self.rule == Rule::Replace =>
+            {
                 if exchange(&part, &self.path).is_ok() {
                     State::Replaced(part)
                 } else {
@@ -300,7 +316,9 @@ fn folder_of(path: &Path) -> &Path {
 /// # Errors
 /// There is no such folder, or the path has no last part, as `..` has none.
 pub fn resolved(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path does not end with a name"))?;
+    let name = path.file_name().ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "the path does not end with a name")
+    })?;
     Ok(folder_of(path).canonicalize()?.join(name))
 }
 
@@ -330,7 +348,13 @@ fn part_of(path: &Path, options: &OpenOptions) -> io::Result<(PathBuf, File)> {
 /// such call.
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    return Ok(rustix::fs::renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, rustix::fs::RenameFlags::EXCHANGE)?);
+    return Ok(rustix::fs::renameat_with(
+        rustix::fs::CWD,
+        one,
+        rustix::fs::CWD,
+        other,
+        rustix::fs::RenameFlags::EXCHANGE,
+    )?);
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (one, other);
@@ -346,7 +370,13 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::io::Errno;
-        match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, rustix::fs::RenameFlags::NOREPLACE) {
+        match rustix::fs::renameat_with(
+            rustix::fs::CWD,
+            from,
+            rustix::fs::CWD,
+            to,
+            rustix::fs::RenameFlags::NOREPLACE,
+        ) {
             // Not of this file system, or not of this kernel.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
             done => return Ok(done?),
@@ -354,7 +384,11 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
     if from.is_dir() {
         // No folder that holds something is replaced by this.
-        return if to.symlink_metadata().is_ok() { Err(io::ErrorKind::AlreadyExists.into()) } else { std::fs::rename(from, to) };
+        return if to.symlink_metadata().is_ok() {
+            Err(io::ErrorKind::AlreadyExists.into())
+        } else {
+            std::fs::rename(from, to)
+        };
     }
     std::fs::hard_link(from, to)?;
     std::fs::remove_file(from)
@@ -365,9 +399,14 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 fn open_direct(path: &Path, meta: &std::fs::Metadata) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-    let open = OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
+    let open = OpenOptions::new()
+        .write(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path);
     let file = open.map_err(|error| match rustix::io::Errno::from_io_error(&error) {
-        Some(rustix::io::Errno::NXIO) if meta.file_type().is_fifo() => io::Error::new(error.kind(), "no process reads this pipe"),
+        Some(rustix::io::Errno::NXIO) if meta.file_type().is_fifo() => {
+            io::Error::new(error.kind(), "no process reads this pipe")
+        }
         _ => error,
     })?;
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
@@ -426,7 +465,10 @@ mod tests {
         std::os::unix::fs::symlink("file", &link).unwrap();
         write_file(&link, b"new").unwrap();
         assert!(link.is_symlink());
-        assert_eq!((std::fs::read(&file).unwrap(), file.metadata().unwrap().permissions().mode() & 0o777), (b"new".to_vec(), 0o640));
+        assert_eq!(
+            (std::fs::read(&file).unwrap(), file.metadata().unwrap().permissions().mode() & 0o777),
+            (b"new".to_vec(), 0o640)
+        );
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing beside them");
     }
 
@@ -435,8 +477,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("secret");
         write_new_secret(&file, b"one").unwrap();
-        assert_eq!(write_new_secret(&file, b"two").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!((std::fs::read(&file).unwrap(), file.metadata().unwrap().permissions().mode() & 0o777), (b"one".to_vec(), 0o600));
+        assert_eq!(
+            write_new_secret(&file, b"two").unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        assert_eq!(
+            (std::fs::read(&file).unwrap(), file.metadata().unwrap().permissions().mode() & 0o777),
+            (b"one".to_vec(), 0o600)
+        );
         assert!(write_file(dir.path(), b"x").is_err(), "a folder");
         write_file(Path::new("/dev/null"), b"x").unwrap();
         assert!(!Path::new("/dev/null").is_file());

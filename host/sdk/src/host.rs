@@ -85,7 +85,12 @@ impl MessageKind {
 pub trait Adversary {
     /// Sees a message and says what is delivered in its place; `None` drops it. The device is in
     /// the host's hands meanwhile.
-    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+        device: &mut dyn Device,
+    ) -> Option<Vec<u8>> {
         let _ = (kind, device);
         Some(bytes)
     }
@@ -145,7 +150,12 @@ impl Host {
         }
         let expected = u32::from_le_bytes(*b"SHEF");
         if found != expected {
-            return Err(shef_device::DeviceError::NotAShield { uri: self.device.info().uri, found, expected }.into());
+            return Err(shef_device::DeviceError::NotAShield {
+                uri: self.device.info().uri,
+                found,
+                expected,
+            }
+            .into());
         }
         Ok(())
     }
@@ -199,7 +209,9 @@ impl Host {
     /// [`SdkError::Dropped`] where it does not arrive.
     pub fn carry(&mut self, kind: MessageKind, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
         let delivered = match &mut self.adversary {
-            Some(adversary) => adversary.message(kind, bytes, self.device.as_mut()).ok_or(SdkError::Dropped { kind })?,
+            Some(adversary) => adversary
+                .message(kind, bytes, self.device.as_mut())
+                .ok_or(SdkError::Dropped { kind })?,
             None => bytes,
         };
         if let Some(records) = &mut self.records {
@@ -226,7 +238,11 @@ impl Host {
     pub fn load_key(&mut self, message: Vec<u8>) -> Result<(LoadHint, Vec<u8>), SdkError> {
         let message = self.carry(MessageKind::LoadKey, message)?;
         if message.len() > ctl::LOAD_MSG_BYTES {
-            return Err(SdkError::MessageTooLong { what: "Load Key", len: message.len(), max: ctl::LOAD_MSG_BYTES });
+            return Err(SdkError::MessageTooLong {
+                what: "Load Key",
+                len: message.len(),
+                max: ctl::LOAD_MSG_BYTES,
+            });
         }
         let (status, confirmation) = self.command(
             (ctl::LOAD_MSG, &message),
@@ -234,7 +250,9 @@ impl Host {
             ctl::STATUS_LOAD_BUSY.put(1),
             (ctl::CONFIRM, ctl::CONFIRM_BYTES),
         )?;
-        let hint = if ctl::STATUS_LOAD_REFUSED.get(status) == 0 && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_KEYED {
+        let hint = if ctl::STATUS_LOAD_REFUSED.get(status) == 0
+            && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_KEYED
+        {
             LoadHint::Keyed
         } else {
             LoadHint::Refused
@@ -261,8 +279,12 @@ impl Host {
     /// [`SdkError::ShieldBusy`] and those of the device.
     pub fn ring(&mut self, request: &[u8]) -> Result<(Vec<u8>, bool), SdkError> {
         let request = &request[..request.len().min(MESSAGE_LEN)];
-        let (status, answer) =
-            self.command((ctl::CHAN_REQ, request), (ctl::CHAN_DOORBELL, 1), ctl::STATUS_CHAN_BUSY.put(1), (ctl::CHAN_RSP, MESSAGE_LEN))?;
+        let (status, answer) = self.command(
+            (ctl::CHAN_REQ, request),
+            (ctl::CHAN_DOORBELL, 1),
+            ctl::STATUS_CHAN_BUSY.put(1),
+            (ctl::CHAN_RSP, MESSAGE_LEN),
+        )?;
         Ok((answer, ctl::STATUS_CHAN_REFUSED.get(status) == 1))
     }
 
@@ -297,7 +319,10 @@ impl Host {
     }
 
     /// Writes ranges of card memory and gives the buffers back.
-    pub(crate) fn deliver<const N: usize>(&mut self, parts: [(u64, Vec<u8>); N]) -> Result<[Vec<u8>; N], SdkError> {
+    pub(crate) fn deliver<const N: usize>(
+        &mut self,
+        parts: [(u64, Vec<u8>); N],
+    ) -> Result<[Vec<u8>; N], SdkError> {
         let mut buffers = [const { Vec::new() }; N];
         let mut ranges = [(0, &[][..]); N];
         for ((buffer, range), (addr, bytes)) in buffers.iter_mut().zip(&mut ranges).zip(parts) {
@@ -309,7 +334,10 @@ impl Host {
     }
 
     /// Reads ranges of so many bytes of card memory into buffers of before.
-    pub(crate) fn fetch<const N: usize>(&mut self, mut parts: [(u64, Vec<u8>, usize); N]) -> Result<[Vec<u8>; N], SdkError> {
+    pub(crate) fn fetch<const N: usize>(
+        &mut self,
+        mut parts: [(u64, Vec<u8>, usize); N],
+    ) -> Result<[Vec<u8>; N], SdkError> {
         let mut ranges = parts.each_mut().map(|(addr, buffer, len)| {
             buffer.resize(*len, 0);
             (*addr, &mut buffer[..])
@@ -342,7 +370,12 @@ impl Host {
     ) -> Result<(u32, Vec<u8>), SdkError> {
         // While the Shield scrubs its memories the state is 0.
         const { assert!(ctl::STATUS_STATE_SCRUB == 0) };
-        let poll = |clear| CtlOp::Poll { offset: ctl::STATUS, clear, some: ctl::STATUS_STATE.put(u32::MAX), polls: MAX_POLLS };
+        let poll = |clear| CtlOp::Poll {
+            offset: ctl::STATUS,
+            clear,
+            some: ctl::STATUS_STATE.put(u32::MAX),
+            polls: MAX_POLLS,
+        };
         let mut ops = vec![poll(ctl::STATUS_LOAD_BUSY.put(1) | ctl::STATUS_CHAN_BUSY.put(1))];
         ops.extend(CtlOp::write_bytes(message.0, message.1));
         ops.push(CtlOp::Write { offset: doorbell.0, value: doorbell.1 });
@@ -358,7 +391,9 @@ impl Host {
             }
             // The last value is of the poll that ended the batch.
             _ => match values.last() {
-                None | Some(&u32::MAX) => Err(shef_device::DeviceError::Gone { offset: ctl::STATUS }.into()),
+                None | Some(&u32::MAX) => {
+                    Err(shef_device::DeviceError::Gone { offset: ctl::STATUS }.into())
+                }
                 Some(&status) => Err(SdkError::ShieldBusy { status }),
             },
         }

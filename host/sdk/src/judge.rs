@@ -32,7 +32,9 @@ pub(crate) fn judge_despite_fault(
         return Err(faulted(shield));
     }
     if let Some(id) = frozen.find(|id| *id == result || !unreached.contains(id)) {
-        return Err(SdkError::Reached { name: config.region(id).map_or_else(String::new, |r| r.name.clone()) });
+        return Err(SdkError::Reached {
+            name: config.region(id).map_or_else(String::new, |r| r.name.clone()),
+        });
     }
     refused(shield, allowed)
 }

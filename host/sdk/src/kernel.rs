@@ -12,7 +12,9 @@ impl Host {
     /// Those of the kernel and of the host.
     pub fn shield_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
         let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
-        let answer = self.kernel(Request::ShieldEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
+        let answer = self.kernel(
+            Request::ShieldEvidence { nonce, audience: challenge.audience().to_owned() }.encode(),
+        )?;
         let evidence = evidence_answer(&answer)?;
         self.carry(MessageKind::ShieldEvidence, evidence)
     }
@@ -23,7 +25,9 @@ impl Host {
     /// Those of the kernel and of the host.
     pub fn kernel_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
         let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
-        let answer = self.kernel(Request::KernelEvidence { nonce, audience: challenge.audience().to_owned() }.encode())?;
+        let answer = self.kernel(
+            Request::KernelEvidence { nonce, audience: challenge.audience().to_owned() }.encode(),
+        )?;
         let evidence = evidence_answer(&answer)?;
         self.carry(MessageKind::KernelEvidence, evidence)
     }
@@ -32,7 +36,11 @@ impl Host {
     ///
     /// # Errors
     /// Those of the kernel and of the host, and a container that is none.
-    pub fn load_image(&mut self, container: Vec<u8>, key_box: Vec<u8>) -> Result<LoadedImage, SdkError> {
+    pub fn load_image(
+        &mut self,
+        container: Vec<u8>,
+        key_box: Vec<u8>,
+    ) -> Result<LoadedImage, SdkError> {
         let key_box = self.carry(MessageKind::Release, key_box)?;
         let container = self.carry(MessageKind::Image, container)?;
         let container = Container::parse(&container)?;
@@ -40,7 +48,9 @@ impl Host {
             let answer = self.kernel(request.encode())?;
             match Answer::decode(&answer)?.into_result()? {
                 Answer::Done => {}
-                Answer::Loaded { image_digest, config_digest } => return Ok(LoadedImage { image_digest, config_digest }),
+                Answer::Loaded { image_digest, config_digest } => {
+                    return Ok(LoadedImage { image_digest, config_digest });
+                }
                 _ => return Err(MailboxError::Answer.into()),
             }
         }
@@ -102,7 +112,9 @@ impl Host {
     pub fn certificates(&mut self) -> Result<Vec<Vec<u8>>, SdkError> {
         let answer = self.kernel(Request::Certificates.encode())?;
         match Answer::decode(&answer)?.into_result()? {
-            Answer::Certificates(list) => list.into_iter().map(|der| self.carry(MessageKind::Certificates, der)).collect(),
+            Answer::Certificates(list) => {
+                list.into_iter().map(|der| self.carry(MessageKind::Certificates, der)).collect()
+            }
             _ => Err(MailboxError::Answer.into()),
         }
     }

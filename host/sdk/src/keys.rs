@@ -47,9 +47,10 @@ impl KeyFolder {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                SdkError::KeyFile { path: path.clone(), reason: "expected a folder, found a file".to_owned() }
-            }
+            std::io::ErrorKind::AlreadyExists => SdkError::KeyFile {
+                path: path.clone(),
+                reason: "expected a folder, found a file".to_owned(),
+            },
             _ => SdkError::key_file(&path, &e),
         })?;
         Self::existing(path)
@@ -62,14 +63,22 @@ impl KeyFolder {
     pub fn existing(path: impl Into<PathBuf>) -> Result<Self, SdkError> {
         let path = path.into();
         if !fs::metadata(&path).map_err(|e| SdkError::key_file(&path, &e))?.is_dir() {
-            return Err(SdkError::KeyFile { path, reason: "expected a folder, found a file".to_owned() });
+            return Err(SdkError::KeyFile {
+                path,
+                reason: "expected a folder, found a file".to_owned(),
+            });
         }
         // Whoever can change the folder can put another key into it.
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
             let found = fs::metadata(&path).map_err(|e| SdkError::key_file(&path, &e))?;
-            own(&path, found.uid(), found.mode() & 0o022, "others can change the folder that it is in: chmod 700 it")?;
+            own(
+                &path,
+                found.uid(),
+                found.mode() & 0o022,
+                "others can change the folder that it is in: chmod 700 it",
+            )?;
         }
         Ok(Self { path })
     }
@@ -91,8 +100,12 @@ impl KeyFolder {
         use std::os::unix::fs::MetadataExt;
         let path = self.path.join(LOCK);
         let failed = |e: std::io::Error| SdkError::key_file(&path, &e);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = fs::File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|e| failed(e.into()))?);
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = fs::File::from(
+            rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
+                .map_err(|e| failed(e.into()))?,
+        );
         let found = file.metadata().map_err(failed)?;
         if !found.is_file() {
             return Err(SdkError::KeyOpen { path, reason: "it is not a plain file" });
@@ -103,9 +116,14 @@ impl KeyFolder {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
                 Err(fs::TryLockError::Error(e)) => return Err(failed(e)),
-                Err(fs::TryLockError::WouldBlock) if begun.elapsed() < HELD => std::thread::sleep(Duration::from_millis(20)),
+                Err(fs::TryLockError::WouldBlock) if begun.elapsed() < HELD => {
+                    std::thread::sleep(Duration::from_millis(20))
+                }
                 Err(fs::TryLockError::WouldBlock) => {
-                    let reason = format!("another process has held this lock for {} s: end that process", HELD.as_secs());
+                    let reason = format!(
+                        "another process has held this lock for {} s: end that process",
+                        HELD.as_secs()
+                    );
                     return Err(SdkError::KeyFile { path, reason });
                 }
             }
@@ -143,7 +161,8 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`].
     pub fn store_secret_text(&self, name: &str, text: &str) -> Result<(), SdkError> {
         let path = self.path.join(name);
-        crate::files::write_new_secret(&path, text.as_bytes()).map_err(|e| SdkError::key_file(&path, &e))
+        crate::files::write_new_secret(&path, text.as_bytes())
+            .map_err(|e| SdkError::key_file(&path, &e))
     }
 
     /// Reads a secret of 32 bytes from a plain file that only its owner can read.
@@ -155,14 +174,22 @@ impl KeyFolder {
         let text = read_secret(&path)?;
         let digits: &[u8] = text.strip_suffix(b"\n").unwrap_or(&text);
         if digits.len() != 64 {
-            return Err(SdkError::KeyFormat { path, reason: format!("{} digits, expected 64", digits.len()) });
+            return Err(SdkError::KeyFormat {
+                path,
+                reason: format!("{} digits, expected 64", digits.len()),
+            });
         }
         let nibble = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
         let mut key = Zeroizing::new([0; 32]);
         for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
             match (nibble(pair[0]), nibble(pair[1])) {
                 (Some(high), Some(low)) => *byte = high << 4 | low,
-                _ => return Err(SdkError::KeyFormat { path, reason: "a character is no hexadecimal digit".to_owned() }),
+                _ => {
+                    return Err(SdkError::KeyFormat {
+                        path,
+                        reason: "a character is no hexadecimal digit".to_owned(),
+                    });
+                }
             }
         }
         Ok(key)
@@ -192,8 +219,10 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn existing_signing_key(&self) -> Result<SigningKey, SdkError> {
         let secret = self.secret32(SECRET)?;
-        let secret =
-            PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat { path: self.path.join(SECRET), reason: e.to_string() })?;
+        let secret = PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat {
+            path: self.path.join(SECRET),
+            reason: e.to_string(),
+        })?;
         Ok(SigningKey::new(&secret))
     }
 
@@ -239,7 +268,11 @@ fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, SdkError> {
         _ => SdkError::key_file(path, &error),
     };
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path).map_err(failed)?;
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+        .map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
         return Err(refused("it is not a plain file"));
@@ -274,7 +307,10 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            assert_eq!(fs::metadata(folder.path().join("a.key")).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                fs::metadata(folder.path().join("a.key")).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
             assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
         }
     }
@@ -284,10 +320,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = KeyFolder::open(dir.path()).unwrap();
         assert_eq!(folder.secret32("none").unwrap_err().code(), "SHEF-SDK-012");
-        for bad in [String::new(), "00".repeat(31), "00".repeat(33), "0g".repeat(32), format!("{}\n\n", "00".repeat(32))] {
+        for bad in [
+            String::new(),
+            "00".repeat(31),
+            "00".repeat(33),
+            "0g".repeat(32),
+            format!("{}\n\n", "00".repeat(32)),
+        ] {
             folder.store_public("bad", bad.as_bytes()).unwrap();
             #[cfg(unix)]
-            fs::set_permissions(folder.path().join("bad"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            fs::set_permissions(
+                folder.path().join("bad"),
+                std::os::unix::fs::PermissionsExt::from_mode(0o600),
+            )
+            .unwrap();
             assert_eq!(folder.secret32("bad").unwrap_err().code(), "SHEF-SDK-013", "{bad:?}");
         }
     }
@@ -338,11 +384,16 @@ mod tests {
             let (sender, result) = std::sync::mpsc::channel();
             let folder = KeyFolder::open(&at).unwrap();
             std::thread::spawn(move || sender.send(folder.secret32(name).map(drop)));
-            let error = result.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits").expect_err(name);
+            let error = result
+                .recv_timeout(std::time::Duration::from_secs(20))
+                .expect("it waits")
+                .expect_err(name);
             assert_eq!(error.code(), "SHEF-SDK-048", "{error}");
             assert!(error.to_string().contains(says), "{error}");
         };
-        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+        };
         for open in [0o640, 0o604, 0o620, 0o602, 0o644] {
             mode(&path("a.key"), open);
             refused("a.key", "chmod 600");
@@ -350,7 +401,14 @@ mod tests {
         mode(&path("a.key"), 0o600);
         symlink(path("a.key"), path("link.key")).unwrap();
         refused("link.key", "a link");
-        rustix::fs::mknodat(rustix::fs::CWD, path("pipe.key"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("pipe.key"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
         refused("pipe.key", "not a plain file");
         fs::hard_link(path("a.key"), path("second.key")).unwrap();
         refused("a.key", "second name");
@@ -365,8 +423,15 @@ mod tests {
         KeyFolder::open(&at).unwrap();
         // What another user has: whoever may give something away does that, and for others there is
         // the system's own.
-        let theirs = if std::os::unix::fs::chown(&at, Some(65_534), None).is_ok() { at } else { "/usr".into() };
+        let theirs = if std::os::unix::fs::chown(&at, Some(65_534), None).is_ok() {
+            at
+        } else {
+            "/usr".into()
+        };
         let error = KeyFolder::open(theirs).map(drop).expect_err("another user's folder");
-        assert!(error.code() == "SHEF-SDK-048" && error.to_string().contains("another user"), "{error}");
+        assert!(
+            error.code() == "SHEF-SDK-048" && error.to_string().contains("another user"),
+            "{error}"
+        );
     }
 }

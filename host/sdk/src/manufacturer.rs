@@ -27,33 +27,51 @@ impl Manufacturer {
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::KeyOpen`].
-    pub fn open(folder: KeyFolder, name: &str, now: i64, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
+    pub fn open(
+        folder: KeyFolder,
+        name: &str,
+        now: i64,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, SdkError> {
         let key = |folder: &KeyFolder| -> Result<SigningKey, SdkError> {
-            let secret = PrivateKey::from_bytes(&folder.secret32(CA_KEY)?[..])
-                .map_err(|e| SdkError::KeyFormat { path: folder.path().join(CA_KEY), reason: e.to_string() })?;
+            let secret = PrivateKey::from_bytes(&folder.secret32(CA_KEY)?[..]).map_err(|e| {
+                SdkError::KeyFormat { path: folder.path().join(CA_KEY), reason: e.to_string() }
+            })?;
             Ok(SigningKey::new(&secret))
         };
         if !folder.has(CA_KEY) || !folder.has(CA_CERTIFICATE) {
             let _alone = folder.alone()?;
             if !folder.has(CA_KEY) {
                 if folder.has(CA_CERTIFICATE) {
-                    let reason = format!("it is missing, and {CA_CERTIFICATE} beside it is there: restore the key, or give another folder");
+                    let reason = format!(
+                        "it is missing, and {CA_CERTIFICATE} beside it is there: restore the key, or give another folder"
+                    );
                     return Err(SdkError::KeyFile { path: folder.path().join(CA_KEY), reason });
                 }
                 folder.store_secret(CA_KEY, &generate_key_pair(entropy).0.to_bytes()[..])?;
             }
             // A process may have ended between the two: the key is whole, and its certificate follows.
             if !folder.has(CA_CERTIFICATE) {
-                folder.store_public(CA_CERTIFICATE, &issue_root(&key(&folder)?, name, now - BACKDATED, NO_END))?;
+                folder.store_public(
+                    CA_CERTIFICATE,
+                    &issue_root(&key(&folder)?, name, now - BACKDATED, NO_END),
+                )?;
             }
         }
         let ca = key(&folder)?;
-        let malformed = |reason: String| SdkError::KeyFormat { path: folder.path().join(CA_CERTIFICATE), reason };
-        let root = Certificate::parse(&folder.public(CA_CERTIFICATE)?).map_err(|e| malformed(e.to_string()))?;
+        let malformed = |reason: String| SdkError::KeyFormat {
+            path: folder.path().join(CA_CERTIFICATE),
+            reason,
+        };
+        let root = Certificate::parse(&folder.public(CA_CERTIFICATE)?)
+            .map_err(|e| malformed(e.to_string()))?;
         root.check_root().map_err(|e| malformed(e.to_string()))?;
         if root.key() != &ca.public_key() {
             let key = folder.path().join(CA_KEY);
-            return Err(malformed(format!("it is not the certificate of {}: restore both files from one backup", key.display())));
+            return Err(malformed(format!(
+                "it is not the certificate of {}: restore both files from one backup",
+                key.display()
+            )));
         }
         Ok(Self { folder, ca, root })
     }
@@ -92,7 +110,14 @@ mod tests {
     fn key_and_certificate_are_a_pair() {
         let dir = tempfile::tempdir().unwrap();
         let mut entropy = crate::SystemEntropy::new().unwrap();
-        let mut open = |name: &str| Manufacturer::open(KeyFolder::open(dir.path().join(name)).unwrap(), name, 1_767_225_600, &mut entropy);
+        let mut open = |name: &str| {
+            Manufacturer::open(
+                KeyFolder::open(dir.path().join(name)).unwrap(),
+                name,
+                1_767_225_600,
+                &mut entropy,
+            )
+        };
         let root = open("one").unwrap().root().der().to_vec();
         open("two").unwrap();
         let file = |folder: &str, name: &str| dir.path().join(folder).join(name);
@@ -100,7 +125,10 @@ mod tests {
         std::fs::copy(file("two", CA_CERTIFICATE), file("one", CA_CERTIFICATE)).unwrap();
         let error = open("one").map(drop).expect_err("another CA's certificate");
         let said = error.to_string();
-        assert!(error.code() == "SHEF-SDK-013" && said.contains("ca.der") && said.contains("ca.key"), "{said}");
+        assert!(
+            error.code() == "SHEF-SDK-013" && said.contains("ca.der") && said.contains("ca.key"),
+            "{said}"
+        );
         // A process that was killed between the two.
         std::fs::remove_file(file("one", CA_CERTIFICATE)).unwrap();
         let again = open("one").unwrap();
@@ -119,7 +147,11 @@ mod tests {
                 let mut entropy = crate::SystemEntropy::new().unwrap();
                 begin.wait();
                 let folder = || KeyFolder::open(dir.path().join("maker")).unwrap();
-                let root = Manufacturer::open(folder(), "maker", 1_767_225_600, &mut entropy).unwrap().root().der().to_vec();
+                let root = Manufacturer::open(folder(), "maker", 1_767_225_600, &mut entropy)
+                    .unwrap()
+                    .root()
+                    .der()
+                    .to_vec();
                 (root, folder().signing_key(&mut entropy).unwrap().public_key().as_bytes().to_vec())
             };
             let found: Vec<_> = std::thread::scope(|scope| {

@@ -27,20 +27,31 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
 ///
 /// # Errors
 /// [`DeviceError::NotInThisVersion`], [`DeviceError::NotBuilt`], and those of the device.
-#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "only an agent's cards take options"))]
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(unused_variables, reason = "only an agent's cards take options")
+)]
 pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
     match uri {
         #[cfg(feature = "sim")]
         Uri::SimModel => Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Model)?))),
         #[cfg(feature = "sim")]
         Uri::SimRtl { project, kernel } => {
-            let design = crate::sim::RtlOptions { project: project.clone(), kernel: *kernel, ..crate::sim::RtlOptions::default() };
+            let design = crate::sim::RtlOptions {
+                project: project.clone(),
+                kernel: *kernel,
+                ..crate::sim::RtlOptions::default()
+            };
             Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Rtl(design))?)))
         }
         #[cfg(feature = "vfio")]
-        Uri::Pci { function, iommu } => Ok(Host::new(Box::new(shef_vfio::open(*function, *iommu)?))),
+        Uri::Pci { function, iommu } => {
+            Ok(Host::new(Box::new(shef_vfio::open(*function, *iommu)?)))
+        }
         #[cfg(feature = "vfio")]
-        Uri::PciUeid { ueid, iommu } => Ok(Host::new(Box::new(shef_vfio::open_ueid(ueid, *iommu)?))),
+        Uri::PciUeid { ueid, iommu } => {
+            Ok(Host::new(Box::new(shef_vfio::open_ueid(ueid, *iommu)?)))
+        }
         #[cfg(feature = "vfio-user")]
         Uri::VfioUser { socket } => {
             let card = shef_vfio_user::open(socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
@@ -50,7 +61,12 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
         Uri::Tls { .. } => {
             let tls = options.tls.map_or_else(crate::TlsFiles::find, Ok)?;
             let limits = shef_remote::Limits::default();
-            Ok(Host::new(Box::new(shef_remote::RemoteDevice::open(uri, &tls, limits, options.progress)?)))
+            Ok(Host::new(Box::new(shef_remote::RemoteDevice::open(
+                uri,
+                &tls,
+                limits,
+                options.progress,
+            )?)))
         }
         uri => Err(absent(uri).into()),
     }
@@ -74,11 +90,19 @@ mod tests {
 
     #[test]
     fn a_device_that_the_program_was_built_without_names_its_feature() {
-        for (uri, feature) in [("sim:model", "sim"), ("pci:0000:65:00.0", "vfio"), ("vfio-user:/card", "vfio-user"), ("tls://a:1/b", "tls")]
-        {
+        for (uri, feature) in [
+            ("sim:model", "sim"),
+            ("pci:0000:65:00.0", "vfio"),
+            ("vfio-user:/card", "vfio-user"),
+            ("tls://a:1/b", "tls"),
+        ] {
             let error = absent(&uri.parse().unwrap());
             assert_eq!(error.code(), "SHEF-DEV-004");
-            assert!(error.to_string().contains(uri) && error.to_string().ends_with(&format!("`{feature}`")), "{error}");
+            assert!(
+                error.to_string().contains(uri)
+                    && error.to_string().ends_with(&format!("`{feature}`")),
+                "{error}"
+            );
         }
     }
 }

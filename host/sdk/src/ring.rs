@@ -24,7 +24,10 @@ impl Lane {
     }
 
     fn regions(&self) -> impl Iterator<Item = &Region> {
-        self.inputs.iter().map(InputBuffer::region).chain(self.outputs.iter().map(OutputBuffer::region))
+        self.inputs
+            .iter()
+            .map(InputBuffer::region)
+            .chain(self.outputs.iter().map(OutputBuffer::region))
     }
 }
 
@@ -100,19 +103,23 @@ impl<'h> Session<'h, Keyed> {
 }
 
 fn check(lanes: &[Lane]) -> Result<(), SdkError> {
-    let error = |what, found: String, expected: String| Err(SdkError::Lanes { what, found, expected });
+    let error =
+        |what, found: String, expected: String| Err(SdkError::Lanes { what, found, expected });
     let [first, others @ ..] = lanes else { return error("lanes", "0".into(), "2 or more".into()) };
     if others.is_empty() {
         return error("lanes", "1".into(), "2 or more".into());
     }
     let mut seen = Vec::new();
     for lane in lanes {
-        let count = |lane: &Lane| format!("{} inputs and {} outputs", lane.inputs.len(), lane.outputs.len());
+        let count = |lane: &Lane| {
+            format!("{} inputs and {} outputs", lane.inputs.len(), lane.outputs.len())
+        };
         if (lane.inputs.len(), lane.outputs.len()) != (first.inputs.len(), first.outputs.len()) {
             return error("buffers of a lane", count(lane), count(first));
         }
         for (region, like) in lane.regions().zip(first.regions()) {
-            let shape = |r: &Region| format!("{:?} of {} bytes in chunks of {}", r.name, r.size, r.chunk);
+            let shape =
+                |r: &Region| format!("{:?} of {} bytes in chunks of {}", r.name, r.size, r.chunk);
             if (region.size, region.chunk) != (like.size, like.chunk) {
                 return error("region", shape(region), shape(like));
             }
@@ -137,7 +144,11 @@ impl Ring<'_, '_> {
     /// pushed again unless the Shield has stopped. Those of a launch, after which the ring is over:
     /// nobody knows whether this batch runs, and [`Ring::results`] has the results of the batch
     /// before.
-    pub fn push(&mut self, data: &[&[u8]], job: impl FnOnce(&Lane) -> Job) -> Result<u64, SdkError> {
+    pub fn push(
+        &mut self,
+        data: &[&[u8]],
+        job: impl FnOnce(&Lane) -> Job,
+    ) -> Result<u64, SdkError> {
         if self.over {
             return Err(SdkError::RingOver { number: self.next });
         }
@@ -146,11 +157,16 @@ impl Ring<'_, '_> {
         }
         let lane = self.lane(self.next).clone();
         let job = job(&lane);
-        for (what, found, expected) in
-            [("data for inputs", data.len(), lane.inputs.len()), ("results of outputs", job.results.len(), lane.outputs.len())]
-        {
+        for (what, found, expected) in [
+            ("data for inputs", data.len(), lane.inputs.len()),
+            ("results of outputs", job.results.len(), lane.outputs.len()),
+        ] {
             if found != expected {
-                return Err(SdkError::Lanes { what, found: found.to_string(), expected: expected.to_string() });
+                return Err(SdkError::Lanes {
+                    what,
+                    found: found.to_string(),
+                    expected: expected.to_string(),
+                });
             }
         }
         // What cannot be opened afterwards is not begun.
@@ -162,7 +178,10 @@ impl Ring<'_, '_> {
         }
         // The Shield is still at the epochs of before: it raises them when nothing runs, because
         // that closes chunks that are being written.
-        let epochs: Vec<_> = lane.regions().map(|region| (region.id, self.session.unused_epoch(region.id))).collect();
+        let epochs: Vec<_> = lane
+            .regions()
+            .map(|region| (region.id, self.session.unused_epoch(region.id)))
+            .collect();
         for ((buffer, data), (_, epoch)) in lane.inputs.iter().zip(data).zip(&epochs) {
             self.session.upload_at(buffer, *epoch, data)?;
         }
@@ -194,7 +213,9 @@ impl Ring<'_, '_> {
             .outputs
             .iter()
             .zip(&job.results)
-            .map(|(buffer, len)| self.session.open_since(buffer, statement, *len, job.policy, *request))
+            .map(|(buffer, len)| {
+                self.session.open_since(buffer, statement, *len, job.policy, *request)
+            })
             .collect::<Result<_, _>>()?;
         let batch = Batch { number: *number, outputs: opened };
         self.done = None;

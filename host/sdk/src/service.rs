@@ -190,15 +190,21 @@ impl NewKey<'_> {
             KeyMaterial::Secret(bytes) => secret = Some(hidden(bytes)),
             KeyMaterial::Generate(len) => generate = Some(*len),
             KeyMaterial::Image { key, min_svn, vendor } => {
-                image = Some(ImageBody { key: hidden(key.expose()), min_svn: *min_svn, vendor: B64.encode(vendor.as_bytes()) });
+                image = Some(ImageBody {
+                    key: hidden(key.expose()),
+                    min_svn: *min_svn,
+                    vendor: B64.encode(vendor.as_bytes()),
+                });
             }
         }
         let (policy, layer) = (self.policy, layer.map(Layer::name));
         let Self { max_releases, not_before, not_after, .. } = *self;
-        let body = KeyBody { layer, policy, secret, generate, image, max_releases, not_before, not_after };
+        let body =
+            KeyBody { layer, policy, secret, generate, image, max_releases, not_before, not_after };
         // Room for the longest secret: a buffer that grows leaves copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
-        serde_json::to_writer(&mut *bytes, &body).map_err(|error| SdkError::ServiceAnswer { what: error.to_string() })?;
+        serde_json::to_writer(&mut *bytes, &body)
+            .map_err(|error| SdkError::ServiceAnswer { what: error.to_string() })?;
         Ok(bytes)
     }
 }
@@ -264,13 +270,17 @@ struct Jwk {
 /// What is wrong with it.
 pub fn keys_from_jwks(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
     let set: Jwks = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    let coordinate = |name: &str, text: &str| B64.decode(text).map_err(|error| format!("{name} is no base64url without padding: {error}"));
+    let coordinate = |name: &str, text: &str| {
+        B64.decode(text).map_err(|error| format!("{name} is no base64url without padding: {error}"))
+    };
     let point = |key: &Jwk| {
         if (key.kty.as_str(), key.crv.as_str()) != ("EC", "P-256") {
             return Err(format!("a key of type {} {}, expected EC P-256", key.kty, key.crv));
         }
         let xy = [coordinate("x", &key.x)?, coordinate("y", &key.y)?].concat();
-        let xy: [u8; 64] = xy.try_into().map_err(|xy: Vec<u8>| format!("x and y have {} bytes, expected 64", xy.len()))?;
+        let xy: [u8; 64] = xy
+            .try_into()
+            .map_err(|xy: Vec<u8>| format!("x and y have {} bytes, expected 64", xy.len()))?;
         PublicKey::from_xy(&xy).map_err(|error| error.to_string())
     };
     let keys = set.keys.iter().map(point).collect::<Result<Vec<_>, _>>()?;
@@ -280,11 +290,15 @@ pub fn keys_from_jwks(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
 /// A name as a part of a path: what is no letter, digit or one of `._-@` is written as %XX.
 fn part(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
-    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    name.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// The places of rows that have an order: each is behind all before it.
-fn ordered<T: Ord + ToString>(of: impl Fn(&Value) -> Option<T>) -> impl FnMut(&Value) -> Option<(String, bool)> {
+fn ordered<T: Ord + ToString>(
+    of: impl Fn(&Value) -> Option<T>,
+) -> impl FnMut(&Value) -> Option<(String, bool)> {
     let mut last = None;
     move |row| {
         let here = of(row)?;
@@ -340,14 +354,20 @@ impl Service {
     /// [`SdkError::ServiceUrl`], and files that cannot be used, as of CAs that have ended.
     pub fn new(url: &str, tls: TlsFiles) -> Result<Self, SdkError> {
         let url = url.trim_end_matches('/');
-        let host = url.strip_prefix("https://").filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']));
-        let Some(uri) = host.and_then(|_| url.parse().ok()) else { return Err(SdkError::ServiceUrl { url: url.to_owned() }) };
+        let host = url
+            .strip_prefix("https://")
+            .filter(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@']));
+        let Some(uri) = host.and_then(|_| url.parse().ok()) else {
+            return Err(SdkError::ServiceUrl { url: url.to_owned() });
+        };
         // Says which file is wrong, and that key and certificate belong together.
         tls.load()?;
         // CAs that are valid now; the last refusal, if there is none.
         let (mut anchors, mut refused) = (Vec::new(), None);
         for ca in shef_remote::certificates(&tls.ca)? {
-            match Validity::of(&ca).and_then(|validity| validity.check(UnixTime::now()).map(|()| validity)) {
+            match Validity::of(&ca)
+                .and_then(|validity| validity.check(UnixTime::now()).map(|()| validity))
+            {
                 Ok(validity) => anchors.push((validity, ca)),
                 Err(error) => refused = Some(error),
             }
@@ -357,7 +377,16 @@ impl Service {
         }
         let proxy = proxy::for_service(&uri)?;
         let agent = Self::agent(&tls, anchors.iter().map(|(_, ca)| ca), proxy.as_ref())?;
-        Ok(Self { agent, url: url.to_owned(), tls, anchors, receipt_keys: Vec::new(), most: REQUEST, cancel: None, proxy })
+        Ok(Self {
+            agent,
+            url: url.to_owned(),
+            tls,
+            anchors,
+            receipt_keys: Vec::new(),
+            most: REQUEST,
+            cancel: None,
+            proxy,
+        })
     }
 
     /// An HTTP client that believes these CAs.
@@ -366,15 +395,22 @@ impl Service {
         cas: impl Iterator<Item = &'a CertificateDer<'static>>,
         proxy: Option<&Named>,
     ) -> Result<ureq::Agent, SdkError> {
-        let read = |path: &std::path::Path| shef_device::regular::read(path, 1 << 20).map_err(|error| SdkError::key_file(path, &error));
+        let read = |path: &std::path::Path| {
+            shef_device::regular::read(path, 1 << 20)
+                .map_err(|error| SdkError::key_file(path, &error))
+        };
         let certificate = |der: &CertificateDer<'static>| Certificate::from_der(der).to_owned();
         let key = Zeroizing::new(read(&tls.key)?);
-        let key =
-            PemKey::from_pem(&key).map_err(|_| SdkError::KeyFormat { path: tls.key.clone(), reason: "no private key in PEM".into() })?;
+        let key = PemKey::from_pem(&key).map_err(|_| SdkError::KeyFormat {
+            path: tls.key.clone(),
+            reason: "no private key in PEM".into(),
+        })?;
         let own: Vec<_> = shef_remote::certificates(&tls.cert)?.iter().map(certificate).collect();
         let config = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .unversioned_rustls_crypto_provider(Arc::new(
+                rustls::crypto::aws_lc_rs::default_provider(),
+            ))
             .root_certs(RootCerts::new_with_certs(&cas.map(certificate).collect::<Vec<_>>()))
             .client_cert(Some(ClientCert::new_with_certs(&own, key)))
             .build();
@@ -421,63 +457,110 @@ impl Service {
     /// The same service over connections of its own, which end with it: a connection keeps what it
     /// sent last in its buffers, and that is to be a secret.
     fn apart(&self) -> Result<Self, SdkError> {
-        let agent = Self::agent(&self.tls, self.anchors.iter().map(|(_, ca)| ca), self.proxy.as_ref())?;
+        let agent =
+            Self::agent(&self.tls, self.anchors.iter().map(|(_, ca)| ca), self.proxy.as_ref())?;
         Ok(Self { agent, ..self.clone() })
     }
 
     /// Sends a request and reads the answer, unless somebody ends it before.
-    fn send(&self, method: &'static str, path: &str, content_type: &'static str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
-        let Some(cancel) = &self.cancel else { return self.exchange(method, path, content_type, body) };
+    fn send(
+        &self,
+        method: &'static str,
+        path: &str,
+        content_type: &'static str,
+        body: Option<&[u8]>,
+    ) -> Result<Vec<u8>, SdkError> {
+        let Some(cancel) = &self.cancel else {
+            return self.exchange(method, path, content_type, body);
+        };
         let ended = || SdkError::ServiceEnded { url: self.url.clone() };
         if cancel.is_cancelled() {
             return Err(ended());
         }
         // What blocks is left behind on a thread of its own, which ends with the request's time.
         let (answer, answered) = mpsc::channel();
-        let (service, path, body) = (self.clone(), path.to_owned(), body.map(|body| Zeroizing::new(body.to_vec())));
+        let (service, path, body) =
+            (self.clone(), path.to_owned(), body.map(|body| Zeroizing::new(body.to_vec())));
         std::thread::Builder::new()
             .name("shef-service".to_owned())
-            .spawn(move || answer.send(service.exchange(method, &path, content_type, body.as_deref().map(Vec::as_slice))))
-            .map_err(|error| SdkError::ServiceUnreachable { url: self.url.clone(), reason: error.to_string() })?;
+            .spawn(move || {
+                answer.send(service.exchange(
+                    method,
+                    &path,
+                    content_type,
+                    body.as_deref().map(Vec::as_slice),
+                ))
+            })
+            .map_err(|error| SdkError::ServiceUnreachable {
+                url: self.url.clone(),
+                reason: error.to_string(),
+            })?;
         loop {
             match answered.recv_timeout(LOOK) {
                 Ok(answer) => return answer,
-                Err(mpsc::RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(ended()),
+                Err(mpsc::RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
+                    return Err(ended());
+                }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(SdkError::WorkerGone),
             }
         }
     }
 
-    fn exchange(&self, method: &str, path: &str, content_type: &str, body: Option<&[u8]>) -> Result<Vec<u8>, SdkError> {
+    fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: Option<&[u8]>,
+    ) -> Result<Vec<u8>, SdkError> {
         // The HTTP client asks whether the service's certificate is valid, and not whether its CA's is.
         let now = UnixTime::now();
-        let valid = |(validity, _): &&(Validity, CertificateDer<'static>)| validity.check(now).is_ok();
+        let valid =
+            |(validity, _): &&(Validity, CertificateDer<'static>)| validity.check(now).is_ok();
         let still;
         let agent = match self.anchors.iter().try_for_each(|(validity, _)| validity.check(now)) {
             Ok(()) => &self.agent,
-            Err(error) if self.anchors.iter().filter(valid).count() == 0 => return Err(no_ca(&self.tls, &error)),
+            Err(error) if self.anchors.iter().filter(valid).count() == 0 => {
+                return Err(no_ca(&self.tls, &error));
+            }
             // One that has ended meanwhile leaves the others.
             Err(_) => {
-                still = Self::agent(&self.tls, self.anchors.iter().filter(valid).map(|(_, ca)| ca), self.proxy.as_ref())?;
+                still = Self::agent(
+                    &self.tls,
+                    self.anchors.iter().filter(valid).map(|(_, ca)| ca),
+                    self.proxy.as_ref(),
+                )?;
                 &still
             }
         };
-        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let request =
+            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         let malformed = |error: ureq::http::Error| unread(error.to_string());
         let sent = match body {
             None => agent.run(self.timed(agent, request.body(()).map_err(malformed)?)),
-            Some(body) => agent.run(self.timed(agent, request.header("content-type", content_type).body(body).map_err(malformed)?)),
+            Some(body) => agent.run(self.timed(
+                agent,
+                request.header("content-type", content_type).body(body).map_err(malformed)?,
+            )),
         };
         let mut answer = sent.map_err(|error| self.trouble(error))?;
-        let bytes = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec().map_err(|error| self.trouble(error))?;
+        let bytes = answer
+            .body_mut()
+            .with_config()
+            .limit(MAX_ANSWER)
+            .read_to_vec()
+            .map_err(|error| self.trouble(error))?;
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {
             return Ok(bytes);
         }
-        let problem: ProblemAnswer = serde_json::from_slice(&bytes)
-            .map_err(|_| unread(format!("{} answers {method} {path} with status {status} and no code", self.url)))?;
-        let failed = problem.appraisal.and_then(|appraisal| appraisal.checks.into_iter().find(|check| !check.passed));
+        let problem: ProblemAnswer = serde_json::from_slice(&bytes).map_err(|_| {
+            unread(format!("{} answers {method} {path} with status {status} and no code", self.url))
+        })?;
+        let failed = problem
+            .appraisal
+            .and_then(|appraisal| appraisal.checks.into_iter().find(|check| !check.passed));
         let text = printable(&problem.detail);
         Err(match failed {
             Some(check) => SdkError::Denied { code: printable(&check.code), text },
@@ -485,7 +568,11 @@ impl Service {
         })
     }
 
-    fn timed<B: ureq::AsSendBody>(&self, agent: &ureq::Agent, request: ureq::http::Request<B>) -> ureq::http::Request<B> {
+    fn timed<B: ureq::AsSendBody>(
+        &self,
+        agent: &ureq::Agent,
+        request: ureq::http::Request<B>,
+    ) -> ureq::http::Request<B> {
         agent.configure_request(request).timeout_global(Some(self.most)).build()
     }
 
@@ -498,8 +585,17 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn post<T: for<'a> Deserialize<'a>>(&self, path: &str, body: &Value) -> Result<T, SdkError> {
-        Self::json(&self.send("POST", path, "application/json", Some(body.to_string().as_bytes()))?)
+    pub fn post<T: for<'a> Deserialize<'a>>(
+        &self,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, SdkError> {
+        Self::json(&self.send(
+            "POST",
+            path,
+            "application/json",
+            Some(body.to_string().as_bytes()),
+        )?)
     }
 
     /// What went wrong on the way, by who must act.
@@ -510,7 +606,12 @@ impl Service {
             ureq::Error::Rustls(error) => Some(error.clone()),
             // The service may close before its alert is read: ask once more, saying nothing.
             ureq::Error::Io(error) => match tls_error(error) {
-                None if self.proxy.is_none() && !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+                None if self.proxy.is_none()
+                    && !matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound
+                    ) =>
+                {
                     self.handshake()
                 }
                 found => found,
@@ -518,30 +619,48 @@ impl Service {
             _ => None,
         };
         match found {
-            Some(E::InvalidCertificate(C::Expired | C::ExpiredContext { .. })) => SdkError::ServiceExpired { url, state: "has expired" },
+            Some(E::InvalidCertificate(C::Expired | C::ExpiredContext { .. })) => {
+                SdkError::ServiceExpired { url, state: "has expired" }
+            }
             Some(E::InvalidCertificate(C::NotValidYet | C::NotValidYetContext { .. })) => {
                 SdkError::ServiceExpired { url, state: "is not valid yet" }
             }
-            Some(E::InvalidCertificate(reason)) => {
-                SdkError::ServiceCertificate { url, ca: self.tls.ca.clone(), reason: E::InvalidCertificate(reason).to_string() }
-            }
+            Some(E::InvalidCertificate(reason)) => SdkError::ServiceCertificate {
+                url,
+                ca: self.tls.ca.clone(),
+                reason: E::InvalidCertificate(reason).to_string(),
+            },
             Some(E::AlertReceived(alert)) => {
                 let reason = match alert {
                     // The same alert for one that is not valid yet.
-                    A::CertificateExpired => "by the service's clock it has expired, or is not valid yet: is a clock wrong?",
-                    A::CertificateRevoked => "it was revoked",
-                    A::UnknownCA => "its CA is none of the service's, or the service's revocation list is past its end",
-                    A::CertificateRequired => "the service wants one",
-                    A::BadCertificate | A::CertificateUnknown | A::UnsupportedCertificate | A::DecryptError | A::AccessDenied => {
-                        "the service does not take it"
+                    A::CertificateExpired => {
+                        "by the service's clock it has expired, or is not valid yet: is a clock wrong?"
                     }
-                    other => return SdkError::ServiceUnreachable { url, reason: format!("TLS alert {other:?}") },
+                    A::CertificateRevoked => "it was revoked",
+                    A::UnknownCA => {
+                        "its CA is none of the service's, or the service's revocation list is past its end"
+                    }
+                    A::CertificateRequired => "the service wants one",
+                    A::BadCertificate
+                    | A::CertificateUnknown
+                    | A::UnsupportedCertificate
+                    | A::DecryptError
+                    | A::AccessDenied => "the service does not take it",
+                    other => {
+                        return SdkError::ServiceUnreachable {
+                            url,
+                            reason: format!("TLS alert {other:?}"),
+                        };
+                    }
                 };
                 SdkError::ClientCertificate { path: self.tls.cert.clone(), url, reason }
             }
             Some(other) => SdkError::ServiceUnreachable { url, reason: other.to_string() },
             None => match &self.proxy {
-                Some(Named { name, .. }) => SdkError::Proxy { name: name.clone(), reason: format!("no way to {url} through it: {error}") },
+                Some(Named { name, .. }) => SdkError::Proxy {
+                    name: name.clone(),
+                    reason: format!("no way to {url} through it: {error}"),
+                },
                 None => SdkError::ServiceUnreachable { url, reason: error.to_string() },
             },
         }
@@ -554,11 +673,20 @@ impl Service {
         config.alpn_protocols.clear();
         let uri: ureq::http::Uri = self.url.parse().ok()?;
         let host = uri.host()?.trim_matches(['[', ']']).to_owned();
-        let stream = shef_remote::connect(&host, uri.port_u16().unwrap_or(443), std::time::Instant::now() + ALERT).ok()?;
+        let stream = shef_remote::connect(
+            &host,
+            uri.port_u16().unwrap_or(443),
+            std::time::Instant::now() + ALERT,
+        )
+        .ok()?;
         stream.set_read_timeout(Some(ALERT)).ok()?;
         stream.set_write_timeout(Some(ALERT)).ok()?;
-        let connection = rustls::ClientConnection::new(Arc::new(config), host.try_into().ok()?).ok()?;
-        rustls::StreamOwned::new(connection, stream).read(&mut [0]).err().and_then(|error| tls_error(&error))
+        let connection =
+            rustls::ClientConnection::new(Arc::new(config), host.try_into().ok()?).ok()?;
+        rustls::StreamOwned::new(connection, stream)
+            .read(&mut [0])
+            .err()
+            .and_then(|error| tls_error(&error))
     }
 
     /// The JSON document at `path`, as `docs/reference/verifier-api.md` describes it.
@@ -581,7 +709,12 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn put(&self, path: &str, content_type: &'static str, body: &[u8]) -> Result<Value, SdkError> {
+    pub fn put(
+        &self,
+        path: &str,
+        content_type: &'static str,
+        body: &[u8],
+    ) -> Result<Value, SdkError> {
         Self::json(&self.send("PUT", path, content_type, Some(body))?)
     }
 
@@ -605,7 +738,11 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn session(&self, layer: Layer, recipient: Option<&PublicKey>) -> Result<ServiceSession, SdkError> {
+    pub fn session(
+        &self,
+        layer: Layer,
+        recipient: Option<&PublicKey>,
+    ) -> Result<ServiceSession, SdkError> {
         let mut body = serde_json::json!({"layer": layer.name()});
         if let Some(key) = recipient {
             body["recipient"] = B64.encode(key.as_bytes()).into();
@@ -620,8 +757,14 @@ impl Service {
     ///
     /// # Errors
     /// [`SdkError::Denied`] with the first check that failed; and as [`Service::get`].
-    pub fn appraise(&self, session: &ServiceSession, evidence: &[u8], policy: Option<&str>) -> Result<Value, SdkError> {
-        let mut body = serde_json::json!({"session": session.token, "evidence": B64.encode(evidence)});
+    pub fn appraise(
+        &self,
+        session: &ServiceSession,
+        evidence: &[u8],
+        policy: Option<&str>,
+    ) -> Result<Value, SdkError> {
+        let mut body =
+            serde_json::json!({"session": session.token, "evidence": B64.encode(evidence)});
         if let Some(policy) = policy {
             body["policy"] = policy.into();
         }
@@ -632,13 +775,20 @@ impl Service {
     ///
     /// # Errors
     /// [`SdkError::Denied`] with the first check that failed; and as [`Service::get`].
-    pub fn release(&self, session: &ServiceSession, key: &str, version: Option<u64>, evidence: &[u8]) -> Result<Released, SdkError> {
+    pub fn release(
+        &self,
+        session: &ServiceSession,
+        key: &str,
+        version: Option<u64>,
+        evidence: &[u8],
+    ) -> Result<Released, SdkError> {
         let mut body = serde_json::json!({"key": key, "session": session.token, "evidence": B64.encode(evidence)});
         if let Some(version) = version {
             body["version"] = version.into();
         }
         let answer: ReleaseAnswer = self.post("/v1/release", &body)?;
-        let digest = unhex(&answer.head.digest).ok_or_else(|| unread("the head's digest has not 64 hexadecimal digits"))?;
+        let digest = unhex(&answer.head.digest)
+            .ok_or_else(|| unread("the head's digest has not 64 hexadecimal digits"))?;
         Ok(Released {
             key_box: unbase64("box", &answer.r#box)?,
             version: answer.version,
@@ -658,9 +808,16 @@ impl Service {
         evidence: &[u8],
         released: &Released,
     ) -> Result<(Verified, Receipt), SdkError> {
-        let fetched = if self.receipt_keys.is_empty() { self.keys_that_sign()? } else { Vec::new() };
+        let fetched =
+            if self.receipt_keys.is_empty() { self.keys_that_sign()? } else { Vec::new() };
         let keys = if self.receipt_keys.is_empty() { &fetched } else { &self.receipt_keys };
-        let vouched = Vouched { keys, layer: session.layer, nonce: session.challenge.nonce(), key_id: key, recipient };
+        let vouched = Vouched {
+            keys,
+            layer: session.layer,
+            nonce: session.challenge.nonce(),
+            key_id: key,
+            recipient,
+        };
         let (verified, receipt) = vouched.verified(evidence, &released.receipt)?;
         let key_box = KeyBox::from_cbor(&released.key_box)?;
         let info = key_box.info();
@@ -677,14 +834,26 @@ impl Service {
     /// # Errors
     /// [`SdkError::Denied`] with the first check that failed; no key leaves then.
     /// [`SdkError::OtherRelease`]. And everything that keeps messages from arriving.
-    pub fn release_image_key(&self, host: &mut Host, key: &str, version: Option<u64>) -> Result<(Release, Released), SdkError> {
+    pub fn release_image_key(
+        &self,
+        host: &mut Host,
+        key: &str,
+        version: Option<u64>,
+    ) -> Result<(Release, Released), SdkError> {
         let session = self.session(Layer::Kernel, None)?;
         let evidence = host.kernel_evidence(&session.challenge)?;
         let released = self.release(&session, key, version, &evidence)?;
-        let (verified, receipt) = self.vouched(&session, (key, version), None, &evidence, &released)?;
-        let Verified::Kernel(verified) = verified else { return Err(unread("a receipt of another layer")) };
-        let (key_box, appraised) = (released.key_box.clone(), Appraised::ByService { receipt, head: released.head });
-        Ok((Release { key_box, evidence, challenge: session.challenge, verified, appraised }, released))
+        let (verified, receipt) =
+            self.vouched(&session, (key, version), None, &evidence, &released)?;
+        let Verified::Kernel(verified) = verified else {
+            return Err(unread("a receipt of another layer"));
+        };
+        let (key_box, appraised) =
+            (released.key_box.clone(), Appraised::ByService { receipt, head: released.head });
+        Ok((
+            Release { key_box, evidence, challenge: session.challenge, verified, appraised },
+            released,
+        ))
     }
 
     /// The Shield round: challenge, evidence of the Shield behind `host`, and the data key `key`,
@@ -705,16 +874,23 @@ impl Service {
     }
 
     /// [`Service::release_data_key`], in a frame of its own.
-    fn released_to_us(&self, host: &mut Host, (key, version): (&str, Option<u64>), entropy: &mut dyn Entropy) -> Result<DataKey, SdkError> {
+    fn released_to_us(
+        &self,
+        host: &mut Host,
+        (key, version): (&str, Option<u64>),
+        entropy: &mut dyn Entropy,
+    ) -> Result<DataKey, SdkError> {
         let (private, public): (PrivateKey, PublicKey) = generate_key_pair(entropy);
         let session = self.session(Layer::Shield, Some(&public))?;
         let evidence = host.shield_evidence(&session.challenge)?;
         // Before anything is released to a key that a seed made. That the evidence is true the
         // service finds out.
-        let kind = Evidence::parse(&evidence).map(|evidence| evidence.unverified_claims().common.root_of_trust);
+        let kind = Evidence::parse(&evidence)
+            .map(|evidence| evidence.unverified_claims().common.root_of_trust);
         fit_for(entropy, kind.map_err(shef_verify::VouchError::from)?)?;
         let released = self.release(&session, key, version, &evidence)?;
-        let (verified, receipt) = self.vouched(&session, (key, version), Some(&public), &evidence, &released)?;
+        let (verified, receipt) =
+            self.vouched(&session, (key, version), Some(&public), &evidence, &released)?;
         let expected = Expected {
             layer: Layer::Shield,
             evidence_digest: verified.digest(),
@@ -730,7 +906,12 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn add_key(&self, name: &str, layer: Layer, key: &NewKey<'_>) -> Result<Value, SdkError> {
-        Self::json(&self.apart()?.send("PUT", &format!("/v1/keys/{}", part(name)), "application/json", Some(&key.body(Some(layer))?))?)
+        Self::json(&self.apart()?.send(
+            "PUT",
+            &format!("/v1/keys/{}", part(name)),
+            "application/json",
+            Some(&key.body(Some(layer))?),
+        )?)
     }
 
     /// Adds the next version of a key.
@@ -738,16 +919,30 @@ impl Service {
     /// # Errors
     /// As [`Service::get`].
     pub fn rotate_key(&self, name: &str, key: &NewKey<'_>) -> Result<Value, SdkError> {
-        Self::json(&self.apart()?.send("POST", &format!("/v1/keys/{}/rotate", part(name)), "application/json", Some(&key.body(None)?))?)
+        Self::json(&self.apart()?.send(
+            "POST",
+            &format!("/v1/keys/{}/rotate", part(name)),
+            "application/json",
+            Some(&key.body(None)?),
+        )?)
     }
 
     /// Disables or enables a key, or one version of it.
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn switch_key(&self, name: &str, version: Option<u64>, enabled: bool) -> Result<(), SdkError> {
-        let body = version.map_or_else(|| serde_json::json!({}), |version| serde_json::json!({"version": version}));
-        let path = format!("/v1/keys/{}/{}", part(name), if enabled { "enable" } else { "disable" });
+    pub fn switch_key(
+        &self,
+        name: &str,
+        version: Option<u64>,
+        enabled: bool,
+    ) -> Result<(), SdkError> {
+        let body = version.map_or_else(
+            || serde_json::json!({}),
+            |version| serde_json::json!({"version": version}),
+        );
+        let path =
+            format!("/v1/keys/{}/{}", part(name), if enabled { "enable" } else { "disable" });
         self.send("POST", &path, "application/json", Some(body.to_string().as_bytes())).map(drop)
     }
 
@@ -764,7 +959,14 @@ impl Service {
     /// # Errors
     /// As [`Service::keys`].
     pub fn devices(&self, wanted: impl Fn(&Value) -> bool) -> Result<Vec<Value>, SdkError> {
-        Ok(self.pages("/v1/devices", "devices", ordered(|row| row["ueid"].as_str().map(str::to_owned)), wanted)?.0)
+        Ok(self
+            .pages(
+                "/v1/devices",
+                "devices",
+                ordered(|row| row["ueid"].as_str().map(str::to_owned)),
+                wanted,
+            )?
+            .0)
     }
 
     /// All receipts that are kept, in one document of the form of `GET /v1/receipts`: what
@@ -773,7 +975,8 @@ impl Service {
     /// # Errors
     /// As [`Service::keys`].
     pub fn receipts(&self) -> Result<Value, SdkError> {
-        let (all, mut page) = self.pages("/v1/receipts", "receipts", ordered(|row| row["seq"].as_u64()), |_| true)?;
+        let (all, mut page) =
+            self.pages("/v1/receipts", "receipts", ordered(|row| row["seq"].as_u64()), |_| true)?;
         page["receipts"] = all.into();
         Ok(page)
     }
@@ -797,21 +1000,32 @@ impl Service {
         let (mut all, mut after, mut rows_seen, mut bytes_seen) = (Vec::new(), String::new(), 0, 0);
         loop {
             // The first page has nothing before it: an empty number is no number.
-            let behind = if after.is_empty() { String::new() } else { format!("&after={}", part(&after)) };
+            let behind =
+                if after.is_empty() { String::new() } else { format!("&after={}", part(&after)) };
             let bytes = self.get_bytes(&format!("{path}?limit={PAGE}{behind}"))?;
             let mut page: Value = Self::json(&bytes)?;
-            let rows = page[list].as_array_mut().map(std::mem::take).ok_or_else(|| unread(format!("no list of {list}")))?;
+            let rows = page[list]
+                .as_array_mut()
+                .map(std::mem::take)
+                .ok_or_else(|| unread(format!("no list of {list}")))?;
             let full = rows.len() >= PAGE;
             rows_seen += rows.len();
             bytes_seen += bytes.len();
             if rows.len() > PAGE {
-                return Err(refused(format!("{} entries on a page, expected at most {PAGE}", rows.len())));
+                return Err(refused(format!(
+                    "{} entries on a page, expected at most {PAGE}",
+                    rows.len()
+                )));
             }
             for row in rows {
-                let (here, advances) = place(&row).ok_or_else(|| refused(format!("an entry that has no place in the list of {list}")))?;
+                let (here, advances) = place(&row).ok_or_else(|| {
+                    refused(format!("an entry that has no place in the list of {list}"))
+                })?;
                 if !advances {
                     let (found, before) = (printable(&here), printable(&after));
-                    return Err(refused(format!("entry {found:?} after entry {before:?}: the list does not advance")));
+                    return Err(refused(format!(
+                        "entry {found:?} after entry {before:?}: the list does not advance"
+                    )));
                 }
                 after = here;
                 if wanted(&row) {
@@ -822,8 +1036,11 @@ impl Service {
                 return Ok((all, page));
             }
             if rows_seen >= MOST_ROWS || bytes_seen > MOST_BYTES || begun.elapsed() > most {
-                let limits = format!("{MOST_ROWS} entries, {MOST_BYTES} bytes and {} s", most.as_secs());
-                return Err(refused(format!("a list that goes on after {rows_seen} entries: the limits are {limits}")));
+                let limits =
+                    format!("{MOST_ROWS} entries, {MOST_BYTES} bytes and {} s", most.as_secs());
+                return Err(refused(format!(
+                    "a list that goes on after {rows_seen} entries: the limits are {limits}"
+                )));
             }
         }
     }
@@ -850,7 +1067,11 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::get`].
-    pub fn add_reference(&self, id: &str, reference: &shef_verify::ReferenceValues) -> Result<(), SdkError> {
+    pub fn add_reference(
+        &self,
+        id: &str,
+        reference: &shef_verify::ReferenceValues,
+    ) -> Result<(), SdkError> {
         let text = reference.to_toml()?;
         self.put(&format!("/v1/corims/{}", part(id)), "application/toml", text.as_bytes()).map(drop)
     }
@@ -861,7 +1082,8 @@ impl Service {
     /// As [`Service::get`].
     pub fn add_policy(&self, name: &str, policy: &shef_verify::Policy) -> Result<String, SdkError> {
         let text = policy.to_toml()?;
-        let answer = self.put(&format!("/v1/policies/{}", part(name)), "application/toml", text.as_bytes())?;
+        let answer =
+            self.put(&format!("/v1/policies/{}", part(name)), "application/toml", text.as_bytes())?;
         Ok(format!("{name}@{}", answer["version"]))
     }
 
@@ -885,17 +1107,27 @@ fn compare(
 ) -> Result<(), SdkError> {
     let same = |what, expected: &dyn ToString, found: &dyn ToString| {
         let (expected, found) = (expected.to_string(), printable(&found.to_string()));
-        if expected == found { Ok(()) } else { Err(SdkError::OtherRelease { what, expected, found }) }
+        if expected == found {
+            Ok(())
+        } else {
+            Err(SdkError::OtherRelease { what, expected, found })
+        }
     };
     same("version", &version.unwrap_or(receipt.key_version), &receipt.key_version)?;
     same("version", &receipt.key_version, &released.version)?;
     same("version in the box", &receipt.key_version, &info.key_version)?;
     same("key in the box", &key, &info.key_id)?;
     same("tenant in the box", &receipt.tenant, &info.tenant)?;
-    same("evidence in the box", &format!("{evidence:02x?}"), &format!("{:02x?}", info.evidence_digest))?;
+    same(
+        "evidence in the box",
+        &format!("{evidence:02x?}"),
+        &format!("{:02x?}", info.evidence_digest),
+    )?;
     // The head is at this receipt, or further on where the same release was asked for again.
     let Head { seq, digest } = &released.head;
-    let head = |expected, found| Err(SdkError::OtherRelease { what: "head of the receipts", expected, found });
+    let head = |expected, found| {
+        Err(SdkError::OtherRelease { what: "head of the receipts", expected, found })
+    };
     if *seq < receipt.seq {
         return head(format!("{} or later", receipt.seq), seq.to_string());
     }
@@ -929,16 +1161,20 @@ mod tests {
         let write = |name: &str, text: String| {
             let path = dir.path().join(name);
             std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .unwrap();
             path
         };
         let (good, root) = Ca::new("good", KeyPair::generate().unwrap(), now - DAY).unwrap();
         // A CA is good for 3650 days.
         let old = Ca::new("old", KeyPair::generate().unwrap(), now - 3651 * DAY).unwrap().1;
         let key = KeyPair::generate().unwrap();
-        let cert = good.issue(Holder::Client { name: "op", uri: None }, &key, Days { from: now, days: 30 }).unwrap();
+        let cert = good
+            .issue(Holder::Client { name: "op", uri: None }, &key, Days { from: now, days: 30 })
+            .unwrap();
         let (cert, key) = (write("op.pem", cert.pem()), write("op.key", key.serialize_pem()));
-        let files = |ca: String| TlsFiles { ca: write("ca.pem", ca), cert: cert.clone(), key: key.clone() };
+        let files =
+            |ca: String| TlsFiles { ca: write("ca.pem", ca), cert: cert.clone(), key: key.clone() };
         let url = "https://localhost:1";
 
         let error = Service::new(url, files(old.pem())).unwrap_err();
@@ -957,7 +1193,10 @@ mod tests {
     }
 
     /// A service that answers each path with a document of this function, and a client for it.
-    fn fake(dir: &std::path::Path, mut answer: impl FnMut(&str) -> Value + Send + 'static) -> Service {
+    fn fake(
+        dir: &std::path::Path,
+        mut answer: impl FnMut(&str) -> Value + Send + 'static,
+    ) -> Service {
         use shef_door::ca::{Ca, Holder, KeyPair, Validity as Days};
         use std::io::{BufRead, BufReader, Write};
         let now = UnixTime::now().as_secs().cast_signed();
@@ -965,23 +1204,33 @@ mod tests {
         let file = |name: &str, text: &str| {
             let path = dir.join(name);
             std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .unwrap();
             path
         };
         let issue = |name: &str, holder| {
             let key = KeyPair::generate().unwrap();
             let cert = ca.issue(holder, &key, Days { from: now, days: 30 }).unwrap();
-            (file(&format!("{name}.pem"), &cert.pem()), file(&format!("{name}.key"), &key.serialize_pem()))
+            (
+                file(&format!("{name}.pem"), &cert.pem()),
+                file(&format!("{name}.key"), &key.serialize_pem()),
+            )
         };
         let hosts = ["localhost".to_owned()];
         let (cert, key) = issue("server", Holder::Server { name: "server", hosts: &hosts });
-        let tls = rustls::ServerConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(shef_remote::certificates(&cert).unwrap(), shef_remote::private_key(&key).unwrap());
+        let tls = rustls::ServerConfig::builder_with_provider(
+            rustls::crypto::aws_lc_rs::default_provider().into(),
+        )
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            shef_remote::certificates(&cert).unwrap(),
+            shef_remote::private_key(&key).unwrap(),
+        );
         let (cert, key) = issue("client", Holder::Client { name: "client", uri: None });
-        let (tls, listener) = (Arc::new(tls.unwrap()), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let (tls, listener) =
+            (Arc::new(tls.unwrap()), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
         std::thread::spawn(move || {
             for tcp in listener.incoming().flatten() {
@@ -994,7 +1243,10 @@ mod tests {
                     stream.read_line(&mut line).unwrap();
                 }
                 let answer = answer(first.split(' ').nth(1).unwrap()).to_string();
-                let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    answer.len()
+                );
                 let mut stream = stream.into_inner();
                 stream.write_all((head + &answer).as_bytes()).unwrap();
                 stream.conn.send_close_notify();
@@ -1029,11 +1281,17 @@ mod tests {
             assert!(error.code() == "SHEF-SDK-035" && error.to_string().contains(says), "{error}");
         };
         let keys = |service: Service| service.keys().map(|all| all.len());
-        let devices = |service: Service| service.devices(|device| device["ueid"] == "000000003").map(|all| all.len());
-        let receipts = |service: Service| service.receipts().map(|all| all["receipts"].as_array().unwrap().len());
+        let devices = |service: Service| {
+            service.devices(|device| device["ueid"] == "000000003").map(|all| all.len())
+        };
+        let receipts = |service: Service| {
+            service.receipts().map(|all| all["receipts"].as_array().unwrap().len())
+        };
         // Honest lists, by what they are asked for.
         let honest = move |path: &str| {
-            let after = path.split_once("&after=").map(|(_, after)| after.trim_start_matches('k').parse::<usize>().unwrap());
+            let after = path
+                .split_once("&after=")
+                .map(|(_, after)| after.trim_start_matches('k').parse::<usize>().unwrap());
             let begin = after.map_or(0, |after| after + usize::from(!path.contains("receipts")));
             page(begin..2500.min(begin + PAGE))
         };
@@ -1092,20 +1350,53 @@ mod tests {
         };
         let bytes = b"receipt".to_vec();
         let head = Head { seq: 7, digest: shef_proto::receipt::digest(&bytes) };
-        let released = Released { key_box: Vec::new(), version: 3, receipt: bytes, head, expires: 0 };
-        let fine = |version, info: &ReleaseInfo, released: &Released| compare(("data", version), &digest, &receipt, info, released);
+        let released =
+            Released { key_box: Vec::new(), version: 3, receipt: bytes, head, expires: 0 };
+        let fine = |version, info: &ReleaseInfo, released: &Released| {
+            compare(("data", version), &digest, &receipt, info, released)
+        };
         fine(None, &info, &released).unwrap();
         fine(Some(3), &info, &released).unwrap();
-        fine(None, &info, &Released { head: Head { seq: 8, digest: [0; 32] }, ..released.clone() }).unwrap();
+        fine(None, &info, &Released { head: Head { seq: 8, digest: [0; 32] }, ..released.clone() })
+            .unwrap();
         for (what, answer) in [
             ("an old version", fine(Some(4), &info, &released)),
-            ("the answer's version", fine(None, &info, &Released { version: 2, ..released.clone() })),
-            ("the box's version", fine(None, &ReleaseInfo { key_version: 2, ..info.clone() }, &released)),
-            ("the box's key", fine(None, &ReleaseInfo { key_id: "other".into(), ..info.clone() }, &released)),
-            ("the box's tenant", fine(None, &ReleaseInfo { tenant: "other".into(), ..info.clone() }, &released)),
-            ("the box's evidence", fine(None, &ReleaseInfo { evidence_digest: [6; 32], ..info.clone() }, &released)),
-            ("an old head", fine(None, &info, &Released { head: Head { seq: 6, digest: [0; 32] }, ..released.clone() })),
-            ("another head", fine(None, &info, &Released { head: Head { seq: 7, digest: [0; 32] }, ..released.clone() })),
+            (
+                "the answer's version",
+                fine(None, &info, &Released { version: 2, ..released.clone() }),
+            ),
+            (
+                "the box's version",
+                fine(None, &ReleaseInfo { key_version: 2, ..info.clone() }, &released),
+            ),
+            (
+                "the box's key",
+                fine(None, &ReleaseInfo { key_id: "other".into(), ..info.clone() }, &released),
+            ),
+            (
+                "the box's tenant",
+                fine(None, &ReleaseInfo { tenant: "other".into(), ..info.clone() }, &released),
+            ),
+            (
+                "the box's evidence",
+                fine(None, &ReleaseInfo { evidence_digest: [6; 32], ..info.clone() }, &released),
+            ),
+            (
+                "an old head",
+                fine(
+                    None,
+                    &info,
+                    &Released { head: Head { seq: 6, digest: [0; 32] }, ..released.clone() },
+                ),
+            ),
+            (
+                "another head",
+                fine(
+                    None,
+                    &info,
+                    &Released { head: Head { seq: 7, digest: [0; 32] }, ..released.clone() },
+                ),
+            ),
         ] {
             assert_eq!(answer.expect_err(what).code(), "SHEF-SDK-047", "{what}");
         }
@@ -1116,7 +1407,9 @@ mod tests {
         let good = B64.encode(generate_key_pair(&mut crate::SystemEntropy::new().unwrap()).1.xy());
         let bytes = B64.decode(&good).unwrap();
         let (x, y) = (B64.encode(&bytes[..32]), B64.encode(&bytes[32..]));
-        let set = |kty: &str, x: &str, y: &str| format!(r#"{{"keys":[{{"kty":"{kty}","crv":"P-256","x":"{x}","y":"{y}","kid":"a"}}]}}"#);
+        let set = |kty: &str, x: &str, y: &str| {
+            format!(r#"{{"keys":[{{"kty":"{kty}","crv":"P-256","x":"{x}","y":"{y}","kid":"a"}}]}}"#)
+        };
         assert_eq!(keys_from_jwks(set("EC", &x, &y).as_bytes()).unwrap()[0].xy()[..], bytes[..]);
         for (bad, says) in [
             (set("RSA", &x, &y), "expected EC P-256"),

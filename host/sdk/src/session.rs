@@ -7,7 +7,8 @@
 use std::time::Instant;
 
 use shef_proto::channel::{
-    Answer, ChannelError, MESSAGE_LEN, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, Statement, Statistics, status,
+    Answer, ChannelError, MESSAGE_LEN, Op, OwnerChannel, Request, Sealed, ShieldStatement, State,
+    Statement, Statistics, status,
 };
 use shef_proto::config::Config;
 use shef_proto::crypto::scrub::{DERIVATION, Scrub, scrubbed};
@@ -194,7 +195,10 @@ impl<'h> Session<'h, Connected> {
         let (verified, appraisal) = verifier.appraise_shield(&evidence, &challenge, expect, now)?;
         fit_for(entropy, verified.claims().root_of_trust)?;
         let (appraised, config) = (Appraised::Here(appraisal), expect.config().clone());
-        Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master: None } })
+        Ok(Session {
+            host: self.host,
+            state: Attested { evidence, challenge, verified, appraised, config, master: None },
+        })
     }
 
     /// Asks the Shield for evidence and has a verifier service appraise it and release the data key
@@ -227,8 +231,15 @@ impl<'h> Session<'h, Connected> {
         if secret.len() != shef_proto::load::MASTER_LEN {
             return Err(SdkError::MasterKey { found: secret.len() });
         }
-        let (appraised, config, master) = (Appraised::ByService { receipt, head: released.head }, expect.config().clone(), Some(secret));
-        Ok(Session { host: self.host, state: Attested { evidence, challenge, verified, appraised, config, master } })
+        let (appraised, config, master) = (
+            Appraised::ByService { receipt, head: released.head },
+            expect.config().clone(),
+            Some(secret),
+        );
+        Ok(Session {
+            host: self.host,
+            state: Attested { evidence, challenge, verified, appraised, config, master },
+        })
     }
 }
 
@@ -260,19 +271,32 @@ impl<'h> Session<'h, Attested> {
     /// [`SdkError::Seeded`], [`SdkError::LoadRefused`],
     /// [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from
     /// arriving.
-    pub fn key(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
+    pub fn key(
+        self,
+        tenant: &str,
+        epochs: &[FirstEpoch],
+        entropy: &mut dyn Entropy,
+    ) -> Result<Session<'h, Keyed>, SdkError> {
         // Whether there is a session then or not.
         scrubbed::<DERIVATION, _>(|| self.confirmed(tenant, epochs, entropy))
     }
 
     /// [`Session::key`], in a frame of its own.
-    fn confirmed(self, tenant: &str, epochs: &[FirstEpoch], entropy: &mut dyn Entropy) -> Result<Session<'h, Keyed>, SdkError> {
+    fn confirmed(
+        self,
+        tenant: &str,
+        epochs: &[FirstEpoch],
+        entropy: &mut dyn Entropy,
+    ) -> Result<Session<'h, Keyed>, SdkError> {
         let Attested { verified, config, master, .. } = self.state;
         fit_for(entropy, verified.claims().root_of_trust)?;
         let (message, keys) = match master {
             None => verified.seal_load_key(&config, tenant, epochs, entropy)?,
             Some(master) => {
-                let master = master.as_slice().try_into().map_err(|_| SdkError::MasterKey { found: master.len() })?;
+                let master = master
+                    .as_slice()
+                    .try_into()
+                    .map_err(|_| SdkError::MasterKey { found: master.len() })?;
                 verified.seal_load_key_of(master, &config, tenant, epochs, entropy)?
             }
         };
@@ -365,9 +389,18 @@ impl<'h> Session<'h, Keyed> {
         }
         let keys = &self.state.keys;
         let copy = |bytes: &[u8]| Zeroizing::new(bytes.to_vec());
-        let data = self.state.config.regions().iter().filter_map(|r| keys.data_key(r.id).map(|k| (r.id, copy(k.expose())))).collect();
-        self.state.secrets =
-            Some(SessionSecrets { data, to_shield: copy(keys.to_shield().expose()), to_owner: copy(keys.to_owner().expose()) });
+        let data = self
+            .state
+            .config
+            .regions()
+            .iter()
+            .filter_map(|r| keys.data_key(r.id).map(|k| (r.id, copy(k.expose()))))
+            .collect();
+        self.state.secrets = Some(SessionSecrets {
+            data,
+            to_shield: copy(keys.to_shield().expose()),
+            to_owner: copy(keys.to_owner().expose()),
+        });
         Ok(())
     }
 
@@ -418,14 +451,20 @@ impl<'h> Session<'h, Keyed> {
     }
 
     /// Does something over the channel, after what is still without an answer.
-    fn ask<T>(&mut self, what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>) -> Result<T, SdkError> {
+    fn ask<T>(
+        &mut self,
+        what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>,
+    ) -> Result<T, SdkError> {
         self.settle()?;
         self.carried(what)
     }
 
     /// What the Shield shows decides, whatever plain status says. What does not arrive is tried
     /// again by the channel; an error of the device is not.
-    fn carried<T>(&mut self, what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>) -> Result<T, SdkError> {
+    fn carried<T>(
+        &mut self,
+        what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>,
+    ) -> Result<T, SdkError> {
         let host = &mut *self.host;
         let Keyed { channel, config, .. } = &mut self.state;
         let (mut over, mut refused) = (None, false);
@@ -438,7 +477,11 @@ impl<'h> Session<'h, Keyed> {
                 Ok((answer, hint)) => {
                     refused = hint;
                     let found = answer.len();
-                    answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found, expected: MESSAGE_LEN })
+                    answer.try_into().map_err(|_| SdkError::Length {
+                        what: "sealed answer",
+                        found,
+                        expected: MESSAGE_LEN,
+                    })
                 }
                 Err(error @ SdkError::Dropped { .. }) => Err(error),
                 Err(error) => {
@@ -450,7 +493,9 @@ impl<'h> Session<'h, Keyed> {
         match done {
             Err(source) if channel.pending().is_some() => {
                 let source = match source {
-                    SdkError::Channel(ChannelError::NotAuthentic { .. }) if refused => SdkError::RequestRefused,
+                    SdkError::Channel(ChannelError::NotAuthentic { .. }) if refused => {
+                        SdkError::RequestRefused
+                    }
                     source => over.unwrap_or(source),
                 };
                 Err(SdkError::Unanswered { seq: channel.seq(), source: Box::new(source) })
@@ -473,8 +518,11 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// It is not authentic.
     pub fn take_answer(&mut self, answer: &[u8]) -> Result<Answer, SdkError> {
-        let sealed =
-            answer.try_into().map_err(|_| SdkError::Length { what: "sealed answer", found: answer.len(), expected: MESSAGE_LEN })?;
+        let sealed = answer.try_into().map_err(|_| SdkError::Length {
+            what: "sealed answer",
+            found: answer.len(),
+            expected: MESSAGE_LEN,
+        })?;
         self.state.channel.answer(sealed).map_err(of_channel)
     }
 
@@ -528,16 +576,27 @@ impl<'h> Session<'h, Keyed> {
     /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield
     /// runs, [`SdkError::WaitEnded`], and those of the channel. After either of the two the
     /// accelerator still works: [`Session::finish`] waits for it again.
-    pub fn run(&mut self, job: &[(u32, u32)], start: (u32, u32), done: (u32, u32)) -> Result<Statement, SdkError> {
+    pub fn run(
+        &mut self,
+        job: &[(u32, u32)],
+        start: (u32, u32),
+        done: (u32, u32),
+    ) -> Result<Statement, SdkError> {
         let ran = self.launch(job, start).and_then(|()| self.finish(done));
         self.or_why_stopped(ran)
     }
 
     /// What `ran` brought, or where the Shield stopped, the statement that says why: one that does
     /// not is an error of the channel.
-    pub(crate) fn or_why_stopped(&mut self, ran: Result<Statement, SdkError>) -> Result<Statement, SdkError> {
+    pub(crate) fn or_why_stopped(
+        &mut self,
+        ran: Result<Statement, SdkError>,
+    ) -> Result<Statement, SdkError> {
         match ran {
-            Err(SdkError::Channel(ChannelError::Status { status: status::STOPPED | status::FAULT, .. })) => self.statement(),
+            Err(SdkError::Channel(ChannelError::Status {
+                status: status::STOPPED | status::FAULT,
+                ..
+            })) => self.statement(),
             ran => ran,
         }
     }
@@ -631,14 +690,30 @@ impl<'h> Session<'h, Keyed> {
         let Keyed { channel, verified, .. } = self.state;
         let transcript = self.state.keys.transcript().0;
         if let Some((last, sealed)) = channel.last() {
-            return Ok(Closed { last: *last, transcript, sealed: *sealed, by_itself: true, flush_failed: false, verified });
+            return Ok(Closed {
+                last: *last,
+                transcript,
+                sealed: *sealed,
+                by_itself: true,
+                flush_failed: false,
+                verified,
+            });
         }
         let answer = answer?;
-        let impossible = |what| SdkError::Channel(ChannelError::Impossible { seq: channel.seq(), what });
-        let last = ShieldStatement::from_payload(&answer.payload).ok_or_else(|| impossible("last message"))?;
+        let impossible =
+            |what| SdkError::Channel(ChannelError::Impossible { seq: channel.seq(), what });
+        let last = ShieldStatement::from_payload(&answer.payload)
+            .ok_or_else(|| impossible("last message"))?;
         if last.state != State::Closed {
             return Err(impossible("the session is not closed"));
         }
-        Ok(Closed { last, transcript, sealed, by_itself: false, flush_failed: answer.status == status::FAULT, verified })
+        Ok(Closed {
+            last,
+            transcript,
+            sealed,
+            by_itself: false,
+            flush_failed: answer.status == status::FAULT,
+            verified,
+        })
     }
 }

@@ -56,7 +56,9 @@ pub fn unwatched(_: Progress) -> ControlFlow<()> {
 fn tell(watch: &mut Watch<'_>, done: usize, total: usize) -> Result<(), SdkError> {
     match watch(Progress { done: done as u64, total: total as u64 }) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(SdkError::Cancelled { done: done as u64, total: total as u64 }),
+        ControlFlow::Break(()) => {
+            Err(SdkError::Cancelled { done: done as u64, total: total as u64 })
+        }
     }
 }
 
@@ -163,7 +165,12 @@ impl<'a, W: Write> Sink<'a> for ToWriter<W> {
 ///
 /// # Errors
 /// Those of the host, data of another length than the sealer was made for, [`SdkError::Cancelled`].
-pub fn upload(host: &mut Host, sealer: Sealer, data: &[u8], watch: &mut Watch<'_>) -> (Spent, Result<(), SdkError>) {
+pub fn upload(
+    host: &mut Host,
+    sealer: Sealer,
+    data: &[u8],
+    watch: &mut Watch<'_>,
+) -> (Spent, Result<(), SdkError>) {
     send(host, sealer, &mut { data }, data.len(), watch)
 }
 
@@ -202,7 +209,11 @@ struct Pieces<'s, 'a> {
 
 impl<'a> Pieces<'_, 'a> {
     /// Seals the next piece into `parcel`: whether there was one. After an error there is none.
-    fn seal<'r>(all: &Mutex<Self>, room: &'r mut Zeroizing<Vec<u8>>, parcel: &mut Parcel) -> Result<bool, SdkError>
+    fn seal<'r>(
+        all: &Mutex<Self>,
+        room: &'r mut Zeroizing<Vec<u8>>,
+        parcel: &mut Parcel,
+    ) -> Result<bool, SdkError>
     where
         'a: 'r,
     {
@@ -210,11 +221,16 @@ impl<'a> Pieces<'_, 'a> {
         let (chunk, tag) = (portion.chunk(), TAG_LEN as usize);
         let ((data_addr, tags_addr), bytes) = (portion.addresses(), portion.bytes() as usize);
         parcel.address(Ranges { data: (data_addr, bytes), tags: (tags_addr, bytes / chunk * tag) });
-        portion.seal_to(data, |n, sealed, tags| parcel.put((n as usize * chunk, sealed), (n as usize * tag, tags)))?;
+        portion.seal_to(data, |n, sealed, tags| {
+            parcel.put((n as usize * chunk, sealed), (n as usize * tag, tags))
+        })?;
         Ok(true)
     }
 
-    fn next<'r>(&mut self, room: &'r mut Zeroizing<Vec<u8>>) -> Result<Option<(Portion, &'r [u8])>, SdkError>
+    fn next<'r>(
+        &mut self,
+        room: &'r mut Zeroizing<Vec<u8>>,
+    ) -> Result<Option<(Portion, &'r [u8])>, SdkError>
     where
         'a: 'r,
     {
@@ -224,7 +240,11 @@ impl<'a> Pieces<'_, 'a> {
         let len = self.rest.min(self.most);
         let data = self.source.piece(len, room).map_err(unread)?;
         // The last ones are filled up with zeros.
-        let bytes = if len == self.rest { self.sealer.remaining().min(self.most as u64) } else { len as u64 };
+        let bytes = if len == self.rest {
+            self.sealer.remaining().min(self.most as u64)
+        } else {
+            len as u64
+        };
         let portion = self.sealer.portion(bytes)?;
         self.rest -= len;
         self.over = self.rest == 0 && self.sealer.remaining() == 0;
@@ -253,7 +273,12 @@ fn send<'a>(
             .map(|helper| {
                 let (back, empty) = mpsc::channel();
                 let (sealed, pieces) = (sealed.clone(), &pieces);
-                (back, scope.spawn(move || help(pieces, &empty, |parcel| sealed.send((helper, parcel)).is_ok())))
+                (
+                    back,
+                    scope.spawn(move || {
+                        help(pieces, &empty, |parcel| sealed.send((helper, parcel)).is_ok())
+                    }),
+                )
             })
             .unzip();
         drop(sealed);
@@ -265,7 +290,9 @@ fn send<'a>(
         // Ends with the way back to the helpers, who wait for nothing more then.
         let mut carried = |backs: Vec<mpsc::Sender<Parcel>>| -> Result<(), SdkError> {
             for _ in 0..EACH {
-                backs.iter().try_for_each(|back| carrier.parcel().map(|parcel| drop(back.send(parcel))))?;
+                backs
+                    .iter()
+                    .try_for_each(|back| carrier.parcel().map(|parcel| drop(back.send(parcel))))?;
             }
             let mut room = Zeroizing::default();
             loop {
@@ -300,7 +327,11 @@ fn send<'a>(
 
 /// Seals pieces into the parcels that come, until there are none, or nobody takes them: the parcels
 /// that it did not need.
-fn help(pieces: &Mutex<Pieces<'_, '_>>, empty: &mpsc::Receiver<Parcel>, sealed: impl Fn(Parcel) -> bool) -> Result<Vec<Parcel>, SdkError> {
+fn help(
+    pieces: &Mutex<Pieces<'_, '_>>,
+    empty: &mpsc::Receiver<Parcel>,
+    sealed: impl Fn(Parcel) -> bool,
+) -> Result<Vec<Parcel>, SdkError> {
     let mut room = Zeroizing::default();
     while let Ok(mut parcel) = empty.recv() {
         if !Pieces::seal(pieces, &mut room, &mut parcel)? {
@@ -334,7 +365,13 @@ pub struct Open<'a> {
 ///
 /// # Errors
 /// Those of the host and of [`Opener::open_despite_fault`].
-pub fn download(host: &mut Host, opener: &Opener, open: Open<'_>, len: u64, watch: &mut Watch<'_>) -> Result<Opened, SdkError> {
+pub fn download(
+    host: &mut Host,
+    opener: &Opener,
+    open: Open<'_>,
+    len: u64,
+    watch: &mut Watch<'_>,
+) -> Result<Opened, SdkError> {
     let mut data = Plain::zeros(whole_chunks(opener, len));
     let written = receive(host, opener, open, data.len(), &mut ToSlice(&mut data), watch)?;
     data.shorten(len as usize);
@@ -419,7 +456,15 @@ fn receive<'a>(
         // room for it.
         let (len, tags) = parcel.came()?;
         let bring = |at: usize, out: &mut [u8]| parcel.get(at, out);
-        opener.open_piece_from(statement, unreached, policy, (*at / chunk) as u64, (len, &tags), room.bytes(), bring)?;
+        opener.open_piece_from(
+            statement,
+            unreached,
+            policy,
+            (*at / chunk) as u64,
+            (len, &tags),
+            room.bytes(),
+            bring,
+        )?;
         Ok(came)
     };
     // Whoever takes a piece of the queue answers where it is waited for: pieces are awaited in
@@ -443,7 +488,8 @@ fn receive<'a>(
         let mut finish = |sink: &mut dyn Sink<'a>, first: Option<mpsc::Receiver<Answer<'a>>>| {
             // Nobody answers where a helper panicked, and then so does the scope.
             let gone = SdkError::Length { what: "results", found: done, expected: total };
-            let Came { at, parcel, room } = first.and_then(|first| first.recv().ok()).ok_or(gone)??;
+            let Came { at, parcel, room } =
+                first.and_then(|first| first.recv().ok()).ok_or(gone)??;
             sink.filled(room).map_err(unwritten)?;
             done = total.min(at + most);
             tell(watch, done, total)?;
@@ -463,7 +509,10 @@ fn receive<'a>(
             let (answer, first) = mpsc::channel();
             awaited.push_back(first);
             let came = Came { at, room: sink.room(parcel.bytes()), parcel };
-            if let Err(TrySendError::Full((came, answer)) | TrySendError::Disconnected((came, answer))) = queue.try_send((came, answer)) {
+            if let Err(
+                TrySendError::Full((came, answer)) | TrySendError::Disconnected((came, answer)),
+            ) = queue.try_send((came, answer))
+            {
                 let _ = answer.send(open(came));
             }
         }

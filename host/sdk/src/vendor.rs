@@ -24,7 +24,8 @@ pub struct IpVendor {
 
 /// Name of the file of an image's key in its vendor's folder.
 fn key_name(container: &Container) -> String {
-    let id: String = container.header().container_id().iter().map(|byte| format!("{byte:02x}")).collect();
+    let id: String =
+        container.header().container_id().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("image-{id}.key")
 }
 
@@ -44,7 +45,11 @@ impl IpVendor {
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
-    pub fn open(folder: KeyFolder, tenant: &str, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
+    pub fn open(
+        folder: KeyFolder,
+        tenant: &str,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, SdkError> {
         let signing = folder.signing_key(entropy)?;
         Ok(Self { folder, tenant: tenant.to_owned(), signing })
     }
@@ -72,7 +77,12 @@ impl IpVendor {
     ///
     /// # Errors
     /// [`SdkError::Image`], [`SdkError::KeyFile`].
-    pub fn build(&self, description: &Description, plaintext: &[u8], entropy: &mut dyn Entropy) -> Result<Image, SdkError> {
+    pub fn build(
+        &self,
+        description: &Description,
+        plaintext: &[u8],
+        entropy: &mut dyn Entropy,
+    ) -> Result<Image, SdkError> {
         let key = ImageKey::generate(entropy);
         let container = Container::build(description, plaintext, &key, &self.signing, entropy)?;
         self.folder.store_secret(&key_name(&container), key.expose())?;
@@ -100,8 +110,16 @@ impl IpVendor {
     /// [`SdkError::Corim`].
     #[cfg(feature = "corim")]
     pub fn corim(&self, image: &Image, name: &str) -> Result<Vec<u8>, SdkError> {
-        let reference = ReferenceValues { images: vec![self.reference(image, name)], ..ReferenceValues::default() };
-        let describe = Describe { id: name, version: image.description.svn, issuer: &self.tenant, not_after: None };
+        let reference = ReferenceValues {
+            images: vec![self.reference(image, name)],
+            ..ReferenceValues::default()
+        };
+        let describe = Describe {
+            id: name,
+            version: image.description.svn,
+            issuer: &self.tenant,
+            not_after: None,
+        };
         Ok(corim::write_signed(&reference, &describe, &self.signing, None)?)
     }
 
@@ -131,12 +149,28 @@ impl IpVendor {
         let evidence = host.kernel_evidence(&challenge)?;
         let (verified, appraisal) = verifier.appraise_kernel(&evidence, &challenge, now)?;
         fit_for(entropy, verified.claims().root_of_trust)?;
-        let secret = ImageSecret { key: self.key_of(&Container::parse(&image.container)?)?, min_svn, vendor: self.public_key() };
+        let secret = ImageSecret {
+            key: self.key_of(&Container::parse(&image.container)?)?,
+            min_svn,
+            vendor: self.public_key(),
+        };
         let mut receipt = [0; 16];
         entropy.fill(&mut receipt);
-        let key_box =
-            verified.release_image_key(&self.tenant, &image.description.accelerator, image.description.svn, receipt, &secret, entropy)?;
-        Ok(Release { key_box: key_box.to_cbor(), evidence, challenge, verified, appraised: Appraised::Here(appraisal) })
+        let key_box = verified.release_image_key(
+            &self.tenant,
+            &image.description.accelerator,
+            image.description.svn,
+            receipt,
+            &secret,
+            entropy,
+        )?;
+        Ok(Release {
+            key_box: key_box.to_cbor(),
+            evidence,
+            challenge,
+            verified,
+            appraised: Appraised::Here(appraisal),
+        })
     }
 }
 

@@ -14,8 +14,9 @@ use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Head, Receipt};
 use shef_verify::rego::Evaluate;
 use shef_verify::{
-    Appraisal, AppraisalPolicy, Policy, ReferenceValues, Request, Revocations, TrustAnchor, TrustAnchors, Verified, VerifiedKernelEvidence,
-    VerifiedShieldEvidence, appraise_kernel, appraise_shield, floor,
+    Appraisal, AppraisalPolicy, Policy, ReferenceValues, Request, Revocations, TrustAnchor,
+    TrustAnchors, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, appraise_kernel,
+    appraise_shield, floor,
 };
 
 use crate::SdkError;
@@ -53,7 +54,9 @@ impl Challenge {
 
     /// When it was drawn, by a clock that says `now`.
     pub(crate) fn drawn(&self, now: i64) -> Option<i64> {
-        self.drawn.map(|drawn| now.saturating_sub(i64::try_from(drawn.elapsed().as_secs()).unwrap_or(i64::MAX)))
+        self.drawn.map(|drawn| {
+            now.saturating_sub(i64::try_from(drawn.elapsed().as_secs()).unwrap_or(i64::MAX))
+        })
     }
 
     /// The nonce.
@@ -86,7 +89,11 @@ impl fmt::Display for Appraised {
         match self {
             Self::Here(appraisal) => write!(f, "{} checks passed", appraisal.checks.len()),
             Self::ByService { receipt, .. } => {
-                write!(f, "the service released {} version {}, receipt {}", receipt.key_id, receipt.key_version, receipt.seq)
+                write!(
+                    f,
+                    "the service released {} version {}, receipt {}",
+                    receipt.key_id, receipt.key_version, receipt.seq
+                )
             }
         }
     }
@@ -117,8 +124,20 @@ impl fmt::Debug for Evaluator {
 impl Verifier {
     /// Puts the parts together. The policy is a [`Policy`], or an [`AppraisalPolicy`] with a part
     /// in Rego, which denies until [`with_rego`](Self::with_rego) says what evaluates it.
-    pub fn new(audience: &str, anchors: Vec<TrustAnchor>, reference: ReferenceValues, policy: impl Into<AppraisalPolicy>) -> Self {
-        Self { audience: audience.to_owned(), anchors: anchors.into(), reference, policy: policy.into(), revocations: None, rego: None }
+    pub fn new(
+        audience: &str,
+        anchors: Vec<TrustAnchor>,
+        reference: ReferenceValues,
+        policy: impl Into<AppraisalPolicy>,
+    ) -> Self {
+        Self {
+            audience: audience.to_owned(),
+            anchors: anchors.into(),
+            reference,
+            policy: policy.into(),
+            revocations: None,
+            rego: None,
+        }
     }
 
     /// With a list of what is no longer trusted, in place of the one before.
@@ -157,12 +176,27 @@ impl Verifier {
         self.policy.typed()
     }
 
-    fn request<'a>(&'a self, evidence: &'a [u8], challenge: &'a Challenge, layer: Layer, now: i64) -> Request<'a> {
+    fn request<'a>(
+        &'a self,
+        evidence: &'a [u8],
+        challenge: &'a Challenge,
+        layer: Layer,
+        now: i64,
+    ) -> Request<'a> {
         Request {
             revocations: self.revocations.as_ref(),
             challenged: challenge.drawn(now),
             rego: self.rego.as_ref().map(|rego| &*rego.0 as &dyn Evaluate),
-            ..Request::new(evidence, &self.anchors, &self.reference, &self.policy, layer, &challenge.nonce, &challenge.audience, now)
+            ..Request::new(
+                evidence,
+                &self.anchors,
+                &self.reference,
+                &self.policy,
+                layer,
+                &challenge.nonce,
+                &challenge.audience,
+                now,
+            )
         }
     }
 
@@ -176,7 +210,8 @@ impl Verifier {
         challenge: &Challenge,
         now: i64,
     ) -> Result<(VerifiedKernelEvidence, Appraisal), SdkError> {
-        appraise_kernel(&self.request(evidence, challenge, Layer::Kernel, now)).map_err(|appraisal| SdkError::Rejected { appraisal })
+        appraise_kernel(&self.request(evidence, challenge, Layer::Kernel, now))
+            .map_err(|appraisal| SdkError::Rejected { appraisal })
     }
 
     /// Appraises evidence of the Shield, behind which must be what the owner expects.
@@ -190,8 +225,9 @@ impl Verifier {
         expect: &Expect,
         now: i64,
     ) -> Result<(VerifiedShieldEvidence, Appraisal), SdkError> {
-        let (verified, appraisal) = appraise_shield(&self.request(evidence, challenge, Layer::Shield, now))
-            .map_err(|appraisal| SdkError::Rejected { appraisal })?;
+        let (verified, appraisal) =
+            appraise_shield(&self.request(evidence, challenge, Layer::Shield, now))
+                .map_err(|appraisal| SdkError::Rejected { appraisal })?;
         expect.check(&verified)?;
         if let Some(policy) = &expect.floor {
             expect.hold(policy, &verified, challenge, now)?;
@@ -294,34 +330,58 @@ impl Expect {
     /// [`SdkError::OtherConfig`], [`SdkError::OtherProgram`].
     pub fn check(&self, verified: &VerifiedShieldEvidence) -> Result<(), SdkError> {
         let shield = verified.shield();
-        let hex = |digest: &[u8; 32]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hex =
+            |digest: &[u8; 32]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let other = |what, expected, found| Err(SdkError::OtherProgram { what, expected, found });
         match &self.program {
-            Program::Image(digest) if *digest != shield.image_digest => return other("image", hex(digest), hex(&shield.image_digest)),
+            Program::Image(digest) if *digest != shield.image_digest => {
+                return other("image", hex(digest), hex(&shield.image_digest));
+            }
             Program::Accelerator(name) if *name != shield.accelerator => {
                 return other("accelerator", name.clone(), shield.accelerator.clone());
             }
             _ => {}
         }
         match &self.signer {
-            Some(signer) if *signer != shield.vendor => other("signer", hex(signer), hex(&shield.vendor)),
-            _ if *verified.config_digest() != self.config.digest() => {
-                Err(SdkError::OtherConfig { expected: hex(&self.config.digest()), found: hex(verified.config_digest()) })
+            Some(signer) if *signer != shield.vendor => {
+                other("signer", hex(signer), hex(&shield.vendor))
             }
+            _ if *verified.config_digest() != self.config.digest() => Err(SdkError::OtherConfig {
+                expected: hex(&self.config.digest()),
+                found: hex(verified.config_digest()),
+            }),
             _ => Ok(()),
         }
     }
 
     /// The floor under what a verifier service says.
     #[cfg(feature = "service")]
-    pub(crate) fn hold_service(&self, verified: &VerifiedShieldEvidence, challenge: &Challenge, now: i64) -> Result<(), SdkError> {
-        const HARDWARE: &[RootOfTrust] = &[RootOfTrust::ShefBoot, RootOfTrust::Board, RootOfTrust::Provider];
+    pub(crate) fn hold_service(
+        &self,
+        verified: &VerifiedShieldEvidence,
+        challenge: &Challenge,
+        now: i64,
+    ) -> Result<(), SdkError> {
+        const HARDWARE: &[RootOfTrust] =
+            &[RootOfTrust::ShefBoot, RootOfTrust::Board, RootOfTrust::Provider];
         let strict = Policy::strict("floor for hardware", HARDWARE);
         self.hold(self.floor.as_ref().unwrap_or(&strict), verified, challenge, now)
     }
 
-    fn hold(&self, policy: &Policy, verified: &VerifiedShieldEvidence, challenge: &Challenge, now: i64) -> Result<(), SdkError> {
-        floor(policy, &Verified::Shield(verified.clone()), self.revocations.as_ref(), challenge.drawn(now), now)
-            .map_err(|appraisal| SdkError::Rejected { appraisal })
+    fn hold(
+        &self,
+        policy: &Policy,
+        verified: &VerifiedShieldEvidence,
+        challenge: &Challenge,
+        now: i64,
+    ) -> Result<(), SdkError> {
+        floor(
+            policy,
+            &Verified::Shield(verified.clone()),
+            self.revocations.as_ref(),
+            challenge.drawn(now),
+            now,
+        )
+        .map_err(|appraisal| SdkError::Rejected { appraisal })
     }
 }

@@ -66,7 +66,9 @@ impl Patience {
     /// Whether the wait for register `addr`, which began at `since`, goes on.
     pub(crate) fn goes_on(&mut self, since: Instant, addr: u32, last: u32) -> Result<(), SdkError> {
         let after = since.elapsed();
-        let told = self.watch.as_mut().map_or(ControlFlow::Continue(()), |watch| watch(Waited { addr, last, elapsed: after }));
+        let told = self.watch.as_mut().map_or(ControlFlow::Continue(()), |watch| {
+            watch(Waited { addr, last, elapsed: after })
+        });
         if self.cancel.is_cancelled() || told.is_break() {
             return Err(SdkError::WaitEnded { addr, last, after });
         }

@@ -66,7 +66,9 @@ impl Worker {
     /// at once where [`crate::Service::ended_by`] was given the `Cancel`.
     pub fn start(
         open: impl FnOnce() -> Result<Host, SdkError> + Send + 'static,
-        key: impl for<'h> FnOnce(&'h mut Host, &Cancel) -> Result<Session<'h, Keyed>, SdkError> + Send + 'static,
+        key: impl for<'h> FnOnce(&'h mut Host, &Cancel) -> Result<Session<'h, Keyed>, SdkError>
+        + Send
+        + 'static,
     ) -> Pending<Self> {
         let (promise, cancel, pending) = promise();
         let thread = std::thread::Builder::new().name("shef".to_owned());
@@ -105,7 +107,9 @@ impl Worker {
     /// panicked.
     pub fn run<T: Send + 'static>(
         &self,
-        work: impl for<'h> FnOnce(&mut Session<'h, Keyed>, &Cancel) -> Result<T, SdkError> + Send + 'static,
+        work: impl for<'h> FnOnce(&mut Session<'h, Keyed>, &Cancel) -> Result<T, SdkError>
+        + Send
+        + 'static,
     ) -> Pending<T> {
         let (promise, cancel, pending) = promise();
         self.give(Task::Run(Box::new(move |session: &mut Session<'_, Keyed>| {
@@ -138,7 +142,10 @@ impl Worker {
 }
 
 /// Does what comes until the session is closed, or until nothing can come any more.
-fn serve(mut session: Session<'_, Keyed>, work: &mpsc::Receiver<Task>) -> Option<(Result<Closed, SdkError>, Promise<End>)> {
+fn serve(
+    mut session: Session<'_, Keyed>,
+    work: &mpsc::Receiver<Task>,
+) -> Option<(Result<Closed, SdkError>, Promise<End>)> {
     loop {
         match work.recv().ok()? {
             Task::Run(run) => run(&mut session),

@@ -12,7 +12,8 @@ use shef_device::{Event, SharedMemory, poll_readable};
 
 use crate::socket::Socket;
 use crate::wire::{
-    Capabilities, HEADER, Header, MAP_READ, MAP_WRITE, MAX_DATA, MAX_MESSAGE, RegionInfo, Request, VERSION, Writer, command, irq_flag,
+    Capabilities, HEADER, Header, MAP_READ, MAP_WRITE, MAX_DATA, MAX_MESSAGE, RegionInfo, Request,
+    VERSION, Writer, command, irq_flag,
 };
 use crate::{VfioUserError, errno, irq, region};
 
@@ -79,12 +80,21 @@ impl Client {
     }
 
     fn negotiate(&mut self) -> Result<()> {
-        let hello = Request::Version { major: VERSION.0, minor: VERSION.1, capabilities: Capabilities::default() };
+        let hello = Request::Version {
+            major: VERSION.0,
+            minor: VERSION.1,
+            capabilities: Capabilities::default(),
+        };
         let (body, _) = match self.call(&hello, &[]) {
-            Err(VfioUserError::Refused { errno: errno::EBUSY, .. }) => return Err(VfioUserError::InUse { path: self.path.clone() }),
+            Err(VfioUserError::Refused { errno: errno::EBUSY, .. }) => {
+                return Err(VfioUserError::InUse { path: self.path.clone() });
+            }
             Err(VfioUserError::Refused { errno, .. }) => {
                 let why = io::Error::from_raw_os_error(errno as i32);
-                return Err(self.protocol(format!("it refused version {}.{} of the protocol with {why}", VERSION.0, VERSION.1)));
+                return Err(self.protocol(format!(
+                    "it refused version {}.{} of the protocol with {why}",
+                    VERSION.0, VERSION.1
+                )));
             }
             other => other?,
         };
@@ -94,26 +104,31 @@ impl Client {
                 self.max_fds = capabilities.max_fds.max(1);
                 Ok(())
             }
-            Ok(Request::Version { major, .. }) => {
-                Err(self.protocol(format!("it speaks version {major} of the protocol, this program version {}", VERSION.0)))
-            }
+            Ok(Request::Version { major, .. }) => Err(self.protocol(format!(
+                "it speaks version {major} of the protocol, this program version {}",
+                VERSION.0
+            ))),
             _ => Err(self.protocol("its version message is malformed".to_owned())),
         }
     }
 
     fn describe(&mut self) -> Result<()> {
         for index in 0..region::COUNT {
-            let (mut body, mut fds) = self.call(&Request::GetRegionInfo { argsz: 32, index }, &[])?;
-            let (mut info, need) = RegionInfo::decode(&body).map_err(|what| self.protocol(what.to_owned()))?;
+            let (mut body, mut fds) =
+                self.call(&Request::GetRegionInfo { argsz: 32, index }, &[])?;
+            let (mut info, need) =
+                RegionInfo::decode(&body).map_err(|what| self.protocol(what.to_owned()))?;
             if (33..=4096).contains(&need) {
                 (body, fds) = self.call(&Request::GetRegionInfo { argsz: need, index }, &[])?;
-                (info, _) = RegionInfo::decode(&body).map_err(|what| self.protocol(what.to_owned()))?;
+                (info, _) =
+                    RegionInfo::decode(&body).map_err(|what| self.protocol(what.to_owned()))?;
             }
             self.regions.push(Region { info, file: fds.into_iter().next() });
         }
         let (body, _) = self.call(&Request::GetIrqInfo { index: irq::MSIX }, &[])?;
         let count = body.get(12..16).and_then(|b| b.first_chunk()).map(|b| u32::from_le_bytes(*b));
-        self.vectors = count.ok_or_else(|| self.protocol("its description of MSI-X is malformed".to_owned()))?;
+        self.vectors = count
+            .ok_or_else(|| self.protocol("its description of MSI-X is malformed".to_owned()))?;
         Ok(())
     }
 
@@ -139,7 +154,9 @@ impl Client {
     /// [`VfioUserError::System`].
     pub fn map_region(&self, index: u32) -> Result<Option<SharedMemory>> {
         let system = |error| VfioUserError::System { what: "mapping a region", error };
-        let Some(Region { info, file: Some(file) }) = self.regions.get(index as usize) else { return Ok(None) };
+        let Some(Region { info, file: Some(file) }) = self.regions.get(index as usize) else {
+            return Ok(None);
+        };
         // Parts of a region, or one in the middle of a file, go by message.
         if info.areas != [(0, info.size)] || info.offset != 0 {
             return Ok(None);
@@ -158,10 +175,19 @@ impl Client {
     pub fn read(&mut self, region: u32, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut at = offset;
         for piece in out.chunks_mut(self.max_data) {
-            let (body, _) = self.call(&Request::RegionRead { offset: at, region, count: piece.len() as u32 }, &[])?;
+            let (body, _) = self.call(
+                &Request::RegionRead { offset: at, region, count: piece.len() as u32 },
+                &[],
+            )?;
             match body.get(16..) {
                 Some(data) if data.len() == piece.len() => piece.copy_from_slice(data),
-                _ => return Err(self.protocol(format!("a read of {} bytes was answered with {}", piece.len(), body.len()))),
+                _ => {
+                    return Err(self.protocol(format!(
+                        "a read of {} bytes was answered with {}",
+                        piece.len(),
+                        body.len()
+                    )));
+                }
             }
             at = at.wrapping_add(piece.len() as u64);
         }
@@ -188,7 +214,8 @@ impl Client {
     /// Those of the connection.
     pub fn post(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<()> {
         let (header, body) = self.command(&Request::RegionWrite { offset, region, data })?;
-        let sent = self.socket.send(&header.posted().encode(), &body, &[], Instant::now() + self.timeout);
+        let sent =
+            self.socket.send(&header.posted().encode(), &body, &[], Instant::now() + self.timeout);
         sent.map_err(|error| self.cut(&error))
     }
 
@@ -198,7 +225,8 @@ impl Client {
     /// [`VfioUserError::Refused`], also where something is mapped there already, and those of the
     /// connection.
     pub fn dma_map(&mut self, address: u64, memory: &SharedMemory) -> Result<()> {
-        let request = Request::DmaMap { flags: MAP_READ | MAP_WRITE, offset: 0, address, size: memory.len() };
+        let request =
+            Request::DmaMap { flags: MAP_READ | MAP_WRITE, offset: 0, address, size: memory.len() };
         self.call(&request, &[memory.fd()]).map(|_| ())
     }
 
@@ -210,7 +238,9 @@ impl Client {
     pub fn dma_map_by_message(&mut self, address: u64, memory: &Arc<SharedMemory>) -> Result<()> {
         let size = memory.len();
         self.by_message.insert(address, (Arc::clone(memory), size));
-        let mapped = self.call(&Request::DmaMap { flags: MAP_READ | MAP_WRITE, offset: 0, address, size }, &[]).map(|_| ());
+        let mapped = self
+            .call(&Request::DmaMap { flags: MAP_READ | MAP_WRITE, offset: 0, address, size }, &[])
+            .map(|_| ());
         if mapped.is_err() {
             self.by_message.remove(&address);
         }
@@ -236,7 +266,16 @@ impl Client {
         for part in events.chunks(self.max_fds) {
             let fds: Vec<BorrowedFd<'_>> = part.iter().map(|e| e.as_fd()).collect();
             let flags = irq_flag::DATA_EVENTFD | irq_flag::ACTION_TRIGGER;
-            self.call(&Request::SetIrqs { flags, index: irq::MSIX, start, count: part.len() as u32, data: &[] }, &fds)?;
+            self.call(
+                &Request::SetIrqs {
+                    flags,
+                    index: irq::MSIX,
+                    start,
+                    count: part.len() as u32,
+                    data: &[],
+                },
+                &fds,
+            )?;
             start += part.len() as u32;
         }
         Ok(())
@@ -248,7 +287,8 @@ impl Client {
     /// Those of the connection.
     pub fn disconnect_interrupts(&mut self) -> Result<()> {
         let flags = irq_flag::DATA_NONE | irq_flag::ACTION_TRIGGER;
-        self.call(&Request::SetIrqs { flags, index: irq::MSIX, start: 0, count: 0, data: &[] }, &[]).map(|_| ())
+        self.call(&Request::SetIrqs { flags, index: irq::MSIX, start: 0, count: 0, data: &[] }, &[])
+            .map(|_| ())
     }
 
     /// Resets the device.
@@ -268,13 +308,15 @@ impl Client {
         let end = Instant::now() + timeout;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let [raised, told] = poll_readable(&[event.as_fd(), self.socket.as_fd()], left).map_err(system)?;
+            let [raised, told] =
+                poll_readable(&[event.as_fd(), self.socket.as_fd()], left).map_err(system)?;
             if raised && event.take().map_err(system)? > 0 {
                 return Ok(true);
             }
             if told {
                 self.usable()?;
-                let (header, body, _) = self.receive(Instant::now() + self.timeout)?.ok_or_else(|| self.gone())?;
+                let (header, body, _) =
+                    self.receive(Instant::now() + self.timeout)?.ok_or_else(|| self.gone())?;
                 self.aside(&header, &body)?;
             }
             // A server that always has something to say does not move the end.
@@ -313,7 +355,11 @@ impl Client {
     }
 
     /// Sends a command and waits for its reply.
-    fn call(&mut self, request: &Request<'_>, fds: &[BorrowedFd<'_>]) -> Result<(Vec<u8>, Vec<OwnedFd>)> {
+    fn call(
+        &mut self,
+        request: &Request<'_>,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(Vec<u8>, Vec<OwnedFd>)> {
         let (asked, body) = self.command(request)?;
         let Header { id, command, .. } = asked;
         // Of a server that closes at once, what it said before can still be read.
@@ -322,7 +368,10 @@ impl Client {
         let mut over = false;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let readable = self.socket.wait(left).map_err(|error| VfioUserError::System { what: "waiting for an answer", error })?;
+            let readable = self
+                .socket
+                .wait(left)
+                .map_err(|error| VfioUserError::System { what: "waiting for an answer", error })?;
             // What came in time may be read late; a server that always has something to say does
             // not move the end.
             if std::mem::replace(&mut over, left.is_zero()) || !readable {
@@ -330,7 +379,11 @@ impl Client {
                 self.late.insert(id);
                 // A message that is half written, or too many that nobody answers: there is no way
                 // on.
-                return Err(if sent.is_err() || self.late.len() > MAX_LATE { self.give_up(error) } else { error });
+                return Err(if sent.is_err() || self.late.len() > MAX_LATE {
+                    self.give_up(error)
+                } else {
+                    error
+                });
             }
             let Some((header, body, fds)) = self.receive(end)? else {
                 let gone = self.gone();
@@ -338,7 +391,11 @@ impl Client {
             };
             if header.is_reply() && header.id == id {
                 if header.command != command {
-                    let error = self.protocol(format!("{} was answered as {}", command::name(command), command::name(header.command)));
+                    let error = self.protocol(format!(
+                        "{} was answered as {}",
+                        command::name(command),
+                        command::name(header.command)
+                    ));
                     return Err(self.give_up(error));
                 }
                 return match header.failed() {
@@ -359,7 +416,9 @@ impl Client {
             Err(error) => return Err(self.cut(&error)),
         }
         let header = Header::decode(&head);
-        let Some(len) = (header.size as usize).checked_sub(HEADER).filter(|len| *len <= MAX_MESSAGE - HEADER) else {
+        let Some(len) =
+            (header.size as usize).checked_sub(HEADER).filter(|len| *len <= MAX_MESSAGE - HEADER)
+        else {
             let error = self.protocol(format!("a message says that it has {} bytes", header.size));
             return Err(self.give_up(error));
         };
@@ -375,7 +434,9 @@ impl Client {
     fn cut(&mut self, error: &io::Error) -> VfioUserError {
         let error = match error.kind() {
             io::ErrorKind::InvalidData => self.protocol(error.to_string()),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.protocol("a message stopped in its middle".to_owned()),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                self.protocol("a message stopped in its middle".to_owned())
+            }
             _ => self.gone(),
         };
         self.give_up(error)
@@ -387,10 +448,14 @@ impl Client {
             if self.late.remove(&header.id) {
                 return Ok(());
             }
-            let error = self.protocol(format!("an answer to {} that was not asked", command::name(header.command)));
+            let error = self.protocol(format!(
+                "an answer to {} that was not asked",
+                command::name(header.command)
+            ));
             return Err(self.give_up(error));
         }
-        let answer = if header.is_command() { self.serve(header, body) } else { Err(errno::EINVAL) };
+        let answer =
+            if header.is_command() { self.serve(header, body) } else { Err(errno::EINVAL) };
         if !header.wants_reply() {
             return Ok(());
         }
@@ -405,9 +470,14 @@ impl Client {
     /// What the device asks of memory that it does not reach itself.
     fn serve(&self, header: &Header, body: &[u8]) -> std::result::Result<Vec<u8>, u32> {
         let find = |address: u64, len: u64| {
-            let (start, (memory, size)) = self.by_message.range(..=address).next_back().ok_or(errno::EFAULT)?;
+            let (start, (memory, size)) =
+                self.by_message.range(..=address).next_back().ok_or(errno::EFAULT)?;
             let into = address - start;
-            if into.checked_add(len).is_none_or(|end| end > *size) { Err(errno::EFAULT) } else { Ok((memory, into)) }
+            if into.checked_add(len).is_none_or(|end| end > *size) {
+                Err(errno::EFAULT)
+            } else {
+                Ok((memory, into))
+            }
         };
         match Request::decode(header.command, body)? {
             Request::DmaRead { address, count } => {

@@ -79,7 +79,14 @@ impl Maps {
     /// # Errors
     /// `EINVAL` for a range that is none or a file that does not hold it, `EEXIST` where something
     /// is mapped already, `ENOSPC` for too many.
-    pub fn map(&mut self, flags: u32, offset: u64, address: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), u32> {
+    pub fn map(
+        &mut self,
+        flags: u32,
+        offset: u64,
+        address: u64,
+        size: u64,
+        fd: Option<OwnedFd>,
+    ) -> Result<(), u32> {
         let end = address.checked_add(size).ok_or(errno::EINVAL)?;
         if size == 0 || flags & (MAP_READ | MAP_WRITE) == 0 {
             return Err(errno::EINVAL);
@@ -124,7 +131,8 @@ impl Maps {
         if self.files.len() > 64 {
             self.files.retain(|_, m| m.strong_count() > 0);
         }
-        let memory = Arc::new(SharedMemory::map(file, meta.len().max(need), writable).map_err(failed)?);
+        let memory =
+            Arc::new(SharedMemory::map(file, meta.len().max(need), writable).map_err(failed)?);
         if writable {
             self.files.insert(key, Arc::downgrade(&memory));
         }
@@ -141,8 +149,13 @@ impl Maps {
         if size == 0 {
             return Err(errno::EINVAL);
         }
-        let cut = self.entries.range(..address).next_back().is_some_and(|(at, e)| at + e.size > address)
-            || self.entries.range(address..end).next_back().is_some_and(|(at, e)| at + e.size > end);
+        let cut =
+            self.entries.range(..address).next_back().is_some_and(|(at, e)| at + e.size > address)
+                || self
+                    .entries
+                    .range(address..end)
+                    .next_back()
+                    .is_some_and(|(at, e)| at + e.size > end);
         if cut {
             return Err(errno::EINVAL);
         }
@@ -163,8 +176,12 @@ impl Maps {
 
     /// The first piece of an access, at most `len` bytes.
     pub fn piece(&self, address: u64, len: usize, write: bool) -> Result<Piece, DmaErrorKind> {
-        let (start, entry) =
-            self.entries.range(..=address).next_back().filter(|(start, e)| address - **start < e.size).ok_or(DmaErrorKind::NotMapped)?;
+        let (start, entry) = self
+            .entries
+            .range(..=address)
+            .next_back()
+            .filter(|(start, e)| address - **start < e.size)
+            .ok_or(DmaErrorKind::NotMapped)?;
         if entry.flags & if write { MAP_WRITE } else { MAP_READ } == 0 {
             return Err(DmaErrorKind::Denied);
         }
@@ -189,7 +206,9 @@ mod tests {
         let mut maps = Maps::default();
         maps.map(RW, 0, 0x1000, 0x1000, None).unwrap();
         maps.map(MAP_READ, 0, 0x2000, 0x1000, None).unwrap();
-        for (address, size) in [(0x1000, 0x1000), (0x1fff, 1), (0x0fff, 2), (0, u64::MAX), (0x2fff, 0x1000)] {
+        for (address, size) in
+            [(0x1000, 0x1000), (0x1fff, 1), (0x0fff, 2), (0, u64::MAX), (0x2fff, 0x1000)]
+        {
             assert_eq!(maps.map(RW, 0, address, size, None), Err(errno::EEXIST), "{address:#x}");
         }
         for (address, size, flags) in [(0x9000, 0, RW), (u64::MAX, 2, RW), (0x9000, 1, 0)] {

@@ -37,10 +37,10 @@ impl VfioUserFunction {
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, VfioUserError> {
         let mut client = Client::connect(path, timeout)?;
         let count = client.vectors().min(shef_device::pci::VECTORS);
-        let vectors = (0..count)
-            .map(|_| Event::new())
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| VfioUserError::System { what: "making events for interrupts", error })?;
+        let vectors =
+            (0..count).map(|_| Event::new()).collect::<Result<Vec<_>, _>>().map_err(|error| {
+                VfioUserError::System { what: "making events for interrupts", error }
+            })?;
         client.connect_interrupts(0, &vectors.iter().collect::<Vec<_>>())?;
         let memory = client.map_region(region::BAR0 + u32::from(BAR_MEM))?;
         Ok(Self { client, vectors, memory, next: FIRST })
@@ -70,7 +70,8 @@ impl VfioUserFunction {
 
     fn place(&mut self, bytes: u64) -> Result<DmaBuffer, VfioUserError> {
         let memory = SharedMemory::new(bytes.max(1).next_multiple_of(4096));
-        let memory = memory.map_err(|error| VfioUserError::System { what: "making memory for DMA", error })?;
+        let memory = memory
+            .map_err(|error| VfioUserError::System { what: "making memory for DMA", error })?;
         let address = self.next;
         self.next += memory.len().next_multiple_of(ALIGN);
         Ok(DmaBuffer::new(Arc::new(memory), address))
@@ -148,5 +149,10 @@ impl Function for VfioUserFunction {
 /// there.
 pub fn open(path: &Path, timeout: Duration) -> Result<PciCard<VfioUserFunction>, DeviceError> {
     let function = VfioUserFunction::open(path, timeout)?;
-    PciCard::open(function, &format!("vfio-user:{}", path.display()), "card served by another process", "unknown")
+    PciCard::open(
+        function,
+        &format!("vfio-user:{}", path.display()),
+        "card served by another process",
+        "unknown",
+    )
 }

@@ -32,10 +32,13 @@ impl Listening {
         let failed = |error| Err(VfioUserError::Serve { path: path.to_owned(), error });
         let length = path.as_os_str().len();
         if length > MAX_PATH {
-            let what = format!("the path has {length} bytes, and the address of a socket holds {MAX_PATH}: choose a shorter one");
+            let what = format!(
+                "the path has {length} bytes, and the address of a socket holds {MAX_PATH}: choose a shorter one"
+            );
             return failed(io::Error::new(io::ErrorKind::InvalidFilename, what));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
             return failed(io::Error::new(
                 io::Error::from(error).kind(),
@@ -43,11 +46,17 @@ impl Listening {
             ));
         }
         if UnixStream::connect(path).is_ok() {
-            return failed(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+            return failed(io::Error::new(
+                io::ErrorKind::AddrInUse,
+                "another server listens there",
+            ));
         }
         match std::fs::symlink_metadata(path) {
             Ok(meta) if meta.file_type().is_socket() => Ok(()),
-            Ok(_) => failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket")),
+            Ok(_) => failed(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "there is a file that is no socket",
+            )),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => failed(error),
         }

@@ -14,7 +14,9 @@ use shef_device::{Event, poll_readable};
 
 use crate::listening::Listening;
 use crate::socket::Socket;
-use crate::wire::{self, HEADER, Header, MAX_DATA, MAX_MESSAGE, RegionInfo, Request, irq_flag, region_flag};
+use crate::wire::{
+    self, HEADER, Header, MAX_DATA, MAX_MESSAGE, RegionInfo, Request, irq_flag, region_flag,
+};
 use crate::{VfioUserError, errno, irq, region};
 pub use bus::Bus;
 
@@ -119,14 +121,22 @@ impl Server {
                 // A client whose connection cannot be used is gone already.
                 let _ = self.serve(stream, backend, &busy, stop);
             }
-            let failed = |error| VfioUserError::Serve { path: self.socket.path().to_owned(), error };
-            door.join().unwrap_or_else(|_| Err(io::Error::other("the accepting thread stopped"))).map_err(failed)
+            let failed =
+                |error| VfioUserError::Serve { path: self.socket.path().to_owned(), error };
+            door.join()
+                .unwrap_or_else(|_| Err(io::Error::other("the accepting thread stopped")))
+                .map_err(failed)
         })
     }
 
     /// Lets one client in at a time and refuses the others. Each that knocks has a thread, so that
     /// a slow one holds nobody up.
-    fn door(&self, busy: &AtomicBool, clients: mpsc::Sender<UnixStream>, stop: &AtomicBool) -> io::Result<()> {
+    fn door(
+        &self,
+        busy: &AtomicBool,
+        clients: mpsc::Sender<UnixStream>,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
         let knocking = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
@@ -159,7 +169,13 @@ impl Server {
     }
 
     /// Serves one client until it leaves.
-    fn serve(&self, stream: UnixStream, backend: &mut dyn Backend, busy: &AtomicBool, stop: &AtomicBool) -> io::Result<()> {
+    fn serve(
+        &self,
+        stream: UnixStream,
+        backend: &mut dyn Backend,
+        busy: &AtomicBool,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
         let connected = Socket::new(stream).and_then(|socket| Ok((socket.try_clone()?, socket)));
         let result = connected.and_then(|(out, socket)| {
             self.bus.attach(out, self.limit);
@@ -175,7 +191,12 @@ impl Server {
         result
     }
 
-    fn messages(&self, socket: &Socket, backend: &mut dyn Backend, stop: &AtomicBool) -> io::Result<()> {
+    fn messages(
+        &self,
+        socket: &Socket,
+        backend: &mut dyn Backend,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
         let mut negotiated = false;
         let mut body = Vec::new();
         let greeted = Instant::now() + self.limit;
@@ -209,10 +230,16 @@ impl Server {
                 self.bus.replied(&header, &body);
                 continue;
             }
-            let answer = if header.is_command() { self.command(&header, &body, fds, &mut negotiated, backend) } else { Err(errno::EINVAL) };
+            let answer = if header.is_command() {
+                self.command(&header, &body, fds, &mut negotiated, backend)
+            } else {
+                Err(errno::EINVAL)
+            };
             if header.wants_reply() && !matches!(answer, Err(NO_ANSWER)) {
                 match &answer {
-                    Ok((body, fd)) => self.bus.send(&header.reply(body.len()), body, fd.as_slice())?,
+                    Ok((body, fd)) => {
+                        self.bus.send(&header.reply(body.len()), body, fd.as_slice())?
+                    }
                     Err(errno) => self.bus.send(&header.refusal(*errno), &[], &[])?,
                 }
             }
@@ -247,7 +274,12 @@ impl Server {
                 }
                 *negotiated = true;
                 self.bus.limit(capabilities.max_data);
-                Ok((Request::Version { major, minor: minor.min(wire::VERSION.1), capabilities }.encode().1, None))
+                Ok((
+                    Request::Version { major, minor: minor.min(wire::VERSION.1), capabilities }
+                        .encode()
+                        .1,
+                    None,
+                ))
             }
             Request::DmaMap { flags, offset, address, size } => {
                 if fds.len() > 1 {
@@ -264,7 +296,11 @@ impl Server {
                 Ok((Request::DmaUnmap { flags, address, size }.encode().1, None))
             }
             Request::GetInfo => {
-                let info = wire::Writer::default().u32(16).u32(wire::INFO_RESET | wire::INFO_PCI).u32(region::COUNT).u32(irq::COUNT);
+                let info = wire::Writer::default()
+                    .u32(16)
+                    .u32(wire::INFO_RESET | wire::INFO_PCI)
+                    .u32(region::COUNT)
+                    .u32(irq::COUNT);
                 Ok((info.0, None))
             }
             Request::GetRegionInfo { argsz, index } => self.region_info(argsz, index),
@@ -273,13 +309,18 @@ impl Server {
                     return Err(errno::EINVAL);
                 }
                 let (flags, count) = if index == irq::MSIX {
-                    (wire::IRQ_EVENTFD | wire::IRQ_MASKABLE | wire::IRQ_NORESIZE, self.bus.vectors())
+                    (
+                        wire::IRQ_EVENTFD | wire::IRQ_MASKABLE | wire::IRQ_NORESIZE,
+                        self.bus.vectors(),
+                    )
                 } else {
                     (0, 0)
                 };
                 Ok((wire::Writer::default().u32(16).u32(flags).u32(index).u32(count).0, None))
             }
-            Request::SetIrqs { flags, index, start, count, data } => self.set_irqs(flags, index, start, count, data, fds).map(|()| empty()),
+            Request::SetIrqs { flags, index, start, count, data } => {
+                self.set_irqs(flags, index, start, count, data, fds).map(|()| empty())
+            }
             Request::RegionRead { offset, region, count } => {
                 let len = self.check(region, offset, count as usize, false)?;
                 let mut out = wire::Writer::default().u64(offset).u32(region).u32(count).0;
@@ -324,15 +365,32 @@ impl Server {
     /// Whether a range is wholly in a region.
     fn check(&self, region: u32, offset: u64, len: usize, write: bool) -> Result<usize, u32> {
         let r = self.regions.get(region as usize).filter(|r| r.size > 0).ok_or(errno::EINVAL)?;
-        let fits = len <= MAX_DATA && offset.checked_add(len as u64).is_some_and(|end| end <= r.size);
+        let fits =
+            len <= MAX_DATA && offset.checked_add(len as u64).is_some_and(|end| end <= r.size);
         if fits && (!write || r.writable) { Ok(len) } else { Err(errno::EINVAL) }
     }
 
-    fn set_irqs(&self, flags: u32, index: u32, start: u32, count: u32, data: &[u8], fds: Vec<OwnedFd>) -> Result<(), u32> {
-        use irq_flag::{ACTION_MASK, ACTION_TRIGGER, ACTION_UNMASK, DATA_BOOL, DATA_EVENTFD, DATA_NONE};
+    fn set_irqs(
+        &self,
+        flags: u32,
+        index: u32,
+        start: u32,
+        count: u32,
+        data: &[u8],
+        fds: Vec<OwnedFd>,
+    ) -> Result<(), u32> {
+        use irq_flag::{
+            ACTION_MASK, ACTION_TRIGGER, ACTION_UNMASK, DATA_BOOL, DATA_EVENTFD, DATA_NONE,
+        };
         let vectors = if index == irq::MSIX { self.bus.vectors() } else { 0 };
-        let end = start.checked_add(count).filter(|end| *end <= vectors && index < irq::COUNT).ok_or(errno::EINVAL)?;
-        let (source, action) = (flags & (DATA_NONE | DATA_BOOL | DATA_EVENTFD), flags & (ACTION_MASK | ACTION_UNMASK | ACTION_TRIGGER));
+        let end = start
+            .checked_add(count)
+            .filter(|end| *end <= vectors && index < irq::COUNT)
+            .ok_or(errno::EINVAL)?;
+        let (source, action) = (
+            flags & (DATA_NONE | DATA_BOOL | DATA_EVENTFD),
+            flags & (ACTION_MASK | ACTION_UNMASK | ACTION_TRIGGER),
+        );
         if source | action != flags || (!fds.is_empty() && source != DATA_EVENTFD) {
             return Err(errno::EINVAL);
         }
@@ -347,7 +405,9 @@ impl Server {
                     return Err(errno::EINVAL);
                 }
             }
-            (DATA_NONE, ACTION_TRIGGER) if count == 0 => (0..vectors).for_each(|v| self.bus.connect(v, None)),
+            (DATA_NONE, ACTION_TRIGGER) if count == 0 => {
+                (0..vectors).for_each(|v| self.bus.connect(v, None))
+            }
             (DATA_NONE | DATA_BOOL, ACTION_MASK | ACTION_UNMASK | ACTION_TRIGGER) => {
                 for (i, vector) in range.enumerate() {
                     if source == DATA_BOOL && data.get(i).is_none_or(|b| *b == 0) {

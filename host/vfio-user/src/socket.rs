@@ -55,14 +55,26 @@ impl Socket {
     }
 
     /// Sends all bytes of both parts by `deadline`; the descriptors go with the first.
-    pub fn send(&self, head: &[u8], body: &[u8], fds: &[BorrowedFd<'_>], deadline: Instant) -> io::Result<()> {
+    pub fn send(
+        &self,
+        head: &[u8],
+        body: &[u8],
+        fds: &[BorrowedFd<'_>],
+        deadline: Instant,
+    ) -> io::Result<()> {
         let total = head.len() + body.len();
         let mut sent = 0;
         while sent < total {
-            let (h, b) = if sent < head.len() { (&head[sent..], body) } else { (&head[..0], &body[sent - head.len()..]) };
+            let (h, b) = if sent < head.len() {
+                (&head[sent..], body)
+            } else {
+                (&head[..0], &body[sent - head.len()..])
+            };
             match self.send_some(h, b, if sent == 0 { fds } else { &[] }) {
                 Ok(n) => sent += n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => drop(poll_writable(self.0.as_fd(), left(deadline)?)?),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    drop(poll_writable(self.0.as_fd(), left(deadline)?)?)
+                }
                 Err(e) => return Err(e),
             }
             if sent < total {
@@ -74,9 +86,13 @@ impl Socket {
 
     fn send_some(&self, head: &[u8], body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
         if fds.len() > MAX_FDS {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many file descriptors for one message"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "too many file descriptors for one message",
+            ));
         }
-        let mut parts = [head, body].map(|p| libc::iovec { iov_base: p.as_ptr().cast_mut().cast(), iov_len: p.len() });
+        let mut parts = [head, body]
+            .map(|p| libc::iovec { iov_base: p.as_ptr().cast_mut().cast(), iov_len: p.len() });
         let mut control = Control([0; space(MAX_FDS)]);
         // SAFETY: all zeros is a legal value of this structure of integers and pointers.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -105,7 +121,9 @@ impl Socket {
         }
         loop {
             // SAFETY: every pointer in the message is to memory that lives over the call.
-            let n = unsafe { libc::sendmsg(self.0.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
+            let n = unsafe {
+                libc::sendmsg(self.0.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
+            };
             match usize::try_from(n) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => return Ok(n),
@@ -121,14 +139,21 @@ impl Socket {
 
     /// Fills `buf` by `deadline`; descriptors that come with it are appended to `fds`. `Ok(false)`
     /// where the connection ended before the first byte.
-    pub fn recv(&self, buf: &mut [u8], fds: &mut Vec<OwnedFd>, deadline: Instant) -> io::Result<bool> {
+    pub fn recv(
+        &self,
+        buf: &mut [u8],
+        fds: &mut Vec<OwnedFd>,
+        deadline: Instant,
+    ) -> io::Result<bool> {
         let mut got = 0;
         while got < buf.len() {
             match self.recv_some(&mut buf[got..], fds) {
                 Ok(0) if got == 0 => return Ok(false),
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => got += n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => drop(self.wait(left(deadline)?)?),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    drop(self.wait(left(deadline)?)?)
+                }
                 Err(e) => return Err(e),
             }
             if fds.len() > MAX_FDS {
@@ -153,7 +178,9 @@ impl Socket {
         let n = loop {
             // SAFETY: every pointer in the message is to memory that lives over the call and is as
             // long as said.
-            let n = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+            let n = unsafe {
+                libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC)
+            };
             match usize::try_from(n) {
                 Ok(n) => break n,
                 Err(_) => {
@@ -171,7 +198,9 @@ impl Socket {
             let found = unsafe { *header };
             if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
                 // SAFETY: a computation on a number.
-                let count = (found.cmsg_len as usize).saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize) / size_of::<RawFd>();
+                let count = (found.cmsg_len as usize)
+                    .saturating_sub(unsafe { libc::CMSG_LEN(0) } as usize)
+                    / size_of::<RawFd>();
                 // SAFETY: the header is inside the buffer.
                 let data: *const RawFd = unsafe { libc::CMSG_DATA(header) }.cast();
                 for i in 0..count {
@@ -224,16 +253,23 @@ mod tests {
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) && a.send(&[1], &[], &[], later()).is_ok() {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed)
+                    && a.send(&[1], &[], &[], later()).is_ok()
+                {
                     std::thread::sleep(Duration::from_millis(10));
                 }
             });
-            let result = b.recv(&mut [0; 2000], &mut Vec::new(), Instant::now() + Duration::from_millis(300));
+            let result = b.recv(
+                &mut [0; 2000],
+                &mut Vec::new(),
+                Instant::now() + Duration::from_millis(300),
+            );
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(result.unwrap_err().kind(), io::ErrorKind::TimedOut);
         });
         // Nobody reads: what does not fit ends in time, too.
-        let full = a.send(&vec![0; 64 << 20], &[], &[], Instant::now() + Duration::from_millis(100));
+        let full =
+            a.send(&vec![0; 64 << 20], &[], &[], Instant::now() + Duration::from_millis(100));
         assert_eq!(full.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
@@ -245,13 +281,19 @@ mod tests {
         file.seek(SeekFrom::Start(0)).unwrap();
         a.send(b"0123456789abcdef", b"body", &[file.as_fd(), file.as_fd()], later()).unwrap();
         let (mut head, mut body, mut fds) = ([0; 16], [0; 4], Vec::new());
-        assert!(b.recv(&mut head, &mut fds, later()).unwrap() && b.recv(&mut body, &mut fds, later()).unwrap());
+        assert!(
+            b.recv(&mut head, &mut fds, later()).unwrap()
+                && b.recv(&mut body, &mut fds, later()).unwrap()
+        );
         assert_eq!((&head[..], &body[..], fds.len()), (&b"0123456789abcdef"[..], &b"body"[..], 2));
         let mut text = String::new();
         File::from(fds.pop().unwrap()).read_to_string(&mut text).unwrap();
         assert_eq!(text, "here");
         drop(a);
-        assert!(!b.recv(&mut head, &mut fds, later()).unwrap(), "an end is told apart from an error");
+        assert!(
+            !b.recv(&mut head, &mut fds, later()).unwrap(),
+            "an end is told apart from an error"
+        );
     }
 
     #[test]
@@ -271,7 +313,10 @@ mod tests {
         // Nor a few with each byte.
         let (mut head, mut fds) = ([0; 16], Vec::new());
         (0..head.len()).for_each(|_| a.send(b"x", b"", &[a.as_fd(); MAX_FDS], later()).unwrap());
-        assert_eq!(b.recv(&mut head, &mut fds, later()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            b.recv(&mut head, &mut fds, later()).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
         assert_eq!(fds.len(), 2 * MAX_FDS);
     }
 }

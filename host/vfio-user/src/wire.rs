@@ -273,7 +273,9 @@ impl Capabilities {
         let json: serde_json::Value = serde_json::from_slice(text).map_err(|_| errno::EINVAL)?;
         let number = |name: &str| match json.get("capabilities").and_then(|c| c.get(name)) {
             None => Ok(None),
-            Some(n) => n.as_u64().and_then(|n| usize::try_from(n).ok()).map(Some).ok_or(errno::EINVAL),
+            Some(n) => {
+                n.as_u64().and_then(|n| usize::try_from(n).ok()).map(Some).ok_or(errno::EINVAL)
+            }
         };
         if !json.is_object() {
             return Err(errno::EINVAL);
@@ -423,7 +425,8 @@ impl<'a> Request<'a> {
             }
             command::SET_IRQS => {
                 at_least(20)?;
-                let (_argsz, flags, index, start, count) = (r.u32(), r.u32(), r.u32(), r.u32(), r.u32());
+                let (_argsz, flags, index, start, count) =
+                    (r.u32(), r.u32(), r.u32(), r.u32(), r.u32());
                 let data = if flags & irq_flag::DATA_BOOL != 0 { count as usize } else { 0 };
                 if r.0.len() != data {
                     return Err(errno::EINVAL);
@@ -461,21 +464,42 @@ impl<'a> Request<'a> {
     pub fn encode(&self) -> (u16, Vec<u8>) {
         let w = Writer::default();
         let (command, w) = match *self {
-            Self::Version { major, minor, .. } => (command::VERSION, w.u16(major).u16(minor).bytes(&Capabilities::ours())),
-            Self::DmaMap { flags, offset, address, size } => (command::DMA_MAP, w.u32(32).u32(flags).u64(offset).u64(address).u64(size)),
-            Self::DmaUnmap { flags, address, size } => (command::DMA_UNMAP, w.u32(24).u32(flags).u64(address).u64(size)),
+            Self::Version { major, minor, .. } => {
+                (command::VERSION, w.u16(major).u16(minor).bytes(&Capabilities::ours()))
+            }
+            Self::DmaMap { flags, offset, address, size } => {
+                (command::DMA_MAP, w.u32(32).u32(flags).u64(offset).u64(address).u64(size))
+            }
+            Self::DmaUnmap { flags, address, size } => {
+                (command::DMA_UNMAP, w.u32(24).u32(flags).u64(address).u64(size))
+            }
             Self::GetInfo => (command::GET_INFO, w.u32(16).u32(0).u64(0)),
-            Self::GetRegionInfo { argsz, index } => (command::GET_REGION_INFO, w.u32(argsz).u32(0).u32(index).u32(0).u64(0).u64(0)),
-            Self::GetIrqInfo { index } => (command::GET_IRQ_INFO, w.u32(16).u32(0).u32(index).u32(0)),
-            Self::SetIrqs { flags, index, start, count, data } => {
-                (command::SET_IRQS, w.u32(20 + data.len() as u32).u32(flags).u32(index).u32(start).u32(count).bytes(data))
+            Self::GetRegionInfo { argsz, index } => {
+                (command::GET_REGION_INFO, w.u32(argsz).u32(0).u32(index).u32(0).u64(0).u64(0))
             }
-            Self::RegionRead { offset, region, count } => (command::REGION_READ, w.u64(offset).u32(region).u32(count)),
-            Self::RegionWrite { offset, region, data } => {
-                (command::REGION_WRITE, w.u64(offset).u32(region).u32(data.len() as u32).bytes(data))
+            Self::GetIrqInfo { index } => {
+                (command::GET_IRQ_INFO, w.u32(16).u32(0).u32(index).u32(0))
             }
+            Self::SetIrqs { flags, index, start, count, data } => (
+                command::SET_IRQS,
+                w.u32(20 + data.len() as u32)
+                    .u32(flags)
+                    .u32(index)
+                    .u32(start)
+                    .u32(count)
+                    .bytes(data),
+            ),
+            Self::RegionRead { offset, region, count } => {
+                (command::REGION_READ, w.u64(offset).u32(region).u32(count))
+            }
+            Self::RegionWrite { offset, region, data } => (
+                command::REGION_WRITE,
+                w.u64(offset).u32(region).u32(data.len() as u32).bytes(data),
+            ),
             Self::DmaRead { address, count } => (command::DMA_READ, w.u64(address).u64(count)),
-            Self::DmaWrite { address, data } => (command::DMA_WRITE, w.u64(address).u64(data.len() as u64).bytes(data)),
+            Self::DmaWrite { address, data } => {
+                (command::DMA_WRITE, w.u64(address).u64(data.len() as u64).bytes(data))
+            }
             Self::Reset => (command::RESET, w),
         };
         (command, w.0)
@@ -508,10 +532,17 @@ impl RegionInfo {
         let caps = if self.areas.is_empty() { 0 } else { 16 + 16 * self.areas.len() };
         let need = REGION_INFO + caps;
         let fits = argsz as usize >= need;
-        let flags = if caps > 0 { self.flags | region_flag::MMAP | region_flag::CAPS } else { self.flags };
+        let flags =
+            if caps > 0 { self.flags | region_flag::MMAP | region_flag::CAPS } else { self.flags };
         // Said even where they do not fit: QEMU refuses a flag without an offset.
         let cap_offset = if caps > 0 { REGION_INFO as u32 } else { 0 };
-        let mut w = Writer::default().u32(need as u32).u32(flags).u32(index).u32(cap_offset).u64(self.size).u64(self.offset);
+        let mut w = Writer::default()
+            .u32(need as u32)
+            .u32(flags)
+            .u32(index)
+            .u32(cap_offset)
+            .u64(self.size)
+            .u64(self.offset);
         if caps > 0 && fits {
             w = w.u16(CAP_SPARSE).u16(1).u32(0).u32(self.areas.len() as u32).u32(0);
             for (offset, size) in &self.areas {
@@ -539,7 +570,10 @@ impl RegionInfo {
         let mut hops = 0;
         while at != 0 {
             hops += 1;
-            let cap = body.get(at..).filter(|c| c.len() >= 8 && hops <= 16).ok_or("a capability of a region is outside its description")?;
+            let cap = body
+                .get(at..)
+                .filter(|c| c.len() >= 8 && hops <= 16)
+                .ok_or("a capability of a region is outside its description")?;
             let mut r = Reader(cap);
             let (id, _version, next) = (r.u16(), r.u16(), r.u32());
             if id == CAP_SPARSE {
@@ -569,26 +603,38 @@ mod tests {
 
     fn requests() -> impl Strategy<Value = (u16, Vec<u8>)> {
         let data = proptest::collection::vec(any::<u8>(), 0..40);
-        (0u16..18, any::<[u64; 3]>(), data, any::<[u32; 4]>()).prop_map(|(kind, [a, b, c], data, [x, y, z, n])| {
-            let n = n % 40;
-            let data = &data[..];
-            let request = match kind {
-                1 => Request::Version { major: 0, minor: x as u16, capabilities: Capabilities::default() },
-                2 => Request::DmaMap { flags: x, offset: a, address: b, size: c },
-                3 => Request::DmaUnmap { flags: x, address: a, size: b },
-                4 => Request::GetInfo,
-                5 => Request::GetRegionInfo { argsz: x, index: y },
-                7 => Request::GetIrqInfo { index: x },
-                8 => Request::SetIrqs { flags: irq_flag::DATA_BOOL, index: x, start: y, count: data.len() as u32, data },
-                9 => Request::RegionRead { offset: a, region: x, count: z },
-                10 => Request::RegionWrite { offset: a, region: x, data },
-                11 => Request::DmaRead { address: a, count: b },
-                12 => Request::DmaWrite { address: a, data },
-                _ => Request::Reset,
-            };
-            let _ = n;
-            request.encode()
-        })
+        (0u16..18, any::<[u64; 3]>(), data, any::<[u32; 4]>()).prop_map(
+            |(kind, [a, b, c], data, [x, y, z, n])| {
+                let n = n % 40;
+                let data = &data[..];
+                let request = match kind {
+                    1 => Request::Version {
+                        major: 0,
+                        minor: x as u16,
+                        capabilities: Capabilities::default(),
+                    },
+                    2 => Request::DmaMap { flags: x, offset: a, address: b, size: c },
+                    3 => Request::DmaUnmap { flags: x, address: a, size: b },
+                    4 => Request::GetInfo,
+                    5 => Request::GetRegionInfo { argsz: x, index: y },
+                    7 => Request::GetIrqInfo { index: x },
+                    8 => Request::SetIrqs {
+                        flags: irq_flag::DATA_BOOL,
+                        index: x,
+                        start: y,
+                        count: data.len() as u32,
+                        data,
+                    },
+                    9 => Request::RegionRead { offset: a, region: x, count: z },
+                    10 => Request::RegionWrite { offset: a, region: x, data },
+                    11 => Request::DmaRead { address: a, count: b },
+                    12 => Request::DmaWrite { address: a, data },
+                    _ => Request::Reset,
+                };
+                let _ = n;
+                request.encode()
+            },
+        )
     }
 
     proptest! {
@@ -645,8 +691,16 @@ mod tests {
         assert_eq!(read(b""), Ok(Capabilities::default()));
         assert_eq!(read(b"\0"), Ok(Capabilities::default()));
         assert_eq!(read(b"{}\0"), Ok(Capabilities::default()));
-        assert_eq!(read(b"{\"capabilities\":{\"max_msg_fds\":1,\"twin_socket\":{\"supported\":true}}}\0").unwrap().max_fds, 1);
-        assert_eq!(read(b"{\"capabilities\":{\"max_msg_fds\":4000000000}}").unwrap().max_fds, MAX_FDS);
+        assert_eq!(
+            read(b"{\"capabilities\":{\"max_msg_fds\":1,\"twin_socket\":{\"supported\":true}}}\0")
+                .unwrap()
+                .max_fds,
+            1
+        );
+        assert_eq!(
+            read(b"{\"capabilities\":{\"max_msg_fds\":4000000000}}").unwrap().max_fds,
+            MAX_FDS
+        );
         for bad in [
             &b"{"[..],
             b"[]",
@@ -658,7 +712,10 @@ mod tests {
         ] {
             assert_eq!(read(bad), Err(errno::EINVAL), "{bad:?}");
         }
-        assert_eq!(read(&Capabilities::ours()).unwrap(), Capabilities { max_fds: MAX_FDS, max_data: MAX_DATA });
+        assert_eq!(
+            read(&Capabilities::ours()).unwrap(),
+            Capabilities { max_fds: MAX_FDS, max_data: MAX_DATA }
+        );
     }
 
     #[test]

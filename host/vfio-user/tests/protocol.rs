@@ -28,18 +28,32 @@ fn refused(result: Result<impl Sized, VfioUserError>) -> u32 {
 fn regions_are_read_written_and_mapped() {
     let served = Served::new();
     let mut client = served.client();
-    assert_eq!((client.region(0).size, client.region(2).size, client.region(4).size, client.vectors()), (0x1000, 0, 0x10000, 20));
+    assert_eq!(
+        (client.region(0).size, client.region(2).size, client.region(4).size, client.vectors()),
+        (0x1000, 0, 0x10000, 20)
+    );
     client.write(0, 8, &[1, 2, 3]).unwrap();
     let mut got = [0; 5];
     client.read(0, 7, &mut got).unwrap();
     assert_eq!(got, [0, 1, 2, 3, 0]);
-    for (region, offset, len) in [(0, 0xfff, 2), (0, u64::MAX, 1), (2, 0, 1), (9, 0, 1), (u32::MAX, 0, 1)] {
-        assert_eq!(refused(client.read(region, offset, &mut vec![0; len])), errno::EINVAL, "{region} {offset:#x}");
+    for (region, offset, len) in
+        [(0, 0xfff, 2), (0, u64::MAX, 1), (2, 0, 1), (9, 0, 1), (u32::MAX, 0, 1)]
+    {
+        assert_eq!(
+            refused(client.read(region, offset, &mut vec![0; len])),
+            errno::EINVAL,
+            "{region} {offset:#x}"
+        );
         assert_eq!(refused(client.write(region, offset, &vec![0; len])), errno::EINVAL);
     }
     assert_eq!(refused(client.write(1, 0, &[1])), errno::EINVAL, "read only");
-    assert_eq!(refused(client.read(0, REFUSED, &mut [0; 4])), errno::EIO, "the device's own refusal");
-    let (one, two) = (client.map_region(4).unwrap().unwrap(), client.map_region(4).unwrap().unwrap());
+    assert_eq!(
+        refused(client.read(0, REFUSED, &mut [0; 4])),
+        errno::EIO,
+        "the device's own refusal"
+    );
+    let (one, two) =
+        (client.map_region(4).unwrap().unwrap(), client.map_region(4).unwrap().unwrap());
     one.write(0xffff, &[9]).unwrap();
     let mut byte = [0];
     two.read(0xffff, &mut byte).unwrap();
@@ -66,7 +80,9 @@ fn posted_writes_arrive_in_order_and_are_not_answered() {
     assert!(got.iter().zip(0..).all(|(got, n)| *got == n));
     drop(served);
     // A server that is gone is noticed, if not by the first write.
-    let gone = (0..100).find_map(|_| client.post(0, 0, &[1]).err()).or_else(|| client.read(0, 0, &mut [0]).err());
+    let gone = (0..100)
+        .find_map(|_| client.post(0, 0, &[1]).err())
+        .or_else(|| client.read(0, 0, &mut [0]).err());
     assert_eq!(gone.map(|e| e.code()), Some("SHEF-VFU-006"));
 }
 
@@ -122,10 +138,20 @@ fn a_path_that_cannot_be_served_is_found_early() {
     let error = shef_vfio_user::Listening::vacant(&of(108)).unwrap_err();
     assert_eq!(error.code(), "SHEF-VFU-007");
     let text = error.to_string();
-    assert!(text.contains("has 108 bytes") && text.contains("holds 107") && text.contains(&of(108).display().to_string()), "{text}");
+    assert!(
+        text.contains("has 108 bytes")
+            && text.contains("holds 107")
+            && text.contains(&of(108).display().to_string()),
+        "{text}"
+    );
     for folder in ["none", "file"] {
         std::fs::write(dir.path().join("file"), "x").unwrap();
-        assert_eq!(shef_vfio_user::Listening::vacant(&dir.path().join(folder).join("s")).unwrap_err().code(), "SHEF-VFU-007");
+        assert_eq!(
+            shef_vfio_user::Listening::vacant(&dir.path().join(folder).join("s"))
+                .unwrap_err()
+                .code(),
+            "SHEF-VFU-007"
+        );
     }
     let closed = dir.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -170,7 +196,8 @@ fn the_device_reaches_mapped_memory_and_nothing_else() {
     let mut client = served.client();
     let done = [Event::new().unwrap(), Event::new().unwrap()];
     client.connect_interrupts(1, &[&done[0], &done[1]]).unwrap();
-    let (shared, asked) = (SharedMemory::new(3 << 20).unwrap(), Arc::new(SharedMemory::new(3 << 20).unwrap()));
+    let (shared, asked) =
+        (SharedMemory::new(3 << 20).unwrap(), Arc::new(SharedMemory::new(3 << 20).unwrap()));
     let len = (2 << 20) + 12_345;
     let pattern: Vec<u8> = (0..len).map(|i| (i * 7 / 5) as u8).collect();
     shared.write(100, &pattern).unwrap();
@@ -224,28 +251,74 @@ fn transcripts() {
     let map = |flags, address, size| Request::DmaMap { flags, offset: 0, address, size }.encode().1;
     let unmap = |flags, address, size| Request::DmaUnmap { flags, address, size }.encode().1;
     let (none, bools, event) = (irq_flag::DATA_NONE, irq_flag::DATA_BOOL, irq_flag::DATA_EVENTFD);
-    let (mask, unmask, trigger) = (irq_flag::ACTION_MASK, irq_flag::ACTION_UNMASK, irq_flag::ACTION_TRIGGER);
+    let (mask, unmask, trigger) =
+        (irq_flag::ACTION_MASK, irq_flag::ACTION_UNMASK, irq_flag::ACTION_TRIGGER);
     let big = vec![0; MAX_MESSAGE];
     let lines: Vec<(&str, u16, Vec<u8>, u32)> = vec![
         ("version again", command::VERSION, vec![0, 0, 1, 0], errno::EINVAL),
         ("info", command::GET_INFO, vec![16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 0),
         ("info, short", command::GET_INFO, vec![16, 0, 0, 0], errno::EINVAL),
-        ("region 0", command::GET_REGION_INFO, Request::GetRegionInfo { argsz: 32, index: 0 }.encode().1, 0),
-        ("region 9", command::GET_REGION_INFO, Request::GetRegionInfo { argsz: 32, index: 9 }.encode().1, errno::EINVAL),
-        ("region, no room", command::GET_REGION_INFO, Request::GetRegionInfo { argsz: 31, index: 0 }.encode().1, errno::EINVAL),
+        (
+            "region 0",
+            command::GET_REGION_INFO,
+            Request::GetRegionInfo { argsz: 32, index: 0 }.encode().1,
+            0,
+        ),
+        (
+            "region 9",
+            command::GET_REGION_INFO,
+            Request::GetRegionInfo { argsz: 32, index: 9 }.encode().1,
+            errno::EINVAL,
+        ),
+        (
+            "region, no room",
+            command::GET_REGION_INFO,
+            Request::GetRegionInfo { argsz: 31, index: 0 }.encode().1,
+            errno::EINVAL,
+        ),
         ("irq 2", command::GET_IRQ_INFO, Request::GetIrqInfo { index: 2 }.encode().1, 0),
-        ("irq 5", command::GET_IRQ_INFO, Request::GetIrqInfo { index: 5 }.encode().1, errno::EINVAL),
+        (
+            "irq 5",
+            command::GET_IRQ_INFO,
+            Request::GetIrqInfo { index: 5 }.encode().1,
+            errno::EINVAL,
+        ),
         ("all vectors off", command::SET_IRQS, set_irqs(none | trigger, 2, 0, 0, &[]), 0),
         ("one vector, no event", command::SET_IRQS, set_irqs(event | trigger, 2, 3, 1, &[]), 0),
         ("mask by flags", command::SET_IRQS, set_irqs(bools | mask, 2, 0, 3, &[1, 0, 1]), 0),
         ("unmask", command::SET_IRQS, set_irqs(none | unmask, 2, 0, 3, &[]), 0),
         ("fire", command::SET_IRQS, set_irqs(none | trigger, 2, 0, 1, &[]), 0),
-        ("flags that do not go together", command::SET_IRQS, set_irqs(none | event | trigger, 2, 0, 1, &[]), errno::EINVAL),
+        (
+            "flags that do not go together",
+            command::SET_IRQS,
+            set_irqs(none | event | trigger, 2, 0, 1, &[]),
+            errno::EINVAL,
+        ),
         ("no action", command::SET_IRQS, set_irqs(none, 2, 0, 1, &[]), errno::EINVAL),
-        ("vectors that are not there", command::SET_IRQS, set_irqs(none | trigger, 2, 20, 1, &[]), errno::EINVAL),
-        ("vectors that wrap", command::SET_IRQS, set_irqs(none | trigger, 2, u32::MAX, 2, &[]), errno::EINVAL),
-        ("too few flags", command::SET_IRQS, set_irqs(bools | mask, 2, 0, 4, &[1, 0, 1]), errno::EINVAL),
-        ("interrupt of another kind", command::SET_IRQS, set_irqs(none | trigger, 1, 0, 1, &[]), errno::EINVAL),
+        (
+            "vectors that are not there",
+            command::SET_IRQS,
+            set_irqs(none | trigger, 2, 20, 1, &[]),
+            errno::EINVAL,
+        ),
+        (
+            "vectors that wrap",
+            command::SET_IRQS,
+            set_irqs(none | trigger, 2, u32::MAX, 2, &[]),
+            errno::EINVAL,
+        ),
+        (
+            "too few flags",
+            command::SET_IRQS,
+            set_irqs(bools | mask, 2, 0, 4, &[1, 0, 1]),
+            errno::EINVAL,
+        ),
+        (
+            "interrupt of another kind",
+            command::SET_IRQS,
+            set_irqs(none | trigger, 1, 0, 1, &[]),
+            errno::EINVAL,
+        ),
         ("none of another kind", command::SET_IRQS, set_irqs(none | trigger, 1, 0, 0, &[]), 0),
         ("map by message", command::DMA_MAP, map(3, 0x1000, 0x1000), 0),
         ("map over it", command::DMA_MAP, map(3, 0x1800, 0x1000), errno::EEXIST),
@@ -263,8 +336,18 @@ fn transcripts() {
             Request::RegionRead { offset: 0, region: 4, count: MAX_DATA as u32 + 1 }.encode().1,
             errno::EINVAL,
         ),
-        ("write, count and data differ", command::REGION_WRITE, vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1], errno::EINVAL),
-        ("the device's own message", command::DMA_READ, Request::DmaRead { address: 0, count: 1 }.encode().1, errno::EOPNOTSUPP),
+        (
+            "write, count and data differ",
+            command::REGION_WRITE,
+            vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1],
+            errno::EINVAL,
+        ),
+        (
+            "the device's own message",
+            command::DMA_READ,
+            Request::DmaRead { address: 0, count: 1 }.encode().1,
+            errno::EOPNOTSUPP,
+        ),
         ("reset", command::RESET, vec![], 0),
         ("reset with a body", command::RESET, vec![1], errno::EINVAL),
         ("no such command", 99, vec![1, 2, 3], errno::EOPNOTSUPP),
@@ -278,7 +361,11 @@ fn transcripts() {
         let id = 100 + i as u16;
         raw.message(id, *command, body);
         let (header, _) = raw.answer().unwrap_or_else(|| panic!("{what}: closed"));
-        assert_eq!((header.id, header.command, header.failed().unwrap_or(0)), (id, *command, *error), "{what}");
+        assert_eq!(
+            (header.id, header.command, header.failed().unwrap_or(0)),
+            (id, *command, *error),
+            "{what}"
+        );
         raw.in_step(1000 + i as u16);
     }
     // A command that wants no answer gets none, whatever comes of it.

@@ -38,9 +38,14 @@ fn an_answer_that_drips_ends_at_its_limit() {
         drip(&stream, head.into_iter().chain(std::iter::repeat(0)));
     });
     let (sender, result) = std::sync::mpsc::channel();
-    std::thread::spawn(move || drop(sender.send(Client::connect(&dir.path().join("s"), LIMIT).err())));
+    std::thread::spawn(move || {
+        drop(sender.send(Client::connect(&dir.path().join("s"), LIMIT).err()))
+    });
     let error = result.recv_timeout(SOON).expect("it is over in time").expect("it fails");
-    assert!(matches!(error, VfioUserError::Protocol { .. } | VfioUserError::TimedOut { .. }), "{error}");
+    assert!(
+        matches!(error, VfioUserError::Protocol { .. } | VfioUserError::TimedOut { .. }),
+        "{error}"
+    );
 }
 
 /// Commands that want no answer and say nothing: the next ones are there before these are read.
@@ -60,7 +65,8 @@ fn a_server_that_never_stops_talking_moves_no_limit() {
     std::thread::spawn(move || {
         // The first client gets no answer, the second one has a device behind all the talk.
         for talks_at_once in [true, false] {
-            let (mut front, back) = (listener.accept().unwrap().0, UnixStream::connect(&behind).unwrap());
+            let (mut front, back) =
+                (listener.accept().unwrap().0, UnixStream::connect(&behind).unwrap());
             let (mut from, mut to) = (front.try_clone().unwrap(), back.try_clone().unwrap());
             std::thread::spawn(move || std::io::copy(&mut from, &mut to));
             back.set_read_timeout(Some(limit)).unwrap();
@@ -93,7 +99,11 @@ fn a_message_that_drips_ends_the_connection_at_its_limit() {
     raw.hello();
     let begin = Instant::now();
     let head = Header::command(9, command::REGION_WRITE, 1 << 16).encode();
-    drip(&raw.0, head.into_iter().chain(std::iter::repeat_n(0, (SOON.as_millis() / PAUSE.as_millis()) as usize)));
+    drip(
+        &raw.0,
+        head.into_iter()
+            .chain(std::iter::repeat_n(0, (SOON.as_millis() / PAUSE.as_millis()) as usize)),
+    );
     assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
     // The next one is served.
     served.wait_left(1);
@@ -112,7 +122,8 @@ fn one_who_says_nothing_leaves_the_place_to_the_next() {
 fn callers_who_say_nothing_do_not_keep_others_from_being_told() {
     let served = Served::new();
     let mut first = served.client();
-    let _silent: Vec<UnixStream> = (0..16).map(|_| UnixStream::connect(served.path()).unwrap()).collect();
+    let _silent: Vec<UnixStream> =
+        (0..16).map(|_| UnixStream::connect(served.path()).unwrap()).collect();
     let begin = Instant::now();
     let error = Client::connect(&served.path(), common::LIMIT).err().expect("the place is taken");
     assert_eq!(error.code(), "SHEF-VFU-002");

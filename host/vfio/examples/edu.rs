@@ -50,7 +50,11 @@ impl Edu {
     fn open(uri: &Uri) -> Result<Self, VfioError> {
         let Uri::Pci { function, iommu } = uri else { unreachable!("checked by main") };
         let function = OpenFunction::open(&System::default(), *function, *iommu, IDS)?;
-        Ok(Self { bar: function.bar(0, 0x1000)?, interrupts: function.interrupts(Vectors::Msi, 1, 1)?, function })
+        Ok(Self {
+            bar: function.bar(0, 0x1000)?,
+            interrupts: function.interrupts(Vectors::Msi, 1, 1)?,
+            function,
+        })
     }
 
     fn read(&self, offset: u64) -> Result<u32, String> {
@@ -79,7 +83,9 @@ impl Edu {
         let inverted = self.read(LIVENESS)?;
         let outside = self.bar.read32(self.bar.size()).err().map(|e| e.code());
         match (id & 0xff, inverted, outside) {
-            (0xed, 0xedcb_a987, Some("SHEF-PCI-019")) => Ok(format!("identification {id:#x}, an access behind the BAR is refused")),
+            (0xed, 0xedcb_a987, Some("SHEF-PCI-019")) => {
+                Ok(format!("identification {id:#x}, an access behind the BAR is refused"))
+            }
             other => Err(format!("{other:?}")),
         }
     }
@@ -96,7 +102,9 @@ impl Edu {
     }
 
     fn transfer(&self, from: u64, to: u64, direction: u32) -> Claim {
-        for (register, value) in [(DMA_SOURCE, from), (DMA_DESTINATION, to), (DMA_COUNT, LEN as u64)] {
+        for (register, value) in
+            [(DMA_SOURCE, from), (DMA_DESTINATION, to), (DMA_COUNT, LEN as u64)]
+        {
             self.write(register, value as u32)?;
             self.write(register + 4, (value >> 32) as u32)?;
         }
@@ -144,7 +152,9 @@ impl Edu {
         buffer.write(0, &[0; LEN]).map_err(said)?;
         self.function.bus_master(false).map_err(said)?;
         // Interrupts are writes of the device too, so this one cannot come.
-        for (register, value) in [(DMA_SOURCE, BUFFER), (DMA_DESTINATION, address(&buffer)), (DMA_COUNT, LEN as u64)] {
+        for (register, value) in
+            [(DMA_SOURCE, BUFFER), (DMA_DESTINATION, address(&buffer)), (DMA_COUNT, LEN as u64)]
+        {
             self.write(register, value as u32)?;
             self.write(register + 4, (value >> 32) as u32)?;
         }
@@ -155,12 +165,19 @@ impl Edu {
         self.function.bus_master(true).map_err(said)?;
         let mut bytes = vec![0; LEN];
         buffer.read(0, &mut bytes).map_err(said)?;
-        if bytes.iter().all(|b| *b == 0) { Ok("no DMA without bus mastering".to_owned()) } else { Err("the device wrote".to_owned()) }
+        if bytes.iter().all(|b| *b == 0) {
+            Ok("no DMA without bus mastering".to_owned())
+        } else {
+            Err("the device wrote".to_owned())
+        }
     }
 
     fn second(&self, uri: &Uri) -> Claim {
         match Self::open(uri).err() {
-            Some(error) if error.code() == "SHEF-PCI-007" && error.to_string().contains(&format!("pid {} ", std::process::id())) => {
+            Some(error)
+                if error.code() == "SHEF-PCI-007"
+                    && error.to_string().contains(&format!("pid {} ", std::process::id())) =>
+            {
                 Ok(error.to_string())
             }
             Some(error) => Err(said(error)),
@@ -199,7 +216,10 @@ fn claims(uri: &Uri, unprotected: bool) -> Vec<(&'static str, Claim)> {
         all.push(("dma-after-free", edu.after_free()));
     }
     drop(edu);
-    all.push(("open-again", Edu::open(uri).map(|_| "after the first one closed".to_owned()).map_err(said)));
+    all.push((
+        "open-again",
+        Edu::open(uri).map(|_| "after the first one closed".to_owned()).map_err(said),
+    ));
     all
 }
 
@@ -225,7 +245,9 @@ fn removal(uri: &Uri) -> Vec<(&'static str, Claim)> {
             match edu.function.alive() {
                 Err(error) if error.code() == "SHEF-PCI-020" => break error.to_string(),
                 Err(error) => return Err(said(error)),
-                Ok(()) if begin.elapsed() > PATIENCE => return Err("the program did not hear of it".to_owned()),
+                Ok(()) if begin.elapsed() > PATIENCE => {
+                    return Err("the program did not hear of it".to_owned());
+                }
                 Ok(()) => std::thread::sleep(Duration::from_millis(10)),
             }
         };

@@ -52,7 +52,12 @@ impl CardFunction {
         match bar {
             BAR_CTL => Ok(&self.ctl),
             BAR_MEM => Ok(&self.mem),
-            _ => Err(VfioError::BarSize { function: self.function.function().bdf, bar, found: 0, expected: 1 }),
+            _ => Err(VfioError::BarSize {
+                function: self.function.function().bdf,
+                bar,
+                found: 0,
+                expected: 1,
+            }),
         }
     }
 }
@@ -68,11 +73,19 @@ impl DmaMemory for DmaBuffer {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
-        DmaBuffer::read(self, offset, out).map_err(|_| OutOfRange { offset, len: out.len() as u64, size: self.len() })
+        DmaBuffer::read(self, offset, out).map_err(|_| OutOfRange {
+            offset,
+            len: out.len() as u64,
+            size: self.len(),
+        })
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
-        DmaBuffer::write(self, offset, bytes).map_err(|_| OutOfRange { offset, len: bytes.len() as u64, size: self.len() })
+        DmaBuffer::write(self, offset, bytes).map_err(|_| OutOfRange {
+            offset,
+            len: bytes.len() as u64,
+            size: self.len(),
+        })
     }
 
     fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
@@ -86,13 +99,19 @@ impl pci::Function for CardFunction {
     fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, DeviceError> {
         let buffer = CardFunction::dma(self, usize::try_from(bytes).unwrap_or(usize::MAX))?;
         if buffer.segments().len() > 1 {
-            let reason = format!("it is in {} pieces for the device, expected one: ask for at most one hugepage", buffer.segments().len());
+            let reason = format!(
+                "it is in {} pieces for the device, expected one: ask for at most one hugepage",
+                buffer.segments().len()
+            );
             return Err(VfioError::Dma { len: bytes, reason }.into());
         }
         Ok(buffer)
     }
 
-    #[expect(clippy::mem_forget, reason = "the device may still write there: the pages must not come back to life as something else")]
+    #[expect(
+        clippy::mem_forget,
+        reason = "the device may still write there: the pages must not come back to life as something else"
+    )]
     fn release(&mut self, memory: DmaBuffer, quiet: bool) -> Result<(), DeviceError> {
         if !quiet && matches!(self.function.interface(), Interface::Unprotected { .. }) {
             tracing::error!(function = %self.function.function().bdf, "the card does not stop: its DMA memory is never used again");
@@ -137,12 +156,17 @@ impl pci::Function for CardFunction {
 pub fn open(bdf: Bdf, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError> {
     let card = CardFunction::open(&System::default(), bdf, iommu)?;
     let how = match card.function.interface() {
-        Interface::Unprotected { .. } => "WITHOUT AN IOMMU: it can reach all of this machine's memory",
+        Interface::Unprotected { .. } => {
+            "WITHOUT AN IOMMU: it can reach all of this machine's memory"
+        }
         Interface::Iommufd { .. } => "DMA confined by the IOMMU (iommufd)",
         Interface::Type1 { .. } => "DMA confined by the IOMMU (type 1)",
     };
     let vectors = card.interrupts.vectors();
-    let description = format!("PCI card {} in this machine, {how}, {vectors} interrupt vectors", card.function.function().id());
+    let description = format!(
+        "PCI card {} in this machine, {how}, {vectors} interrupt vectors",
+        card.function.function().id()
+    );
     PciCard::open(card, &Uri::Pci { function: bdf, iommu }.to_string(), &description, "unknown")
 }
 

@@ -86,7 +86,12 @@ impl Finding {
         Self { check, verdict: Verdict::Pass, found: found.into(), code: None, command: None }
     }
 
-    fn warn(check: &'static str, found: impl Into<String>, code: Option<&'static str>, command: Option<String>) -> Self {
+    fn warn(
+        check: &'static str,
+        found: impl Into<String>,
+        code: Option<&'static str>,
+        command: Option<String>,
+    ) -> Self {
         Self { check, verdict: Verdict::Warn, found: found.into(), code, command }
     }
 
@@ -112,7 +117,12 @@ impl Finding {
 ///
 /// # Errors
 /// The first that does not hold.
-pub fn ready(system: &System, function: Bdf, iommu: Iommu, ids: &[(u16, u16)]) -> Result<(Function, Interface), VfioError> {
+pub fn ready(
+    system: &System,
+    function: Bdf,
+    iommu: Iommu,
+    ids: &[(u16, u16)],
+) -> Result<(Function, Interface), VfioError> {
     let function = system.function(function)?;
     identity(&function, ids)?;
     driver(&function)?;
@@ -126,7 +136,10 @@ pub fn ready(system: &System, function: Bdf, iommu: Iommu, ids: &[(u16, u16)]) -
 /// All checks of a function, whatever fails.
 pub fn examine(system: &System, bdf: Bdf, iommu: Iommu) -> Vec<Finding> {
     let version = system.text("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
-    let mut all = vec![Finding::pass("versions", format!("shef {}, Linux {version}", env!("CARGO_PKG_VERSION")))];
+    let mut all = vec![Finding::pass(
+        "versions",
+        format!("shef {}, Linux {version}", env!("CARGO_PKG_VERSION")),
+    )];
     let function = match system.function(bdf) {
         Ok(function) => function,
         Err(error) => {
@@ -137,7 +150,12 @@ pub fn examine(system: &System, bdf: Bdf, iommu: Iommu) -> Vec<Finding> {
     all.push(Finding::of("function", identity(&function, pci::IDS)));
     all.push(Finding::of("driver", driver(&function)));
     let interface = interface(system, &function, iommu);
-    all.push(Finding::of("IOMMU", interface.clone().map(|i| format!("interface {}, group {}", i.name(), function.group.unwrap_or(0)))));
+    all.push(Finding::of(
+        "IOMMU",
+        interface
+            .clone()
+            .map(|i| format!("interface {}, group {}", i.name(), function.group.unwrap_or(0))),
+    ));
     all.push(Finding::of("group", viable(system, &function)));
     match &interface {
         Ok(interface) => {
@@ -145,7 +163,10 @@ pub fn examine(system: &System, bdf: Bdf, iommu: Iommu) -> Vec<Finding> {
             all.push(Finding::of("permission", permission(system, interface)));
             all.push(Finding::of("use", free(system, &function, interface)));
         }
-        Err(_) => all.push(Finding::untested("kernel modules, permission, use", "they depend on the IOMMU's interface")),
+        Err(_) => all.push(Finding::untested(
+            "kernel modules, permission, use",
+            "they depend on the IOMMU's interface",
+        )),
     }
     all.push(Finding::of("BARs", bars(&function)));
     all.push(hugepages(system, &function, &interface));
@@ -155,7 +176,10 @@ pub fn examine(system: &System, bdf: Bdf, iommu: Iommu) -> Vec<Finding> {
         "the card itself",
         format!("registers, interrupts, DMA and Security Kernel are not touched here: `shef device info pci:{bdf}` opens the card"),
     ));
-    all.push(Finding::untested("boards", "this version was run against simulated cards only, on no board"));
+    all.push(Finding::untested(
+        "boards",
+        "this version was run against simulated cards only, on no board",
+    ));
     all
 }
 
@@ -165,7 +189,11 @@ fn identity(function: &Function, ids: &[(u16, u16)]) -> Result<String, VfioError
         return Ok(function.id());
     }
     let expected: Vec<String> = ids.iter().map(|(v, d)| format!("{v:04x}:{d:04x}")).collect();
-    Err(VfioError::WrongId { function: function.bdf, found: function.id(), expected: expected.join(" or ") })
+    Err(VfioError::WrongId {
+        function: function.bdf,
+        found: function.id(),
+        expected: expected.join(" or "),
+    })
 }
 
 /// vfio-pci has the function.
@@ -215,7 +243,10 @@ fn iommufd(system: &System, function: &Function) -> Result<Interface, VfioError>
     if function.group.is_none() {
         return Err(VfioError::NoIommu { function: function.bdf });
     }
-    let missing = |missing: &str| VfioError::NoIommufd { function: function.bdf, missing: missing.to_owned() };
+    let missing = |missing: &str| VfioError::NoIommufd {
+        function: function.bdf,
+        missing: missing.to_owned(),
+    };
     if !system.exists("/dev/iommu") {
         return Err(missing("/dev/iommu"));
     }
@@ -228,15 +259,26 @@ fn iommufd(system: &System, function: &Function) -> Result<Interface, VfioError>
 /// No other function of the group can do DMA for another driver.
 fn viable(system: &System, function: &Function) -> Result<String, VfioError> {
     let members = system.group_members(function);
-    let bad: Vec<&Function> = members.iter().filter(|m| m.driver.as_deref().is_some_and(|driver| !HARMLESS.contains(&driver))).collect();
-    let shown = |m: &Function| format!("{} ({}, {})", m.bdf, m.id(), m.driver.as_deref().unwrap_or("no driver"));
+    let bad: Vec<&Function> = members
+        .iter()
+        .filter(|m| m.driver.as_deref().is_some_and(|driver| !HARMLESS.contains(&driver)))
+        .collect();
+    let shown = |m: &Function| {
+        format!("{} ({}, {})", m.bdf, m.id(), m.driver.as_deref().unwrap_or("no driver"))
+    };
     match (bad.is_empty(), members.is_empty()) {
         (true, true) => Ok("the card alone".to_owned()),
-        (true, false) => Ok(format!("with {}", members.iter().map(shown).collect::<Vec<_>>().join(", "))),
+        (true, false) => {
+            Ok(format!("with {}", members.iter().map(shown).collect::<Vec<_>>().join(", ")))
+        }
         _ => Err(VfioError::NotViable {
             group: function.group.unwrap_or(0),
             members: bad.iter().map(|m| shown(m)).collect::<Vec<_>>().join(", "),
-            command: bad.iter().map(|m| format!("echo {0} > /sys/bus/pci/devices/{0}/driver/unbind", m.bdf)).collect::<Vec<_>>().join("; "),
+            command: bad
+                .iter()
+                .map(|m| format!("echo {0} > /sys/bus/pci/devices/{0}/driver/unbind", m.bdf))
+                .collect::<Vec<_>>()
+                .join("; "),
         }),
     }
 }
@@ -249,8 +291,15 @@ fn kernel(system: &System, interface: &Interface) -> Result<String, VfioError> {
     };
     for path in [control, interface.node()] {
         if !system.exists(path) {
-            let module = if matches!(interface, Interface::Type1 { .. }) { " && modprobe vfio_iommu_type1" } else { "" };
-            return Err(VfioError::NoVfio { path: path.to_owned(), command: format!("modprobe vfio-pci{module}") });
+            let module = if matches!(interface, Interface::Type1 { .. }) {
+                " && modprobe vfio_iommu_type1"
+            } else {
+                ""
+            };
+            return Err(VfioError::NoVfio {
+                path: path.to_owned(),
+                command: format!("modprobe vfio-pci{module}"),
+            });
         }
     }
     Ok(format!("{control} and {}", interface.node()))
@@ -273,7 +322,11 @@ fn permission(system: &System, interface: &Interface) -> Result<String, VfioErro
 
 /// The error for a node that may not be opened.
 pub(crate) fn denied(node: &str, error: &std::io::Error) -> VfioError {
-    VfioError::Permission { path: node.to_owned(), reason: error.to_string(), command: format!("sudo chown $USER {node}") }
+    VfioError::Permission {
+        path: node.to_owned(),
+        reason: error.to_string(),
+        command: format!("sudo chown $USER {node}"),
+    }
 }
 
 /// Nobody else has it open.
@@ -292,25 +345,43 @@ fn bars(function: &Function) -> Result<String, VfioError> {
             return Err(VfioError::BarSize { function: function.bdf, bar, found, expected });
         }
     }
-    let shown: Vec<String> =
-        function.bars.iter().enumerate().filter(|(_, size)| **size > 0).map(|(bar, size)| format!("BAR{bar} {size:#x}")).collect();
+    let shown: Vec<String> = function
+        .bars
+        .iter()
+        .enumerate()
+        .filter(|(_, size)| **size > 0)
+        .map(|(bar, size)| format!("BAR{bar} {size:#x}"))
+        .collect();
     Ok(shown.join(", "))
 }
 
-fn hugepages(system: &System, function: &Function, interface: &Result<Interface, VfioError>) -> Finding {
+fn hugepages(
+    system: &System,
+    function: &Function,
+    interface: &Result<Interface, VfioError>,
+) -> Finding {
     let (reserved, free) = system.hugepages(function.numa_node);
     let command = match function.numa_node {
-        Some(node) => format!("echo 64 > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"),
+        Some(node) => format!(
+            "echo 64 > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
+        ),
         None => "echo 64 > /proc/sys/vm/nr_hugepages".to_owned(),
     };
     if free > 0 {
-        return Finding::pass("hugepages", format!("{free} of {reserved} free, {} MiB", (free * HUGEPAGE) >> 20));
+        return Finding::pass(
+            "hugepages",
+            format!("{free} of {reserved} free, {} MiB", (free * HUGEPAGE) >> 20),
+        );
     }
     match interface {
-        Ok(Interface::Unprotected { .. }) => Finding::of("hugepages", Err(VfioError::NoHugepage { command })),
+        Ok(Interface::Unprotected { .. }) => {
+            Finding::of("hugepages", Err(VfioError::NoHugepage { command }))
+        }
         _ => Finding::warn(
             "hugepages",
-            format!("{free} of {reserved} free: DMA memory is made of small pages, and mapping it takes longer"),
+            format!(
+                "{free} of {reserved} free: DMA memory is made of small pages, and mapping it takes longer"
+            ),
             Some("SHEF-PCI-018"),
             Some(command),
         ),
@@ -334,6 +405,11 @@ fn reset(system: &System, function: &Function) -> Finding {
     let dir = System::folder(function.bdf);
     match system.text(Path::new(&dir).join("reset_method")) {
         Some(methods) if !methods.is_empty() => Finding::pass("reset", methods),
-        _ => Finding::warn("reset", "the kernel knows no way to reset this function", Some("SHEF-PCI-014"), None),
+        _ => Finding::warn(
+            "reset",
+            "the kernel knows no way to reset this function",
+            Some("SHEF-PCI-014"),
+            None,
+        ),
     }
 }

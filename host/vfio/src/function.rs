@@ -78,7 +78,12 @@ impl OpenFunction {
     ///
     /// # Errors
     /// What [`check::ready`] finds, [`VfioError::InUse`], and what the kernel refuses.
-    pub fn open(system: &System, bdf: Bdf, iommu: Iommu, ids: &[(u16, u16)]) -> Result<Self, VfioError> {
+    pub fn open(
+        system: &System,
+        bdf: Bdf,
+        iommu: Iommu,
+        ids: &[(u16, u16)],
+    ) -> Result<Self, VfioError> {
         let (function, interface) = check::ready(system, bdf, iommu, ids)?;
         let (handle, space): (Arc<dyn Handle>, Arc<dyn AddressSpace>) = match &interface {
             Interface::Type1 { node } => {
@@ -141,7 +146,8 @@ impl OpenFunction {
         let gone = || VfioError::Gone { function: self.function.bdf };
         let mut class = [0; 4];
         self.config_read(CLASS_REVISION, &mut class).map_err(|_| gone())?;
-        let wanted = poll_readable(&[self.request[0].as_fd()], Duration::ZERO).is_ok_and(|[ready]| ready);
+        let wanted =
+            poll_readable(&[self.request[0].as_fd()], Duration::ZERO).is_ok_and(|[ready]| ready);
         if class == [0xff; 4] || wanted { Err(gone()) } else { Ok(()) }
     }
 
@@ -168,9 +174,11 @@ impl OpenFunction {
     /// [`VfioError::NoReset`], [`VfioError::Gone`], and the kernel's.
     pub fn reset(&self) -> Result<(), VfioError> {
         let function = self.function.bdf;
-        sys::ioctl_value(self.handle.file(), &DEVICE_RESET, 0).map_err(|e| match e.raw_os_error() {
-            Some(libc::EINVAL | libc::ENOTTY) => VfioError::NoReset { function },
-            _ => VfioError::refused(function, "VFIO_DEVICE_RESET")(e),
+        sys::ioctl_value(self.handle.file(), &DEVICE_RESET, 0).map_err(|e| {
+            match e.raw_os_error() {
+                Some(libc::EINVAL | libc::ENOTTY) => VfioError::NoReset { function },
+                _ => VfioError::refused(function, "VFIO_DEVICE_RESET")(e),
+            }
         })?;
         self.alive()?;
         self.command(COMMAND_MEMORY | COMMAND_MASTER, true)
@@ -183,7 +191,12 @@ impl OpenFunction {
     pub fn bar(&self, bar: u8, least: u64) -> Result<Bar, VfioError> {
         let info = self.handle.region(u32::from(bar))?;
         if info.size < least {
-            return Err(VfioError::BarSize { function: self.function.bdf, bar, found: info.size, expected: least });
+            return Err(VfioError::BarSize {
+                function: self.function.bdf,
+                bar,
+                found: info.size,
+                expected: least,
+            });
         }
         let len = usize::try_from(info.size).unwrap_or(usize::MAX);
         let pages = if info.flags & abi::VFIO_REGION_INFO_FLAG_MMAP != 0 {
@@ -191,7 +204,13 @@ impl OpenFunction {
         } else {
             None
         };
-        Ok(Bar { pages, bar, size: info.size, offset: info.offset, handle: Arc::clone(&self.handle) })
+        Ok(Bar {
+            pages,
+            bar,
+            size: info.size,
+            offset: info.offset,
+            handle: Arc::clone(&self.handle),
+        })
     }
 
     /// Memory that the function may read and write.
@@ -207,7 +226,12 @@ impl OpenFunction {
     ///
     /// # Errors
     /// [`VfioError::Interrupts`] where it has too few, and the kernel's.
-    pub fn interrupts(&self, kind: Vectors, least: u32, most: u32) -> Result<Interrupts, VfioError> {
+    pub fn interrupts(
+        &self,
+        kind: Vectors,
+        least: u32,
+        most: u32,
+    ) -> Result<Interrupts, VfioError> {
         let index = match kind {
             Vectors::Msi => abi::VFIO_PCI_MSI_IRQ_INDEX,
             Vectors::MsiX => abi::VFIO_PCI_MSIX_IRQ_INDEX,
@@ -241,10 +265,17 @@ pub(crate) fn unopened(system: &System, function: Bdf, path: &str, error: io::Er
     match error.raw_os_error() {
         Some(libc::EBUSY) => {
             let holder = system.holders(path).into_iter().next();
-            VfioError::InUse { function, holder: holder.unwrap_or_else(|| "another program".to_owned()) }
+            VfioError::InUse {
+                function,
+                holder: holder.unwrap_or_else(|| "another program".to_owned()),
+            }
         }
         Some(libc::EACCES | libc::EPERM) => check::denied(path, &error),
-        _ => VfioError::Kernel { function, what: "opening a VFIO node", reason: format!("{path}: {error}") },
+        _ => VfioError::Kernel {
+            function,
+            what: "opening a VFIO node",
+            reason: format!("{path}: {error}"),
+        },
     }
 }
 
@@ -292,12 +323,22 @@ impl Bar {
         if offset.checked_add(len as u64).is_some_and(|end| end <= self.size) {
             Ok(())
         } else {
-            Err(VfioError::Bounds { what: format!("BAR{}", self.bar), offset, len: len as u64, size: self.size })
+            Err(VfioError::Bounds {
+                what: format!("BAR{}", self.bar),
+                offset,
+                len: len as u64,
+                size: self.size,
+            })
         }
     }
 
     fn failed(&self, offset: u64, len: usize) -> VfioError {
-        VfioError::Bounds { what: format!("BAR{} (the kernel refused)", self.bar), offset, len: len as u64, size: self.size }
+        VfioError::Bounds {
+            what: format!("BAR{} (the kernel refused)", self.bar),
+            offset,
+            len: len as u64,
+            size: self.size,
+        }
     }
 
     /// Reads a register.
@@ -310,7 +351,10 @@ impl Bar {
             Some(pages) => Ok(pages.read32(offset as usize)),
             None => {
                 let mut word = [0; 4];
-                self.handle.file().read_exact_at(&mut word, self.offset + offset).map_err(|_| self.failed(offset, 4))?;
+                self.handle
+                    .file()
+                    .read_exact_at(&mut word, self.offset + offset)
+                    .map_err(|_| self.failed(offset, 4))?;
                 Ok(u32::from_le_bytes(word))
             }
         }
@@ -327,7 +371,11 @@ impl Bar {
                 pages.write32(offset as usize, value);
                 Ok(())
             }
-            None => self.handle.file().write_all_at(&value.to_le_bytes(), self.offset + offset).map_err(|_| self.failed(offset, 4)),
+            None => self
+                .handle
+                .file()
+                .write_all_at(&value.to_le_bytes(), self.offset + offset)
+                .map_err(|_| self.failed(offset, 4)),
         }
     }
 
@@ -346,7 +394,11 @@ impl Bar {
                 pages.copy_out(offset as usize, bytes);
                 Ok(())
             }
-            None => self.handle.file().read_exact_at(bytes, self.offset + offset).map_err(|_| self.failed(offset, bytes.len())),
+            None => self
+                .handle
+                .file()
+                .read_exact_at(bytes, self.offset + offset)
+                .map_err(|_| self.failed(offset, bytes.len())),
         }
     }
 
@@ -361,7 +413,11 @@ impl Bar {
                 pages.copy_in(offset as usize, bytes);
                 Ok(())
             }
-            None => self.handle.file().write_all_at(bytes, self.offset + offset).map_err(|_| self.failed(offset, bytes.len())),
+            None => self
+                .handle
+                .file()
+                .write_all_at(bytes, self.offset + offset)
+                .map_err(|_| self.failed(offset, bytes.len())),
         }
     }
 }

@@ -40,7 +40,11 @@ pub(crate) trait AddressSpace: Send + Sync {
 }
 
 /// The kernel's refusal to map `len` bytes.
-pub(crate) fn unmapped(function: Bdf, what: &'static str, len: u64) -> impl Fn(io::Error) -> VfioError {
+pub(crate) fn unmapped(
+    function: Bdf,
+    what: &'static str,
+    len: u64,
+) -> impl Fn(io::Error) -> VfioError {
     move |e| match (e.raw_os_error(), sys::locked_limit()) {
         (Some(libc::ENOMEM), Some(limit)) => VfioError::LockedMemory { needed: len, limit },
         _ => VfioError::refused(function, what)(e),
@@ -60,33 +64,60 @@ pub struct DmaBuffer {
 
 impl DmaBuffer {
     /// A buffer of at least `len` bytes for a function, of hugepages where there are some free.
-    pub(crate) fn new(function: &Function, space: &Arc<dyn AddressSpace>, len: usize) -> Result<Self, VfioError> {
-        let whole = |page: u64| (len.max(1) as u64).checked_next_multiple_of(page).and_then(|l| usize::try_from(l).ok());
-        let too_long = || VfioError::Dma { len: len as u64, reason: "longer than the address space".to_owned() };
+    pub(crate) fn new(
+        function: &Function,
+        space: &Arc<dyn AddressSpace>,
+        len: usize,
+    ) -> Result<Self, VfioError> {
+        let whole = |page: u64| {
+            (len.max(1) as u64).checked_next_multiple_of(page).and_then(|l| usize::try_from(l).ok())
+        };
+        let too_long = || VfioError::Dma {
+            len: len as u64,
+            reason: "longer than the address space".to_owned(),
+        };
         let large = Pages::anonymous(whole(HUGEPAGE).ok_or_else(too_long)?, true);
         let (pages, huge) = match large {
             Ok(pages) => (pages, true),
             Err(_) if !space.small_pages() => {
-                return Err(VfioError::NoHugepage { command: "echo 64 > /proc/sys/vm/nr_hugepages".to_owned() });
+                return Err(VfioError::NoHugepage {
+                    command: "echo 64 > /proc/sys/vm/nr_hugepages".to_owned(),
+                });
             }
             Err(error) => {
                 tracing::warn!(code = "SHEF-PCI-018", %error, len, "no hugepages for DMA memory: small pages are used, and mapping takes longer");
                 let small = Pages::anonymous(whole(PAGE).ok_or_else(too_long)?, false);
-                (small.map_err(|e| VfioError::Dma { len: len as u64, reason: e.to_string() })?, false)
+                (
+                    small.map_err(|e| VfioError::Dma { len: len as u64, reason: e.to_string() })?,
+                    false,
+                )
             }
         };
         if let Some(node) = function.numa_node {
             pages.prefer_node(node);
         }
         let segments = space.map(&pages, if huge { HUGEPAGE } else { PAGE })?;
-        Ok(Self { pages: Some(pages), segments, huge, function: function.bdf, space: Arc::clone(space) })
+        Ok(Self {
+            pages: Some(pages),
+            segments,
+            huge,
+            function: function.bdf,
+            space: Arc::clone(space),
+        })
     }
 
     fn pages(&self, offset: u64, len: usize) -> Result<&Pages, VfioError> {
         let size = self.len();
         match &self.pages {
-            Some(pages) if offset.checked_add(len as u64).is_some_and(|end| end <= size) => Ok(pages),
-            _ => Err(VfioError::Bounds { what: "a DMA buffer".to_owned(), offset, len: len as u64, size }),
+            Some(pages) if offset.checked_add(len as u64).is_some_and(|end| end <= size) => {
+                Ok(pages)
+            }
+            _ => Err(VfioError::Bounds {
+                what: "a DMA buffer".to_owned(),
+                offset,
+                len: len as u64,
+                size,
+            }),
         }
     }
 
@@ -130,14 +161,19 @@ impl DmaBuffer {
     /// [`VfioError::Bounds`], also where `offset` is no multiple of four.
     pub fn load(&self, offset: u64) -> Result<u32, VfioError> {
         // Bytes past the end are refused in any case.
-        let word = self.pages(offset, if offset.is_multiple_of(4) { 4 } else { usize::MAX })?.load32(offset as usize);
+        let word = self
+            .pages(offset, if offset.is_multiple_of(4) { 4 } else { usize::MAX })?
+            .load32(offset as usize);
         shef_device::memory::observe();
         Ok(word)
     }
 }
 
 impl Drop for DmaBuffer {
-    #[expect(clippy::mem_forget, reason = "the device may still write there: the pages must not come back to life as something else")]
+    #[expect(
+        clippy::mem_forget,
+        reason = "the device may still write there: the pages must not come back to life as something else"
+    )]
     fn drop(&mut self) {
         for segment in std::mem::take(&mut self.segments) {
             if let Err(error) = self.space.unmap(segment) {
@@ -163,7 +199,10 @@ mod tests {
                 let mut back = vec![0; 256];
                 pages.copy_out(0, &mut back);
                 assert_eq!(&back[offset..offset + len], &bytes[..len]);
-                assert!(back[..offset].iter().chain(&back[offset + len..]).all(|b| *b == 0xee), "{offset} {len}");
+                assert!(
+                    back[..offset].iter().chain(&back[offset + len..]).all(|b| *b == 0xee),
+                    "{offset} {len}"
+                );
             }
         }
     }

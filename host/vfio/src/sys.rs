@@ -30,13 +30,21 @@ fn checked(result: libc::c_int) -> io::Result<i32> {
 /// # Safety
 /// `T` must be the structure that the kernel expects for this ioctl, with its size field set, and
 /// addresses in it must stay valid for as long as the kernel or the device uses them.
-pub(crate) unsafe fn ioctl<T>(fd: &impl AsRawFd, request: &Ioctl<T>, argument: &mut T) -> io::Result<i32> {
+pub(crate) unsafe fn ioctl<T>(
+    fd: &impl AsRawFd,
+    request: &Ioctl<T>,
+    argument: &mut T,
+) -> io::Result<i32> {
     // SAFETY: `argument` is a live `T`; the caller vouches that the kernel takes it for that.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, std::ptr::from_mut(argument)) })
 }
 
 /// Calls an ioctl whose argument is a number.
-pub(crate) fn ioctl_value(fd: &impl AsRawFd, request: &Ioctl<libc::c_ulong>, value: libc::c_ulong) -> io::Result<i32> {
+pub(crate) fn ioctl_value(
+    fd: &impl AsRawFd,
+    request: &Ioctl<libc::c_ulong>,
+    value: libc::c_ulong,
+) -> io::Result<i32> {
     // SAFETY: the argument is no address.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, value) })
 }
@@ -45,7 +53,11 @@ pub(crate) fn ioctl_value(fd: &impl AsRawFd, request: &Ioctl<libc::c_ulong>, val
 ///
 /// # Safety
 /// As [`ioctl`]; the request must be one that returns a descriptor.
-pub(crate) unsafe fn ioctl_fd(fd: &impl AsRawFd, request: &Ioctl<*const libc::c_char>, name: &CString) -> io::Result<File> {
+pub(crate) unsafe fn ioctl_fd(
+    fd: &impl AsRawFd,
+    request: &Ioctl<*const libc::c_char>,
+    name: &CString,
+) -> io::Result<File> {
     // SAFETY: `name` lives over the call and ends with a zero.
     let fd = checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, name.as_ptr()) })?;
     // SAFETY: the kernel has just made this descriptor for us.
@@ -94,11 +106,22 @@ impl Pages {
     fn map(len: usize, flags: libc::c_int, fd: libc::c_int, offset: u64) -> io::Result<Self> {
         // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is
         // there.
-        let start = unsafe { libc::mmap(null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, offset as libc::off_t) };
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                fd,
+                offset as libc::off_t,
+            )
+        };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        NonNull::new(start.cast()).map(|start| Self { start, len }).ok_or_else(|| io::Error::other("mapped at address 0"))
+        NonNull::new(start.cast())
+            .map(|start| Self { start, len })
+            .ok_or_else(|| io::Error::other("mapped at address 0"))
     }
 
     /// Memory of a device.
@@ -122,7 +145,17 @@ impl Pages {
         const MPOL_PREFERRED: libc::c_long = 1;
         // SAFETY: start and length are those of the mapping; the mask is 64 bits, and the kernel
         // reads as many. What it answers does not matter.
-        unsafe { libc::syscall(libc::SYS_mbind, self.start.as_ptr(), self.len, MPOL_PREFERRED, &raw const mask, 65 as libc::c_ulong, 0) };
+        unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                self.start.as_ptr(),
+                self.len,
+                MPOL_PREFERRED,
+                &raw const mask,
+                65 as libc::c_ulong,
+                0,
+            )
+        };
     }
 
     /// Makes the pages present and keeps them from being swapped out. That does not pin them: the

@@ -85,8 +85,11 @@ impl System {
     }
 
     fn names(&self, dir: &str) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(self.path(dir)).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let mut names: Vec<String> = fs::read_dir(self.path(dir))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
         names.sort();
         names
     }
@@ -107,12 +110,21 @@ impl System {
     /// [`VfioError::NoFunction`].
     pub fn function(&self, bdf: Bdf) -> Result<Function, VfioError> {
         let dir = Self::folder(bdf);
-        let hex = |file: &str| self.text(format!("{dir}/{file}")).and_then(|t| u16::from_str_radix(t.trim_start_matches("0x"), 16).ok());
-        let (Some(vendor), Some(device)) = (hex("vendor"), hex("device")) else { return Err(VfioError::NoFunction { function: bdf }) };
+        let hex = |file: &str| {
+            self.text(format!("{dir}/{file}"))
+                .and_then(|t| u16::from_str_radix(t.trim_start_matches("0x"), 16).ok())
+        };
+        let (Some(vendor), Some(device)) = (hex("vendor"), hex("device")) else {
+            return Err(VfioError::NoFunction { function: bdf });
+        };
         let group = self.target(&format!("{dir}/iommu_group")).and_then(|g| g.parse().ok());
         let mut bars = [0; 6];
-        for (bar, line) in bars.iter_mut().zip(self.text(format!("{dir}/resource")).unwrap_or_default().lines()) {
-            let mut numbers = line.split_whitespace().map(|n| u64::from_str_radix(n.trim_start_matches("0x"), 16).unwrap_or(0));
+        for (bar, line) in
+            bars.iter_mut().zip(self.text(format!("{dir}/resource")).unwrap_or_default().lines())
+        {
+            let mut numbers = line
+                .split_whitespace()
+                .map(|n| u64::from_str_radix(n.trim_start_matches("0x"), 16).unwrap_or(0));
             let (start, end) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
             *bar = if end > start { end - start + 1 } else { 0 };
         }
@@ -121,8 +133,10 @@ impl System {
             vendor,
             device,
             driver: self.target(&format!("{dir}/driver")),
-            unprotected: group
-                .is_some_and(|g: u32| self.text(format!("/sys/kernel/iommu_groups/{g}/name")).as_deref() == Some("vfio-noiommu")),
+            unprotected: group.is_some_and(|g: u32| {
+                self.text(format!("/sys/kernel/iommu_groups/{g}/name")).as_deref()
+                    == Some("vfio-noiommu")
+            }),
             group,
             numa_node: self.text(format!("{dir}/numa_node")).and_then(|n| n.parse().ok()),
             bars,
@@ -163,19 +177,27 @@ impl System {
             }
             _ => "/sys/kernel/mm/hugepages/hugepages-2048kB".to_owned(),
         };
-        let number = |file: &str| self.text(format!("{dir}/{file}")).and_then(|t| t.parse().ok()).unwrap_or(0);
+        let number = |file: &str| {
+            self.text(format!("{dir}/{file}")).and_then(|t| t.parse().ok()).unwrap_or(0)
+        };
         (number("nr_hugepages"), number("free_hugepages"))
     }
 
     /// Node of a group: `/dev/vfio/12`, or `/dev/vfio/noiommu-0`.
     pub fn group_node(function: &Function) -> Option<String> {
         let group = function.group?;
-        Some(if function.unprotected { format!("/dev/vfio/noiommu-{group}") } else { format!("/dev/vfio/{group}") })
+        Some(if function.unprotected {
+            format!("/dev/vfio/noiommu-{group}")
+        } else {
+            format!("/dev/vfio/{group}")
+        })
     }
 
     /// The commands that bind a function to vfio-pci.
     pub fn bind_command(function: Bdf, driver: Option<&str>) -> String {
-        let unbind = driver.map(|_| format!("echo {function} > /sys/bus/pci/devices/{function}/driver/unbind; ")).unwrap_or_default();
+        let unbind = driver
+            .map(|_| format!("echo {function} > /sys/bus/pci/devices/{function}/driver/unbind; "))
+            .unwrap_or_default();
         format!(
             "modprobe vfio-pci; {unbind}echo vfio-pci > /sys/bus/pci/devices/{function}/driver_override; echo {function} > /sys/bus/pci/drivers_probe"
         )
@@ -188,9 +210,10 @@ impl System {
             .into_iter()
             .filter(|pid| pid.bytes().all(|b| b.is_ascii_digit()))
             .filter(|pid| {
-                self.names(&format!("/proc/{pid}/fd"))
-                    .iter()
-                    .any(|fd| fs::read_link(self.path(format!("/proc/{pid}/fd/{fd}"))).is_ok_and(|target| target == Path::new(node)))
+                self.names(&format!("/proc/{pid}/fd")).iter().any(|fd| {
+                    fs::read_link(self.path(format!("/proc/{pid}/fd/{fd}")))
+                        .is_ok_and(|target| target == Path::new(node))
+                })
             })
             .map(|pid| self.process(&pid))
             .collect()

@@ -42,7 +42,11 @@ pub(crate) struct Type1 {
 
 impl Type1 {
     /// Opens a function of the machine through the group's node.
-    pub(crate) fn open(system: &System, function: &Function, node: &str) -> Result<Self, VfioError> {
+    pub(crate) fn open(
+        system: &System,
+        function: &Function,
+        node: &str,
+    ) -> Result<Self, VfioError> {
         let bdf = function.bdf;
         let refused = |e| refused(system, function, node, e);
         if !system.is_machine() {
@@ -50,21 +54,24 @@ impl Type1 {
             return Err(unopened(system, bdf, node, e));
         }
         let container = Arc::new(VfioContainer::new(None).map_err(refused)?);
-        let device = VfioDevice::new(&system.path(System::folder(bdf)), container.clone(), false).map_err(refused)?;
+        let device = VfioDevice::new(&system.path(System::folder(bdf)), container.clone(), false)
+            .map_err(refused)?;
         // SAFETY: `device` keeps this descriptor open until it is dropped.
         let file = unsafe { BorrowedFd::borrow_raw(device.as_raw_fd()) }.try_clone_to_owned();
         let file = file.map_err(VfioError::refused(bdf, "copying a descriptor"))?.into();
         let mut opened = Self { bdf, function: device, container, free: Mutex::default(), file };
         // If the kernel does not describe a region, the crate leaves it out and the next one gets
         // its number.
-        if !matches!(opened.function.get_region_size(abi::VFIO_PCI_CONFIG_REGION_INDEX), 256 | 4096) {
+        if !matches!(opened.function.get_region_size(abi::VFIO_PCI_CONFIG_REGION_INDEX), 256 | 4096)
+        {
             let e = io::Error::other("the kernel does not describe all of the function's regions");
             return Err(VfioError::refused(bdf, "VFIO_DEVICE_GET_REGION_INFO")(e));
         }
         let mut info = Box::new([0; INFO_BYTES]);
         info[..4].copy_from_slice(&(INFO_BYTES as u32).to_ne_bytes());
         // SAFETY: the first word says how much room there is, and the kernel writes no more.
-        unsafe { sys::ioctl(&*opened.container, &IOMMU_GET_INFO, &mut *info) }.map_err(VfioError::refused(bdf, "VFIO_IOMMU_GET_INFO"))?;
+        unsafe { sys::ioctl(&*opened.container, &IOMMU_GET_INFO, &mut *info) }
+            .map_err(VfioError::refused(bdf, "VFIO_IOMMU_GET_INFO"))?;
         opened.free = Mutex::new(Ranges::new(&allowed(&info[..])));
         Ok(opened)
     }
@@ -89,8 +96,11 @@ impl Handle for Type1 {
     }
 
     fn vectors(&self, index: u32) -> Result<u32, VfioError> {
-        let unknown =
-            || VfioError::refused(self.bdf, "VFIO_DEVICE_GET_IRQ_INFO")(io::Error::other("the kernel does not describe these interrupts"));
+        let unknown = || {
+            VfioError::refused(self.bdf, "VFIO_DEVICE_GET_IRQ_INFO")(io::Error::other(
+                "the kernel does not describe these interrupts",
+            ))
+        };
         self.function.get_irq_info(index).map(|irq| irq.count).ok_or_else(unknown)
     }
 
@@ -114,7 +124,8 @@ fn event_fd(event: &Event) -> io::Result<EventFd> {
 impl AddressSpace for Type1 {
     fn map(&self, pages: &Pages, page: u64) -> Result<Vec<Segment>, VfioError> {
         let len = pages.len() as u64;
-        let none = || VfioError::Dma { len, reason: "the IOMMU has no free addresses for it".to_owned() };
+        let none =
+            || VfioError::Dma { len, reason: "the IOMMU has no free addresses for it".to_owned() };
         let iova = self.free().take(len, page).ok_or_else(none)?;
         // SAFETY: the crate's contract. `Pages` gives out no reference to its memory and accesses
         // it atomically or volatile through raw pointers. It is unmapped from the process only
@@ -149,7 +160,12 @@ fn refused(system: &System, function: &Function, node: &str, refusal: Refusal) -
         },
         Refusal::GroupViable => VfioError::NotViable {
             group: function.group.unwrap_or(0),
-            members: system.group_members(function).iter().map(|m| m.bdf.to_string()).collect::<Vec<_>>().join(", "),
+            members: system
+                .group_members(function)
+                .iter()
+                .map(|m| m.bdf.to_string())
+                .collect::<Vec<_>>()
+                .join(", "),
             command: "shef device doctor".to_owned(),
         },
         other => {
@@ -181,8 +197,12 @@ fn word(refusal: Refusal) -> (&'static str, io::Error) {
 fn allowed(info: &[u8]) -> Vec<(u64, u64)> {
     const CAPABILITY_IOVA_RANGE: u16 = 1;
     const WHOLE: (u64, u64) = (0, (1 << 39) - 1);
-    let word = |at: usize| info.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes);
-    let long = |at: usize| info.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes);
+    let word = |at: usize| {
+        info.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+    };
+    let long = |at: usize| {
+        info.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+    };
     if word(4) & abi::VFIO_IOMMU_INFO_CAPS == 0 {
         return vec![WHOLE];
     }
@@ -208,7 +228,13 @@ struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
     fn new(allowed: &[(u64, u64)]) -> Self {
-        Self(allowed.iter().map(|(first, last)| ((*first).max(LOWEST), *last)).filter(|(first, last)| first <= last).collect())
+        Self(
+            allowed
+                .iter()
+                .map(|(first, last)| ((*first).max(LOWEST), *last))
+                .filter(|(first, last)| first <= last)
+                .collect(),
+        )
     }
 
     /// The lowest `len` free addresses, aligned.
@@ -254,15 +280,21 @@ mod tests {
     #[test]
     fn addresses_are_lowest_first_aligned_and_joined_again() {
         let mut free = Ranges::new(&[(0, 0xfedf_ffff), (0xfef0_0000, (1 << 39) - 1)]);
-        let (a, b, c) = (free.take(PAGE, PAGE), free.take(HUGEPAGE, HUGEPAGE), free.take(PAGE, PAGE));
+        let (a, b, c) =
+            (free.take(PAGE, PAGE), free.take(HUGEPAGE, HUGEPAGE), free.take(PAGE, PAGE));
         assert_eq!((a, b, c), (Some(LOWEST), Some(HUGEPAGE), Some(LOWEST + PAGE)));
         // What does not fit below the hole for interrupts lies above it.
         assert_eq!(free.take(1 << 32, PAGE), Some(0xfef0_0000));
         assert_eq!(free.take(1 << 40, PAGE), None);
-        for (start, len) in [(LOWEST, PAGE), (HUGEPAGE, HUGEPAGE), (LOWEST + PAGE, PAGE), (0xfef0_0000, 1 << 32)] {
+        for (start, len) in
+            [(LOWEST, PAGE), (HUGEPAGE, HUGEPAGE), (LOWEST + PAGE, PAGE), (0xfef0_0000, 1 << 32)]
+        {
             free.give(start, len);
         }
-        assert_eq!(free.0.into_iter().collect::<Vec<_>>(), [(LOWEST, 0xfedf_ffff), (0xfef0_0000, (1 << 39) - 1)]);
+        assert_eq!(
+            free.0.into_iter().collect::<Vec<_>>(),
+            [(LOWEST, 0xfedf_ffff), (0xfef0_0000, (1 << 39) - 1)]
+        );
     }
 
     #[test]
@@ -304,13 +336,20 @@ mod tests {
     fn refusals_while_opening_have_the_code_of_their_cause() {
         let system = System::at("/nowhere");
         let code = |refusal| refused(&system, &function(), "/dev/vfio/12", refusal).code();
-        let group = |number| Refusal::OpenGroup(io::Error::from_raw_os_error(number), "12".to_owned());
+        let group =
+            |number| Refusal::OpenGroup(io::Error::from_raw_os_error(number), "12".to_owned());
         assert_eq!(code(group(libc::EBUSY)), "SHEF-PCI-007");
         assert_eq!(code(group(libc::EACCES)), "SHEF-PCI-006");
         assert_eq!(code(group(libc::EIO)), "SHEF-PCI-021");
-        assert_eq!(code(Refusal::OpenContainer(io::Error::from_raw_os_error(libc::EPERM))), "SHEF-PCI-006");
+        assert_eq!(
+            code(Refusal::OpenContainer(io::Error::from_raw_os_error(libc::EPERM))),
+            "SHEF-PCI-006"
+        );
         assert_eq!(code(Refusal::GroupViable), "SHEF-PCI-005");
-        assert_eq!((code(Refusal::VfioApiVersion), code(Refusal::VfioExtension)), ("SHEF-PCI-008", "SHEF-PCI-008"));
+        assert_eq!(
+            (code(Refusal::VfioApiVersion), code(Refusal::VfioExtension)),
+            ("SHEF-PCI-008", "SHEF-PCI-008")
+        );
         assert_eq!(code(Refusal::VfioDeviceGetInfoPCI), "SHEF-PCI-021");
     }
 
@@ -328,7 +367,9 @@ mod tests {
             assert_eq!(number(refusal(Errno::new(libc::EBUSY))), Some(libc::EBUSY));
         }
         // The crate drops these: errno is that of the last call that failed.
-        for refusal in [Refusal::GetGroupStatus, Refusal::GroupSetContainer, Refusal::VfioDeviceEnableIrq] {
+        for refusal in
+            [Refusal::GetGroupStatus, Refusal::GroupSetContainer, Refusal::VfioDeviceEnableIrq]
+        {
             File::open("/nowhere").unwrap_err();
             assert_eq!(number(refusal), Some(libc::ENOENT));
         }

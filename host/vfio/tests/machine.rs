@@ -49,7 +49,14 @@ impl Machine {
         fs::write(self.path(path), text).unwrap();
     }
 
-    fn function(&self, name: &str, vendor: &str, device: &str, driver: Option<&str>, group: Option<u32>) {
+    fn function(
+        &self,
+        name: &str,
+        vendor: &str,
+        device: &str,
+        driver: Option<&str>,
+        group: Option<u32>,
+    ) {
         let dir = format!("sys/bus/pci/devices/{name}");
         self.file(&format!("{dir}/vendor"), &format!("{vendor}\n"));
         self.file(&format!("{dir}/device"), &format!("{device}\n"));
@@ -72,7 +79,11 @@ impl Machine {
 
     fn remove(&self, path: &str) {
         let path = self.path(path);
-        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap()
+        } else {
+            fs::remove_file(path).unwrap()
+        }
     }
 
     fn system(&self) -> System {
@@ -85,7 +96,10 @@ impl Machine {
     }
 
     fn finding(&self, check: &str) -> Finding {
-        examine(&self.system(), CARD, Iommu::Any).into_iter().find(|f| f.check == check).unwrap_or_else(|| panic!("no check {check}"))
+        examine(&self.system(), CARD, Iommu::Any)
+            .into_iter()
+            .find(|f| f.check == check)
+            .unwrap_or_else(|| panic!("no check {check}"))
     }
 }
 
@@ -103,11 +117,16 @@ fn a_machine_without_faults_is_ready() {
     let m = Machine::new();
     let (function, interface) = ready(&m.system(), CARD, Iommu::Any, pci::IDS).unwrap();
     assert_eq!((interface.name(), interface.node()), ("type1", "/dev/vfio/12"));
-    assert_eq!((function.group, function.bars), (Some(12), [64 << 20, 0, 64 << 10, 0, 128 << 30, 0]));
+    assert_eq!(
+        (function.group, function.bars),
+        (Some(12), [64 << 20, 0, 64 << 10, 0, 128 << 30, 0])
+    );
     let all = examine(&m.system(), CARD, Iommu::Any);
     assert!(all.iter().all(|f| matches!(f.verdict, Verdict::Pass | Verdict::Untested)), "{all:#?}");
     // What nobody looked at is said.
-    assert!(all.iter().any(|f| f.verdict == Verdict::Untested && f.found.contains("shef device info")));
+    assert!(
+        all.iter().any(|f| f.verdict == Verdict::Untested && f.found.contains("shef device info"))
+    );
     assert_eq!(m.system().cards().len(), 1);
     assert!(m.finding("group").found.contains("0000:64:00.0"));
 }
@@ -152,7 +171,11 @@ fn no_iommu_and_what_may_be_done_without() {
 fn another_driver_or_none() {
     let m = Machine::new();
     m.function("0000:65:00.0", "0x1d0f", "0xf010", Some("xdma"), Some(12));
-    is(&m.fault(Iommu::Any), "SHEF-PCI-004", &["driver xdma", "driver/unbind", "driver_override", "drivers_probe"]);
+    is(
+        &m.fault(Iommu::Any),
+        "SHEF-PCI-004",
+        &["driver xdma", "driver/unbind", "driver_override", "drivers_probe"],
+    );
     m.function("0000:65:00.0", "0x1d0f", "0xf010", None, Some(12));
     let error = m.fault(Iommu::Any);
     is(&error, "SHEF-PCI-004", &["no driver", "modprobe vfio-pci"]);
@@ -166,7 +189,12 @@ fn a_group_with_a_function_that_another_driver_has() {
     is(
         &m.fault(Iommu::Any),
         "SHEF-PCI-005",
-        &["group 12", "0000:65:00.1", "nvme", "echo 0000:65:00.1 > /sys/bus/pci/devices/0000:65:00.1/driver/unbind"],
+        &[
+            "group 12",
+            "0000:65:00.1",
+            "nvme",
+            "echo 0000:65:00.1 > /sys/bus/pci/devices/0000:65:00.1/driver/unbind",
+        ],
     );
     m.function("0000:65:00.1", "0x1d0f", "0x0001", None, Some(12));
     assert!(ready(&m.system(), CARD, Iommu::Any, pci::IDS).is_ok());
@@ -199,7 +227,10 @@ fn iommufd_where_the_kernel_has_it() {
 #[test]
 fn bars_hugepages_and_reset_are_looked_at() {
     let m = Machine::new();
-    m.file("sys/bus/pci/devices/0000:65:00.0/resource", &BARS.replace("00000000a3ffffff", "00000000a0000fff"));
+    m.file(
+        "sys/bus/pci/devices/0000:65:00.0/resource",
+        &BARS.replace("00000000a3ffffff", "00000000a0000fff"),
+    );
     let found = m.finding("BARs");
     assert_eq!((found.verdict, found.code), (Verdict::Fail, Some("SHEF-PCI-009")));
     assert!(found.found.contains("0x1000") && found.found.contains("0x10000"), "{}", found.found);
@@ -240,7 +271,8 @@ fn a_lock_on_what_everybody_can_read_keeps_nobody_out() {
     m.file("dev/vfio/devices/vfio0", "");
     let mut held = Vec::new();
     let dir = m.path("sys/bus/pci/devices/0000:65:00.0");
-    let files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.exists());
+    let files =
+        fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.exists());
     for entry in files.chain([dir.clone(), m.path("dev/vfio"), m.path("dev/vfio/devices")]) {
         let file = fs::File::open(entry).unwrap();
         file.lock().unwrap();
@@ -265,7 +297,8 @@ fn without_permission_the_node_is_named() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::os::unix::process::CommandExt;
     let m = Machine::new();
-    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let mode =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     mode(&m.path("dev/vfio/12"), 0o000);
     mode(m.dir.path(), 0o755);
     if fs::metadata("/proc/self").unwrap().uid() != 0 {

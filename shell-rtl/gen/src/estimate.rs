@@ -40,7 +40,13 @@ impl Area {
     }
 
     fn plus(self, o: Self) -> Self {
-        Self { lut: self.lut + o.lut, ff: self.ff + o.ff, ramb36: self.ramb36 + o.ramb36, uram: self.uram + o.uram, dsp: self.dsp + o.dsp }
+        Self {
+            lut: self.lut + o.lut,
+            ff: self.ff + o.ff,
+            ramb36: self.ramb36 + o.ramb36,
+            uram: self.uram + o.uram,
+            dsp: self.dsp + o.dsp,
+        }
     }
 }
 
@@ -129,8 +135,18 @@ impl Default for Figures {
             control: vec![
                 ("shef_p256", "P-256", Area::new(2640, 863, 0.0, 0, 16), Measured),
                 ("shef_hmac", "SHA-256, HMAC", Area::new(1657, 1386, 0.0, 0, 0), Measured),
-                ("shef_gcm_iter", "AES-GCM of the control plane", Area::new(1973, 1028, 0.0, 0, 0), Measured),
-                ("shef_seq", "sequencer and microprogram", Area::new(1862, 422, 0.5, 0, 0), Measured),
+                (
+                    "shef_gcm_iter",
+                    "AES-GCM of the control plane",
+                    Area::new(1973, 1028, 0.0, 0, 0),
+                    Measured,
+                ),
+                (
+                    "shef_seq",
+                    "sequencer and microprogram",
+                    Area::new(1862, 422, 0.5, 0, 0),
+                    Measured,
+                ),
                 ("", "registers, key ports, boundary", Area::new(5000, 4000, 2.0, 0, 0), Estimate),
             ],
             aes_round_x4: Area::new(3278, 512, 0.0, 0, 0),
@@ -178,7 +194,11 @@ impl Figures {
         // Their memories depend on the configuration and are counted by themselves.
         let logic = |a: Area| Area { ramb36: 0.0, uram: 0, ..a };
         if let (Some(set), Some(crypto)) = (whole("shef_set"), whole("shef_gcm")) {
-            let rest = Area { lut: set.lut.saturating_sub(crypto.lut), ff: set.ff.saturating_sub(crypto.ff), ..Area::default() };
+            let rest = Area {
+                lut: set.lut.saturating_sub(crypto.lut),
+                ff: set.ff.saturating_sub(crypto.ff),
+                ..Area::default()
+            };
             self.set_rest = (rest, Basis::Measured);
         }
         if let Some(tree) = whole("shef_tree") {
@@ -210,14 +230,29 @@ const BUS: f64 = 64.0;
 
 impl Estimate {
     /// Estimates `config`, built as `synthesis` says, for a clock and a memory latency in cycles.
-    pub fn new(config: &Config, synthesis: Synthesis, figures: &Figures, clock_mhz: f64, latency: u64) -> Self {
-        let mut blocks: Vec<Block> = figures.control.iter().map(|(_, name, area, basis)| block(name, None, *area, *basis)).collect();
+    pub fn new(
+        config: &Config,
+        synthesis: Synthesis,
+        figures: &Figures,
+        clock_mhz: f64,
+        latency: u64,
+    ) -> Self {
+        let mut blocks: Vec<Block> = figures
+            .control
+            .iter()
+            .map(|(_, name, area, basis)| block(name, None, *area, *basis))
+            .collect();
         for (i, set) in config.sets().iter().enumerate() {
-            let regions: Vec<&Region> = config.regions().iter().filter(|r| usize::from(r.set) == i).collect();
+            let regions: Vec<&Region> =
+                config.regions().iter().filter(|r| usize::from(r.set) == i).collect();
             blocks.extend(set_blocks(figures, synthesis, i, set, &regions));
         }
         let total = blocks.iter().fold(Area::default(), |sum, b| sum.plus(b.area));
-        let regions = config.regions().iter().map(|r| region(r, &config.sets()[usize::from(r.set)], clock_mhz, latency)).collect();
+        let regions = config
+            .regions()
+            .iter()
+            .map(|r| region(r, &config.sets()[usize::from(r.set)], clock_mhz, latency))
+            .collect();
         Self { clock_mhz, latency, blocks, total, regions }
     }
 }
@@ -226,24 +261,49 @@ fn block(name: &str, set: Option<usize>, area: Area, basis: Basis) -> Block {
     Block { name: name.to_owned(), set, area, basis }
 }
 
-fn set_blocks(figures: &Figures, synthesis: Synthesis, i: usize, set: &Set, regions: &[&Region]) -> Vec<Block> {
+fn set_blocks(
+    figures: &Figures,
+    synthesis: Synthesis,
+    i: usize,
+    set: &Set,
+    regions: &[&Region],
+) -> Vec<Block> {
     let lanes = u64::from(set.lanes);
-    let quarter = |a: Area| Area { lut: a.lut * lanes / 4, ff: a.ff * lanes / 4, ramb36: a.ramb36 * lanes as f64 / 4.0, ..a };
+    let quarter = |a: Area| Area {
+        lut: a.lut * lanes / 4,
+        ff: a.ff * lanes / 4,
+        ramb36: a.ramb36 * lanes as f64 / 4.0,
+        ..a
+    };
     let measured = if lanes == 4 { Basis::Measured } else { Basis::Estimate };
-    let sum = |mode: Mode, of: &dyn Fn(&Region) -> u64| regions.iter().filter(|r| r.mode == mode).map(|r| of(r)).sum::<u64>();
+    let sum = |mode: Mode, of: &dyn Fn(&Region) -> u64| {
+        regions.iter().filter(|r| r.mode == mode).map(|r| of(r)).sum::<u64>()
+    };
     let wide = |beats: u64| (beats.div_ceil(RAMB36_DEPTH) * WIDE_RAMB36) as f64;
     let beats = u64::from(set.big_lines) * 64 + u64::from(set.small_lines) * 8;
     let (round, known, kind) = match synthesis.sbox {
         Sbox::Lut => (figures.aes_round_x4, Basis::Measured, ""),
-        Sbox::Ram => (figures.aes_round_ram_x4.0, figures.aes_round_ram_x4.1, ", S-boxes in block RAM"),
+        Sbox::Ram => {
+            (figures.aes_round_ram_x4.0, figures.aes_round_ram_x4.1, ", S-boxes in block RAM")
+        }
     };
-    let aes = Area { lut: round.lut * AES_ROUNDS, ff: round.ff * AES_ROUNDS, ramb36: round.ramb36 * AES_ROUNDS as f64, ..round };
+    let aes = Area {
+        lut: round.lut * AES_ROUNDS,
+        ff: round.ff * AES_ROUNDS,
+        ramb36: round.ramb36 * AES_ROUNDS as f64,
+        ..round
+    };
     let aes_basis = if measured == Basis::Measured { known } else { measured };
     let mut out = vec![
         block(&format!("AES, {lanes} lanes{kind}"), Some(i), quarter(aes), aes_basis),
         block(&format!("GHASH, {lanes} lanes"), Some(i), quarter(figures.ghash_x4), measured),
         block("rest of the engine set", Some(i), figures.set_rest.0, figures.set_rest.1),
-        block(&format!("lines, {beats} beats"), Some(i), Area { ramb36: wide(beats), ..Area::default() }, Basis::Estimate),
+        block(
+            &format!("lines, {beats} beats"),
+            Some(i),
+            Area { ramb36: wide(beats), ..Area::default() },
+            Basis::Estimate,
+        ),
         block(
             &format!("read ring, {} beats", set.ring_beats),
             Some(i),
@@ -254,23 +314,48 @@ fn set_blocks(figures: &Figures, synthesis: Synthesis, i: usize, set: &Set, regi
     let bits = sum(Mode::Output, &Region::chunks);
     if bits > 0 {
         let ramb36 = bits.div_ceil(RAMB36_BITS) as f64;
-        out.push(block(&format!("written map, {bits} bits"), Some(i), Area { ramb36, ..Area::default() }, Basis::Estimate));
+        out.push(block(
+            &format!("written map, {bits} bits"),
+            Some(i),
+            Area { ramb36, ..Area::default() },
+            Basis::Estimate,
+        ));
     }
     let per_word = |r: &Region| if r.counter_bits == Some(48) { 1 } else { 2 };
     let words = sum(Mode::Counted, &|r| r.chunks().div_ceil(per_word(r)));
     if words > 0 {
         let uram = words.div_ceil(URAM_WORDS);
-        out.push(block(&format!("counters, {words} words"), Some(i), Area { uram, ..Area::default() }, Basis::Estimate));
+        out.push(block(
+            &format!("counters, {words} words"),
+            Some(i),
+            Area { uram, ..Area::default() },
+            Basis::Estimate,
+        ));
     }
     let roots = sum(Mode::Tree, &Region::root_entries);
     if roots > 0 {
         let levels = regions.iter().map(|r| r.tree_levels()).max().unwrap_or(0);
-        let area = Area { ramb36: f64::from(levels) * TREE_LEVEL_RAMB36, uram: roots.div_ceil(URAM_WORDS), ..figures.tree.0 };
-        out.push(block(&format!("tree, {levels} levels, {roots} roots"), Some(i), area, Basis::Estimate));
+        let area = Area {
+            ramb36: f64::from(levels) * TREE_LEVEL_RAMB36,
+            uram: roots.div_ceil(URAM_WORDS),
+            ..figures.tree.0
+        };
+        out.push(block(
+            &format!("tree, {levels} levels, {roots} roots"),
+            Some(i),
+            area,
+            Basis::Estimate,
+        ));
     }
     if set.cache_bytes > 0 {
-        let uram = (u64::from(set.cache_bytes) / 8).div_ceil(URAM_WORDS).next_multiple_of(WIDE_RAMB36);
-        out.push(block(&format!("cache, {} KiB", set.cache_bytes / 1024), Some(i), Area { uram, ..figures.cache.0 }, Basis::Estimate));
+        let uram =
+            (u64::from(set.cache_bytes) / 8).div_ceil(URAM_WORDS).next_multiple_of(WIDE_RAMB36);
+        out.push(block(
+            &format!("cache, {} KiB", set.cache_bytes / 1024),
+            Some(i),
+            Area { uram, ..figures.cache.0 },
+            Basis::Estimate,
+        ));
     }
     out
 }
@@ -287,11 +372,14 @@ fn region(r: &Region, set: &Set, clock_mhz: f64, latency: u64) -> RegionEstimate
     // Blocks of AES for a chunk: its data and the mask of its tag.
     let aes = if r.mode == Mode::Bypass { 0.0 } else { (4.0 * beats + 1.0) / f64::from(set.lanes) };
     let in_flight = |n: f64| (lines - 2.0).min(n) / ((latency + RELEASE) as f64 + beats);
-    let sequential = |cycles: f64| (chunk / (beats + extra).max(aes).max(cycles)).min(in_flight(f64::MAX) * chunk).min(BUS);
+    let sequential = |cycles: f64| {
+        (chunk / (beats + extra).max(aes).max(cycles)).min(in_flight(f64::MAX) * chunk).min(BUS)
+    };
     let random = beats + tag(1.0) + f64::from(r.tree_levels());
     let seal = if r.mode == Mode::Bypass { 0.0 } else { SEAL_STEPS as f64 };
     // A line of a write is taken while its data come in, too.
-    let write = sequential(seal).min((lines - 2.0) * chunk / ((latency + RELEASE) as f64 + 2.0 * beats));
+    let write =
+        sequential(seal).min((lines - 2.0) * chunk / ((latency + RELEASE) as f64 + 2.0 * beats));
     let hertz = clock_mhz * 1e6;
     let rewrite = (beats + extra).max(aes).max(seal);
     let versions = match r.mode {
@@ -322,7 +410,9 @@ mod tests {
     use super::*;
 
     fn estimate(set: &str, region: &str, latency: u64) -> Estimate {
-        let text = format!("[[set]]\n{set}\n[[region]]\nname = \"r\"\nbase = 0\nsize = \"1 MiB\"\n{region}\n");
+        let text = format!(
+            "[[set]]\n{set}\n[[region]]\nname = \"r\"\nbase = 0\nsize = \"1 MiB\"\n{region}\n"
+        );
         let shield = crate::shield::parse(&text).unwrap_or_else(|e| panic!("{e}"));
         Estimate::new(&shield.config, shield.synthesis, &Figures::default(), 250.0, latency)
     }
@@ -332,7 +422,10 @@ mod tests {
     #[test]
     fn bytes_per_cycle_are_near_the_measured_ones() {
         let near = |found: f64, measured: f64, what: &str| {
-            assert!((found / measured - 1.0).abs() < 0.2, "{what}: estimated {found:.1}, measured {measured}");
+            assert!(
+                (found / measured - 1.0).abs() < 0.2,
+                "{what}: estimated {found:.1}, measured {measured}"
+            );
         };
         for (lanes, chunk, latency, read, write, random) in [
             (4, 4096, 40, 62.6, Some(62.5), None),
@@ -352,7 +445,11 @@ mod tests {
             (1, 512, 40, 14.3, Some(14.2), None),
             (1, 64, 40, 12.8, Some(12.7), Some(12.8)),
         ] {
-            let e = estimate(&format!("lanes = {lanes}"), &format!("mode = \"output\"\nchunk = {chunk}"), latency);
+            let e = estimate(
+                &format!("lanes = {lanes}"),
+                &format!("mode = \"output\"\nchunk = {chunk}"),
+                latency,
+            );
             let r = &e.regions[0];
             let what = format!("{lanes} lanes, chunk {chunk}, latency {latency}");
             near(r.sequential_read, read, &format!("{what}, read"));
@@ -384,11 +481,24 @@ mod tests {
                 "[[block]]\nname = \"{name}\"\nsources = \"00\"\ninstances = 1\nwhole = {{ lut = {lut}, ff = 7, lutram = 3, ramb36 = 1.5, uram = 0, dsp = 0 }}\n"
             )
         };
-        let text = row("shef_p256", 3000) + &row("shef_set", 80_000) + &row("shef_gcm", 60_000) + &row("shef_tree", 5000);
+        let text = row("shef_p256", 3000)
+            + &row("shef_set", 80_000)
+            + &row("shef_gcm", 60_000)
+            + &row("shef_tree", 5000);
         let figures = Figures::default().with_table(&text).unwrap();
-        let config = crate::shield::parse("[[region]]\nname = \"r\"\nbase = 0\nsize = 4096\nmode = \"tree\"\n").unwrap().config;
+        let config = crate::shield::parse(
+            "[[region]]\nname = \"r\"\nbase = 0\nsize = 4096\nmode = \"tree\"\n",
+        )
+        .unwrap()
+        .config;
         let e = Estimate::new(&config, Synthesis::default(), &figures, 250.0, 40);
-        let of = |name: &str| e.blocks.iter().find(|b| b.name.starts_with(name)).map(|b| (b.area.lut, b.basis)).unwrap();
+        let of = |name: &str| {
+            e.blocks
+                .iter()
+                .find(|b| b.name.starts_with(name))
+                .map(|b| (b.area.lut, b.basis))
+                .unwrap()
+        };
         assert_eq!(of("P-256"), (3000, Basis::Measured));
         assert_eq!(of("SHA-256"), (1657, Basis::Measured));
         assert_eq!(of("rest of the engine set"), (20_000, Basis::Measured));
@@ -401,9 +511,15 @@ mod tests {
         let r = |text: &str| estimate("", text, 40).regions[0].clone();
         let hours = r("mode = \"counted\"").counter_seconds.unwrap() / 3600.0;
         assert!((4.8..5.1).contains(&hours), "one 4 KiB chunk rewritten at line rate: {hours} h");
-        assert!(r("mode = \"counted\"\ncounter = 48").counter_seconds.unwrap() > 4000.0 * hours * 3600.0);
+        assert!(
+            r("mode = \"counted\"\ncounter = 48").counter_seconds.unwrap()
+                > 4000.0 * hours * 3600.0
+        );
         assert!(r("mode = \"tree\"").counter_seconds.is_some());
-        assert_eq!((r("mode = \"input\"").counter_seconds, r("mode = \"input\"").key_seconds), (None, None));
+        assert_eq!(
+            (r("mode = \"input\"").counter_seconds, r("mode = \"input\"").key_seconds),
+            (None, None)
+        );
         assert_eq!(r("mode = \"bypass\"").key_seconds, None);
         let days = r("mode = \"output\"").key_seconds.unwrap() / 86400.0;
         assert!((3.2..3.5).contains(&days), "2^48 blocks at 64 B/cycle: {days} days");
@@ -417,8 +533,16 @@ mod tests {
         assert!((r.bus_percent - 100.0 * (0.25 + 0.125) / 8.0).abs() < 1e-9);
         let lut: u64 = e.blocks.iter().map(|b| b.area.lut).sum();
         assert_eq!(e.total.lut, lut);
-        assert_eq!(e.blocks.iter().filter(|b| b.name.starts_with("tree")).map(|b| b.area.uram).sum::<u64>(), 1);
-        let cached = estimate("cache = \"256 KiB\"\ncache_line = 64", "mode = \"input\"\nchunk = 64", 40);
+        assert_eq!(
+            e.blocks
+                .iter()
+                .filter(|b| b.name.starts_with("tree"))
+                .map(|b| b.area.uram)
+                .sum::<u64>(),
+            1
+        );
+        let cached =
+            estimate("cache = \"256 KiB\"\ncache_line = 64", "mode = \"input\"\nchunk = 64", 40);
         assert_eq!(cached.total.uram, 8);
         let counted = estimate("", "mode = \"counted\"\nchunk = 64", 40);
         assert_eq!(counted.total.uram, 2);

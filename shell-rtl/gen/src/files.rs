@@ -29,12 +29,16 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     const SHIELD: &str = "shell-rtl/regs/ctl.toml";
     const DMA: &str = "shell-rtl/regs/dma.toml";
     const KERNEL: &str = "shell-rtl/regs/kernel.toml";
-    let parse = |source| RegisterMap::parse(&read(root, source)?).map_err(|e| format!("{source}: {e}"));
+    let parse =
+        |source| RegisterMap::parse(&read(root, source)?).map_err(|e| format!("{source}: {e}"));
     let (shield, dma, kernel) = (parse(SHIELD)?, parse(DMA)?, parse(KERNEL)?);
     let packages = [
         ("shell-rtl/rtl/pkg/shef_regs_pkg.sv", shield.to_systemverilog(SHIELD, "shef_regs_pkg")),
         ("shell-rtl/rtl/dma/shef_dma_regs_pkg.sv", dma.to_systemverilog(DMA, "shef_dma_regs_pkg")),
-        ("shell-rtl/rtl/kernel/shef_kernel_regs_pkg.sv", kernel.to_systemverilog(KERNEL, "shef_kernel_regs_pkg")),
+        (
+            "shell-rtl/rtl/kernel/shef_kernel_regs_pkg.sv",
+            kernel.to_systemverilog(KERNEL, "shef_kernel_regs_pkg"),
+        ),
     ];
     let port = shield.to_rust_of("krn");
     let host = shield.and(dma);
@@ -63,7 +67,8 @@ fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
         let source = folder.join("shield.toml");
         if root.join(&source).is_file() {
             let name = source.display().to_string();
-            let shield = crate::shield::parse(&read(root, &name)?).map_err(|e| format!("{name}:{e}"))?;
+            let shield =
+                crate::shield::parse(&read(root, &name)?).map_err(|e| format!("{name}:{e}"))?;
             out.push(Generated {
                 path: folder.join("shef_cfg_pkg.sv"),
                 content: crate::shield::systemverilog(&shield.config, shield.synthesis),
@@ -77,7 +82,8 @@ fn shields(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
 fn microprogram(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     const FOLDER: &str = "shell-rtl/ucode";
     let program =
-        crate::ucode::assemble("shield.uasm", &|file| read(root, &format!("{FOLDER}/{file}"))).map_err(|e| format!("{FOLDER}/{e}"))?;
+        crate::ucode::assemble("shield.uasm", &|file| read(root, &format!("{FOLDER}/{file}")))
+            .map_err(|e| format!("{FOLDER}/{e}"))?;
     let content = program.to_systemverilog(&format!("{FOLDER}/shield.uasm"));
     out.push(Generated { path: "shell-rtl/rtl/core/shef_ucode_pkg.sv".into(), content });
     Ok(())
@@ -87,7 +93,8 @@ fn microprogram(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
 pub fn write(root: &Path) -> Result<Vec<PathBuf>, String> {
     let stale = stale(root)?;
     for f in &stale {
-        std::fs::write(root.join(&f.path), &f.content).map_err(|e| format!("{}: {e}", f.path.display()))?;
+        std::fs::write(root.join(&f.path), &f.content)
+            .map_err(|e| format!("{}: {e}", f.path.display()))?;
     }
     Ok(stale.into_iter().map(|f| f.path).collect())
 }
@@ -95,7 +102,10 @@ pub fn write(root: &Path) -> Result<Vec<PathBuf>, String> {
 /// The files that differ from what they should hold.
 pub fn stale(root: &Path) -> Result<Vec<Generated>, String> {
     let all = all(root)?;
-    Ok(all.into_iter().filter(|f| std::fs::read_to_string(root.join(&f.path)).ok().as_deref() != Some(&f.content)).collect())
+    Ok(all
+        .into_iter()
+        .filter(|f| std::fs::read_to_string(root.join(&f.path)).ok().as_deref() != Some(&f.content))
+        .collect())
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("ucode", [file, package])) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+    if let Some(("ucode", [file, package])) =
+        args.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
         return ucode(Path::new(file), Path::new(package));
     }
     let (command, root) = match args.as_slice() {
@@ -26,7 +28,9 @@ fn main() -> ExitCode {
             stale.is_empty()
         }),
         _ => {
-            eprintln!("usage: shef-gen generate|check [ROOT]\n       shef-gen ucode FILE.uasm PACKAGE.sv");
+            eprintln!(
+                "usage: shef-gen generate|check [ROOT]\n       shef-gen ucode FILE.uasm PACKAGE.sv"
+            );
             return ExitCode::from(2);
         }
     };
@@ -45,12 +49,20 @@ fn ucode(file: &Path, package: &Path) -> ExitCode {
     let folder = file.parent().unwrap_or(Path::new(""));
     let name = file.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let read = |f: &str| std::fs::read_to_string(folder.join(f)).map_err(|e| e.to_string());
-    let written = shef_gen::ucode::assemble(&name, &read).map_err(|e| format!("error[{}]: {e}", e.code())).and_then(|program| {
-        let text = program.to_systemverilog(&file.display().to_string());
-        std::fs::write(package, text).map_err(|e| format!("error: {}: {e}", package.display()))?;
-        println!("{} instructions, {} constant bytes, {} scratch bytes", program.words.len(), program.constants.len(), program.scratch);
-        Ok(())
-    });
+    let written = shef_gen::ucode::assemble(&name, &read)
+        .map_err(|e| format!("error[{}]: {e}", e.code()))
+        .and_then(|program| {
+            let text = program.to_systemverilog(&file.display().to_string());
+            std::fs::write(package, text)
+                .map_err(|e| format!("error: {}: {e}", package.display()))?;
+            println!(
+                "{} instructions, {} constant bytes, {} scratch bytes",
+                program.words.len(),
+                program.constants.len(),
+                program.scratch
+            );
+            Ok(())
+        });
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

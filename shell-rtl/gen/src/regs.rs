@@ -187,8 +187,14 @@ struct Item<'a> {
 
 impl AddrMap {
     fn items(&self) -> Vec<Item<'_>> {
-        let regs = self.reg.iter().map(|r| Item { name: &r.name, offset: r.offset, bytes: 4, sw: r.sw });
-        let mems = self.mem.iter().map(|m| Item { name: &m.name, offset: m.offset, bytes: m.bytes, sw: m.sw });
+        let regs =
+            self.reg.iter().map(|r| Item { name: &r.name, offset: r.offset, bytes: 4, sw: r.sw });
+        let mems = self.mem.iter().map(|m| Item {
+            name: &m.name,
+            offset: m.offset,
+            bytes: m.bytes,
+            sw: m.sw,
+        });
         let mut all: Vec<_> = regs.chain(mems).collect();
         all.sort_by_key(|i| i.offset);
         all
@@ -197,25 +203,49 @@ impl AddrMap {
     /// Full constant name: the map's name in front, once.
     fn constant(&self, item: &str) -> String {
         let prefix = self.name.to_uppercase();
-        if item.starts_with(&format!("{prefix}_")) { item.into() } else { format!("{prefix}_{item}") }
+        if item.starts_with(&format!("{prefix}_")) {
+            item.into()
+        } else {
+            format!("{prefix}_{item}")
+        }
     }
 
     fn check(&self) -> Result<(), RegsError> {
-        let fail = |item: &str, problem: String| Err(RegsError::Invalid { map: self.name.clone(), item: item.into(), problem });
-        if !self.size.is_power_of_two() || self.count == 0 || self.count > 1 && self.stride < self.size {
-            return fail("", format!("{} maps of {:#x} bytes, {:#x} apart", self.count, self.size, self.stride));
+        let fail = |item: &str, problem: String| {
+            Err(RegsError::Invalid { map: self.name.clone(), item: item.into(), problem })
+        };
+        if !self.size.is_power_of_two()
+            || self.count == 0
+            || self.count > 1 && self.stride < self.size
+        {
+            return fail(
+                "",
+                format!("{} maps of {:#x} bytes, {:#x} apart", self.count, self.size, self.stride),
+            );
         }
         let mut end = 0;
         for i in self.items() {
             if i.offset % 4 != 0 || i.bytes % 4 != 0 || i.bytes == 0 {
-                return fail(i.name, format!("offset {:#x} and size {} must be multiples of 4", i.offset, i.bytes));
+                return fail(
+                    i.name,
+                    format!("offset {:#x} and size {} must be multiples of 4", i.offset, i.bytes),
+                );
             }
             if i.offset < end {
-                return fail(i.name, format!("offset {:#x} overlaps the item before, which ends at {end:#x}", i.offset));
+                return fail(
+                    i.name,
+                    format!(
+                        "offset {:#x} overlaps the item before, which ends at {end:#x}",
+                        i.offset
+                    ),
+                );
             }
             end = i.offset + i.bytes;
             if end > self.size {
-                return fail(i.name, format!("ends at {end:#x}, behind the map's {:#x}", self.size));
+                return fail(
+                    i.name,
+                    format!("ends at {end:#x}, behind the map's {:#x}", self.size),
+                );
             }
         }
         for r in &self.reg {
@@ -232,7 +262,10 @@ impl AddrMap {
                 used |= mask;
                 for (name, value) in &f.values {
                     if u64::from(*value) >> (msb - lsb + 1) != 0 {
-                        return fail(&r.name, format!("value {name} = {value} does not fit field {}", f.name));
+                        return fail(
+                            &r.name,
+                            format!("value {name} = {value} does not fit field {}", f.name),
+                        );
                     }
                 }
             }
@@ -250,8 +283,15 @@ impl RegisterMap {
             m.check()?;
             for r in m.reg.iter().filter(|r| r.like.is_some()) {
                 if !r.field.is_empty() || map.fields(r).is_empty() {
-                    let problem = format!("like = {:?} names no register with fields, or fields stand here too", r.like);
-                    return Err(RegsError::Invalid { map: m.name.clone(), item: r.name.clone(), problem });
+                    let problem = format!(
+                        "like = {:?} names no register with fields, or fields stand here too",
+                        r.like
+                    );
+                    return Err(RegsError::Invalid {
+                        map: m.name.clone(),
+                        item: r.name.clone(),
+                        problem,
+                    });
                 }
             }
         }
@@ -293,18 +333,35 @@ impl RegisterMap {
                 .unwrap();
             }
             for i in &items {
-                writeln!(s, "  localparam logic [{}:0] {}_OFFSET = {w}'h{:x};", w - 1, m.constant(i.name), i.offset).unwrap();
+                writeln!(
+                    s,
+                    "  localparam logic [{}:0] {}_OFFSET = {w}'h{:x};",
+                    w - 1,
+                    m.constant(i.name),
+                    i.offset
+                )
+                .unwrap();
             }
             for r in &m.reg {
                 if let Some(v) = r.reset {
-                    writeln!(s, "  localparam logic [31:0] {}_RESET = 32'h{v:08x};", m.constant(&r.name)).unwrap();
+                    writeln!(
+                        s,
+                        "  localparam logic [31:0] {}_RESET = 32'h{v:08x};",
+                        m.constant(&r.name)
+                    )
+                    .unwrap();
                 }
                 for f in &r.field {
                     let c = format!("{}_{}", m.constant(&r.name), f.name);
                     writeln!(s, "  localparam int unsigned {c}_LSB = {};", f.bits[0]).unwrap();
                     let width = u32::from(f.bits[1] - f.bits[0] + 1);
                     for (name, value) in &f.values {
-                        writeln!(s, "  localparam logic [{}:0] {c}_{name} = {width}'d{value};", width - 1).unwrap();
+                        writeln!(
+                            s,
+                            "  localparam logic [{}:0] {c}_{name} = {width}'d{value};",
+                            width - 1
+                        )
+                        .unwrap();
                     }
                 }
             }
@@ -316,23 +373,43 @@ impl RegisterMap {
                 writeln!(s, "    {} = {sel_w}'d{}{comma}", m.sel(i.name), n + 1).unwrap();
             }
             writeln!(s, "  }} {lower}_sel_e;").unwrap();
-            writeln!(s, "\n  // What a byte address selects; NONE is answered with an error.").unwrap();
-            writeln!(s, "  function automatic {lower}_sel_e {lower}_decode(input logic [{}:0] addr);", w - 1).unwrap();
+            writeln!(s, "\n  // What a byte address selects; NONE is answered with an error.")
+                .unwrap();
+            writeln!(
+                s,
+                "  function automatic {lower}_sel_e {lower}_decode(input logic [{}:0] addr);",
+                w - 1
+            )
+            .unwrap();
             writeln!(s, "    {lower}_decode = {}_SEL_NONE;", lower.to_uppercase()).unwrap();
             for i in &items {
                 let (lo, hi) = (i.offset, i.offset + i.bytes - 1);
                 let low = if lo == 0 { String::new() } else { format!("addr >= {w}'h{lo:x} && ") };
-                writeln!(s, "    if ({low}addr <= {w}'h{hi:x}) {lower}_decode = {};", m.sel(i.name)).unwrap();
+                writeln!(
+                    s,
+                    "    if ({low}addr <= {w}'h{hi:x}) {lower}_decode = {};",
+                    m.sel(i.name)
+                )
+                .unwrap();
             }
             writeln!(s, "  endfunction").unwrap();
-            for (what, test) in [("readable", Access::reads as fn(Access) -> bool), ("writable", Access::writes)] {
-                writeln!(s, "\n  function automatic logic {lower}_{what}(input {lower}_sel_e sel);").unwrap();
+            for (what, test) in
+                [("readable", Access::reads as fn(Access) -> bool), ("writable", Access::writes)]
+            {
+                writeln!(
+                    s,
+                    "\n  function automatic logic {lower}_{what}(input {lower}_sel_e sel);"
+                )
+                .unwrap();
                 writeln!(s, "    unique case (sel)").unwrap();
-                let names: Vec<_> = items.iter().filter(|i| test(i.sw)).map(|i| m.sel(i.name)).collect();
+                let names: Vec<_> =
+                    items.iter().filter(|i| test(i.sw)).map(|i| m.sel(i.name)).collect();
                 if !names.is_empty() {
-                    writeln!(s, "      {}: {lower}_{what} = 1'b1;", names.join(",\n      ")).unwrap();
+                    writeln!(s, "      {}: {lower}_{what} = 1'b1;", names.join(",\n      "))
+                        .unwrap();
                 }
-                writeln!(s, "      default: {lower}_{what} = 1'b0;\n    endcase\n  endfunction").unwrap();
+                writeln!(s, "      default: {lower}_{what} = 1'b0;\n    endcase\n  endfunction")
+                    .unwrap();
             }
         }
         s.push_str("\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n");
@@ -354,24 +431,42 @@ impl RegisterMap {
     /// Addresses and masks for a program on the bus that the first map describes: a map whose name
     /// is one of its items lies there, any other one is told as offsets.
     pub fn to_rust_bus(&self, source: &str) -> String {
-        let doc = |s: &mut String, pad: &str, text: &str| s.push_str(&wrapped(&format!("{pad}///"), &format!("{}.", capital(text))));
-        let mut s =
-            wrapped("//!", &format!("Addresses and bits on the bus. Generated from {source} by `cargo xtask generate`; do not edit."));
+        let doc = |s: &mut String, pad: &str, text: &str| {
+            s.push_str(&wrapped(&format!("{pad}///"), &format!("{}.", capital(text))))
+        };
+        let mut s = wrapped(
+            "//!",
+            &format!(
+                "Addresses and bits on the bus. Generated from {source} by `cargo xtask generate`; do not edit."
+            ),
+        );
         let Some((bus, maps)) = self.maps.split_first() else { return s };
         for m in &bus.mem {
             s.push('\n');
             doc(&mut s, "", &m.desc);
             writeln!(s, "pub const {}: u32 = {:#010x};", m.name, m.offset).unwrap();
-            writeln!(s, "/// Bytes of [`{0}`].\npub const {0}_LEN: usize = {1:#x};", m.name, m.bytes).unwrap();
+            writeln!(
+                s,
+                "/// Bytes of [`{0}`].\npub const {0}_LEN: usize = {1:#x};",
+                m.name, m.bytes
+            )
+            .unwrap();
         }
         for m in maps {
-            let base = bus.mem.iter().find(|item| item.name.eq_ignore_ascii_case(&m.name)).map_or(0, |item| item.offset);
+            let base = bus
+                .mem
+                .iter()
+                .find(|item| item.name.eq_ignore_ascii_case(&m.name))
+                .map_or(0, |item| item.offset);
             s.push('\n');
             doc(&mut s, "", &m.desc);
             writeln!(s, "pub mod {} {{", m.name).unwrap();
             for i in m.items() {
                 let reg = m.reg.iter().find(|r| r.name == i.name);
-                let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
+                let desc = reg.map_or_else(
+                    || m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()),
+                    |r| r.desc.as_str(),
+                );
                 doc(&mut s, "    ", &format!("{desc} ({})", i.sw.name()));
                 writeln!(s, "    pub const {}: u32 = {:#x};", i.name, base + i.offset).unwrap();
                 for f in reg.map_or(&[][..], |r| &r.field) {
@@ -401,15 +496,24 @@ impl RegisterMap {
     }
 
     fn rust_head(what: &str) -> String {
-        let mut s = wrapped("//!", &format!("{what} Generated from shell-rtl/regs by `cargo xtask generate`; do not edit."));
+        let mut s = wrapped(
+            "//!",
+            &format!(
+                "{what} Generated from shell-rtl/regs by `cargo xtask generate`; do not edit."
+            ),
+        );
         s.push_str("//!\n");
-        s +=
-            &wrapped("//!", "Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.");
+        s += &wrapped(
+            "//!",
+            "Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at offset + i.",
+        );
         s
     }
 
     fn rust_map(&self, m: &AddrMap, items: bool, s: &mut String) {
-        let doc = |s: &mut String, text: &str| s.push_str(&wrapped("    ///", &format!("{}.", capital(text))));
+        let doc = |s: &mut String, text: &str| {
+            s.push_str(&wrapped("    ///", &format!("{}.", capital(text))))
+        };
         s.push('\n');
         s.push_str(&wrapped("///", &format!("{}.", m.desc)));
         let uses = if items { "{Access, Field, Item}" } else { "Field" };
@@ -418,15 +522,30 @@ impl RegisterMap {
         if let Some(base) = m.base {
             writeln!(s, "    /// Where the first map lies in the control window.\n    pub const BASE: u32 = {base:#x};").unwrap();
             writeln!(s, "    /// Maps.\n    pub const COUNT: u32 = {};", m.count).unwrap();
-            writeln!(s, "    /// Bytes from a map to the next.\n    pub const STRIDE: u32 = {:#x};", m.stride).unwrap();
+            writeln!(
+                s,
+                "    /// Bytes from a map to the next.\n    pub const STRIDE: u32 = {:#x};",
+                m.stride
+            )
+            .unwrap();
         }
         for i in m.items() {
-            let desc = m.reg.iter().map(|r| (&r.name, &r.desc)).chain(m.mem.iter().map(|x| (&x.name, &x.desc)));
+            let desc = m
+                .reg
+                .iter()
+                .map(|r| (&r.name, &r.desc))
+                .chain(m.mem.iter().map(|x| (&x.name, &x.desc)));
             let desc = desc.into_iter().find(|(n, _)| *n == i.name).map_or("", |(_, d)| d.as_str());
             doc(s, &format!("{desc} ({})", i.sw.name()));
             writeln!(s, "    pub const {}: u32 = {:#x};", m.short(i.name), i.offset).unwrap();
             if m.mem.iter().any(|x| x.name == i.name) {
-                writeln!(s, "    /// Bytes of [`{0}`].\n    pub const {0}_BYTES: usize = {1};", m.short(i.name), i.bytes).unwrap();
+                writeln!(
+                    s,
+                    "    /// Bytes of [`{0}`].\n    pub const {0}_BYTES: usize = {1};",
+                    m.short(i.name),
+                    i.bytes
+                )
+                .unwrap();
             }
         }
         for r in &m.reg {
@@ -434,9 +553,15 @@ impl RegisterMap {
                 let c = format!("{}_{}", m.short(&r.name), f.name);
                 let w = f.bits[1] - f.bits[0] + 1;
                 doc(s, &f.desc);
-                writeln!(s, "    pub const {c}: Field = Field {{ lsb: {}, width: {w} }};", f.bits[0]).unwrap();
+                writeln!(
+                    s,
+                    "    pub const {c}: Field = Field {{ lsb: {}, width: {w} }};",
+                    f.bits[0]
+                )
+                .unwrap();
                 for (n, v) in &f.values {
-                    writeln!(s, "    /// Value of [`{c}`].\n    pub const {c}_{n}: u32 = {v};").unwrap();
+                    writeln!(s, "    /// Value of [`{c}`].\n    pub const {c}_{n}: u32 = {v};")
+                        .unwrap();
                 }
             }
         }
@@ -447,7 +572,11 @@ impl RegisterMap {
     }
 
     fn rust_items(m: &AddrMap, s: &mut String) {
-        writeln!(s, "    /// All registers and memories, by address.\n    pub const ITEMS: &[Item] = &[").unwrap();
+        writeln!(
+            s,
+            "    /// All registers and memories, by address.\n    pub const ITEMS: &[Item] = &["
+        )
+        .unwrap();
         for i in m.items() {
             let reset = m.reg.iter().find(|r| r.name == i.name).and_then(|r| r.reset);
             let reset = reset.map_or("None".into(), |v| format!("Some({v:#x})"));
@@ -479,19 +608,40 @@ impl RegisterMap {
             let place = match m.base {
                 None => String::new(),
                 Some(base) if m.count == 1 => format!(" At `{base:#x}` of the control window."),
-                Some(base) => format!(" {} of them, at `{base:#x}` of the control window and then every {:#x} bytes.", m.count, m.stride),
+                Some(base) => format!(
+                    " {} of them, at `{base:#x}` of the control window and then every {:#x} bytes.",
+                    m.count, m.stride
+                ),
             };
             let text = wrapped("", &format!("{}.{place}", m.desc));
             writeln!(s, "\n## {}\n\n{text}\n| offset | name | bytes | access | reset | what |\n|---|---|---|---|---|---|", m.name).unwrap();
             for i in m.items() {
                 let reg = m.reg.iter().find(|r| r.name == i.name);
-                let desc = reg.map_or_else(|| m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()), |r| r.desc.as_str());
-                let reset = reg.and_then(|r| r.reset).map_or("-".into(), |v| format!("`{v:#010x}`"));
-                writeln!(s, "| `{:#06x}` | `{}` | {} | {} | {reset} | {desc} |", i.offset, i.name, i.bytes, i.sw.name()).unwrap();
+                let desc = reg.map_or_else(
+                    || m.mem.iter().find(|x| x.name == i.name).map_or("", |x| x.desc.as_str()),
+                    |r| r.desc.as_str(),
+                );
+                let reset =
+                    reg.and_then(|r| r.reset).map_or("-".into(), |v| format!("`{v:#010x}`"));
+                writeln!(
+                    s,
+                    "| `{:#06x}` | `{}` | {} | {} | {reset} | {desc} |",
+                    i.offset,
+                    i.name,
+                    i.bytes,
+                    i.sw.name()
+                )
+                .unwrap();
             }
             for r in m.reg.iter().filter(|r| r.like.is_some()) {
                 let other = r.like.as_deref().unwrap_or_default();
-                writeln!(s, "\n### {}\n\nThe fields of [`{other}`](#{}).", r.name, other.to_lowercase()).unwrap();
+                writeln!(
+                    s,
+                    "\n### {}\n\nThe fields of [`{other}`](#{}).",
+                    r.name,
+                    other.to_lowercase()
+                )
+                .unwrap();
             }
             for r in m.reg.iter().filter(|r| !r.field.is_empty()) {
                 writeln!(s, "\n### {}\n\n| bits | field | what |\n|---|---|---|", r.name).unwrap();
@@ -499,8 +649,17 @@ impl RegisterMap {
                     let mut values: Vec<_> = f.values.iter().collect();
                     values.sort_by_key(|(_, v)| **v);
                     let values: Vec<_> = values.iter().map(|(n, v)| format!("{v} {n}")).collect();
-                    let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
-                    writeln!(s, "| {}:{} | `{}` | {}{values} |", f.bits[1], f.bits[0], f.name, f.desc).unwrap();
+                    let values = if values.is_empty() {
+                        String::new()
+                    } else {
+                        format!(" ({})", values.join(", "))
+                    };
+                    writeln!(
+                        s,
+                        "| {}:{} | `{}` | {}{values} |",
+                        f.bits[1], f.bits[0], f.name, f.desc
+                    )
+                    .unwrap();
                 }
             }
         }
@@ -548,20 +707,28 @@ mod tests {
     use super::*;
 
     fn map(items: &str) -> Result<RegisterMap, RegsError> {
-        RegisterMap::parse(&format!("[[addrmap]]\nname = \"ctl\"\ndesc = \"d\"\nsize = 0x100\n{items}"))
+        RegisterMap::parse(&format!(
+            "[[addrmap]]\nname = \"ctl\"\ndesc = \"d\"\nsize = 0x100\n{items}"
+        ))
     }
 
     #[test]
     fn overlapping_registers_are_refused() {
         let one = "[[addrmap.reg]]\nname = \"A\"\noffset = 4\nsw = \"r\"\ndesc = \"a\"\n";
         assert!(map(one).is_ok());
-        let err = map(&format!("{one}[[addrmap.mem]]\nname = \"B\"\noffset = 4\nbytes = 8\nsw = \"r\"\ndesc = \"b\"\n")).unwrap_err();
+        let err = map(&format!(
+            "{one}[[addrmap.mem]]\nname = \"B\"\noffset = 4\nbytes = 8\nsw = \"r\"\ndesc = \"b\"\n"
+        ))
+        .unwrap_err();
         assert!(err.to_string().contains("overlaps"), "{err}");
     }
 
     #[test]
     fn a_map_has_an_end() {
-        let err = map("[[addrmap.mem]]\nname = \"B\"\noffset = 0xfc\nbytes = 8\nsw = \"r\"\ndesc = \"b\"\n").unwrap_err();
+        let err = map(
+            "[[addrmap.mem]]\nname = \"B\"\noffset = 0xfc\nbytes = 8\nsw = \"r\"\ndesc = \"b\"\n",
+        )
+        .unwrap_err();
         assert!(err.to_string().contains("ends at 0x104"), "{err}");
     }
 
@@ -569,20 +736,30 @@ mod tests {
     fn maps_that_lie_in_another_do_not_overlap() {
         let reg = "[[addrmap.reg]]\nname = \"A\"\noffset = 4\nsw = \"r\"\ndesc = \"a\"\n";
         let m = map(&format!("base = 0x400\ncount = 4\nstride = 0x100\n{reg}")).unwrap();
-        assert!(m.to_rust().contains("BASE: u32 = 0x400") && m.to_systemverilog("f", "p").contains("CTL_STRIDE = 256;"));
+        assert!(
+            m.to_rust().contains("BASE: u32 = 0x400")
+                && m.to_systemverilog("f", "p").contains("CTL_STRIDE = 256;")
+        );
         let err = map(&format!("base = 0x400\ncount = 4\nstride = 0x80\n{reg}")).unwrap_err();
         assert!(err.to_string().contains("4 maps of 0x100 bytes, 0x80 apart"), "{err}");
     }
 
     #[test]
     fn unknown_keys_name_their_line() {
-        let err = map("[[addrmap.reg]]\nname = \"A\"\noffset = 4\naccess = \"r\"\nsw = \"r\"\ndesc = \"a\"\n").unwrap_err();
+        let err = map(
+            "[[addrmap.reg]]\nname = \"A\"\noffset = 4\naccess = \"r\"\nsw = \"r\"\ndesc = \"a\"\n",
+        )
+        .unwrap_err();
         assert!(err.to_string().contains("line 8"), "{err}");
     }
 
     #[test]
     fn a_register_has_the_fields_of_another() {
-        let reg = |name, offset, rest| format!("[[addrmap.reg]]\nname = \"{name}\"\noffset = {offset}\nsw = \"r\"\ndesc = \"a\"\n{rest}");
+        let reg = |name, offset, rest| {
+            format!(
+                "[[addrmap.reg]]\nname = \"{name}\"\noffset = {offset}\nsw = \"r\"\ndesc = \"a\"\n{rest}"
+            )
+        };
         let field = "[[addrmap.reg.field]]\nname = \"BUSY\"\nbits = [2, 2]\ndesc = \"x\"\n";
         let m = map(&(reg("A", 4, field) + &reg("B", 8, "like = \"A\"\n"))).unwrap();
         assert!(m.to_rust().contains("pub const B_BUSY: Field = Field { lsb: 2, width: 1 };"));
@@ -602,7 +779,9 @@ mod tests {
 
     #[test]
     fn fields_may_not_overlap() {
-        let f = |n, a, b| format!("[[addrmap.reg.field]]\nname = \"{n}\"\nbits = [{a}, {b}]\ndesc = \"x\"\n");
+        let f = |n, a, b| {
+            format!("[[addrmap.reg.field]]\nname = \"{n}\"\nbits = [{a}, {b}]\ndesc = \"x\"\n")
+        };
         let reg = "[[addrmap.reg]]\nname = \"A\"\noffset = 4\nsw = \"r\"\ndesc = \"a\"\n";
         assert!(map(&format!("{reg}{}{}", f("X", 0, 3), f("Y", 4, 31))).is_ok());
         assert!(map(&format!("{reg}{}{}", f("X", 0, 3), f("Y", 3, 4))).is_err());

@@ -36,7 +36,13 @@ mod tests {
     #[test]
     fn byte_0_is_lowest_and_the_buffer_never_grows() {
         let text = secret_package(&core::array::from_fn(|at| at as u8));
-        assert!(text.contains("256'h1f1e1d1c_1b1a1918_17161514_13121110_0f0e0d0c_0b0a0908_07060504_03020100;"), "{}", *text);
+        assert!(
+            text.contains(
+                "256'h1f1e1d1c_1b1a1918_17161514_13121110_0f0e0d0c_0b0a0908_07060504_03020100;"
+            ),
+            "{}",
+            *text
+        );
         assert!(text.len() < 1024 && text.capacity() == 1024);
     }
 }

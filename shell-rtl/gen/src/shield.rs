@@ -9,7 +9,9 @@ use core::ops::Range;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Unexpected, Visitor};
-use shef_proto::config::{Config, ConfigError, Field, MAX_REGIONS, MAX_SETS, Mode, OnFault, PAGE, Region, Set};
+use shef_proto::config::{
+    Config, ConfigError, Field, MAX_REGIONS, MAX_SETS, Mode, OnFault, PAGE, Region, Set,
+};
 use toml::Spanned;
 
 /// A place in a text file.
@@ -32,7 +34,12 @@ impl Place {
         let text = source[line_start..].lines().next().unwrap_or("").to_string();
         let column = source[line_start..start].chars().count() + 1;
         let end = span.end.clamp(start, line_start + text.len().max(start - line_start));
-        Self { line: source[..start].matches('\n').count() + 1, column, width: source[start..end].chars().count().max(1), text }
+        Self {
+            line: source[..start].matches('\n').count() + 1,
+            column,
+            width: source[start..end].chars().count().max(1),
+            text,
+        }
     }
 }
 
@@ -96,7 +103,12 @@ impl core::fmt::Display for Warning {
 fn render(place: &Place, message: &str) -> String {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
-    let indent: String = place.text.chars().take(place.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let indent: String = place
+        .text
+        .chars()
+        .take(place.column - 1)
+        .map(|c| if c == '\t' { '\t' } else { ' ' })
+        .collect();
     format!(
         "{}:{}: {message}\n{margin} |\n{number} | {}\n{margin} | {indent}{}",
         place.line,
@@ -123,7 +135,9 @@ impl<'de> Deserialize<'de> for Number {
                 Ok(Number(v))
             }
             fn visit_i64<E: serde::de::Error>(self, v: i64) -> Result<Number, E> {
-                u64::try_from(v).map(Number).map_err(|_| E::invalid_value(Unexpected::Signed(v), &self))
+                u64::try_from(v)
+                    .map(Number)
+                    .map_err(|_| E::invalid_value(Unexpected::Signed(v), &self))
             }
             fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<Number, E> {
                 number(v).map(Number).ok_or_else(|| E::invalid_value(Unexpected::Str(v), &self))
@@ -156,8 +170,12 @@ fn mode<'de, D: Deserializer<'de>>(d: D) -> Result<Spanned<Mode>, D::Error> {
     let name = Spanned::<String>::deserialize(d)?;
     let span = name.span();
     // An error made here has no span of its own; the caller's is that of the value.
-    let mode = Mode::from_name(name.get_ref())
-        .ok_or_else(|| D::Error::custom(format!("unknown mode \"{}\", expected input, output, counted, tree or bypass", name.get_ref())))?;
+    let mode = Mode::from_name(name.get_ref()).ok_or_else(|| {
+        D::Error::custom(format!(
+            "unknown mode \"{}\", expected input, output, counted, tree or bypass",
+            name.get_ref()
+        ))
+    })?;
     Ok(Spanned::new(span, mode))
 }
 
@@ -273,32 +291,52 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
         place: place(e.span().unwrap_or(0..0)),
         message: e.message().lines().collect::<Vec<_>>().join("; "),
     })?;
-    let rule = |span: Range<usize>, message: String| Err(ShieldError::Rule { place: place(span), message });
+    let rule = |span: Range<usize>, message: String| {
+        Err(ShieldError::Rule { place: place(span), message })
+    };
 
     if let Some(suite) = &file.suite
         && suite.get_ref().0 != 1
     {
-        return rule(suite.span(), format!("unknown suite {}, this generator knows suite 1", suite.get_ref().0));
+        return rule(
+            suite.span(),
+            format!("unknown suite {}, this generator knows suite 1", suite.get_ref().0),
+        );
     }
     let on_fault = match &file.on_fault {
         None => OnFault::Shield,
         Some(s) => match OnFault::from_name(s.get_ref()) {
             Some(f) => f,
-            None => return rule(s.span(), format!("unknown fault policy \"{}\", expected shield, region or halt", s.get_ref())),
+            None => {
+                return rule(
+                    s.span(),
+                    format!(
+                        "unknown fault policy \"{}\", expected shield, region or halt",
+                        s.get_ref()
+                    ),
+                );
+            }
         },
     };
     let sbox = match &file.synthesis.sbox {
         None => Sbox::default(),
         Some(s) => match Sbox::from_name(s.get_ref()) {
             Some(sbox) => sbox,
-            None => return rule(s.span(), format!("unknown kind of S-box \"{}\", expected lut or ram", s.get_ref())),
+            None => {
+                return rule(
+                    s.span(),
+                    format!("unknown kind of S-box \"{}\", expected lut or ram", s.get_ref()),
+                );
+            }
         },
     };
     // Narrow integers: what does not fit breaks a rule in any case, so the largest value stands for
     // it and the rule names the limit.
-    let small = |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
+    let small =
+        |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
     // Where nothing asks for card memory there is none, and nothing that serves it.
-    let has_memory = !file.region.is_empty() || !file.set.is_empty() || small(&file.memory.ports, 0) != 0;
+    let has_memory =
+        !file.region.is_empty() || !file.set.is_empty() || small(&file.memory.ports, 0) != 0;
     let ports = u8::try_from(small(&file.memory.ports, has_memory.into())).unwrap_or(u8::MAX);
     let (default, plain) = (Set::default(), Region::default());
     let mut sets: Vec<Set> = file
@@ -314,16 +352,21 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
                     default_big_lines(&file, i, small(&s.small_lines, default.small_lines.into())),
                 ))
                 .unwrap_or(u16::MAX),
-                small_lines: u16::try_from(small(&s.small_lines, default.small_lines.into())).unwrap_or(u16::MAX),
-                ring_beats: u16::try_from(small(&s.ring_beats, default.ring_beats.into())).unwrap_or(u16::MAX),
+                small_lines: u16::try_from(small(&s.small_lines, default.small_lines.into()))
+                    .unwrap_or(u16::MAX),
+                ring_beats: u16::try_from(small(&s.ring_beats, default.ring_beats.into()))
+                    .unwrap_or(u16::MAX),
                 acc: u8::try_from(small(&s.acc, default.acc.into())).unwrap_or(u8::MAX),
-                cache_bytes: u32::try_from(small(&s.cache, default.cache_bytes.into())).unwrap_or(u32::MAX),
-                cache_line: u16::try_from(small(&s.cache_line, default.cache_line.into())).unwrap_or(u16::MAX),
+                cache_bytes: u32::try_from(small(&s.cache, default.cache_bytes.into()))
+                    .unwrap_or(u32::MAX),
+                cache_line: u16::try_from(small(&s.cache_line, default.cache_line.into()))
+                    .unwrap_or(u16::MAX),
             }
         })
         .collect();
     if sets.is_empty() && has_memory {
-        let big_lines = u16::try_from(default_big_lines(&file, 0, default.small_lines.into())).unwrap_or(u16::MAX);
+        let big_lines = u16::try_from(default_big_lines(&file, 0, default.small_lines.into()))
+            .unwrap_or(u16::MAX);
         sets.push(Set { big_lines, ..default });
     }
     let mut regions = Vec::new();
@@ -356,7 +399,10 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     place_areas(&file, &mut regions);
     match Config::new(on_fault, ports, sets, regions) {
         Ok(config) => {
-            let warnings = warnings(&file, &config).into_iter().map(|(span, message)| Warning { place: place(span), message }).collect();
+            let warnings = warnings(&file, &config)
+                .into_iter()
+                .map(|(span, message)| Warning { place: place(span), message })
+                .collect();
             Ok(Shield { config, synthesis: Synthesis { sbox }, warnings })
         }
         Err(e) => {
@@ -373,7 +419,8 @@ fn default_big_lines(file: &File, set: usize, small_lines: u64) -> u64 {
     let usual = u64::from(Set::default().big_lines);
     let short = file.region.iter().map(Spanned::get_ref).any(|r| {
         let here = r.set.as_ref().map_or(0, |n| n.get_ref().0) == set as u64;
-        here && matches!(r.mode.get_ref(), Mode::Counted | Mode::Tree) && r.chunk.as_ref().is_some_and(|n| n.get_ref().0 == 1024)
+        here && matches!(r.mode.get_ref(), Mode::Counted | Mode::Tree)
+            && r.chunk.as_ref().is_some_and(|n| n.get_ref().0 == 1024)
     });
     if short { (2 * usual).min(64u64.saturating_sub(small_lines)).max(usual) } else { usual }
 }
@@ -391,12 +438,22 @@ fn warnings(file: &File, config: &Config) -> Vec<(Range<usize>, String)> {
     for (r, t) in config.regions().iter().zip(&file.region) {
         let t = t.get_ref();
         if r.mode == Mode::Bypass {
-            out.push((t.mode.span(), format!("region \"{}\" is not protected: card memory sees and can change it", r.name)));
+            out.push((
+                t.mode.span(),
+                format!(
+                    "region \"{}\" is not protected: card memory sees and can change it",
+                    r.name
+                ),
+            ));
             continue;
         }
         let set = &config.sets()[usize::from(r.set)];
         let span = t.chunk.as_ref().map_or_else(|| t.name.span(), Spanned::span);
-        let (name, lines) = if r.is_big() { ("big_lines", set.big_lines) } else { ("small_lines", set.small_lines) };
+        let (name, lines) = if r.is_big() {
+            ("big_lines", set.big_lines)
+        } else {
+            ("small_lines", set.small_lines)
+        };
         let needed = lines_needed(r.chunk, LATENCY);
         if set.cache_bytes == 0 && u64::from(lines) < needed {
             let message = format!(
@@ -427,7 +484,11 @@ fn warnings(file: &File, config: &Config) -> Vec<(Range<usize>, String)> {
 /// regions without `node_base`, follow the highest range of the file.
 fn place_areas(file: &File, regions: &mut [Region]) {
     // A region that breaks a rule is refused later; here it only must not overflow.
-    let sound = |r: &Region| r.chunk.is_power_of_two() && (64..=4096).contains(&r.chunk) && r.size.checked_mul(2).is_some();
+    let sound = |r: &Region| {
+        r.chunk.is_power_of_two()
+            && (64..=4096).contains(&r.chunk)
+            && r.size.checked_mul(2).is_some()
+    };
     let tags = |r: &Region| if sound(r) { r.tag_size() } else { 0 };
     let nodes = |r: &Region| if sound(r) { r.node_size() } else { 0 };
     let mut end = 0u64;
@@ -438,7 +499,11 @@ fn place_areas(file: &File, regions: &mut [Region]) {
             r.node_base.map(|base| (base, nodes(r))),
         ];
         // What runs past the last address is refused by its own rule.
-        end = given.into_iter().flatten().filter_map(|(base, len)| base.checked_add(len)).fold(end, u64::max);
+        end = given
+            .into_iter()
+            .flatten()
+            .filter_map(|(base, len)| base.checked_add(len))
+            .fold(end, u64::max);
     }
     let mut next = |len: u64| {
         let base = end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - (PAGE - 1));
@@ -494,10 +559,13 @@ fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
         span.unwrap_or_else(|| s.span())
     };
     let span = match e {
-        ConfigError::Region { region: i, field, .. } | ConfigError::Overlap { region: i, field, .. } => region(*i, *field),
+        ConfigError::Region { region: i, field, .. }
+        | ConfigError::Overlap { region: i, field, .. } => region(*i, *field),
         ConfigError::Set { set: i, field, .. } => set(*i, *field),
         ConfigError::Rule { field: Field::Ports, .. } => of(&file.memory.ports).unwrap_or(0..0),
-        ConfigError::Rule { field: Field::Sets, .. } => file.set.get(MAX_SETS).map_or(0..0, Spanned::span),
+        ConfigError::Rule { field: Field::Sets, .. } => {
+            file.set.get(MAX_SETS).map_or(0..0, Spanned::span)
+        }
         // Too many, or none for what asks for memory.
         ConfigError::Rule { field: Field::Regions, .. } => {
             let asks = || file.set.first().map(Spanned::span).or(of(&file.memory.ports));
@@ -542,7 +610,8 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
     // No vector has a width of 0: without memory the port arrays have one port, which is tied off,
     // and the lists one entry that nothing reads.
     let list = |items: String| if config.has_memory() { items } else { "'0".to_owned() };
-    let width = |what: &str| if config.has_memory() { format!("N_{what}-1") } else { "0".to_owned() };
+    let width =
+        |what: &str| if config.has_memory() { format!("N_{what}-1") } else { "0".to_owned() };
     let _ = write!(
         s,
         "// Configuration of the Shield, generated from shield.toml by `shef shield generate`; do not edit.\n\
@@ -621,12 +690,29 @@ fn hex64(n: u64) -> String {
 /// Constants for host programs: region numbers, addresses and sizes, the configuration's CBOR and
 /// digest.
 pub fn rust(config: &Config) -> String {
-    let mut s = String::from("// Constants of the Shield, generated from shield.toml by `shef shield generate`; do not edit.\n\n");
+    let mut s = String::from(
+        "// Constants of the Shield, generated from shield.toml by `shef shield generate`; do not edit.\n\n",
+    );
     let bytes = |b: &[u8]| -> String {
-        b.chunks(16).map(|row| format!("    {},\n", row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", "))).collect()
+        b.chunks(16)
+            .map(|row| {
+                format!(
+                    "    {},\n",
+                    row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", ")
+                )
+            })
+            .collect()
     };
-    let _ = write!(s, "/// SHA-256 of the configuration.\npub const CONFIG_DIGEST: [u8; 32] = [\n{}];\n\n", bytes(&config.digest()));
-    let _ = write!(s, "/// The configuration as deterministic CBOR.\npub const CONFIG: &[u8] = &[\n{}];\n", bytes(&config.to_cbor()));
+    let _ = write!(
+        s,
+        "/// SHA-256 of the configuration.\npub const CONFIG_DIGEST: [u8; 32] = [\n{}];\n\n",
+        bytes(&config.digest())
+    );
+    let _ = write!(
+        s,
+        "/// The configuration as deterministic CBOR.\npub const CONFIG: &[u8] = &[\n{}];\n",
+        bytes(&config.to_cbor())
+    );
     for r in config.regions() {
         let name = r.name.to_uppercase().replace('-', "_");
         let _ = write!(
@@ -652,14 +738,24 @@ pub fn rust(config: &Config) -> String {
 /// The same for programs in C.
 pub fn c_header(config: &Config) -> String {
     let bytes = |b: &[u8]| -> String {
-        b.chunks(16).map(|row| format!("    {},\n", row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", "))).collect()
+        b.chunks(16)
+            .map(|row| {
+                format!(
+                    "    {},\n",
+                    row.iter().map(|x| format!("0x{x:02x}")).collect::<Vec<_>>().join(", ")
+                )
+            })
+            .collect()
     };
     let mut s = String::from(
         "/* Constants of the Shield, generated from shield.toml by `shef shield generate`; do not edit. */\n\
          #ifndef SHEF_CONFIG_H\n#define SHEF_CONFIG_H\n\n#include <stdint.h>\n\n",
     );
-    let _ =
-        write!(s, "/* SHA-256 of the configuration */\nstatic const uint8_t shef_config_digest[32] = {{\n{}}};\n", bytes(&config.digest()));
+    let _ = write!(
+        s,
+        "/* SHA-256 of the configuration */\nstatic const uint8_t shef_config_digest[32] = {{\n{}}};\n",
+        bytes(&config.digest())
+    );
     for r in config.regions() {
         let name = r.name.to_uppercase().replace('-', "_");
         let _ = write!(
@@ -717,9 +813,13 @@ key = 128
 
     #[test]
     fn a_set_that_writes_chunks_of_1_kib_has_twice_the_lines() {
-        let lines = |text: &str| parse(text).unwrap().config.sets().iter().map(|s| s.big_lines).collect::<Vec<_>>();
+        let lines = |text: &str| {
+            parse(text).unwrap().config.sets().iter().map(|s| s.big_lines).collect::<Vec<_>>()
+        };
         let with = |chunk: u32, mode: &str, set: u32| {
-            format!("{GOOD}[[region]]\nname = \"c\"\nmode = \"{mode}\"\nbase = 0x20000\nsize = 0x2000\nchunk = {chunk}\nset = {set}\n")
+            format!(
+                "{GOOD}[[region]]\nname = \"c\"\nmode = \"{mode}\"\nbase = 0x20000\nsize = 0x2000\nchunk = {chunk}\nset = {set}\n"
+            )
         };
         assert_eq!(lines(&with(1024, "counted", 0)), [16]);
         assert_eq!(lines(&with(1024, "output", 0)), [8]);
@@ -734,7 +834,11 @@ key = 128
     fn without_a_region_there_is_no_memory() {
         for text in ["", "suite = 1\n", "[memory]\nports = 0\n"] {
             let shield = parse(text).unwrap();
-            assert_eq!((shield.config.ports(), shield.config.sets(), shield.config.regions()), (0, &[][..], &[][..]), "{text}");
+            assert_eq!(
+                (shield.config.ports(), shield.config.sets(), shield.config.regions()),
+                (0, &[][..], &[][..]),
+                "{text}"
+            );
             assert_eq!(shield.warnings, []);
             let package = systemverilog(&shield.config, shield.synthesis);
             for line in [
@@ -754,7 +858,8 @@ key = 128
     #[test]
     fn the_kind_of_s_box_is_no_part_of_the_configuration() {
         let [none, lut, ram] =
-            ["", "[synthesis]\nsbox = \"lut\"\n", "[synthesis]\nsbox = \"ram\"\n"].map(|head| parse(&format!("{head}{GOOD}")).unwrap());
+            ["", "[synthesis]\nsbox = \"lut\"\n", "[synthesis]\nsbox = \"ram\"\n"]
+                .map(|head| parse(&format!("{head}{GOOD}")).unwrap());
         assert_eq!(none, lut);
         assert_eq!((lut.synthesis.sbox, ram.synthesis.sbox), (Sbox::Lut, Sbox::Ram));
         assert_eq!((&lut.config, lut.config.digest()), (&ram.config, ram.config.digest()));
@@ -765,36 +870,68 @@ key = 128
 
     #[test]
     fn nodes_are_placed_after_all_tags() {
-        let text = GOOD.replace("mode = \"input\"", "mode = \"tree\"").replace("mode = \"output\"", "mode = \"counted\"");
+        let text = GOOD
+            .replace("mode = \"input\"", "mode = \"tree\"")
+            .replace("mode = \"output\"", "mode = \"counted\"");
         let c = parse(&text).unwrap().config;
         let r = c.regions();
-        assert_eq!((r[0].tag_base, r[1].tag_base, r[0].node_base, r[1].node_base), (0x12000, 0x13000, Some(0x14000), None));
+        assert_eq!(
+            (r[0].tag_base, r[1].tag_base, r[0].node_base, r[1].node_base),
+            (0x12000, 0x13000, Some(0x14000), None)
+        );
         assert_eq!((r[0].counter_bits, r[1].counter_bits), (None, Some(36)));
-        let given = parse(&text.replace("size = \"64 KiB\"", "size = \"64 KiB\"\nnode_base = 0x40000")).unwrap().config;
-        assert_eq!((given.regions()[0].node_base, given.regions()[0].tag_base), (Some(0x40000), 0x41000));
+        let given =
+            parse(&text.replace("size = \"64 KiB\"", "size = \"64 KiB\"\nnode_base = 0x40000"))
+                .unwrap()
+                .config;
+        assert_eq!(
+            (given.regions()[0].node_base, given.regions()[0].tag_base),
+            (Some(0x40000), 0x41000)
+        );
     }
 
     #[test]
     fn warnings_point_at_what_is_meant() {
         let of = |text: &str| -> Vec<(usize, usize, String)> {
-            parse(text).unwrap().warnings.into_iter().map(|w| (w.place.line, w.place.column, w.message)).collect()
+            parse(text)
+                .unwrap()
+                .warnings
+                .into_iter()
+                .map(|w| (w.place.line, w.place.column, w.message))
+                .collect()
         };
         assert_eq!(of(GOOD), []);
         let found = of(&format!(
             "[memory]\nports = 2\n{}\n[[set]]\nbig_lines = 3\nsmall_lines = 8\nring_beats = 128\n",
             GOOD.replace("chunk = 512\nkey = 128", "chunk = 512")
         ));
-        let starts: Vec<(usize, usize, &str)> = found.iter().map(|(l, c, m)| (*l, *c, m.split(':').next_back().unwrap())).collect();
+        let starts: Vec<(usize, usize, &str)> =
+            found.iter().map(|(l, c, m)| (*l, *c, m.split(':').next_back().unwrap())).collect();
         assert_eq!(
             starts,
             [
-                (5, 8, " 4096 B chunks need ring_beats of 256 at a memory latency of 40 cycles, engine set 0 has 128"),
-                (15, 9, " 512 B chunks need 9 small_lines at a memory latency of 40 cycles, engine set 0 has 8"),
+                (
+                    5,
+                    8,
+                    " 4096 B chunks need ring_beats of 256 at a memory latency of 40 cycles, engine set 0 has 128"
+                ),
+                (
+                    15,
+                    9,
+                    " 512 B chunks need 9 small_lines at a memory latency of 40 cycles, engine set 0 has 8"
+                ),
                 (2, 9, "memory port 1 is used by no region"),
             ]
         );
         let found = of(&GOOD.replace("mode = \"output\"", "mode = \"bypass\""));
-        assert_eq!(found, [(10, 8, "region \"b\" is not protected: card memory sees and can change it".to_string())]);
+        assert_eq!(
+            found,
+            [(
+                10,
+                8,
+                "region \"b\" is not protected: card memory sees and can change it".to_string()
+            )]
+        );
     }
 
     #[test]
@@ -819,7 +956,11 @@ key = 128
         ];
         for (text, line, column, code) in cases {
             let e = fails(&text);
-            assert_eq!((e.place().line, e.place().column, e.code()), (line, column, code), "{e}\n{text}");
+            assert_eq!(
+                (e.place().line, e.place().column, e.code()),
+                (line, column, code),
+                "{e}\n{text}"
+            );
         }
     }
 
@@ -836,7 +977,9 @@ key = 128
     fn numbers_with_units() {
         assert_eq!(number("4 KiB"), Some(4096));
         assert_eq!(number("0xffff_ffff_ffff_f000"), Some(0xffff_ffff_ffff_f000));
-        for bad in ["", "KiB", "4 kb", "-1", "0x", "0x+1", "99999999999999999999", "17179869184 TiB"] {
+        for bad in
+            ["", "KiB", "4 kb", "-1", "0x", "0x+1", "99999999999999999999", "17179869184 TiB"]
+        {
             assert_eq!(number(bad), None, "{bad}");
         }
     }

@@ -170,12 +170,19 @@ type Res<T> = Result<T, String>;
 ///
 /// # Errors
 /// The first mistake with file and line.
-pub fn assemble(file: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Program, UcodeError> {
+pub fn assemble(
+    file: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Program, UcodeError> {
     let mut a = Assembler::default();
     a.file(file, read, 0)?;
     let mut words = Vec::with_capacity(a.code.len());
     for s in &a.code {
-        let word = a.encode(&s.text).map_err(|message| UcodeError::Line { file: s.file.clone(), line: s.line, message })?;
+        let word = a.encode(&s.text).map_err(|message| UcodeError::Line {
+            file: s.file.clone(),
+            line: s.line,
+            message,
+        })?;
         words.push((word, s.text.clone()));
     }
     for (what, used, limit) in [
@@ -204,7 +211,9 @@ fn code_part(line: &str) -> &str {
 }
 
 fn is_name(s: &str) -> bool {
-    !s.is_empty() && !s.as_bytes()[0].is_ascii_digit() && s.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    !s.is_empty()
+        && !s.as_bytes()[0].is_ascii_digit()
+        && s.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// `r0` .. `r7`.
@@ -220,14 +229,22 @@ fn number(s: &str) -> Option<u32> {
 }
 
 impl Assembler {
-    fn file(&mut self, file: &str, read: &dyn Fn(&str) -> Result<String, String>, depth: usize) -> Result<(), UcodeError> {
+    fn file(
+        &mut self,
+        file: &str,
+        read: &dyn Fn(&str) -> Result<String, String>,
+        depth: usize,
+    ) -> Result<(), UcodeError> {
         let text = read(file).map_err(|message| UcodeError::Read { file: file.into(), message })?;
         for (i, raw) in text.lines().enumerate() {
             let at = |message: String| UcodeError::Line { file: file.into(), line: i + 1, message };
             let line = code_part(raw).trim();
             if let Some(name) = line.strip_prefix(".include") {
-                let name =
-                    name.trim().strip_prefix('"').and_then(|n| n.strip_suffix('"')).ok_or_else(|| at(".include wants \"FILE\"".into()))?;
+                let name = name
+                    .trim()
+                    .strip_prefix('"')
+                    .and_then(|n| n.strip_suffix('"'))
+                    .ok_or_else(|| at(".include wants \"FILE\"".into()))?;
                 if depth >= 4 {
                     return Err(at(format!("{name} is included too deeply")));
                 }
@@ -281,7 +298,9 @@ impl Assembler {
                 self.define(name, Symbol { value, size: Some(size), address: true })
             }
             ".field" => {
-                let (at, size) = rest.rsplit_once(char::is_whitespace).ok_or(".field wants NAME ADDRESS SIZE")?;
+                let (at, size) = rest
+                    .rsplit_once(char::is_whitespace)
+                    .ok_or(".field wants NAME ADDRESS SIZE")?;
                 let value = self.expr(at.trim())?.0;
                 let size = self.expr(size)?.0;
                 if value + size > END {
@@ -299,8 +318,12 @@ impl Assembler {
                         bytes.extend_from_slice(text.as_bytes());
                         left = after.trim_start();
                     } else {
-                        let (item, after) = left.split_once(char::is_whitespace).unwrap_or((left, ""));
-                        bytes.push(u8::try_from(self.expr(item)?.0).map_err(|_| format!("{item} is not a byte"))?);
+                        let (item, after) =
+                            left.split_once(char::is_whitespace).unwrap_or((left, ""));
+                        bytes.push(
+                            u8::try_from(self.expr(item)?.0)
+                                .map_err(|_| format!("{item} is not a byte"))?,
+                        );
                         left = after.trim_start();
                     }
                 }
@@ -313,11 +336,19 @@ impl Assembler {
             }
             ".unit" => {
                 let mut items = rest.split_whitespace();
-                let unit = items.next().and_then(number).filter(|&n| n < 3).ok_or(".unit wants NAME 0..2 COMMAND=NUMBER ...")?;
+                let unit = items
+                    .next()
+                    .and_then(number)
+                    .filter(|&n| n < 3)
+                    .ok_or(".unit wants NAME 0..2 COMMAND=NUMBER ...")?;
                 let mut commands = BTreeMap::new();
                 for item in items {
-                    let (command, n) = item.split_once('=').ok_or_else(|| format!("`{item}` is not COMMAND=NUMBER"))?;
-                    let n = number(n).filter(|&n| n < 16).ok_or_else(|| format!("`{n}` is not a command number"))?;
+                    let (command, n) = item
+                        .split_once('=')
+                        .ok_or_else(|| format!("`{item}` is not COMMAND=NUMBER"))?;
+                    let n = number(n)
+                        .filter(|&n| n < 16)
+                        .ok_or_else(|| format!("`{n}` is not a command number"))?;
                     commands.insert(command.to_owned(), u64::from(n));
                 }
                 match self.units.insert(name.into(), (u64::from(unit), commands)) {
@@ -341,8 +372,14 @@ impl Assembler {
             let (v, s) = match (number(term), self.symbols.get(term)) {
                 (Some(n), _) => (n, None),
                 (None, Some(s)) => (s.value, s.size),
-                (None, None) if term.is_empty() => return Err(format!("`{text}` is not an expression")),
-                (None, None) => match term.strip_prefix("sizeof.").and_then(|n| self.symbols.get(n)).and_then(|s| s.size) {
+                (None, None) if term.is_empty() => {
+                    return Err(format!("`{text}` is not an expression"));
+                }
+                (None, None) => match term
+                    .strip_prefix("sizeof.")
+                    .and_then(|n| self.symbols.get(n))
+                    .and_then(|s| s.size)
+                {
                     Some(n) => (n, None),
                     None => return Err(format!("unknown name `{term}`")),
                 },
@@ -350,7 +387,8 @@ impl Assembler {
             value += sign * i64::from(v);
             terms += 1;
             if end == left.len() {
-                let value = u32::try_from(value).map_err(|_| format!("`{text}` is out of range"))?;
+                let value =
+                    u32::try_from(value).map_err(|_| format!("`{text}` is out of range"))?;
                 return Ok((value, s.filter(|_| terms == 1)));
             }
             sign = if left.as_bytes()[end] == b'-' { -1 } else { 1 };
@@ -365,7 +403,10 @@ impl Assembler {
 
     fn place(&self, text: &str) -> Res<Place> {
         let (base, reg) = match text.strip_suffix(']').and_then(|t| t.split_once('[')) {
-            Some((base, reg)) => (base.trim(), Some(register(reg.trim()).ok_or_else(|| format!("`{reg}` is not a register"))?)),
+            Some((base, reg)) => (
+                base.trim(),
+                Some(register(reg.trim()).ok_or_else(|| format!("`{reg}` is not a register"))?),
+            ),
             None => (text, None),
         };
         let (addr, size) = self.expr(base)?;
@@ -400,11 +441,18 @@ impl Assembler {
         let (unit, command) = match text.split_once('.') {
             Some((u, c)) if with_command => (u, Some(c)),
             None if !with_command => (text, None),
-            _ => return Err(format!("`{text}` is not {}", if with_command { "UNIT.COMMAND" } else { "a unit" })),
+            _ => {
+                return Err(format!(
+                    "`{text}` is not {}",
+                    if with_command { "UNIT.COMMAND" } else { "a unit" }
+                ));
+            }
         };
         let (n, commands) = self.units.get(unit).ok_or_else(|| format!("unknown unit `{unit}`"))?;
         let command = match command {
-            Some(c) => *commands.get(c).ok_or_else(|| format!("unit `{unit}` has no command `{c}`"))?,
+            Some(c) => {
+                *commands.get(c).ok_or_else(|| format!("unit `{unit}` has no command `{c}`"))?
+            }
             None => 0,
         };
         Ok(n << 56 | command << 52)
@@ -412,9 +460,12 @@ impl Assembler {
 
     fn encode(&self, text: &str) -> Res<u64> {
         let (mnemonic, rest) = text.split_once(' ').unwrap_or((text, ""));
-        let &(_, op, cond, shape) =
-            MNEMONICS.iter().find(|(m, ..)| *m == mnemonic).ok_or_else(|| format!("unknown instruction `{mnemonic}`"))?;
-        let ops: Vec<&str> = if rest.is_empty() { Vec::new() } else { rest.split(',').map(str::trim).collect() };
+        let &(_, op, cond, shape) = MNEMONICS
+            .iter()
+            .find(|(m, ..)| *m == mnemonic)
+            .ok_or_else(|| format!("unknown instruction `{mnemonic}`"))?;
+        let ops: Vec<&str> =
+            if rest.is_empty() { Vec::new() } else { rest.split(',').map(str::trim).collect() };
         let (least, most) = match shape {
             Shape::None => (0, 0),
             Shape::Label | Shape::Test => (1, 1),
@@ -425,17 +476,31 @@ impl Assembler {
             Shape::Xfer => (3, 4),
         };
         if ops.len() < least || ops.len() > most {
-            return Err(format!("`{mnemonic}` takes {least} to {most} operands, not {}", ops.len()));
+            return Err(format!(
+                "`{mnemonic}` takes {least} to {most} operands, not {}",
+                ops.len()
+            ));
         }
-        let reg = |i: usize| register(ops[i]).ok_or_else(|| format!("`{}` is not a register", ops[i]));
-        let reg_d = |i: usize| reg(i).and_then(|r| if r == 0 { Err("r0 is always zero".to_owned()) } else { Ok(r << 52) });
+        let reg =
+            |i: usize| register(ops[i]).ok_or_else(|| format!("`{}` is not a register", ops[i]));
+        let reg_d = |i: usize| {
+            reg(i).and_then(
+                |r| if r == 0 { Err("r0 is always zero".to_owned()) } else { Ok(r << 52) },
+            )
+        };
         let a = |p: &Place| p.reg << 49 | u64::from(p.addr) << 36;
         let b = |p: &Place| p.reg << 32 | u64::from(p.addr) << 19;
         let writable = |p: &Place| {
-            if p.reg == 0 && (CONSTANTS..EXT).contains(&p.addr) { Err("the constant ROM cannot be written".to_owned()) } else { Ok(()) }
+            if p.reg == 0 && (CONSTANTS..EXT).contains(&p.addr) {
+                Err("the constant ROM cannot be written".to_owned())
+            } else {
+                Ok(())
+            }
         };
         let fits = |p: &Place, n: u64, what: &str| match p.size {
-            Some(size) if n >> 16 == 0 && n > u64::from(size) => Err(format!("{n} bytes are more than `{what}` has ({size})")),
+            Some(size) if n >> 16 == 0 && n > u64::from(size) => {
+                Err(format!("{n} bytes are more than `{what}` has ({size})"))
+            }
             _ => Ok(()),
         };
         // Length: given, or the size of the one buffer (or of both, when they agree).
@@ -459,7 +524,10 @@ impl Assembler {
         let word = match shape {
             Shape::None => 0,
             Shape::Label => {
-                let target = *self.labels.get(ops[0]).ok_or_else(|| format!("unknown label `{}`", ops[0]))?;
+                let target = *self
+                    .labels
+                    .get(ops[0])
+                    .ok_or_else(|| format!("unknown label `{}`", ops[0]))?;
                 target as u64
             }
             Shape::Set => reg_d(0)? | self.amount(ops[1])?,
@@ -487,7 +555,9 @@ impl Assembler {
                 let s = self.place(ops[0])?;
                 b(&s) | length(1, &[(&s, ops[0])])?
             }
-            Shape::Cmd => self.unit(ops[0], true)? | ops.get(1).map_or(Ok(0), |n| self.amount(n))?,
+            Shape::Cmd => {
+                self.unit(ops[0], true)? | ops.get(1).map_or(Ok(0), |n| self.amount(n))?
+            }
             Shape::Send | Shape::Put => {
                 let s = self.place(ops[1])?;
                 self.unit(ops[0], shape == Shape::Put)? | b(&s) | length(2, &[(&s, ops[1])])?
@@ -540,11 +610,23 @@ impl Program {
             let (word, text) = self.words.get(i).map_or((0, ""), |(w, t)| (*w, t.as_str()));
             entry(&mut s, i, 1 << pc_w, &format!("64'h{word:016x}"), text);
         }
-        let _ = write!(s, "  }};\n\n  localparam logic [7:0] UCODE_CONST[{}] = '{{\n", 1_usize << const_w);
+        let _ = write!(
+            s,
+            "  }};\n\n  localparam logic [7:0] UCODE_CONST[{}] = '{{\n",
+            1_usize << const_w
+        );
         for i in 0..1 << const_w {
-            entry(&mut s, i, 1 << const_w, &format!("8'h{:02x}", self.constants.get(i).copied().unwrap_or(0)), "");
+            entry(
+                &mut s,
+                i,
+                1 << const_w,
+                &format!("8'h{:02x}", self.constants.get(i).copied().unwrap_or(0)),
+                "",
+            );
         }
-        s.push_str("  };\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n");
+        s.push_str(
+            "  };\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n",
+        );
         s
     }
 }
@@ -555,11 +637,12 @@ mod tests {
 
     fn asm(text: &str) -> Result<Program, UcodeError> {
         let text = text.to_owned();
-        assemble("t.uasm", &move |f| if f == "t.uasm" { Ok(text.clone()) } else { Err("no such file".into()) })
+        assemble("t.uasm", &move |f| {
+            if f == "t.uasm" { Ok(text.clone()) } else { Err("no such file".into()) }
+        })
     }
 
-    const HEAD: &str =
-        ".unit gcm 1 init=0 data=2\n.scratch A 16\n.scratch B 16\n.scratch C 4\n.bytes K \"a;b\" 0x0a 7\n.field X 0x1820 32\n.equ N 5\n";
+    const HEAD: &str = ".unit gcm 1 init=0 data=2\n.scratch A 16\n.scratch B 16\n.scratch C 4\n.bytes K \"a;b\" 0x0a 7\n.field X 0x1820 32\n.equ N 5\n";
 
     fn word(line: &str) -> u64 {
         asm(&format!("{HEAD}start:\n{line}\n")).unwrap().words[0].0
@@ -573,7 +656,10 @@ mod tests {
         assert_eq!(word("add r1, r2, r3 + 5"), 6 << 58 | 1 << 52 | 2 << 32 | 3 << 16 | 5);
         assert_eq!(word("copy B, A"), 11 << 58 | 16 << 36 | 16);
         assert_eq!(word("copy A + 1[r4], K, 2"), 11 << 58 | 4 << 49 | 1 << 36 | 0x800 << 19 | 2);
-        assert_eq!(word("xfer gcm.data, A, B, r5"), 23 << 58 | 1 << 56 | 2 << 52 | 16 << 19 | 5 << 16);
+        assert_eq!(
+            word("xfer gcm.data, A, B, r5"),
+            23 << 58 | 1 << 56 | 2 << 52 | 16 << 19 | 5 << 16
+        );
         assert_eq!(word("put gcm.init, K"), 21 << 58 | 1 << 56 | 0x800 << 19 | 5);
         assert_eq!(word("zero X"), 14 << 58 | 0x1820 << 36 | 32);
         assert_eq!(word("st8 X, sizeof.A"), 9 << 58 | 0x1820 << 36 | 16);
@@ -622,22 +708,36 @@ mod tests {
             ("r1:", "`r1` is not a name"),
         ] {
             let e = asm(&format!("{HEAD}start:\n{line}\n")).unwrap_err();
-            assert_eq!(e, UcodeError::Line { file: "t.uasm".into(), line: 9, message: expected.into() }, "{line}");
+            assert_eq!(
+                e,
+                UcodeError::Line { file: "t.uasm".into(), line: 9, message: expected.into() },
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn what_is_too_large_or_missing_is_said() {
-        assert_eq!(asm(".scratch A 2049\n").unwrap_err(), UcodeError::TooLarge { what: "scratch RAM", used: 2049, limit: 2048 });
+        assert_eq!(
+            asm(".scratch A 2049\n").unwrap_err(),
+            UcodeError::TooLarge { what: "scratch RAM", used: 2049, limit: 2048 }
+        );
         assert_eq!(asm(&"ret\n".repeat(MAX_PROGRAM + 1)).unwrap_err().code(), "SHEF-GEN-022");
-        assert_eq!(asm(".include \"x.uasm\"").unwrap_err(), UcodeError::Read { file: "x.uasm".into(), message: "no such file".into() });
+        assert_eq!(
+            asm(".include \"x.uasm\"").unwrap_err(),
+            UcodeError::Read { file: "x.uasm".into(), message: "no such file".into() }
+        );
         let circle = assemble("c", &|_| Ok(".include \"c\"".into())).unwrap_err();
         assert_eq!(circle.code(), "SHEF-GEN-020");
     }
 
     #[test]
     fn every_error_code_is_listed() {
-        for e in [asm("x").unwrap_err(), asm(".scratch A 4096").unwrap_err(), asm(".include \"x\"").unwrap_err()] {
+        for e in [
+            asm("x").unwrap_err(),
+            asm(".scratch A 4096").unwrap_err(),
+            asm(".include \"x\"").unwrap_err(),
+        ] {
             assert!(UcodeError::CODES.iter().any(|c| c.id == e.code()));
         }
     }

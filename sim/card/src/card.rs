@@ -62,7 +62,9 @@ impl CardOptions {
     pub(crate) fn uri(&self) -> Uri {
         match &self.engine {
             Engine::Model | Engine::ModelOf(_) => Uri::SimModel,
-            Engine::Rtl(options) => Uri::SimRtl { project: options.project.clone(), kernel: options.kernel },
+            Engine::Rtl(options) => {
+                Uri::SimRtl { project: options.project.clone(), kernel: options.kernel }
+            }
         }
     }
 }
@@ -85,11 +87,15 @@ impl Blank {
     pub fn new(options: CardOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
         let backend: Box<dyn Backend> = match &options.engine {
             Engine::Model => Box::new(ModelBackend::new(crate::config()?, crate::design_digest()?)),
-            Engine::ModelOf(config) => Box::new(ModelBackend::new(config.clone(), crate::design_digest_of(config)?)),
+            Engine::ModelOf(config) => {
+                Box::new(ModelBackend::new(config.clone(), crate::design_digest_of(config)?))
+            }
             Engine::Rtl(rtl) => Box::new(RtlBackend::new(rtl, progress)?),
         };
         let kernel = match &options.engine {
-            Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. }) => Some(kernel_library(progress)?),
+            Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. }) => {
+                Some(kernel_library(progress)?)
+            }
             _ => None,
         };
         Ok(Self { options, backend: Rc::new(RefCell::new(backend)), kernel, uds: None })
@@ -107,7 +113,9 @@ impl Blank {
     /// # Errors
     /// The boot code refuses: no secret was burnt, or the certificate is for another device.
     pub fn finish(self, certificate: Vec<u8>) -> Result<Card, CardError> {
-        let uds = self.uds.ok_or_else(|| CardError::Design { what: "no device secret was burnt".to_owned() })?;
+        let uds = self
+            .uds
+            .ok_or_else(|| CardError::Design { what: "no device secret was burnt".to_owned() })?;
         let source = match self.options.seed {
             Some(seed) => Source::Seeded(Box::new(SeededEntropy::new(seed, "card"))),
             None => Source::System,
@@ -212,7 +220,11 @@ impl Card {
 
     /// Sets the card's debug identity: another device secret, certified by another CA. `certify`
     /// gets the DeviceID key and returns the certificate.
-    pub fn add_debug_identity(&mut self, uds: Zeroizing<[u8; 32]>, certify: impl FnOnce(&PublicKey) -> Vec<u8>) {
+    pub fn add_debug_identity(
+        &mut self,
+        uds: Zeroizing<[u8; 32]>,
+        certify: impl FnOnce(&PublicKey) -> Vec<u8>,
+    ) {
         let key = device_id_key(&uds, RootOfTrust::Simulated, true).public_key();
         self.other = Some(Rc::new(Fuses { certificate: certify(&key), uds, debug: true }));
     }
@@ -271,7 +283,13 @@ impl Device for Card {
             Uri::SimModel => "simulated card around the functional model: protects nothing",
             _ => "simulated card around the Verilated RTL: protects nothing",
         };
-        DeviceInfo::new(self.uri.to_string(), description, RootOfTrust::Simulated.name(), self.memory_bytes, self.cycles().is_some())
+        DeviceInfo::new(
+            self.uri.to_string(),
+            description,
+            RootOfTrust::Simulated.name(),
+            self.memory_bytes,
+            self.cycles().is_some(),
+        )
     }
 
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {

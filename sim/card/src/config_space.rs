@@ -53,7 +53,8 @@ impl ConfigSpace {
     /// Configuration space of a card with this memory size (a power of two, at least 1 MiB) and
     /// serial number.
     pub fn new(memory_bytes: u64, serial: u64) -> Self {
-        let mut c = Self { bytes: Box::new([0; BYTES]), mask: Box::new([0; BYTES]), memory_bytes, serial };
+        let mut c =
+            Self { bytes: Box::new([0; BYTES]), mask: Box::new([0; BYTES]), memory_bytes, serial };
         let (vendor, device) = IDS[0];
         c.fixed(0x00, &vendor.to_le_bytes());
         c.fixed(0x02, &device.to_le_bytes());
@@ -62,7 +63,11 @@ impl ConfigSpace {
         c.fixed(0x06, &(1u16 << 4).to_le_bytes());
         c.fixed(0x08, &(CLASS << 8 | 1).to_le_bytes());
         c.mask[0x0c] = 0xff;
-        for (bar, size) in [(BAR_CTL, u64::from(shef_device::CTL_BYTES)), (BAR_MSIX, MSIX_BYTES), (BAR_MEM, memory_bytes)] {
+        for (bar, size) in [
+            (BAR_CTL, u64::from(shef_device::CTL_BYTES)),
+            (BAR_MSIX, MSIX_BYTES),
+            (BAR_MEM, memory_bytes),
+        ] {
             let at = BARS + 4 * usize::from(bar);
             c.fixed(at, &BAR_KIND.to_le_bytes());
             c.mask[at..at + 8].copy_from_slice(&(!(size - 1)).to_le_bytes());
@@ -112,7 +117,11 @@ impl ConfigSpace {
     /// Copies bytes out; bytes past the end read as ones.
     pub fn read(&self, offset: u64, out: &mut [u8]) {
         for (i, byte) in out.iter_mut().enumerate() {
-            *byte = usize::try_from(offset).ok().and_then(|at| self.bytes.get(at.checked_add(i)?)).copied().unwrap_or(0xff);
+            *byte = usize::try_from(offset)
+                .ok()
+                .and_then(|at| self.bytes.get(at.checked_add(i)?))
+                .copied()
+                .unwrap_or(0xff);
         }
     }
 
@@ -121,7 +130,13 @@ impl ConfigSpace {
         let asleep = self.asleep();
         let mut reset = false;
         for (i, byte) in data.iter().enumerate() {
-            let Some(at) = usize::try_from(offset).ok().and_then(|at| at.checked_add(i)).filter(|at| *at < BYTES) else { break };
+            let Some(at) = usize::try_from(offset)
+                .ok()
+                .and_then(|at| at.checked_add(i))
+                .filter(|at| *at < BYTES)
+            else {
+                break;
+            };
             self.bytes[at] = (self.bytes[at] & !self.mask[at]) | (byte & self.mask[at]);
             // The bit reads as zero.
             reset |= at == PCIE + 9 && byte & (FLR >> 8) as u8 != 0;
@@ -177,7 +192,10 @@ mod tests {
             at = u64::from(head >> 8 & 0xff);
         }
         assert_eq!(ids, [(0x01, 0x40), (0x11, 0x50), (0x10, 0x70)]);
-        assert_eq!((get(&c, 0x100), get(&c, 0x104), get(&c, 0x108)), (0x1_0003, 0x5566_7788, 0x1122_3344));
+        assert_eq!(
+            (get(&c, 0x100), get(&c, 0x104), get(&c, 0x108)),
+            (0x1_0003, 0x5566_7788, 0x1122_3344)
+        );
         assert_eq!(get(&c, 0x74) >> 28 & 1, 1, "function-level reset");
         assert_eq!(get(&c, 0xffe) & 0xffff_0000, 0xffff_0000, "behind the end");
     }

@@ -146,7 +146,10 @@ pub(crate) fn line(reader: &mut impl BufRead, most: u64) -> io::Result<Option<Ve
     }
     match line.pop() {
         Some(b'\n') => Ok(Some(line)),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a line without an end, or a longer one than is taken")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a line without an end, or a longer one than is taken",
+        )),
     }
 }
 
@@ -194,7 +197,8 @@ impl Control {
                 Ok(Stream::Device(File::options().read(true).write(true).open(path)?))
             }
         };
-        let stream = connect().map_err(|e| CardError::Control { path: path.to_owned(), what: e.to_string() })?;
+        let stream = connect()
+            .map_err(|e| CardError::Control { path: path.to_owned(), what: e.to_string() })?;
         Ok(Self { path: path.to_owned(), stream: BufReader::new(stream) })
     }
 
@@ -214,7 +218,9 @@ impl Control {
             Stream::Device(f) => f.write_all(&text),
         };
         sent.map_err(|e| self.bad(e))?;
-        let answer = line(&mut self.stream, MAX_RESPONSE).map_err(|e| self.bad(e))?.ok_or_else(|| self.bad("it closed the connection"))?;
+        let answer = line(&mut self.stream, MAX_RESPONSE)
+            .map_err(|e| self.bad(e))?
+            .ok_or_else(|| self.bad("it closed the connection"))?;
         match serde_json::from_slice(&answer).map_err(|e| self.bad(e))? {
             ControlResponse::Error { message } => Err(self.bad(message)),
             response => Ok(response),

@@ -42,20 +42,44 @@ pub(crate) struct Design {
 
 impl Design {
     /// The design of these sources, with this configuration.
-    pub(crate) fn of(spec: &DesignSpec, config: &Config, accelerator: &str) -> Result<Self, CardError> {
+    pub(crate) fn of(
+        spec: &DesignSpec,
+        config: &Config,
+        accelerator: &str,
+    ) -> Result<Self, CardError> {
         let measured = spec.measure()?;
-        let named = measured.sources.into_iter().map(|source| (DesignSpec::manifest_name(&source.path), source.bytes));
+        let named = measured
+            .sources
+            .into_iter()
+            .map(|source| (DesignSpec::manifest_name(&source.path), source.bytes));
         let sources = named.filter(|(name, _)| !public(name)).collect();
-        Ok(Self { manifest: measured.manifest, config: config.to_cbor(), accelerator: accelerator.to_owned(), sources })
+        Ok(Self {
+            manifest: measured.manifest,
+            config: config.to_cbor(),
+            accelerator: accelerator.to_owned(),
+            sources,
+        })
     }
 
     /// The plaintext of an image with this design. The same design gives the same bytes.
     pub(crate) fn program(&self) -> Result<Vec<u8>, CardError> {
-        let failed = |e: std::io::Error| CardError::Design { what: format!("the image cannot be packed: {e}") };
-        let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best()));
-        let fixed = [(MANIFEST, self.manifest.as_bytes()), (CONFIG, &self.config), (ACCELERATOR, self.accelerator.as_bytes())];
-        let own = self.sources.iter().map(|(name, bytes)| (format!("{SOURCES}{name}"), bytes.as_slice()));
-        for (name, bytes) in fixed.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).chain(own) {
+        let failed = |e: std::io::Error| CardError::Design {
+            what: format!("the image cannot be packed: {e}"),
+        };
+        let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
+            Vec::new(),
+            flate2::Compression::best(),
+        ));
+        let fixed = [
+            (MANIFEST, self.manifest.as_bytes()),
+            (CONFIG, &self.config),
+            (ACCELERATOR, self.accelerator.as_bytes()),
+        ];
+        let own =
+            self.sources.iter().map(|(name, bytes)| (format!("{SOURCES}{name}"), bytes.as_slice()));
+        for (name, bytes) in
+            fixed.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).chain(own)
+        {
             let mut header = tar::Header::new_ustar();
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
@@ -69,7 +93,10 @@ impl Design {
     pub(crate) fn read(image: &[u8]) -> Result<Self, &'static str> {
         let mut gzip = flate2::bufread::GzDecoder::new(image);
         let mut unpacked = Vec::new();
-        gzip.by_ref().take(MAX_UNPACKED + 1).read_to_end(&mut unpacked).map_err(|_| "the image is no design for a simulated card")?;
+        gzip.by_ref()
+            .take(MAX_UNPACKED + 1)
+            .read_to_end(&mut unpacked)
+            .map_err(|_| "the image is no design for a simulated card")?;
         if unpacked.len() as u64 > MAX_UNPACKED {
             return Err("the design in the image is larger than 64 MiB");
         }
@@ -85,19 +112,32 @@ impl Design {
             if !entry.header().entry_type().is_file() {
                 return Err("the image has a member that is no plain file");
             }
-            let name = entry.path().ok().as_deref().and_then(Path::to_str).map(str::to_owned).ok_or(bad)?;
+            let name = entry
+                .path()
+                .ok()
+                .as_deref()
+                .and_then(Path::to_str)
+                .map(str::to_owned)
+                .ok_or(bad)?;
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).map_err(|_| bad)?;
             if members.insert(name, bytes).is_some() {
                 return Err("the image has two members of one name");
             }
         }
-        let mut take = |name| members.remove(name).ok_or("the image lacks manifest, shield.cbor or accelerator");
+        let mut take = |name| {
+            members.remove(name).ok_or("the image lacks manifest, shield.cbor or accelerator")
+        };
         let (manifest, config, accelerator) = (take(MANIFEST)?, take(CONFIG)?, take(ACCELERATOR)?);
         let text = |bytes| String::from_utf8(bytes).map_err(|_| bad);
         let mut sources = BTreeMap::new();
         for (name, bytes) in members {
-            sources.insert(name.strip_prefix(SOURCES).ok_or("the image has a member that no design has")?.to_owned(), bytes);
+            sources.insert(
+                name.strip_prefix(SOURCES)
+                    .ok_or("the image has a member that no design has")?
+                    .to_owned(),
+                bytes,
+            );
         }
         Ok(Self { manifest: text(manifest)?, config, accelerator: text(accelerator)?, sources })
     }
@@ -115,11 +155,14 @@ impl Design {
     /// Digest of the design, if all its own sources are there and are what the manifest says.
     pub(crate) fn digest(&self) -> Result<[u8; 32], &'static str> {
         let mut own = 0;
-        for (name, digest) in self.manifest.lines().filter_map(|line| line.strip_prefix("file ")?.rsplit_once(' ')) {
+        for (name, digest) in
+            self.manifest.lines().filter_map(|line| line.strip_prefix("file ")?.rsplit_once(' '))
+        {
             if public(name) {
                 continue;
             }
-            let source = self.sources.get(name).ok_or("the image lacks a source of its manifest")?;
+            let source =
+                self.sources.get(name).ok_or("the image lacks a source of its manifest")?;
             if hex(&Sha256::digest(source)) != digest {
                 return Err("a source in the image is not what its manifest says");
             }
@@ -147,11 +190,19 @@ mod tests {
 
     fn design() -> Design {
         let (a, b) = (b"module a".to_vec(), b"module b".to_vec());
-        let line = |name: &str, bytes: &[u8]| format!("file {name} {}\n", hex(&Sha256::digest(bytes)));
-        let manifest =
-            "shef-design-1\ntop a\n".to_owned() + &line("a.sv", &a) + &line("shell-rtl/accel/b.sv", &b) + &line("shell-rtl/rtl/c.sv", b"c");
+        let line =
+            |name: &str, bytes: &[u8]| format!("file {name} {}\n", hex(&Sha256::digest(bytes)));
+        let manifest = "shef-design-1\ntop a\n".to_owned()
+            + &line("a.sv", &a)
+            + &line("shell-rtl/accel/b.sv", &b)
+            + &line("shell-rtl/rtl/c.sv", b"c");
         let sources = [("a.sv".to_owned(), a), ("shell-rtl/accel/b.sv".to_owned(), b)].into();
-        Design { manifest, config: crate::config().unwrap().to_cbor(), accelerator: "own".to_owned(), sources }
+        Design {
+            manifest,
+            config: crate::config().unwrap().to_cbor(),
+            accelerator: "own".to_owned(),
+            sources,
+        }
     }
 
     #[test]
@@ -162,7 +213,10 @@ mod tests {
         for fill in 0..4 {
             let read = Design::read(&image).unwrap();
             assert_eq!(read.digest(), Ok(Sha256::digest(&whole.manifest).into()), "{fill} zeros");
-            assert_eq!((read.accelerator(), read.config_digest()), ("own", Some(crate::config().unwrap().digest())));
+            assert_eq!(
+                (read.accelerator(), read.config_digest()),
+                ("own", Some(crate::config().unwrap().digest()))
+            );
             image.push(0);
         }
         assert!(Design::read(&image).is_err(), "four zeros are no filling");
@@ -192,9 +246,18 @@ mod tests {
     fn members_that_are_no_plain_files_are_refused() {
         use tar::EntryType;
         let whole = design();
-        let kinds = [EntryType::Symlink, EntryType::Link, EntryType::Directory, EntryType::Fifo, EntryType::GNUSparse];
+        let kinds = [
+            EntryType::Symlink,
+            EntryType::Link,
+            EntryType::Directory,
+            EntryType::Fifo,
+            EntryType::GNUSparse,
+        ];
         for kind in kinds {
-            let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best()));
+            let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
+                Vec::new(),
+                flate2::Compression::best(),
+            ));
             let mut add = |name: &str, kind: EntryType, bytes: &[u8]| {
                 let mut header = tar::Header::new_gnu();
                 header.set_path(name).unwrap();
@@ -211,7 +274,11 @@ mod tests {
                 header.set_cksum();
                 tar.append(&header, bytes).unwrap();
             };
-            for (name, bytes) in [(MANIFEST, whole.manifest.as_bytes()), (CONFIG, &whole.config), (ACCELERATOR, b"own")] {
+            for (name, bytes) in [
+                (MANIFEST, whole.manifest.as_bytes()),
+                (CONFIG, &whole.config),
+                (ACCELERATOR, b"own"),
+            ] {
                 add(name, EntryType::Regular, bytes);
             }
             for (name, bytes) in &whole.sources {

@@ -9,7 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shef_device::SharedMemory;
-use shef_device::ring::{CHAIN, COMPLETION, Completion, DESCRIPTOR, Descriptor, MAX_ENTRIES, OP_NOTHING, OP_TO_CARD, QUEUES, Status, reg};
+use shef_device::ring::{
+    CHAIN, COMPLETION, Completion, DESCRIPTOR, Descriptor, MAX_ENTRIES, OP_NOTHING, OP_TO_CARD,
+    QUEUES, Status, reg,
+};
 use shef_rtl::{HostBus, HostFault};
 use shef_vfio_user::{Bus, DmaError};
 
@@ -39,12 +42,19 @@ struct Queue {
 impl Queue {
     /// Whether its registers describe a ring.
     fn makes_sense(&self) -> bool {
-        self.entries.is_power_of_two() && (2..=MAX_ENTRIES).contains(&self.entries) && self.ring.is_multiple_of(4096)
+        self.entries.is_power_of_two()
+            && (2..=MAX_ENTRIES).contains(&self.entries)
+            && self.ring.is_multiple_of(4096)
     }
 
     /// What stays of it when it is turned off: where its ring is.
     fn place(&self) -> Self {
-        Self { ring: self.ring, entries: self.entries, interrupt: self.interrupt, ..Self::default() }
+        Self {
+            ring: self.ring,
+            entries: self.entries,
+            interrupt: self.interrupt,
+            ..Self::default()
+        }
     }
 }
 
@@ -117,7 +127,11 @@ impl Engine {
             reg::INTERRUPT if off => q.interrupt = value,
             // Forward only. While a batch is served the host may know of a later head than is noted
             // here.
-            reg::TAIL if q.status == reg::ON && (q.tail.wrapping_sub(q.head)..=q.entries + BATCH).contains(&value.wrapping_sub(q.head)) => {
+            reg::TAIL
+                if q.status == reg::ON
+                    && (q.tail.wrapping_sub(q.head)..=q.entries + BATCH)
+                        .contains(&value.wrapping_sub(q.head)) =>
+            {
                 q.tail = value;
             }
             reg::CONTROL if value == reg::ENABLE && off && q.makes_sense() => {
@@ -149,7 +163,11 @@ impl Engine {
         while state.busy.is_some_and(|busy| index.is_none_or(|index| index == busy)) {
             // A question to the client that is not answered is given up.
             self.host.bus.cancel();
-            state = self.changed.wait_timeout(state, Duration::from_millis(10)).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .changed
+                .wait_timeout(state, Duration::from_millis(10))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -159,7 +177,11 @@ impl Engine {
         while !stop.load(Ordering::Relaxed) {
             let next = state.queues.iter().position(|q| q.status == reg::ON && q.head != q.tail);
             let Some(index) = next else {
-                state = self.changed.wait_timeout(state, Duration::from_millis(100)).unwrap_or_else(PoisonError::into_inner).0;
+                state = self
+                    .changed
+                    .wait_timeout(state, Duration::from_millis(100))
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
                 continue;
             };
             state.busy = Some(index);
@@ -175,7 +197,8 @@ impl Engine {
                 let now = &mut state.queues[index];
                 // What was asked meanwhile stays so.
                 if now.status != reg::OFF {
-                    let cancelled = now.cancelled.filter(|to| to.wrapping_sub(served.head) as i32 > 0);
+                    let cancelled =
+                        now.cancelled.filter(|to| to.wrapping_sub(served.head) as i32 > 0);
                     *now = Queue { tail: now.tail, cancelled, ..served };
                     self.tell(now);
                 }
@@ -186,8 +209,11 @@ impl Engine {
 
     /// Raises the queue's interrupt where it is time.
     fn tell(&self, q: &mut Queue) {
-        let (batch, vector) = (reg::INTERRUPT_BATCH.get(q.interrupt), reg::INTERRUPT_VECTOR.get(q.interrupt));
-        let due = batch > 0 && q.untold > 0 && (q.untold >= batch || q.head == q.tail || q.status != reg::ON);
+        let (batch, vector) =
+            (reg::INTERRUPT_BATCH.get(q.interrupt), reg::INTERRUPT_VECTOR.get(q.interrupt));
+        let due = batch > 0
+            && q.untold > 0
+            && (q.untold >= batch || q.head == q.tail || q.status != reg::ON);
         if due {
             q.untold = 0;
             self.host.interrupt(vector);
@@ -243,11 +269,15 @@ impl Engine {
                 Err(Stop::Reset) => return None,
             }
             q.head = q.head.wrapping_add(1);
-            let goes_on = decoded.is_ok_and(|d| d.flags & CHAIN != 0) && u32::from(q.chain.length) < q.entries;
+            let goes_on = decoded.is_ok_and(|d| d.flags & CHAIN != 0)
+                && u32::from(q.chain.length) < q.entries;
             if !goes_on {
                 let Chain { length, bytes, failed } = std::mem::take(&mut q.chain);
                 let (tag, status) = failed.unwrap_or((tag, Status::Done));
-                if self.complete(&mut q, Completion { tag, status, retired: length, bytes }).is_err() {
+                if self
+                    .complete(&mut q, Completion { tag, status, retired: length, bytes })
+                    .is_err()
+                {
                     q.status = reg::FAILED;
                     q.untold += 1;
                     return Some(q);
@@ -263,7 +293,8 @@ impl Engine {
     /// The completion's words first, then the number that makes it valid.
     fn complete(&self, q: &mut Queue, completion: Completion) -> Result<(), Status> {
         let slot = q.completed & (q.entries - 1);
-        let at = q.ring.wrapping_add(u64::from(q.entries) * DESCRIPTOR + u64::from(slot) * COMPLETION);
+        let at =
+            q.ring.wrapping_add(u64::from(q.entries) * DESCRIPTOR + u64::from(slot) * COMPLETION);
         q.completed = q.completed.wrapping_add(1);
         self.reach(|bus| bus.write(at, &completion.encode()))?;
         fence(Ordering::Release);
@@ -283,7 +314,13 @@ impl Engine {
     }
 
     /// Moves the bytes of one descriptor: how many.
-    fn transfer(&self, d: &Descriptor, index: usize, generation: u64, at: u32) -> Result<u32, Stop> {
+    fn transfer(
+        &self,
+        d: &Descriptor,
+        index: usize,
+        generation: u64,
+        at: u32,
+    ) -> Result<u32, Stop> {
         if d.op == OP_NOTHING {
             return Ok(0);
         }

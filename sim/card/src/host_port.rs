@@ -18,7 +18,10 @@ pub(crate) struct HostPort {
 
 impl HostPort {
     /// Accesses host memory.
-    pub fn reach(&self, access: impl FnOnce(&Bus) -> Result<(), DmaError>) -> Result<(), HostFault> {
+    pub fn reach(
+        &self,
+        access: impl FnOnce(&Bus) -> Result<(), DmaError>,
+    ) -> Result<(), HostFault> {
         if self.link.is_down() || !self.link.master.load(Ordering::Acquire) {
             self.link.fault("DMA without bus mastering or without a link".to_owned());
             return Err(HostFault::Unreachable);
@@ -60,7 +63,12 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// Binds to the ports of the design; `None` if it has none.
     pub fn new(sim: &Sim, host: HostPort) -> Option<Self> {
-        Some(Self { valid: sim.find("dma_irq_valid")?, vector: sim.find("dma_irq_vector")?, ready: sim.find("dma_irq_ready")?, host })
+        Some(Self {
+            valid: sim.find("dma_irq_valid")?,
+            vector: sim.find("dma_irq_vector")?,
+            ready: sim.find("dma_irq_ready")?,
+            host,
+        })
     }
 }
 

@@ -7,14 +7,19 @@ use shef_device::{SimKernel, mailbox};
 use shef_kernel::{Kernel, KernelImage, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, boot};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
-use shef_rtl::{KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise, seldom};
+use shef_rtl::{
+    KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise, seldom,
+};
 
 use crate::CardError;
-use crate::platform::{Around, CardPlatform, Fuses, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest};
+use crate::platform::{
+    Around, CardPlatform, Fuses, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest,
+};
 
 /// Kernel image of the FPGA's processor, as committed.
 pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
-const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] = include_bytes!("../../../attestation/firmware/kernel.sig");
+const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
+    include_bytes!("../../../attestation/firmware/kernel.sig");
 
 /// Cycles until a boot that neither ends nor raises an alert is given up.
 const BOOT_LIMIT: u64 = 60_000_000;
@@ -48,8 +53,12 @@ impl BootFault {
     fn kernel(self) -> (Vec<u8>, [u8; SIGNATURE_FILE_LEN]) {
         let mut image = FIRMWARE.to_vec();
         match (self, KernelImage::parse(FIRMWARE)) {
-            (Self::OldKernel, Ok(kernel)) => signed(KernelImage { svn: 0, ..kernel }.to_bytes(), SIMULATED_SIGNER),
-            (Self::OtherSigner, Ok(kernel)) => signed(KernelImage { svn: KERNEL_SVN + 1, ..kernel }.to_bytes(), b"somebody else"),
+            (Self::OldKernel, Ok(kernel)) => {
+                signed(KernelImage { svn: 0, ..kernel }.to_bytes(), SIMULATED_SIGNER)
+            }
+            (Self::OtherSigner, Ok(kernel)) => {
+                signed(KernelImage { svn: KERNEL_SVN + 1, ..kernel }.to_bytes(), b"somebody else")
+            }
             (Self::ImageBit, _) => {
                 let middle = image.len() / 2;
                 image[middle] ^= 1;
@@ -125,7 +134,13 @@ pub(crate) struct Native {
 
 impl Native {
     pub(crate) fn new(around: Around) -> Self {
-        Self { around, kernel: None, request: vec![0; mailbox::MAX_REQUEST], answer: Vec::new(), status: mailbox::STATUS_IDLE }
+        Self {
+            around,
+            kernel: None,
+            request: vec![0; mailbox::MAX_REQUEST],
+            answer: Vec::new(),
+            status: mailbox::STATUS_IDLE,
+        }
     }
 }
 
@@ -176,7 +191,10 @@ impl Mailbox for Native {
             self.status = mailbox::STATUS_ANSWER;
             return Ok(true);
         }
-        let place = self.request.get_mut((offset - mailbox::REQUEST) as usize..).and_then(|rest| rest.first_chunk_mut::<4>());
+        let place = self
+            .request
+            .get_mut((offset - mailbox::REQUEST) as usize..)
+            .and_then(|rest| rest.first_chunk_mut::<4>());
         Ok(place.map(|word| *word = value.to_le_bytes()).is_some())
     }
 }
@@ -198,7 +216,9 @@ impl Firmware {
     }
 
     fn sim(&mut self) -> Result<&mut KernelSim, CardError> {
-        self.running.as_mut().ok_or_else(|| CardError::Design { what: "the card was not powered on".to_owned() })
+        self.running
+            .as_mut()
+            .ok_or_else(|| CardError::Design { what: "the card was not powered on".to_owned() })
     }
 }
 
@@ -226,7 +246,8 @@ impl Mailbox for Firmware {
             }
         };
         let fault = self.around.power.borrow_mut().next.take();
-        let (image, signature) = fault.map_or_else(|| (FIRMWARE.to_vec(), *SIGNATURE), BootFault::kernel);
+        let (image, signature) =
+            fault.map_or_else(|| (FIRMWARE.to_vec(), *SIGNATURE), BootFault::kernel);
         sim.around.medium = Medium::build(&image, &signature, &fuses.certificate);
         sim.around.noise = match fault {
             Some(BootFault::StuckNoise) => Box::new(|_| Some(false)),
@@ -245,7 +266,8 @@ impl Mailbox for Firmware {
                     sim.boot(BOOT_LIMIT)?;
                 }
                 if fault.is_none() {
-                    self.around.power.borrow_mut().seen.get_or_insert_default().boot = stages.end(&sim);
+                    self.around.power.borrow_mut().seen.get_or_insert_default().boot =
+                        stages.end(&sim);
                     self.booted.push((fuses.debug, sim.save()?));
                     sim.around.noise = self.around.noise();
                 }

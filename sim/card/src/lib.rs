@@ -44,8 +44,9 @@ use shef_proto::config::Config;
 /// # Errors
 /// [`CardError::Config`].
 pub fn config() -> Result<Config, CardError> {
-    let shield = shef_gen::shield::parse(include_str!("../../../shell-rtl/accel/digits/shield.toml"))
-        .map_err(|e| CardError::Config { what: e.to_string() })?;
+    let shield =
+        shef_gen::shield::parse(include_str!("../../../shell-rtl/accel/digits/shield.toml"))
+            .map_err(|e| CardError::Config { what: e.to_string() })?;
     Ok(shield.config)
 }
 

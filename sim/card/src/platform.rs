@@ -52,8 +52,10 @@ mod tests {
     #[test]
     fn the_native_kernel_is_measured_whole() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../attestation/kernel/src");
-        let mut names: Vec<String> =
-            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         assert_eq!(names, SOURCES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     }
@@ -106,16 +108,22 @@ impl Around {
         let refused = PlatformError::new;
         let design = Design::read(image).map_err(refused)?;
         if design.digest().map_err(refused)? != self.backend.borrow().design_digest() {
-            return Err(refused("the image holds another design than the one that this card is made of"));
+            return Err(refused(
+                "the image holds another design than the one that this card is made of",
+            ));
         }
         if design.accelerator() != self.backend.borrow().accelerator() {
-            return Err(refused("the image is for another accelerator than the one in this design"));
+            return Err(refused(
+                "the image is for another accelerator than the one in this design",
+            ));
         }
         self.backend.borrow_mut().reset().map_err(failed)?;
         self.fabric.borrow_mut().programmed = true;
         if design.config_digest() != Some(self.config_digest()?) {
             self.unmount().map_err(failed)?;
-            return Err(refused("the image holds another configuration than the Shield of this design"));
+            return Err(refused(
+                "the image holds another configuration than the Shield of this design",
+            ));
         }
         Ok(())
     }
@@ -142,13 +150,21 @@ impl Around {
     }
 
     fn programmed(&self) -> Result<(), PlatformError> {
-        if self.fabric.borrow().programmed { Ok(()) } else { Err(PlatformError::new("no design is loaded")) }
+        if self.fabric.borrow().programmed {
+            Ok(())
+        } else {
+            Err(PlatformError::new("no design is loaded"))
+        }
     }
 
     /// Reads the Shield's kernel port.
     pub(crate) fn krn_read(&self, offset: u32) -> Result<u32, PlatformError> {
         self.programmed()?;
-        self.backend.borrow_mut().krn_read(offset).map_err(failed)?.ok_or_else(|| PlatformError::new("the kernel port refused a read"))
+        self.backend
+            .borrow_mut()
+            .krn_read(offset)
+            .map_err(failed)?
+            .ok_or_else(|| PlatformError::new("the kernel port refused a read"))
     }
 
     /// Writes the Shield's kernel port.
@@ -182,7 +198,11 @@ impl CardPlatform {
 
 impl BootPlatform for CardPlatform {
     fn take_uds(&mut self) -> Option<Zeroizing<[u8; 32]>> {
-        if std::mem::replace(&mut self.uds_taken, true) { None } else { Some(self.fuses.uds.clone()) }
+        if std::mem::replace(&mut self.uds_taken, true) {
+            None
+        } else {
+            Some(self.fuses.uds.clone())
+        }
     }
 
     fn device_id_certificate(&self) -> Vec<u8> {
@@ -225,7 +245,12 @@ impl Platform for CardPlatform {
     }
 
     fn shell(&mut self) -> Result<Shell, PlatformError> {
-        Ok(Shell { digest: shell_digest(), config_port: false, readback: false, debug_bridge: false })
+        Ok(Shell {
+            digest: shell_digest(),
+            config_port: false,
+            readback: false,
+            debug_bridge: false,
+        })
     }
 
     fn begin_image(&mut self) -> Result<(), PlatformError> {

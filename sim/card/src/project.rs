@@ -36,18 +36,23 @@ impl Project {
     /// invalid.
     pub fn open(dir: &Path) -> Result<Self, CardError> {
         let bad = |what: String| CardError::Project { dir: dir.to_owned(), what };
-        let full = dir.canonicalize().map_err(|e| bad(format!("the folder cannot be opened: {e}")))?;
+        let full =
+            dir.canonicalize().map_err(|e| bad(format!("the folder cannot be opened: {e}")))?;
         if !full.is_dir() {
             return Err(bad("it is not a folder".to_owned()));
         }
         let name = full.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let fits = (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        let fits = (1..=64).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
         if !fits {
-            return Err(bad(format!("the folder's name {name:?} names the accelerator: 1 to 64 letters, digits, '_', '-', '.'")));
+            return Err(bad(format!(
+                "the folder's name {name:?} names the accelerator: 1 to 64 letters, digits, '_', '-', '.'"
+            )));
         }
 
         let toml = dir.join("shield.toml");
-        let meta = std::fs::metadata(&toml).map_err(|e| bad(format!("no shield.toml in it: {e}")))?;
+        let meta =
+            std::fs::metadata(&toml).map_err(|e| bad(format!("no shield.toml in it: {e}")))?;
         if !meta.is_file() {
             return Err(bad("shield.toml is no regular file".to_owned()));
         }
@@ -58,26 +63,41 @@ impl Project {
         let source = shef_device::regular::read(&toml, MAX_TOML)
             .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
             .map_err(|e| bad(format!("shield.toml cannot be read: {e}")))?;
-        let shield = shef_gen::shield::parse(&source).map_err(|error| CardError::Shield { file: toml, error })?;
+        let shield = shef_gen::shield::parse(&source)
+            .map_err(|error| CardError::Shield { file: toml, error })?;
 
-        let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem =
+            |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let own = shef_rtl::sv_files(&full)?;
         if !own.iter().any(|p| stem(p) == ACCEL) {
-            return Err(bad(format!("no {ACCEL}.sv in it: the accelerator is a module {ACCEL} in a file of this name")));
+            return Err(bad(format!(
+                "no {ACCEL}.sv in it: the accelerator is a module {ACCEL} in a file of this name"
+            )));
         }
         let root = shef_rtl::repo_root();
         let mut shipped = Vec::new();
         for folder in ["shell-rtl/rtl", "shell-rtl/shell/sim"] {
             shipped.extend(shef_rtl::sv_files(&root.join(folder))?.iter().map(|p| stem(p)));
         }
-        if let Some(taken) = own.iter().find(|p| shipped.iter().any(|name| name.eq_ignore_ascii_case(&stem(p)))) {
-            return Err(bad(format!("{} has the name of a module of the Shield: give it another", taken.display())));
+        if let Some(taken) =
+            own.iter().find(|p| shipped.iter().any(|name| name.eq_ignore_ascii_case(&stem(p))))
+        {
+            return Err(bad(format!(
+                "{} has the name of a module of the Shield: give it another",
+                taken.display()
+            )));
         }
         let package = write_package(&shield.config, shield.synthesis)?;
-        let generated = std::fs::read(&package).map_err(|e| bad(format!("{}: {e}", package.display())))?;
+        let generated =
+            std::fs::read(&package).map_err(|e| bad(format!("{}: {e}", package.display())))?;
         for copy in own.iter().filter(|p| stem(p).eq_ignore_ascii_case(PACKAGE)) {
-            if std::fs::read(copy).map_err(|e| bad(format!("{}: {e}", copy.display())))? != generated {
-                let what = format!("{} is not the package that shield.toml gives: remove it, or generate it anew", copy.display());
+            if std::fs::read(copy).map_err(|e| bad(format!("{}: {e}", copy.display())))?
+                != generated
+            {
+                let what = format!(
+                    "{} is not the package that shield.toml gives: remove it, or generate it anew",
+                    copy.display()
+                );
                 return Err(bad(what));
             }
         }
@@ -136,7 +156,10 @@ pub(crate) fn write_package(config: &Config, synthesis: Synthesis) -> Result<Pat
     if std::fs::read_to_string(&file).is_ok_and(|old| old == text) {
         return Ok(file);
     }
-    let failed = |e: std::io::Error| CardError::Project { dir: dir.clone(), what: format!("the package cannot be written: {e}") };
+    let failed = |e: std::io::Error| CardError::Project {
+        dir: dir.clone(),
+        what: format!("the package cannot be written: {e}"),
+    };
     std::fs::create_dir_all(&dir).map_err(failed)?;
     // Another process, or another thread of this one, may be writing the same.
     static WRITERS: AtomicU64 = AtomicU64::new(0);
@@ -162,23 +185,41 @@ mod tests {
             std::fs::copy(example.join(file), project.join(file)).unwrap();
         }
         let plain = Project::open(&project).unwrap().design_digest().unwrap();
-        assert_eq!(plain, Project::open(&example).unwrap().design_digest().unwrap(), "wherever it lies");
+        assert_eq!(
+            plain,
+            Project::open(&example).unwrap().design_digest().unwrap(),
+            "wherever it lies"
+        );
         let package = Project::open(&project).unwrap().package;
         let copy = project.join("shef_cfg_pkg.sv");
         std::fs::copy(&package, &copy).unwrap();
         assert_eq!(Project::open(&project).unwrap().design_digest().unwrap(), plain);
         std::fs::write(&copy, [&std::fs::read(&package).unwrap()[..], b"\n"].concat()).unwrap();
         let message = Project::open(&project).unwrap_err().to_string();
-        assert!(message.contains("shef_cfg_pkg.sv is not the package that shield.toml gives"), "{message}");
+        assert!(
+            message.contains("shef_cfg_pkg.sv is not the package that shield.toml gives"),
+            "{message}"
+        );
         // Nor may a file have the name of a module of the Shield, in any case.
         std::fs::rename(&copy, project.join("Shef_Shield.sv")).unwrap();
-        assert!(Project::open(&project).unwrap_err().to_string().contains("name of a module of the Shield"));
+        assert!(
+            Project::open(&project)
+                .unwrap_err()
+                .to_string()
+                .contains("name of a module of the Shield")
+        );
     }
 
     #[test]
     fn threads_that_write_one_package_at_once_all_have_it() {
         // A size that no other test has, so that nobody else needs the folder that goes away here.
-        let region = Region { name: "raced".into(), size: 0x7_7000, chunk: 4096, tag_base: 0x10_0000, ..Region::default() };
+        let region = Region {
+            name: "raced".into(),
+            size: 0x7_7000,
+            chunk: 4096,
+            tag_base: 0x10_0000,
+            ..Region::default()
+        };
         let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap();
         let file = write_package(&config, Synthesis::default()).unwrap();
         let together = Barrier::new(8);

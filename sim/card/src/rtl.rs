@@ -10,7 +10,9 @@ use shef_device::SimKernel;
 use shef_gen::shield::Synthesis;
 use shef_model::SparseMemory;
 use shef_proto::config::Config;
-use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec, module_spec};
+use shef_rtl::{
+    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec, module_spec,
+};
 
 use crate::backend::Backend;
 use crate::design::Design;
@@ -84,7 +86,8 @@ impl RtlOptions {
     pub fn program(&self) -> Result<Vec<u8>, CardError> {
         match self.project.as_deref().map(Project::open).transpose()? {
             Some(project) => project.program_under(self.top()),
-            None => Design::of(&spec(self.top(), None)?, &crate::config()?, crate::ACCELERATOR)?.program(),
+            None => Design::of(&spec(self.top(), None)?, &crate::config()?, crate::ACCELERATOR)?
+                .program(),
         }
     }
 
@@ -112,11 +115,18 @@ struct Loaded {
 static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 
 /// Builds a top module of the simulation shell with the accelerator, or takes it from the cache.
-fn library(top: &'static str, trace: bool, project: Option<&Project>, progress: &mut dyn FnMut(&str)) -> Result<Library, CardError> {
+fn library(
+    top: &'static str,
+    trace: bool,
+    project: Option<&Project>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Library, CardError> {
     // Held while building, so that two cards do not wait for two builds of the same.
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = project.map(|p| p.dir().to_owned());
-    if let Some(found) = loaded.iter().find(|l| l.top == top && l.trace == trace && l.project == dir) {
+    if let Some(found) =
+        loaded.iter().find(|l| l.top == top && l.trace == trace && l.project == dir)
+    {
         return Ok(found.library.clone());
     }
     let mut spec = spec(top, project)?;
@@ -187,7 +197,12 @@ fn spec(top: &str, project: Option<&Project>) -> Result<DesignSpec, CardError> {
     }
 }
 
-fn start(top: &'static str, options: &RtlOptions, project: Option<&Project>, progress: &mut dyn FnMut(&str)) -> Result<CoreSim, CardError> {
+fn start(
+    top: &'static str,
+    options: &RtlOptions,
+    project: Option<&Project>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<CoreSim, CardError> {
     let library = library(top, options.wave.is_some(), project, progress)?;
     let mut core = CoreSim::new(&library, options.memory())?;
     if let Some(wave) = &options.wave {
@@ -208,13 +223,19 @@ pub(crate) struct RtlBackend {
 }
 
 impl RtlBackend {
-    pub(crate) fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
+    pub(crate) fn new(
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, CardError> {
         let project = options.project.as_deref().map(Project::open).transpose()?;
         let core = start(options.top(), options, project.as_ref(), progress)?;
         if !core.can_watch() {
-            return Err(CardError::Design { what: "the simulation shell has no observation outputs".to_owned() });
+            return Err(CardError::Design {
+                what: "the simulation shell has no observation outputs".to_owned(),
+            });
         }
-        let accelerator = project.as_ref().map_or(crate::ACCELERATOR, Project::accelerator).to_owned();
+        let accelerator =
+            project.as_ref().map_or(crate::ACCELERATOR, Project::accelerator).to_owned();
         Ok(Self { core, accelerator, interrupts: 0, answers: 0, last_write: None, host: None })
     }
 
@@ -317,7 +338,9 @@ impl Backend for RtlBackend {
         // The clock stands while an access is made: nobody may be asked for it who waits for the
         // clock.
         let host = HostPort { bus: host.bus.mapped(), ..host };
-        let Some(interrupts) = Interrupts::new(self.core.sim(), host.clone()) else { return Ok(false) };
+        let Some(interrupts) = Interrupts::new(self.core.sim(), host.clone()) else {
+            return Ok(false);
+        };
         let memory = HostMemory::new(self.core.sim(), "host_", AxiMemoryConfig::default(), host)?;
         let memory = Rc::new(RefCell::new(memory));
         self.core.attach(Box::new(Rc::clone(&memory)));
@@ -345,7 +368,14 @@ impl BareCard {
     /// Those of the build.
     pub fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
         let project = options.project.as_deref().map(Project::open).transpose()?;
-        Ok(Self { core: start("shef_bare_top", &RtlOptions { wave: None, ..options.clone() }, project.as_ref(), progress)? })
+        Ok(Self {
+            core: start(
+                "shef_bare_top",
+                &RtlOptions { wave: None, ..options.clone() },
+                project.as_ref(),
+                progress,
+            )?,
+        })
     }
 
     /// Writes memory, without time passing.
@@ -366,7 +396,9 @@ impl BareCard {
         if self.core.ctl_write(offset, value)? {
             Ok(())
         } else {
-            Err(CardError::Design { what: format!("accelerator register {offset:#x} refused a write") })
+            Err(CardError::Design {
+                what: format!("accelerator register {offset:#x} refused a write"),
+            })
         }
     }
 
@@ -375,7 +407,9 @@ impl BareCard {
     /// # Errors
     /// As [`BareCard::reg_write`].
     pub fn reg_read(&mut self, offset: u32) -> Result<u32, CardError> {
-        self.core.ctl_read(offset)?.ok_or_else(|| CardError::Design { what: format!("accelerator register {offset:#x} refused a read") })
+        self.core.ctl_read(offset)?.ok_or_else(|| CardError::Design {
+            what: format!("accelerator register {offset:#x} refused a read"),
+        })
     }
 
     /// Writes `start` to register `ctrl` and runs until the `done` bits of register `status` are
@@ -384,7 +418,14 @@ impl BareCard {
     ///
     /// # Errors
     /// If it takes more than `limit` cycles.
-    pub fn run(&mut self, ctrl: u32, start: u32, status: u32, done: u32, limit: u64) -> Result<u64, CardError> {
+    pub fn run(
+        &mut self,
+        ctrl: u32,
+        start: u32,
+        status: u32,
+        done: u32,
+        limit: u64,
+    ) -> Result<u64, CardError> {
         let begin = self.core.cycles();
         let mut answers = self.core.counters().answers;
         let mut last = begin;
@@ -400,7 +441,9 @@ impl BareCard {
                 return Ok(if now == answers { last } else { self.core.cycles() } - begin);
             }
             if self.core.cycles() - begin > limit {
-                return Err(CardError::Design { what: format!("the bare accelerator did not finish in {limit} cycles") });
+                return Err(CardError::Design {
+                    what: format!("the bare accelerator did not finish in {limit} cycles"),
+                });
             }
             self.core.step(WAIT_CYCLES);
         }

@@ -96,7 +96,10 @@ pub fn serve(
 ) -> Result<(), CardError> {
     let bytes = options.memory_bytes;
     if !bytes.is_power_of_two() || !(1 << 20..=1 << 36).contains(&bytes) {
-        return Err(CardError::Memory { bytes, what: "expected a power of two from 1 MiB to 64 GiB".to_owned() });
+        return Err(CardError::Memory {
+            bytes,
+            what: "expected a power of two from 1 MiB to 64 GiB".to_owned(),
+        });
     }
     let failed = |e: std::io::Error| CardError::Memory { bytes, what: e.to_string() };
     let dram = Arc::new(SharedMemory::new(bytes).map_err(failed)?);
@@ -147,12 +150,20 @@ pub fn serve(
         let server = Server::bind(&options.socket, regions, bus)?;
         // The design's own engine answers as all its registers do.
         let engine = if own_engine { None } else { Some(&engine) };
-        let handler = ControlHandler { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
+        let handler =
+            ControlHandler { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
         scope.spawn(move || control.run(&handler, stop));
         if let Some(engine) = engine {
             scope.spawn(move || engine.run(stop));
         }
-        let mut front = Front { engine, config: ConfigSpace::new(bytes, serial), table: vec![0; MSIX_BYTES as usize], dram, jobs, shared };
+        let mut front = Front {
+            engine,
+            config: ConfigSpace::new(bytes, serial),
+            table: vec![0; MSIX_BYTES as usize],
+            dram,
+            jobs,
+            shared,
+        };
         ready();
         let result = server.run(&mut front, stop);
         stop.store(true, Ordering::Relaxed);
@@ -167,7 +178,8 @@ fn run(mut card: Card, queue: &Receiver<Job>, shared: &Shared) {
     let clocked = card.cycles().is_some();
     let mut active = card.cycles().unwrap_or(0);
     loop {
-        let running = clocked && card.cycles().is_some_and(|now| now.wrapping_sub(active) < IDLE_CYCLES);
+        let running =
+            clocked && card.cycles().is_some_and(|now| now.wrapping_sub(active) < IDLE_CYCLES);
         let job = if running {
             match queue.try_recv() {
                 Ok(job) => Some(job),
@@ -228,7 +240,12 @@ fn bench(card: &mut Card, request: ControlRequest) -> ControlResponse {
         ControlRequest::Unwatch => bench.unwatch(),
         ControlRequest::Words => return ControlResponse::Words { words: bench.words_delivered() },
         ControlRequest::FailReads { start, end } => bench.fail_reads(start..end),
-        ControlRequest::Cycles => return ControlResponse::Cycles { now: bench.cycles(), last_write: bench.last_write_cycle() },
+        ControlRequest::Cycles => {
+            return ControlResponse::Cycles {
+                now: bench.cycles(),
+                last_write: bench.last_write_cycle(),
+            };
+        }
         ControlRequest::Debug { on } => {
             if let Err(error) = card.set_debug(on) {
                 return ControlResponse::Error { message: error.to_string() };
@@ -342,7 +359,11 @@ impl Backend for Front<'_> {
                 // As on the bus: aligned words, and nothing else reaches a register.
                 for (i, part) in out.chunks_mut(4).enumerate() {
                     let at = offset as u32 + 4 * i as u32;
-                    let value = if at.is_multiple_of(4) && part.len() == 4 { self.ctl_read(at) } else { u32::MAX };
+                    let value = if at.is_multiple_of(4) && part.len() == 4 {
+                        self.ctl_read(at)
+                    } else {
+                        u32::MAX
+                    };
                     part.copy_from_slice(&value.to_le_bytes()[..part.len()]);
                 }
             }
@@ -384,7 +405,8 @@ impl Backend for Front<'_> {
             }
             BAR_MSIX => {
                 // The table can be written, the pending bits cannot.
-                let end = (config_space::PBA as usize).saturating_sub(offset as usize).min(data.len());
+                let end =
+                    (config_space::PBA as usize).saturating_sub(offset as usize).min(data.len());
                 self.table[offset as usize..][..end].copy_from_slice(&data[..end]);
             }
             _ => self.dram.write(offset, data).map_err(|_| shef_vfio_user::errno::EINVAL)?,
@@ -435,7 +457,9 @@ impl ControlHandler<'_> {
                     engine.reset();
                 }
                 if up && !reset(&self.jobs) {
-                    return ControlResponse::Error { message: "the card did not come back".to_owned() };
+                    return ControlResponse::Error {
+                        message: "the card did not come back".to_owned(),
+                    };
                 }
                 if fault == LinkFault::LinkDrop {
                     // Questions of the card to the host are lost with it.
@@ -445,7 +469,8 @@ impl ControlHandler<'_> {
             }
             request => {
                 let (answer, response) = mpsc::sync_channel(1);
-                let gone = || ControlResponse::Error { message: "the card does not answer".to_owned() };
+                let gone =
+                    || ControlResponse::Error { message: "the card does not answer".to_owned() };
                 if self.jobs.send(Job::Bench(request, answer)).is_err() {
                     return gone();
                 }
@@ -472,8 +497,13 @@ impl ControlSocket {
         let open = AtomicU32::new(0);
         std::thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
-                let ready = shef_device::poll_readable(&[std::os::fd::AsFd::as_fd(self.0.listener())], tick);
-                let Ok((stream, _)) = (if ready.is_ok_and(|[r]| r) { self.0.listener().accept() } else { continue }) else {
+                let ready = shef_device::poll_readable(
+                    &[std::os::fd::AsFd::as_fd(self.0.listener())],
+                    tick,
+                );
+                let Ok((stream, _)) =
+                    (if ready.is_ok_and(|[r]| r) { self.0.listener().accept() } else { continue })
+                else {
                     std::thread::sleep(tick);
                     continue;
                 };
@@ -491,7 +521,11 @@ impl ControlSocket {
 }
 
 /// Serves one control connection.
-fn serve_connection(stream: UnixStream, handler: &ControlHandler<'_>, stop: &AtomicBool) -> std::io::Result<()> {
+fn serve_connection(
+    stream: UnixStream,
+    handler: &ControlHandler<'_>,
+    stop: &AtomicBool,
+) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
@@ -499,7 +533,10 @@ fn serve_connection(stream: UnixStream, handler: &ControlHandler<'_>, stop: &Ato
     let mut reader = BufReader::new(stream);
     while !stop.load(Ordering::Relaxed) {
         if reader.buffer().is_empty()
-            && !shef_device::poll_readable(&[std::os::fd::AsFd::as_fd(reader.get_ref())], Duration::from_millis(100))?[0]
+            && !shef_device::poll_readable(
+                &[std::os::fd::AsFd::as_fd(reader.get_ref())],
+                Duration::from_millis(100),
+            )?[0]
         {
             continue;
         }

@@ -42,7 +42,9 @@ fn a_card_boots_only_with_a_secret_and_its_own_certificate() {
     assert!(other.burn(Zeroizing::new([2; 32])) != key);
     assert_eq!(other.finish(certificate.clone()).err().unwrap().code(), "SHEF-KRN-003");
     // Debug gives another identity from the same secret.
-    let mut debug = Blank::new(CardOptions { debug: true, ..CardOptions::new(Engine::Model) }, &mut |_| {}).unwrap();
+    let mut debug =
+        Blank::new(CardOptions { debug: true, ..CardOptions::new(Engine::Model) }, &mut |_| {})
+            .unwrap();
     assert!(debug.burn(Zeroizing::new([1; 32])) != key);
     assert_eq!(debug.finish(certificate.clone()).err().unwrap().code(), "SHEF-KRN-003");
     assert!(first.finish(certificate).is_ok());
@@ -53,11 +55,30 @@ fn the_control_window_answers_every_access_and_is_closed_before_an_image_is_load
     for mut card in cards() {
         for offset in (0..CTL_BYTES + 64).step_by(4).chain([1, 2, 3, 0xff05]) {
             let readable = matches!(offset, mailbox::STATUS | mailbox::RSP_LEN)
-                || (mailbox::ANSWER..mailbox::ANSWER + mailbox::MAX_ANSWER as u32).contains(&offset);
-            assert_eq!(card.ctl_read32(offset).is_ok(), readable && offset % 4 == 0, "read {offset:#x}");
+                || (mailbox::ANSWER..mailbox::ANSWER + mailbox::MAX_ANSWER as u32)
+                    .contains(&offset);
+            assert_eq!(
+                card.ctl_read32(offset).is_ok(),
+                readable && offset % 4 == 0,
+                "read {offset:#x}"
+            );
         }
-        for offset in [0, 0x204, 0x1000, mailbox::ANSWER, mailbox::STATUS, mailbox::RSP_LEN, 0xfff8, CTL_BYTES, 2] {
-            assert_eq!(card.ctl_write32(offset, 1).unwrap_err().code(), "SHEF-DEV-006", "write {offset:#x}");
+        for offset in [
+            0,
+            0x204,
+            0x1000,
+            mailbox::ANSWER,
+            mailbox::STATUS,
+            mailbox::RSP_LEN,
+            0xfff8,
+            CTL_BYTES,
+            2,
+        ] {
+            assert_eq!(
+                card.ctl_write32(offset, 1).unwrap_err().code(),
+                "SHEF-DEV-006",
+                "write {offset:#x}"
+            );
         }
     }
 }
@@ -96,8 +117,15 @@ fn memory_has_an_end() {
 #[test]
 fn the_identity_survives_a_reset_and_the_random_source_goes_on() {
     let ask = |card: &mut Card| {
-        let answer = card.kernel_call(&Request::KernelEvidence { nonce: vec![5; 32], audience: "test".into() }.encode()).unwrap();
-        shef_proto::evidence::Evidence::parse(&shef_proto::mailbox::evidence_answer(&answer).unwrap()).unwrap()
+        let answer = card
+            .kernel_call(
+                &Request::KernelEvidence { nonce: vec![5; 32], audience: "test".into() }.encode(),
+            )
+            .unwrap();
+        shef_proto::evidence::Evidence::parse(
+            &shef_proto::mailbox::evidence_answer(&answer).unwrap(),
+        )
+        .unwrap()
     };
     for mut card in cards() {
         let (before, after) = (ask(&mut card), {

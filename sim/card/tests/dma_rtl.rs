@@ -12,7 +12,8 @@ use common::Served;
 use dma_bench::{Bench, CARD_BYTES, Piece};
 use shef_device::Device;
 use shef_device::ring::{
-    CHAIN, Completion, Descriptor, DmaMemory, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Registers, reg,
+    CHAIN, Completion, Descriptor, DmaMemory, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST,
+    QUEUES, Queue, Registers, reg,
 };
 use shef_rtl::AxiMemoryConfig;
 use shef_rtl::agent::Rng;
@@ -33,7 +34,14 @@ fn descriptor(rng: &mut Rng, tag: u32, base: u64) -> Descriptor {
     };
     let op = if rng.one_in(2) { OP_TO_CARD } else { OP_TO_HOST };
     let flags = u8::from(rng.one_in(3)) * CHAIN;
-    let d = Descriptor { op, flags, tag, host: base + rng.below(DATA - bytes), card: rng.below(CARD_BYTES - bytes), bytes: bytes as u32 };
+    let d = Descriptor {
+        op,
+        flags,
+        tag,
+        host: base + rng.below(DATA - bytes),
+        card: rng.below(CARD_BYTES - bytes),
+        bytes: bytes as u32,
+    };
     match rng.below(20) {
         0 => Descriptor { op: rng.next_u64() as u8, ..d },
         1 => Descriptor { flags: rng.next_u64() as u8, ..d },
@@ -48,7 +56,12 @@ fn descriptor(rng: &mut Rng, tag: u32, base: u64) -> Descriptor {
 }
 
 /// What a driver sees of these descriptors.
-fn run<M: DmaMemory>(card: &mut impl Registers, queue: &mut Queue<M>, descriptors: &[Descriptor], seed: u64) -> Vec<Completion> {
+fn run<M: DmaMemory>(
+    card: &mut impl Registers,
+    queue: &mut Queue<M>,
+    descriptors: &[Descriptor],
+    seed: u64,
+) -> Vec<Completion> {
     let (mut rng, mut done, mut next) = (Rng::new(seed), Vec::new(), 0);
     loop {
         for _ in 0..1 + rng.below(8) {
@@ -80,14 +93,22 @@ fn random_rings_end_alike() {
         let base = memory.device_address();
         let entries = 2 << rng.below(6);
         let mut descriptors: Vec<_> = (0..150).map(|tag| descriptor(&mut rng, tag, base)).collect();
-        descriptors.push(Descriptor { op: OP_NOTHING, flags: 0, tag: 150, host: 0, card: 0, bytes: 0 });
+        descriptors.push(Descriptor {
+            op: OP_NOTHING,
+            flags: 0,
+            tag: 150,
+            host: 0,
+            card: 0,
+            bytes: 0,
+        });
         let (mut host, mut dram) = (vec![0; DATA as usize], vec![0; CARD_BYTES as usize]);
         rng.fill(&mut host);
         rng.fill(&mut dram);
 
         memory.write(0, &host).unwrap();
         card.mem_write(0, &dram).unwrap();
-        let ring = card.function().dma(Queue::<Piece>::bytes(entries).next_multiple_of(4096)).unwrap();
+        let ring =
+            card.function().dma(Queue::<Piece>::bytes(entries).next_multiple_of(4096)).unwrap();
         let mut queue = Queue::open(card.function(), 2, entries, ring, 3, 2).unwrap();
         let by_model = run(card.function(), &mut queue, &descriptors, seed);
 
@@ -126,15 +147,25 @@ fn registers_are_alike_whatever_is_written() {
         let tail = rtl.register(queue + reg::TAIL).unwrap();
         let any = rng.next_u64() as u32;
         let value = match offset {
-            reg::RING_LO => [place as u32, place as u32, 0, place as u32 + 64][rng.below(4) as usize],
-            reg::RING_HI => [(place >> 32) as u32, (place >> 32) as u32, 1 << 30][rng.below(3) as usize],
+            reg::RING_LO => {
+                [place as u32, place as u32, 0, place as u32 + 64][rng.below(4) as usize]
+            }
+            reg::RING_HI => {
+                [(place >> 32) as u32, (place >> 32) as u32, 1 << 30][rng.below(3) as usize]
+            }
             reg::ENTRIES => [2, 16, 64, 3, 1, 4096, 8192, any][rng.below(8) as usize],
-            reg::CONTROL => [reg::ENABLE, reg::ENABLE, reg::ENABLE, 0, reg::CANCEL, 7][rng.below(6) as usize],
+            reg::CONTROL => {
+                [reg::ENABLE, reg::ENABLE, reg::ENABLE, 0, reg::CANCEL, 7][rng.below(6) as usize]
+            }
             // What is behind the ring by less than the card's batch is refused by one, taken by the
             // other.
-            reg::TAIL => {
-                [tail.wrapping_add(1), tail.wrapping_add(2), tail, tail.wrapping_add(5000), tail.wrapping_sub(1)][rng.below(5) as usize]
-            }
+            reg::TAIL => [
+                tail.wrapping_add(1),
+                tail.wrapping_add(2),
+                tail,
+                tail.wrapping_add(5000),
+                tail.wrapping_sub(1),
+            ][rng.below(5) as usize],
             _ => any,
         };
         for card in [&mut rtl as &mut dyn Registers, card.function()] {
@@ -142,7 +173,9 @@ fn registers_are_alike_whatever_is_written() {
         }
         // What it began comes to its end.
         rtl.step(1500);
-        let all = |card: &mut dyn Registers| (0..16).map(|n| card.register(queue + 4 * n).unwrap()).collect::<Vec<_>>();
+        let all = |card: &mut dyn Registers| {
+            (0..16).map(|n| card.register(queue + 4 * n).unwrap()).collect::<Vec<_>>()
+        };
         let begin = Instant::now();
         let wanted = all(&mut rtl);
         while all(card.function()) != wanted {

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use common::Served;
 use shef_card::LinkFault;
 use shef_device::pci::{BAR_MEM, Function, PciCard, RING_FROM};
-use shef_device::ring::{CHAIN, Completion, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, Queue, Status};
+use shef_device::ring::{
+    CHAIN, Completion, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, Queue,
+    Status,
+};
 use shef_device::{Device, mailbox};
 use shef_vfio_user::VfioUserFunction;
 
@@ -37,7 +40,9 @@ fn one(card: &mut Card, queue: &mut Queue<DmaBuffer>, descriptor: Descriptor) ->
 }
 
 fn pattern(n: usize, seed: u64) -> Vec<u8> {
-    (0..n as u64).map(|i| (i.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    (0..n as u64)
+        .map(|i| (i.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+        .collect()
 }
 
 fn bytes(buffer: &DmaBuffer, offset: u64, n: usize) -> Vec<u8> {
@@ -52,7 +57,9 @@ fn what_goes_down_comes_back_in_order_and_for_one_doorbell() {
     let mut card = served.open();
     for by_message in [false, true] {
         let function = card.function();
-        let memory = if by_message { function.dma_by_message(8 << 20) } else { function.dma(8 << 20) }.unwrap();
+        let memory =
+            if by_message { function.dma_by_message(8 << 20) } else { function.dma(8 << 20) }
+                .unwrap();
         let data = pattern(3 << 20, 1);
         memory.write(5, &data).unwrap();
         for batch in [0, 1, 7] {
@@ -61,7 +68,10 @@ fn what_goes_down_comes_back_in_order_and_for_one_doorbell() {
             let (mut at, mut tag) = (0u64, 0);
             while at < data.len() as u64 {
                 let n = (50_021 + 7 * u64::from(tag)).min(data.len() as u64 - at);
-                assert!(q.push(&to_card(tag, memory.device_address() + 5 + at, 1000 + at, n as u32)).unwrap());
+                assert!(
+                    q.push(&to_card(tag, memory.device_address() + 5 + at, 1000 + at, n as u32))
+                        .unwrap()
+                );
                 (at, tag) = (at + n, tag + 1);
             }
             q.submit(card.function()).unwrap();
@@ -72,7 +82,15 @@ fn what_goes_down_comes_back_in_order_and_for_one_doorbell() {
             let mut seen = vec![0; data.len()];
             card.mem_read(1000, &mut seen).unwrap();
             assert!(seen == data);
-            assert_eq!(one(&mut card, &mut q, to_host(99, memory.device_address() + (4 << 20), 1000, data.len() as u32)).bytes, 3 << 20);
+            assert_eq!(
+                one(
+                    &mut card,
+                    &mut q,
+                    to_host(99, memory.device_address() + (4 << 20), 1000, data.len() as u32)
+                )
+                .bytes,
+                3 << 20
+            );
             assert!(bytes(&memory, 4 << 20, data.len()) == data);
             card.mem_write(1000, &vec![0; data.len()]).unwrap();
             let ring = q.drain(card.function(), LIMIT, |_| panic!("nothing was left")).unwrap();
@@ -101,7 +119,10 @@ fn a_batch_has_one_interrupt() {
         let before = control.state().unwrap().dma_interrupts;
         q.submit(card.function()).unwrap();
         for _ in 0..DESCRIPTORS {
-            assert_eq!(q.wait(card.function(), LIMIT).unwrap().expect("a completion").status, Status::Done);
+            assert_eq!(
+                q.wait(card.function(), LIMIT).unwrap().expect("a completion").status,
+                Status::Done
+            );
         }
         // The last ones have one however few they are; it comes after them.
         let expected = DESCRIPTORS.div_ceil(TAKEN * u64::from(batch).div_ceil(TAKEN));
@@ -111,7 +132,11 @@ fn a_batch_has_one_interrupt() {
         }
         let ring = q.drain(card.function(), LIMIT, |_| panic!("nothing was left")).unwrap();
         card.function().free(&ring).unwrap();
-        assert_eq!(control.state().unwrap().dma_interrupts - before, expected, "batches of {batch}");
+        assert_eq!(
+            control.state().unwrap().dma_interrupts - before,
+            expected,
+            "batches of {batch}"
+        );
     }
 }
 
@@ -132,14 +157,21 @@ fn chains_have_one_completion_and_stop_where_they_fail() {
         }
         q.submit(card.function()).unwrap();
         let done = q.wait(card.function(), LIMIT).unwrap().unwrap();
-        assert_eq!(done, Completion { tag: 3 * round + 2, status: Status::Done, retired: 3, bytes: 3000 });
+        assert_eq!(
+            done,
+            Completion { tag: 3 * round + 2, status: Status::Done, retired: 3, bytes: 3000 }
+        );
     }
     let mut seen = vec![0; 3000];
     card.mem_read(0, &mut seen).unwrap();
     assert_eq!(seen, data);
     // The second one fails: the third is not done.
     card.mem_write(0, &vec![0; 3000]).unwrap();
-    for d in [piece(1, 0, CHAIN), Descriptor { card: 1 << 40, ..piece(2, 1000, CHAIN) }, piece(3, 2000, 0)] {
+    for d in [
+        piece(1, 0, CHAIN),
+        Descriptor { card: 1 << 40, ..piece(2, 1000, CHAIN) },
+        piece(3, 2000, 0),
+    ] {
         assert!(q.push(&d).unwrap());
     }
     q.submit(card.function()).unwrap();
@@ -171,7 +203,11 @@ fn each_descriptor_fails_by_itself_and_faults_are_recorded() {
     ];
     for (descriptor, status, moved) in cases {
         let done = one(&mut card, &mut q, descriptor);
-        assert_eq!((done.tag, done.status, done.bytes), (descriptor.tag, status, moved), "{descriptor:?}");
+        assert_eq!(
+            (done.tag, done.status, done.bytes),
+            (descriptor.tag, status, moved),
+            "{descriptor:?}"
+        );
     }
     let state = control.state().unwrap();
     assert_eq!(state.dma_faults, 2, "{:?}", state.first_dma_faults);
@@ -179,7 +215,11 @@ fn each_descriptor_fails_by_itself_and_faults_are_recorded() {
     assert!(q.push(&to_card(1, host, 0, 64)).unwrap());
     control.fault(LinkFault::LoseInterrupt { count: 1 }).unwrap();
     q.submit(card.function()).unwrap();
-    assert_eq!(q.wait(card.function(), LIMIT).unwrap().unwrap().status, Status::Done, "a lost interrupt costs time only");
+    assert_eq!(
+        q.wait(card.function(), LIMIT).unwrap().unwrap().status,
+        Status::Done,
+        "a lost interrupt costs time only"
+    );
 }
 
 #[test]
@@ -198,10 +238,16 @@ fn a_full_queue_takes_no_more_and_cancelling_ends_what_is_in_it() {
     let mut ends = Vec::new();
     // Control goes on beside it.
     let mut first = queue(&mut card, 0, 2, 1);
-    assert_eq!(one(&mut card, &mut first, Descriptor { op: OP_NOTHING, ..to_card(77, 0, 0, 0) }).tag, 77);
+    assert_eq!(
+        one(&mut card, &mut first, Descriptor { op: OP_NOTHING, ..to_card(77, 0, 0, 0) }).tag,
+        77
+    );
     let ring = q.drain(card.function(), LIMIT, |c| ends.push((c.tag, c.status))).unwrap();
     assert_eq!(ends.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
-    assert!(ends.iter().filter(|(_, status)| *status == Status::Cancelled).count() >= 12, "{ends:?}");
+    assert!(
+        ends.iter().filter(|(_, status)| *status == Status::Cancelled).count() >= 12,
+        "{ends:?}"
+    );
     // The same memory serves another queue, and what lies there is not taken for completions.
     let mut again = Queue::open(card.function(), 3, 16, ring, 4, 1).unwrap();
     assert_eq!(again.poll().unwrap(), None);
@@ -251,7 +297,10 @@ fn unmapping_reset_and_a_dropped_link_end_transfers() {
     };
     assert_eq!(end.unwrap_err().code(), "SHEF-DEV-013");
     let mut q = queue(&mut card, 0, 8, 1);
-    assert_eq!(one(&mut card, &mut q, to_card(1, memory.device_address(), 0, 4096)).status, Status::Done);
+    assert_eq!(
+        one(&mut card, &mut q, to_card(1, memory.device_address(), 0, 4096)).status,
+        Status::Done
+    );
     // Without bus mastering the card reaches nothing, and it is recorded.
     let faults = control.state().unwrap().dma_faults;
     card.function().config_write(4, &[2, 0]).unwrap();
@@ -278,7 +327,10 @@ fn unmapping_reset_and_a_dropped_link_end_transfers() {
     control.fault(LinkFault::None).unwrap();
     card.function().config_write(4, &[6, 0]).unwrap();
     let mut q = queue(&mut card, 0, 8, 1);
-    assert_eq!(one(&mut card, &mut q, to_card(1, memory.device_address(), 0, 4096)).status, Status::Done);
+    assert_eq!(
+        one(&mut card, &mut q, to_card(1, memory.device_address(), 0, 4096)).status,
+        Status::Done
+    );
 }
 
 #[test]
@@ -298,7 +350,10 @@ fn a_client_that_leaves_in_the_middle_leaves_nothing() {
     assert_eq!(control.state().unwrap().maps, 0);
     let memory = card.function().dma(4096).unwrap();
     let mut q = queue(&mut card, 0, 8, 1);
-    assert_eq!(one(&mut card, &mut q, to_card(1, memory.device_address(), 0, 4096)).status, Status::Done);
+    assert_eq!(
+        one(&mut card, &mut q, to_card(1, memory.device_address(), 0, 4096)).status,
+        Status::Done
+    );
 }
 
 #[test]
@@ -308,7 +363,17 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     let mut card = served.open();
     // Around the edges of window, places, batches and rounds.
     let place = 128 << 10;
-    let lens = [RING_FROM - 1, RING_FROM, place - 1, place, place + 1, 8 * place, 48 * place, 48 * place + 5, 100 * place + 77];
+    let lens = [
+        RING_FROM - 1,
+        RING_FROM,
+        place - 1,
+        place,
+        place + 1,
+        8 * place,
+        48 * place,
+        48 * place + 5,
+        100 * place + 77,
+    ];
     for (n, len) in lens.into_iter().enumerate() {
         let data = pattern(len, n as u64);
         let addr = 1000 * n as u64 + 3;
@@ -333,10 +398,12 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     let after = control.state().unwrap();
     let batches = (data.len() / place / 16) as u64;
     // Data and descriptors, some of them fetched twice.
-    let (read, least) = (after.dma_read - before.dma_read, (data.len() + data.len() / place * 64) as u64);
+    let (read, least) =
+        (after.dma_read - before.dma_read, (data.len() + data.len() / place * 64) as u64);
     assert!((least..=least + (data.len() / place * 64) as u64).contains(&read), "{read} bytes");
     // On a busy machine a wait may end without an interrupt and look at the queue's status.
-    let (accesses, interrupts) = (after.accesses - before.accesses, after.dma_interrupts - before.dma_interrupts);
+    let (accesses, interrupts) =
+        (after.accesses - before.accesses, after.dma_interrupts - before.dma_interrupts);
     assert!(accesses <= batches + 10, "{accesses} accesses");
     assert!(interrupts <= 2 * batches, "{interrupts} interrupts");
     let mut goes = |card: &mut Card| {
@@ -350,7 +417,8 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     goes(&mut card);
     control.fault(LinkFault::Poison { count: 1000 }).unwrap();
     // The ring's registers are poisoned too.
-    let error = card.mem_write(0, &data).and_then(|()| card.ctl_read32(mailbox::STATUS)).unwrap_err();
+    let error =
+        card.mem_write(0, &data).and_then(|()| card.ctl_read32(mailbox::STATUS)).unwrap_err();
     assert!(["SHEF-DEV-005", "SHEF-DEV-013"].contains(&error.code()), "{error}");
     control.fault(LinkFault::None).unwrap();
     goes(&mut card);
@@ -377,9 +445,15 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
 fn numbers_that_make_no_queue_are_refused() {
     let served = Served::new(1 << 20);
     let mut card = served.open();
-    for (index, entries, bytes) in [(4, 8, 4096), (0, 3, 4096), (0, 1, 4096), (0, 8192, 1 << 20), (0, 64, 4096)] {
+    for (index, entries, bytes) in
+        [(4, 8, 4096), (0, 3, 4096), (0, 1, 4096), (0, 8192, 1 << 20), (0, 64, 4096)]
+    {
         let ring = card.function().dma(bytes).unwrap();
         let refused = Queue::open(card.function(), index, entries, ring, 1, 1).err();
-        assert_eq!(refused.map(|e| e.code().to_owned()).as_deref(), Some("SHEF-DEV-013"), "{index} {entries} {bytes}");
+        assert_eq!(
+            refused.map(|e| e.code().to_owned()).as_deref(),
+            Some("SHEF-DEV-013"),
+            "{index} {entries} {bytes}"
+        );
     }
 }

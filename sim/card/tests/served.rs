@@ -47,7 +47,11 @@ fn every_kind_of_reset_powers_the_card_on_anew() {
     ask(&mut card);
     card.function().config_write(DEVCTL, &0x8000u16.to_le_bytes()).unwrap();
     assert_eq!(config(&mut card, COMMAND) & 6, 0);
-    assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap_err().code(), "SHEF-DEV-006", "memory accesses are off");
+    assert_eq!(
+        card.ctl_read32(mailbox::STATUS).unwrap_err().code(),
+        "SHEF-DEV-006",
+        "memory accesses are off"
+    );
     assert!(!control.state().unwrap().bus_master);
     card.function().config_write(COMMAND, &ENABLED).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_IDLE);
@@ -88,7 +92,11 @@ fn card_memory_is_one_however_it_is_reached() {
     }
     card.reset().unwrap();
     card.mem_read(last, &mut by_message).unwrap();
-    assert_eq!(by_message, [1, 2, 3, 4, 5, 6, 7, 8], "a reset leaves card memory, which holds ciphertext only");
+    assert_eq!(
+        by_message,
+        [1, 2, 3, 4, 5, 6, 7, 8],
+        "a reset leaves card memory, which holds ciphertext only"
+    );
 }
 
 #[test]
@@ -148,7 +156,10 @@ fn one_client_at_a_time_and_the_next_one_finds_nothing_left() {
     let mut card = served.open();
     let memory = shef_device::SharedMemory::new(1 << 20).unwrap();
     card.function().client().dma_map(0x10_0000, &memory).unwrap();
-    assert_eq!(shef_vfio_user::open(&served.socket(), DEFAULT_TIMEOUT).err().unwrap().code(), "SHEF-VFU-002");
+    assert_eq!(
+        shef_vfio_user::open(&served.socket(), DEFAULT_TIMEOUT).err().unwrap().code(),
+        "SHEF-VFU-002"
+    );
     assert_eq!((control.state().unwrap().maps, control.state().unwrap().clients), (1, 1));
     drop(card);
     let _card = served.open();
@@ -165,10 +176,18 @@ fn debug_has_an_identity_of_its_own_and_the_control_socket_takes_any_line() {
     control.set_debug(true).unwrap();
     control.set_debug(false).unwrap();
     assert_eq!(control.cycles().unwrap(), (None, None));
-    let mut raw = std::os::unix::net::UnixStream::connect(Control::path_of(&served.socket())).unwrap();
+    let mut raw =
+        std::os::unix::net::UnixStream::connect(Control::path_of(&served.socket())).unwrap();
     raw.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut answers = BufReader::new(raw.try_clone().unwrap()).lines();
-    for bad in ["", "{", "[]", "{\"do\":\"fly\"}", "{\"do\":\"watch\",\"start\":-1,\"end\":0}", "{\"do\":\"words\",\"more\":1}\u{7f}"] {
+    for bad in [
+        "",
+        "{",
+        "[]",
+        "{\"do\":\"fly\"}",
+        "{\"do\":\"watch\",\"start\":-1,\"end\":0}",
+        "{\"do\":\"words\",\"more\":1}\u{7f}",
+    ] {
         raw.write_all(format!("{bad}\n").as_bytes()).unwrap();
         assert!(answers.next().unwrap().unwrap().contains("\"error\""), "{bad}");
     }
@@ -187,7 +206,10 @@ fn a_card_has_its_sockets_when_it_answers_and_a_path_that_cannot_be_is_told_befo
     let sockets = [socket.clone(), Control::path_of(&socket)];
     let stop = AtomicBool::new(false);
     let late = || {
-        assert!(sockets.iter().all(|path| !path.exists()), "a client would wait for what is not made");
+        assert!(
+            sockets.iter().all(|path| !path.exists()),
+            "a client would wait for what is not made"
+        );
         make()
     };
     let ready = || {
@@ -200,12 +222,20 @@ fn a_card_has_its_sockets_when_it_answers_and_a_path_that_cannot_be_is_told_befo
     std::fs::write(&socket, "no socket").unwrap();
     let served = Served::new(1 << 20);
     for wrong in [&socket, &dir.path().join("none/card"), &served.socket()] {
-        let result = serve(&ServeOptions::new(wrong), || unreachable!("it is made"), &AtomicBool::new(false), || ());
+        let result = serve(
+            &ServeOptions::new(wrong),
+            || unreachable!("it is made"),
+            &AtomicBool::new(false),
+            || (),
+        );
         assert!(matches!(result, Err(CardError::Serve(_))), "{}: {result:?}", wrong.display());
     }
     assert_eq!(std::fs::read(&socket).unwrap(), b"no socket");
     // The same of the control socket: a file of somebody's is not deleted.
-    let options = ServeOptions { control: Some(socket.clone()), ..ServeOptions::new(&dir.path().join("other")) };
+    let options = ServeOptions {
+        control: Some(socket.clone()),
+        ..ServeOptions::new(&dir.path().join("other"))
+    };
     let result = serve(&options, || unreachable!("it is made"), &AtomicBool::new(false), || ());
     assert!(matches!(result, Err(CardError::Control { .. })), "{result:?}");
     assert_eq!(std::fs::read(&socket).unwrap(), b"no socket");

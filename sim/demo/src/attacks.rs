@@ -56,7 +56,12 @@ pub struct Attack {
 }
 
 impl Attack {
-    const fn on(target: Target, name: &'static str, title: &'static str, run: fn(&mut Lab) -> Result<Outcome, CliError>) -> Self {
+    const fn on(
+        target: Target,
+        name: &'static str,
+        title: &'static str,
+        run: fn(&mut Lab) -> Result<Outcome, CliError>,
+    ) -> Self {
         Self { name, title, run, target }
     }
 }
@@ -77,47 +82,144 @@ pub struct Lab<'a> {
 
 /// All of them, in the order in which they are printed.
 pub const ATTACKS: &[Attack] = &[
-    Attack::on(Target::Session, "ciphertext-bit-flip", "one bit of a sealed chunk flipped in card memory", |lab| {
-        memory(lab, Tamper::FlipData, FaultKind::Tag)
-    }),
+    Attack::on(
+        Target::Session,
+        "ciphertext-bit-flip",
+        "one bit of a sealed chunk flipped in card memory",
+        |lab| memory(lab, Tamper::FlipData, FaultKind::Tag),
+    ),
     Attack::on(Target::Session, "tag-bit-flip", "one bit of a tag flipped in card memory", |lab| {
         memory(lab, Tamper::FlipTag, FaultKind::Tag)
     }),
-    Attack::on(Target::Session, "zero-tag", "a tag replaced by zeros", |lab| memory(lab, Tamper::ZeroTag, FaultKind::Tag)),
-    Attack::on(Target::Session, "chunks-swapped", "two chunks swapped together with their tags", |lab| {
-        memory(lab, Tamper::Swap, FaultKind::Tag)
+    Attack::on(Target::Session, "zero-tag", "a tag replaced by zeros", |lab| {
+        memory(lab, Tamper::ZeroTag, FaultKind::Tag)
     }),
-    Attack::on(Target::Session, "chunk-moved-to-other-region", "a sealed result moved with its tag to where a query lies", moved_region),
-    Attack::on(Target::Session, "old-session-replayed", "chunk and tag of an earlier session put back", old_session),
-    Attack::on(Target::Session, "old-epoch-replayed", "chunk and tag of an earlier epoch put back", old_epoch),
-    Attack::on(Target::Session, "register-forged", "a sealed register command changed on its way", register_forged),
-    Attack::on(Target::Session, "register-replayed", "an earlier start command sent again", register_replayed),
+    Attack::on(
+        Target::Session,
+        "chunks-swapped",
+        "two chunks swapped together with their tags",
+        |lab| memory(lab, Tamper::Swap, FaultKind::Tag),
+    ),
+    Attack::on(
+        Target::Session,
+        "chunk-moved-to-other-region",
+        "a sealed result moved with its tag to where a query lies",
+        moved_region,
+    ),
+    Attack::on(
+        Target::Session,
+        "old-session-replayed",
+        "chunk and tag of an earlier session put back",
+        old_session,
+    ),
+    Attack::on(
+        Target::Session,
+        "old-epoch-replayed",
+        "chunk and tag of an earlier epoch put back",
+        old_epoch,
+    ),
+    Attack::on(
+        Target::Session,
+        "register-forged",
+        "a sealed register command changed on its way",
+        register_forged,
+    ),
+    Attack::on(
+        Target::Session,
+        "register-replayed",
+        "an earlier start command sent again",
+        register_replayed,
+    ),
     Attack::on(
         Target::Session,
         "load-key-replayed",
         "an earlier Load Key sent again, into the session and into a new one",
         load_key_replayed,
     ),
-    Attack::on(Target::Session, "load-key-for-other-shield", "a Load Key made for another Shield's key", load_key_other),
-    Attack::on(Target::Session, "shield-key-swapped", "the host's own key put into the Shield's evidence", key_swapped),
-    Attack::on(Target::Session, "evidence-old-nonce", "evidence of an earlier challenge sent again", old_nonce),
-    Attack::on(Target::Load, "image-byte-changed", "one byte of the image changed on its way to the kernel", image_changed),
-    Attack::on(Target::Load, "image-lower-svn", "an older image of the same vendor, with a lower SVN", image_old),
-    Attack::on(Target::Load, "debug-device", "a device with debug on, under a policy for production", debug_device),
-    Attack::on(Target::Load, "simulator-as-hardware", "a simulator's certificates under an anchor for hardware", simulator_as_hardware),
-    Attack::on(Target::Session, "results-withheld", "the host says that the results were never written", withheld),
-    Attack::on(Target::Session, "memory-bus-error", "the memory answers with a bus error, which is no tampering", bus_error),
-    Attack::on(Target::Load, "reset-while-loading", "the card reset in the middle of loading an image", reset_while_loading),
-    Attack::on(Target::Boot, "kernel-bit-flip", "one bit of the kernel image flipped on the boot medium", |lab| {
-        kernel_image(lab, BootFault::ImageBit)
-    }),
-    Attack::on(Target::Boot, "kernel-lower-svn", "an older kernel of the right signer on the boot medium", |lab| {
-        kernel_image(lab, BootFault::OldKernel)
-    }),
-    Attack::on(Target::Boot, "kernel-other-signer", "a kernel of another signer on the boot medium", |lab| {
-        kernel_image(lab, BootFault::OtherSigner)
-    }),
-    Attack::on(Target::Boot, "noise-source-stuck", "a noise source that gives the same bit for ever", noise_stuck),
+    Attack::on(
+        Target::Session,
+        "load-key-for-other-shield",
+        "a Load Key made for another Shield's key",
+        load_key_other,
+    ),
+    Attack::on(
+        Target::Session,
+        "shield-key-swapped",
+        "the host's own key put into the Shield's evidence",
+        key_swapped,
+    ),
+    Attack::on(
+        Target::Session,
+        "evidence-old-nonce",
+        "evidence of an earlier challenge sent again",
+        old_nonce,
+    ),
+    Attack::on(
+        Target::Load,
+        "image-byte-changed",
+        "one byte of the image changed on its way to the kernel",
+        image_changed,
+    ),
+    Attack::on(
+        Target::Load,
+        "image-lower-svn",
+        "an older image of the same vendor, with a lower SVN",
+        image_old,
+    ),
+    Attack::on(
+        Target::Load,
+        "debug-device",
+        "a device with debug on, under a policy for production",
+        debug_device,
+    ),
+    Attack::on(
+        Target::Load,
+        "simulator-as-hardware",
+        "a simulator's certificates under an anchor for hardware",
+        simulator_as_hardware,
+    ),
+    Attack::on(
+        Target::Session,
+        "results-withheld",
+        "the host says that the results were never written",
+        withheld,
+    ),
+    Attack::on(
+        Target::Session,
+        "memory-bus-error",
+        "the memory answers with a bus error, which is no tampering",
+        bus_error,
+    ),
+    Attack::on(
+        Target::Load,
+        "reset-while-loading",
+        "the card reset in the middle of loading an image",
+        reset_while_loading,
+    ),
+    Attack::on(
+        Target::Boot,
+        "kernel-bit-flip",
+        "one bit of the kernel image flipped on the boot medium",
+        |lab| kernel_image(lab, BootFault::ImageBit),
+    ),
+    Attack::on(
+        Target::Boot,
+        "kernel-lower-svn",
+        "an older kernel of the right signer on the boot medium",
+        |lab| kernel_image(lab, BootFault::OldKernel),
+    ),
+    Attack::on(
+        Target::Boot,
+        "kernel-other-signer",
+        "a kernel of another signer on the boot medium",
+        |lab| kernel_image(lab, BootFault::OtherSigner),
+    ),
+    Attack::on(
+        Target::Boot,
+        "noise-source-stuck",
+        "a noise source that gives the same bit for ever",
+        noise_stuck,
+    ),
     Attack::on(
         Target::Boot,
         "mailbox-flooded",
@@ -152,12 +254,19 @@ type Hook = Box<dyn FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u
 struct Evil(Hook);
 
 impl Adversary for Evil {
-    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+        device: &mut dyn Device,
+    ) -> Option<Vec<u8>> {
         (self.0)(kind, bytes, device)
     }
 }
 
-fn evil(hook: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) -> Box<dyn Adversary> {
+fn evil(
+    hook: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static,
+) -> Box<dyn Adversary> {
     Box::new(Evil(Box::new(hook)))
 }
 
@@ -166,7 +275,10 @@ fn honest() -> Box<dyn Adversary> {
 }
 
 /// A host that changes every message of one kind.
-fn change(kind: fn(MessageKind) -> bool, mut how: impl FnMut(&mut Vec<u8>) + 'static) -> Box<dyn Adversary> {
+fn change(
+    kind: fn(MessageKind) -> bool,
+    mut how: impl FnMut(&mut Vec<u8>) + 'static,
+) -> Box<dyn Adversary> {
     evil(move |at, mut bytes, _| {
         if kind(at) {
             how(&mut bytes);
@@ -196,28 +308,60 @@ fn listen() -> (Box<dyn Adversary>, Heard) {
 /// # Errors
 /// Where the configuration has other regions.
 pub fn buffers(session: &Session<'_, Keyed>) -> Result<Buffers, SdkError> {
-    Ok(Buffers { train: session.input("train")?, query: session.input("query")?, result: session.output("result")? })
+    Ok(Buffers {
+        train: session.input("train")?,
+        query: session.input("query")?,
+        result: session.output("result")?,
+    })
 }
 
 /// Seals and uploads both inputs.
 ///
 /// # Errors
 /// Those of the session.
-pub fn upload(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<(), SdkError> {
+pub fn upload(
+    session: &mut Session<'_, Keyed>,
+    b: &Buffers,
+    train: &Dataset,
+    query: &Dataset,
+) -> Result<(), SdkError> {
     session.upload(&b.train, &knn::train_image(train))?;
     session.upload(&b.query, &query.pixels())
 }
 
 /// Launches, waits, flushes and opens the results; a fault comes out as an error with its kind.
-fn launch(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<Vec<reference::Answer>, SdkError> {
-    let job = knn::job(b.train.addr(), b.query.addr(), b.result.addr(), train.rows.len(), query.rows.len());
-    let statement = session.run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR))?;
-    let opened = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy::default())?;
-    Ok(knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len()).unwrap_or_default())
+fn launch(
+    session: &mut Session<'_, Keyed>,
+    b: &Buffers,
+    train: &Dataset,
+    query: &Dataset,
+) -> Result<Vec<reference::Answer>, SdkError> {
+    let job = knn::job(
+        b.train.addr(),
+        b.query.addr(),
+        b.result.addr(),
+        train.rows.len(),
+        query.rows.len(),
+    );
+    let statement =
+        session.run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR))?;
+    let opened = session.open(
+        &b.result,
+        &statement,
+        knn::result_len(query.rows.len()),
+        OpenPolicy::default(),
+    )?;
+    Ok(knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len())
+        .unwrap_or_default())
 }
 
 /// Whether an honest run works: what must still hold after a refused message.
-fn honest_run(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, query: &Dataset) -> Result<bool, SdkError> {
+fn honest_run(
+    session: &mut Session<'_, Keyed>,
+    b: &Buffers,
+    train: &Dataset,
+    query: &Dataset,
+) -> Result<bool, SdkError> {
     Ok(launch(session, b, train, query)? == reference::classify_all(train, query))
 }
 
@@ -226,7 +370,12 @@ fn honest_run(session: &mut Session<'_, Keyed>, b: &Buffers, train: &Dataset, qu
 ///
 /// # Errors
 /// Whatever refuses first where the host is not honest.
-pub fn small_run(world: &mut World, host: &mut Host, train: &Dataset, query: &Dataset) -> Result<Vec<reference::Answer>, SdkError> {
+pub fn small_run(
+    world: &mut World,
+    host: &mut Host,
+    train: &Dataset,
+    query: &Dataset,
+) -> Result<Vec<reference::Answer>, SdkError> {
     let mut session = world.session(host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
@@ -248,17 +397,30 @@ enum Tamper {
 
 /// Changes what is uploaded into the `query` region and expects a fault in its first chunk.
 fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, CliError> {
-    let region = lab.world.config().region_by_name("query").cloned().ok_or_else(|| CliError::internal("no region query"))?;
+    let region = lab
+        .world
+        .config()
+        .region_by_name("query")
+        .cloned()
+        .ok_or_else(|| CliError::internal("no region query"))?;
     let (base, tags, chunk) = (region.base, region.tag_base, region.chunk as usize);
     let chunks = if tamper == Tamper::Swap { 2 } else { 1 };
     lab.bench.watch(base..base + (chunks * chunk) as u64)?;
     lab.host.corrupt(evil(move |kind, mut bytes, _| {
         match (kind, tamper) {
-            (MessageKind::MemoryWrite { addr }, Tamper::FlipData) if addr == base => bytes[77] ^= 0x10,
+            (MessageKind::MemoryWrite { addr }, Tamper::FlipData) if addr == base => {
+                bytes[77] ^= 0x10
+            }
             (MessageKind::MemoryWrite { addr }, Tamper::FlipTag) if addr == tags => bytes[5] ^= 1,
-            (MessageKind::MemoryWrite { addr }, Tamper::ZeroTag) if addr == tags => bytes[..16].fill(0),
-            (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == base => bytes[..2 * chunk].rotate_left(chunk),
-            (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == tags => bytes[..32].rotate_left(16),
+            (MessageKind::MemoryWrite { addr }, Tamper::ZeroTag) if addr == tags => {
+                bytes[..16].fill(0)
+            }
+            (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == base => {
+                bytes[..2 * chunk].rotate_left(chunk)
+            }
+            (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == tags => {
+                bytes[..32].rotate_left(16)
+            }
             _ => {}
         }
         Some(bytes)
@@ -287,14 +449,24 @@ fn faulted(
     // The whole Shield has stopped: the accelerator's registers are refused, and plain status says
     // why.
     let stopped = match session.read_register(knn::reg::ID) {
-        Err(SdkError::Channel(shef_proto::channel::ChannelError::Status { status, .. })) => status == shef_proto::channel::status::STOPPED,
+        Err(SdkError::Channel(shef_proto::channel::ChannelError::Status { status, .. })) => {
+            status == shef_proto::channel::status::STOPPED
+        }
         _ => false,
     };
     let status = session.host().status()?;
-    let told = ctl::STATUS_STOPPED.get(status) == 1 && ctl::STATUS_FAULT_KIND.get(status) == u32::from(kind.number());
+    let told = ctl::STATUS_STOPPED.get(status) == 1
+        && ctl::STATUS_FAULT_KIND.get(status) == u32::from(kind.number());
     // The statement shows the fault to whoever asks, again and again, and opens nothing.
     let statement = session.statement()?;
-    let opens = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy { refusals: true, holes: true }).is_ok();
+    let opens = session
+        .open(
+            &b.result,
+            &statement,
+            knn::result_len(query.rows.len()),
+            OpenPolicy { refusals: true, holes: true },
+        )
+        .is_ok();
     session.abort()?;
     Ok(outcome(recorded && stopped && told && !opens, error.code(), error.to_string()))
 }
@@ -326,7 +498,11 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
 }
 
 /// Replaces chunk 0 of a region and its tag by what was uploaded there before.
-fn put_back(host: &mut Host, region: &shef_proto::config::Region, heard: &[(MessageKind, Vec<u8>)]) -> Result<(), CliError> {
+fn put_back(
+    host: &mut Host,
+    region: &shef_proto::config::Region,
+    heard: &[(MessageKind, Vec<u8>)],
+) -> Result<(), CliError> {
     for (addr, len) in [(region.base, region.chunk as usize), (region.tag_base, 16)] {
         let old = heard
             .iter()
@@ -408,9 +584,14 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     // Nothing was lost: an honest host brings them.
     session.host().corrupt(honest());
     let statement = session.statement()?;
-    let opened = session.open(&b.result, &statement, knn::result_len(query.rows.len()), OpenPolicy::default())?;
-    let same =
-        knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len()) == Some(reference::classify_all(train, query));
+    let opened = session.open(
+        &b.result,
+        &statement,
+        knn::result_len(query.rows.len()),
+        OpenPolicy::default(),
+    )?;
+    let same = knn::answers(&opened.data[..knn::result_len(query.rows.len())], query.rows.len())
+        == Some(reference::classify_all(train, query));
     session.abort()?;
     Ok(Outcome { detected: result.detected && same, ..result })
 }
@@ -427,7 +608,8 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     // The host changes the address inside a sealed command: a bit of the ciphertext is a bit of the
     // plaintext.
     let sealed = session.seal_request(&Request::write(knn::reg::TRAIN_ROWS, 1))?;
-    let shown_before = shef_device::mailbox::read_bytes(session.host().device(), ctl::CHAN_RSP, MESSAGE_LEN)?;
+    let shown_before =
+        shef_device::mailbox::read_bytes(session.host().device(), ctl::CHAN_RSP, MESSAGE_LEN)?;
     let mut refusals = 0;
     let mut attempts = 0;
     let mut unchanged = true;
@@ -478,9 +660,15 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
         return Ok(outcome(false, "", "the honest run before it failed"));
     }
     session.host().corrupt(honest());
-    let requests: Vec<Vec<u8>> =
-        heard.take().into_iter().filter(|(kind, _)| *kind == MessageKind::Request).map(|(_, bytes)| bytes).collect();
-    let Some((last, earlier)) = requests.split_last() else { return Ok(outcome(false, "", "no request was heard")) };
+    let requests: Vec<Vec<u8>> = heard
+        .take()
+        .into_iter()
+        .filter(|(kind, _)| *kind == MessageKind::Request)
+        .map(|(_, bytes)| bytes)
+        .collect();
+    let Some((last, earlier)) = requests.split_last() else {
+        return Ok(outcome(false, "", "no request was heard"));
+    };
     let before = session.statement()?.shield().requests;
     let mut refusals = 0;
     for old in earlier.iter().chain([last]) {
@@ -497,7 +685,10 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     Ok(outcome(
         refusals == all && after == before + pages && fine,
         "SHEF-SDK-004",
-        format!("{refusals} of {all} replays refused, none run, the honest run after it {}", if fine { "worked" } else { "failed" }),
+        format!(
+            "{refusals} of {all} replays refused, none run, the honest run after it {}",
+            if fine { "worked" } else { "failed" }
+        ),
     ))
 }
 
@@ -513,8 +704,8 @@ fn load_key_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let fine = honest_run(&mut session, &b, train, query)?;
     session.close()?;
     lab.host.new_session()?;
-    let into_fresh =
-        lab.host.load_key(old)?.0 == shef::LoadHint::Refused && ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
+    let into_fresh = lab.host.load_key(old)?.0 == shef::LoadHint::Refused
+        && ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
     let mut session = lab.world.keyed(lab.host)?;
     let next = session.ping().is_ok();
     session.abort()?;
@@ -533,8 +724,12 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
     let entropy = lab.world.adversary_entropy();
     let (_, other) = shef_proto::hpke_suite::generate_key_pair(entropy);
     let epochs = first_epochs(&config, 1);
-    let (message, _) = shef_proto::load::seal_load_key(&config, &other, b"", &epochs, entropy).map_err(SdkError::from)?;
-    lab.host.corrupt(change(|kind| kind == MessageKind::LoadKey, move |bytes| *bytes = message.clone()));
+    let (message, _) = shef_proto::load::seal_load_key(&config, &other, b"", &epochs, entropy)
+        .map_err(SdkError::from)?;
+    lab.host.corrupt(change(
+        |kind| kind == MessageKind::LoadKey,
+        move |bytes| *bytes = message.clone(),
+    ));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-SDK-005"]);
     let fresh = ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
     lab.host.corrupt(honest());
@@ -578,7 +773,10 @@ fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
     // The first challenge is answered honestly and kept; the second is answered with the first
     // evidence.
     let first = lab.world.shield_evidence(lab.host)?;
-    lab.host.corrupt(change(|kind| kind == MessageKind::ShieldEvidence, move |bytes| bytes.clone_from(&first)));
+    lab.host.corrupt(change(
+        |kind| kind == MessageKind::ShieldEvidence,
+        move |bytes| bytes.clone_from(&first),
+    ));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-004"]);
     Ok(Outcome { detected: result.detected && no_key(lab.host)?, ..result })
 }
@@ -626,7 +824,8 @@ fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.bench.watch(ALL)?;
     let old = lab.world.old_image();
-    lab.host.corrupt(change(|kind| kind == MessageKind::Image, move |bytes| bytes.clone_from(&old)));
+    lab.host
+        .corrupt(change(|kind| kind == MessageKind::Image, move |bytes| bytes.clone_from(&old)));
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-021"]);
     let unloaded = lab.world.shield_evidence(lab.host).is_err();
     lab.host.corrupt(honest());
@@ -638,7 +837,8 @@ fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
     lab.bench.watch(ALL)?;
     lab.host.corrupt(evil(|kind, bytes, device| {
-        let half = kind == MessageKind::KernelRequest && matches!(Request::decode(&bytes), Ok(Request::LoadChunk { index: 1, .. }));
+        let half = kind == MessageKind::KernelRequest
+            && matches!(Request::decode(&bytes), Ok(Request::LoadChunk { index: 1, .. }));
         if half {
             // What cannot be reset refuses nothing, which shows.
             let _ = device.reset();
@@ -647,7 +847,8 @@ fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
     }));
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-014"]);
     // Nothing stands in the fabric, and nothing vouches for it.
-    let unloaded = lab.host.device().ctl_read32(ctl::STATUS).is_err() && lab.world.shield_evidence(lab.host).is_err();
+    let unloaded = lab.host.device().ctl_read32(ctl::STATUS).is_err()
+        && lab.world.shield_evidence(lab.host).is_err();
     lab.host.corrupt(honest());
     lab.world.load(lab.host)?;
     Ok(Outcome { detected: result.detected && unloaded, ..result })
@@ -704,7 +905,8 @@ fn mailbox_flooded(lab: &mut Lab) -> Result<Outcome, CliError> {
     while answers < LENGTHS.len() + AFTER_BOOT {
         // A kernel that has a message, or does not run yet, takes no other.
         for word in 0..4 {
-            busy += usize::from(device.ctl_write32(mailbox::REQUEST + 4 * word, 0xa5a5_a5a5).is_err());
+            busy +=
+                usize::from(device.ctl_write32(mailbox::REQUEST + 4 * word, 0xa5a5_a5a5).is_err());
         }
         let rung = device.ctl_write32(mailbox::REQ_LEN, LENGTHS[answers % LENGTHS.len()]).is_ok();
         if !rung && device.ctl_read32(mailbox::STATUS)? == mailbox::STATUS_BUSY {
@@ -737,6 +939,8 @@ fn mailbox_flooded(lab: &mut Lab) -> Result<Outcome, CliError> {
     Ok(outcome(
         quiet && fine && busy > 0,
         &code,
-        format!("{answers} messages refused, {busy} accesses refused meanwhile, no alert: {quiet}; honest run after it: {fine}"),
+        format!(
+            "{answers} messages refused, {busy} accesses refused meanwhile, no alert: {quiet}; honest run after it: {fine}"
+        ),
     ))
 }

@@ -88,7 +88,9 @@ impl Bench {
     pub fn fail_boot(&self, fault: BootFault) -> Result<(), CliError> {
         match self {
             Self::Here(bench) => bench.fail_boot(fault),
-            Self::There(_) => return Err(CliError::internal("only a card of this process boots with a fault")),
+            Self::There(_) => {
+                return Err(CliError::internal("only a card of this process boots with a fault"));
+            }
         }
         Ok(())
     }

@@ -39,7 +39,10 @@ impl Dataset {
         let mut raw = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut raw).map_err(|e| CliError::read_file(path, &e))?;
         if raw.len() as u64 > MAX_FILE {
-            return Err(CliError::input("SHEF-CLI-013", format!("{} has more than {MAX_FILE} bytes", path.display())));
+            return Err(CliError::input(
+                "SHEF-CLI-013",
+                format!("{} has more than {MAX_FILE} bytes", path.display()),
+            ));
         }
         Self::parse(&raw, &path.display().to_string())
     }
@@ -51,7 +54,10 @@ impl Dataset {
     pub fn parse(raw: &[u8], name: &str) -> Result<Self, CliError> {
         let text = if raw.starts_with(&[0x1f, 0x8b]) { gunzip(raw, name)? } else { raw.to_vec() };
         if text.len() as u64 > MAX_TEXT {
-            return Err(CliError::input("SHEF-CLI-013", format!("{name} holds more than {MAX_TEXT} bytes of text")));
+            return Err(CliError::input(
+                "SHEF-CLI-013",
+                format!("{name} holds more than {MAX_TEXT} bytes of text"),
+            ));
         }
         let text = String::from_utf8(text).map_err(|e| {
             CliError::input(
@@ -66,13 +72,19 @@ impl Dataset {
         let mut data = Self { rows: Vec::new(), labels: Vec::new() };
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
-            if line.is_empty() || (index == 0 && line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '"')) {
+            if line.is_empty()
+                || (index == 0 && line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '"'))
+            {
                 continue;
             }
-            let (row, label) =
-                parse_line(line).map_err(|what| CliError::input("SHEF-CLI-012", format!("{name}, line {}: {what}", index + 1)))?;
+            let (row, label) = parse_line(line).map_err(|what| {
+                CliError::input("SHEF-CLI-012", format!("{name}, line {}: {what}", index + 1))
+            })?;
             if data.rows.len() == MAX_ROWS {
-                return Err(CliError::input("SHEF-CLI-013", format!("{name} has more than {MAX_ROWS} rows")));
+                return Err(CliError::input(
+                    "SHEF-CLI-013",
+                    format!("{name} has more than {MAX_ROWS} rows"),
+                ));
             }
             data.rows.push(row);
             data.labels.push(label);
@@ -90,15 +102,26 @@ impl Dataset {
     pub fn split(&self, train: usize) -> Result<(Self, Self), CliError> {
         let bad = |what: String| CliError::input("SHEF-CLI-014", what);
         if train == 0 || train >= self.rows.len() {
-            return Err(bad(format!("--train {train} leaves no training rows or no queries: the file has {} rows", self.rows.len())));
+            return Err(bad(format!(
+                "--train {train} leaves no training rows or no queries: the file has {} rows",
+                self.rows.len()
+            )));
         }
         if train > 4096 {
-            return Err(bad(format!("--train {train} is more than the 4096 rows that the accelerator takes")));
+            return Err(bad(format!(
+                "--train {train} is more than the 4096 rows that the accelerator takes"
+            )));
         }
         if self.rows.len() - train > 16384 {
-            return Err(bad(format!("{} queries are more than the 16384 that the region holds", self.rows.len() - train)));
+            return Err(bad(format!(
+                "{} queries are more than the 16384 that the region holds",
+                self.rows.len() - train
+            )));
         }
-        let part = |range: std::ops::Range<usize>| Self { rows: self.rows[range.clone()].to_vec(), labels: self.labels[range].to_vec() };
+        let part = |range: std::ops::Range<usize>| Self {
+            rows: self.rows[range.clone()].to_vec(),
+            labels: self.labels[range].to_vec(),
+        };
         Ok((part(0..train), part(train..self.rows.len())))
     }
 
@@ -116,14 +139,22 @@ impl Dataset {
 }
 
 fn gunzip(raw: &[u8], name: &str) -> Result<Vec<u8>, CliError> {
-    let damaged = |what: String| CliError::input("SHEF-CLI-011", format!("{name} is damaged: {what}"));
+    let damaged =
+        |what: String| CliError::input("SHEF-CLI-011", format!("{name} is damaged: {what}"));
     let mut text = Vec::new();
     let mut rest = raw;
     while !rest.is_empty() {
         let mut decoder = flate2::bufread::GzDecoder::new(rest);
-        decoder.by_ref().take(MAX_TEXT + 1 - text.len() as u64).read_to_end(&mut text).map_err(|e| damaged(e.to_string()))?;
+        decoder
+            .by_ref()
+            .take(MAX_TEXT + 1 - text.len() as u64)
+            .read_to_end(&mut text)
+            .map_err(|e| damaged(e.to_string()))?;
         if text.len() as u64 > MAX_TEXT {
-            return Err(CliError::input("SHEF-CLI-013", format!("{name} holds more than {MAX_TEXT} bytes of text")));
+            return Err(CliError::input(
+                "SHEF-CLI-013",
+                format!("{name} holds more than {MAX_TEXT} bytes of text"),
+            ));
         }
         let left = decoder.into_inner();
         if left.len() == rest.len() {
@@ -158,7 +189,11 @@ mod tests {
     use std::io::Write;
 
     fn digits() -> Dataset {
-        Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz"))).unwrap()
+        Dataset::load(Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../tests/data/digits.csv.gz"
+        )))
+        .unwrap()
     }
 
     fn line(label: &str) -> String {
@@ -181,13 +216,21 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz");
         let raw = std::fs::read(path).unwrap();
         for cut in [3, 10, 100, raw.len() / 2, raw.len() - 8, raw.len() - 1] {
-            assert_eq!(Dataset::parse(&raw[..cut], "x").unwrap_err().code, "SHEF-CLI-011", "cut at {cut}");
+            assert_eq!(
+                Dataset::parse(&raw[..cut], "x").unwrap_err().code,
+                "SHEF-CLI-011",
+                "cut at {cut}"
+            );
         }
         for at in [100, 1000, raw.len() / 2, raw.len() - 6, raw.len() - 1] {
             let mut bad = raw.clone();
             bad[at] ^= 0x10;
             let error = Dataset::parse(&bad, "x").unwrap_err();
-            assert!(matches!(&*error.code, "SHEF-CLI-011" | "SHEF-CLI-012" | "SHEF-CLI-013"), "{}", error.code);
+            assert!(
+                matches!(&*error.code, "SHEF-CLI-011" | "SHEF-CLI-012" | "SHEF-CLI-013"),
+                "{}",
+                error.code
+            );
         }
         let mut trailing = raw.clone();
         trailing.extend_from_slice(b"more");
@@ -224,7 +267,10 @@ mod tests {
         for _ in 0..(MAX_TEXT / 65536 + 2) {
             encoder.write_all(&[b'1'; 65536]).unwrap();
         }
-        assert_eq!(Dataset::parse(&encoder.finish().unwrap(), "x").unwrap_err().code, "SHEF-CLI-013");
+        assert_eq!(
+            Dataset::parse(&encoder.finish().unwrap(), "x").unwrap_err().code,
+            "SHEF-CLI-013"
+        );
     }
 
     #[test]

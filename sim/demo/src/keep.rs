@@ -63,7 +63,9 @@ fn is_part(name: &str) -> bool {
     ];
     let below = |(folder, names, ends): &(&str, &[&str], &[&str])| {
         let Some(file) = name.strip_prefix(folder) else { return false };
-        ends.iter().filter_map(|end| file.strip_suffix(end)).any(|stem| names.is_empty() || names.contains(&stem))
+        ends.iter()
+            .filter_map(|end| file.strip_suffix(end))
+            .any(|stem| names.is_empty() || names.contains(&stem))
     };
     NAMES.contains(&name) || name == "secrets.json" || BELOW.iter().any(below)
 }
@@ -105,7 +107,8 @@ impl Keep {
     /// # Errors
     /// SHEF-CLI-015.
     pub fn report(&self, report: &Report) -> Result<(), CliError> {
-        let text = serde_json::to_string_pretty(report).map_err(|e| CliError::internal(e.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(report).map_err(|e| CliError::internal(e.to_string()))?;
         self.write("report.json", text.as_bytes())
     }
 
@@ -113,9 +116,18 @@ impl Keep {
     ///
     /// # Errors
     /// SHEF-CLI-015.
-    pub fn evidence(&self, name: &str, evidence: &[u8], nonce: &[u8], audience: &str) -> Result<(), CliError> {
+    pub fn evidence(
+        &self,
+        name: &str,
+        evidence: &[u8],
+        nonce: &[u8],
+        audience: &str,
+    ) -> Result<(), CliError> {
         self.write(&format!("evidence/{name}.cbor"), evidence)?;
-        self.write(&format!("evidence/{name}.nonce"), format!("{}\n", hex::encode(nonce)).as_bytes())?;
+        self.write(
+            &format!("evidence/{name}.nonce"),
+            format!("{}\n", hex::encode(nonce)).as_bytes(),
+        )?;
         self.write(&format!("evidence/{name}.audience"), format!("{audience}\n").as_bytes())
     }
 
@@ -123,16 +135,26 @@ impl Keep {
     ///
     /// # Errors
     /// SHEF-CLI-015.
-    pub fn parties(&self, world: &World, image: &Image, key_box: &[u8], certificates: &[Vec<u8>]) -> Result<(), CliError> {
+    pub fn parties(
+        &self,
+        world: &World,
+        image: &Image,
+        key_box: &[u8],
+        certificates: &[Vec<u8>],
+    ) -> Result<(), CliError> {
         let verifier = world.verifier();
         let att = |e: shef_verify::PolicyError| CliError::input(e.code(), e.to_string());
         self.write("policy.toml", verifier.policy().to_toml().map_err(att)?.as_bytes())?;
         self.write("reference.toml", verifier.reference().to_toml().map_err(att)?.as_bytes())?;
-        let anchors: Vec<String> = verifier.anchors().iter().map(shef_verify::TrustAnchor::to_toml).collect();
+        let anchors: Vec<String> =
+            verifier.anchors().iter().map(shef_verify::TrustAnchor::to_toml).collect();
         self.write("anchors.toml", anchors.join("\n").as_bytes())?;
         self.write("config.cbor", &world.config().to_cbor())?;
         self.write("image.shef", &image.container)?;
-        self.write("image.pub", format!("{}\n", hex::encode(world.vendor_key().as_bytes())).as_bytes())?;
+        self.write(
+            "image.pub",
+            format!("{}\n", hex::encode(world.vendor_key().as_bytes())).as_bytes(),
+        )?;
         self.write("key-box.cbor", key_box)?;
         for (name, der) in ["ak", "device-id"].into_iter().zip(certificates) {
             self.write(&format!("certificates/{name}.der"), der)?;
@@ -160,7 +182,10 @@ impl Keep {
             .data
             .iter()
             .filter_map(|(id, key)| {
-                session.config().region(*id).map(|r| (r.name.clone(), json!({ "region": id, "key": hex::encode(key) })))
+                session
+                    .config()
+                    .region(*id)
+                    .map(|r| (r.name.clone(), json!({ "region": id, "key": hex::encode(key) })))
             })
             .collect();
         let text = json!({
@@ -170,7 +195,8 @@ impl Keep {
             "channel_owner_to_shield": hex::encode(&secrets.to_shield),
             "channel_shield_to_owner": hex::encode(&secrets.to_owner),
         });
-        let text = serde_json::to_string_pretty(&text).map_err(|e| CliError::internal(e.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&text).map_err(|e| CliError::internal(e.to_string()))?;
         file::write_new_secret(&self.dir.join("secrets.json"), text.as_bytes())
     }
 
@@ -208,8 +234,12 @@ impl Keep {
         let mut channel = String::new();
         for Record { kind, bytes } in records {
             let line = match kind {
-                MessageKind::MemoryWrite { addr } => json!({ "leg": "memory-write", "addr": addr, "bytes": bytes.len() }),
-                MessageKind::MemoryRead { addr } => json!({ "leg": "memory-read", "addr": addr, "bytes": bytes.len() }),
+                MessageKind::MemoryWrite { addr } => {
+                    json!({ "leg": "memory-write", "addr": addr, "bytes": bytes.len() })
+                }
+                MessageKind::MemoryRead { addr } => {
+                    json!({ "leg": "memory-read", "addr": addr, "bytes": bytes.len() })
+                }
                 kind => json!({ "leg": kind.name(), "hex": hex::encode(bytes) }),
             };
             all.push_str(&format!("{line}\n"));

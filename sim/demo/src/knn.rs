@@ -56,7 +56,13 @@ pub fn result_len(queries: usize) -> usize {
 }
 
 /// Register writes that describe a job, without the start.
-pub fn job(train_addr: u64, query_addr: u64, result_addr: u64, rows: usize, queries: usize) -> Vec<(u32, u32)> {
+pub fn job(
+    train_addr: u64,
+    query_addr: u64,
+    result_addr: u64,
+    rows: usize,
+    queries: usize,
+) -> Vec<(u32, u32)> {
     let mut writes = Vec::new();
     let mut address = |reg: u32, addr: u64| {
         writes.push((reg, addr as u32));

@@ -143,13 +143,26 @@ pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
     let report = demo_in(output, args, dir.path())?;
     output.document(&report)?;
     let failed: Vec<&str> = report.steps.iter().filter(|s| !s.ok).map(|s| s.name).collect();
-    let undetected: Vec<&str> = report.attacks.iter().filter(|a| !a.detected || a.words_delivered != 0).map(|a| a.name).collect();
+    let undetected: Vec<&str> = report
+        .attacks
+        .iter()
+        .filter(|a| !a.detected || a.words_delivered != 0)
+        .map(|a| a.name)
+        .collect();
     if !failed.is_empty() {
-        output.error(&CliError { code: "SHEF-CLI-020".into(), message: format!("failed: {}", failed.join(", ")), exit: Exit::No });
+        output.error(&CliError {
+            code: "SHEF-CLI-020".into(),
+            message: format!("failed: {}", failed.join(", ")),
+            exit: Exit::No,
+        });
         return Ok(Exit::No);
     }
     if !undetected.is_empty() {
-        output.error(&CliError { code: "SHEF-CLI-021".into(), message: format!("not refused: {}", undetected.join(", ")), exit: Exit::No });
+        output.error(&CliError {
+            code: "SHEF-CLI-021".into(),
+            message: format!("not refused: {}", undetected.join(", ")),
+            exit: Exit::No,
+        });
         return Ok(Exit::No);
     }
     Ok(Exit::Done)
@@ -169,12 +182,17 @@ struct Settings {
 fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
     let uri: Uri = args.device.parse()?;
     let usage = |text: String| Err(CliError::usage("SHEF-CLI-001", text));
-    let timing =
-        [("--memory-latency", args.memory_latency.is_some()), ("--stalls", args.stalls.is_some()), ("--wave", args.wave.is_some())];
+    let timing = [
+        ("--memory-latency", args.memory_latency.is_some()),
+        ("--stalls", args.stalls.is_some()),
+        ("--wave", args.wave.is_some()),
+    ];
     let timing = timing.into_iter().find_map(|(flag, given)| given.then_some(flag));
     let cards = match (&uri, timing) {
         (Uri::SimModel, Some(flag)) => {
-            return usage(format!("{flag} needs a device with a clock, and sim:model has none: use --device sim:rtl"));
+            return usage(format!(
+                "{flag} needs a device with a clock, and sim:model has none: use --device sim:rtl"
+            ));
         }
         (Uri::SimModel, None) => Cards::Made(Engine::Model),
         (Uri::SimRtl { project: None, kernel }, _) => Cards::Made(Engine::Rtl(RtlOptions {
@@ -188,18 +206,32 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             return usage("the demo is of the digits accelerator: use --device sim:rtl".to_owned());
         }
         (other, _) if args.seed.is_some() => {
-            return usage(format!("--seed is for simulated cards that this program makes, and {other} is none"));
+            return usage(format!(
+                "--seed is for simulated cards that this program makes, and {other} is none"
+            ));
         }
-        (_, Some(flag)) => return usage(format!("{flag} is for simulated cards that this program makes: give it to `shef sim serve`")),
+        (_, Some(flag)) => {
+            return usage(format!(
+                "{flag} is for simulated cards that this program makes: give it to `shef sim serve`"
+            ));
+        }
         (Uri::VfioUser { socket }, None) => {
             let control = args.control.clone().unwrap_or_else(|| Control::path_of(socket));
             Cards::Served { uri: uri.clone(), control, tls: None }
         }
         (Uri::Pci { .. } | Uri::PciUeid { .. } | Uri::Tls { .. }, None) => match &args.control {
-            Some(control) => Cards::Served { uri: uri.clone(), control: control.clone(), tls: args.tls.files()? },
-            None => return usage(format!("the demo needs the control socket of a simulated card behind {uri}: give it with --control")),
+            Some(control) => {
+                Cards::Served { uri: uri.clone(), control: control.clone(), tls: args.tls.files()? }
+            }
+            None => {
+                return usage(format!(
+                    "the demo needs the control socket of a simulated card behind {uri}: give it with --control"
+                ));
+            }
         },
-        (other, None) => return Err(shef::DeviceError::NotInThisVersion { uri: other.to_string() }.into()),
+        (other, None) => {
+            return Err(shef::DeviceError::NotInThisVersion { uri: other.to_string() }.into());
+        }
     };
     if args.control.is_some() && matches!(cards, Cards::Made(_)) {
         return usage("--control goes with a card that another process serves".to_owned());
@@ -220,7 +252,8 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             return usage(format!("there is no attack {name:?}; there are: {}", known.join(", ")));
         }
     }
-    let boots = matches!(&cards, Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })));
+    let boots =
+        matches!(&cards, Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })));
     let named = |attack: &Attack| args.attack.iter().any(|name| name == attack.name);
     if let Some(attack) = ATTACKS.iter().find(|a| a.target == Target::Boot && !boots && named(a)) {
         return usage(format!(
@@ -228,7 +261,12 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
             attack.name
         ));
     }
-    let attacks = ATTACKS.iter().filter(|a| !none && (boots || a.target != Target::Boot) && (args.attack.is_empty() || named(a))).collect();
+    let attacks = ATTACKS
+        .iter()
+        .filter(|a| {
+            !none && (boots || a.target != Target::Boot) && (args.attack.is_empty() || named(a))
+        })
+        .collect();
     Ok(Settings { uri, cards, train, query, expect, attacks, service: None })
 }
 
@@ -240,7 +278,9 @@ fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
         other => {
             return Err(CliError::usage(
                 "SHEF-CLI-001",
-                format!("--remote makes a card of its own: use it with sim:rtl or sim:model, not {other}"),
+                format!(
+                    "--remote makes a card of its own: use it with sim:rtl or sim:model, not {other}"
+                ),
             ));
         }
     };
@@ -268,12 +308,28 @@ fn demo_in(output: &Output, args: &DemoArgs, dir: &Path) -> Result<Report, CliEr
     let begin = Instant::now();
     if args.remote {
         let remote = Remote::start(dir, &card_flags(args)?)?;
-        let tls =
-            TlsArgs { tls_ca: Some(remote.tls.ca.clone()), tls_cert: Some(remote.tls.cert.clone()), tls_key: Some(remote.tls.key.clone()) };
+        let tls = TlsArgs {
+            tls_ca: Some(remote.tls.ca.clone()),
+            tls_cert: Some(remote.tls.cert.clone()),
+            tls_key: Some(remote.tls.key.clone()),
+        };
         let device = remote.uri.to_string();
-        output.note(format_args!("owner: process {}, agent: {}, card: {}", std::process::id(), remote.agent(), remote.card()));
+        output.note(format_args!(
+            "owner: process {}, agent: {}, card: {}",
+            std::process::id(),
+            remote.agent(),
+            remote.card()
+        ));
         let (memory_latency, stalls) = (None, None);
-        let args = DemoArgs { device, control: Some(remote.control.clone()), remote: false, tls, memory_latency, stalls, ..args.clone() };
+        let args = DemoArgs {
+            device,
+            control: Some(remote.control.clone()),
+            remote: false,
+            tls,
+            memory_latency,
+            stalls,
+            ..args.clone()
+        };
         return demo_in(output, &args, dir);
     }
     let mut settings = settings(args)?;
@@ -288,7 +344,8 @@ fn demo_in(output: &Output, args: &DemoArgs, dir: &Path) -> Result<Report, CliEr
         None => None,
     };
     if let Some(service) = &settings.service {
-        let own = local.as_ref().map_or_else(String::new, |local| format!(", process {}", local.id()));
+        let own =
+            local.as_ref().map_or_else(String::new, |local| format!(", process {}", local.id()));
         output.note(format_args!("verifier service {}{own}", service.url()));
         service.ready()?;
     }
@@ -310,8 +367,10 @@ fn demo_in(output: &Output, args: &DemoArgs, dir: &Path) -> Result<Report, CliEr
         if d.equal_to_reference { "all equal to" } else { "NOT equal to" },
         flow.attacks.len(),
         match (flow.cycles.shielded, flow.cycles.bare) {
-            (Some(shielded), Some(bare)) if bare > 0 =>
-                format!("; {shielded} cycles shielded, {bare} bare, ratio {:.3}", shielded as f64 / bare as f64),
+            (Some(shielded), Some(bare)) if bare > 0 => format!(
+                "; {shielded} cycles shielded, {bare} bare, ratio {:.3}",
+                shielded as f64 / bare as f64
+            ),
             _ => String::new(),
         },
         begin.elapsed().as_secs_f64(),
@@ -343,7 +402,13 @@ impl<'a> Steps<'a> {
     }
 
     /// The step is over.
-    fn end(&mut self, name: &'static str, ok: bool, cycles: Option<u64>, detail: impl Into<String>) -> Result<(), CliError> {
+    fn end(
+        &mut self,
+        name: &'static str,
+        ok: bool,
+        cycles: Option<u64>,
+        detail: impl Into<String>,
+    ) -> Result<(), CliError> {
         let cycles = match (self.cycles, cycles) {
             (Some(from), Some(to)) => Some(to - from),
             _ => None,
@@ -371,16 +436,32 @@ impl<'a> Steps<'a> {
 fn boot_stage(stage: &str) -> (&'static str, &'static str) {
     match stage {
         "clear" => ("boot-clear", "hardware clears all memory of the Security Kernel's processor"),
-        "measure" => ("boot-measure", "boot ROM copies the kernel image and measures what will run"),
+        "measure" => {
+            ("boot-measure", "boot ROM copies the kernel image and measures what will run")
+        }
         "verify" => ("boot-verify", "signature and security version of the kernel image"),
-        _ => ("boot-identify", "device secret read and locked, keys derived, attestation key certified; the kernel starts"),
+        _ => (
+            "boot-identify",
+            "device secret read and locked, keys derived, attestation key certified; the kernel starts",
+        ),
     }
 }
 
-fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut keep: Option<&mut Keep>) -> Result<Report, CliError> {
+fn honest(
+    output: &Output,
+    args: &DemoArgs,
+    settings: &Settings,
+    dir: &Path,
+    mut keep: Option<&mut Keep>,
+) -> Result<Report, CliError> {
     let (train, query) = (&settings.train, &settings.query);
     let mut steps = Steps::new(output);
-    let plan = Plan { cards: settings.cards.clone(), seed: args.seed, name: "demo".to_owned(), service: settings.service.clone() };
+    let plan = Plan {
+        cards: settings.cards.clone(),
+        seed: args.seed,
+        name: "demo".to_owned(),
+        service: settings.service.clone(),
+    };
 
     // 1: the manufacturer makes a device; its boot code measures the kernel.
     let spinner = output.spinner("making a device");
@@ -392,18 +473,30 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
     let certificates = host.certificates()?;
     drop(spinner);
     let now = |bench: &Bench| bench.cycles();
-    steps.end("device", certificates.len() == 2, None, "UDS, DeviceID certificate, measured Security Kernel, attestation key")?;
+    steps.end(
+        "device",
+        certificates.len() == 2,
+        None,
+        "UDS, DeviceID certificate, measured Security Kernel, attestation key",
+    )?;
 
     let booted = bench.kernel();
     for stage in booted.iter().flat_map(|kernel| &kernel.boot) {
         let (name, detail) = boot_stage(stage.name);
-        steps.add(Step { name, ok: true, ms: stage.ms, cycles: Some(stage.cycles), detail: detail.to_owned() })?;
+        steps.add(Step {
+            name,
+            ok: true,
+            ms: stage.ms,
+            cycles: Some(stage.cycles),
+            detail: detail.to_owned(),
+        })?;
     }
 
     // 2: the vendor's container.
     steps.begin(now(&bench));
     let image = world.image().clone();
-    let parsed = shef_proto::image::Container::parse(&image.container).map_err(shef::SdkError::from)?;
+    let parsed =
+        shef_proto::image::Container::parse(&image.container).map_err(shef::SdkError::from)?;
     steps.end(
         "image",
         true,
@@ -427,7 +520,11 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
         "kernel-attestation",
         ok,
         now(&bench),
-        format!("{}, root of trust {root_of_trust}, image {} loaded", release.appraised, short(&loaded.image_digest)),
+        format!(
+            "{}, root of trust {root_of_trust}, image {} loaded",
+            release.appraised,
+            short(&loaded.image_digest)
+        ),
     )?;
 
     // 4: Shield round.
@@ -442,7 +539,12 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
     };
     let challenge = session.challenge().clone();
     let shield_key = session.verified().shield_key().xy();
-    steps.end("shield-attestation", true, bench.cycles(), format!("{}, Shield key {}", session.appraised(), short(&shield_key)))?;
+    steps.end(
+        "shield-attestation",
+        true,
+        bench.cycles(),
+        format!("{}, Shield key {}", session.appraised(), short(&shield_key)),
+    )?;
 
     // 5: Load Key.
     steps.begin(bench.cycles());
@@ -453,20 +555,32 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
         session.expose_secrets()?;
     }
     let transcript = session.transcript();
-    steps.end("load-key", true, bench.cycles(), format!("confirmed by the Shield, session {}", short(&transcript[..16])))?;
+    steps.end(
+        "load-key",
+        true,
+        bench.cycles(),
+        format!("confirmed by the Shield, session {}", short(&transcript[..16])),
+    )?;
 
     // 6: seal and upload.
     steps.begin(bench.cycles());
     let b = attacks::buffers(&session)?;
     attacks::upload(&mut session, &b, train, query)?;
     let mut sealed = Sealed { transcript: hex::encode(&transcript), ..Sealed::default() };
-    let inputs = [(b.train.region().clone(), knn::train_image(train).len()), (b.query.region().clone(), query.rows.len() * data::PIXELS)];
+    let inputs = [
+        (b.train.region().clone(), knn::train_image(train).len()),
+        (b.query.region().clone(), query.rows.len() * data::PIXELS),
+    ];
     sealed.inputs = memory_digest(session.host(), &inputs)?;
     steps.end(
         "seal",
         true,
         bench.cycles(),
-        format!("{} training rows, {} queries, ciphertext and tags in card memory", train.rows.len(), query.rows.len()),
+        format!(
+            "{} training rows, {} queries, ciphertext and tags in card memory",
+            train.rows.len(),
+            query.rows.len()
+        ),
     )?;
 
     // 7: compute.
@@ -476,10 +590,19 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
         if id == knn::ID {
             Ok(())
         } else {
-            Err(CliError::internal(format!("the accelerator's identification is {id:#x}, expected {:#x}", knn::ID)))
+            Err(CliError::internal(format!(
+                "the accelerator's identification is {id:#x}, expected {:#x}",
+                knn::ID
+            )))
         }
     })?;
-    for (addr, value) in knn::job(b.train.addr(), b.query.addr(), b.result.addr(), train.rows.len(), query.rows.len()) {
+    for (addr, value) in knn::job(
+        b.train.addr(),
+        b.query.addr(),
+        b.result.addr(),
+        train.rows.len(),
+        query.rows.len(),
+    ) {
         session.write_register(addr, value)?;
     }
     let start = bench.cycles();
@@ -492,7 +615,11 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
         "compute",
         status & knn::ERROR == 0,
         bench.cycles(),
-        format!("k-nearest-neighbour, k = 3, over {} x {} rows", train.rows.len(), query.rows.len()),
+        format!(
+            "k-nearest-neighbour, k = 3, over {} x {} rows",
+            train.rows.len(),
+            query.rows.len()
+        ),
     )?;
 
     // 8: statement, then results.
@@ -515,11 +642,16 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
     let answers = knn::answers(&opened.data[..len], query.rows.len()).unwrap_or_default();
     let expected = reference::classify_all(train, query);
     let correct = answers.iter().zip(&query.labels).filter(|(a, l)| a.label == **l).count();
-    let digits = Digits { tested: query.rows.len(), correct, equal_to_reference: answers == expected };
+    let digits =
+        Digits { tested: query.rows.len(), correct, equal_to_reference: answers == expected };
     let outputs = [(b.result.region().clone(), len)];
     sealed.results = memory_digest(session.host(), &outputs)?;
     if let Some(at) = (0..expected.len()).find(|i| answers.get(*i) != expected.get(*i)) {
-        output.note(format_args!("query {at}: accelerator says {:?}, reference {:?}", answers.get(at), expected.get(at)));
+        output.note(format_args!(
+            "query {at}: accelerator says {:?}, reference {:?}",
+            answers.get(at),
+            expected.get(at)
+        ));
     }
     if let Some(keep) = keep.as_deref_mut() {
         keep.session(&session)?;
@@ -569,9 +701,16 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
             let spinner = output.spinner("the same accelerator without a Shield");
             let (cycles, same) = bare(rtl, train, query, &expected, &spinner)?;
             drop(spinner);
-            let per_cycle = (train.rows.len() * data::PIXELS * query.rows.len().div_ceil(knn::BATCH)) as f64 / cycles.max(1) as f64;
+            let per_cycle =
+                (train.rows.len() * data::PIXELS * query.rows.len().div_ceil(knn::BATCH)) as f64
+                    / cycles.max(1) as f64;
             steps.cycles = Some(0);
-            steps.end("bare", same, Some(cycles), format!("the same results; reads its training set at {per_cycle:.1} B/cycle"))?;
+            steps.end(
+                "bare",
+                same,
+                Some(cycles),
+                format!("the same results; reads its training set at {per_cycle:.1} B/cycle"),
+            )?;
             Some(cycles)
         }
         Cards::Made(_) => {
@@ -589,13 +728,22 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
             (_, Some(_)) => "rtl",
             (_, None) => "native",
         },
-        image_file: booted.as_ref().map(|_| shef::sim::repository().join("attestation/firmware/kernel.img").into()),
+        image_file: booted
+            .as_ref()
+            .map(|_| shef::sim::repository().join("attestation/firmware/kernel.img").into()),
         digest_in_evidence: hex::encode(&release.verified.claims().kernel_digest),
-        boot_cycles: booted.as_ref().map(|kernel| kernel.boot.iter().map(|stage| stage.cycles).sum()),
+        boot_cycles: booted
+            .as_ref()
+            .map(|kernel| kernel.boot.iter().map(|stage| stage.cycles).sum()),
         cycles: booted.as_ref().zip(ran).map(|(from, to)| to.cycles - from.cycles),
     };
     if let Some(keep) = keep {
-        keep.evidence("kernel", &release.evidence, release.challenge.nonce(), release.challenge.audience())?;
+        keep.evidence(
+            "kernel",
+            &release.evidence,
+            release.challenge.nonce(),
+            release.challenge.audience(),
+        )?;
         keep.evidence("shield", &evidence, challenge.nonce(), challenge.audience())?;
         keep.parties(&world, &image, &release.key_box, &certificates)?;
         if let Some(service) = &settings.service {
@@ -627,11 +775,14 @@ fn honest(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path, mut
 /// request in its channel.
 fn wiped(host: &mut Host) -> Result<bool, CliError> {
     let status = host.status()?;
-    let confirm = shef_device::mailbox::read_bytes(host.device(), ctl::CONFIRM, ctl::CONFIRM_BYTES)?;
+    let confirm =
+        shef_device::mailbox::read_bytes(host.device(), ctl::CONFIRM, ctl::CONFIRM_BYTES)?;
     let mut request = [0; shef_proto::channel::MESSAGE_LEN];
     request[7] = 1;
     let (_, refused) = host.ring(&request)?;
-    Ok(ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_CLOSED && confirm.iter().all(|b| *b == 0) && refused)
+    Ok(ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_CLOSED
+        && confirm.iter().all(|b| *b == 0)
+        && refused)
 }
 
 fn short(bytes: &[u8]) -> String {
@@ -639,7 +790,10 @@ fn short(bytes: &[u8]) -> String {
 }
 
 /// SHA-256 over ciphertext and tags of what lies at the start of these regions.
-fn memory_digest(host: &mut Host, parts: &[(shef_proto::config::Region, usize)]) -> Result<String, CliError> {
+fn memory_digest(
+    host: &mut Host,
+    parts: &[(shef_proto::config::Region, usize)],
+) -> Result<String, CliError> {
     let mut hash = Sha256::new();
     for (region, len) in parts {
         let chunks = (*len as u64).div_ceil(u64::from(region.chunk));
@@ -663,13 +817,16 @@ fn bare(
 ) -> Result<(u64, bool), CliError> {
     const QUERY: u64 = 0x10_0000;
     const RESULT: u64 = 0x20_0000;
-    let mut card = BareCard::new(options, &mut |text| spinner.message(text)).map_err(world::card)?;
+    let mut card =
+        BareCard::new(options, &mut |text| spinner.message(text)).map_err(world::card)?;
     card.mem_write(0, &knn::train_image(train));
     card.mem_write(QUERY, &query.pixels());
     for (addr, value) in knn::job(0, QUERY, RESULT, train.rows.len(), query.rows.len()) {
         card.reg_write(addr, value).map_err(world::card)?;
     }
-    let cycles = card.run(knn::reg::CTRL, 1, knn::reg::STATUS, knn::DONE | knn::ERROR, BARE_LIMIT).map_err(world::card)?;
+    let cycles = card
+        .run(knn::reg::CTRL, 1, knn::reg::STATUS, knn::DONE | knn::ERROR, BARE_LIMIT)
+        .map_err(world::card)?;
     let mut bytes = vec![0; knn::result_len(query.rows.len())];
     card.mem_read(RESULT, &mut bytes);
     Ok((cycles, knn::answers(&bytes, query.rows.len()).as_deref() == Some(expected)))
@@ -677,7 +834,12 @@ fn bare(
 
 // ---- attacks ----
 
-fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path) -> Result<Vec<AttackResult>, CliError> {
+fn all_attacks(
+    output: &Output,
+    args: &DemoArgs,
+    settings: &Settings,
+    dir: &Path,
+) -> Result<Vec<AttackResult>, CliError> {
     if settings.attacks.is_empty() {
         return Ok(Vec::new());
     }
@@ -686,21 +848,26 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
     let cards = match &settings.cards {
         // Attacks run with random stalls of the memory, each on the card that the one before left
         // behind.
-        Cards::Made(Engine::Rtl(rtl)) => {
-            Cards::Made(Engine::Rtl(RtlOptions { stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)), wave: None, ..rtl.clone() }))
-        }
+        Cards::Made(Engine::Rtl(rtl)) => Cards::Made(Engine::Rtl(RtlOptions {
+            stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)),
+            wave: None,
+            ..rtl.clone()
+        })),
         other => other.clone(),
     };
     let train = settings.train.head(SMALL.0);
     let query = settings.query.head(SMALL.1);
     let workers = match cards {
         Cards::Made(Engine::Model | Engine::ModelOf(_)) | Cards::Served { .. } => 1,
-        Cards::Made(Engine::Rtl(_)) => std::thread::available_parallelism().map_or(1, usize::from).min(args.cards.max(1)),
+        Cards::Made(Engine::Rtl(_)) => {
+            std::thread::available_parallelism().map_or(1, usize::from).min(args.cards.max(1))
+        }
     };
     let spinner = output.spinner(format!("{} attacks", settings.attacks.len()));
     let list = &settings.attacks;
     let next = std::sync::atomic::AtomicUsize::new(0);
-    let results: std::sync::Mutex<Vec<Option<AttackResult>>> = std::sync::Mutex::new(list.iter().map(|_| None).collect());
+    let results: std::sync::Mutex<Vec<Option<AttackResult>>> =
+        std::sync::Mutex::new(list.iter().map(|_| None).collect());
     let failures: Vec<CliError> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|worker| {
@@ -708,12 +875,16 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
                 let (train, query, next, results) = (&train, &query, &next, &results);
                 let dir = dir.join(format!("attacks-{worker}"));
                 scope.spawn(move || -> Result<(), CliError> {
-                    let mut world = World::new(&dir, Plan { cards, seed: args.seed, name: format!("attacks-{worker}"), service })?;
+                    let mut world = World::new(
+                        &dir,
+                        Plan { cards, seed: args.seed, name: format!("attacks-{worker}"), service },
+                    )?;
                     let (mut host, bench) = world.card(&mut |_| {})?;
                     loop {
                         let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                         let Some(attack) = list.get(at) else { return Ok(()) };
-                        let result = one_attack(attack, &mut world, &mut host, &bench, train, query);
+                        let result =
+                            one_attack(attack, &mut world, &mut host, &bench, train, query);
                         if let Ok(mut results) = results.lock() {
                             results[at] = Some(result);
                         }
@@ -721,16 +892,29 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
                 })
             })
             .collect();
-        handles.into_iter().filter_map(|h| h.join().unwrap_or_else(|_| Err(CliError::internal("a worker stopped"))).err()).collect()
+        handles
+            .into_iter()
+            .filter_map(|h| {
+                h.join().unwrap_or_else(|_| Err(CliError::internal("a worker stopped"))).err()
+            })
+            .collect()
     });
     drop(spinner);
     if let Some(error) = failures.into_iter().next() {
         return Err(error);
     }
-    let results: Vec<AttackResult> =
-        results.into_inner().map_err(|_| CliError::internal("a worker stopped"))?.into_iter().flatten().collect();
+    let results: Vec<AttackResult> = results
+        .into_inner()
+        .map_err(|_| CliError::internal("a worker stopped"))?
+        .into_iter()
+        .flatten()
+        .collect();
     for result in &results {
-        let mark = if result.detected && result.words_delivered == 0 { output.good("refused") } else { output.bad("FAILED ") };
+        let mark = if result.detected && result.words_delivered == 0 {
+            output.good("refused")
+        } else {
+            output.bad("FAILED ")
+        };
         output.line(format_args!(
             "{mark} {:<27} {:<13} {} words  {:>5} ms  {}",
             result.name, result.code, result.words_delivered, result.ms, result.title
@@ -741,7 +925,14 @@ fn all_attacks(output: &Output, args: &DemoArgs, settings: &Settings, dir: &Path
     Ok(results)
 }
 
-fn one_attack(attack: &Attack, world: &mut World, host: &mut Host, bench: &Bench, train: &Dataset, query: &Dataset) -> AttackResult {
+fn one_attack(
+    attack: &Attack,
+    world: &mut World,
+    host: &mut Host,
+    bench: &Bench,
+    train: &Dataset,
+    query: &Dataset,
+) -> AttackResult {
     let begin = Instant::now();
     let from = bench.cycles();
     host.corrupt(Box::new(shef::Honest));
@@ -757,7 +948,9 @@ fn one_attack(attack: &Attack, world: &mut World, host: &mut Host, bench: &Bench
     let (detected, words_delivered, code, detail) = match outcome {
         Ok((outcome, words)) => (outcome.detected, words, outcome.code, outcome.detail),
         // What an attack did not expect is no detection.
-        Err(error) => (false, bench.words_delivered().unwrap_or(0), error.code.to_string(), error.message),
+        Err(error) => {
+            (false, bench.words_delivered().unwrap_or(0), error.code.to_string(), error.message)
+        }
     };
     AttackResult {
         name: attack.name,

@@ -26,13 +26,17 @@ impl Local {
         let dir = dir.join("verifier");
         let program = program("shef-verifierd")?;
         let mut init = Command::new(&program);
-        init.args(["init", "--listen", "127.0.0.1:0", "--audience", "https://localhost", "--dir"]).arg(&dir);
+        init.args(["init", "--listen", "127.0.0.1:0", "--audience", "https://localhost", "--dir"])
+            .arg(&dir);
         run(init, "shef-verifierd init")?;
         let mut command = Command::new(&program);
         command.args(["run", "--config"]).arg(dir.join("verifierd.toml")).env("SHEF_LOG", "error");
         let (process, line) = start(command, SERVICE)?;
         let url = format!("https://localhost:{}", port(&line, SERVICE)?);
-        Ok(Self { service: Service::new(&url, identity(&dir.join("operator"), dir.join("ca.pem")))?, process })
+        Ok(Self {
+            service: Service::new(&url, identity(&dir.join("operator"), dir.join("ca.pem")))?,
+            process,
+        })
     }
 
     /// Its process.

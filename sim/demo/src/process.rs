@@ -43,13 +43,18 @@ pub fn run(mut command: Command, what: &str) -> Result<(), CliError> {
 pub fn start(mut command: Command, what: &str) -> Result<(Guard, String), CliError> {
     let child = interrupt::child(command.stdin(Stdio::null()).stdout(Stdio::piped()));
     let mut child = child.map(Guard).map_err(|e| failed(what, &e))?;
-    let Some(stdout) = child.0.stdout.take() else { return Err(CliError::internal("no output of a process")) };
+    let Some(stdout) = child.0.stdout.take() else {
+        return Err(CliError::internal("no output of a process"));
+    };
     let mut line = String::new();
     let read = BufReader::new(stdout).read_line(&mut line);
     if !matches!(read, Ok(1..)) {
         let _ = child.0.kill();
         let status = child.0.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
-        return Err(failed(what, &format!("it ended before it was ready ({status}); its messages are above")));
+        return Err(failed(
+            what,
+            &format!("it ended before it was ready ({status}); its messages are above"),
+        ));
     }
     Ok((child, line))
 }

@@ -46,12 +46,16 @@ fn distance(a: &[u8; PIXELS], b: &[u8; PIXELS]) -> u32 {
 /// Classifies one query: k = 3, ties by (distance, index), label by majority, without a majority
 /// that of the nearest.
 pub fn classify(train: &Dataset, query: &[u8; PIXELS]) -> Answer {
-    let mut all: Vec<(u32, usize)> = train.rows.iter().enumerate().map(|(i, row)| (distance(row, query), i)).collect();
+    let mut all: Vec<(u32, usize)> =
+        train.rows.iter().enumerate().map(|(i, row)| (distance(row, query), i)).collect();
     all.sort_unstable();
     all.truncate(K);
     let label_of = |i: usize| train.labels[all[i].1];
     let votes_for = |label: u8| (0..all.len()).filter(|i| label_of(*i) == label).count();
-    let label = (0..all.len()).map(label_of).find(|label| votes_for(*label) * 2 > K).unwrap_or_else(|| label_of(0));
+    let label = (0..all.len())
+        .map(label_of)
+        .find(|label| votes_for(*label) * 2 > K)
+        .unwrap_or_else(|| label_of(0));
     let mut nearest = [MISSING; K];
     for (slot, (_, index)) in nearest.iter_mut().zip(&all) {
         *slot = *index as u16;
@@ -71,9 +75,17 @@ mod tests {
 
     #[test]
     fn of_the_real_digits_766_are_right() {
-        let data = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz"))).unwrap();
+        let data = Dataset::load(Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../tests/data/digits.csv.gz"
+        )))
+        .unwrap();
         let (train, query) = data.split(1000).unwrap();
-        let right = classify_all(&train, &query).iter().zip(&query.labels).filter(|(a, l)| a.label == **l).count();
+        let right = classify_all(&train, &query)
+            .iter()
+            .zip(&query.labels)
+            .filter(|(a, l)| a.label == **l)
+            .count();
         assert_eq!(right, 766);
     }
 
@@ -106,7 +118,10 @@ mod tests {
     fn records_are_little_endian_and_padding_is_checked() {
         let mut record = [3, 2, 0x34, 0x12, 1, 0, 0xff, 0xff, 0x78, 0x56, 0, 0, 0, 0, 0, 0];
         let answer = Answer::from_record(&record).unwrap();
-        assert_eq!(answer, Answer { label: 3, votes: 2, nearest: [0x1234, 1, MISSING], distance: 0x5678 });
+        assert_eq!(
+            answer,
+            Answer { label: 3, votes: 2, nearest: [0x1234, 1, MISSING], distance: 0x5678 }
+        );
         record[15] = 1;
         assert!(Answer::from_record(&record).is_none());
     }

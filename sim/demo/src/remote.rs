@@ -44,9 +44,17 @@ impl Remote {
         let (agent, line) = start(command, AGENT)?;
         let owner = dir.join("owners/owner");
         Ok(Self {
-            uri: Uri::Tls { host: "localhost".to_owned(), port: port(&line, AGENT)?, device: "card0".to_owned() },
+            uri: Uri::Tls {
+                host: "localhost".to_owned(),
+                port: port(&line, AGENT)?,
+                device: "card0".to_owned(),
+            },
             control: shef::sim::Control::path_of(&socket),
-            tls: TlsFiles { ca: owner.join("ca.pem"), cert: owner.join("cert.pem"), key: owner.join("key.pem") },
+            tls: TlsFiles {
+                ca: owner.join("ca.pem"),
+                cert: owner.join("cert.pem"),
+                key: owner.join("key.pem"),
+            },
             agent,
             card,
         })

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use shef::service::{KeyMaterial, NewKey};
-use shef::sim::{self, Blank, CardOptions, Control, Engine, Manufacturer, Project, RtlOptions, SimKernel};
+use shef::sim::{
+    self, Blank, CardOptions, Control, Engine, Manufacturer, Project, RtlOptions, SimKernel,
+};
 use shef::{
-    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, OpenOptions, Release, SdkError, Service, Session, Source,
-    TlsFiles, Uri, Verifier,
+    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, OpenOptions, Release,
+    SdkError, Service, Session, Source, TlsFiles, Uri, Verifier,
 };
 use shef_proto::config::Config;
 use shef_proto::evidence::{Layer, RootOfTrust};
@@ -79,15 +81,29 @@ impl Entrusted {
     ) -> Result<Self, SdkError> {
         let mut random = [0; 8];
         entropy.fill(&mut random);
-        let entrusted = Self { service: service.clone(), id: format!("demo-{}", shef_console::hex::encode(&random)) };
+        let entrusted = Self {
+            service: service.clone(),
+            id: format!("demo-{}", shef_console::hex::encode(&random)),
+        };
         let id = &entrusted.id;
         for anchor in verifier.anchors() {
             let name = format!("{id}-{}", anchor.name());
-            service.add_anchor(&TrustAnchor::new(&name, anchor.kind(), anchor.debug(), anchor.certificate().der())?)?;
+            service.add_anchor(&TrustAnchor::new(
+                &name,
+                anchor.kind(),
+                anchor.debug(),
+                anchor.certificate().der(),
+            )?)?;
         }
         service.add_reference(id, verifier.reference())?;
         let policy = service.add_policy("demo", verifier.policy())?;
-        let key = |material| NewKey { policy: &policy, material, max_releases: 0, not_before: 0, not_after: 0 };
+        let key = |material| NewKey {
+            policy: &policy,
+            material,
+            max_releases: 0,
+            not_before: 0,
+            not_after: 0,
+        };
         let image = KeyMaterial::Image {
             key: &vendor.key_of(&Container::parse(&image.container)?)?,
             min_svn: IMAGE_SVN,
@@ -147,26 +163,43 @@ impl World {
     /// Those of key folders and formats.
     pub fn new(dir: &Path, plan: Plan) -> Result<Self, CliError> {
         let source = |party: &str| Source::new(plan.seed, &format!("{}/{party}", plan.name));
-        let (mut manufacturer_entropy, mut vendor_entropy) = (source("manufacturer")?, source("vendor")?);
+        let (mut manufacturer_entropy, mut vendor_entropy) =
+            (source("manufacturer")?, source("vendor")?);
         let now = match plan.seed {
             Some(_) => SEEDED_NOW,
-            None => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs() as i64),
+            None => std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |d| d.as_secs() as i64),
         };
         let open = |name: &str| KeyFolder::open(dir.join(name));
-        let served = match &plan.cards {
-            Cards::Made(_) => None,
-            Cards::Served { uri, control, tls } => {
-                let identity = Control::open(control).and_then(|mut c| c.identity());
-                // Where nobody serves the card at all, that is what there is to say.
-                let device = || shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None });
-                Some(identity.map_err(|error| device().err().map_or_else(|| card(error), CliError::from))?)
-            }
-        };
+        let served =
+            match &plan.cards {
+                Cards::Made(_) => None,
+                Cards::Served { uri, control, tls } => {
+                    let identity = Control::open(control).and_then(|mut c| c.identity());
+                    // Where nobody serves the card at all, that is what there is to say.
+                    let device =
+                        || shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None });
+                    Some(identity.map_err(|error| {
+                        device().err().map_or_else(|| card(error), CliError::from)
+                    })?)
+                }
+            };
         let makers = match served {
             Some(_) => None,
             None => Some((
-                Manufacturer::open(open("manufacturer")?, "shef simulated devices", now, &mut manufacturer_entropy)?,
-                Manufacturer::open(open("manufacturer-debug")?, "shef simulated devices, debug", now, &mut manufacturer_entropy)?,
+                Manufacturer::open(
+                    open("manufacturer")?,
+                    "shef simulated devices",
+                    now,
+                    &mut manufacturer_entropy,
+                )?,
+                Manufacturer::open(
+                    open("manufacturer-debug")?,
+                    "shef simulated devices, debug",
+                    now,
+                    &mut manufacturer_entropy,
+                )?,
             )),
         };
         let (root, debug_root) = match (&makers, &served) {
@@ -179,25 +212,40 @@ impl World {
         let (config, design_digest, accelerator, program) = match &plan.cards {
             Cards::Made(Engine::Rtl(RtlOptions { project: Some(dir), .. })) => {
                 let project = Project::open(dir).map_err(card)?;
-                let (digest, program) = (project.design_digest().map_err(card)?, project.program().map_err(card)?);
+                let (digest, program) =
+                    (project.design_digest().map_err(card)?, project.program().map_err(card)?);
                 (project.config().clone(), digest, project.accelerator().to_owned(), program)
             }
             Cards::Made(Engine::ModelOf(config)) => {
-                let (digest, program) = (sim::design_digest_of(config).map_err(card)?, sim::program_of(config).map_err(card)?);
+                let (digest, program) = (
+                    sim::design_digest_of(config).map_err(card)?,
+                    sim::program_of(config).map_err(card)?,
+                );
                 (config.clone(), digest, sim::ACCELERATOR.to_owned(), program)
             }
             Cards::Made(_) => {
-                let (digest, program) = (sim::design_digest().map_err(card)?, sim::program().map_err(card)?);
+                let (digest, program) =
+                    (sim::design_digest().map_err(card)?, sim::program().map_err(card)?);
                 (sim::config().map_err(card)?, digest, sim::ACCELERATOR.to_owned(), program)
             }
             Cards::Served { .. } => {
-                let identity = served.as_ref().ok_or_else(|| CliError::internal("a card that nobody serves"))?;
+                let identity = served
+                    .as_ref()
+                    .ok_or_else(|| CliError::internal("a card that nobody serves"))?;
                 if identity.accelerator != sim::ACCELERATOR {
-                    let what =
-                        format!("the served card has the accelerator {:?}; the demo is of {:?}", identity.accelerator, sim::ACCELERATOR);
+                    let what = format!(
+                        "the served card has the accelerator {:?}; the demo is of {:?}",
+                        identity.accelerator,
+                        sim::ACCELERATOR
+                    );
                     return Err(card(sim::CardError::Design { what }));
                 }
-                (sim::config().map_err(card)?, identity.design_digest, sim::ACCELERATOR.to_owned(), identity.program.clone())
+                (
+                    sim::config().map_err(card)?,
+                    identity.design_digest,
+                    sim::ACCELERATOR.to_owned(),
+                    identity.program.clone(),
+                )
             }
         };
         let describe = |svn| Description {
@@ -217,7 +265,9 @@ impl World {
             anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_root)?,
         ];
         let kernels: &[SimKernel] = match &plan.cards {
-            Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })) => &[SimKernel::Firmware],
+            Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })) => {
+                &[SimKernel::Firmware]
+            }
             Cards::Made(_) => &[SimKernel::Native],
             Cards::Served { .. } => &[SimKernel::Firmware, SimKernel::Native],
         };
@@ -230,7 +280,10 @@ impl World {
                     svn: sim::KERNEL_SVN,
                 })
                 .collect(),
-            shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
+            shells: vec![ShellReference {
+                name: "simulation".to_owned(),
+                digest: sim::shell_digest(),
+            }],
             images: vec![vendor.reference(&image, &accelerator)],
         };
         // A simulated device is accepted because this policy names it, and so are regions without
@@ -242,7 +295,9 @@ impl World {
         policy.bypass = config.bypass_regions().map(|region| region.name.clone()).collect();
         let verifier = Verifier::new(OWNER, anchors, reference, policy);
         let entrusted = match &plan.service {
-            Some(service) => Some(Entrusted::new(service, &verifier, &vendor, &image, &mut vendor_entropy)?),
+            Some(service) => {
+                Some(Entrusted::new(service, &verifier, &vendor, &image, &mut vendor_entropy)?)
+            }
             None => None,
         };
         Ok(Self {
@@ -299,7 +354,11 @@ impl World {
         }
     }
 
-    fn make(&mut self, debug: bool, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
+    fn make(
+        &mut self,
+        debug: bool,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(Host, Bench), CliError> {
         let engine = match &self.plan.cards {
             Cards::Made(engine) => engine.clone(),
             Cards::Served { uri, control, tls } => {
@@ -311,7 +370,8 @@ impl World {
         let mut options = CardOptions::new(engine);
         options.seed = self.plan.seed;
         options.debug = debug;
-        let (maker, debug_maker) = self.makers.as_ref().ok_or_else(|| CliError::internal("nobody makes cards here"))?;
+        let (maker, debug_maker) =
+            self.makers.as_ref().ok_or_else(|| CliError::internal("nobody makes cards here"))?;
         let manufacturer = if debug { debug_maker } else { maker };
         let mut blank = Blank::new(options, progress).map_err(card)?;
         let device_id = blank.burn(manufacturer.device_secret(&mut self.manufacturer_entropy));
@@ -363,7 +423,14 @@ impl World {
         if let Some(entrusted) = &self.entrusted {
             return Ok(entrusted.service.release_image_key(host, &entrusted.image_key(), None)?.0);
         }
-        self.vendor.release(host, &self.image, IMAGE_SVN, &self.verifier, self.now, &mut self.vendor_entropy)
+        self.vendor.release(
+            host,
+            &self.image,
+            IMAGE_SVN,
+            &self.verifier,
+            self.now,
+            &mut self.vendor_entropy,
+        )
     }
 
     /// The same with the manufacturer's root registered for another kind of root of trust, by a
@@ -371,12 +438,23 @@ impl World {
     ///
     /// # Errors
     /// The appraisal, and those of the host.
-    pub fn release_under(&mut self, host: &mut Host, kind: RootOfTrust) -> Result<Result<Release, SdkError>, CliError> {
+    pub fn release_under(
+        &mut self,
+        host: &mut Host,
+        kind: RootOfTrust,
+    ) -> Result<Result<Release, SdkError>, CliError> {
         let anchors = vec![anchor("hardware", kind, false, &self.root)?];
         let mut policy = Policy::strict("production", &[kind, RootOfTrust::Simulated]);
         policy.allow_seeded = self.plan.seed.is_some();
         let verifier = Verifier::new(OWNER, anchors, self.verifier.reference().clone(), policy);
-        Ok(self.vendor.release(host, &self.image, IMAGE_SVN, &verifier, self.now, &mut self.vendor_entropy))
+        Ok(self.vendor.release(
+            host,
+            &self.image,
+            IMAGE_SVN,
+            &verifier,
+            self.now,
+            &mut self.vendor_entropy,
+        ))
     }
 
     /// Kernel round and image.
@@ -414,13 +492,22 @@ impl World {
     ///
     /// # Errors
     /// The appraisal, and those of the host.
-    pub fn attest<'h>(&mut self, host: &'h mut Host) -> Result<Session<'h, shef::Attested>, SdkError> {
+    pub fn attest<'h>(
+        &mut self,
+        host: &'h mut Host,
+    ) -> Result<Session<'h, shef::Attested>, SdkError> {
         let session = Session::<Connected>::connect(host)?;
         let expect = self.expect();
         if let Some(entrusted) = &self.entrusted {
             let expect = expect.floor(self.verifier.policy().clone());
             let key = entrusted.data_key();
-            return session.attest_by(&entrusted.service, (&key, None), &expect, self.now, &mut self.owner_entropy);
+            return session.attest_by(
+                &entrusted.service,
+                (&key, None),
+                &expect,
+                self.now,
+                &mut self.owner_entropy,
+            );
         }
         session.attest(&self.verifier, &expect, self.now, &mut self.owner_entropy)
     }
@@ -429,7 +516,10 @@ impl World {
     ///
     /// # Errors
     /// The Shield's refusal, and those of the host.
-    pub fn key<'h>(&mut self, session: Session<'h, shef::Attested>) -> Result<Session<'h, Keyed>, SdkError> {
+    pub fn key<'h>(
+        &mut self,
+        session: Session<'h, shef::Attested>,
+    ) -> Result<Session<'h, Keyed>, SdkError> {
         session.key(OWNER, &first_epochs(&self.config, 1), &mut self.owner_entropy)
     }
 
@@ -464,7 +554,12 @@ impl World {
     }
 }
 
-fn anchor(name: &str, kind: RootOfTrust, debug: bool, root: &[u8]) -> Result<TrustAnchor, CliError> {
+fn anchor(
+    name: &str,
+    kind: RootOfTrust,
+    debug: bool,
+    root: &[u8],
+) -> Result<TrustAnchor, CliError> {
     TrustAnchor::new(name, kind, debug, root).map_err(|e| CliError::input(e.code(), e.to_string()))
 }
 

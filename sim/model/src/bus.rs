@@ -77,7 +77,9 @@ pub trait ShieldBus {
         let mut done = 0;
         while done < out.len() {
             let at = addr.wrapping_add(done as u64);
-            let beats = ((out.len() - done).div_ceil(BEAT)).min((4096 - (at % 4096) as usize) / BEAT).max(1);
+            let beats = ((out.len() - done).div_ceil(BEAT))
+                .min((4096 - (at % 4096) as usize) / BEAT)
+                .max(1);
             for beat in self.read(&Burst::whole(at, beats)) {
                 let n = BEAT.min(out.len() - done);
                 out[done..done + n].copy_from_slice(&beat.data[..n]);

@@ -64,7 +64,8 @@ type Near = (u32, u16, u8);
 fn nearest(query: &[u8], train: &[u8], labels: &[u8]) -> [Option<Near>; K] {
     let mut best: [Option<Near>; K] = [None; K];
     for (i, (row, &label)) in (0u16..).zip(train.chunks_exact(ROW).zip(labels)) {
-        let distance = row.iter().zip(query).map(|(&a, &b)| u32::from(a.abs_diff(b)).pow(2)).sum::<u32>();
+        let distance =
+            row.iter().zip(query).map(|(&a, &b)| u32::from(a.abs_diff(b)).pow(2)).sum::<u32>();
         let mut new = Some((distance, i, label & 15));
         for slot in &mut best {
             if let Some((d, row, _)) = new
@@ -96,7 +97,8 @@ fn record(best: &[Option<Near>; K]) -> [u8; RECORD] {
 /// The result records of all queries, as memory holds them: whole 64-byte beats, absent records
 /// zero. The reference for tests and demo.
 pub fn classify(train: &[u8], labels: &[u8], queries: &[u8]) -> Vec<u8> {
-    let mut out: Vec<u8> = queries.chunks_exact(ROW).flat_map(|q| record(&nearest(q, train, labels))).collect();
+    let mut out: Vec<u8> =
+        queries.chunks_exact(ROW).flat_map(|q| record(&nearest(q, train, labels))).collect();
     out.resize(out.len().next_multiple_of(BEAT), 0);
     out
 }

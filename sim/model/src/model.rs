@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 use shef_proto::channel::{
-    Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel, ShieldStatement, State, Statistics, status,
+    Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel,
+    ShieldStatement, State, Statistics, status,
 };
 use shef_proto::config::{Config, OnFault};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
@@ -271,7 +272,9 @@ impl Model {
     /// Writes the control window; `None` is SLVERR.
     pub fn ctl_write(&mut self, addr: u32, value: u32) -> Option<()> {
         let addr = addr & !3;
-        if set_bytes(addr, ctl::LOAD_MSG, &mut self.load_msg, value) || set_bytes(addr, ctl::CHAN_REQ, &mut self.chan_req, value) {
+        if set_bytes(addr, ctl::LOAD_MSG, &mut self.load_msg, value)
+            || set_bytes(addr, ctl::CHAN_REQ, &mut self.chan_req, value)
+        {
             return Some(());
         }
         match addr {
@@ -374,7 +377,10 @@ impl Model {
     }
 
     fn bus(&mut self) -> (Bus<'_>, &mut dyn Accelerator) {
-        (Bus { engine: &mut self.engine, card: &mut self.card, watch: &mut self.watch }, &mut *self.accelerator)
+        (
+            Bus { engine: &mut self.engine, card: &mut self.card, watch: &mut self.watch },
+            &mut *self.accelerator,
+        )
     }
 
     fn status(&self) -> u32 {
@@ -391,18 +397,25 @@ impl Model {
             | ctl::STATUS_CHAN_REFUSED.put(self.chan_refused.into())
             | ctl::STATUS_CHAN_ANSWER.put(self.answer.into())
             | ctl::STATUS_UNCLEARED.put(self.uncleared.into())
-            | ctl::STATUS_FAULT_KIND.put(r.fault.map_or(FaultKind::None, |f| f.kind).number().into())
+            | ctl::STATUS_FAULT_KIND
+                .put(r.fault.map_or(FaultKind::None, |f| f.kind).number().into())
     }
 
     fn load(&mut self, len: u32) {
         self.load_refused = true;
         let Life::Fresh { sk, pk } = &self.life else { return };
-        let Some(message) = usize::try_from(len).ok().and_then(|n| self.load_msg.get(..n)) else { return };
+        let Some(message) = usize::try_from(len).ok().and_then(|n| self.load_msg.get(..n)) else {
+            return;
+        };
         let Ok((keys, epochs)) = open_load_key(&self.config, sk, message) else { return };
         self.load_refused = false;
         self.engine.enable(&keys, &epochs);
-        self.life =
-            Life::Keyed { pk: *pk, t: keys.transcript(), confirm: keys.confirmation(), channel: Box::new(ShieldChannel::new(&keys)) };
+        self.life = Life::Keyed {
+            pk: *pk,
+            t: keys.transcript(),
+            confirm: keys.confirmation(),
+            channel: Box::new(ShieldChannel::new(&keys)),
+        };
         self.accelerator.reset();
         self.halt();
     }
@@ -465,7 +478,9 @@ impl Model {
         let addr = u16::try_from(request.addr).ok().filter(|a| a % 4 == 0);
         match op {
             Op::Ping => {}
-            Op::Read | Op::Write | Op::Flush | Op::Invalidate | Op::Epoch if stopped => answer.status = status::STOPPED,
+            Op::Read | Op::Write | Op::Flush | Op::Invalidate | Op::Epoch if stopped => {
+                answer.status = status::STOPPED
+            }
             Op::Read => match addr {
                 None => answer.status = status::BAD,
                 Some(addr) => match self.accelerator.reg_read(addr) {
@@ -486,13 +501,26 @@ impl Model {
             },
             Op::Flush if !self.engine.flush(&mut self.card) => answer.status = status::FAULT,
             Op::Flush => {}
-            Op::Invalidate if !self.engine.invalidate(&mut self.card) => answer.status = status::FAULT,
+            Op::Invalidate if !self.engine.invalidate(&mut self.card) => {
+                answer.status = status::FAULT
+            }
             Op::Invalidate => {}
-            Op::Epoch if !self.engine.may_raise(request.region, request.value) => answer.status = status::BAD,
-            Op::Epoch if !self.engine.raise_epoch(&mut self.card, request.region, request.value) => answer.status = status::FAULT,
+            Op::Epoch if !self.engine.may_raise(request.region, request.value) => {
+                answer.status = status::BAD
+            }
+            Op::Epoch
+                if !self.engine.raise_epoch(&mut self.card, request.region, request.value) =>
+            {
+                answer.status = status::FAULT
+            }
             Op::Epoch => {}
-            Op::Statement if request.addr == 0 => answer.payload = self.statement(State::Keyed, number),
-            Op::Statement => match u8::try_from(request.addr - 1).ok().and_then(|id| self.engine.region_statement(id)) {
+            Op::Statement if request.addr == 0 => {
+                answer.payload = self.statement(State::Keyed, number)
+            }
+            Op::Statement => match u8::try_from(request.addr - 1)
+                .ok()
+                .and_then(|id| self.engine.region_statement(id))
+            {
                 Some(page) => answer.payload = page.to_payload(),
                 None => answer.status = status::BAD,
             },
@@ -500,7 +528,11 @@ impl Model {
                 Some(page) => answer.payload = page,
                 None => answer.status = status::BAD,
             },
-            Op::Stats => match self.engine.counters(request.region.into()).and_then(|c| Statistics::new(*c).page(request.addr)) {
+            Op::Stats => match self
+                .engine
+                .counters(request.region.into())
+                .and_then(|c| Statistics::new(*c).page(request.addr))
+            {
                 Some(page) => answer.payload = page,
                 None => answer.status = status::BAD,
             },
@@ -601,7 +633,11 @@ impl ShieldBus for BareBus<'_> {
 
     fn write(&mut self, burst: &Burst, data: &[WriteBeat]) -> Resp {
         for (i, beat) in (0u64..).zip(data).take(burst.beats()) {
-            self.0.write_strobed((burst.start() + (i << burst.size.min(7))) & !63, &beat.data, beat.strb);
+            self.0.write_strobed(
+                (burst.start() + (i << burst.size.min(7))) & !63,
+                &beat.data,
+                beat.strb,
+            );
         }
         Resp::Okay
     }

@@ -37,11 +37,17 @@ fn an_accelerator_that_does_not_clear_gets_no_session() {
         model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)).unwrap();
         let status = model.ctl_read(ctl::STATUS).unwrap();
         let state = if clears { ctl::STATUS_STATE_FRESH } else { ctl::STATUS_STATE_EMPTY };
-        assert_eq!((ctl::STATUS_STATE.get(status), ctl::STATUS_UNCLEARED.get(status)), (state, u32::from(!clears)));
+        assert_eq!(
+            (ctl::STATUS_STATE.get(status), ctl::STATUS_UNCLEARED.get(status)),
+            (state, u32::from(!clears))
+        );
         assert_eq!(krn_bytes(&model, krn::PUBKEY, 64) == [0; 64], !clears);
         // the seed is used up in either case, and a wipe takes the mark away
         assert!(model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)).is_none());
         model.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).unwrap();
-        assert_eq!(model.ctl_read(ctl::STATUS), Some(ctl::STATUS_STATE.put(ctl::STATUS_STATE_EMPTY)));
+        assert_eq!(
+            model.ctl_read(ctl::STATUS),
+            Some(ctl::STATUS_STATE.put(ctl::STATUS_STATE_EMPTY))
+        );
     }
 }

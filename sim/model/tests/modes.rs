@@ -19,7 +19,10 @@ fn config(on_fault: OnFault) -> Config {
         counted(region(0, "c64", Mode::Counted, 0, 0x2000, 64, 128, 0x100_0000)),
         counted(region(1, "c4k", Mode::Counted, 0x1_0000, 0x1_0000, 4096, 256, 0x101_0000)),
         tree(region(2, "t512", Mode::Tree, 0x2_0000, 0x1_0000, 512, 256, 0x102_0000), 0x200_0000),
-        tree(region(TREE64, "t64", Mode::Tree, 0x10_0000, 0x10_0000, 64, 128, 0x110_0000), 0x201_0000),
+        tree(
+            region(TREE64, "t64", Mode::Tree, 0x10_0000, 0x10_0000, 64, 128, 0x110_0000),
+            0x201_0000,
+        ),
         region(4, "b64", Mode::Bypass, 0x4_0000, 0x1000, 64, 128, 0),
         region(5, "b512", Mode::Bypass, 0x5_0000, 0x4000, 512, 128, 0),
         region(6, "in", Mode::Input, 0x6_0000, 0x1000, 512, 256, 0x103_0000),
@@ -78,7 +81,8 @@ fn every_byte_comes_back() {
     for seed in 1..4 {
         let mut o = owner(OnFault::Shield);
         let mut rng = Rng(seed);
-        let mut plain: Vec<Vec<u8>> = config.regions().iter().map(|r| vec![0; r.size as usize]).collect();
+        let mut plain: Vec<Vec<u8>> =
+            config.regions().iter().map(|r| vec![0; r.size as usize]).collect();
         for i in 0..12_000 {
             let r = config.regions()[rng.below(6) as usize].clone();
             let size = [6, 6, 6, rng.below(7) as u8][rng.below(4) as usize];
@@ -93,12 +97,17 @@ fn every_byte_comes_back() {
                 let words: Vec<WriteBeat> = (0..beats)
                     .map(|_| {
                         let data = core::array::from_fn(|_| rng.next() as u8);
-                        WriteBeat { data, strb: [u64::MAX, u64::MAX, rng.next()][rng.below(3) as usize] }
+                        WriteBeat {
+                            data,
+                            strb: [u64::MAX, u64::MAX, rng.next()][rng.below(3) as usize],
+                        }
                     })
                     .collect();
                 assert_eq!(o.model.axi_write(&burst, &words), Resp::Okay);
                 for (i, w) in (0..).zip(&words) {
-                    (0..64).filter(|k| w.strb >> k & 1 == 1).for_each(|k| bytes[at(i) + k] = w.data[k]);
+                    (0..64)
+                        .filter(|k| w.strb >> k & 1 == 1)
+                        .for_each(|k| bytes[at(i) + k] = w.data[k]);
                 }
             } else {
                 for (n, beat) in (0..).zip(o.model.axi_read(&burst)) {
@@ -200,7 +209,8 @@ fn tampering_is_told_with_place_and_version() {
                 Attack::Data => flip(&mut o, addr + 63),
                 Attack::Tag => flip(&mut o, tag_addr),
                 Attack::Replay | Attack::Swap => {
-                    let (data, tag) = if matches!(attack, Attack::Swap) { image(&o, 6) } else { old };
+                    let (data, tag) =
+                        if matches!(attack, Attack::Swap) { image(&o, 6) } else { old };
                     o.model.memory_mut().write(addr, &data);
                     o.model.memory_mut().write(tag_addr, &tag);
                 }
@@ -209,7 +219,12 @@ fn tampering_is_told_with_place_and_version() {
             assert_eq!(first(&mut o, addr), (0, Resp::SlvErr), "{attack:?} {}", r.name);
             let kind = if matches!(attack, Attack::Bus) { FaultKind::Bus } else { FaultKind::Tag };
             let s = shield(&mut o);
-            assert_eq!((s.fault_kind, s.fault_region, s.fault_chunk, s.fault_version), (kind, id, chunk, 2), "{attack:?} {}", r.name);
+            assert_eq!(
+                (s.fault_kind, s.fault_region, s.fault_chunk, s.fault_version),
+                (kind, id, chunk, 2),
+                "{attack:?} {}",
+                r.name
+            );
             assert!(s.stopped);
             assert_eq!(first(&mut o, 0x1_8000), (0, Resp::SlvErr), "it stops as a whole");
         }
@@ -241,7 +256,10 @@ fn a_changed_or_old_node_is_told() {
             assert_eq!(first(&mut o, addr), (0, Resp::SlvErr));
         }
         let s = shield(&mut o);
-        assert_eq!((s.fault_kind, s.fault_region, s.fault_chunk, s.fault_version), (FaultKind::Node, TREE64, 7, 2));
+        assert_eq!(
+            (s.fault_kind, s.fault_region, s.fault_chunk, s.fault_version),
+            (FaultKind::Node, TREE64, 7, 2)
+        );
     }
 }
 
@@ -290,7 +308,10 @@ fn bypass_writes_the_bytes_it_was_given() {
     want[0x44..0x48].fill(1);
     assert_eq!(seen, want);
     // A change by the host while a chunk is half written shows in the other half.
-    assert_eq!(o.model.axi_write(&Burst::whole(0x5_0040, 1), &[WriteBeat { data: [2; 64], strb: 1 }]), Resp::Okay);
+    assert_eq!(
+        o.model.axi_write(&Burst::whole(0x5_0040, 1), &[WriteBeat { data: [2; 64], strb: 1 }]),
+        Resp::Okay
+    );
     o.model.memory_mut().write(0x5_0000, &[8; 512]);
     assert_eq!(first(&mut o, 0x5_0040), (2, Resp::Okay));
     assert_eq!(first(&mut o, 0x5_0000), (8, Resp::Okay));

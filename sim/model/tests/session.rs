@@ -14,12 +14,15 @@ use shef_seal::{OpenPolicy, Opener, SealError, Sealer};
 /// 1,797 rows of 64 pixels and a label.
 fn digits_data() -> (Vec<u8>, Vec<u8>) {
     use std::io::Read;
-    let file = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz")).unwrap();
+    let file =
+        std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/digits.csv.gz"))
+            .unwrap();
     let mut text = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for line in text.lines() {
-        let row: Vec<u8> = line.split(',').map(|v| v.trim().parse::<f64>().unwrap() as u8).collect();
+        let row: Vec<u8> =
+            line.split(',').map(|v| v.trim().parse::<f64>().unwrap() as u8).collect();
         assert_eq!(row.len(), 65);
         pixels.extend_from_slice(&row[..64]);
         labels.push(row[64]);
@@ -46,9 +49,17 @@ fn demo() -> Demo {
     train.resize(labels_at as usize, 0);
     train.extend_from_slice(&labels[..n]);
     let queries = &pixels[n * 64..];
-    let (run, _) = Sealer::new(&config, &mut owner.keys, 0, 1, train.len() as u64).unwrap().finish(&train).map_err(|e| e.0).unwrap();
+    let (run, _) = Sealer::new(&config, &mut owner.keys, 0, 1, train.len() as u64)
+        .unwrap()
+        .finish(&train)
+        .map_err(|e| e.0)
+        .unwrap();
     owner.copy_in(&run);
-    let (run, _) = Sealer::new(&config, &mut owner.keys, 1, 1, queries.len() as u64).unwrap().finish(queries).map_err(|e| e.0).unwrap();
+    let (run, _) = Sealer::new(&config, &mut owner.keys, 1, 1, queries.len() as u64)
+        .unwrap()
+        .finish(queries)
+        .map_err(|e| e.0)
+        .unwrap();
     owner.copy_in(&run);
     let opener = Opener::new(&config, &mut owner.keys, 2).unwrap();
     Demo {
@@ -116,7 +127,9 @@ fn a_bare_accelerator_gives_the_same_results() {
     bare.memory_mut().write(0, &pixels[..64_000]);
     bare.memory_mut().write(0x40_0000, &labels[..1000]);
     bare.memory_mut().write(0x10_0000, &pixels[64_000..]);
-    for (addr, value) in [(0x10, 1000), (0x14, 0x10_0000), (0x1c, 797), (0x20, 0x20_0000), (0x28, 0x40_0000), (0, 1)] {
+    for (addr, value) in
+        [(0x10, 1000), (0x14, 0x10_0000), (0x1c, 797), (0x20, 0x20_0000), (0x28, 0x40_0000), (0, 1)]
+    {
         bare.reg_write(addr, value).unwrap();
     }
     assert_eq!(bare.reg_read(reg::STATUS), Some(2));
@@ -159,9 +172,21 @@ fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
             },
             FaultKind::Tag,
         ),
-        ("bus error", |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Error), FaultKind::Bus),
-        ("bus error at the tag", |d| d.owner.model.add_fault(0x30_0030..0x30_0031, MemoryFault::Error), FaultKind::Bus),
-        ("hang", |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Hang), FaultKind::Timeout),
+        (
+            "bus error",
+            |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Error),
+            FaultKind::Bus,
+        ),
+        (
+            "bus error at the tag",
+            |d| d.owner.model.add_fault(0x30_0030..0x30_0031, MemoryFault::Error),
+            FaultKind::Bus,
+        ),
+        (
+            "hang",
+            |d| d.owner.model.add_fault(0x3000..0x3040, MemoryFault::Hang),
+            FaultKind::Timeout,
+        ),
     ];
     for (name, attack, kind) in attacks {
         let mut d = demo();
@@ -182,10 +207,22 @@ fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
         assert_eq!(d.owner.model.words_delivered(), 0, "{name}");
         assert_eq!(d.owner.ask(Request::flush()).status, 3, "{name}");
         let s = d.owner.statement();
-        assert!(s.shield().stopped && s.shield().faults == 1 && s.shield().fault_kind == kind, "{name}: {:?}", s.shield());
-        assert_eq!(field(&d.owner.model, ctl::STATUS_FAULT_KIND), u32::from(kind.number()), "{name}");
+        assert!(
+            s.shield().stopped && s.shield().faults == 1 && s.shield().fault_kind == kind,
+            "{name}: {:?}",
+            s.shield()
+        );
+        assert_eq!(
+            field(&d.owner.model, ctl::STATUS_FAULT_KIND),
+            u32::from(kind.number()),
+            "{name}"
+        );
         let (data, tags) = d.owner.copy_out(2, 0, 1);
-        let e = d.opener.open(&s, OpenPolicy { refusals: true, holes: true }, 0, &data, &tags).map(drop).unwrap_err();
+        let e = d
+            .opener
+            .open(&s, OpenPolicy { refusals: true, holes: true }, 0, &data, &tags)
+            .map(drop)
+            .unwrap_err();
         assert_eq!(e, SealError::Stopped { faults: 1 }, "{name}");
         // Usable again after a reset.
         d.owner.model.reset();
@@ -198,7 +235,14 @@ impl Demo {
     /// The accelerator's status, or `None` if the Shield stopped meanwhile.
     fn launch_attacked(&mut self) -> Option<u64> {
         let o = &mut self.owner;
-        for (addr, value) in [(0x10, 1000), (0x14, 0x10_0000), (0x1c, 797), (0x20, 0x20_0000), (0x28, self.labels_at as u32), (0, 1)] {
+        for (addr, value) in [
+            (0x10, 1000),
+            (0x14, 0x10_0000),
+            (0x1c, 797),
+            (0x20, 0x20_0000),
+            (0x28, self.labels_at as u32),
+            (0, 1),
+        ] {
             o.write(addr, value);
         }
         let a = o.ask(Request::read(4));
@@ -244,7 +288,8 @@ fn results_withheld_are_not_opened() {
     let (data, tags) = d.owner.copy_out(2, 24, 2);
     let e = d.opener.open(&s, OpenPolicy::default(), 24, &data, &tags).map(drop).unwrap_err();
     assert_eq!(e, SealError::NotWritten { region: 2, chunk: 25, epoch: 1 });
-    let opened = d.opener.open(&s, OpenPolicy { holes: true, refusals: false }, 24, &data, &tags).unwrap();
+    let opened =
+        d.opener.open(&s, OpenPolicy { holes: true, refusals: false }, 24, &data, &tags).unwrap();
     assert!(opened.data[512..].iter().all(|&b| b == 0) && !opened.written.is_written(25));
     // Nor under the statement of another session.
     let mut other = demo();
@@ -255,7 +300,8 @@ fn results_withheld_are_not_opened() {
     let pk = seed(&mut d2.owner.model, &[8; 32]);
     let config = digits_config();
     let epochs = shef_proto::load::first_epochs(&config, 1);
-    let (m, keys) = seal_load_key(&config, &pk, b"info", &epochs, &mut SeededEntropy::new(2, "owner")).unwrap();
+    let (m, keys) =
+        seal_load_key(&config, &pk, b"info", &epochs, &mut SeededEntropy::new(2, "owner")).unwrap();
     assert!(load(&mut d2.owner.model, &m));
     d2.owner.channel = shef_proto::channel::OwnerChannel::new(&keys);
     let s2 = d2.owner.statement();
@@ -272,7 +318,8 @@ fn load_keys_that_do_not_fit_change_nothing() {
     assert_eq!(state(&model), ctl::STATUS_STATE_FRESH);
     assert_eq!(model.krn_write(krn::SEED, 0), None, "a seed is taken in EMPTY and CLOSED only");
     let epochs = shef_proto::load::first_epochs(&config, 1);
-    let (good, keys) = seal_load_key(&config, &pk, b"", &epochs, &mut SeededEntropy::new(1, "owner")).unwrap();
+    let (good, keys) =
+        seal_load_key(&config, &pk, b"", &epochs, &mut SeededEntropy::new(1, "owner")).unwrap();
     for at in 0..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 0x40;
@@ -288,15 +335,24 @@ fn load_keys_that_do_not_fit_change_nothing() {
     model.ctl_write(ctl::LOAD_DOORBELL, 1025).unwrap();
     assert_eq!(field(&model, ctl::STATUS_LOAD_REFUSED), 1);
     let other = shef_proto::hpke_suite::derive_key_pair(&[9; 32]).1;
-    let (wrong, _) = seal_load_key(&config, &other, b"", &epochs, &mut SeededEntropy::new(1, "owner")).unwrap();
-    assert!(!load(&mut model, &wrong), "made for another key");
     let (wrong, _) =
-        seal_load_key(&small_config(), &pk, b"", &shef_proto::load::first_epochs(&small_config(), 1), &mut SeededEntropy::new(1, "o"))
-            .unwrap();
+        seal_load_key(&config, &other, b"", &epochs, &mut SeededEntropy::new(1, "owner")).unwrap();
+    assert!(!load(&mut model, &wrong), "made for another key");
+    let (wrong, _) = seal_load_key(
+        &small_config(),
+        &pk,
+        b"",
+        &shef_proto::load::first_epochs(&small_config(), 1),
+        &mut SeededEntropy::new(1, "o"),
+    )
+    .unwrap();
     assert!(!load(&mut model, &wrong), "made for another configuration");
     assert_eq!(model.ctl_read(ctl::CONFIRM), Some(0));
     assert!(load(&mut model, &good));
-    assert_eq!(model.ctl_read(ctl::CONFIRM), Some(u32::from_le_bytes(keys.confirmation()[..4].try_into().unwrap())));
+    assert_eq!(
+        model.ctl_read(ctl::CONFIRM),
+        Some(u32::from_le_bytes(keys.confirmation()[..4].try_into().unwrap()))
+    );
     assert!(!load(&mut model, &good), "a seed takes one Load Key");
     assert_eq!(state(&model), ctl::STATUS_STATE_KEYED);
 }
@@ -357,16 +413,27 @@ fn output_chunks_are_written_once_an_epoch() {
     assert_eq!(o.model.axi_write(&Burst::whole(at + 512 + 64, 1), &[beat(3)]), Resp::SlvErr);
     let s = o.statement();
     assert_eq!(
-        (s.shield().refusals, s.shield().refusal_kind, s.shield().refusal_region, s.shield().refusal_addr),
+        (
+            s.shield().refusals,
+            s.shield().refusal_kind,
+            s.shield().refusal_region,
+            s.shield().refusal_addr
+        ),
         (3, RefusalKind::NotWritten, 1, at)
     );
     let config = small_config();
     let opener = Opener::new(&config, &mut o.keys, 1).unwrap();
     let (data, tags) = o.copy_out(1, 0, 2);
-    assert_eq!(opener.open(&s, OpenPolicy::default(), 0, &data, &tags).map(drop).unwrap_err(), SealError::Refusals { refusals: 3 });
+    assert_eq!(
+        opener.open(&s, OpenPolicy::default(), 0, &data, &tags).map(drop).unwrap_err(),
+        SealError::Refusals { refusals: 3 }
+    );
     let policy = OpenPolicy { refusals: true, holes: false };
     let opened = opener.open(&s, policy, 0, &data, &tags).unwrap();
-    assert_eq!((opened.data[255], opened.data[256], opened.data[512], opened.data[520], opened.data[1023]), (1, 2, 9, 0, 0));
+    assert_eq!(
+        (opened.data[255], opened.data[256], opened.data[512], opened.data[520], opened.data[1023]),
+        (1, 2, 9, 0, 0)
+    );
     // A new epoch: the old chunk does not open any more, and may be written again.
     assert_eq!(o.ask(Request::epoch(1, 5)).status, 0);
     assert_eq!(o.statement().region(1).unwrap().epoch, 5);
@@ -385,21 +452,32 @@ fn output_chunks_are_written_once_an_epoch() {
     assert_eq!(o.model.axi_read(&Burst::whole(at, 1))[0].resp, Resp::SlvErr);
     let s = o.statement();
     assert_eq!(
-        (s.shield().fault_kind, s.shield().fault_region, s.shield().fault_chunk, s.shield().fault_version),
+        (
+            s.shield().fault_kind,
+            s.shield().fault_region,
+            s.shield().fault_chunk,
+            s.shield().fault_version
+        ),
         (FaultKind::Tag, 1, 0, 5)
     );
 }
 
 #[test]
 fn what_the_accelerator_does_wrong_is_refused_and_counted() {
-    let epochs: Vec<FirstEpoch> = (0..4).map(|region| FirstEpoch { region, epoch: u64::from(region != 3) }).collect();
+    let epochs: Vec<FirstEpoch> =
+        (0..4).map(|region| FirstEpoch { region, epoch: u64::from(region != 3) }).collect();
     let mut o = Owner::start_with(small_config(), Box::new(NoAccelerator), &epochs);
     let mut count = 0;
     let mut refused = |o: &mut Owner, burst: Burst, write: bool, kind: RefusalKind| {
         if write {
             assert_eq!(o.model.axi_write(&burst, &vec![beat(1); burst.beats()]), Resp::SlvErr);
         } else {
-            assert!(o.model.axi_read(&burst).iter().all(|b| b.resp == Resp::SlvErr && b.data == [0; 64]));
+            assert!(
+                o.model
+                    .axi_read(&burst)
+                    .iter()
+                    .all(|b| b.resp == Resp::SlvErr && b.data == [0; 64])
+            );
         }
         count += 1;
         let s = *o.statement().shield();
@@ -415,7 +493,10 @@ fn what_the_accelerator_does_wrong_is_refused_and_counted() {
     refused(&mut o, Burst::whole(0x4_0000, 1), false, RefusalKind::EpochZero);
     refused(&mut o, Burst::whole(u64::MAX - 63, 1), false, RefusalKind::Range);
     let s = *o.statement().shield();
-    assert_eq!((s.refusal_kind, s.refusal_region, s.refusal_addr), (RefusalKind::Range, 0xff, 0x9000));
+    assert_eq!(
+        (s.refusal_kind, s.refusal_region, s.refusal_addr),
+        (RefusalKind::Range, 0xff, 0x9000)
+    );
     // A burst over an open and a closed chunk: the open part is written, one refusal is counted.
     o.model.axi_write(&Burst::whole(0x1_0000, 8), &[beat(1); 8]);
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_0000, 16), &[beat(2); 16]), Resp::SlvErr);
@@ -426,7 +507,12 @@ fn what_the_accelerator_does_wrong_is_refused_and_counted() {
 #[test]
 fn without_a_session_nothing_is_served() {
     let mut model = shef_model::Model::new(small_config(), Box::new(NoAccelerator));
-    assert!(model.axi_read(&Burst::whole(0, 4)).iter().all(|b| b.resp == Resp::SlvErr && b.data == [0; 64]));
+    assert!(
+        model
+            .axi_read(&Burst::whole(0, 4))
+            .iter()
+            .all(|b| b.resp == Resp::SlvErr && b.data == [0; 64])
+    );
     assert!(ring(&mut model, &[0; 88]).is_none());
     for addr in [0x14, 0x40, 0x104, 0x200, 0x204, 0x1000, 0x2000, 0x2158, 0xfffc] {
         assert_eq!(model.ctl_read(addr), None, "{addr:#x}");
@@ -453,8 +539,14 @@ fn wipe_and_a_second_session() {
     o.model.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).unwrap();
     let pk = seed(&mut o.model, &[1; 32]);
     let config = small_config();
-    let (m, keys) =
-        seal_load_key(&config, &pk, b"", &shef_proto::load::first_epochs(&config, 1), &mut SeededEntropy::new(9, "owner")).unwrap();
+    let (m, keys) = seal_load_key(
+        &config,
+        &pk,
+        b"",
+        &shef_proto::load::first_epochs(&config, 1),
+        &mut SeededEntropy::new(9, "owner"),
+    )
+    .unwrap();
     assert!(!load(&mut o.model, &o.load_key.clone()), "the Load Key of the old session");
     assert!(load(&mut o.model, &m));
     o.channel = shef_proto::channel::OwnerChannel::new(&keys);

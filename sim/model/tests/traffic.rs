@@ -21,7 +21,8 @@ enum Op {
 
 /// Few chunks, so that lines never run out and every chunk is met often.
 fn place() -> impl Strategy<Value = (u8, u64)> {
-    prop_oneof![Just((1u8, 0x800u64)), Just((2, 0x4000)), Just((3, 0x400))].prop_flat_map(|(region, span)| (Just(region), 0..span))
+    prop_oneof![Just((1u8, 0x800u64)), Just((2, 0x4000)), Just((3, 0x400))]
+        .prop_flat_map(|(region, span)| (Just(region), 0..span))
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -189,7 +190,11 @@ fn nothing_is_sealed_after_a_fault() {
     let mut o = Owner::start(config.clone(), Box::new(NoAccelerator), 1);
     let beat = WriteBeat { data: [5; 64], strb: u64::MAX };
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_0000, 4), &[beat; 4]), Resp::Okay);
-    assert_eq!(o.model.axi_read(&Burst::whole(0, 1))[0].resp, Resp::SlvErr, "memory holds no sealed chunk");
+    assert_eq!(
+        o.model.axi_read(&Burst::whole(0, 1))[0].resp,
+        Resp::SlvErr,
+        "memory holds no sealed chunk"
+    );
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_0100, 4), &[beat; 4]), Resp::SlvErr);
     assert_eq!(o.ask(Request::flush()).status, 3);
     // What comes later is answered with errors, and is neither a fault nor a refusal.

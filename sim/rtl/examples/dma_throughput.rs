@@ -23,8 +23,13 @@ fn main() {
     let value = (PIECE * COUNT) as f64 / cycles as f64;
     if std::env::args().any(|arg| arg == "--json") {
         let ratio = value / BUS;
-        println!(r#"{{"rows":[{{"name":"dma_rtl","value":{value:.2},"unit":"B/cycle","baseline":{BUS:.1},"ratio":{ratio:.3}}}]}}"#);
+        println!(
+            r#"{{"rows":[{{"name":"dma_rtl","value":{value:.2},"unit":"B/cycle","baseline":{BUS:.1},"ratio":{ratio:.3}}}]}}"#
+        );
     } else {
-        println!("dma_rtl    {value:>6.2} B/cycle each way, both at once, {PIECE} bytes a descriptor  {:.2} of the bus", value / BUS);
+        println!(
+            "dma_rtl    {value:>6.2} B/cycle each way, both at once, {PIECE} bytes a descriptor  {:.2} of the bus",
+            value / BUS
+        );
     }
 }

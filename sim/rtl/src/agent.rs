@@ -39,7 +39,12 @@ pub fn cycle(sim: &mut Sim, agents: &mut [&mut dyn Agent]) {
 
 /// Cycles with agents until `done` holds (looked at after each cycle); the number of cycles, or
 /// `None` after `limit`.
-pub fn cycle_until(sim: &mut Sim, agents: &mut [&mut dyn Agent], limit: u64, mut done: impl FnMut(&mut Sim) -> bool) -> Option<u64> {
+pub fn cycle_until(
+    sim: &mut Sim,
+    agents: &mut [&mut dyn Agent],
+    limit: u64,
+    mut done: impl FnMut(&mut Sim) -> bool,
+) -> Option<u64> {
     for n in 1..=limit {
         cycle(sim, agents);
         if done(sim) {
@@ -58,7 +63,8 @@ impl Rng {
     /// From a seed; 0 is as good as any.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut r = Self(seed.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1);
+        let mut r =
+            Self(seed.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1);
         r.next_u64();
         r
     }

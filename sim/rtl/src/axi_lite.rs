@@ -34,7 +34,11 @@ impl AxiLite {
     pub fn new(sim: &Sim, prefix: &str) -> Result<Self> {
         let name = |n: &str| {
             let name = format!("{prefix}{n}");
-            ["_i", "_o"].map(|end| name.clone() + end).into_iter().find(|n| sim.find(n).is_some()).unwrap_or(name)
+            ["_i", "_o"]
+                .map(|end| name.clone() + end)
+                .into_iter()
+                .find(|n| sim.find(n).is_some())
+                .unwrap_or(name)
         };
         let one = |n: &str| sim.port_of(&name(n), 1);
         let any = |n: &str| sim.port(&name(n));
@@ -98,7 +102,12 @@ impl AxiLite {
     ///
     /// # Errors
     /// When there is no answer.
-    pub fn read(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], addr: u64) -> Result<Option<u32>> {
+    pub fn read(
+        &mut self,
+        sim: &mut Sim,
+        others: &mut [&mut dyn Agent],
+        addr: u64,
+    ) -> Result<Option<u32>> {
         self.start_read(sim, addr);
         let (resp, data) = self.wait(sim, others, "register read")?;
         Ok((resp == 0).then_some(data))
@@ -108,12 +117,23 @@ impl AxiLite {
     ///
     /// # Errors
     /// When there is no answer.
-    pub fn write(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], addr: u64, data: u32) -> Result<bool> {
+    pub fn write(
+        &mut self,
+        sim: &mut Sim,
+        others: &mut [&mut dyn Agent],
+        addr: u64,
+        data: u32,
+    ) -> Result<bool> {
         self.start_write(sim, addr, data, 0xf);
         Ok(self.wait(sim, others, "register write")?.0 == 0)
     }
 
-    fn wait(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], what: &'static str) -> Result<(u64, u32)> {
+    fn wait(
+        &mut self,
+        sim: &mut Sim,
+        others: &mut [&mut dyn Agent],
+        what: &'static str,
+    ) -> Result<(u64, u32)> {
         for _ in 0..PATIENCE {
             sim.settle();
             self.sample(sim);

@@ -222,7 +222,12 @@ impl AxiMaster {
     ///
     /// # Errors
     /// When that takes more than `limit` cycles.
-    pub fn finish(&mut self, sim: &mut Sim, others: &mut [&mut dyn Agent], limit: u64) -> Result<Vec<AxiDone>> {
+    pub fn finish(
+        &mut self,
+        sim: &mut Sim,
+        others: &mut [&mut dyn Agent],
+        limit: u64,
+    ) -> Result<Vec<AxiDone>> {
         for _ in 0..limit {
             if self.idle() {
                 return Ok(self.done.drain(..).collect());
@@ -248,15 +253,29 @@ impl AxiMaster {
     }
 
     fn complete(&mut self, f: Flight) {
-        self.done.push_back(AxiDone { tag: f.tag, op: f.op, resp: f.resp, data: f.data, start: f.start, end: self.now, lost: false });
+        self.done.push_back(AxiDone {
+            tag: f.tag,
+            op: f.op,
+            resp: f.resp,
+            data: f.data,
+            start: f.start,
+            end: self.now,
+            lost: false,
+        });
     }
 
     /// What a reset does to a master: nothing is on offer, nothing is waited for; every burst that
     /// was not done is lost.
     pub fn lose(&mut self) {
-        let flights = self.reads.drain(..).chain(self.writes.drain(..)).map(|f| (f.tag, f.op, f.resp, f.data, f.start));
+        let flights = self
+            .reads
+            .drain(..)
+            .chain(self.writes.drain(..))
+            .map(|f| (f.tag, f.op, f.resp, f.data, f.start));
         let asked = self.offered.iter_mut().filter_map(Option::take).chain(self.queue.drain(..));
-        for (tag, op, resp, data, start) in flights.chain(asked.map(|(tag, op)| (tag, op, Vec::new(), Vec::new(), self.now))) {
+        for (tag, op, resp, data, start) in
+            flights.chain(asked.map(|(tag, op)| (tag, op, Vec::new(), Vec::new(), self.now)))
+        {
             self.done.push_back(AxiDone { tag, op, resp, data, start, end: self.now, lost: true });
         }
         self.w_queue.clear();
@@ -329,7 +348,8 @@ impl Agent for AxiMaster {
             self.w_bursts += sim.get(self.w[4]);
         }
         if self.r_ready && sim.get(self.r[0]) != 0 {
-            let (id, resp, last) = (sim.get(self.r[2]) as u8, sim.get(self.r[4]) as u8, sim.get(self.r[5]) != 0);
+            let (id, resp, last) =
+                (sim.get(self.r[2]) as u8, sim.get(self.r[4]) as u8, sim.get(self.r[5]) != 0);
             match self.reads.iter().position(|f| f.op.id() == id) {
                 None => self.violation(format!("read beat of id {id} that is not owed")),
                 Some(i) => {
@@ -338,7 +358,10 @@ impl Agent for AxiMaster {
                     f.data.extend_from_slice(sim.raw(self.r[3]));
                     let (got, want) = (f.resp.len(), f.op.beats() as usize);
                     if last != (got == want) {
-                        self.violation(format!("RLAST {} at beat {got} of {want}, id {id}", u8::from(last)));
+                        self.violation(format!(
+                            "RLAST {} at beat {got} of {want}, id {id}",
+                            u8::from(last)
+                        ));
                     }
                     if got >= want {
                         let f = self.reads.remove(i);
@@ -413,8 +436,15 @@ impl AxiMasters {
     /// # Errors
     /// When a port is missing or has another width.
     pub fn new(sim: &Sim, routes: &[(Range<u64>, usize)], stalls: Option<u64>) -> Result<Self> {
-        let ports = (0..4).take_while(|p| *p == 0 || sim.find(&format!("acc{p}_arvalid")).is_some());
-        let master = |p: u64| AxiMaster::new(sim, &format!("acc{p}_"), stalls.map(|s| s.wrapping_add(p.wrapping_mul(0x51_7cc1))));
+        let ports =
+            (0..4).take_while(|p| *p == 0 || sim.find(&format!("acc{p}_arvalid")).is_some());
+        let master = |p: u64| {
+            AxiMaster::new(
+                sim,
+                &format!("acc{p}_"),
+                stalls.map(|s| s.wrapping_add(p.wrapping_mul(0x51_7cc1))),
+            )
+        };
         Ok(Self {
             masters: ports.map(master).collect::<Result<_>>()?,
             routes: routes.to_vec(),

@@ -64,7 +64,13 @@ pub struct AxiMemoryConfig {
 
 impl Default for AxiMemoryConfig {
     fn default() -> Self {
-        Self { read_latency: 20, write_latency: 12, outstanding: 64, stalls: Some(1), reorder: false }
+        Self {
+            read_latency: 20,
+            write_latency: 12,
+            outstanding: 64,
+            stalls: Some(1),
+            reorder: false,
+        }
     }
 }
 
@@ -149,8 +155,21 @@ impl Ports {
         Ok(Self {
             ar: ax("ar")?,
             aw: ax("aw")?,
-            r: [port("rvalid", 1)?, port("rready", 1)?, port("rid", 8)?, port("rdata", 512)?, port("rresp", 2)?, port("rlast", 1)?],
-            w: [port("wvalid", 1)?, port("wready", 1)?, port("wdata", 512)?, port("wstrb", 64)?, port("wlast", 1)?],
+            r: [
+                port("rvalid", 1)?,
+                port("rready", 1)?,
+                port("rid", 8)?,
+                port("rdata", 512)?,
+                port("rresp", 2)?,
+                port("rlast", 1)?,
+            ],
+            w: [
+                port("wvalid", 1)?,
+                port("wready", 1)?,
+                port("wdata", 512)?,
+                port("wstrb", 64)?,
+                port("wlast", 1)?,
+            ],
             b: [port("bvalid", 1)?, port("bready", 1)?, port("bid", 8)?, port("bresp", 2)?],
             held: [None; 3],
         })
@@ -166,7 +185,13 @@ impl Ports {
 
     /// A valid request must not change or go away before it is accepted: what was wrong on AR (0),
     /// AW (1) or W (2).
-    pub fn unsteady(&mut self, sim: &Sim, channel: usize, valid: bool, ready: bool) -> Option<String> {
+    pub fn unsteady(
+        &mut self,
+        sim: &Sim,
+        channel: usize,
+        valid: bool,
+        ready: bool,
+    ) -> Option<String> {
         let waits = valid && !ready;
         let before = self.held[channel].take();
         if before.is_none() && !waits {
@@ -332,7 +357,10 @@ impl AxiMemory {
     /// Whether no burst is accepted and unanswered.
     #[must_use]
     pub fn idle(&self) -> bool {
-        self.reads.is_empty() && self.writes.is_empty() && self.answers.is_empty() && self.early_w.is_empty()
+        self.reads.is_empty()
+            && self.writes.is_empty()
+            && self.answers.is_empty()
+            && self.early_w.is_empty()
     }
 
     /// Forgets all bursts in flight (when the design is reset).
@@ -372,9 +400,20 @@ impl AxiMemory {
             self.violation(format!("{name} of {addr:#x} with size {size}, burst {burst}"));
         }
         if addr % 64 != 0 || (addr % 4096) + (len + 1) * 64 > 4096 {
-            self.violation(format!("{name} of {} beats at {addr:#x} is not aligned or crosses a page", len + 1));
+            self.violation(format!(
+                "{name} of {} beats at {addr:#x} is not aligned or crosses a page",
+                len + 1
+            ));
         }
-        Burst { id: id as u8, addr: addr & !63, beats: len as u32 + 1, done: 0, at: 0, resp: OKAY, hostile: None }
+        Burst {
+            id: id as u8,
+            addr: addr & !63,
+            beats: len as u32 + 1,
+            done: 0,
+            at: 0,
+            resp: OKAY,
+            hostile: None,
+        }
     }
 
     fn store(&mut self, addr: u64, mut data: [u8; BEAT], mut strb: u64) {
@@ -402,7 +441,12 @@ impl AxiMemory {
         b.done += 1;
         let (end, burst) = (b.done == b.beats, *b);
         if last != end {
-            self.violation(format!("WLAST {} at beat {} of {}", u8::from(last), burst.done, burst.beats));
+            self.violation(format!(
+                "WLAST {} at beat {} of {}",
+                u8::from(last),
+                burst.done,
+                burst.beats
+            ));
         }
         let failed = Self::hit(&self.error_ranges, addr, BEAT as u64);
         if failed {
@@ -417,7 +461,9 @@ impl AxiMemory {
                 return;
             }
             b.at = self.now + self.config.write_latency.max(1);
-            b.hostile = self.take_hostile(|h| matches!(h, Hostile::WrongBid(_) | Hostile::LoseWrite | Hostile::DoubleB));
+            b.hostile = self.take_hostile(|h| {
+                matches!(h, Hostile::WrongBid(_) | Hostile::LoseWrite | Hostile::DoubleB)
+            });
             match b.hostile {
                 Some(Hostile::LoseWrite) => {}
                 Some(Hostile::DoubleB) => self.answers.extend([b, b]),
@@ -505,7 +551,10 @@ impl Agent for AxiMemory {
             b.at = self.now + self.config.read_latency.max(1) - 1;
             self.counters.reads += 1;
             b.hostile = self.take_hostile(|h| match h {
-                Hostile::WrongRid(_) | Hostile::LateLast | Hostile::MissingLast | Hostile::LoseRead => true,
+                Hostile::WrongRid(_)
+                | Hostile::LateLast
+                | Hostile::MissingLast
+                | Hostile::LoseRead => true,
                 Hostile::EarlyLast => b.beats > 1,
                 _ => false,
             });
@@ -562,7 +611,9 @@ impl Agent for AxiMemory {
             let mut on = false;
             if !self.frozen && !self.stalls.stalled(3) {
                 if self.current_r.is_none() {
-                    if let Some(Hostile::UnownedR { id }) = self.take_hostile(|h| matches!(h, Hostile::UnownedR { .. })) {
+                    if let Some(Hostile::UnownedR { id }) =
+                        self.take_hostile(|h| matches!(h, Hostile::UnownedR { .. }))
+                    {
                         sim.set(self.p.r[2], u64::from(id));
                         sim.raw_mut(self.p.r[3]).fill(0x5a);
                         sim.set(self.p.r[4], OKAY);
@@ -570,7 +621,8 @@ impl Agent for AxiMemory {
                         sim.set(self.p.r[VALID], 1);
                         (self.r_on, self.extra_r, on) = (true, true, true);
                     } else {
-                        self.current_r = Self::pick(&self.reads, self.now, self.config.reorder, &mut self.rng);
+                        self.current_r =
+                            Self::pick(&self.reads, self.now, self.config.reorder, &mut self.rng);
                     }
                 }
                 if !on && let Some(i) = self.current_r {
@@ -585,14 +637,18 @@ impl Agent for AxiMemory {
         if !self.b_on {
             let mut on = false;
             if !self.frozen && !self.stalls.stalled(4) {
-                if let Some(Hostile::UnownedB { id }) = self.take_hostile(|h| matches!(h, Hostile::UnownedB { .. })) {
+                if let Some(Hostile::UnownedB { id }) =
+                    self.take_hostile(|h| matches!(h, Hostile::UnownedB { .. }))
+                {
                     sim.set(self.p.b[2], u64::from(id));
                     sim.set(self.p.b[3], OKAY);
                     on = true;
-                } else if let Some(i) = Self::pick(&self.answers, self.now, self.config.reorder, &mut self.rng)
+                } else if let Some(i) =
+                    Self::pick(&self.answers, self.now, self.config.reorder, &mut self.rng)
                     && let Some(b) = self.answers.remove(i)
                 {
-                    let id = if let Some(Hostile::WrongBid(x)) = b.hostile { b.id ^ x } else { b.id };
+                    let id =
+                        if let Some(Hostile::WrongBid(x)) = b.hostile { b.id ^ x } else { b.id };
                     sim.set(self.p.b[2], u64::from(id));
                     sim.set(self.p.b[3], b.resp);
                     on = true;

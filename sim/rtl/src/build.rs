@@ -186,13 +186,21 @@ impl DesignSpec {
     /// what is not measured.
     pub fn measure(&self) -> Result<Measured> {
         let sources = closure(self)?;
-        let file = |s: &Source| format!("file {} {}\n", Self::manifest_name(&s.path), hex::encode(Sha256::digest(&s.bytes)));
+        let file = |s: &Source| {
+            format!(
+                "file {} {}\n",
+                Self::manifest_name(&s.path),
+                hex::encode(Sha256::digest(&s.bytes))
+            )
+        };
         let mut lines: Vec<String> = sources.iter().map(file).collect();
-        let mut params: Vec<String> = self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
+        let mut params: Vec<String> =
+            self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
         params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
         lines.sort();
         params.sort();
-        let manifest = format!("shef-design-1\ntop {}\n", self.top) + &params.concat() + &lines.concat();
+        let manifest =
+            format!("shef-design-1\ntop {}\n", self.top) + &params.concat() + &lines.concat();
         Ok(Measured { manifest, sources })
     }
 
@@ -280,7 +288,14 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
         if !so.is_file() {
             let tmp = cache.join(format!("{}-{key}.part", spec.top));
             fresh_dir(&tmp)?;
-            let job = Job { spec, tc: &tc, sources: &sources, dir: &tmp, cache: &cache, cxx_flags: &cxx_flags };
+            let job = Job {
+                spec,
+                tc: &tc,
+                sources: &sources,
+                dir: &tmp,
+                cache: &cache,
+                cxx_flags: &cxx_flags,
+            };
             job.run(&verilator_flags, &hex::encode(digest), progress)?;
             // What is left of an older attempt is in the way of the rename.
             if dir.exists() {
@@ -296,7 +311,9 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
 /// share, else below `target`.
 #[must_use]
 pub fn cache_dir() -> PathBuf {
-    let base = std::env::var_os("SHEF_CACHE").filter(|c| !c.is_empty()).map_or_else(target_dir, PathBuf::from);
+    let base = std::env::var_os("SHEF_CACHE")
+        .filter(|c| !c.is_empty())
+        .map_or_else(target_dir, PathBuf::from);
     base.join("verilated")
 }
 
@@ -309,7 +326,8 @@ const READING: &str = concat!(include_str!("sources.rs"), include_str!("verilog.
 /// instruction sets.
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap_or_default().to_owned();
+    let line =
+        |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap_or_default().to_owned();
     line("model name") + &line("flags") + &line("Features")
 }
 
@@ -349,7 +367,9 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     .to_vec();
     match spec.lint {
         // Warnings are logged; what a design itself calls an error ends the build.
-        Lint::Log => f.extend(["-Wno-fatal", "-Werror-USERERROR", "-Werror-MODDUP"].map(str::to_owned)),
+        Lint::Log => {
+            f.extend(["-Wno-fatal", "-Werror-USERERROR", "-Werror-MODDUP"].map(str::to_owned))
+        }
         Lint::Deny => f.push("-Wall".into()),
     }
     if spec.trace {
@@ -425,9 +445,19 @@ fn staged(spec: &DesignSpec, sources: Vec<Source>) -> Vec<Staged> {
     let (root, target) = (repo_root(), target_dir());
     let name = |path: &Path| {
         let below = path.strip_prefix(&root).ok().filter(|_| !path.starts_with(&target));
-        below.map_or_else(|| Path::new(OUTSIDE).join(path.file_name().unwrap_or_default()), Path::to_path_buf)
+        below.map_or_else(
+            || Path::new(OUTSIDE).join(path.file_name().unwrap_or_default()),
+            Path::to_path_buf,
+        )
     };
-    sources.into_iter().map(|source| Staged { name: name(&source.path), foreign: spec.is_foreign(&source.path), source }).collect()
+    sources
+        .into_iter()
+        .map(|source| Staged {
+            name: name(&source.path),
+            foreign: spec.is_foreign(&source.path),
+            source,
+        })
+        .collect()
 }
 
 /// Where sources from outside the repository are staged.
@@ -445,7 +475,12 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run(&self, verilator_flags: &[String], digest: &str, progress: &mut dyn FnMut(&str)) -> Result<()> {
+    fn run(
+        &self,
+        verilator_flags: &[String],
+        digest: &str,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<()> {
         let top = &self.spec.top;
         progress(&format!("{top}: Verilator"));
         let start = Instant::now();
@@ -454,8 +489,15 @@ impl Job<'_> {
         let stage = self.stage()?;
         let verilator = |more: &[&str]| {
             let mut c = Command::new(&self.tc.verilator);
-            c.current_dir(&stage).env("VERILATOR_ROOT", &self.tc.root).args(verilator_flags).args(more);
-            let headers = self.sources.iter().filter(|s| is_header(&s.source.path)).filter_map(|s| s.name.parent());
+            c.current_dir(&stage)
+                .env("VERILATOR_ROOT", &self.tc.root)
+                .args(verilator_flags)
+                .args(more);
+            let headers = self
+                .sources
+                .iter()
+                .filter(|s| is_header(&s.source.path))
+                .filter_map(|s| s.name.parent());
             let folders: BTreeSet<&Path> = headers.chain([Path::new(INCLUDE)]).collect();
             c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
             c.args(self.sources.iter().filter(|s| !is_header(&s.source.path)).map(|s| &s.name));
@@ -463,7 +505,11 @@ impl Job<'_> {
         };
         let refused = || {
             self.name_outside(&log)?;
-            Err(Error::Verilate { top: top.clone(), log: log.display().to_string(), tail: tail(&log) })
+            Err(Error::Verilate {
+                top: top.clone(),
+                log: log.display().to_string(),
+                tail: tail(&log),
+            })
         };
         if !self.spec.projects.is_empty() {
             // Without its warnings, which quote the sources.
@@ -472,8 +518,16 @@ impl Job<'_> {
                 return refused();
             }
             let bytes = fs::read(&text).map_err(|e| Error::io("cannot read", &text, &e))?;
-            let is = |s: &Staged, name: &Path| s.name == name || name.strip_prefix(INCLUDE).is_ok_and(|n| s.source.spellings.contains(n));
-            let file = |name: &str| self.sources.iter().find(|s| is(s, Path::new(name))).map(|s| s.source.path.as_path());
+            let is = |s: &Staged, name: &Path| {
+                s.name == name
+                    || name.strip_prefix(INCLUDE).is_ok_and(|n| s.source.spellings.contains(n))
+            };
+            let file = |name: &str| {
+                self.sources
+                    .iter()
+                    .find(|s| is(s, Path::new(name)))
+                    .map(|s| s.source.path.as_path())
+            };
             preprocessed(self.spec, &bytes, file)?;
             let _ = fs::remove_file(&text);
         }
@@ -483,9 +537,11 @@ impl Job<'_> {
         self.read_only_the_stage(&obj)?;
         let verilated = start.elapsed();
         let header = obj.join("Vtop.h");
-        let text = fs::read_to_string(&header).map_err(|e| Error::io("cannot read", &header, &e))?;
+        let text =
+            fs::read_to_string(&header).map_err(|e| Error::io("cannot read", &header, &e))?;
         let shim = obj.join("shim.cpp");
-        fs::write(&shim, shim_source(top, &text, digest, self.spec)?).map_err(|e| Error::io("cannot write", &shim, &e))?;
+        fs::write(&shim, shim_source(top, &text, digest, self.spec)?)
+            .map_err(|e| Error::io("cannot write", &shim, &e))?;
 
         let runtime = self.runtime(progress)?;
         let units = grouped(&obj)?;
@@ -493,13 +549,20 @@ impl Job<'_> {
         let objects = self.compile(&units, &obj)?;
         let so = self.dir.join("model.so");
         let mut c = Command::new(&self.tc.cxx);
-        c.args(["-shared", "-pthread", "-Wl,-Bsymbolic", "-o"]).arg(&so).args(&objects).arg(&runtime);
+        c.args(["-shared", "-pthread", "-Wl,-Bsymbolic", "-o"])
+            .arg(&so)
+            .args(&objects)
+            .arg(&runtime);
         if self.spec.trace {
             c.args(["-llz4", "-lz"]);
         }
         let log = self.dir.join("link.log");
         if !self.logged(c, &log, "g++")? {
-            return Err(Error::Compile { top: top.clone(), log: log.display().to_string(), tail: tail(&log) });
+            return Err(Error::Compile {
+                top: top.clone(),
+                log: log.display().to_string(),
+                tail: tail(&log),
+            });
         }
         let _ = fs::remove_dir_all(&obj);
         let _ = fs::remove_dir_all(&stage);
@@ -516,10 +579,15 @@ impl Job<'_> {
 
     /// The top module, its parameters, and the folder of a configuration that comes from outside.
     fn label(&self) -> String {
-        let outside = self.sources.iter().find(|s| s.name.starts_with(OUTSIDE)).and_then(|s| s.source.path.parent()?.file_name());
+        let outside = self
+            .sources
+            .iter()
+            .find(|s| s.name.starts_with(OUTSIDE))
+            .and_then(|s| s.source.path.parent()?.file_name());
         let folder = outside.map(|f| f.to_string_lossy().into_owned());
         let params = self.spec.params.iter().map(|(k, v)| format!("{k}={v}"));
-        let label: Vec<String> = [self.spec.top.clone()].into_iter().chain(folder).chain(params).collect();
+        let label: Vec<String> =
+            [self.spec.top.clone()].into_iter().chain(folder).chain(params).collect();
         label.join(" ").replace(['"', '\\'], "")
     }
 
@@ -536,7 +604,8 @@ impl Job<'_> {
             } else {
                 bytes.clone()
             };
-            let spelled = s.source.spellings.iter().map(|spelling| Path::new(INCLUDE).join(spelling));
+            let spelled =
+                s.source.spellings.iter().map(|spelling| Path::new(INCLUDE).join(spelling));
             for name in [s.name.clone()].into_iter().chain(spelled) {
                 let to = stage.join(name);
                 let folder = to.parent().unwrap_or(&stage);
@@ -553,7 +622,9 @@ impl Job<'_> {
         let text = fs::read_to_string(&list).map_err(|e| Error::io("cannot read", &list, &e))?;
         let read = text.split_once(" : ").map_or("", |(_, read)| read).split_ascii_whitespace();
         let own = |path: &Path| path.starts_with(&self.tc.root) || path == self.tc.verilator;
-        let inside = |path: &Path| path.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        let inside = |path: &Path| {
+            path.components().all(|part| matches!(part, std::path::Component::Normal(_)))
+        };
         match read.map(Path::new).find(|path| !inside(path) && !own(path)) {
             None => Ok(()),
             Some(path) => {
@@ -568,7 +639,8 @@ impl Job<'_> {
         let text = fs::read(log).map_err(|e| Error::io("cannot read", log, &e))?;
         let mut text = String::from_utf8_lossy(&text).into_owned();
         for s in self.sources.iter().filter(|s| s.name.starts_with(OUTSIDE)) {
-            text = text.replace(&s.name.display().to_string(), &s.source.path.display().to_string());
+            text =
+                text.replace(&s.name.display().to_string(), &s.source.path.display().to_string());
         }
         fs::write(log, text).map_err(|e| Error::io("cannot write", log, &e))
     }
@@ -581,13 +653,21 @@ impl Job<'_> {
 
     /// The output goes to `out`, and messages to `log`.
     fn run_to(&self, c: Command, out: &Path, log: &Path, what: &'static str) -> Result<bool> {
-        let create = |path: &Path| File::create(path).map_err(|e| Error::io("cannot create", path, &e));
+        let create =
+            |path: &Path| File::create(path).map_err(|e| Error::io("cannot create", path, &e));
         Self::started(c, create(out)?, create(log)?, what)
     }
 
     fn started(mut c: Command, out: File, log: File, what: &'static str) -> Result<bool> {
         // Folders that the environment adds to what a compiler searches.
-        for variable in ["CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH"] {
+        for variable in [
+            "CPATH",
+            "C_INCLUDE_PATH",
+            "CPLUS_INCLUDE_PATH",
+            "LIBRARY_PATH",
+            "GCC_EXEC_PREFIX",
+            "COMPILER_PATH",
+        ] {
             c.env_remove(variable);
         }
         let s = c
@@ -632,7 +712,11 @@ impl Job<'_> {
                                 if t.contains("lz4.h") || t.contains("zlib.h") {
                                     Error::TraceLibraries
                                 } else {
-                                    Error::Compile { top: self.spec.top.clone(), log: log.display().to_string(), tail: t }
+                                    Error::Compile {
+                                        top: self.spec.top.clone(),
+                                        log: log.display().to_string(),
+                                        tail: t,
+                                    }
                                 }
                             }
                             Err(e) => e,
@@ -686,13 +770,18 @@ impl Job<'_> {
         } else if self.spec.savable {
             names.push("verilated_save.cpp");
         }
-        let units: Vec<PathBuf> = names.iter().map(|n| self.tc.root.join("include").join(n)).collect();
+        let units: Vec<PathBuf> =
+            names.iter().map(|n| self.tc.root.join("include").join(n)).collect();
         let objects = self.compile(&units, &tmp)?;
         let mut c = Command::new("ar");
         c.arg("crs").arg(tmp.join("libverilated.a")).args(&objects);
         let log = tmp.join("ar.log");
         if !self.logged(c, &log, "ar")? {
-            return Err(Error::Compile { top: "runtime".into(), log: log.display().to_string(), tail: tail(&log) });
+            return Err(Error::Compile {
+                top: "runtime".into(),
+                log: log.display().to_string(),
+                tail: tail(&log),
+            });
         }
         if done.exists() {
             fs::remove_dir_all(&done).map_err(|e| Error::io("cannot remove", &done, &e))?;
@@ -709,7 +798,11 @@ const SMALL: u64 = 500_000;
 /// and what runs once. Every file reads the same headers, which takes the compiler as long as the
 /// file itself; two compilers run side by side.
 fn grouped(obj: &Path) -> Result<Vec<PathBuf>> {
-    let mut groups = [("hot0.cpp", 0, String::new()), ("hot1.cpp", 0, String::new()), ("once__Slow.cpp", 0, String::new())];
+    let mut groups = [
+        ("hot0.cpp", 0, String::new()),
+        ("hot1.cpp", 0, String::new()),
+        ("once__Slow.cpp", 0, String::new()),
+    ];
     let mut files: Vec<(u64, PathBuf)> = fs::read_dir(obj)
         .map_err(|e| Error::io("cannot list", obj, &e))?
         .filter_map(|e| e.ok().map(|e| e.path()))
@@ -816,21 +909,31 @@ fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Resu
     let mut count = 0u32;
     let mut add = |name: &str, dir: u32, (hi, lo): (i64, i64), at: &str| {
         let bits = (hi - lo).abs() + 1;
-        let _ = writeln!(ports, "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {bits}, (void*)&m->model.{at}}};");
+        let _ = writeln!(
+            ports,
+            "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {bits}, (void*)&m->model.{at}}};"
+        );
         count += 1;
     };
     for line in header.lines().map(str::trim) {
         let bad = || Error::PortForm { top: top.to_owned(), port: line.to_owned() };
         // `VlUnpacked<type/*hi:lo*/, n> &bus_signal;`: element k is the port `busk_signal`; the
         // header does not tell its direction
-        if let Some((array, name)) = line.strip_prefix("VlUnpacked<").and_then(|l| l.strip_suffix(';')?.split_once("> &")) {
+        if let Some((array, name)) =
+            line.strip_prefix("VlUnpacked<").and_then(|l| l.strip_suffix(';')?.split_once("> &"))
+        {
             let (_, range) = array.split_once("/*").ok_or_else(bad)?;
             let (range, n) = range.split_once("*/, ").ok_or_else(bad)?;
             let (hi, lo) = range.split_once(':').ok_or_else(bad)?;
             let number = |s: &str| s.parse::<i64>().map_err(|_| bad());
             let (bus, signal) = name.split_once('_').ok_or_else(bad)?;
             for k in 0..number(n)? {
-                add(&format!("{bus}{k}_{signal}"), 2, (number(hi)?, number(lo)?), &format!("{name}[{k}]"));
+                add(
+                    &format!("{bus}{k}_{signal}"),
+                    2,
+                    (number(hi)?, number(lo)?),
+                    &format!("{name}[{k}]"),
+                );
             }
             continue;
         }
@@ -869,8 +972,11 @@ API void shef_trace_close(handle* m) { if (m->fst) m->fst->close(); }
         ""
     };
     let trace_on = if spec.trace { "ctx.traceEverOn(true);" } else { "" };
-    let trace_member =
-        if spec.trace { "VerilatedFstC* fst = nullptr; ~handle() { model.final(); delete fst; }" } else { "~handle() { model.final(); }" };
+    let trace_member = if spec.trace {
+        "VerilatedFstC* fst = nullptr; ~handle() { model.final(); delete fst; }"
+    } else {
+        "~handle() { model.final(); }"
+    };
     let cov = if spec.coverage {
         "#include \"verilated_cov.h\"\nAPI void shef_coverage(handle* m, const char* path) { m->ctx.coveragep()->forcePerInstance(true); m->ctx.coveragep()->write(path); }\n"
     } else {

@@ -3,7 +3,9 @@
 
 use crate::agent::Agent;
 use crate::memory::SparseMemory;
-use crate::{AxiLite, AxiMemory, AxiMemoryConfig, BusCounters, Error, Library, Port, Result, Sim, Snapshot};
+use crate::{
+    AxiLite, AxiMemory, AxiMemoryConfig, BusCounters, Error, Library, Port, Result, Sim, Snapshot,
+};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -144,7 +146,11 @@ impl CoreSim {
         let mut core = Self {
             mems: memories(&sim, &memory)?,
             ctl: AxiLite::new(&sim, "ctl_")?,
-            krn: if sim.find("krn_araddr").is_some() { Some(AxiLite::new(&sim, "krn_")?) } else { None },
+            krn: if sim.find("krn_araddr").is_some() {
+                Some(AxiLite::new(&sim, "krn_")?)
+            } else {
+                None
+            },
             watches: (0..4).map_while(|p| Watch::new(&sim, p)).collect(),
             wipe: pair("wipe_req", "wipe_ack"),
             irq: pair("irq_req", "irq_ack"),
@@ -187,7 +193,11 @@ impl CoreSim {
     #[must_use]
     pub fn violation(&self) -> Option<String> {
         let mut all = self.mems.iter().enumerate();
-        all.find_map(|(k, m)| m.violations().first().map(|v| if self.mems.len() == 1 { v.clone() } else { format!("port {k}: {v}") }))
+        all.find_map(|(k, m)| {
+            m.violations()
+                .first()
+                .map(|v| if self.mems.len() == 1 { v.clone() } else { format!("port {k}: {v}") })
+        })
     }
 
     /// The bytes of the memory.
@@ -235,7 +245,10 @@ impl CoreSim {
     /// # Errors
     /// When the design was built without snapshots, or the bus is not quiet.
     pub fn save(&self) -> Result<CoreSnapshot> {
-        if !self.mems.iter().all(AxiMemory::idle) || self.ctl.busy() || self.krn.as_ref().is_some_and(AxiLite::busy) {
+        if !self.mems.iter().all(AxiMemory::idle)
+            || self.ctl.busy()
+            || self.krn.as_ref().is_some_and(AxiLite::busy)
+        {
             return Err(Error::Hang { what: "quiet bus before a snapshot", cycles: 0 });
         }
         Ok(CoreSnapshot { sim: self.sim.save()?, memory: self.mems[0].memory.clone() })
@@ -353,7 +366,12 @@ impl CoreSim {
 
     /// Cycles until `done` holds, looked at every `every` cycles; the number of cycles, or `None`
     /// after `limit`.
-    pub fn run_until(&mut self, limit: u64, every: u64, mut done: impl FnMut(&mut Self) -> bool) -> Option<u64> {
+    pub fn run_until(
+        &mut self,
+        limit: u64,
+        every: u64,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> Option<u64> {
         let start = self.cycles();
         loop {
             if done(self) {
@@ -370,7 +388,14 @@ impl CoreSim {
     ///
     /// # Errors
     /// When it is not so within `limit` cycles, or the register does not answer.
-    pub fn wait_ctl(&mut self, addr: u32, mask: u32, want: u32, every: u64, limit: u64) -> Result<u64> {
+    pub fn wait_ctl(
+        &mut self,
+        addr: u32,
+        mask: u32,
+        want: u32,
+        every: u64,
+        limit: u64,
+    ) -> Result<u64> {
         let start = self.cycles();
         loop {
             if self.ctl_read(addr)?.is_some_and(|v| v & mask == want) {
@@ -388,12 +413,21 @@ impl CoreSim {
     ///
     /// # Errors
     /// When there is no answer, or no kernel port.
-    pub fn access(&mut self, kernel: bool, addr: u32, write: Option<u32>, agents: &mut [&mut dyn Agent]) -> Result<Option<u32>> {
+    pub fn access(
+        &mut self,
+        kernel: bool,
+        addr: u32,
+        write: Option<u32>,
+        agents: &mut [&mut dyn Agent],
+    ) -> Result<Option<u32>> {
         const PATIENCE: u64 = 1_000_000;
         let (ctl, krn) = (&mut self.ctl, &mut self.krn);
         let lite = match kernel {
             false => ctl,
-            true => krn.as_mut().ok_or_else(|| Error::NoPort { top: self.sim.library().top().to_owned(), port: "krn_araddr".into() })?,
+            true => krn.as_mut().ok_or_else(|| Error::NoPort {
+                top: self.sim.library().top().to_owned(),
+                port: "krn_araddr".into(),
+            })?,
         };
         match write {
             Some(v) => lite.start_write(&mut self.sim, u64::from(addr), v, 0xf),
@@ -452,7 +486,10 @@ impl CoreSim {
     pub fn wipe(&mut self) -> Result<u64> {
         const PATIENCE: u64 = 1_000_000;
         let Some((req, ack)) = self.wipe else {
-            return Err(Error::NoPort { top: self.sim.library().top().to_owned(), port: "wipe_req".into() });
+            return Err(Error::NoPort {
+                top: self.sim.library().top().to_owned(),
+                port: "wipe_req".into(),
+            });
         };
         let start = self.cycles();
         self.sim.set(req, 1);

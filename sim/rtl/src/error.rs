@@ -177,7 +177,11 @@ shef_proto::coded! {
 
 impl Error {
     pub(crate) fn ambiguous(name: &str, first: &std::path::Path, second: &std::path::Path) -> Self {
-        Self::Ambiguous { name: name.to_owned(), first: first.display().to_string(), second: second.display().to_string() }
+        Self::Ambiguous {
+            name: name.to_owned(),
+            first: first.display().to_string(),
+            second: second.display().to_string(),
+        }
     }
 
     /// A source with line and column of the byte at `offset`.
@@ -200,7 +204,11 @@ mod tests {
     #[test]
     fn codes_are_listed_once_and_in_order() {
         assert!(Error::CODES.windows(2).all(|w| w[0].id < w[1].id));
-        for e in [Error::TraceLibraries, Error::Hang { what: "", cycles: 0 }, Error::VerilatorMissing(String::new())] {
+        for e in [
+            Error::TraceLibraries,
+            Error::Hang { what: "", cycles: 0 },
+            Error::VerilatorMissing(String::new()),
+        ] {
             assert!(shef_proto::code::find(Error::CODES, e.code()).is_some());
         }
     }

@@ -170,9 +170,16 @@ impl<B: HostBus> HostMemory<B> {
         let at = (addr & !63).wrapping_add(u64::from(w.done) * BEAT as u64);
         let (low, count) = (strb.trailing_zeros(), strb.count_ones());
         let whole = strb != 0 && strb >> low == u64::MAX >> (64 - count);
-        let begins = if first { u64::from(low) / 4 == (addr & 63) / 4 && u64::from(low) >= addr & 63 } else { low == 0 };
+        let begins = if first {
+            u64::from(low) / 4 == (addr & 63) / 4 && u64::from(low) >= addr & 63
+        } else {
+            low == 0
+        };
         if !whole || !begins || (!end && low + count != 64) {
-            self.violation(format!("strobes {strb:#018x} at {at:#x} of a burst of {} at {addr:#x}", self.writes[0].beats));
+            self.violation(format!(
+                "strobes {strb:#018x} at {at:#x} of a burst of {} at {addr:#x}",
+                self.writes[0].beats
+            ));
         }
         if last != end {
             self.violation(format!("WLAST {} in a burst at {addr:#x}", u8::from(last)));
@@ -236,7 +243,13 @@ impl<B: HostBus> Agent for HostMemory<B> {
         if arv && arr {
             let (id, addr, beats) = self.request(sim, false);
             self.counters.reads += 1;
-            self.reads.push_back(Read { id, addr, beats, done: 0, at: self.now + self.config.read_latency.max(1) - 1 });
+            self.reads.push_back(Read {
+                id,
+                addr,
+                beats,
+                done: 0,
+                at: self.now + self.config.read_latency.max(1) - 1,
+            });
         }
         if awv && awr {
             let (id, addr, beats) = self.request(sim, true);
@@ -282,8 +295,10 @@ impl<B: HostBus> Agent for HostMemory<B> {
         sim.set(self.p.r[VALID], u64::from(self.r_on));
         if !self.frozen && !self.stalls.stalled(4) {
             // Answers of one id keep their order.
-            let older = |s: &Self, i: usize| s.answers.iter().take(i).any(|a| a.id == s.answers[i].id);
-            let due = self.pick(|s, i| s.answers[i].at <= s.now && !older(s, i), self.answers.len());
+            let older =
+                |s: &Self, i: usize| s.answers.iter().take(i).any(|a| a.id == s.answers[i].id);
+            let due =
+                self.pick(|s, i| s.answers[i].at <= s.now && !older(s, i), self.answers.len());
             if let Some(a) = due.and_then(|i| self.answers.remove(i)) {
                 sim.set(self.p.b[2], u64::from(a.id));
                 sim.set(self.p.b[3], a.resp);
@@ -291,9 +306,16 @@ impl<B: HostBus> Agent for HostMemory<B> {
             }
         }
         sim.set(self.p.b[VALID], u64::from(self.b_on));
-        let room = [self.reads.len() < self.config.outstanding, self.writes.len() + self.answers.len() < self.config.outstanding, true];
-        self.ready = [0, 1, 2].map(|channel| !self.frozen && room[channel as usize] && !self.stalls.stalled(channel));
-        for (p, ready) in [self.p.ar[READY], self.p.aw[READY], self.p.w[READY]].into_iter().zip(self.ready) {
+        let room = [
+            self.reads.len() < self.config.outstanding,
+            self.writes.len() + self.answers.len() < self.config.outstanding,
+            true,
+        ];
+        self.ready = [0, 1, 2]
+            .map(|channel| !self.frozen && room[channel as usize] && !self.stalls.stalled(channel));
+        for (p, ready) in
+            [self.p.ar[READY], self.p.aw[READY], self.p.w[READY]].into_iter().zip(self.ready)
+        {
             sim.set(p, u64::from(ready));
         }
     }

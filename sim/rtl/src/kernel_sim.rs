@@ -189,7 +189,13 @@ impl Ports {
     fn new(sim: &Sim) -> Result<Self> {
         let p = |n: &str| sim.port(n);
         Ok(Self {
-            medium: [p("medium_valid_o")?, p("medium_addr_o")?, p("medium_ready_i")?, p("medium_data_i")?, p("medium_err_i")?],
+            medium: [
+                p("medium_valid_o")?,
+                p("medium_addr_o")?,
+                p("medium_ready_i")?,
+                p("medium_data_i")?,
+                p("medium_err_i")?,
+            ],
             noise: [p("noise_valid_i")?, p("noise_bit_i")?],
             krn: match sim.find("krn_awvalid_o") {
                 None => None,
@@ -198,7 +204,12 @@ impl Ports {
                     w: [p("krn_wvalid_o")?, p("krn_wready_i")?, p("krn_wdata_o")?],
                     b: [p("krn_bvalid_i")?, p("krn_bready_o")?, p("krn_bresp_i")?],
                     ar: [p("krn_arvalid_o")?, p("krn_arready_i")?, p("krn_araddr_o")?],
-                    r: [p("krn_rvalid_i")?, p("krn_rready_o")?, p("krn_rdata_i")?, p("krn_rresp_i")?],
+                    r: [
+                        p("krn_rvalid_i")?,
+                        p("krn_rready_o")?,
+                        p("krn_rdata_i")?,
+                        p("krn_rresp_i")?,
+                    ],
                 }),
             },
             cfg: [
@@ -296,7 +307,9 @@ impl Around {
         if cfg.cleared {
             // The Shield goes, and what it was asked with it.
             (self.krn_write, self.krn_read) = (None, None);
-            for port in self.ports.krn.into_iter().flat_map(|p| [p.aw[1], p.w[1], p.b[0], p.ar[1], p.r[0]]) {
+            for port in
+                self.ports.krn.into_iter().flat_map(|p| [p.aw[1], p.w[1], p.b[0], p.ar[1], p.r[0]])
+            {
                 sim.set(port, 0);
             }
             // A port that is held in reset asks for it in each cycle.
@@ -336,7 +349,12 @@ pub(crate) struct FabricState {
 
 impl Around {
     pub(crate) fn save(&self) -> FabricState {
-        FabricState { image: self.image.clone(), whole: self.whole, design: self.design, refused: self.cfg.refused }
+        FabricState {
+            image: self.image.clone(),
+            whole: self.whole,
+            design: self.design,
+            refused: self.cfg.refused,
+        }
     }
 
     pub(crate) fn restore(&mut self, state: &FabricState) {
@@ -367,7 +385,8 @@ impl Agent for Around {
             self.krn_taken = (high(p.b[0]) && high(p.b[1])) || (high(p.r[0]) && high(p.r[1]));
         }
         self.cfg.cleared = high(p.cfg[0]) || high(p.cfg[1]);
-        self.cfg.word = (high(p.cfg[2]) && high(p.cfg[3])).then(|| (word(p.cfg[4]), high(p.cfg[5])));
+        self.cfg.word =
+            (high(p.cfg[2]) && high(p.cfg[3])).then(|| (word(p.cfg[4]), high(p.cfg[5])));
     }
 
     fn drive(&mut self, sim: &mut Sim) {
@@ -380,7 +399,8 @@ impl Agent for Around {
         }
         // The answer follows when address and data were taken.
         let answers = self.ports.krn.map(|p| [(p.aw[1], p.b[0]), (p.ar[1], p.r[0])]);
-        let due = answers.map(|both| both.map(|(taken, valid)| (sim.get(taken) != 0).then_some(valid)));
+        let due =
+            answers.map(|both| both.map(|(taken, valid)| (sim.get(taken) != 0).then_some(valid)));
         self.drive_medium(sim);
         self.drive_shield(sim);
         for valid in due.into_iter().flatten().flatten() {
@@ -410,7 +430,9 @@ impl KernelSnapshot {
 
 /// Sets the inputs with what the shell says.
 pub(crate) fn strap(sim: &mut Sim, straps: &KernelStraps) -> Result<()> {
-    for (name, bytes) in [("uds_i", &straps.uds), ("target_i", &straps.target), ("shell_i", &straps.shell)] {
+    for (name, bytes) in
+        [("uds_i", &straps.uds), ("target_i", &straps.target), ("shell_i", &straps.shell)]
+    {
         let port = sim.port_of(name, 256)?;
         sim.raw_mut(port).copy_from_slice(bytes);
     }
@@ -531,7 +553,8 @@ impl KernelSim {
     /// When neither happens.
     pub fn boot(&mut self, limit: u64) -> Result<u64> {
         let (ready, alert) = (self.sim.port("ready_o")?, self.sim.port("alert_o")?);
-        self.step_until(limit, |sim| sim.get(ready) != 0 || sim.get(alert) != 0).ok_or(Error::Hang { what: "boot", cycles: limit })
+        self.step_until(limit, |sim| sim.get(ready) != 0 || sim.get(alert) != 0)
+            .ok_or(Error::Hang { what: "boot", cycles: limit })
     }
 
     /// Reads a word of the host's side; `None` when it is refused.
@@ -580,7 +603,9 @@ impl KernelSim {
         let len = self.host_read(host::RSP_LEN)?.unwrap_or(0) as usize;
         let mut answer = Vec::new();
         for n in 0..len.min(host::ANSWER_BYTES).div_ceil(4) {
-            answer.extend_from_slice(&self.host_read(host::ANSWER + 4 * n as u64)?.unwrap_or(0).to_le_bytes());
+            answer.extend_from_slice(
+                &self.host_read(host::ANSWER + 4 * n as u64)?.unwrap_or(0).to_le_bytes(),
+            );
         }
         answer.truncate(len);
         Ok(Some(answer))

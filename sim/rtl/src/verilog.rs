@@ -91,7 +91,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn name(&mut self) -> &'a str {
-        std::str::from_utf8(self.run(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')).unwrap_or_default()
+        std::str::from_utf8(self.run(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$'))
+            .unwrap_or_default()
     }
 
     /// Takes the text up to `end`, and `end`.
@@ -164,7 +165,9 @@ impl<'a> Iterator for Lexer<'a> {
             }
             b'\\' => {
                 self.at += 1;
-                Token::Identifier(std::str::from_utf8(self.run(|b| !b.is_ascii_whitespace())).unwrap_or_default())
+                Token::Identifier(
+                    std::str::from_utf8(self.run(|b| !b.is_ascii_whitespace())).unwrap_or_default(),
+                )
             }
             b'`' => {
                 self.at += 1;
@@ -174,7 +177,10 @@ impl<'a> Iterator for Lexer<'a> {
                     Token::Directive("")
                 } else if self.rest().starts_with(b"\\") {
                     self.at += 1;
-                    Token::Identifier(std::str::from_utf8(self.run(|b| !b.is_ascii_whitespace())).unwrap_or_default())
+                    Token::Identifier(
+                        std::str::from_utf8(self.run(|b| !b.is_ascii_whitespace()))
+                            .unwrap_or_default(),
+                    )
                 } else {
                     Token::Directive(self.name())
                 }
@@ -210,21 +216,29 @@ impl<'a> Text<'a> {
                         found.defined.insert(name);
                         found.defined.extend(parameters(&text[lexer.at..]));
                     }
-                    if DECLARING.contains(&before.1) && !["automatic", "static", "class"].contains(&name) {
+                    if DECLARING.contains(&before.1)
+                        && !["automatic", "static", "class"].contains(&name)
+                    {
                         found.declared.push((at, name));
                     }
                     match name {
                         "automatic" | "static" if DECLARING.contains(&before.1) => word = before.1,
                         // A variable or port of an interface.
-                        "interface" if before.1 == "virtual" || matches!(text.get(before.0), Some(b'(' | b',')) => {}
+                        "interface"
+                            if before.1 == "virtual"
+                                || matches!(text.get(before.0), Some(b'(' | b',')) => {}
                         // A program solves constraints.
                         "randomize" | "constraint" => found.refused.push((at, name.to_owned())),
-                        "bind" | "config" | "library" => found.shipped_only.push((at, name.to_owned())),
+                        "bind" | "config" | "library" => {
+                            found.shipped_only.push((at, name.to_owned()))
+                        }
                         _ => word = name,
                     }
                 }
                 Token::Directive("include") => found.includes.push((at, lexer.file())),
-                Token::Directive(name @ ("define" | "")) => word = if name.is_empty() { "" } else { "`define" },
+                Token::Directive(name @ ("define" | "")) => {
+                    word = if name.is_empty() { "" } else { "`define" }
+                }
                 Token::Directive(name) => {
                     found.identifiers.insert(name);
                     if !lists(DIRECTIVES, name) {
@@ -256,7 +270,12 @@ impl<'a> Text<'a> {
             }
             before = (at, word);
         }
-        found.refused.extend(lexer.comments.iter().filter_map(|(at, comment)| Some((*at, refused_pragma(text[at + 1], comment)?))));
+        found.refused.extend(
+            lexer
+                .comments
+                .iter()
+                .filter_map(|(at, comment)| Some((*at, refused_pragma(text[at + 1], comment)?))),
+        );
         found
     }
 
@@ -270,7 +289,9 @@ impl<'a> Text<'a> {
 
 /// Why a name behind a backtick is refused that is neither a macro nor admitted.
 pub(crate) fn refused_directive(name: &str) -> String {
-    format!("`{name} can reach outside of the measured design: it is no macro of the design, and the directives are {DIRECTIVES}")
+    format!(
+        "`{name} can reach outside of the measured design: it is no macro of the design, and the directives are {DIRECTIVES}"
+    )
 }
 
 /// The comment, which begins with `/` and `second`, if it is a pragma that is not admitted.
@@ -278,8 +299,10 @@ fn refused_pragma(second: u8, comment: &[u8]) -> Option<String> {
     let pragma = String::from_utf8_lossy(comment.trim_ascii().strip_prefix(b"verilator")?);
     // Another comment may follow on the line.
     let text = if second == b'/' { pragma.split("//").next()? } else { &pragma };
-    let mut words = text.split(|c: char| c.is_ascii_whitespace() || c == ',').filter(|word| !word.is_empty());
-    let known = text.starts_with(|c: char| c.is_ascii_whitespace()) && words.next().is_some_and(|word| lists(PRAGMAS, word));
+    let mut words =
+        text.split(|c: char| c.is_ascii_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let known = text.starts_with(|c: char| c.is_ascii_whitespace())
+        && words.next().is_some_and(|word| lists(PRAGMAS, word));
     let admitted = known && words.all(|warning| lists(WARNINGS, warning));
     (!admitted).then(|| format!("the pragma \"verilator{}\"", text.escape_debug()))
 }
@@ -287,9 +310,14 @@ fn refused_pragma(second: u8, comment: &[u8]) -> Option<String> {
 /// The parameters of a macro, in brackets right behind its name.
 fn parameters(text: &[u8]) -> Vec<&str> {
     let lexer = Lexer { text, at: 0, comments: Vec::new() };
-    let inside = |(at, token): &(usize, Token<'_>)| !matches!((token, text[*at]), (Token::Other, b')'));
+    let inside =
+        |(at, token): &(usize, Token<'_>)| !matches!((token, text[*at]), (Token::Other, b')'));
     let names = |(_, token)| if let Token::Identifier(name) = token { Some(name) } else { None };
-    if text.starts_with(b"(") { lexer.take_while(inside).filter_map(names).collect() } else { Vec::new() }
+    if text.starts_with(b"(") {
+        lexer.take_while(inside).filter_map(names).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 /// File and line that a place in preprocessed text comes from.
@@ -300,7 +328,8 @@ pub(crate) fn origin(text: &[u8], at: usize) -> (String, usize) {
         if i > 0 {
             place.1 += 1;
         }
-        if let Some((number, rest)) = line.strip_prefix("`line ").and_then(|rest| rest.split_once(" \""))
+        if let Some((number, rest)) =
+            line.strip_prefix("`line ").and_then(|rest| rest.split_once(" \""))
             && let (Ok(number), Some((file, _))) = (number.parse::<usize>(), rest.split_once('"'))
         {
             place = (file.to_owned(), number.saturating_sub(1));
@@ -310,4 +339,5 @@ pub(crate) fn origin(text: &[u8], at: usize) -> (String, usize) {
 }
 
 /// Keywords before the name of what a file declares.
-const DECLARING: [&str; 7] = ["module", "macromodule", "package", "interface", "program", "primitive", "checker"];
+const DECLARING: [&str; 7] =
+    ["module", "macromodule", "package", "interface", "program", "primitive", "checker"];

@@ -1,7 +1,9 @@
 //! The AXI agents against each other, through wires.
 
 use shef_rtl::agent::Rng;
-use shef_rtl::{AxiLite, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Sim, build};
+use shef_rtl::{
+    AxiLite, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Sim, build,
+};
 use std::collections::HashMap;
 
 fn sim() -> Sim {
@@ -24,7 +26,8 @@ fn random_traffic_keeps_every_byte() {
             let addr = rng.below(64) * 4096 + rng.below(64 - beats + 1) * 64;
             let mut data = vec![0; beats as usize * 64];
             rng.fill(&mut data);
-            let strobes: Vec<u64> = (0..beats).map(|_| if rng.one_in(4) { rng.next_u64() } else { u64::MAX }).collect();
+            let strobes: Vec<u64> =
+                (0..beats).map(|_| if rng.one_in(4) { rng.next_u64() } else { u64::MAX }).collect();
             for (k, c) in data.chunks(64).enumerate() {
                 let e = want.entry(addr + 64 * k as u64).or_insert([0; 64]);
                 for (i, b) in c.iter().enumerate() {
@@ -61,13 +64,21 @@ fn a_reset_takes_what_is_under_way() {
     acc.lose();
     let mut lost: Vec<_> = std::iter::from_fn(|| acc.pop()).collect();
     lost.sort_by_key(|d| d.tag);
-    let words: Vec<_> = lost.iter().map(|d| (d.tag, d.lost, d.okay(), d.resp.len() < 8, d.data.len() / 64 == d.resp.len())).collect();
+    let words: Vec<_> = lost
+        .iter()
+        .map(|d| (d.tag, d.lost, d.okay(), d.resp.len() < 8, d.data.len() / 64 == d.resp.len()))
+        .collect();
     assert_eq!(words[0], (0, true, false, true, true), "the words that had come are kept");
     assert!(acc.idle() && lost.iter().all(|d| d.lost != d.okay()));
     // and the ports fall silent
     mem.reset(&mut s);
     acc.read(0, 1);
-    assert!(acc.finish(&mut s, &mut [&mut mem], 100).expect("a burst after it").iter().all(|d| d.okay()));
+    assert!(
+        acc.finish(&mut s, &mut [&mut mem], 100)
+            .expect("a burst after it")
+            .iter()
+            .all(|d| d.okay())
+    );
 }
 
 #[test]

@@ -11,7 +11,11 @@ fn scratch(name: &str) -> PathBuf {
 
 fn tiny(name: &str, step: u32) -> DesignSpec {
     let d = scratch(name);
-    std::fs::write(d.join("tiny_pkg.sv"), format!("package tiny_pkg; localparam int unsigned STEP = {step}; endpackage\n")).unwrap();
+    std::fs::write(
+        d.join("tiny_pkg.sv"),
+        format!("package tiny_pkg; localparam int unsigned STEP = {step}; endpackage\n"),
+    )
+    .unwrap();
     std::fs::write(
         d.join("tiny.sv"),
         r"module tiny #(parameter int unsigned Start = 3) (
@@ -70,10 +74,20 @@ fn digest_follows_sources_and_parameters() {
 #[test]
 fn refused_rtl_names_the_log() {
     let d = scratch("broken");
-    std::fs::write(d.join("broken.sv"), "module broken (input logic clk_i); assign nothing = clk_i endmodule\n").unwrap();
-    let Err(Error::Verilate { log, tail, .. }) = build(&DesignSpec::new("broken").search(&d)) else { panic!("accepted") };
+    std::fs::write(
+        d.join("broken.sv"),
+        "module broken (input logic clk_i); assign nothing = clk_i endmodule\n",
+    )
+    .unwrap();
+    let Err(Error::Verilate { log, tail, .. }) = build(&DesignSpec::new("broken").search(&d))
+    else {
+        panic!("accepted")
+    };
     assert!(std::path::Path::new(&log).is_file() && tail.contains("broken.sv"), "{log} {tail}");
-    assert!(matches!(build(&DesignSpec::new("absent").search(&d)), Err(Error::SourceMissing { .. })));
+    assert!(matches!(
+        build(&DesignSpec::new("absent").search(&d)),
+        Err(Error::SourceMissing { .. })
+    ));
 }
 
 #[test]
@@ -89,7 +103,9 @@ fn what_the_design_calls_an_error_ends_the_build() {
 /// Records of a coverage file: place and hits of those that stand in `page`.
 fn records(file: &std::path::Path, page: &str) -> Vec<(String, u64)> {
     let text = std::fs::read_to_string(file).expect("a record");
-    let of = |l: &str, key: &str| l.split('\u{1}').find_map(|p| p.strip_prefix(key)?.strip_prefix('\u{2}').map(str::to_owned));
+    let of = |l: &str, key: &str| {
+        l.split('\u{1}').find_map(|p| p.strip_prefix(key)?.strip_prefix('\u{2}').map(str::to_owned))
+    };
     let mut found: Vec<(String, u64)> = text
         .lines()
         .filter(|l| of(l, "page").is_some_and(|p| p.starts_with(page)))
@@ -135,8 +151,10 @@ endmodule
     // what was counted after the snapshot is not forgotten
     let file = d.join("points.dat");
     s.write_coverage(&file).expect("a record");
-    let hits: Vec<u64> =
-        records(&file, "v_user").into_iter().map(|(place, n)| if place.contains("g_value") { n } else { panic!("{place}") }).collect();
+    let hits: Vec<u64> = records(&file, "v_user")
+        .into_iter()
+        .map(|(place, n)| if place.contains("g_value") { n } else { panic!("{place}") })
+        .collect();
     assert_eq!(hits, [0, 4, 3]);
     assert!(records(&file, "v_branch").iter().all(|(_, n)| *n > 0));
     // the state holds pointers into its instance

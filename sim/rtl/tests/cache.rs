@@ -5,7 +5,10 @@ mod clocked;
 
 use clocked::Clocked;
 use shef_rtl::agent::Rng;
-use shef_rtl::{Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Library, Port, Sim, build, cycle};
+use shef_rtl::{
+    Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Library, Port, Sim,
+    build, cycle,
+};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
@@ -86,7 +89,11 @@ impl Bench {
         s.reset("rst_n", 4);
         let mut mem = AxiMemory::new(&s, "mem0_", config).unwrap();
         let acc = AxiMaster::new(&s, "acc_", stalls).unwrap();
-        let counts = Counts { ports: ["seen", "cmd_done"].map(|n| s.port(n).unwrap()), seen: [0; 6], done: 0 };
+        let counts = Counts {
+            ports: ["seen", "cmd_done"].map(|n| s.port(n).unwrap()),
+            seen: [0; 6],
+            done: 0,
+        };
         let mut want = vec![0; 0x21_0000];
         Rng::new(line).fill(&mut want);
         for base in BASES {
@@ -159,7 +166,10 @@ impl Bench {
     /// Every region as it lies in memory is what the accelerator wrote.
     fn same_in_memory(&self) {
         for base in BASES {
-            assert!(self.in_memory(base, SIZE) == self.bytes(base, SIZE), "region at {base:#x} differs");
+            assert!(
+                self.in_memory(base, SIZE) == self.bytes(base, SIZE),
+                "region at {base:#x} differs"
+            );
         }
     }
 
@@ -192,7 +202,8 @@ fn random_traffic(line: u64, seed: u64, disturbed: bool) {
         for _ in 0..24 {
             let write = rng.one_in(2);
             let (addr, beats, size) = shape(&mut rng, !write);
-            let lines: Vec<u64> = (addr / line..=(addr + (u64::from(beats) << size) - 1) / line).collect();
+            let lines: Vec<u64> =
+                (addr / line..=(addr + (u64::from(beats) << size) - 1) / line).collect();
             if lines.iter().any(|l| written.contains(l) || (write && touched.contains(l))) {
                 continue;
             }
@@ -202,7 +213,11 @@ fn random_traffic(line: u64, seed: u64, disturbed: bool) {
                 written.extend(&lines);
                 let mut data = vec![0; beats as usize * 64];
                 rng.fill(&mut data);
-                let strobes: Vec<u64> = if rng.one_in(2) { vec![] } else { (0..beats).map(|_| rng.next_u64() | rng.next_u64()).collect() };
+                let strobes: Vec<u64> = if rng.one_in(2) {
+                    vec![]
+                } else {
+                    (0..beats).map(|_| rng.next_u64() | rng.next_u64()).collect()
+                };
                 let okay = addr < BASES[2];
                 if okay {
                     for (i, byte) in data.iter().enumerate() {
@@ -233,7 +248,12 @@ fn random_traffic(line: u64, seed: u64, disturbed: bool) {
         for (d, (okay, data)) in b.finish().into_iter().zip(expect) {
             assert_eq!(d.okay(), okay, "seed {seed} batch {batch}: {:x?}", d.op);
             for (k, (lane, want)) in data.into_iter().flatten().enumerate() {
-                assert_eq!(&d.data[64 * k + lane..][..want.len()], want, "seed {seed} batch {batch}: {:x?} beat {k}", d.op);
+                assert_eq!(
+                    &d.data[64 * k + lane..][..want.len()],
+                    want,
+                    "seed {seed} batch {batch}: {:x?} beat {k}",
+                    d.op
+                );
             }
         }
         if rng.one_in(8) {
@@ -245,7 +265,12 @@ fn random_traffic(line: u64, seed: u64, disturbed: bool) {
     b.same_in_memory();
     b.clean();
     let least = if disturbed { 10 } else { 50 };
-    assert!(b.counts.misses() > 50 && b.counts.hits() > least, "{} misses, {} hits", b.counts.misses(), b.counts.hits());
+    assert!(
+        b.counts.misses() > 50 && b.counts.hits() > least,
+        "{} misses, {} hits",
+        b.counts.misses(),
+        b.counts.hits()
+    );
 }
 
 #[test]
@@ -316,7 +341,11 @@ fn refused_bursts_are_shown_to_the_set_and_change_nothing() {
         assert!(d.resp.iter().all(|r| *r == 2) && d.data.iter().all(|x| *x == 0), "{k}: {d:?}");
         b.until("not shown", 2000, |b| b.s.peek("idle") == 1 && b.mem.idle());
         let after = (b.mem.counters.reads, b.mem.counters.writes);
-        assert_eq!((after.0 - before.0, after.1 - before.1), (u64::from(!write), u64::from(write)), "{k}");
+        assert_eq!(
+            (after.0 - before.0, after.1 - before.1),
+            (u64::from(!write), u64::from(write)),
+            "{k}"
+        );
     }
     b.command(FLUSH);
     b.same_in_memory();
@@ -328,7 +357,10 @@ fn a_line_that_came_with_an_error_is_answered_with_errors_and_never_written_back
     b.mem.error_ranges.push(BASES[0] + 1024..BASES[0] + 1536);
     b.acc.read(BASES[0] + 512, 24);
     let d = b.finish().remove(0);
-    assert_eq!(d.resp.iter().map(|r| *r != 0).collect::<Vec<_>>(), (0..24).map(|k| (8..16).contains(&k)).collect::<Vec<_>>());
+    assert_eq!(
+        d.resp.iter().map(|r| *r != 0).collect::<Vec<_>>(),
+        (0..24).map(|k| (8..16).contains(&k)).collect::<Vec<_>>()
+    );
     assert!(d.data[512..1024].iter().all(|x| *x == 0));
     b.acc.write(BASES[0] + 1024, &[7; 64]);
     assert!(!b.finish()[0].okay());
@@ -366,7 +398,11 @@ fn answers_that_are_not_taken_hold_no_command() {
             b.command(command);
             b.acc.hold = [false; 2];
             for d in b.finish() {
-                assert!(d.okay() && (held == 1 || d.data == b.bytes(BASES[0] + 512 * d.tag, 512)), "{held} {command}: {:x?}", d.op);
+                assert!(
+                    d.okay() && (held == 1 || d.data == b.bytes(BASES[0] + 512 * d.tag, 512)),
+                    "{held} {command}: {:x?}",
+                    d.op
+                );
             }
             b.command(FLUSH);
             b.same_in_memory();
@@ -397,7 +433,8 @@ fn reads_that_are_not_taken_hold_no_writes() {
 /// them.
 #[test]
 fn what_waits_for_a_line_is_there_after_a_command() {
-    for (command, write) in [(FLUSH, true), (INVALIDATE, true), (FLUSH, false), (INVALIDATE, false)] {
+    for (command, write) in [(FLUSH, true), (INVALIDATE, true), (FLUSH, false), (INVALIDATE, false)]
+    {
         let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
         b.acc.hold[0] = true;
         // all four lines that the last of them could have, where a walk ends
@@ -496,9 +533,15 @@ fn a_write_back_that_fails_is_a_fault_and_no_stale_line_comes_back() {
         b.acc.read(BASES[1] + 512 * 3, 8);
         b.acc.read(BASES[0], 1);
         let d = b.finish();
-        assert!(!d[0].okay() && d[0].data.iter().all(|x| *x == 0), "what memory had before the write");
+        assert!(
+            !d[0].okay() && d[0].data.iter().all(|x| *x == 0),
+            "what memory had before the write"
+        );
         // a frozen region has its fault already, and the others go on
-        assert_eq!((told, d[1].okay()), if frozen { (vec![], true) } else { (vec![(1, 3)], false) });
+        assert_eq!(
+            (told, d[1].okay()),
+            if frozen { (vec![], true) } else { (vec![(1, 3)], false) }
+        );
         b.wipe();
         assert_eq!(b.s.peek("halted"), 0);
         b.clean();
@@ -572,7 +615,10 @@ fn a_wipe_in_the_middle_of_traffic_ends_everything_with_an_answer() {
         for page in 0..8 {
             b.acc.read(BASES[0] + page * 4096, 64);
         }
-        assert!(b.finish().iter().all(|d| d.okay() && d.data.iter().all(|x| *x == 0x55)), "seed {seed}");
+        assert!(
+            b.finish().iter().all(|d| d.okay() && d.data.iter().all(|x| *x == 0x55)),
+            "seed {seed}"
+        );
     }
 }
 
@@ -593,7 +639,10 @@ fn hits_take_six_cycles_and_run_at_one_beat_a_cycle() {
     let warm = b.s.cycles() - start;
     b.acc.read(BASES[0], 1);
     let alone = b.finish()[0].clone();
-    println!("64 misses {cold} cycles, 512 hits {warm} cycles, one hit {} cycles", alone.end - alone.start);
+    println!(
+        "64 misses {cold} cycles, 512 hits {warm} cycles, one hit {} cycles",
+        alone.end - alone.start
+    );
     assert!(done.iter().all(AxiDone::okay));
     assert!(warm <= 512 + 24, "{warm} cycles for 512 hits");
     assert!(alone.end - alone.start <= 7, "{} cycles for one hit", alone.end - alone.start);

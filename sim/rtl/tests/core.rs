@@ -10,13 +10,20 @@ use inside::Inside;
 use shef_device::DeviceError;
 use shef_device::ring::{Descriptor, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status, reg};
 use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
-use shef_proto::channel::{Answer, ChannelError, FaultKind, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement, State, status};
+use shef_proto::channel::{
+    Answer, ChannelError, FaultKind, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement,
+    State, status,
+};
 use shef_proto::config::{Config, Mode};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
-use shef_proto::load::{FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key};
+use shef_proto::load::{
+    FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key,
+};
 use shef_rtl::agent::Rng;
-use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Sim, build, module_spec, repo_root};
+use shef_rtl::{
+    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Sim, build, module_spec, repo_root,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -49,20 +56,30 @@ const CHAN_ANSWER: u32 = 1 << 8;
 
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| build(&module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core")).expect("build"))
+    LIBRARY.get_or_init(|| {
+        build(&module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core"))
+            .expect("build")
+    })
 }
 
 /// The same Shield in the core that has a `host` port.
 fn hosted() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| build(&module_spec("shef_host_top").expect("sources").search("sim/rtl/tests/core")).expect("build"))
+    LIBRARY.get_or_init(|| {
+        build(&module_spec("shef_host_top").expect("sources").search("sim/rtl/tests/core"))
+            .expect("build")
+    })
 }
 
 /// The same accelerator behind another Shield, whose package lies in `folder`.
 fn spec_of(config: &Config, folder: &std::path::Path) -> DesignSpec {
     std::fs::create_dir_all(folder).unwrap();
     let package = folder.join("shef_cfg_pkg.sv");
-    std::fs::write(&package, shef_gen::shield::systemverilog(config, shef_gen::shield::Synthesis::default())).unwrap();
+    std::fs::write(
+        &package,
+        shef_gen::shield::systemverilog(config, shef_gen::shield::Synthesis::default()),
+    )
+    .unwrap();
     module_spec("shef_sim_top").expect("sources").source(&package).search("sim/rtl/tests/core")
 }
 
@@ -91,7 +108,9 @@ fn halting_config() -> Config {
     // two levels of the tree lie in memory
     const SCRATCH: &str = "\n[[region]]\nname = \"counted\"\nmode = \"counted\"\nbase = 0x40_0000\nsize = \"64 KiB\"\nchunk = 512\n\
                            [[region]]\nname = \"tree\"\nmode = \"tree\"\nbase = 0x1000_0000\nsize = \"128 MiB\"\nchunk = 64\n";
-    let source = include_str!("core/shield.toml").replace("on_fault = \"shield\"", "on_fault = \"halt\"") + SCRATCH;
+    let source = include_str!("core/shield.toml")
+        .replace("on_fault = \"shield\"", "on_fault = \"halt\"")
+        + SCRATCH;
     shef_gen::shield::parse(&source).expect("shield.toml").config
 }
 
@@ -122,7 +141,8 @@ impl Shield {
     }
 
     fn with(library: &Library, config: Config, memory: AxiMemoryConfig) -> Self {
-        let mut s = Self { core: CoreSim::new(library, memory).expect("instance"), config, busy: 0 };
+        let mut s =
+            Self { core: CoreSim::new(library, memory).expect("instance"), config, busy: 0 };
         s.wait(7, EMPTY);
         s
     }
@@ -136,11 +156,15 @@ impl Shield {
     }
 
     fn ctl_bytes(&mut self, at: u32, n: usize) -> Vec<u8> {
-        (0..n as u32 / 4).flat_map(|i| self.core.ctl_read(at + 4 * i).unwrap().expect("readable").to_le_bytes()).collect()
+        (0..n as u32 / 4)
+            .flat_map(|i| self.core.ctl_read(at + 4 * i).unwrap().expect("readable").to_le_bytes())
+            .collect()
     }
 
     fn krn_bytes(&mut self, at: u32, n: usize) -> Vec<u8> {
-        (0..n as u32 / 4).flat_map(|i| self.core.krn_read(at + 4 * i).unwrap().expect("readable").to_le_bytes()).collect()
+        (0..n as u32 / 4)
+            .flat_map(|i| self.core.krn_read(at + 4 * i).unwrap().expect("readable").to_le_bytes())
+            .collect()
     }
 
     fn ctl_put(&mut self, at: u32, bytes: &[u8]) {
@@ -154,7 +178,11 @@ impl Shield {
     /// Gives a seed; the public key that the port shows.
     fn seed(&mut self, seed: &[u8; 32]) -> PublicKey {
         for (i, w) in seed.chunks(4).enumerate() {
-            assert!(self.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap());
+            assert!(
+                self.core
+                    .krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap()))
+                    .unwrap()
+            );
         }
         assert!(self.core.krn_write(KRN_CTRL, 1).unwrap());
         let cycles = self.wait(7, FRESH);
@@ -229,7 +257,13 @@ fn identity_registers() {
 fn every_address_is_answered_and_only_registers_decode() {
     let mut s = Shield::new();
     let inside = |a: u32, from: u32, len: u32| a >= from && a < from + len;
-    let ctl_read = |a| inside(a, 0, 0x14) || inside(a, 0x20, 32) || inside(a, 0x100, 4) || inside(a, 0x120, 32) || inside(a, 0x2100, 88);
+    let ctl_read = |a| {
+        inside(a, 0, 0x14)
+            || inside(a, 0x20, 32)
+            || inside(a, 0x100, 4)
+            || inside(a, 0x120, 32)
+            || inside(a, 0x2100, 88)
+    };
     let ctl_write = |a| inside(a, 0x200, 8) || inside(a, 0x1000, 1024) || inside(a, 0x2000, 88);
     for a in (0..0x1_0000).step_by(4) {
         assert_eq!(s.core.ctl_read(a).unwrap().is_some(), ctl_read(a), "ctl read {a:#x}");
@@ -238,7 +272,11 @@ fn every_address_is_answered_and_only_registers_decode() {
     let krn_read = |a| inside(a, 4, 4) || inside(a, 0x40, 0x80) || inside(a, 0x100, 88);
     for a in (0..0x1000).step_by(4) {
         assert_eq!(s.core.krn_read(a).unwrap().is_some(), krn_read(a), "krn read {a:#x}");
-        assert_eq!(s.core.krn_write(a, 0).unwrap(), a == 0 || inside(a, 0x20, 32), "krn write {a:#x}");
+        assert_eq!(
+            s.core.krn_write(a, 0).unwrap(),
+            a == 0 || inside(a, 0x20, 32),
+            "krn write {a:#x}"
+        );
     }
     // Doorbells outside their state are refused at once.
     assert_eq!(s.status(), EMPTY | LOAD_REFUSED | CHAN_REFUSED);
@@ -341,7 +379,11 @@ fn session_from_seed_to_close() {
         (Request::invalidate(), status::DONE),
     ] {
         let a = s.call(&mut owner, &request);
-        assert_eq!((a.status, a.op, a.region, a.addr), (want, request.op, request.region, request.addr), "{request:?}");
+        assert_eq!(
+            (a.status, a.op, a.region, a.addr),
+            (want, request.op, request.region, request.addr),
+            "{request:?}"
+        );
         assert_eq!((a.value, a.payload), (0, [0; 48]), "{request:?}");
     }
 
@@ -428,15 +470,27 @@ fn malformed_load_keys_are_refused_and_the_good_one_still_opens() {
 
     // every length but the right one, from the same mailbox
     s.ctl_put(LOAD_MSG, &[good.as_slice(), &[0; 64]].concat());
-    for len in (0..=1100).chain([2047, 2048, 1 << 16, u32::MAX]).filter(|&n| n != good.len() as u32) {
+    for len in (0..=1100).chain([2047, 2048, 1 << 16, u32::MAX]).filter(|&n| n != good.len() as u32)
+    {
         assert!(s.core.ctl_write(LOAD_DOORBELL, len).unwrap());
         s.wait(LOAD_BUSY, 0);
         assert_eq!(s.status(), FRESH | LOAD_REFUSED, "length {len}");
     }
     // wrong suite and length fields
-    for (at, value) in
-        [(0, 1), (1, 2), (1, 0), (2, 1), (3, 64), (3, 66), (69, 1), (70, 10), (70, 12), (71 + 11, 1), (71 + 12, 0), (71 + 12, 15)]
-    {
+    for (at, value) in [
+        (0, 1),
+        (1, 2),
+        (1, 0),
+        (2, 1),
+        (3, 64),
+        (3, 66),
+        (69, 1),
+        (70, 10),
+        (70, 12),
+        (71 + 11, 1),
+        (71 + 12, 0),
+        (71 + 12, 15),
+    ] {
         let mut m = good.clone();
         assert_ne!(m[at], value);
         m[at] = value;
@@ -479,7 +533,10 @@ fn load_keys_that_do_not_open_change_nothing() {
         Message { enc, info: Vec::new(), ct }.to_bytes()
     };
     let mut bad: Vec<(&str, Vec<u8>)> = vec![
-        ("for another key", seal_load_key(&s.config, &stranger, b"info", &epochs, &mut rng).unwrap().0),
+        (
+            "for another key",
+            seal_load_key(&s.config, &stranger, b"info", &epochs, &mut rng).unwrap().0,
+        ),
         ("no region", plain(&[], 0, 0, &mut rng)),
         ("a region missing", plain(&[(0, 1), (1, 1)], 2, 0, &mut rng)),
         ("a region twice", plain(&[(0, 1), (1, 1), (1, 1)], 3, 0, &mut rng)),
@@ -506,7 +563,11 @@ fn load_keys_that_do_not_open_change_nothing() {
         assert!(open_load_key(&config(), &sk, m).is_err(), "{what}");
         assert!(!s.load(m, m.len() as u32), "{what}");
         assert_eq!(s.status(), FRESH | LOAD_REFUSED, "{what}");
-        assert_eq!((s.ctl_bytes(CONFIRM, 32), s.krn_bytes(KRN_T, 32)), (vec![0; 32], vec![0; 32]), "{what}");
+        assert_eq!(
+            (s.ctl_bytes(CONFIRM, 32), s.krn_bytes(KRN_T, 32)),
+            (vec![0; 32], vec![0; 32]),
+            "{what}"
+        );
     }
     assert!(s.load(&good, good.len() as u32));
     keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
@@ -522,10 +583,15 @@ fn a_point_off_the_curve_is_never_multiplied() {
     let mut seed = [0; 32];
     rng.fill(&mut seed);
     let pk = s.seed(&seed);
-    let (good, _) = seal_load_key(&s.config, &pk, b"info", &first_epochs(&s.config, 1), &mut rng).unwrap();
-    for (what, at, change) in
-        [("x", 5..37, 1), ("y", 37..69, 1), ("last bit of y", 68..69, 1), ("(0, 0)", 5..69, 0), ("above p", 5..69, 0xff)]
-    {
+    let (good, _) =
+        seal_load_key(&s.config, &pk, b"info", &first_epochs(&s.config, 1), &mut rng).unwrap();
+    for (what, at, change) in [
+        ("x", 5..37, 1),
+        ("y", 37..69, 1),
+        ("last bit of y", 68..69, 1),
+        ("(0, 0)", 5..69, 0),
+        ("above p", 5..69, 0xff),
+    ] {
         let mut m = good.clone();
         m[at].iter_mut().for_each(|b| *b = if change == 1 { *b ^ 1 } else { change });
         assert!(!s.load(&m, m.len() as u32), "{what}");
@@ -545,8 +611,11 @@ fn random_load_keys_agree_with_crate_hpke() {
         let pk = s.seed(&seed);
         let mut info = vec![0; info_len];
         rng.fill(&mut info);
-        let epochs: Vec<FirstEpoch> =
-            [0, (1 << 48) - 1, 0x0102_0304_0506].iter().zip(0..).map(|(&epoch, region)| FirstEpoch { region, epoch }).collect();
+        let epochs: Vec<FirstEpoch> = [0, (1 << 48) - 1, 0x0102_0304_0506]
+            .iter()
+            .zip(0..)
+            .map(|(&epoch, region)| FirstEpoch { region, epoch })
+            .collect();
         let (message, keys) = seal_load_key(&s.config, &pk, &info, &epochs, &mut rng).unwrap();
         assert!(s.load(&message, message.len() as u32), "message {n}");
         keys.check_confirmation(&s.ctl_bytes(CONFIRM, 32)).unwrap();
@@ -595,7 +664,9 @@ fn wipe_ends_everything_at_any_moment() {
     for wait in [10, 3_000, 100_000] {
         rng.fill(&mut seed);
         for (i, w) in seed.chunks(4).enumerate() {
-            s.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap();
+            s.core
+                .krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap()))
+                .unwrap();
         }
         s.core.krn_write(KRN_CTRL, 1).unwrap();
         s.core.step(wait);
@@ -604,7 +675,8 @@ fn wipe_ends_everything_at_any_moment() {
         assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
     }
     let pk = s.seed(&seed);
-    let (message, _) = seal_load_key(&s.config, &pk, b"", &first_epochs(&config(), 1), &mut rng).unwrap();
+    let (message, _) =
+        seal_load_key(&s.config, &pk, b"", &first_epochs(&config(), 1), &mut rng).unwrap();
     s.ctl_put(LOAD_MSG, &message);
     s.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap();
     s.core.step(50_000);
@@ -647,7 +719,8 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
         } else {
             // the owner seals a chunk, the accelerator reads it
             let mut data: Vec<u8> = (0..chunk).map(|i| (i * 7 + i / 256) as u8).collect();
-            let fold = data[..512].chunks(4).fold(0, |x, w| x ^ u32::from_le_bytes(w.try_into().unwrap()));
+            let fold =
+                data[..512].chunks(4).fold(0, |x, w| x ^ u32::from_le_bytes(w.try_into().unwrap()));
             let tag = seal(key.expose(), &iv(region.id, 3, 0), &mut data);
             s.core.memory_mut().write(region.base, &data);
             s.core.memory_mut().write(region.tag_base, &tag);
@@ -675,9 +748,14 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
     assert_eq!(s.call(&mut owner, &Request::read(0x28)).status, status::STOPPED);
     let page = s.shield_page(&mut owner);
     assert!(page.stopped);
-    assert_eq!((page.faults, page.fault_region, page.fault_chunk, page.fault_version), (1, 0, 8, 3));
+    assert_eq!(
+        (page.faults, page.fault_region, page.fault_chunk, page.fault_version),
+        (1, 0, 8, 3)
+    );
     assert_eq!(page.fault_kind, shef_proto::channel::FaultKind::Tag);
-    for request in [Request::flush(), Request::invalidate(), Request::epoch(1, 9), Request::write(0, 1)] {
+    for request in
+        [Request::flush(), Request::invalidate(), Request::epoch(1, 9), Request::write(0, 1)]
+    {
         assert_eq!(s.call(&mut owner, &request).status, status::STOPPED);
     }
     assert_eq!(s.call(&mut owner, &Request::map(1, 0)).status, 0);
@@ -701,7 +779,9 @@ impl Hosted {
     fn new(timing: AxiMemoryConfig, memory: AxiMemoryConfig) -> Self {
         let mut s = Shield::with(hosted(), config(), memory);
         let host = Shared::new();
-        let shell = Rc::new(RefCell::new(HostMemory::new(s.core.sim(), "host_", timing, host.clone()).expect("host port")));
+        let shell = Rc::new(RefCell::new(
+            HostMemory::new(s.core.sim(), "host_", timing, host.clone()).expect("host port"),
+        ));
         let irqs = Rc::<RefCell<Msix>>::default();
         s.core.attach(Box::new(shell.clone()));
         s.core.attach(Box::new(irqs.clone()));
@@ -747,7 +827,14 @@ fn rings_keep_the_bus_busy_both_ways_beside_the_shield() {
     let mut queues = [h.queue(1, 1 << 40), h.queue(2, 1 << 41)];
     for (queue, op) in queues.iter_mut().zip([OP_TO_CARD, OP_TO_HOST]) {
         for n in 0..16 {
-            let d = Descriptor { op, flags: 0, tag: n, host: HOST + (512 << 10) * u64::from(op / 2), card: 1 << 24, bytes: 512 << 10 };
+            let d = Descriptor {
+                op,
+                flags: 0,
+                tag: n,
+                host: HOST + (512 << 10) * u64::from(op / 2),
+                card: 1 << 24,
+                bytes: 512 << 10,
+            };
             assert!(queue.push(&d).unwrap());
         }
         queue.submit(&mut h).unwrap();
@@ -757,7 +844,11 @@ fn rings_keep_the_bus_busy_both_ways_beside_the_shield() {
     h.s.core.step(CYCLES);
     let read = 64 * (h.shell.borrow().counters.read_beats - before.0);
     let written = h.shell.borrow().bytes_written - before.1;
-    println!("{:.1} B/cycle to the card, {:.1} to the host", read as f64 / CYCLES as f64, written as f64 / CYCLES as f64);
+    println!(
+        "{:.1} B/cycle to the card, {:.1} to the host",
+        read as f64 / CYCLES as f64,
+        written as f64 / CYCLES as f64
+    );
     assert!(read >= 60 * CYCLES && written >= 60 * CYCLES);
     assert_eq!(h.shell.borrow().violations(), &[] as &[String]);
 }
@@ -774,7 +865,14 @@ fn sealed_data_goes_in_and_out_through_the_rings() {
     let noise: Vec<u8> = (0..1 << 20).map(|i: u32| (i ^ i >> 8) as u8).collect();
     h.host.0.borrow_mut().bytes.write(HOST + BULK / 2, &noise);
     for _ in 0..15 {
-        let d = Descriptor { op: OP_TO_CARD, flags: 0, tag: 0, host: HOST + BULK / 2, card: BULK, bytes: noise.len() as u32 };
+        let d = Descriptor {
+            op: OP_TO_CARD,
+            flags: 0,
+            tag: 0,
+            host: HOST + BULK / 2,
+            card: BULK,
+            bytes: noise.len() as u32,
+        };
         assert!(bulk.push(&d).unwrap());
     }
     bulk.submit(&mut h).unwrap();
@@ -809,7 +907,8 @@ fn sealed_data_goes_in_and_out_through_the_rings() {
     let (mut data, mut tag) = (vec![0; chunk], [0; 16]);
     h.host.0.borrow().bytes.read(HOST + 0x9001, &mut data);
     h.host.0.borrow().bytes.read(HOST + 0xa002, &mut tag);
-    open(keys.data_key(region.id).unwrap().expose(), &iv(region.id, 4, 0), &mut data, &tag).expect("sealed under the region's key");
+    open(keys.data_key(region.id).unwrap().expose(), &iv(region.id, 4, 0), &mut data, &tag)
+        .expect("sealed under the region's key");
     assert!(data.chunks(4).all(|w| w == 0x8765_4321_u32.to_le_bytes()));
     assert!(!h.s.shield_page(&mut owner).stopped);
 
@@ -846,8 +945,16 @@ fn seal(key: &[u8], iv: &[u8; 12], data: &mut [u8]) -> [u8; 16] {
     use aes_gcm::aead::{AeadInOut, KeyInit};
     let nonce = aes_gcm::Nonce::from(*iv);
     match key.len() {
-        16 => aes_gcm::Aes128Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(&nonce, &[], data.into()).unwrap().into(),
-        _ => aes_gcm::Aes256Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(&nonce, &[], data.into()).unwrap().into(),
+        16 => aes_gcm::Aes128Gcm::new_from_slice(key)
+            .unwrap()
+            .encrypt_inout_detached(&nonce, &[], data.into())
+            .unwrap()
+            .into(),
+        _ => aes_gcm::Aes256Gcm::new_from_slice(key)
+            .unwrap()
+            .encrypt_inout_detached(&nonce, &[], data.into())
+            .unwrap()
+            .into(),
     }
 }
 
@@ -856,8 +963,14 @@ fn open(key: &[u8], iv: &[u8; 12], data: &mut [u8], tag: &[u8; 16]) -> Option<()
     let nonce = aes_gcm::Nonce::from(*iv);
     let tag = aes_gcm::Tag::from(*tag);
     match key.len() {
-        16 => aes_gcm::Aes128Gcm::new_from_slice(key).unwrap().decrypt_inout_detached(&nonce, &[], data.into(), &tag).ok(),
-        _ => aes_gcm::Aes256Gcm::new_from_slice(key).unwrap().decrypt_inout_detached(&nonce, &[], data.into(), &tag).ok(),
+        16 => aes_gcm::Aes128Gcm::new_from_slice(key)
+            .unwrap()
+            .decrypt_inout_detached(&nonce, &[], data.into(), &tag)
+            .ok(),
+        _ => aes_gcm::Aes256Gcm::new_from_slice(key)
+            .unwrap()
+            .decrypt_inout_detached(&nonce, &[], data.into(), &tag)
+            .ok(),
     }
 }
 
@@ -889,7 +1002,10 @@ impl Hpke {
     fn new(aead: u8) -> Self {
         static LIBRARY: OnceLock<Library> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| {
-            let read = |f: &str| std::fs::read_to_string(repo_root().join("shell-rtl/ucode").join(f)).map_err(|e| e.to_string());
+            let read = |f: &str| {
+                std::fs::read_to_string(repo_root().join("shell-rtl/ucode").join(f))
+                    .map_err(|e| e.to_string())
+            };
             with_program("shef_ctrl", "hpke_vector.uasm", &read)
         });
         let mut sim = Sim::new(library).expect("instance");
@@ -912,7 +1028,8 @@ impl Hpke {
             assert_eq!(self.sim.peek("trap_o"), 0);
             let request = self.sim.peek("ext_req_o") == 1 && self.sim.peek("ext_ack_i") == 0;
             let at = self.sim.peek("ext_addr_o") as usize;
-            let write = (self.sim.peek("ext_we_o") == 1).then(|| self.sim.peek("ext_wdata_o") as u8);
+            let write =
+                (self.sim.peek("ext_we_o") == 1).then(|| self.sim.peek("ext_wdata_o") as u8);
             self.sim.tick();
             self.sim.poke("ext_ack_i", u64::from(request));
             self.sim.poke("event_i", 1);
@@ -935,7 +1052,8 @@ impl Hpke {
 
 #[test]
 fn rfc_9180_a3_on_the_microprogram() {
-    let text = std::fs::read_to_string(repo_root().join("tests/vectors/hpke-rfc9180-a3.json")).unwrap();
+    let text =
+        std::fs::read_to_string(repo_root().join("tests/vectors/hpke-rfc9180-a3.json")).unwrap();
     let vector: serde_json::Value = serde_json::from_str(&text).unwrap();
     let field = |name: &str| hex::decode(vector[name].as_str().unwrap()).unwrap();
     let mut h = Hpke::new(1);
@@ -952,14 +1070,20 @@ fn rfc_9180_a3_on_the_microprogram() {
         (b"TestContext", "d8f1ea7942adbba7412c6d431c62d01371ea476b823eb697e1f6e6cae1dab85a"),
     ] {
         h.put(0x1e0, context);
-        h.put(0x200, &[info.len() as u8, aad.len() as u8, ct.len() as u8 - 16, context.len() as u8]);
+        h.put(
+            0x200,
+            &[info.len() as u8, aad.len() as u8, ct.len() as u8 - 16, context.len() as u8],
+        );
         h.put(0x300, &[0; 0x220]);
         println!("RFC 9180 A.3 from seed to export: {} cycles", h.run());
         assert_eq!(h.ext[V_VERDICT], 1);
         assert_eq!(h.ext[0x900..0x920], field("sk_r"));
         assert_eq!(h.ext[0x300..0x341], field("pk_r"));
         assert_eq!(h.ext[0x380..0x3a0], field("shared_secret"));
-        assert_eq!(h.ext[0x3a0..0x3e1], [&[0][..], &field("psk_id_hash"), &field("info_hash")].concat());
+        assert_eq!(
+            h.ext[0x3a0..0x3e1],
+            [&[0][..], &field("psk_id_hash"), &field("info_hash")].concat()
+        );
         assert_eq!(h.ext[0x400..0x410], field("key"));
         assert_eq!(h.ext[0x420..0x42c], field("base_nonce"));
         assert_eq!(h.ext[0x440..0x460], field("exporter_secret"));
@@ -967,7 +1091,13 @@ fn rfc_9180_a3_on_the_microprogram() {
         assert_eq!(hex::encode(&h.ext[0x500..0x520]), exported);
     }
     // the same under another AEAD id, another aad, a changed tag, a point off the curve
-    for (at, value, verdict) in [(IO_AEAD, 2, 4), (0x140, 0x44, 4), (0x180 + ct.len() - 1, 0, 4), (0x040, 2, 3), (0x041, 0xa8, 3)] {
+    for (at, value, verdict) in [
+        (IO_AEAD, 2, 4),
+        (0x140, 0x44, 4),
+        (0x180 + ct.len() - 1, 0, 4),
+        (0x040, 2, 3),
+        (0x041, 0xa8, 3),
+    ] {
         let was = std::mem::replace(&mut h.ext[at], value);
         assert_ne!(was, value);
         h.put(0x480, &[0; 0x60]);
@@ -1056,7 +1186,10 @@ impl Accelerator for Mover {
         match std::mem::take(&mut self.command) {
             1 => {
                 for beat in bus.read(&burst) {
-                    self.fold = beat.data.chunks(4).fold(self.fold, |x, w| x ^ u32::from_le_bytes(w.try_into().unwrap()));
+                    self.fold = beat
+                        .data
+                        .chunks(4)
+                        .fold(self.fold, |x, w| x ^ u32::from_le_bytes(w.try_into().unwrap()));
                     if beat.resp != Resp::Okay {
                         worst = beat.resp;
                     }
@@ -1093,7 +1226,13 @@ impl Pair {
     /// What host and kernel can read, but for the status.
     fn visible(&mut self) -> Vec<u8> {
         let ctl = [(CONFIRM, 32), (CHAN_RSP, 88)].map(|(at, n)| self.rtl.ctl_bytes(at, n)).concat();
-        ctl.into_iter().chain([(KRN_PUBKEY, 64), (KRN_T, 32), (KRN_LAST, 88)].map(|(at, n)| self.rtl.krn_bytes(at, n)).concat()).collect()
+        ctl.into_iter()
+            .chain(
+                [(KRN_PUBKEY, 64), (KRN_T, 32), (KRN_LAST, 88)]
+                    .map(|(at, n)| self.rtl.krn_bytes(at, n))
+                    .concat(),
+            )
+            .collect()
     }
 
     /// Seed and Load Key; the owner's channel.
@@ -1103,7 +1242,14 @@ impl Pair {
         entropy.fill(&mut ikm);
         self.seed(&ikm);
         let config = self.rtl.config.clone();
-        let (message, keys) = seal_load_key(&config, &derive_key_pair(&ikm).1, b"pair", &first_epochs(&config, 1), &mut entropy).unwrap();
+        let (message, keys) = seal_load_key(
+            &config,
+            &derive_key_pair(&ikm).1,
+            b"pair",
+            &first_epochs(&config, 1),
+            &mut entropy,
+        )
+        .unwrap();
         self.load(&message, message.len() as u32);
         assert_eq!(self.rtl.status() & 7, KEYED);
         OwnerChannel::new(&keys)
@@ -1118,21 +1264,40 @@ impl Pair {
 
     fn compare(&mut self) {
         let at = self.trail.last().cloned().unwrap_or_default();
-        assert_eq!(Some(self.rtl.status()), self.model.ctl_read(STATUS), "status after {at}: {:?}", self.trail);
+        assert_eq!(
+            Some(self.rtl.status()),
+            self.model.ctl_read(STATUS),
+            "status after {at}: {:?}",
+            self.trail
+        );
         for (base, n) in [(CONFIRM, 32), (CHAN_RSP, 88)] {
             for a in (base..base + n).step_by(4) {
-                assert_eq!(self.rtl.core.ctl_read(a).unwrap(), self.model.ctl_read(a), "ctl {a:#x} after {at}: {:?}", self.trail);
+                assert_eq!(
+                    self.rtl.core.ctl_read(a).unwrap(),
+                    self.model.ctl_read(a),
+                    "ctl {a:#x} after {at}: {:?}",
+                    self.trail
+                );
             }
         }
         for (base, n) in [(KRN_STATUS, 4), (KRN_PUBKEY, 64), (KRN_T, 32), (KRN_LAST, 88)] {
             for a in (base..base + n).step_by(4) {
-                assert_eq!(self.rtl.core.krn_read(a).unwrap(), self.model.krn_read(a), "krn {a:#x} after {at}: {:?}", self.trail);
+                assert_eq!(
+                    self.rtl.core.krn_read(a).unwrap(),
+                    self.model.krn_read(a),
+                    "krn {a:#x} after {at}: {:?}",
+                    self.trail
+                );
             }
         }
     }
 
     fn ctl(&mut self, addr: u32, value: u32) {
-        assert_eq!(self.rtl.core.ctl_write(addr, value).unwrap(), self.model.ctl_write(addr, value).is_some(), "ctl write {addr:#x}");
+        assert_eq!(
+            self.rtl.core.ctl_write(addr, value).unwrap(),
+            self.model.ctl_write(addr, value).is_some(),
+            "ctl write {addr:#x}"
+        );
     }
 
     /// Whether the kernel port took it.
@@ -1202,7 +1367,14 @@ fn same_messages(seeds: std::ops::Range<u64>) {
             p.compare();
             let (_, pk) = derive_key_pair(&ikm);
             let epoch = if session == 1 { 0 } else { 1 + rng.below(2) };
-            let (message, keys) = seal_load_key(&config(), &pk, b"pair", &first_epochs(&config(), epoch), &mut entropy).unwrap();
+            let (message, keys) = seal_load_key(
+                &config(),
+                &pk,
+                b"pair",
+                &first_epochs(&config(), epoch),
+                &mut entropy,
+            )
+            .unwrap();
             let mut bad = message.clone();
             bad[rng.below(message.len() as u64) as usize] ^= 1 << rng.below(8);
             p.trail.push("bad load key".into());
@@ -1216,8 +1388,15 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                 for chunk in 0..4_u64 {
                     let mut data = vec![0; size];
                     rng.fill(&mut data);
-                    let tag = seal(keys.data_key(r.id).unwrap().expose(), &iv(r.id, epoch, chunk), &mut data);
-                    for (at, bytes) in [(r.base + chunk * size as u64, &data[..]), (r.tag_base + 16 * chunk, &tag[..])] {
+                    let tag = seal(
+                        keys.data_key(r.id).unwrap().expose(),
+                        &iv(r.id, epoch, chunk),
+                        &mut data,
+                    );
+                    for (at, bytes) in [
+                        (r.base + chunk * size as u64, &data[..]),
+                        (r.tag_base + 16 * chunk, &tag[..]),
+                    ] {
                         p.rtl.core.memory_mut().write(at, bytes);
                         p.model.memory_mut().write(at, bytes);
                     }
@@ -1230,11 +1409,18 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                 match rng.below(14) {
                     0 => plan.push(Request::ping()),
                     1 => plan.push(Request::read(4 * rng.below(20) as u32)),
-                    2 => plan.push(Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3)),
+                    2 => plan
+                        .push(Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3)),
                     3..7 => {
                         // reads and writes where the owner has sealed something, seldom elsewhere
-                        let (base, chunks) = [(0, 4), (0x10_0000, 1024), (0x10_0000, 4), (0x20_0000, 32)][rng.below(4) as usize];
-                        let at = if rng.one_in(24) { 0x30_0000 } else { base + 512 * rng.below(chunks) as u32 };
+                        let (base, chunks) =
+                            [(0, 4), (0x10_0000, 1024), (0x10_0000, 4), (0x20_0000, 32)]
+                                [rng.below(4) as usize];
+                        let at = if rng.one_in(24) {
+                            0x30_0000
+                        } else {
+                            base + 512 * rng.below(chunks) as u32
+                        };
                         let at = if rng.one_in(48) { base + 512 * 5 * 8 } else { at };
                         plan.extend([
                             Request::write(0x20, at),
@@ -1281,8 +1467,12 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                 let answer = owner.answer(&answer).unwrap();
                 statuses[usize::from(answer.status)] += 1;
                 match ShieldStatement::from_payload(&answer.payload) {
-                    Some(page) if request == Request::statement(0) => (refusals, faults) = (refusals + page.refusals, faults + page.faults),
-                    _ if request == Request::statement(2) => written += u32::from(answer.payload[4]),
+                    Some(page) if request == Request::statement(0) => {
+                        (refusals, faults) = (refusals + page.refusals, faults + page.faults)
+                    }
+                    _ if request == Request::statement(2) => {
+                        written += u32::from(answer.payload[4])
+                    }
                     _ => {}
                 }
                 last = sealed;
@@ -1311,7 +1501,9 @@ fn same_messages(seeds: std::ops::Range<u64>) {
             p.compare();
         }
     }
-    println!("answers by status {statuses:?}, in statements {refusals} refusals, {faults} faults, {written} chunks written");
+    println!(
+        "answers by status {statuses:?}, in statements {refusals} refusals, {faults} faults, {written} chunks written"
+    );
     assert!(statuses[..4].iter().all(|&n| n > 0) && refusals > 0 && faults > 0 && written > 0);
 }
 
@@ -1343,9 +1535,14 @@ fn every_event_in_every_state() {
             assert_eq!(status & flags, flags, "{what} in state {state}");
         };
         // Load Keys: no message, garbage, one of another Shield, lengths beyond the box
-        for (message, len) in
-            [(&[][..], 0), (&[0x55; 147], 147), (&load_key[..], load_key.len() as u32), (&[], 1024), (&[], 1025), (&[], u32::MAX)]
-        {
+        for (message, len) in [
+            (&[][..], 0),
+            (&[0x55; 147], 147),
+            (&load_key[..], load_key.len() as u32),
+            (&[], 1024),
+            (&[], 1025),
+            (&[], u32::MAX),
+        ] {
             p.load(message, len);
             unchanged(&mut p, &format!("load key of {len} bytes"), LOAD_REFUSED);
         }
@@ -1373,7 +1570,9 @@ fn every_event_in_every_state() {
             FRESH => {
                 let mut entropy = SeededEntropy::new(1, "state");
                 let epochs = first_epochs(&config(), 1);
-                let (message, _) = seal_load_key(&config(), &derive_key_pair(&ikm).1, b"", &epochs, &mut entropy).unwrap();
+                let (message, _) =
+                    seal_load_key(&config(), &derive_key_pair(&ikm).1, b"", &epochs, &mut entropy)
+                        .unwrap();
                 p.load(&message, message.len() as u32);
                 assert_eq!(p.rtl.status() & 7, KEYED);
                 load_key = message;
@@ -1409,8 +1608,14 @@ fn a_reset_in_the_middle_of_everything() {
     for after in [100, 100_000] {
         p.seed(&[9; 32]);
         let epochs = first_epochs(&config(), 1);
-        let (message, _) =
-            seal_load_key(&config(), &derive_key_pair(&[9; 32]).1, b"", &epochs, &mut SeededEntropy::new(after, "reset")).unwrap();
+        let (message, _) = seal_load_key(
+            &config(),
+            &derive_key_pair(&[9; 32]).1,
+            b"",
+            &epochs,
+            &mut SeededEntropy::new(after, "reset"),
+        )
+        .unwrap();
         p.rtl.ctl_put(LOAD_MSG, &message);
         p.rtl.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap();
         p.rtl.core.step(after);
@@ -1461,9 +1666,14 @@ fn a_fault_ends_the_session_by_itself() {
         assert_ne!(p.rtl.status() & CHAN_REFUSED, 0);
         let shown: Sealed = p.rtl.ctl_bytes(CHAN_RSP, 88).try_into().unwrap();
         assert_eq!(shown[..], p.rtl.krn_bytes(KRN_LAST, 88), "the kernel has it too");
-        let Err(ChannelError::Halted { last, .. }) = owner.answer(&shown) else { panic!("no halt") };
+        let Err(ChannelError::Halted { last, .. }) = owner.answer(&shown) else {
+            panic!("no halt")
+        };
         assert_eq!((last.state, last.stopped, last.faults), (State::Closed, true, 1));
-        assert_eq!((last.fault_kind, last.fault_region, last.fault_chunk, last.fault_version), (FaultKind::Tag, 0, 0, 1));
+        assert_eq!(
+            (last.fault_kind, last.fault_region, last.fault_chunk, last.fault_version),
+            (FaultKind::Tag, 0, 0, 1)
+        );
         assert_eq!(last.requests, 3);
         assert_eq!(p.rtl.ctl_bytes(CONFIRM, 32), [0; 32]);
         assert!(p.model.axi_read(&Burst::whole(0, 1)).iter().all(|b| b.resp == Resp::SlvErr));
@@ -1511,7 +1721,9 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         }
         cycles.push(s.wait(7, FRESH));
         let epochs = first_epochs(&s.config, 1);
-        let (message, keys) = seal_load_key(&s.config, &derive_key_pair(&seed).1, b"info", &epochs, &mut rng).unwrap();
+        let (message, keys) =
+            seal_load_key(&s.config, &derive_key_pair(&seed).1, b"info", &epochs, &mut rng)
+                .unwrap();
         // messages that do not open, wherever they are wrong
         if moment == 0 {
             for at in [message.len() - 1, message.len() - 17, 80] {
@@ -1535,7 +1747,8 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
             for chunk in 0..8 {
                 let mut data = vec![0; r.chunk as usize];
                 rng.fill(&mut data);
-                let tag = seal(keys.data_key(r.id).unwrap().expose(), &iv(r.id, 1, chunk), &mut data);
+                let tag =
+                    seal(keys.data_key(r.id).unwrap().expose(), &iv(r.id, 1, chunk), &mut data);
                 s.core.memory_mut().write(r.chunk_addr(chunk), &data);
                 s.core.memory_mut().write(r.tag_addr(chunk), &tag);
             }
@@ -1589,7 +1802,10 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         owner.answer(&s.ctl_bytes(CHAN_RSP, 88).try_into().unwrap()).unwrap();
         // the operands of the last request are as secret as any
         if end != End::Wipe {
-            assert_eq!(s.call(&mut owner, &Request::write(0, u32::from_le_bytes(word))).status, status::DONE);
+            assert_eq!(
+                s.call(&mut owner, &Request::write(0, u32::from_le_bytes(word))).status,
+                status::DONE
+            );
         }
         match end {
             End::Wipe => {}
@@ -1597,7 +1813,10 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
             End::Abort => assert_eq!(s.call(&mut owner, &Request::abort()).status, status::DONE),
             End::Halt => {
                 // nothing was sealed there
-                assert_eq!(s.call(&mut owner, &Request::write(0x20, 0x20_8000)).status, status::DONE);
+                assert_eq!(
+                    s.call(&mut owner, &Request::write(0x20, 0x20_8000)).status,
+                    status::DONE
+                );
                 let sealed = owner.request(&Request::write(0x24, 1)).unwrap();
                 s.ctl_put(CHAN_REQ, &sealed);
                 s.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
@@ -1621,8 +1840,16 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
     s.core.krn_read(KRN_STATUS).unwrap();
     s.core.step(5_000);
     // what the memory shows to the Shield is not the Shield's
-    for port in s.core.sim().port_names().into_iter().filter(|n| n.starts_with("mem0_r") || n.starts_with("mem0_b")) {
-        if let Some(p) = s.core.sim().find(&port).filter(|p| p.direction() == shef_rtl::Direction::Input) {
+    for port in s
+        .core
+        .sim()
+        .port_names()
+        .into_iter()
+        .filter(|n| n.starts_with("mem0_r") || n.starts_with("mem0_b"))
+    {
+        if let Some(p) =
+            s.core.sim().find(&port).filter(|p| p.direction() == shef_rtl::Direction::Input)
+        {
             s.core.sim().fill(p, 0);
         }
     }
@@ -1637,20 +1864,33 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
 fn leaves_nothing(cases: impl IntoIterator<Item = (usize, End)>) {
     // Ciphertext that the bus to memory has shown: the last beat that came and the last one that
     // went, in registers and on the wires.
-    const PUBLIC: [&str; 5] = ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
+    const PUBLIC: [&str; 5] =
+        ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
     // What host and kernel may read after the end of a session: sealed messages, T, public key,
     // confirmation.
-    const SHOWN: [&str; 4] = ["__DOT__ctl_out", "__DOT__ctl_out_q", "__DOT__krn_out", "__DOT__krn_out_q"];
+    const SHOWN: [&str; 4] =
+        ["__DOT__ctl_out", "__DOT__ctl_out_q", "__DOT__krn_out", "__DOT__krn_out_q"];
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("core-variables");
     let inside = Inside::of(&halting_spec(&dir), "core-variables");
     for (moment, end) in cases {
         let (a, b) = (remains(1, moment, end), remains(2, moment, end));
-        println!("moment {moment}, {end:?}: {} bytes of state, cycles {:?}", a.state.len(), a.cycles);
+        println!(
+            "moment {moment}, {end:?}: {} bytes of state, cycles {:?}",
+            a.state.len(),
+            a.cycles
+        );
         assert_eq!(a.cycles, b.cycles, "moment {moment}");
-        assert!(moment != 0 || a.cycles[1..4].iter().all(|c| *c == a.cycles[1]), "where a Load Key is wrong shows in time: {:?}", a.cycles);
+        assert!(
+            moment != 0 || a.cycles[1..4].iter().all(|c| *c == a.cycles[1]),
+            "where a Load Key is wrong shows in time: {:?}",
+            a.cycles
+        );
         assert!(inside.of_snapshot(&a.state).map(|(_, bytes)| bytes.len()).sum::<usize>() > 30_000);
         let mut left = inside.differing(&a.state, &b.state);
-        left.retain(|name| !PUBLIC.iter().any(|p| name.ends_with(p)) && (end == End::Wipe || !SHOWN.iter().any(|p| name.ends_with(p))));
+        left.retain(|name| {
+            !PUBLIC.iter().any(|p| name.ends_with(p))
+                && (end == End::Wipe || !SHOWN.iter().any(|p| name.ends_with(p)))
+        });
         assert!(left.is_empty(), "moment {moment}, {end:?}: these depend on secrets: {left:?}");
     }
 }
@@ -1667,7 +1907,9 @@ mod long {
     #[test]
     #[ignore = "long: every moment and end"]
     fn a_wipe_leaves_nothing_of_any_secret() {
-        leaves_nothing((1..7).map(|moment| (moment, End::Wipe)).chain([(8, End::Abort), (8, End::Halt)]));
+        leaves_nothing(
+            (1..7).map(|moment| (moment, End::Wipe)).chain([(8, End::Abort), (8, End::Halt)]),
+        );
     }
 
     #[test]
@@ -1683,8 +1925,15 @@ mod long {
 fn a_session_without_card_memory() {
     let (library, config) = memoryless();
     let mut p = Pair::of(library, config.clone());
-    assert_eq!((p.rtl.core.ctl_read(0x10).unwrap(), p.model.ctl_read(0x10)), (Some(0), Some(0)), "SHAPE");
-    assert_eq!((p.rtl.ctl_bytes(0x20, 32), p.rtl.krn_bytes(KRN_DIGEST, 32)), (config.digest().to_vec(), config.digest().to_vec()));
+    assert_eq!(
+        (p.rtl.core.ctl_read(0x10).unwrap(), p.model.ctl_read(0x10)),
+        (Some(0), Some(0)),
+        "SHAPE"
+    );
+    assert_eq!(
+        (p.rtl.ctl_bytes(0x20, 32), p.rtl.krn_bytes(KRN_DIGEST, 32)),
+        (config.digest().to_vec(), config.digest().to_vec())
+    );
     p.compare();
 
     // a Load Key that names a region is none for this Shield
@@ -1703,7 +1952,10 @@ fn a_session_without_card_memory() {
 
     let mut owner = p.keyed(1);
     for i in 0..8 {
-        assert_eq!(p.call(&mut owner, &Request::write(4 * i, 0x5a5a_0000 + i)).status, status::DONE);
+        assert_eq!(
+            p.call(&mut owner, &Request::write(4 * i, 0x5a5a_0000 + i)).status,
+            status::DONE
+        );
     }
     for i in 0..8 {
         assert_eq!(p.call(&mut owner, &Request::read(4 * i)).value, u64::from(0x5a5a_0000 + i));
@@ -1735,9 +1987,14 @@ fn a_session_without_card_memory() {
         p.call(&mut owner, &Request::write(0x24, command));
         assert_eq!(p.call(&mut owner, &Request::read(0x28)).value, 5, "done, with an error");
         assert_eq!(p.call(&mut owner, &Request::read(0x2c)).value, 0);
-        let page = ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload).unwrap();
+        let page =
+            ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload)
+                .unwrap();
         assert_eq!((page.refusals, page.faults, page.stopped), (n, 0, false));
-        assert_eq!((page.refusal_kind, page.refusal_region), (shef_proto::channel::RefusalKind::Range, 0xff));
+        assert_eq!(
+            (page.refusal_kind, page.refusal_region),
+            (shef_proto::channel::RefusalKind::Range, 0xff)
+        );
     }
     assert_eq!(p.rtl.core.counters(), shef_rtl::BusCounters::default());
     let wiped = p.rtl.core.wipe().unwrap();
@@ -1751,7 +2008,8 @@ fn a_session_without_card_memory() {
     p.call(&mut owner, &Request::write(0x20, 0xf40));
     p.call(&mut owner, &Request::write(0x24, 1));
     assert_eq!(p.call(&mut owner, &Request::read(0x28)).value, 5);
-    let page = ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload).unwrap();
+    let page =
+        ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload).unwrap();
     assert_eq!((page.refusals, page.refusal_kind), (1, shef_proto::channel::RefusalKind::Burst));
     p.call(&mut owner, &Request::abort());
 }
@@ -1762,18 +2020,21 @@ fn a_session_without_card_memory() {
 fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
     const INCR_64: u128 = 6 << 2 | 1;
     let ax = |id: u128, addr: u128, beats: u128| id << 77 | addr << 13 | (beats - 1) << 5 | INCR_64;
-    let library = build(&module_spec("shef_no_memory").expect("sources").deny_warnings()).expect("build");
+    let library =
+        build(&module_spec("shef_no_memory").expect("sources").deny_warnings()).expect("build");
     let mut sim = Sim::new(&library).expect("instance");
     sim.poke("enable_i", 1);
     sim.reset("rst_ni", 2);
     let mut rng = Rng::new(5);
-    let ports = ["acc_ar_i", "acc_aw_i", "acc_r_o", "acc_b_o"].map(|name| sim.port(name).expect("port"));
+    let ports =
+        ["acc_ar_i", "acc_aw_i", "acc_r_o", "acc_b_o"].map(|name| sim.port(name).expect("port"));
     for (n, beats) in (0..).zip([1, 2, 255, 256, 16]) {
         let [read, write] = [ax(n, 64 * n, beats), ax(0x80 + n, 1 << 40, beats)];
         for (port, burst) in ports.into_iter().zip([read, write]) {
             sim.raw_mut(port)[..11].copy_from_slice(&burst.to_le_bytes()[..11]);
         }
-        let (mut asked, mut got, mut given, mut answers, mut refused) = ([false; 2], 0, 0, 0, [0; 2]);
+        let (mut asked, mut got, mut given, mut answers, mut refused) =
+            ([false; 2], 0, 0, 0, [0; 2]);
         for cycle in 0.. {
             assert!(cycle < 5_000, "{beats} beats: {got} read, {given} written");
             sim.poke("acc_ar_valid_i", u64::from(!asked[0]));
@@ -1784,7 +2045,10 @@ fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
             sim.poke("acc_b_ready_i", rng.below(2));
             sim.eval();
             let both = |valid: &str, ready: &str| sim.peek(valid) == 1 && sim.peek(ready) == 1;
-            asked = [asked[0] || both("acc_ar_valid_i", "acc_ar_ready_o"), asked[1] || both("acc_aw_valid_i", "acc_aw_ready_o")];
+            asked = [
+                asked[0] || both("acc_ar_valid_i", "acc_ar_ready_o"),
+                asked[1] || both("acc_aw_valid_i", "acc_aw_ready_o"),
+            ];
             let refusals = sim.peek("refusal_valid_o");
             refused = [refused[0] + (refusals & 1), refused[1] + (refusals >> 1)];
             given += u128::from(both("acc_w_valid_i", "acc_w_ready_o"));
@@ -1792,7 +2056,8 @@ fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
                 got += 1;
                 // id | data | resp | last, in this order from the top
                 let r = sim.raw(ports[2]);
-                let (last, resp, id) = (r[0] & 1, r[0] >> 1 & 3, u128::from(u16::from_le_bytes([r[64], r[65]]) >> 3));
+                let (last, resp, id) =
+                    (r[0] & 1, r[0] >> 1 & 3, u128::from(u16::from_le_bytes([r[64], r[65]]) >> 3));
                 assert_eq!((id, resp, u128::from(last)), (n, 2, u128::from(got == beats)));
                 assert!(r[0] >> 3 == 0 && r[1..64].iter().all(|b| *b == 0) && r[64] & 7 == 0);
             }

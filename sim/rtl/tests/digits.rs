@@ -17,7 +17,10 @@ const DONE: u32 = 2;
 const ERROR: u32 = 4;
 
 fn library() -> Library {
-    let spec = DesignSpec::new("shef_bare_top").search("shell-rtl/shell/sim").search("shell-rtl/accel/digits").search("shell-rtl/rtl");
+    let spec = DesignSpec::new("shef_bare_top")
+        .search("shell-rtl/shell/sim")
+        .search("shell-rtl/accel/digits")
+        .search("shell-rtl/rtl");
     build(&spec.deny_warnings()).expect("build")
 }
 
@@ -78,9 +81,12 @@ impl Job {
         m.write(self.label_at, &[7; 4096]);
         m.write(self.label_at, &self.labels);
         m.write(self.result_at - 64, &vec![0xa5; self.queries.len() * 16 + 256]);
-        for (reg, v) in
-            [(TRAIN_ADDR, self.train_at), (QUERY_ADDR, self.query_at), (RESULT_ADDR, self.result_at), (LABEL_ADDR, self.label_at)]
-        {
+        for (reg, v) in [
+            (TRAIN_ADDR, self.train_at),
+            (QUERY_ADDR, self.query_at),
+            (RESULT_ADDR, self.result_at),
+            (LABEL_ADDR, self.label_at),
+        ] {
             c.ctl_write(reg, v as u32)?;
             c.ctl_write(reg + 4, (v >> 32) as u32)?;
         }
@@ -138,7 +144,11 @@ impl Job {
             return Err("wrote beside the results".into());
         }
         if let Some(k) = want.chunks(16).zip(got[64..].chunks(16)).position(|(w, g)| w != g) {
-            return Err(format!("query {k}: {:02x?}, expected {:02x?}", &got[64 + 16 * k..80 + 16 * k], &want[16 * k..16 * k + 16]));
+            return Err(format!(
+                "query {k}: {:02x?}, expected {:02x?}",
+                &got[64 + 16 * k..80 + 16 * k],
+                &want[16 * k..16 * k + 16]
+            ));
         }
         Ok(u64::from(c.ctl_read(CYCLES).map_err(text)?.unwrap_or(0)))
     }
@@ -157,7 +167,9 @@ fn random_runs(lib: &Library, seeds: std::ops::Range<u64>) -> Result<(), String>
             let queries = 1 + rng.below(40);
             let levels = [2, 3, 16, 256, 300][rng.below(5) as usize];
             let job = Job::new(&mut rng, rows as usize, queries as usize, levels).place(&mut rng);
-            job.check(&mut c).map_err(|e| format!("seed {seed} run {n}: {rows} rows, {queries} queries, {levels} levels: {e}"))?;
+            job.check(&mut c).map_err(|e| {
+                format!("seed {seed} run {n}: {rows} rows, {queries} queries, {levels} levels: {e}")
+            })?;
         }
     }
     Ok(())
@@ -185,7 +197,10 @@ fn a_row_every_cycle() {
         let job = Job::new(&mut rng, 512, 40, 256);
         let cycles = job.check(&mut c).unwrap();
         let beats = 10 * (512 + 4) + 8;
-        assert!(cycles >= beats && cycles <= beats + allowed, "latency {latency}: {cycles} cycles for {beats} beats");
+        assert!(
+            cycles >= beats && cycles <= beats + allowed,
+            "latency {latency}: {cycles} cycles for {beats} beats"
+        );
         let b = c.axi_memory().counters;
         assert_eq!((b.read_beats, b.write_beats), (8 + 40 + 5120, 10));
         // training rows in bursts of a page, results in bursts of 512 bytes
@@ -211,7 +226,11 @@ fn errors_end_the_run() {
     let lib = library();
     for seed in 0..24u64 {
         let mut rng = Rng::new(seed);
-        let config = if seed % 2 == 0 { AxiMemoryConfig::seeded(seed) } else { AxiMemoryConfig::bench(60, 30) };
+        let config = if seed % 2 == 0 {
+            AxiMemoryConfig::seeded(seed)
+        } else {
+            AxiMemoryConfig::bench(60, 30)
+        };
         let mut c = CoreSim::new(&lib, config).expect("instance");
         let job = Job::new(&mut rng, 200, 90, 256);
         let at = match seed % 4 {
@@ -223,7 +242,8 @@ fn errors_end_the_run() {
         c.axi_memory().error_ranges.push(at..at + 1);
         job.prepare(&mut c).unwrap();
         c.ctl_write(CTRL, 1).unwrap();
-        c.wait_ctl(STATUS, BUSY | DONE | ERROR, DONE | ERROR, 20, 100_000).unwrap_or_else(|e| panic!("seed {seed} at {at:#x}: {e}"));
+        c.wait_ctl(STATUS, BUSY | DONE | ERROR, DONE | ERROR, 20, 100_000)
+            .unwrap_or_else(|e| panic!("seed {seed} at {at:#x}: {e}"));
         assert!(c.axi_memory().idle(), "seed {seed}: something is owed after the end");
         let reads = c.axi_memory().counters.reads;
         c.step(200);

@@ -6,7 +6,10 @@ mod dma_bench;
 use std::time::Duration;
 
 use dma_bench::{Bench, CARD_BYTES, HOST, Piece, TIMEOUT, both_ways, inside};
-use shef_device::ring::{CHAIN, Completion, Descriptor, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Status, reg};
+use shef_device::ring::{
+    CHAIN, Completion, Descriptor, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue,
+    Status, reg,
+};
 use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, Hostile};
 
@@ -65,7 +68,12 @@ impl Image {
 
     fn check(&self, seen: &[u8], what: &str) {
         for (i, (byte, known)) in self.bytes.iter().zip(&self.known).enumerate() {
-            assert!(!known || *byte == seen[i], "{what}, byte {:#x}: {byte:#04x} expected, {:#04x} found", self.base + i as u64, seen[i]);
+            assert!(
+                !known || *byte == seen[i],
+                "{what}, byte {:#x}: {byte:#04x} expected, {:#04x} found",
+                self.base + i as u64,
+                seen[i]
+            );
         }
     }
 }
@@ -130,7 +138,8 @@ impl Oracle {
         } else if self.late && d.op == OP_TO_HOST {
             self.host.forget(d.host, d.bytes);
         }
-        let malformed = !(OP_TO_CARD..=OP_NOTHING).contains(&d.op) || d.flags > CHAIN || d.bytes > MAX_BYTES;
+        let malformed =
+            !(OP_TO_CARD..=OP_NOTHING).contains(&d.op) || d.flags > CHAIN || d.bytes > MAX_BYTES;
         if !malformed && d.flags == CHAIN && u32::from(self.chain.0) < self.entries {
             return None;
         }
@@ -157,7 +166,14 @@ fn random_descriptor(rng: &mut Rng, index: u64, tag: u32, failures: bool) -> Des
     let place = |rng: &mut Rng| rng.below((AREA - bytes) / align + 1) * align;
     let (host, card) = (0x10_0000 * (index + 1) + place(rng), AREA * index + place(rng));
     let op = if rng.one_in(2) { OP_TO_CARD } else { OP_TO_HOST };
-    let d = Descriptor { op, flags: u8::from(rng.one_in(3)) * CHAIN, tag, host, card, bytes: bytes as u32 };
+    let d = Descriptor {
+        op,
+        flags: u8::from(rng.one_in(3)) * CHAIN,
+        tag,
+        host,
+        card,
+        bytes: bytes as u32,
+    };
     match rng.below(if failures { 24 } else { 1 << 40 }) {
         0 => Descriptor { op: rng.next_u64() as u8 & 0xfc, ..d },
         1 => Descriptor { flags: 2 << rng.below(7), ..d },
@@ -196,8 +212,11 @@ fn random_rings(seed: u64, failures: bool) {
         bench.mem.memory.write(card.base, &card.bytes);
         let page = |n: u64| base + 4096 * n..base + 4096 * (n + 1);
         let line = |at: u64| base + at..base + at + 64;
-        let (unreadable, unwritable, poisoned) =
-            if failures { (vec![page(3), page(9)], vec![page(3), page(17)], vec![line(0x6040)]) } else { Default::default() };
+        let (unreadable, unwritable, poisoned) = if failures {
+            (vec![page(3), page(9)], vec![page(3), page(17)], vec![line(0x6040)])
+        } else {
+            Default::default()
+        };
         for n in 0..AREA / 4096 {
             let mut host = bench.host.0.borrow_mut();
             if !unreadable.contains(&page(n)) {
@@ -208,11 +227,26 @@ fn random_rings(seed: u64, failures: bool) {
             }
         }
         bench.host.0.borrow_mut().poisoned.extend(poisoned.clone());
-        let mut oracle = Oracle { entries, host, card, unreadable, unwritable, poisoned, chain: Default::default(), late: false };
-        let mut descriptors: Vec<_> = (0..60).map(|tag| random_descriptor(&mut rng, index, tag, failures)).collect();
+        let mut oracle = Oracle {
+            entries,
+            host,
+            card,
+            unreadable,
+            unwritable,
+            poisoned,
+            chain: Default::default(),
+            late: false,
+        };
+        let mut descriptors: Vec<_> =
+            (0..60).map(|tag| random_descriptor(&mut rng, index, tag, failures)).collect();
         descriptors.push(Descriptor { op: OP_NOTHING, ..to_card(60, 0, 0, 0) });
         let expected = descriptors.iter().filter_map(|d| oracle.run(d)).collect();
-        let queue = bench.queue(index as u32, entries, 0x8000_0000 + 0x10_0000 * index, rng.below(4) as u16);
+        let queue = bench.queue(
+            index as u32,
+            entries,
+            0x8000_0000 + 0x10_0000 * index,
+            rng.below(4) as u16,
+        );
         queues.push(Driven { queue, oracle, descriptors, expected });
     }
     let mut next = [0; QUEUES as usize];
@@ -220,7 +254,8 @@ fn random_rings(seed: u64, failures: bool) {
     while queues.iter().zip(taken).any(|(q, taken)| taken < q.expected.len()) {
         for (index, Driven { queue, descriptors, expected, .. }) in queues.iter_mut().enumerate() {
             for _ in 0..rng.below(12) {
-                if next[index] < descriptors.len() && queue.push(&descriptors[next[index]]).unwrap() {
+                if next[index] < descriptors.len() && queue.push(&descriptors[next[index]]).unwrap()
+                {
                     next[index] += 1;
                 }
             }
@@ -229,7 +264,11 @@ fn random_rings(seed: u64, failures: bool) {
                 queue.submit(&mut bench).unwrap();
             }
             while let Some(completion) = queue.poll().unwrap() {
-                assert_eq!(completion, expected[taken[index]], "seed {seed}, queue {index}, completion {}", taken[index]);
+                assert_eq!(
+                    completion, expected[taken[index]],
+                    "seed {seed}, queue {index}, completion {}",
+                    taken[index]
+                );
                 taken[index] += 1;
             }
         }
@@ -292,8 +331,11 @@ fn card_bytes(bench: &Bench, at: u64, len: usize) -> Vec<u8> {
 #[test]
 fn both_directions_at_once_at_the_speed_of_the_bus() {
     const HALF: usize = CARD_BYTES as usize / 2;
-    for (piece, count, host_latency) in [(4096, 256, 250), (64 << 10, 16, 250), (HALF as u64, 2, 600), (4096 - 64, 256, 250)] {
-        let mut bench = Bench::new(AxiMemoryConfig::bench(host_latency, 100), AxiMemoryConfig::bench(60, 40));
+    for (piece, count, host_latency) in
+        [(4096, 256, 250), (64 << 10, 16, 250), (HALF as u64, 2, 600), (4096 - 64, 256, 250)]
+    {
+        let mut bench =
+            Bench::new(AxiMemoryConfig::bench(host_latency, 100), AxiMemoryConfig::bench(60, 40));
         let data = pattern(2 * HALF, 1);
         bench.host.0.borrow_mut().bytes.write(HOST, &data[..HALF]);
         bench.mem.memory.write(HALF as u64, &data[HALF..]);
@@ -304,7 +346,10 @@ fn both_directions_at_once_at_the_speed_of_the_bus() {
             bytes as f64 / cycles as f64
         );
         // What is before the first beat and after the last takes its time in so short a run.
-        assert!(bytes as f64 / (cycles - 2 * host_latency - 300) as f64 >= 60.0, "{cycles} cycles for {bytes} bytes each way");
+        assert!(
+            bytes as f64 / (cycles - 2 * host_latency - 300) as f64 >= 60.0,
+            "{cycles} cycles for {bytes} bytes each way"
+        );
         if bytes.is_multiple_of(HALF as u64) {
             assert!(card_bytes(&bench, 0, 2 * HALF) == data);
             let mut seen = vec![0; HALF];
@@ -345,14 +390,24 @@ fn each_descriptor_fails_by_itself() {
     for (descriptor, status, moved) in cases {
         let before = bench.host.0.borrow().accesses;
         let done = one(&mut bench, &mut q, descriptor);
-        assert_eq!((done.tag, done.status, done.bytes, done.retired), (descriptor.tag, status, moved, 1), "{descriptor:?}");
+        assert_eq!(
+            (done.tag, done.status, done.bytes, done.retired),
+            (descriptor.tag, status, moved, 1),
+            "{descriptor:?}"
+        );
         let accesses = bench.host.0.borrow().accesses - before;
-        assert!(accesses < 3000, "{accesses} accesses of host memory for {descriptor:?}: it goes on after it failed");
+        assert!(
+            accesses < 3000,
+            "{accesses} accesses of host memory for {descriptor:?}: it goes on after it failed"
+        );
     }
     // Card memory that answers with an error.
     bench.mem.error_ranges.push(0x1000..0x1040);
     for d in [to_card(30, HOST, 0xff0, 64), to_host(31, HOST, 0xff0, 64)] {
-        assert_eq!(one(&mut bench, &mut q, d), Completion { tag: d.tag, status: Status::Card, retired: 1, bytes: 0 });
+        assert_eq!(
+            one(&mut bench, &mut q, d),
+            Completion { tag: d.tag, status: Status::Card, retired: 1, bytes: 0 }
+        );
     }
     // Bytes of a descriptor that mean nothing are zero.
     for at in [2u64, 3, 28, 32, 63] {
@@ -378,19 +433,35 @@ fn nothing_of_a_chain_is_begun_after_its_first_failure() {
         }
         q.submit(&mut bench).unwrap();
         let done = q.wait(&mut bench, LIMIT).unwrap().unwrap();
-        assert_eq!(done, Completion { tag: 3 * round + 2, status: Status::Done, retired: 3, bytes: 3000 });
+        assert_eq!(
+            done,
+            Completion { tag: 3 * round + 2, status: Status::Done, retired: 3, bytes: 3000 }
+        );
     }
     assert_eq!(card_bytes(&bench, 0, 3000), data);
     // Once by its numbers, once because host memory is not there: that is seen when the next one is
     // under way already.
-    for bad in [Descriptor { card: 1 << 40, ..piece(2, 1000, CHAIN) }, Descriptor { host: 0, ..piece(2, 1000, CHAIN) }] {
+    for bad in [
+        Descriptor { card: 1 << 40, ..piece(2, 1000, CHAIN) },
+        Descriptor { host: 0, ..piece(2, 1000, CHAIN) },
+    ] {
         bench.mem.memory.write(0, &[0; 3000]);
-        for d in [piece(1, 0, CHAIN), bad, piece(3, 2000, CHAIN), piece(4, 2000, 0), piece(5, 2500, 0)] {
+        for d in
+            [piece(1, 0, CHAIN), bad, piece(3, 2000, CHAIN), piece(4, 2000, 0), piece(5, 2500, 0)]
+        {
             assert!(q.push(&d).unwrap());
         }
         q.submit(&mut bench).unwrap();
         let done = q.wait(&mut bench, LIMIT).unwrap().unwrap();
-        assert_eq!(done, Completion { tag: 2, status: if bad.host == 0 { Status::Host } else { Status::Card }, retired: 4, bytes: 1000 });
+        assert_eq!(
+            done,
+            Completion {
+                tag: 2,
+                status: if bad.host == 0 { Status::Host } else { Status::Card },
+                retired: 4,
+                bytes: 1000
+            }
+        );
         let seen = card_bytes(&bench, 0, 2500);
         assert_eq!((&seen[..1000], &seen[2000..]), (&data[..1000], &[0; 500][..]), "{bad:?}");
         assert_eq!(q.wait(&mut bench, LIMIT).unwrap().unwrap().tag, 5, "the next chain is done");
@@ -401,7 +472,12 @@ fn nothing_of_a_chain_is_begun_after_its_first_failure() {
 #[test]
 fn registers_take_what_makes_sense_and_nothing_else() {
     let mut bench = plain(&[]);
-    let words = [(reg::RING_LO, 0x1234_5000), (reg::RING_HI, 0x9abc), (reg::ENTRIES, 16), (reg::INTERRUPT, 0x0003_0002)];
+    let words = [
+        (reg::RING_LO, 0x1234_5000),
+        (reg::RING_HI, 0x9abc),
+        (reg::ENTRIES, 16),
+        (reg::INTERRUPT, 0x0003_0002),
+    ];
     for queue in 0..QUEUES {
         for (offset, value) in words {
             assert!(bench.write(register(queue, offset), value + queue));
@@ -411,7 +487,10 @@ fn registers_take_what_makes_sense_and_nothing_else() {
         for (offset, value) in words {
             assert_eq!(bench.read(register(queue, offset)), Some(value + queue));
         }
-        assert_eq!((bench.read(register(queue, reg::TAIL)), bench.read(register(queue, reg::STATUS))), (Some(0), Some(reg::OFF)));
+        assert_eq!(
+            (bench.read(register(queue, reg::TAIL)), bench.read(register(queue, reg::STATUS))),
+            (Some(0), Some(reg::OFF))
+        );
     }
     // What is not there, or goes the other way.
     assert_eq!(bench.read(register(0, reg::CONTROL)), None);
@@ -421,7 +500,9 @@ fn registers_take_what_makes_sense_and_nothing_else() {
         assert!(!bench.write(register(1, offset), 1));
     }
     // Numbers that make no ring.
-    for (low, entries) in [(0x1000, 0), (0x1000, 1), (0x1000, 3), (0x1000, 8192), (0x1000, 0x8000_0000), (0x1040, 8)] {
+    for (low, entries) in
+        [(0x1000, 0), (0x1000, 1), (0x1000, 3), (0x1000, 8192), (0x1000, 0x8000_0000), (0x1040, 8)]
+    {
         bench.write(register(2, reg::RING_LO), low);
         bench.write(register(2, reg::ENTRIES), entries);
         bench.write(register(2, reg::CONTROL), reg::ENABLE);
@@ -443,7 +524,10 @@ fn registers_take_what_makes_sense_and_nothing_else() {
     }
     bench.write(register(3, reg::CONTROL), 0);
     bench.step(1000);
-    assert_eq!((bench.read(register(3, reg::STATUS)), bench.read(register(3, reg::TAIL))), (Some(reg::OFF), Some(0)));
+    assert_eq!(
+        (bench.read(register(3, reg::STATUS)), bench.read(register(3, reg::TAIL))),
+        (Some(reg::OFF), Some(0))
+    );
     bench.check();
 }
 
@@ -458,8 +542,14 @@ fn one_interrupt_for_many_and_none_where_none_is_wanted() {
         q.submit(&mut bench).unwrap();
         bench.step(6000);
         let count = bench.irqs.count(3);
-        assert!((least..=most).contains(&count), "{count} interrupts for 40 completions, {batch} together");
-        assert_eq!((0..40).filter(|tag| q.poll().unwrap().is_some_and(|c| c.tag == *tag)).count(), 40);
+        assert!(
+            (least..=most).contains(&count),
+            "{count} interrupts for 40 completions, {batch} together"
+        );
+        assert_eq!(
+            (0..40).filter(|tag| q.poll().unwrap().is_some_and(|c| c.tag == *tag)).count(),
+            40
+        );
         assert_eq!(bench.irqs.vectors(), usize::from(count > 0), "no other vector");
     }
 }
@@ -502,14 +592,20 @@ fn cancelling_ends_what_was_submitted_and_turning_off_ends_all() {
     for tag in 0..15 {
         let done = q.wait(&mut bench, LIMIT).unwrap().unwrap();
         let status = if tag == 0 { Status::Done } else { Status::Cancelled };
-        assert_eq!((done.tag, done.status, done.bytes), (tag, status, if tag == 0 { 1 << 20 } else { 0 }));
+        assert_eq!(
+            (done.tag, done.status, done.bytes),
+            (tag, status, if tag == 0 { 1 << 20 } else { 0 })
+        );
     }
     assert!(bench.sim.cycles() - start < 3000, "the one under way is ended too");
     // The chain's end comes after the cancelling: it is skipped with its chain. Then all is as
     // before.
     assert!(q.push(&to_card(16, HOST, 0, 64)).unwrap());
     q.submit(&mut bench).unwrap();
-    assert_eq!(q.wait(&mut bench, LIMIT).unwrap(), Some(Completion { tag: 15, status: Status::Cancelled, retired: 2, bytes: 0 }));
+    assert_eq!(
+        q.wait(&mut bench, LIMIT).unwrap(),
+        Some(Completion { tag: 15, status: Status::Cancelled, retired: 2, bytes: 0 })
+    );
     assert_eq!(one(&mut bench, &mut q, to_card(17, HOST, 0, 64)).status, Status::Done);
     // Off in the middle, both ways: host memory is not touched any more once it says so.
     for d in [to_card(18, HOST, 0, 1 << 20), to_host(18, HOST, 0, 1 << 20)] {
@@ -519,7 +615,11 @@ fn cancelling_ends_what_was_submitted_and_turning_off_ends_all() {
         q.submit(&mut bench).unwrap();
         bench.step(3000);
         let ring = q.drain(&mut bench, Duration::ZERO, |_| {});
-        assert_eq!(ring.err().map(|e| e.code().to_owned()).as_deref(), Some("SHEF-DEV-013"), "not everything was over");
+        assert_eq!(
+            ring.err().map(|e| e.code().to_owned()).as_deref(),
+            Some("SHEF-DEV-013"),
+            "not everything was over"
+        );
         assert_eq!(bench.read(register(1, reg::STATUS)), Some(reg::OFF));
         let before = bench.host.0.borrow().accesses;
         bench.step(3000);
@@ -563,7 +663,8 @@ fn a_ring_that_cannot_be_reached_fails_its_queue_only() {
 fn a_wipe_in_the_middle_leaves_nothing() {
     let mut bench = plain(&pattern(1 << 20, 6));
     for round in 0..8 {
-        let (mut up, mut down) = (bench.queue(0, 8, RING, 1), bench.queue(3, 8, RING + (1 << 20), 1));
+        let (mut up, mut down) =
+            (bench.queue(0, 8, RING, 1), bench.queue(3, 8, RING + (1 << 20), 1));
         for _ in 0..8 {
             assert!(up.push(&to_card(0, HOST, 0, 1 << 20)).unwrap());
             assert!(down.push(&to_host(0, HOST + (2 << 20), 0, 1 << 20)).unwrap());
@@ -584,7 +685,9 @@ fn a_wipe_in_the_middle_leaves_nothing() {
         for queue in 0..QUEUES {
             assert!(!bench.write(register(queue, reg::STATUS), 1));
             bench.write(register(queue, reg::RING_LO), 0x5000);
-            for offset in [reg::RING_LO, reg::RING_HI, reg::ENTRIES, reg::TAIL, reg::STATUS, reg::INTERRUPT] {
+            for offset in
+                [reg::RING_LO, reg::RING_HI, reg::ENTRIES, reg::TAIL, reg::STATUS, reg::INTERRUPT]
+            {
                 assert_eq!(bench.read(register(queue, offset)), Some(0), "while it is wiped");
             }
         }
@@ -600,7 +703,11 @@ fn a_wipe_in_the_middle_leaves_nothing() {
 /// The engine has given a port up: what it says then, and that a reset mends it.
 fn given_up(bench: &mut Bench, what: &str) {
     for queue in [0, 3] {
-        assert_eq!(bench.read(register(queue, reg::STATUS)), Some(reg::FAILED), "{what}, queue {queue}");
+        assert_eq!(
+            bench.read(register(queue, reg::STATUS)),
+            Some(reg::FAILED),
+            "{what}, queue {queue}"
+        );
     }
     bench.write(register(1, reg::CONTROL), reg::ENABLE);
     bench.sim.poke("wipe_req", 1);
@@ -615,7 +722,11 @@ fn given_up(bench: &mut Bench, what: &str) {
     }
     Bench::reset(bench);
     let mut q = bench.queue(0, 8, RING, 1);
-    assert_eq!(one(bench, &mut q, to_card(3, HOST, 0, 64)).status, Status::Done, "{what}, after a reset");
+    assert_eq!(
+        one(bench, &mut q, to_card(3, HOST, 0, 64)).status,
+        Status::Done,
+        "{what}, after a reset"
+    );
 }
 
 /// Two queues with work both ways.
@@ -673,11 +784,15 @@ fn whoever_breaks_the_protocol_is_not_used_any_more() {
                 bench.mem.inject(breach);
             }
             bench.step(6000 + 3 * TIMEOUT);
-            let happened = if at_host { bench.breaker().injected_all() } else { bench.mem.injected_all() };
+            let happened =
+                if at_host { bench.breaker().injected_all() } else { bench.mem.injected_all() };
             assert!(happened, "{breach:?}");
             // A second answer to a write that is followed by others is taken for that of the next;
             // the last one is not owed then.
-            given_up(&mut bench, &format!("{breach:?} of {}", if at_host { "host" } else { "card memory" }));
+            given_up(
+                &mut bench,
+                &format!("{breach:?} of {}", if at_host { "host" } else { "card memory" }),
+            );
         }
     }
 }

@@ -19,7 +19,8 @@ fn base(region: u64) -> u64 {
 fn port_of(addr: u64, ports: u64) -> usize {
     let region = (0..REGIONS).find(|&r| {
         let tags = TAGS + (r << 12);
-        (base(r)..base(r) + SIZE).contains(&addr) || (r != 3 && (tags..tags + TAG_BYTES).contains(&addr))
+        (base(r)..base(r) + SIZE).contains(&addr)
+            || (r != 3 && (tags..tags + TAG_BYTES).contains(&addr))
     });
     region.map_or(0, |r| (r % ports) as usize)
 }
@@ -32,17 +33,22 @@ struct Bench {
 
 impl Bench {
     fn new(ports: u64, memory: impl Fn(u64) -> AxiMemoryConfig) -> Self {
-        let spec =
-            DesignSpec::new("shef_banks_tb").source("sim/rtl/tests/sv/shef_banks_tb.sv").search("shell-rtl/rtl").param("NPorts", ports);
+        let spec = DesignSpec::new("shef_banks_tb")
+            .source("sim/rtl/tests/sv/shef_banks_tb.sv")
+            .search("shell-rtl/rtl")
+            .param("NPorts", ports);
         let mut s = Sim::new(&build(&spec).expect("shef_dma_banks builds")).expect("instance");
         s.reset("rst_n", 2);
-        let mems = (0..ports).map(|k| AxiMemory::new(&s, &format!("mem{k}_"), memory(k)).expect("memory")).collect();
+        let mems = (0..ports)
+            .map(|k| AxiMemory::new(&s, &format!("mem{k}_"), memory(k)).expect("memory"))
+            .collect();
         // The engine takes answers always; what is random is the memories'.
         Self { acc: AxiMaster::new(&s, "acc_", None).expect("master"), s, mems }
     }
 
     fn finish(&mut self) -> Vec<shef_rtl::AxiDone> {
-        let mut others: Vec<&mut dyn Agent> = self.mems.iter_mut().map(|m| m as &mut dyn Agent).collect();
+        let mut others: Vec<&mut dyn Agent> =
+            self.mems.iter_mut().map(|m| m as &mut dyn Agent).collect();
         self.acc.finish(&mut self.s, &mut others, 1_000_000).expect("an end")
     }
 
@@ -98,7 +104,12 @@ fn every_access_is_at_the_port_of_its_address() {
                 reads.push((*line, 1));
             }
             for (addr, data) in writes {
-                b.acc.push(AxiOp::Write { id: rng.below(16) as u8, addr, data, strobes: Vec::new() });
+                b.acc.push(AxiOp::Write {
+                    id: rng.below(16) as u8,
+                    addr,
+                    data,
+                    strobes: Vec::new(),
+                });
             }
             for (addr, beats) in reads {
                 b.acc.push(AxiOp::Read { id: rng.below(16) as u8, addr, beats: beats as u32 });
@@ -107,7 +118,10 @@ fn every_access_is_at_the_port_of_its_address() {
                 assert!(done.okay());
                 if let AxiOp::Read { addr, .. } = done.op {
                     for (n, bytes) in done.data.as_chunks::<64>().0.iter().enumerate() {
-                        assert!(*bytes == want[&(addr + 64 * n as u64)], "seed {seed}, {addr:#x}, beat {n}");
+                        assert!(
+                            *bytes == want[&(addr + 64 * n as u64)],
+                            "seed {seed}, {addr:#x}, beat {n}"
+                        );
                     }
                 }
             }
@@ -121,7 +135,10 @@ fn every_access_is_at_the_port_of_its_address() {
                 let mut found = [0; 64];
                 mem.memory.read(*line, &mut found);
                 let expected = if k == port { *bytes } else { [0; 64] };
-                assert!(found == expected, "seed {seed}, {line:#x} at port {k}, expected at port {port}");
+                assert!(
+                    found == expected,
+                    "seed {seed}, {line:#x} at port {k}, expected at port {port}"
+                );
             }
         }
         assert!(used.iter().all(|n| *n > 50), "{used:?}");

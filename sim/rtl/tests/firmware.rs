@@ -17,13 +17,17 @@ use std::path::Path;
 fn two_rounds_and_a_close_record() {
     let mut world = world();
     let key_box = world.key_box(3);
-    let Answer::Loaded { image_digest, config_digest } = world.load(&key_box).unwrap() else { panic!() };
+    let Answer::Loaded { image_digest, config_digest } = world.load(&key_box).unwrap() else {
+        panic!()
+    };
     assert_eq!((image_digest, config_digest), (world.vendor.image_digest(), config().digest()));
     assert_eq!(world.kernel.sim.around.image, PLAINTEXT);
 
     let evidence = world.verified_shield();
     assert_eq!(evidence.shield_key().xy(), shield(&world).public.unwrap());
-    let (message, keys) = evidence.seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5)).unwrap();
+    let (message, keys) = evidence
+        .seal_load_key(&config(), "owner", &first_epochs(&config(), 1), &mut entropy(5))
+        .unwrap();
     shield(&world).take_load_key(&message).unwrap();
     world.policy.states = vec!["keyed".into()];
     assert_eq!(*world.verified_shield().state(), ShieldState::Keyed(keys.transcript().0));
@@ -35,10 +39,14 @@ fn two_rounds_and_a_close_record() {
 #[test]
 fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
     let [first, second] = [2, 3].map(|seed| {
-        let mut world = world_with(RootOfTrust::Provider, &description_for_firmware(), |device| device.sim.around.noise = fair_noise(seed));
+        let mut world = world_with(RootOfTrust::Provider, &description_for_firmware(), |device| {
+            device.sim.around.noise = fair_noise(seed)
+        });
         let evidence = world.verified_kernel();
         assert_eq!(evidence.claims().root_of_trust, RootOfTrust::Provider);
-        let Answer::Certificates(list) = world.call(&Request::Certificates).unwrap() else { panic!() };
+        let Answer::Certificates(list) = world.call(&Request::Certificates).unwrap() else {
+            panic!()
+        };
         let [ak, device_id] = [0, 1].map(|at| Certificate::parse(&list[at]).unwrap());
         (*ak.key(), device_id.der().to_vec(), evidence.claims().ueid)
     });
@@ -51,15 +59,24 @@ fn a_providers_device_without_tested_entropy_does_not_boot() {
     for seeded in [false, true] {
         let mut firmware = device(RootOfTrust::Provider);
         if seeded {
-            firmware.sim.strap(&KernelStraps { seeded, ..straps(RootOfTrust::Provider) }).expect("straps");
+            firmware
+                .sim
+                .strap(&KernelStraps { seeded, ..straps(RootOfTrust::Provider) })
+                .expect("straps");
         } else {
             firmware.sim.around.noise = Box::new(|_| Some(false));
         }
         firmware.sim.boot(LIMIT).expect("boot");
         assert_eq!(firmware.sim.alert(), 5, "seeded: {seeded}");
-        for request in [Request::Status, Request::KernelEvidence { nonce: vec![0x77; 32], audience: AUDIENCE.into() }] {
+        for request in [
+            Request::Status,
+            Request::KernelEvidence { nonce: vec![0x77; 32], audience: AUDIENCE.into() },
+        ] {
             let answer = Answer::decode(&firmware.answer(&request.encode())).expect("an answer");
-            assert!(matches!(&answer, Answer::Error { code, .. } if code == "SHEF-KRN-006"), "{answer:?}");
+            assert!(
+                matches!(&answer, Answer::Error { code, .. } if code == "SHEF-KRN-006"),
+                "{answer:?}"
+            );
         }
     }
 }
@@ -69,11 +86,13 @@ fn a_shell_takes_the_secret_of_an_image_from_its_package() {
     let uds = core::array::from_fn(|at| at as u8 + 1);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image secret");
     std::fs::create_dir_all(&folder).expect("folder");
-    std::fs::write(folder.join(format!("{SECRET_PACKAGE}.sv")), &*secret_package(&uds)).expect("package");
+    std::fs::write(folder.join(format!("{SECRET_PACKAGE}.sv")), &*secret_package(&uds))
+        .expect("package");
     let shell = "`default_nettype none\nmodule image_secret (\n  input wire logic clk_i, output logic [255:0] uds_o\n);\n  \
                  always_ff @(posedge clk_i) uds_o <= shef_image_secret_pkg::UDS;\nendmodule\n`default_nettype wire\n";
     std::fs::write(folder.join("image_secret.sv"), shell).expect("shell");
-    let library = build(&DesignSpec::new("image_secret").search(&folder).deny_warnings()).expect("no warning of -Wall");
+    let library = build(&DesignSpec::new("image_secret").search(&folder).deny_warnings())
+        .expect("no warning of -Wall");
     let mut sim = Sim::new(&library).expect("instance");
     sim.tick();
     // As `KernelSim` gives uds_i.

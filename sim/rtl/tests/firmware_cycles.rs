@@ -45,8 +45,13 @@ impl Cycles {
     }
 
     fn same(&self, what: &str) -> Option<String> {
-        let [first, last] = [self.0.first_key_value(), self.0.last_key_value()].map(|entry| *entry.expect("a measurement").0);
-        println!("{what}: {} times, {first} to {last} cycles: {:?}", self.0.values().sum::<u32>(), self.0);
+        let [first, last] = [self.0.first_key_value(), self.0.last_key_value()]
+            .map(|entry| *entry.expect("a measurement").0);
+        println!(
+            "{what}: {} times, {first} to {last} cycles: {:?}",
+            self.0.values().sum::<u32>(),
+            self.0
+        );
         (first != last).then(|| format!("{what}: {first} to {last} cycles"))
     }
 }
@@ -60,7 +65,12 @@ impl Bench {
     fn new() -> Self {
         let source = Source::new();
         let noise = source.noise();
-        Self { world: world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| firmware.sim.around.noise = noise), source }
+        Self {
+            world: world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| {
+                firmware.sim.around.noise = noise
+            }),
+            source,
+        }
     }
 
     fn save(&self) -> (KernelSnapshot, u64) {
@@ -92,10 +102,16 @@ impl Bench {
         let Answer::Evidence(evidence) = answer else { panic!("{answer:?}") };
         let mut image_key = [0; 32];
         Rng::new(!seed).fill(&mut image_key);
-        let secret = ImageSecret { key: ImageKey::from_bytes(&image_key), ..self.world.vendor.secret(3) };
+        let secret =
+            ImageSecret { key: ImageKey::from_bytes(&image_key), ..self.world.vendor.secret(3) };
         match self.world.appraise(Layer::Kernel, &evidence, nonce) {
-            shef_verify::Outcome { verified: Some(shef_verify::Verified::Kernel(evidence)), .. } => {
-                let key_box = evidence.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(seed)).unwrap();
+            shef_verify::Outcome {
+                verified: Some(shef_verify::Verified::Kernel(evidence)),
+                ..
+            } => {
+                let key_box = evidence
+                    .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(seed))
+                    .unwrap();
                 (key_box.to_cbor(), image_key)
             }
             denied => panic!("{}", denied.appraisal.to_json()),
@@ -109,8 +125,13 @@ fn equal(keys: u64) {
     let booted = bench.save();
     let nonce = vec![0x5a; 32];
     let evidence = Request::KernelEvidence { nonce: nonce.clone(), audience: AUDIENCE.into() };
-    let (mut signed, mut opened, mut headers, mut chunks, mut seeded) =
-        (Cycles::default(), Cycles::default(), Cycles::default(), [Cycles::default(), Cycles::default()], Cycles::default());
+    let (mut signed, mut opened, mut headers, mut chunks, mut seeded) = (
+        Cycles::default(),
+        Cycles::default(),
+        Cycles::default(),
+        [Cycles::default(), Cycles::default()],
+        Cycles::default(),
+    );
     let mut loaded = None;
     for seed in 0..keys {
         bench.restore(&booted, seed);
@@ -120,7 +141,9 @@ fn equal(keys: u64) {
         let description = description_for_firmware();
         let key = ImageKey::from_bytes(&image_key);
         let vendor = &bench.world.vendor;
-        let container = Container::build(&description, PLAINTEXT, &key, &vendor.key, &mut entropy(seed)).expect("a container");
+        let container =
+            Container::build(&description, PLAINTEXT, &key, &vendor.key, &mut entropy(seed))
+                .expect("a container");
         let mut requests = load_requests(&container, &key_box).into_iter();
         opened.add(bench.ask(&requests.next().expect("a first message")).1);
         if !seed.is_multiple_of(10) {

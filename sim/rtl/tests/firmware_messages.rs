@@ -72,7 +72,11 @@ struct Bench {
 }
 
 fn native() -> Kernel<FakePlatform> {
-    let platform = FakePlatform::new(&Manufacturer::new(1), RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
+    let platform = FakePlatform::new(
+        &Manufacturer::new(1),
+        RootOfTrust::ShefBoot,
+        DebugState::DisabledSinceBoot,
+    );
     boot(platform, IMAGE).expect("native boot")
 }
 
@@ -84,7 +88,9 @@ impl Bench {
     fn new() -> Self {
         let ticks = Rc::new(Cell::new(0));
         let noise = noise(Rc::clone(&ticks));
-        let world = world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| firmware.sim.around.noise = noise);
+        let world = world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| {
+            firmware.sim.around.noise = noise
+        });
         Self {
             world,
             native: native(),
@@ -109,7 +115,9 @@ impl Bench {
             _ => false,
         };
         let mut own = Vec::new();
-        for (waits, drawn) in std::iter::once((self.waits, self.drawn)).chain(foretold::draws(self.waits)) {
+        for (waits, drawn) in
+            std::iter::once((self.waits, self.drawn)).chain(foretold::draws(self.waits))
+        {
             self.native.platform_mut().drawn = Some(drawn);
             own = self.native.handle(message);
             if !again || (own == answer && self.native.platform().shield.public == public) {
@@ -128,11 +136,16 @@ impl Bench {
     fn ask(&mut self, message: &[u8], len: u32) -> Result<Vec<u8>, String> {
         let sim = &mut self.world.kernel.sim;
         if len as usize == message.len() {
-            if sim.send(message).expect("host port") { Ok(()) } else { Err("the mailbox takes no request") }?;
+            if sim.send(message).expect("host port") {
+                Ok(())
+            } else {
+                Err("the mailbox takes no request")
+            }?;
         } else {
             for (word, bytes) in message.chunks_exact(4).enumerate() {
                 let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-                sim.host_write(kernel_sim::host::REQUEST + 4 * word as u64, value).expect("host port");
+                sim.host_write(kernel_sim::host::REQUEST + 4 * word as u64, value)
+                    .expect("host port");
             }
             sim.host_write(kernel_sim::host::REQ_LEN, len).expect("host port");
         }
@@ -150,7 +163,11 @@ impl Bench {
                 Ok(Answer::Evidence(bytes)) => format!("evidence {}", hex(&bytes)),
                 other => format!("{other:?}"),
             };
-            return Err(format!("answers {} where the native kernel answers {}", text(&answer), text(&own)));
+            return Err(format!(
+                "answers {} where the native kernel answers {}",
+                text(&answer),
+                text(&own)
+            ));
         }
         self.follow(seen, &answer);
         Ok(answer)
@@ -161,7 +178,9 @@ impl Bench {
         let status = Answer::decode(&self.native.handle(&Request::Status.encode()));
         let Ok(Answer::Status(status)) = status else { panic!("{status:?}") };
         match (Request::decode(message), status.state) {
-            (Ok(Request::LoadBegin { header_len, .. }), _) if done(answer) => (self.state, self.header) = (State::Header, (header_len, 0)),
+            (Ok(Request::LoadBegin { header_len, .. }), _) if done(answer) => {
+                (self.state, self.header) = (State::Header, (header_len, 0))
+            }
             (Ok(Request::LoadHeader { bytes, .. }), KernelState::Loading) if done(answer) => {
                 self.header.1 += bytes.len();
                 if self.header.1 == self.header.0 {
@@ -178,9 +197,14 @@ impl Bench {
     /// An honest message.
     fn call(&mut self, request: &Request) -> Answer {
         let message = request.encode();
-        let answer = self.ask(&message, message.len() as u32).unwrap_or_else(|what| panic!("{request:?}: {what}"));
+        let answer = self
+            .ask(&message, message.len() as u32)
+            .unwrap_or_else(|what| panic!("{request:?}: {what}"));
         self.history.push(message);
-        Answer::decode(&answer).expect("an answer").into_result().unwrap_or_else(|error| panic!("{request:?}: {error}"))
+        Answer::decode(&answer)
+            .expect("an answer")
+            .into_result()
+            .unwrap_or_else(|error| panic!("{request:?}: {error}"))
     }
 
     fn start(&self, name: &'static str) -> Start {
@@ -208,7 +232,11 @@ impl Bench {
         self.native.platform_mut().drawn = Some(start.drawn);
         for message in &start.history {
             let answer = self.native.handle(message);
-            assert!(!matches!(Answer::decode(&answer), Ok(Answer::Error { .. }) | Err(_)), "{}", start.name);
+            assert!(
+                !matches!(Answer::decode(&answer), Ok(Answer::Error { .. }) | Err(_)),
+                "{}",
+                start.name
+            );
         }
     }
 
@@ -216,18 +244,28 @@ impl Bench {
     fn starts(&mut self) -> Vec<Start> {
         let mut starts = vec![self.start("after boot")];
         let nonce = self.world.nonce();
-        let Answer::Evidence(evidence) = self.call(&Request::KernelEvidence { nonce: nonce.clone(), audience: AUDIENCE.into() }) else {
+        let Answer::Evidence(evidence) =
+            self.call(&Request::KernelEvidence { nonce: nonce.clone(), audience: AUDIENCE.into() })
+        else {
             panic!("no evidence")
         };
         let key_box = match self.world.appraise(Layer::Kernel, &evidence, &nonce) {
-            shef_verify::Outcome { verified: Some(shef_verify::Verified::Kernel(evidence)), .. } => {
+            shef_verify::Outcome {
+                verified: Some(shef_verify::Verified::Kernel(evidence)),
+                ..
+            } => {
                 let secret = self.world.vendor.secret(3);
-                evidence.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor()
+                evidence
+                    .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3))
+                    .unwrap()
+                    .to_cbor()
             }
             denied => panic!("{}", denied.appraisal.to_json()),
         };
         starts.push(self.start("after evidence of the kernel"));
-        for (at, request) in load_requests(&self.world.vendor.container.clone(), &key_box).into_iter().enumerate() {
+        for (at, request) in
+            load_requests(&self.world.vendor.container.clone(), &key_box).into_iter().enumerate()
+        {
             let Request::LoadHeader { offset: 0, bytes } = &request else {
                 self.templates.push(request.encode());
                 self.call(&request);
@@ -242,7 +280,11 @@ impl Bench {
                 let part = Request::LoadHeader { offset, bytes: bytes.to_vec() };
                 self.templates.push(part.encode());
                 self.call(&part);
-                starts.push(self.start(if offset == 0 { "within the header" } else { "before the chunks" }));
+                starts.push(self.start(if offset == 0 {
+                    "within the header"
+                } else {
+                    "before the chunks"
+                }));
             }
         }
         starts.push(self.start("after a load"));
@@ -275,14 +317,16 @@ impl Bench {
             }
             7 => message.truncate(at),
             8 => {
-                let mut tail = vec![0; 1 + rng.below((MAX_MESSAGE - message.len()).min(600) as u64) as usize];
+                let mut tail =
+                    vec![0; 1 + rng.below((MAX_MESSAGE - message.len()).min(600) as u64) as usize];
                 rng.fill(&mut tail);
                 message.extend(tail);
             }
             9 | 10 => {
                 let other = self.template(rng);
                 message.truncate(at);
-                message.extend(&other[other.len().min(rng.below(other.len() as u64 + 1) as usize)..]);
+                message
+                    .extend(&other[other.len().min(rng.below(other.len() as u64 + 1) as usize)..]);
             }
             // A length that is not there, of every width.
             11 | 12 => {
@@ -294,7 +338,8 @@ impl Bench {
             }
             // Items in items.
             13 => {
-                const HEADS: [&[u8]; 6] = [&[0x81], &[0xa1], &[0xa1, 0], &[0xc1], &[0xd8, 0x20], &[0x9f]];
+                const HEADS: [&[u8]; 6] =
+                    [&[0x81], &[0xa1], &[0xa1, 0], &[0xc1], &[0xd8, 0x20], &[0x9f]];
                 let head = HEADS[rng.below(6) as usize];
                 let most = if rng.one_in(4) { 4000 } else { 40 };
                 message.splice(at..at, head.repeat(1 + rng.below(most) as usize));
@@ -305,7 +350,8 @@ impl Bench {
             }
             15..=18 => message = self.fields(rng, &message),
             _ => {
-                let len = [MAX_MESSAGE as u64 + 1, 1 << 16, 1 << 31, u64::from(u32::MAX)][rng.below(4) as usize];
+                let len = [MAX_MESSAGE as u64 + 1, 1 << 16, 1 << 31, u64::from(u32::MAX)]
+                    [rng.below(4) as usize];
                 return (message, len as u32);
             }
         }
@@ -341,14 +387,20 @@ impl Bench {
                 }
                 Request::LoadBegin { key_box, header_len: number(rng) }
             }
-            Ok(Request::LoadHeader { bytes, .. }) => Request::LoadHeader { offset: number(rng), bytes },
-            Ok(Request::LoadChunk { bytes, .. }) => Request::LoadChunk { index: number(rng), bytes },
-            Ok(Request::KernelEvidence { .. }) => {
-                Request::KernelEvidence { nonce: some(rng, 80), audience: "a".repeat(rng.below(300) as usize) }
+            Ok(Request::LoadHeader { bytes, .. }) => {
+                Request::LoadHeader { offset: number(rng), bytes }
             }
-            Ok(Request::ShieldEvidence { .. }) => {
-                Request::ShieldEvidence { nonce: some(rng, 80), audience: "\u{e4}".repeat(rng.below(150) as usize) }
+            Ok(Request::LoadChunk { bytes, .. }) => {
+                Request::LoadChunk { index: number(rng), bytes }
             }
+            Ok(Request::KernelEvidence { .. }) => Request::KernelEvidence {
+                nonce: some(rng, 80),
+                audience: "a".repeat(rng.below(300) as usize),
+            },
+            Ok(Request::ShieldEvidence { .. }) => Request::ShieldEvidence {
+                nonce: some(rng, 80),
+                audience: "\u{e4}".repeat(rng.below(150) as usize),
+            },
             _ => Request::LoadHeader { offset: self.header.1, bytes: some(rng, MAX_PART as u64) },
         };
         request.encode()
@@ -367,7 +419,8 @@ fn hostile(seed: u64, count: u64, rerun: &str) {
     for batch in 0.. {
         // Half of them begin before the chunks, because the first wrong chunk ends a load.
         let start = &starts[[0, 4, 2, 4, 5, 4, 1, 4, 3, 4][batch as usize % 10]];
-        let context = |what: String| format!("{what}; batch {batch} of seed {seed}, {}: {rerun}", start.name);
+        let context =
+            |what: String| format!("{what}; batch {batch} of seed {seed}, {}: {rerun}", start.name);
         bench.begin(start);
         // Each batch by itself, so that another count does not change it.
         let mut rng = Rng::new(seed << 32 | batch);
@@ -375,7 +428,13 @@ fn hostile(seed: u64, count: u64, rerun: &str) {
             let (message, len) = bench.message(&mut rng);
             seen[bench.state as usize] += 1;
             let answer = bench.ask(&message, len).unwrap_or_else(|what| {
-                panic!("{}", context(format!("message {n}, {len} bytes at the doorbell, {}: {what}", hex(&message))));
+                panic!(
+                    "{}",
+                    context(format!(
+                        "message {n}, {len} bytes at the doorbell, {}: {what}",
+                        hex(&message)
+                    ))
+                );
             });
             sent += 1;
             refused += u64::from(matches!(Answer::decode(&answer), Ok(Answer::Error { .. })));
@@ -385,13 +444,21 @@ fn hostile(seed: u64, count: u64, rerun: &str) {
         }
         // The kernel works on, and nothing of what was refused is left in its memory.
         for honest in [&status, &reset, &status] {
-            bench.ask(honest, honest.len() as u32).unwrap_or_else(|what| panic!("{}", context(format!("afterwards: {what}"))));
+            bench
+                .ask(honest, honest.len() as u32)
+                .unwrap_or_else(|what| panic!("{}", context(format!("afterwards: {what}"))));
         }
         // The firmware frees an answer after the host has it.
         bench.world.kernel.sim.step(10_000);
-        let now = ram.usage(&bench.world.kernel.sim.save().expect("snapshot")).expect("a heap at rest");
+        let now =
+            ram.usage(&bench.world.kernel.sim.save().expect("snapshot")).expect("a heap at rest");
         let before: Use = *idle.get_or_insert(now);
-        assert_eq!((now.live, now.reach), (before.live, before.reach), "{}", context("memory after RESET".into()));
+        assert_eq!(
+            (now.live, now.reach),
+            (before.live, before.reach),
+            "{}",
+            context("memory after RESET".into())
+        );
         stack = stack.max(now.stack);
         if sent == count {
             break;
@@ -423,7 +490,11 @@ fn watched(sim: &mut KernelSim, ram: Ram, message: &[u8], most: &mut Use) -> Ans
     loop {
         sim.step(EVERY);
         if let Some(now) = ram.usage(&sim.save().expect("snapshot")) {
-            peak = Use { live: peak.live.max(now.live), reach: peak.reach.max(now.reach), stack: peak.stack.max(now.stack) };
+            peak = Use {
+                live: peak.live.max(now.live),
+                reach: peak.reach.max(now.reach),
+                stack: peak.stack.max(now.stack),
+            };
         }
         if sim.host_read(kernel_sim::host::STATUS).expect("host port") == Some(1) {
             break;
@@ -432,8 +503,17 @@ fn watched(sim: &mut KernelSim, ram: Ram, message: &[u8], most: &mut Use) -> Ans
     }
     assert_eq!((sim.alert(), sim.ready()), (0, true), "{} bytes", message.len());
     let answer = sim.receive(LIMIT).expect("host port").expect("an answer");
-    *most = Use { live: most.live.max(peak.live), reach: most.reach.max(peak.reach), stack: most.stack.max(peak.stack) };
-    println!("request {:02x?}, {} bytes: {} cycles, {peak:?}", &message[..4], message.len(), sim.cycles() - begin);
+    *most = Use {
+        live: most.live.max(peak.live),
+        reach: most.reach.max(peak.reach),
+        stack: most.stack.max(peak.stack),
+    };
+    println!(
+        "request {:02x?}, {} bytes: {} cycles, {peak:?}",
+        &message[..4],
+        message.len(),
+        sim.cycles() - begin
+    );
     Answer::decode(&answer).expect("an answer")
 }
 
@@ -449,18 +529,25 @@ fn large_config() -> Config {
         key_bits: 256,
         ..Region::default()
     };
-    Config::new(OnFault::Shield, 1, vec![Set::default()], (0..16).map(region).collect()).expect("a configuration")
+    Config::new(OnFault::Shield, 1, vec![Set::default()], (0..16).map(region).collect())
+        .expect("a configuration")
 }
 
 /// An image whose header is as long as a header can be: it lists as many chunks as fit.
 fn longest(vendor: &Vendor, description: &Description) -> Container {
     let key = ImageKey::from_bytes(&vendor.image_key);
     let description = Description { chunk_size: 1, ..description.clone() };
-    let build = |chunks: usize| Container::build(&description, &vec![0xa7; chunks], &key, &vendor.key, &mut entropy(8)).ok();
+    let build = |chunks: usize| {
+        Container::build(&description, &vec![0xa7; chunks], &key, &vendor.key, &mut entropy(8)).ok()
+    };
     let (mut low, mut high) = (1, MAX_HEADER / 32);
     while high - low > 1 {
         let middle = usize::midpoint(low, high);
-        if build(middle).is_some_and(|container| container.header().bytes().len() <= MAX_HEADER) { low = middle } else { high = middle }
+        if build(middle).is_some_and(|container| container.header().bytes().len() <= MAX_HEADER) {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     build(low).expect("a container")
 }
@@ -472,7 +559,8 @@ mod long {
     #[test]
     #[ignore = "long: ten thousand messages, in two halves"]
     fn ten_thousand_changed_messages() {
-        const RERUN: &str = "cargo test --workspace --test firmware_messages -- --ignored ten_thousand";
+        const RERUN: &str =
+            "cargo test --workspace --test firmware_messages -- --ignored ten_thousand";
         std::thread::scope(|scope| {
             let halves = [2, 3].map(|seed| scope.spawn(move || hostile(seed, 5000, RERUN)));
             for half in halves {
@@ -496,27 +584,58 @@ mod long {
         let ram = Ram::find(&world.kernel.sim.save().expect("snapshot"));
         let mut most = Use::default();
         let (nonce, audience) = (vec![0x77; NONCE_MAX], "a".repeat(AUDIENCE_MAX));
-        let ask =
-            |world: &mut World<Firmware>, request: &Request, most: &mut Use| watched(&mut world.kernel.sim, ram, &request.encode(), most);
+        let ask = |world: &mut World<Firmware>, request: &Request, most: &mut Use| {
+            watched(&mut world.kernel.sim, ram, &request.encode(), most)
+        };
         let mut key_box = Vec::new();
         let begin = |world: &mut World<Firmware>, key_box: &mut Vec<u8>, most: &mut Use| {
-            let request = Request::KernelEvidence { nonce: nonce.clone(), audience: audience.clone() };
-            let Answer::Evidence(evidence) = ask(world, &request, most) else { panic!("no evidence") };
-            let (anchors, policy) =
-                (shef_verify::TrustAnchors::new(world.anchors.clone()), shef_verify::AppraisalPolicy::new(world.policy.clone()));
-            let request = shef_verify::Request::new(&evidence, &anchors, &world.reference, &policy, Layer::Kernel, &nonce, &audience, NOW);
+            let request =
+                Request::KernelEvidence { nonce: nonce.clone(), audience: audience.clone() };
+            let Answer::Evidence(evidence) = ask(world, &request, most) else {
+                panic!("no evidence")
+            };
+            let (anchors, policy) = (
+                shef_verify::TrustAnchors::new(world.anchors.clone()),
+                shef_verify::AppraisalPolicy::new(world.policy.clone()),
+            );
+            let request = shef_verify::Request::new(
+                &evidence,
+                &anchors,
+                &world.reference,
+                &policy,
+                Layer::Kernel,
+                &nonce,
+                &audience,
+                NOW,
+            );
             let outcome = shef_verify::appraise(&request);
-            let Some(shef_verify::Verified::Kernel(evidence)) = outcome.verified else { panic!("{}", outcome.appraisal.to_json()) };
+            let Some(shef_verify::Verified::Kernel(evidence)) = outcome.verified else {
+                panic!("{}", outcome.appraisal.to_json())
+            };
             let names = ["t".repeat(ID_MAX), "k".repeat(ID_MAX)];
             let secret = world.vendor.secret(3);
-            *key_box = evidence.release_image_key(&names[0], &names[1], u64::MAX, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor();
+            *key_box = evidence
+                .release_image_key(
+                    &names[0],
+                    &names[1],
+                    u64::MAX,
+                    [9; 16],
+                    &secret,
+                    &mut entropy(3),
+                )
+                .unwrap()
+                .to_cbor();
         };
         begin(&mut world, &mut key_box, &mut most);
 
         // The longest header, up to the image's first chunks.
         let container = longest(&world.vendor, &description);
         let len = container.header().bytes().len();
-        println!("header of {len} bytes, {} chunks; key box of {} bytes", container.chunks().len(), key_box.len());
+        println!(
+            "header of {len} bytes, {} chunks; key box of {} bytes",
+            container.chunks().len(),
+            key_box.len()
+        );
         assert!(len > MAX_HEADER - 64);
         let parts = len.div_ceil(MAX_PART);
         for request in load_requests(&container, &key_box).iter().take(1 + parts + 2) {
@@ -525,10 +644,21 @@ mod long {
 
         // Signed by this vendor, and as many items as can be: a load is over without harm.
         let send = |world: &mut World<Firmware>, header: &[u8], most: &mut Use| {
-            assert_eq!(ask(world, &Request::LoadBegin { key_box: key_box.clone(), header_len: header.len() }, most), Answer::Done);
+            assert_eq!(
+                ask(
+                    world,
+                    &Request::LoadBegin { key_box: key_box.clone(), header_len: header.len() },
+                    most
+                ),
+                Answer::Done
+            );
             let mut last = Answer::Done;
             for (part, bytes) in header.chunks(MAX_PART).enumerate() {
-                last = ask(world, &Request::LoadHeader { offset: part * MAX_PART, bytes: bytes.to_vec() }, most);
+                last = ask(
+                    world,
+                    &Request::LoadHeader { offset: part * MAX_PART, bytes: bytes.to_vec() },
+                    most,
+                );
             }
             assert!(matches!(last, Answer::Error { .. }), "{last:?}");
         };
@@ -543,7 +673,10 @@ mod long {
             let count = (MAX_MESSAGE - 3) / shape.len();
             let mut bomb = vec![0x99, (count >> 8) as u8, count as u8];
             bomb.extend(shape.repeat(count));
-            assert!(matches!(watched(&mut world.kernel.sim, ram, &bomb, &mut most), Answer::Error { .. }));
+            assert!(matches!(
+                watched(&mut world.kernel.sim, ram, &bomb, &mut most),
+                Answer::Error { .. }
+            ));
         }
 
         // The longest chunks, and evidence that names the most.
@@ -552,7 +685,11 @@ mod long {
             let answer = ask(&mut world, &request, &mut most);
             assert!(matches!(answer, Answer::Done | Answer::Loaded { .. }), "{answer:?}");
         }
-        let answer = ask(&mut world, &Request::ShieldEvidence { nonce: nonce.clone(), audience: audience.clone() }, &mut most);
+        let answer = ask(
+            &mut world,
+            &Request::ShieldEvidence { nonce: nonce.clone(), audience: audience.clone() },
+            &mut most,
+        );
         assert!(matches!(answer, Answer::Evidence(_)), "{answer:?}");
         println!("most: {most:?}");
         assert!(most.stack < STACK && most.reach < HEAP, "{most:?}");

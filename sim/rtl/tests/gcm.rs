@@ -32,7 +32,8 @@ impl Form {
 }
 
 /// Every number of lanes, and every form at one of them.
-const NORMAL: [(usize, Form); 5] = [(4, Form::Table), (4, Form::Logic), (4, Form::Ram), (2, Form::Table), (1, Form::Table)];
+const NORMAL: [(usize, Form); 5] =
+    [(4, Form::Table), (4, Form::Logic), (4, Form::Ram), (2, Form::Table), (1, Form::Table)];
 
 fn library(lanes: usize, form: Form) -> Library {
     let spec = DesignSpec::new("shef_gcm")
@@ -204,7 +205,8 @@ impl Gcm {
             self.set_be("job_block_i", &j.blocks);
         }
         let from = rng.below(3) as usize;
-        let slot = (0..3).map(|i| (from + i) % 3).find(|s| !self.beats[*s].is_empty()).unwrap_or(from);
+        let slot =
+            (0..3).map(|i| (from + i) % 3).find(|s| !self.beats[*s].is_empty()).unwrap_or(from);
         let beat = (rng.below(8) < duty).then(|| self.beats[slot].front().cloned()).flatten();
         self.set("gh_valid_i", u64::from(beat.is_some()));
         if let Some(b) = &beat {
@@ -224,15 +226,23 @@ impl Gcm {
             _ => 3,
         };
         if self.get("ks_valid_o") == 1 {
-            let Some((t, user)) = self.job_times.pop_front() else { return Err("keystream nobody asked for".into()) };
-            if user != self.get("ks_user_o") || now - t != 15 + if late > 0 { late + 1 } else { 0 } {
+            let Some((t, user)) = self.job_times.pop_front() else {
+                return Err("keystream nobody asked for".into());
+            };
+            if user != self.get("ks_user_o") || now - t != 15 + if late > 0 { late + 1 } else { 0 }
+            {
                 return Err(format!("keystream of job {user} after {} cycles", now - t));
             }
             self.ks.push(self.get_be("ks_o"));
         }
         if self.get("s_valid_o") == 1 {
-            let Some((t, slot, user)) = self.last_times.pop_front() else { return Err("hash nobody asked for".into()) };
-            if user != self.get("s_user_o") || slot as u64 != self.get("s_slot_o") || now - t != 6 + late {
+            let Some((t, slot, user)) = self.last_times.pop_front() else {
+                return Err("hash nobody asked for".into());
+            };
+            if user != self.get("s_user_o")
+                || slot as u64 != self.get("s_slot_o")
+                || now - t != 6 + late
+            {
                 return Err(format!("hash of slot {slot}, user {user} after {} cycles", now - t));
             }
             self.s.push((slot, self.get_be("s_o")));
@@ -339,17 +349,27 @@ impl Gcm {
 }
 
 fn message(region: usize, slot: usize, iv: &[u8], plain: Vec<u8>) -> Message {
-    Message { region, slot, iv: iv.try_into().expect("96-bit IV"), cipher: Vec::new(), plain, tag: [0; 16], mask: [0; 16] }
+    Message {
+        region,
+        slot,
+        iv: iv.try_into().expect("96-bit IV"),
+        cipher: Vec::new(),
+        plain,
+        tag: [0; 16],
+        mask: [0; 16],
+    }
 }
 
 fn reference(key: &[u8], m: &Message) -> (Vec<u8>, Vec<u8>) {
     let mut buf = m.plain.clone();
     let tag = if key.len() == 16 {
         let c = Aes128Gcm::new_from_slice(key).expect("key");
-        c.encrypt_inout_detached(&Nonce::<Aes128Gcm>::from(m.iv), b"", buf.as_mut_slice().into()).expect("encrypts")
+        c.encrypt_inout_detached(&Nonce::<Aes128Gcm>::from(m.iv), b"", buf.as_mut_slice().into())
+            .expect("encrypts")
     } else {
         let c = Aes256Gcm::new_from_slice(key).expect("key");
-        c.encrypt_inout_detached(&Nonce::<Aes256Gcm>::from(m.iv), b"", buf.as_mut_slice().into()).expect("encrypts")
+        c.encrypt_inout_detached(&Nonce::<Aes256Gcm>::from(m.iv), b"", buf.as_mut_slice().into())
+            .expect("encrypts")
     };
     (buf, tag.to_vec())
 }
@@ -434,7 +454,8 @@ fn random_messages(lib: &Library, lanes: usize, rounds: u64) -> Result<(), Strin
 #[test]
 fn published_vectors() {
     for (lanes, form) in NORMAL {
-        known_answers(&library(lanes, form), lanes).unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
+        known_answers(&library(lanes, form), lanes)
+            .unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
     }
 }
 
@@ -442,14 +463,16 @@ fn published_vectors() {
 fn chunks_of_every_size_match_aes_gcm() {
     for (lanes, form) in NORMAL {
         let rounds = if form == Form::Logic { 2 } else { 6 };
-        random_messages(&library(lanes, form), lanes, rounds).unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
+        random_messages(&library(lanes, form), lanes, rounds)
+            .unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
     }
 }
 
 /// Every table entry in every byte position: the forms against one another on many blocks.
 #[test]
 fn all_forms_of_aes_are_equal() {
-    let [mut a, mut b, mut c] = [Form::Table, Form::Logic, Form::Ram].map(|form| Gcm::new(&library(4, form), 4));
+    let [mut a, mut b, mut c] =
+        [Form::Table, Form::Logic, Form::Ram].map(|form| Gcm::new(&library(4, form), 4));
     let mut rng = Rng::new(8);
     for key in [[1u8; 32], [0xfe; 32]] {
         for g in [&mut a, &mut b, &mut c] {
@@ -484,7 +507,8 @@ fn products_of_all_unit_vectors() {
         s.run(2);
         s.poke("clear_i", 0);
         s.poke("valid_i", 1);
-        let (a, b, out) = (s.port("a_i").unwrap(), s.port("b_i").unwrap(), s.port("product_o").unwrap());
+        let (a, b, out) =
+            (s.port("a_i").unwrap(), s.port("b_i").unwrap(), s.port("product_o").unwrap());
         let mut due = VecDeque::new();
         for lane in 0..4 {
             for i in 0..128 {
@@ -498,7 +522,10 @@ fn products_of_all_unit_vectors() {
                     if due.len() == 3 {
                         let bit: usize = due.pop_front().unwrap();
                         let got = s.raw(out);
-                        let ok = got.iter().enumerate().all(|(k, v)| *v == if k == bit / 8 { 1 << (bit % 8) } else { 0 });
+                        let ok = got
+                            .iter()
+                            .enumerate()
+                            .all(|(k, v)| *v == if k == bit / 8 { 1 << (bit % 8) } else { 0 });
                         assert!(ok, "table {table}, lane {lane}, x^{bit}: {got:02x?}");
                     }
                 }
@@ -539,7 +566,15 @@ fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
         for (key, _, aad) in &want {
             let mut data = [0; 64];
             data[16..].copy_from_slice(aad);
-            g.beats[2].push_back(Beat { region: *key, slot: 2, first: true, last: true, pow: 0, data, user: 1 });
+            g.beats[2].push_back(Beat {
+                region: *key,
+                slot: 2,
+                first: true,
+                last: true,
+                pow: 0,
+                data,
+                user: 1,
+            });
         }
         // their beats come between those of the chunk
         let n = g.beats[2].len();
@@ -548,7 +583,8 @@ fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
         let early = std::mem::take(&mut g.s);
         g.beats[2].append(&mut late);
         g.drain(&mut rng, 6)?;
-        let hashes: Vec<[u8; 16]> = early.iter().chain(&g.s).filter(|(slot, _)| *slot == 2).map(|(_, s)| *s).collect();
+        let hashes: Vec<[u8; 16]> =
+            early.iter().chain(&g.s).filter(|(slot, _)| *slot == 2).map(|(_, s)| *s).collect();
         if hashes.len() != want.len() {
             return Err(format!("{} hashes of {} nodes", hashes.len(), want.len()));
         }
@@ -557,10 +593,14 @@ fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
             let k = &g.keys[*key].0;
             let right = if k.len() == 16 {
                 let c = Aes128Gcm::new_from_slice(k).expect("key");
-                c.encrypt_inout_detached(&Nonce::<Aes128Gcm>::from(*iv), aad, (&mut [][..]).into()).expect("a tag").to_vec()
+                c.encrypt_inout_detached(&Nonce::<Aes128Gcm>::from(*iv), aad, (&mut [][..]).into())
+                    .expect("a tag")
+                    .to_vec()
             } else {
                 let c = Aes256Gcm::new_from_slice(k).expect("key");
-                c.encrypt_inout_detached(&Nonce::<Aes256Gcm>::from(*iv), aad, (&mut [][..]).into()).expect("a tag").to_vec()
+                c.encrypt_inout_detached(&Nonce::<Aes256Gcm>::from(*iv), aad, (&mut [][..]).into())
+                    .expect("a tag")
+                    .to_vec()
             };
             if tag != right {
                 return Err(format!("round {round}, node {i} under key {key}"));
@@ -577,7 +617,8 @@ fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
 #[test]
 fn node_tags_match_aes_gcm() {
     for (lanes, form) in NORMAL {
-        nodes(&library(lanes, form), lanes).unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
+        nodes(&library(lanes, form), lanes)
+            .unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
     }
 }
 
@@ -590,7 +631,9 @@ mod long {
     fn other_forms_at_fewer_lanes() {
         for (lanes, form) in [(2, Form::Logic), (1, Form::Logic), (1, Form::Ram)] {
             let lib = library(lanes, form);
-            let all = known_answers(&lib, lanes).and_then(|()| random_messages(&lib, lanes, 2)).and_then(|()| nodes(&lib, lanes));
+            let all = known_answers(&lib, lanes)
+                .and_then(|()| random_messages(&lib, lanes, 2))
+                .and_then(|()| nodes(&lib, lanes));
             all.unwrap_or_else(|e| panic!("lanes {lanes} {form:?}: {e}"));
         }
     }
@@ -604,8 +647,15 @@ fn rate_and_time_to_load() {
         let mut rng = Rng::new(1);
         let load = (g.load(0, &[5; 32], 12), g.load(1, &[6; 16], 6));
         assert!(load.0 <= 800 && load.1 <= 80, "{load:?}");
-        let beat =
-            |i: u64| Beat { region: 0, slot: 0, first: i.is_multiple_of(64), last: i % 64 == 63, pow: 63 - i % 64, data: [3; 64], user: 0 };
+        let beat = |i: u64| Beat {
+            region: 0,
+            slot: 0,
+            first: i.is_multiple_of(64),
+            last: i % 64 == 63,
+            pow: 63 - i % 64,
+            data: [3; 64],
+            user: 0,
+        };
         for i in 0..1024 {
             g.jobs.push_back(Job { region: 0, blocks: [i as u8; 64], user: 0 });
             g.beats[0].push_back(beat(i));
@@ -636,7 +686,15 @@ fn wipe_and_reset_leave_nothing() {
             // in the middle of work
             for i in 0..40 {
                 g.jobs.push_back(Job { region: 0, blocks: [i; 64], user: 0 });
-                g.beats[0].push_back(Beat { region: 1, slot: 0, first: i == 0, last: false, pow: 3, data: [9; 64], user: 0 });
+                g.beats[0].push_back(Beat {
+                    region: 1,
+                    slot: 0,
+                    first: i == 0,
+                    last: false,
+                    pow: 3,
+                    data: [9; 64],
+                    user: 0,
+                });
             }
             for _ in 0..20 {
                 g.cycle(&mut rng, 8).unwrap();
@@ -649,7 +707,10 @@ fn wipe_and_reset_leave_nothing() {
                 g.set("wipe_i", 1);
                 let took = g.sim.run_until(5000, |s| s.peek("wipe_done_o") == 1).expect("wiped");
                 assert!(took <= (64 * REGIONS + NODES) as u64 + 2);
-                assert_eq!((g.get("job_ready_o"), g.get("gh_ready_o"), g.get("key_ready_o")), (0, 0, 0));
+                assert_eq!(
+                    (g.get("job_ready_o"), g.get("gh_ready_o"), g.get("key_ready_o")),
+                    (0, 0, 0)
+                );
             }
             assert_eq!((g.get("ks_valid_o"), g.get("s_valid_o")), (0, 0));
             assert_eq!((g.get_be::<64>("ks_o"), g.get_be::<16>("s_o")), ([0; 64], [0; 16]));
@@ -668,15 +729,33 @@ fn wipe_and_reset_leave_nothing() {
                 g.jobs.push_back(Job { region, blocks: [0; 64], user: 0 });
                 for pow in [63, 7, 1, 0] {
                     let (first, last) = (pow == 63, pow == 0);
-                    g.beats[0].push_back(Beat { region, slot: 0, first, last, pow, data: [0xff; 64], user: 0 });
+                    g.beats[0].push_back(Beat {
+                        region,
+                        slot: 0,
+                        first,
+                        last,
+                        pow,
+                        data: [0xff; 64],
+                        user: 0,
+                    });
                 }
             }
             for node in NODE..NODE + NODES {
                 g.jobs.push_back(Job { region: node, blocks: [0; 64], user: 0 });
-                g.beats[2].push_back(Beat { region: node, slot: 2, first: true, last: true, pow: 0, data: [0xff; 64], user: 0 });
+                g.beats[2].push_back(Beat {
+                    region: node,
+                    slot: 2,
+                    first: true,
+                    last: true,
+                    pow: 0,
+                    data: [0xff; 64],
+                    user: 0,
+                });
             }
             g.drain(&mut rng, 8).unwrap();
-            assert!(g.ks.iter().all(|k| *k == g.ks[0] && k[..16] != before[0] && k[..16] != before[1]));
+            assert!(
+                g.ks.iter().all(|k| *k == g.ks[0] && k[..16] != before[0] && k[..16] != before[1])
+            );
             // fifteen zero round keys
             assert_eq!(g.ks[0], g.ks[REGIONS + NODES - 1]);
             assert!(g.s.len() == REGIONS + NODES && g.s.iter().all(|(_, s)| *s == [0; 16]));

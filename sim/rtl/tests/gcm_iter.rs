@@ -25,7 +25,14 @@ fn init(u: &mut Unit, decrypt: bool, key: &[u8], iv: &[u8]) -> u64 {
 }
 
 /// Output and tag.
-fn gcm(u: &mut Unit, decrypt: bool, key: &[u8], iv: &[u8], aad: &[u8], data: &[u8]) -> (Vec<u8>, Vec<u8>) {
+fn gcm(
+    u: &mut Unit,
+    decrypt: bool,
+    key: &[u8],
+    iv: &[u8],
+    aad: &[u8],
+    data: &[u8],
+) -> (Vec<u8>, Vec<u8>) {
     init(u, decrypt, key, iv);
     u.command(AAD, aad.len(), aad, 0);
     let out = u.command(DATA, data.len(), data, data.len()).out;
@@ -36,8 +43,16 @@ fn gcm(u: &mut Unit, decrypt: bool, key: &[u8], iv: &[u8], aad: &[u8], data: &[u
 fn oracle(key: &[u8], iv: &[u8; 12], aad: &[u8], plain: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut buffer = plain.to_vec();
     let tag = match key.len() {
-        16 => Aes128Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(iv.into(), aad, buffer.as_mut_slice().into()),
-        _ => Aes256Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(iv.into(), aad, buffer.as_mut_slice().into()),
+        16 => Aes128Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(
+            iv.into(),
+            aad,
+            buffer.as_mut_slice().into(),
+        ),
+        _ => Aes256Gcm::new_from_slice(key).unwrap().encrypt_inout_detached(
+            iv.into(),
+            aad,
+            buffer.as_mut_slice().into(),
+        ),
     };
     (buffer, tag.unwrap().to_vec())
 }
@@ -72,7 +87,13 @@ fn wycheproof_aes_gcm() {
                 assert_ne!(tag, t.tag[..], "case {}: {}", t.tc_id, t.comment);
                 refused += 1;
             } else {
-                assert_eq!((plain, &tag[..]), (t.pt.to_vec(), &t.tag[..]), "case {}: {}", t.tc_id, t.comment);
+                assert_eq!(
+                    (plain, &tag[..]),
+                    (t.pt.to_vec(), &t.tag[..]),
+                    "case {}: {}",
+                    t.tc_id,
+                    t.comment
+                );
                 let sealed = gcm(&mut u, false, &t.key, &t.nonce, &t.aad, &t.pt);
                 assert_eq!(sealed, (t.ct.to_vec(), tag), "case {}: {}", t.tc_id, t.comment);
                 opened += 1;
@@ -114,7 +135,10 @@ fn every_length_and_cut() {
                 let mut out = Vec::new();
                 while !rest.is_empty() {
                     let (part, after) = rest.split_at(1 + r.below(rest.len()));
-                    out.extend(u.command(cmd, part.len(), part, if cmd == DATA { part.len() } else { 0 }).out);
+                    out.extend(
+                        u.command(cmd, part.len(), part, if cmd == DATA { part.len() } else { 0 })
+                            .out,
+                    );
                     rest = after;
                 }
                 out
@@ -122,7 +146,11 @@ fn every_length_and_cut() {
             pieces(&mut u, AAD, &aad);
             let out = pieces(&mut u, DATA, input);
             let tag_out = u.command(FINAL, 0, &[], 16).out;
-            assert_eq!((&out, &tag_out), (output, &tag), "seed {seed}, {a} + {p} bytes, decrypt {decrypt}");
+            assert_eq!(
+                (&out, &tag_out),
+                (output, &tag),
+                "seed {seed}, {a} + {p} bytes, decrypt {decrypt}"
+            );
         }
     }
 }

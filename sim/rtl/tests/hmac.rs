@@ -92,7 +92,13 @@ fn wycheproof_hmac_and_hkdf() {
             continue;
         }
         let prk = hmac(&mut u, &t.salt, &t.ikm);
-        assert_eq!(expand(&mut u, &prk, &t.info, t.size), t.okm[..], "case {}: {}", t.tc_id, t.comment);
+        assert_eq!(
+            expand(&mut u, &prk, &t.info, t.size),
+            t.okm[..],
+            "case {}: {}",
+            t.tc_id,
+            t.comment
+        );
         keys += 1;
     }
     assert!(macs > 100 && forged > 30 && keys > 50, "too few cases: {macs} {forged} {keys}");
@@ -105,7 +111,9 @@ fn hpke_key_schedule_of_rfc9180_a3() {
     let b = |n: &str| bytes(&v, n);
     let kem: &[u8] = b"KEM\x00\x10";
     let suite: &[u8] = b"HPKE\x00\x10\x00\x01\x00\x01";
-    let extract = |u: &mut Unit, s: &[u8], salt: &[u8], label: &[u8], ikm: &[u8]| hmac(u, salt, &[b"HPKE-v1", s, label, ikm].concat());
+    let extract = |u: &mut Unit, s: &[u8], salt: &[u8], label: &[u8], ikm: &[u8]| {
+        hmac(u, salt, &[b"HPKE-v1", s, label, ikm].concat())
+    };
     let derive = |u: &mut Unit, s: &[u8], prk: &[u8], label: &[u8], info: &[u8], len: usize| {
         let info = [&(len as u16).to_be_bytes()[..], b"HPKE-v1", s, label, info].concat();
         expand(u, prk, &info, len)
@@ -153,13 +161,19 @@ fn every_length_and_cut() {
             }
             u.command(ABSORB, 0, &[], 0);
             let want = if keyed {
-                let pad = |x: u8| -> Vec<u8> { (0..64).map(|i| key.get(i).copied().unwrap_or(0) ^ x).collect() };
+                let pad = |x: u8| -> Vec<u8> {
+                    (0..64).map(|i| key.get(i).copied().unwrap_or(0) ^ x).collect()
+                };
                 let inner = Sha256::new().chain_update(pad(0x36)).chain_update(&message).finalize();
                 Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize()
             } else {
                 Sha256::digest(&message)
             };
-            assert_eq!(u.command(FINAL, 0, &[], 32).out, want[..], "seed {seed}, length {len}, keyed {keyed}");
+            assert_eq!(
+                u.command(FINAL, 0, &[], 32).out,
+                want[..],
+                "seed {seed}, length {len}, keyed {keyed}"
+            );
         }
     }
 }

@@ -27,7 +27,8 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.control(3), Some((0, 0)));
     assert_eq!(k.control(1), None);
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
-    for address in (SYS..SYS + 0x84).step_by(4).filter(|a| ![CONTROL, WATCHDOG, ALERT].contains(a)) {
+    for address in (SYS..SYS + 0x84).step_by(4).filter(|a| ![CONTROL, WATCHDOG, ALERT].contains(a))
+    {
         k.ask(Ask::Write, address, 0);
         k.ask(Ask::Write, address, u32::MAX);
     }
@@ -56,7 +57,11 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
         k.0.debug(boots_with);
         k.0.step(65_600);
         assert_eq!((k.0.alert(), k.count(CANARY)), (DEBUG, 0), "booted with debug {boots_with}");
-        assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "the processor stays in reset");
+        assert_eq!(
+            k.within(10_000, [Ask::Read as u32, SYS, 0, 0]),
+            None,
+            "the processor stays in reset"
+        );
         // Only a reset starts it again, in a subsystem that is clear.
         k.0.reset();
         assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (boots_with.into(), 0));
@@ -88,8 +93,16 @@ fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
         k.0.step(1);
         k.0.debug(false);
         k.0.step(140_000);
-        assert_eq!((k.0.alert(), k.count(CANARY)), (if wiped { DEBUG } else { alert }, 0), "wiped {wiped}");
-        assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "the processor stays in reset");
+        assert_eq!(
+            (k.0.alert(), k.count(CANARY)),
+            (if wiped { DEBUG } else { alert }, 0),
+            "wiped {wiped}"
+        );
+        assert_eq!(
+            k.within(10_000, [Ask::Read as u32, SYS, 0, 0]),
+            None,
+            "the processor stays in reset"
+        );
         k.0.reset();
         assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (0, 0));
     }
@@ -267,7 +280,8 @@ fn a_message_is_whole_and_has_one_owner() {
     // While the kernel has it, nothing changes and nothing shows.
     let loops: Vec<u32> = Asm::default().label("here").jump("here").words();
     k.write(MEMORY, loops[0]);
-    let request: Vec<u8> = [Ask::Call as u32, MEMORY, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+    let request: Vec<u8> =
+        [Ask::Call as u32, MEMORY, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
     assert!(k.0.send(&request).unwrap());
     k.0.step(100);
     assert_eq!(k.0.host_read(host::STATUS).unwrap(), Some(2));
@@ -292,12 +306,16 @@ fn the_host_reaches_nothing_but_the_mailbox() {
     let mut k = Kernel::new();
     k.read(SYS);
     for offset in (0..0x4000).step_by(4) {
-        let readable =
-            (host::ANSWER..host::ANSWER + host::ANSWER_BYTES as u64).contains(&offset) || [host::STATUS, host::RSP_LEN].contains(&offset);
+        let readable = (host::ANSWER..host::ANSWER + host::ANSWER_BYTES as u64).contains(&offset)
+            || [host::STATUS, host::RSP_LEN].contains(&offset);
         assert_eq!(k.0.host_read(offset).unwrap().is_some(), readable, "read of {offset:#x}");
         if offset != host::REQ_LEN {
             let writable = offset < host::REQUEST_BYTES as u64;
-            assert_eq!(k.0.host_write(offset, 0xffff_ffff).unwrap(), writable, "write of {offset:#x}");
+            assert_eq!(
+                k.0.host_write(offset, 0xffff_ffff).unwrap(),
+                writable,
+                "write of {offset:#x}"
+            );
         }
     }
 }
@@ -344,7 +362,10 @@ fn units_compute() {
     }
     k.write(AES, 3);
     sealed.extend(k.bytes_of_unit(AES, 16));
-    assert_eq!(hex::encode(&sealed), "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf");
+    assert_eq!(
+        hex::encode(&sealed),
+        "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"
+    );
     // What cannot be served is a bus error, and a wipe mends the unit.
     assert_eq!(k.ask(Ask::Read, HASH + 8, 0), (0, LOAD_FAULT));
     k.write(HASH + 8, 1);

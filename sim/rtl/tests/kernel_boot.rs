@@ -4,14 +4,19 @@
 #[path = "device/foretold.rs"]
 mod foretold;
 
-use shef_kernel::{BootPlatform, EntropyQuality, Kernel, KernelImage, Medium, Platform, PlatformError, Shell, boot, device_id_key};
+use shef_kernel::{
+    BootPlatform, EntropyQuality, Kernel, KernelImage, Medium, Platform, PlatformError, Shell,
+    boot, device_id_key,
+};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::mailbox::{Answer, Request};
 use shef_rtl::kernel_sim::host;
-use shef_rtl::{KernelSim, KernelSnapshot, KernelStraps, Library, build, kernel_spec, repo_root, seldom};
+use shef_rtl::{
+    KernelSim, KernelSnapshot, KernelStraps, Library, build, kernel_spec, repo_root, seldom,
+};
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
 
@@ -33,7 +38,13 @@ fn file(name: &str) -> Vec<u8> {
 
 fn certificate() -> Vec<u8> {
     let key = SigningKey::generate(&mut SeededEntropy::new(7, "test"));
-    let root = Certificate::parse(&cert::issue_root(&key, "test manufacturer", NOW - 1000, NOW + 1_000_000)).expect("root");
+    let root = Certificate::parse(&cert::issue_root(
+        &key,
+        "test manufacturer",
+        NOW - 1000,
+        NOW + 1_000_000,
+    ))
+    .expect("root");
     let device_id = device_id_key(&UDS, RootOfTrust::Simulated, false).public_key();
     cert::issue_device_id(&key, &root, &device_id, NOW - 500)
 }
@@ -59,7 +70,8 @@ const START_UP: u64 = 1 << 15;
 /// reads each word when it comes.
 fn noise() -> shef_rtl::kernel_sim::Noise {
     Box::new(|cycle| {
-        let (every, first, since) = if cycle < START_UP { (4, 0, cycle) } else { (256, START_UP / 4, cycle - START_UP) };
+        let (every, first, since) =
+            if cycle < START_UP { (4, 0, cycle) } else { (256, START_UP / 4, cycle - START_UP) };
         since.is_multiple_of(every).then(|| foretold::bit(first + since / every))
     })
 }
@@ -133,7 +145,15 @@ fn native(image: &[u8], seed: [u8; 32]) -> Kernel<Native> {
 fn rtl(medium: Vec<u8>) -> KernelSim {
     let mut target = [0; 32];
     target[..TARGET.len()].copy_from_slice(TARGET.as_bytes());
-    let straps = KernelStraps { uds: UDS, root: 0, target, shell: SHELL, shell_flags: 0, debug: false, seeded: true };
+    let straps = KernelStraps {
+        uds: UDS,
+        root: 0,
+        target,
+        shell: SHELL,
+        shell_flags: 0,
+        debug: false,
+        seeded: true,
+    };
     let mut kernel = KernelSim::new(library(), &straps).expect("instance");
     kernel.around.noise = noise();
     kernel.around.medium = medium;
@@ -169,7 +189,8 @@ fn ask(kernel: &mut KernelSim, what: &str, request: &Request) -> Vec<u8> {
 fn the_firmware_answers_what_the_native_kernel_answers() {
     let image = file("kernel.img");
     let mut kernel = booted();
-    let evidence = Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
+    let evidence =
+        Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
     let mut native = native(&image, [0; 32]);
     for (what, request) in [("Status", Request::Status), ("Certificates", Request::Certificates)] {
         assert_eq!(ask(&mut kernel, what, &request), native.handle(&request.encode()), "{what}");
@@ -206,7 +227,10 @@ fn another_image_is_refused() {
         assert_eq!(kernel.alert(), 4, "byte {at}");
         for request in [Request::Status, Request::Certificates] {
             let answer = Answer::decode(&ask(&mut kernel, "refused", &request)).expect("an answer");
-            assert!(matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-00")), "{answer:?}");
+            assert!(
+                matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-00")),
+                "{answer:?}"
+            );
         }
     }
 }
@@ -218,9 +242,13 @@ fn a_stuck_source_gives_no_evidence() {
     kernel.step(START_UP);
     assert_eq!(kernel.alert(), 0);
     kernel.around.noise = Box::new(|_| Some(false));
-    let evidence = Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
+    let evidence =
+        Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
     let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
-    assert!(matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-")), "{answer:?}");
+    assert!(
+        matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-")),
+        "{answer:?}"
+    );
     assert_eq!(kernel.alert(), 5);
 }
 
@@ -260,7 +288,11 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
         ("no medium", Vec::new(), TRAP),
         ("zeros", vec![0; 4096], NOT_AN_IMAGE),
         ("no image", signed(&[], SIGNER), NOT_AN_IMAGE),
-        ("no code", signed(&KernelImage { svn: 1, version, code: &[] }.to_bytes(), SIGNER), NOT_AN_IMAGE),
+        (
+            "no code",
+            signed(&KernelImage { svn: 1, version, code: &[] }.to_bytes(), SIGNER),
+            NOT_AN_IMAGE,
+        ),
         ("another label", signed(&[b"shef-kernel/2", &image[13..]].concat(), SIGNER), NOT_AN_IMAGE),
         ("longer than the medium", length(4, u32::MAX), NOT_AN_IMAGE),
         ("image longer than the medium", length(8, good.len() as u32), NOT_AN_IMAGE),
@@ -271,7 +303,10 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
         ),
         (
             "code where the way out lies",
-            signed(&KernelImage { svn: 1, version: "", code: &vec![0; 0x4_0000 - 60] }.to_bytes(), SIGNER),
+            signed(
+                &KernelImage { svn: 1, version: "", code: &vec![0; 0x4_0000 - 60] }.to_bytes(),
+                SIGNER,
+            ),
             NOT_AN_IMAGE,
         ),
         ("image of any length", length(8, u32::MAX), NOT_AN_IMAGE),
@@ -282,7 +317,11 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
         ("another signer", signed(&short, b"another signer"), SIGNATURE),
         ("another signer's old image", signed(&short_image(0), b"another signer"), SIGNATURE),
         ("an old image", signed(&short_image(0), SIGNER), End::Refused("SHEF-KRN-005")),
-        ("an image for another place", signed(&KernelImage { svn: 1, version, code: &elsewhere }.to_bytes(), SIGNER), TRAP),
+        (
+            "an image for another place",
+            signed(&KernelImage { svn: 1, version, code: &elsewhere }.to_bytes(), SIGNER),
+            TRAP,
+        ),
     ];
     let mut kernel = rtl(Vec::new());
     for (what, medium, end) in cases {
@@ -292,8 +331,12 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
         match end {
             End::Refused(expected) => {
                 assert_eq!(kernel.alert(), 4, "{what}");
-                let answer = Answer::decode(&ask(&mut kernel, what, &Request::Status)).expect("an answer");
-                assert!(matches!(&answer, Answer::Error { code, .. } if code == expected), "{what}: {answer:?}");
+                let answer =
+                    Answer::decode(&ask(&mut kernel, what, &Request::Status)).expect("an answer");
+                assert!(
+                    matches!(&answer, Answer::Error { code, .. } if code == expected),
+                    "{what}: {answer:?}"
+                );
             }
             End::Halted(alert) => {
                 assert_eq!(kernel.alert(), alert, "{what}");
@@ -316,7 +359,8 @@ fn a_source_that_never_delivers_gives_no_evidence() {
     let mut kernel = rtl(medium(&file("kernel.img")));
     kernel.around.noise = Box::new(|_| None);
     kernel.boot(BOOT).expect("boot");
-    let evidence = Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
+    let evidence =
+        Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
     let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
     assert!(matches!(&answer, Answer::Error { code, .. } if code == "SHEF-KRN-011"), "{answer:?}");
     assert_eq!(kernel.alert(), 5);
@@ -337,13 +381,35 @@ fn a_request_of_any_length_is_answered() {
     let mut bytes = Request::Status.encode();
     bytes.resize(host::REQUEST_BYTES, 0);
     for (n, word) in bytes.chunks(4).enumerate() {
-        assert!(kernel.host_write(host::REQUEST + 4 * n as u64, u32::from_le_bytes(word.try_into().expect("word"))).expect("host port"));
+        assert!(
+            kernel
+                .host_write(
+                    host::REQUEST + 4 * n as u64,
+                    u32::from_le_bytes(word.try_into().expect("word"))
+                )
+                .expect("host port")
+        );
     }
     let status = Request::Status.encode().len() as u32;
-    for len in [0, 1, 2, 8191, 8192, 8193, 8196, 0x4000, 0x1_0000, 0x8000_0000, u32::MAX - 3, u32::MAX, status] {
+    for len in [
+        0,
+        1,
+        2,
+        8191,
+        8192,
+        8193,
+        8196,
+        0x4000,
+        0x1_0000,
+        0x8000_0000,
+        u32::MAX - 3,
+        u32::MAX,
+        status,
+    ] {
         assert!(kernel.host_write(host::REQ_LEN, len).expect("host port"));
         let answer = kernel.receive(ANSWER).expect("host port").expect("an answer");
-        let message = usize::try_from(len).ok().and_then(|len| bytes.get(..len)).unwrap_or_default();
+        let message =
+            usize::try_from(len).ok().and_then(|len| bytes.get(..len)).unwrap_or_default();
         assert_eq!(answer, native.handle(message), "{len} bytes");
         let refused = matches!(Answer::decode(&answer).expect("an answer"), Answer::Error { .. });
         assert_eq!(refused, len != status, "{len} bytes");

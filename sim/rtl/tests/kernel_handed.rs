@@ -59,7 +59,13 @@ fn program() -> Vec<u8> {
     for register in (1..32).filter(|register| *register != BASE) {
         a.sw(register, 4 * register as i32, BASE);
     }
-    a.li(6, SERVER).csrw(MTVEC, 6).li(6, SYS).li(7, 8).sw(7, 4, 6).li(6, SERVER + 0x80).jalr(0, 6, 0);
+    a.li(6, SERVER)
+        .csrw(MTVEC, 6)
+        .li(6, SYS)
+        .li(7, 8)
+        .sw(7, 4, 6)
+        .li(6, SERVER + 0x80)
+        .jalr(0, 6, 0);
     let server = rv32::probe();
     let mut words = a.words();
     assert!(words.len() <= 0x100 / 4);
@@ -85,17 +91,31 @@ fn program() -> Vec<u8> {
 /// A device with this secret whose medium has this program, signed, in reset.
 fn device(uds: [u8; 32], program: &[u8]) -> KernelSim {
     let key = SigningKey::generate(&mut SeededEntropy::new(7, "test"));
-    let root = Certificate::parse(&cert::issue_root(&key, "test manufacturer", NOW - 1000, NOW + 1_000_000)).expect("root");
+    let root = Certificate::parse(&cert::issue_root(
+        &key,
+        "test manufacturer",
+        NOW - 1000,
+        NOW + 1_000_000,
+    ))
+    .expect("root");
     let device_id = device_id_key(&uds, RootOfTrust::Simulated, false).public_key();
     let certificate = cert::issue_device_id(&key, &root, &device_id, NOW - 500);
 
     let signer = SigningKey::derive(SIGNER);
     let image = KernelImage { svn: 1, version: VERSION, code: program }.to_bytes();
     let signature = [&signer.sign(&image)[..], &signer.public_key().xy()].concat();
-    let straps =
-        KernelStraps { uds, root: 0, target: KernelStraps::name("test"), shell: [0x5e; 32], shell_flags: 0, debug: false, seeded: true };
+    let straps = KernelStraps {
+        uds,
+        root: 0,
+        target: KernelStraps::name("test"),
+        shell: [0x5e; 32],
+        shell_flags: 0,
+        debug: false,
+        seeded: true,
+    };
     let mut kernel = KernelSim::new(library(), &straps).expect("instance");
-    kernel.around.medium = Medium::build(&image, &signature.try_into().expect("signature and key"), &certificate);
+    kernel.around.medium =
+        Medium::build(&image, &signature.try_into().expect("signature and key"), &certificate);
     kernel
 }
 
@@ -112,7 +132,8 @@ fn start(kernel: &mut KernelSim) {
 }
 
 fn ask(kernel: &mut KernelSim, ask: Ask, address: u32, value: u32) -> (u32, u32) {
-    let request: Vec<u8> = [ask as u32, address, value, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let request: Vec<u8> =
+        [ask as u32, address, value, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     assert!(kernel.send(&request).expect("host port"));
     let answer = kernel.receive(3_000_000).expect("host port").expect("an answer");
     let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
@@ -143,9 +164,14 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         let registers = words(&mut k, FOUND, 32);
         // RAM below and above what the program itself has written; its stack is not in use.
         for (from, to) in [(RAM, FOUND), (FOUND + 0x80, IDENTITY)] {
-            assert_eq!(ask(&mut k, Ask::Or, from, (to - from) / 4), (0, 0), "RAM from {from:#x} on");
+            assert_eq!(
+                ask(&mut k, Ask::Or, from, (to - from) / 4),
+                (0, 0),
+                "RAM from {from:#x} on"
+            );
         }
-        let page: Vec<u8> = words(&mut k, IDENTITY, 1024).into_iter().flat_map(u32::to_le_bytes).collect();
+        let page: Vec<u8> =
+            words(&mut k, IDENTITY, 1024).into_iter().flat_map(u32::to_le_bytes).collect();
         let len = u32::from_le_bytes(*page.first_chunk().expect("length")) as usize;
         Identity::from_bytes(&page[4..4 + len]).expect("an identity");
         assert!(page[4 + len..].iter().all(|byte| *byte == 0), "behind the identity");
@@ -169,7 +195,11 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
     });
     assert_eq!(found[0].2, found[1].2, "units");
     assert_eq!(found[0].1, found[1].1, "units' state");
-    assert!(found[0].2[..16].iter().all(|word| *word == 0), "a product is left: {:08x?}", found[0].2);
+    assert!(
+        found[0].2[..16].iter().all(|word| *word == 0),
+        "a product is left: {:08x?}",
+        found[0].2
+    );
     // What the way out itself needs: constants.
     for (register, (one, other)) in found[0].0.iter().zip(&found[1].0).enumerate() {
         assert_eq!(one, other, "register {register} holds something of the device");
@@ -181,14 +211,28 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
 fn what_the_rom_closes_stays_closed() {
     let mut k = running([0x5a; 32]);
     let closed = |k: &mut KernelSim, when: &str| {
-        for address in [ROM, ROM + 0x80, ROM + 0xfffc, MEDIUM, MEDIUM + 0x1000, 0x5000_0000, 0xffff_fffc] {
-            assert_eq!(ask(k, Ask::Read, address, 0), (0, LOAD_FAULT), "{when}: read of {address:#x}");
+        for address in
+            [ROM, ROM + 0x80, ROM + 0xfffc, MEDIUM, MEDIUM + 0x1000, 0x5000_0000, 0xffff_fffc]
+        {
+            assert_eq!(
+                ask(k, Ask::Read, address, 0),
+                (0, LOAD_FAULT),
+                "{when}: read of {address:#x}"
+            );
         }
         for address in [MEMORY, SERVER, MEMORY + 0x3_fffc] {
-            assert_eq!(ask(k, Ask::Write, address, 0).1, STORE_FAULT, "{when}: write of {address:#x}");
+            assert_eq!(
+                ask(k, Ask::Write, address, 0).1,
+                STORE_FAULT,
+                "{when}: write of {address:#x}"
+            );
         }
         for address in [ROM + 0x80, RAM + 0x2000, MEDIUM, SYS] {
-            assert_eq!(ask(k, Ask::Call, address, 0).1, FETCH_FAULT, "{when}: call of {address:#x}");
+            assert_eq!(
+                ask(k, Ask::Call, address, 0).1,
+                FETCH_FAULT,
+                "{when}: call of {address:#x}"
+            );
         }
         assert_eq!(words(k, UDS, 8), [0; 8], "{when}");
     };
@@ -205,7 +249,8 @@ fn nothing_is_placed_that_was_not_measured() {
         let code = [&program[..], &vec![0x11; more]].concat();
         let mut k = device([0x5a; 32], &code);
         // What fills the image's last word on the medium is not part of it.
-        let image = Medium::IMAGE + KernelImage { svn: 1, version: VERSION, code: &code }.to_bytes().len();
+        let image =
+            Medium::IMAGE + KernelImage { svn: 1, version: VERSION, code: &code }.to_bytes().len();
         let fill = &mut k.around.medium[image..image.next_multiple_of(4)];
         assert!(fill.iter().all(|byte| *byte == 0));
         fill.fill(0xee);

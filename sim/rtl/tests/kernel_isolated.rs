@@ -75,11 +75,19 @@ fn the_host_changes_nothing_but_a_request_in_any_state() {
         assert_eq!(k.0.cycles(), twin.0.cycles());
         let open = ![State::Clearing, State::Busy].contains(&state);
         for offset in (0..0x4000).step_by(4) {
-            assert_eq!(k.0.host_read(offset).unwrap(), shown(state, offset), "{state:?}: read of {offset:#x}");
+            assert_eq!(
+                k.0.host_read(offset).unwrap(),
+                shown(state, offset),
+                "{state:?}: read of {offset:#x}"
+            );
             // The bell would make a request of it.
             if offset != host::REQ_LEN || !open {
                 let request = open && offset < host::REQUEST_BYTES as u64;
-                assert_eq!(k.0.host_write(offset, u32::MAX).unwrap(), request, "{state:?}: write of {offset:#x}");
+                assert_eq!(
+                    k.0.host_write(offset, u32::MAX).unwrap(),
+                    request,
+                    "{state:?}: write of {offset:#x}"
+                );
             }
         }
         if open {
@@ -136,8 +144,21 @@ fn the_kernel_sees_no_request_before_it_is_whole() {
     let mut k = Kernel::new();
     // Hands its answer over, and copies a word of the request that the host writes without ringing.
     let mut program = Asm::default();
-    program.li(6, MAILBOX).addi(7, 0, 8).sw(7, 8, 6).li(6, REQUEST + 0x100).li(15, FOUND).li(16, 2_000);
-    program.label("again").lw(7, 0, 6).or(17, 17, 7).sw(17, 0, 15).addi(16, 16, -1).bne(16, 0, "again").jalr(0, 1, 0);
+    program
+        .li(6, MAILBOX)
+        .addi(7, 0, 8)
+        .sw(7, 8, 6)
+        .li(6, REQUEST + 0x100)
+        .li(15, FOUND)
+        .li(16, 2_000);
+    program
+        .label("again")
+        .lw(7, 0, 6)
+        .or(17, 17, 7)
+        .sw(17, 0, 15)
+        .addi(16, 16, -1)
+        .bne(16, 0, "again")
+        .jalr(0, 1, 0);
     for (n, word) in program.words().iter().enumerate() {
         k.write(MEMORY + 4 * n as u32, *word);
     }

@@ -47,8 +47,13 @@ fn found(sim: &KernelSim, secrets: &[Secret]) -> Vec<&'static str> {
 fn of_the_device() -> ([Secret; 2], [Secret; 2]) {
     let certificate = Manufacturer::new(1).certify(KIND, false);
     let kernel = KernelImage::parse(IMAGE).expect("an image");
-    let measured = Measurement { digest: KernelImage::digest(IMAGE), svn: kernel.svn, version: kernel.version };
-    let mut platform = FakePlatform::new(&Manufacturer::new(1), KIND, DebugState::DisabledSinceBoot);
+    let measured = Measurement {
+        digest: KernelImage::digest(IMAGE),
+        svn: kernel.svn,
+        version: kernel.version,
+    };
+    let mut platform =
+        FakePlatform::new(&Manufacturer::new(1), KIND, DebugState::DisabledSinceBoot);
     platform.certificate = certificate;
     let identity = identify(&mut platform, &measured).expect("an identity").to_bytes();
     let device_id = device_id_key(&UDS, KIND, false).private_bytes().to_vec();
@@ -63,7 +68,9 @@ fn of_the_device() -> ([Secret; 2], [Secret; 2]) {
 fn of_evidence(evidence: &VerifiedKernelEvidence) -> Vec<Secret> {
     let (drawn, key) = foretold::draws(0)
         .map(|(_, drawn)| (drawn, derive_key_pair(&drawn)))
-        .find_map(|(drawn, (key, public))| (public == evidence.claims().key).then_some((drawn, key)))
+        .find_map(|(drawn, (key, public))| {
+            (public == evidence.claims().key).then_some((drawn, key))
+        })
         .expect("noise that was foretold");
     vec![("drawn noise", drawn.to_vec()), ("KEM key", key.to_bytes().to_vec())]
 }
@@ -85,8 +92,12 @@ fn a_refused_boot_leaves_nothing() {
         firmware.sim.around.medium = medium;
         firmware.sim.boot(LIMIT).expect("boot");
         assert_eq!(firmware.sim.alert(), alert, "{why}");
-        let answer = Answer::decode(&firmware.answer(&Request::Status.encode())).expect("an answer");
-        assert!(matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-00")), "{why}: {answer:?}");
+        let answer =
+            Answer::decode(&firmware.answer(&Request::Status.encode())).expect("an answer");
+        assert!(
+            matches!(&answer, Answer::Error { code, .. } if code.starts_with("SHEF-KRN-00")),
+            "{why}: {answer:?}"
+        );
         assert_eq!(found(&firmware.sim, &all[1..]), [""; 0], "{why}");
         // The shell shows the device secret at an input, which is part of the state.
         assert!(pieces(&firmware.sim, &UDS) <= at_the_input, "{why} leaves the device secret");
@@ -98,9 +109,14 @@ fn each_message_takes_its_secrets_with_it() {
     let (of_boot, of_kernel) = of_the_device();
     // Noise that can be foretold: what the KEM key is derived from is one of a few values.
     let mut world = world_with(KIND, &description_for_firmware(), |firmware| {
-        firmware.sim.around.noise = Box::new(|cycle| cycle.is_multiple_of(NOISE).then(|| foretold::bit(cycle / NOISE)));
+        firmware.sim.around.noise =
+            Box::new(|cycle| cycle.is_multiple_of(NOISE).then(|| foretold::bit(cycle / NOISE)));
     });
-    assert_eq!(found(&world.kernel.sim, &of_kernel), ["CDI", "attestation key"], "the search finds");
+    assert_eq!(
+        found(&world.kernel.sim, &of_kernel),
+        ["CDI", "attestation key"],
+        "the search finds"
+    );
     assert_eq!(found(&world.kernel.sim, &of_boot[1..]), [""; 0], "after boot");
     assert!(pieces(&world.kernel.sim, &UDS) <= at_the_input(), "after boot");
 
@@ -112,7 +128,10 @@ fn each_message_takes_its_secrets_with_it() {
     assert_eq!(found(&world.kernel.sim, &first), [""; 0], "after other evidence");
     assert_eq!(found(&world.kernel.sim, &second), ["KEM key"], "the search finds");
     let secret = world.vendor.secret(3);
-    let key_box = evidence.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor();
+    let key_box = evidence
+        .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3))
+        .unwrap()
+        .to_cbor();
     let image_key = [second, vec![("image key", secret.key.expose().to_vec())]].concat();
     world.load(&key_box).unwrap();
     assert_eq!(found(&world.kernel.sim, &image_key), [""; 0], "after the load");
@@ -134,7 +153,11 @@ fn each_message_takes_its_secrets_with_it() {
 
     // Debug halts the kernel, and takes its identity and a key that waits too.
     let all = [&of_kernel[..], &of_evidence(&world.verified_kernel())].concat();
-    assert_eq!(found(&world.kernel.sim, &all), ["CDI", "attestation key", "KEM key"], "the search finds");
+    assert_eq!(
+        found(&world.kernel.sim, &all),
+        ["CDI", "attestation key", "KEM key"],
+        "the search finds"
+    );
     world.kernel.sim.debug(true);
     world.kernel.sim.step(70_000);
     assert_eq!(world.kernel.sim.alert(), 7);

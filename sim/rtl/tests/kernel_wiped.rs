@@ -70,7 +70,8 @@ fn fill_request(k: &mut Kernel, secret: u32) {
 fn noisy(secret: u32) -> Kernel {
     let mut k = Kernel::new();
     let mut rng = Rng::new(secret.into());
-    k.0.around.noise = Box::new(move |cycle| cycle.is_multiple_of(4).then(|| rng.next_u64() >> 63 == 1));
+    k.0.around.noise =
+        Box::new(move |cycle| cycle.is_multiple_of(4).then(|| rng.next_u64() >> 63 == 1));
     k
 }
 
@@ -134,7 +135,11 @@ fn fill_rest(k: &mut Kernel, secret: u32) {
 
 /// Traps inside its own trap handler.
 fn double_trap(k: &mut Kernel) {
-    load(k, PROGRAMS + 0x800, Asm::default().li(6, 0x5000_0000).csrw(MTVEC, 6).li(6, 0x6000_0000).lw(6, 0, 6));
+    load(
+        k,
+        PROGRAMS + 0x800,
+        Asm::default().li(6, 0x5000_0000).csrw(MTVEC, 6).li(6, 0x6000_0000).lw(6, 0, 6),
+    );
 }
 
 fn state(k: &Kernel) -> KernelSnapshot {
@@ -143,18 +148,28 @@ fn state(k: &Kernel) -> KernelSnapshot {
 
 /// What host and Shield drive is theirs.
 fn own(name: &str) -> bool {
-    name.contains("__DOT__") && !["top__DOT__host_req", "top__DOT__krn_rsp"].iter().any(|bus| name.ends_with(bus))
+    name.contains("__DOT__")
+        && !["top__DOT__host_req", "top__DOT__krn_rsp"].iter().any(|bus| name.ends_with(bus))
 }
 
 /// Registers and memories that are not the same in two instances.
 fn differing(inside: &Inside, [a, b]: [&Kernel; 2]) -> Vec<String> {
-    inside.differing(state(a).bytes(), state(b).bytes()).into_iter().filter(|name| own(name)).map(str::to_owned).collect()
+    inside
+        .differing(state(a).bytes(), state(b).bytes())
+        .into_iter()
+        .filter(|name| own(name))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// How often the secret stands in registers and memories.
 fn found(inside: &Inside, k: &Kernel, secret: u32) -> usize {
     let count = |bytes: &[u8]| bytes.windows(4).filter(|w| *w == secret.to_le_bytes()).count();
-    inside.of_snapshot(state(k).bytes()).filter(|(name, _)| own(name)).map(|(_, bytes)| count(bytes)).sum()
+    inside
+        .of_snapshot(state(k).bytes())
+        .filter(|(name, _)| own(name))
+        .map(|(_, bytes)| count(bytes))
+        .sum()
 }
 
 /// No more noise: its input is not the subsystem's.
@@ -169,10 +184,25 @@ type End = (&'static str, fn(&mut Kernel), u64, bool);
 const ENDS: &[End] = &[
     ("reset", |k| k.0.reset(), 0, true),
     ("wipe", |k| k.0.wipe().expect("acknowledged"), 0, true),
-    ("watchdog", |k| assert_eq!(k.within(10_000, [Ask::Write as u32, WATCHDOG, 1, 0]), None), 6, true),
+    (
+        "watchdog",
+        |k| assert_eq!(k.within(10_000, [Ask::Write as u32, WATCHDOG, 1, 0]), None),
+        6,
+        true,
+    ),
     ("halt", |k| assert_eq!(k.control(2), None), 0, false),
-    ("wipe and halt", |k| assert_eq!(k.within(10_000, [Ask::Write as u32, CONTROL, 6, 0]), None), 0, false),
-    ("trap in a trap", |k| assert_eq!(k.within(10_000, [Ask::Call as u32, PROGRAMS + 0x800, 0, 0]), None), 1, false),
+    (
+        "wipe and halt",
+        |k| assert_eq!(k.within(10_000, [Ask::Write as u32, CONTROL, 6, 0]), None),
+        0,
+        false,
+    ),
+    (
+        "trap in a trap",
+        |k| assert_eq!(k.within(10_000, [Ask::Call as u32, PROGRAMS + 0x800, 0, 0]), None),
+        1,
+        false,
+    ),
     (
         "alert and halt",
         |k| {
@@ -200,7 +230,10 @@ fn nothing_is_left_by_any_stop() {
     // Each memory and each block holds some of it.
     let held = differing(&inside, [&full[0], &full[1]]);
     for part in HOLDS {
-        assert!(held.iter().any(|name| name.contains(part)), "{part} holds nothing of the secret: {held:?}");
+        assert!(
+            held.iter().any(|name| name.contains(part)),
+            "{part} holds nothing of the secret: {held:?}"
+        );
     }
     for (what, end, alert, starts) in ENDS {
         for ((k, before), secret) in full.iter_mut().zip(&before).zip(SECRETS) {

@@ -60,7 +60,11 @@ fn headers_are_measured_however_they_are_included() {
     .iter()
     .enumerate()
     {
-        let project = Project::new(&format!("include{i}"), format!("`include{include}").as_bytes(), b"assign o = `STEP;");
+        let project = Project::new(
+            &format!("include{i}"),
+            format!("`include{include}").as_bytes(),
+            b"assign o = `STEP;",
+        );
         let digest = |step: u32| {
             for file in ["defs.svh", "inc/defs.vh"] {
                 project.write(file, format!("`define STEP 32'd{step}\n").as_bytes());
@@ -90,7 +94,11 @@ fn headers_outside_of_the_project_are_refused_with_their_line() {
     .iter()
     .enumerate()
     {
-        let project = Project::new(&format!("outside{i}"), format!("// one\n  `include {include}").as_bytes(), CONSTANT);
+        let project = Project::new(
+            &format!("outside{i}"),
+            format!("// one\n  `include {include}").as_bytes(),
+            CONSTANT,
+        );
         let message = project.refused("SHEF-RTL-018");
         assert!(message.contains("top.sv:2:3: `include"), "{message}");
     }
@@ -138,10 +146,16 @@ fn what_reads_or_runs_something_outside_is_refused_with_its_place() {
         "initial void'(v.randomize() with {a > 3;});",
     ];
     for (i, body) in bodies.iter().enumerate() {
-        let message = Project::new(&format!("reads{i}"), b"", body.as_bytes()).refused("SHEF-RTL-018");
-        assert!(message.contains("top.sv:") && message.contains("can reach outside of the measured design"), "{body}: {message}");
+        let message =
+            Project::new(&format!("reads{i}"), b"", body.as_bytes()).refused("SHEF-RTL-018");
+        assert!(
+            message.contains("top.sv:")
+                && message.contains("can reach outside of the measured design"),
+            "{body}: {message}"
+        );
     }
-    let place = Project::new("place", b"// \xb5", b"  initial $readmemh(\"x\", r);").refused("SHEF-RTL-018");
+    let place = Project::new("place", b"// \xb5", b"  initial $readmemh(\"x\", r);")
+        .refused("SHEF-RTL-018");
     assert!(place.contains("top.sv:3:11: $readmemh"), "{place}");
 }
 
@@ -157,7 +171,9 @@ fn comments_strings_and_names_are_no_directives() {
         b"logic \\a\"b ; /* \" */",
     ];
     for (i, body) in bodies.iter().enumerate() {
-        Project::new(&format!("harmless{i}"), b"", body).digest().unwrap_or_else(|e| panic!("{}: {e}", String::from_utf8_lossy(body)));
+        Project::new(&format!("harmless{i}"), b"", body)
+            .digest()
+            .unwrap_or_else(|e| panic!("{}: {e}", String::from_utf8_lossy(body)));
     }
 }
 
@@ -171,7 +187,9 @@ fn pragmas_are_those_that_change_no_design() {
         "// the verilator lint_off MODDUP",
     ];
     for (i, pragma) in admitted.iter().enumerate() {
-        Project::new(&format!("pragma{i}"), pragma.as_bytes(), CONSTANT).digest().unwrap_or_else(|e| panic!("{pragma}: {e}"));
+        Project::new(&format!("pragma{i}"), pragma.as_bytes(), CONSTANT)
+            .digest()
+            .unwrap_or_else(|e| panic!("{pragma}: {e}"));
     }
     let refused = [
         "// verilator lint_off MODDUP",
@@ -187,11 +205,16 @@ fn pragmas_are_those_that_change_no_design() {
         "//verilatorlint_off MODDUP",
     ];
     for (i, pragma) in refused.iter().enumerate() {
-        let message = Project::new(&format!("pragma_refused{i}"), pragma.as_bytes(), CONSTANT).refused("SHEF-RTL-018");
-        assert!(message.contains("top.sv:1:") && message.contains("the pragma \"verilator"), "{pragma}: {message}");
+        let message = Project::new(&format!("pragma_refused{i}"), pragma.as_bytes(), CONSTANT)
+            .refused("SHEF-RTL-018");
+        assert!(
+            message.contains("top.sv:1:") && message.contains("the pragma \"verilator"),
+            "{pragma}: {message}"
+        );
     }
     // Put together by macros.
-    let project = Project::new("pragma_glued", b"`define S /\n`S``* verilator lint_off MODDUP *`S", CONSTANT);
+    let project =
+        Project::new("pragma_glued", b"`define S /\n`S``* verilator lint_off MODDUP *`S", CONSTANT);
     project.digest().expect("no such comment in the text");
     let error = build(&project.spec()).err().expect("refused").to_string();
     assert!(error.contains("top.sv:2: the pragma \"verilator lint_off MODDUP"), "{error}");
@@ -201,7 +224,11 @@ fn pragmas_are_those_that_change_no_design() {
 fn directives_and_macros_of_a_design_are_admitted() {
     let head =
         b"`include \"defs.svh\"\n`timescale 1ns/1ps\n`default_nettype none\n`ifndef NONE\n`define JOIN(a, b = (1)) a``_x `\"lit`\"\n`endif";
-    let project = Project::new("macros", head, b"assign o = `WIDTH'd1; // `unknown\ninitial $display(`__FILE__, \"`none\");");
+    let project = Project::new(
+        "macros",
+        head,
+        b"assign o = `WIDTH'd1; // `unknown\ninitial $display(`__FILE__, \"`none\");",
+    );
     project.write("defs.svh", b"`define WIDTH 32\n");
     build(&project.spec()).expect("build");
     let project = Project::new("macro_missing", b"", b"\nassign o = `WIDTH'd1;");
@@ -234,7 +261,8 @@ fn a_name_that_macros_hide_is_declared_once() {
         assert!(i == 2 || text.contains("sub.sv"), "{text}");
     }
     // Variables and ports of an interface declare no other.
-    let project = Project::new("interfaces", b"", b"bus b (); user u (.b); other v (.b);\nassign o = 32'd1;");
+    let project =
+        Project::new("interfaces", b"", b"bus b (); user u (.b); other v (.b);\nassign o = 32'd1;");
     project.write("bus.sv", b"interface bus; logic x; endinterface\n");
     for name in ["user", "other"] {
         let text = format!("module {name} (interface b); virtual interface bus v; endmodule\n");
@@ -247,11 +275,18 @@ fn a_name_that_macros_hide_is_declared_once() {
 #[test]
 fn a_module_of_a_project_has_no_name_of_the_shield() {
     for (i, (name, shown)) in [("shef_renew", true), ("`N", false)].into_iter().enumerate() {
-        let project = Project::new(&format!("shield{i}"), b"", b"import aaa_pkg::*;\nassign o = 32'd1;");
-        let text = format!("`define N shef_renew\npackage aaa_pkg; endpackage\nmodule {name}; endmodule\n");
+        let project =
+            Project::new(&format!("shield{i}"), b"", b"import aaa_pkg::*;\nassign o = 32'd1;");
+        let text = format!(
+            "`define N shef_renew\npackage aaa_pkg; endpackage\nmodule {name}; endmodule\n"
+        );
         project.write("aaa_pkg.sv", text.as_bytes());
         let spec = DesignSpec::new("top").search("shell-rtl/rtl").project(project.dir());
-        let error = if shown { spec.digest().err() } else { spec.digest().map(|_| build(&spec).err()).expect("no such name in the text") };
+        let error = if shown {
+            spec.digest().err()
+        } else {
+            spec.digest().map(|_| build(&spec).err()).expect("no such name in the text")
+        };
         let error = error.expect("refused");
         assert_eq!(error.code(), "SHEF-RTL-019", "{error}");
         let text = error.to_string();
@@ -263,7 +298,11 @@ fn a_module_of_a_project_has_no_name_of_the_shield() {
 #[test]
 fn a_name_that_macros_put_together_ends_the_build() {
     let head = b"`define GLUE(a, b) $``a``b";
-    let project = Project::new("glued", head, b"logic [31:0] rom [1]; initial `GLUE(read, memh)(\"rom.hex\", rom); assign o = rom[0];");
+    let project = Project::new(
+        "glued",
+        head,
+        b"logic [31:0] rom [1]; initial `GLUE(read, memh)(\"rom.hex\", rom); assign o = rom[0];",
+    );
     project.digest().expect("no such name in the text");
     let error = build(&project.spec()).err().expect("refused").to_string();
     assert!(error.contains("$readmemh can reach outside of the measured design"), "{error}");
@@ -276,18 +315,28 @@ fn a_file_that_macros_include_ends_the_build() {
     fs::write(&outside, "`define STEP 32'd1\n").unwrap();
     let above = format!("{}{}", "../".repeat(30), outside.strip_prefix("/").unwrap().display());
     for (i, file) in [outside.display().to_string(), above].iter().enumerate() {
-        let head = format!("`define P(x, f) `x f\n`P(include, \"{file}\")\n`ifndef STEP\n`define STEP 32'd2\n`endif");
-        let project = Project::new(&format!("glued_include{i}"), head.as_bytes(), b"assign o = `STEP;");
+        let head = format!(
+            "`define P(x, f) `x f\n`P(include, \"{file}\")\n`ifndef STEP\n`define STEP 32'd2\n`endif"
+        );
+        let project =
+            Project::new(&format!("glued_include{i}"), head.as_bytes(), b"assign o = `STEP;");
         project.digest().expect("no such directive in the text");
         let error = build(&project.spec()).err().expect("refused").to_string();
-        assert!(error.contains("glued.svh") && error.contains("no source of the design"), "{error}");
+        assert!(
+            error.contains("glued.svh") && error.contains("no source of the design"),
+            "{error}"
+        );
     }
 }
 
 /// Shield, kernel and system hold nothing that is refused.
 #[test]
 fn shipped_designs_are_admitted() {
-    shef_rtl::module_spec("shef_host_top").unwrap().search("shell-rtl/accel/digits").digest().unwrap();
+    shef_rtl::module_spec("shef_host_top")
+        .unwrap()
+        .search("shell-rtl/accel/digits")
+        .digest()
+        .unwrap();
     shef_rtl::kernel_spec(None).unwrap().digest().unwrap();
     shef_rtl::system_spec(None).unwrap().search("shell-rtl/accel/digits").digest().unwrap();
 }
@@ -320,11 +369,18 @@ fn the_environment_adds_no_folder() {
 
 #[test]
 fn sources_are_bytes() {
-    let project = Project::new("latin1", b"// Adder, latency 5 \xb5s, author J. M\xfcller", b"sub s (.o);");
-    project.write("sub.sv", b"/* \xe9 */ module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n");
+    let project =
+        Project::new("latin1", b"// Adder, latency 5 \xb5s, author J. M\xfcller", b"sub s (.o);");
+    project.write(
+        "sub.sv",
+        b"/* \xe9 */ module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n",
+    );
     let digest = project.digest().unwrap();
     assert_eq!(build(&project.spec()).expect("build").design_digest(), digest);
-    project.write("sub.sv", b"/* \xe8 */ module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n");
+    project.write(
+        "sub.sv",
+        b"/* \xe8 */ module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n",
+    );
     assert_ne!(project.digest().unwrap(), digest);
 }
 
@@ -337,7 +393,11 @@ fn two_files_of_one_module_are_an_error_that_names_both() {
         project
     };
     let good = with("one", &["sub.sv"]).digest().unwrap();
-    for (i, (first, second)) in [("sub.sv", "inc/sub.sv"), ("sub.sv", "Sub.sv"), ("sub.sv", "inc/SUB.sv")].into_iter().enumerate() {
+    for (i, (first, second)) in
+        [("sub.sv", "inc/sub.sv"), ("sub.sv", "Sub.sv"), ("sub.sv", "inc/SUB.sv")]
+            .into_iter()
+            .enumerate()
+    {
         let message = with(&format!("two{i}"), &[first, second]).refused("SHEF-RTL-019");
         assert!(message.contains(first) && message.contains(second), "{message}");
     }
@@ -353,7 +413,8 @@ fn two_files_of_one_module_are_an_error_that_names_both() {
     project.write("inc/defs.svh", b"`define X\n");
     project.refused("SHEF-RTL-019");
     // Copies that editors and version control leave.
-    let project = with("left", &["sub.sv", ".sub.sv", "sub.sv~", "#sub.sv#", "sub.sv.orig", "sub.sv.bak"]);
+    let project =
+        with("left", &["sub.sv", ".sub.sv", "sub.sv~", "#sub.sv#", "sub.sv.orig", "sub.sv.bak"]);
     fs::create_dir(project.dir().join(".git")).unwrap();
     project.write(".git/sub.sv", b"module sub; endmodule\n");
     symlink("user@host.1:2", project.dir().join(".#sub.sv")).unwrap();
@@ -364,7 +425,9 @@ fn two_files_of_one_module_are_an_error_that_names_both() {
 fn links_end_no_walk_and_lead_nowhere() {
     let project = Project::new("links", b"", CONSTANT);
     let plain = project.digest().unwrap();
-    for (name, to) in [("a", ".."), ("b", ".."), ("c", "/"), ("d", "."), ("none.sv", "/none"), ("dir.sv", "..")] {
+    for (name, to) in
+        [("a", ".."), ("b", ".."), ("c", "/"), ("d", "."), ("none.sv", "/none"), ("dir.sv", "..")]
+    {
         symlink(to, project.dir().join(name)).unwrap();
     }
     fs::create_dir_all(project.0.join("beside")).unwrap();
@@ -387,7 +450,8 @@ fn links_end_no_walk_and_lead_nowhere() {
 #[test]
 fn files_that_are_not_regular_do_not_hang() {
     let project = Project::new("fifo", b"", b"sub s (.o);");
-    let made = std::process::Command::new("mkfifo").arg(project.dir().join("sub.sv")).status().unwrap();
+    let made =
+        std::process::Command::new("mkfifo").arg(project.dir().join("sub.sv")).status().unwrap();
     assert!(made.success());
     let message = project.refused("SHEF-RTL-018");
     assert!(message.contains("sub.sv") && message.contains("regular file"), "{message}");
@@ -404,7 +468,8 @@ fn files_that_are_not_regular_do_not_hang() {
 fn a_build_has_the_digest_of_its_sources() {
     let project = Project::new("built", b"", b"sub s (.o);");
     for value in [3, 4] {
-        let text = format!("module sub (output logic [31:0] o); assign o = 32'd{value}; endmodule\n");
+        let text =
+            format!("module sub (output logic [31:0] o); assign o = 32'd{value}; endmodule\n");
         project.write("sub.sv", text.as_bytes());
         let library = build(&project.spec()).expect("build");
         assert_eq!(library.design_digest(), project.digest().unwrap());

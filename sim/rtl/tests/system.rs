@@ -10,7 +10,9 @@ mod common;
 mod rv32;
 
 use rv32::Ask;
-use shef_device::ring::{Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status};
+use shef_device::ring::{
+    Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status,
+};
 use shef_device::{DeviceError, OutOfRange};
 use shef_proto::channel::{OwnerChannel, Request, Sealed, status};
 use shef_proto::config::Config;
@@ -21,8 +23,8 @@ use shef_rtl::agent::Rng;
 use shef_rtl::memory::SparseMemory;
 use shef_rtl::system_sim::MAILBOX;
 use shef_rtl::{
-    Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim, SystemSim, SystemSnapshot, build,
-    counted, counts_coverage, repo_root, system_spec,
+    Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim,
+    SystemSim, SystemSnapshot, build, counted, counts_coverage, repo_root, system_spec,
 };
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -69,7 +71,9 @@ const CHAN_BUSY: u32 = 1 << 6;
 const TRAIN_ROWS: u32 = 0x10;
 
 fn digits() -> Config {
-    shef_gen::shield::parse(include_str!("../../../shell-rtl/accel/digits/shield.toml")).expect("shield.toml").config
+    shef_gen::shield::parse(include_str!("../../../shell-rtl/accel/digits/shield.toml"))
+        .expect("shield.toml")
+        .config
 }
 
 fn spec(boot: Option<&Path>) -> DesignSpec {
@@ -82,7 +86,8 @@ fn probe() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("system-probe");
         std::fs::create_dir_all(&folder).expect("folder");
-        std::fs::write(folder.join("shef_kernel_rom_pkg.sv"), rv32::package(&rv32::probe())).expect("package");
+        std::fs::write(folder.join("shef_kernel_rom_pkg.sv"), rv32::package(&rv32::probe()))
+            .expect("package");
         folder
     })
 }
@@ -97,7 +102,8 @@ fn library() -> &'static Library {
 fn hostile() -> &'static Library {
     static LIB: OnceLock<Library> = OnceLock::new();
     LIB.get_or_init(|| {
-        let mut spec = system_spec(Some(probe())).expect("sources").search("shell-rtl/accel/digits");
+        let mut spec =
+            system_spec(Some(probe())).expect("sources").search("shell-rtl/accel/digits");
         spec.search.insert(0, repo_root().join("sim/rtl/tests/system"));
         build(&counted(spec.param("WipeCycles", WIPE))).expect("model")
     })
@@ -169,7 +175,9 @@ impl System {
         static BOOTED: OnceLock<SystemSnapshot> = OnceLock::new();
         let mut system = Self::fresh();
         match BOOTED.get().filter(|_| !counts_coverage()) {
-            Some(snapshot) => system.sim.restore(snapshot, AxiMemoryConfig::default()).expect("same design"),
+            Some(snapshot) => {
+                system.sim.restore(snapshot, AxiMemoryConfig::default()).expect("same design")
+            }
             None => {
                 system.sim.core.step(70_000);
                 assert_eq!(system.read(SYS), u32::from_le_bytes(*b"SHEK"));
@@ -185,7 +193,8 @@ impl System {
     }
 
     fn of(library: &Library) -> Self {
-        let mut sim = SystemSim::new(library, &straps(), AxiMemoryConfig::default()).expect("instance");
+        let mut sim =
+            SystemSim::new(library, &straps(), AxiMemoryConfig::default()).expect("instance");
         sim.around().fabric = Box::new(|_: &[u8]| Some(common::DESIGN));
         Self { sim, took: 0 }
     }
@@ -198,7 +207,8 @@ impl System {
     }
 
     fn start(&mut self, ask: Ask, address: u32, value: u32) {
-        let request: Vec<u8> = [ask as u32, address, value, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+        let request: Vec<u8> =
+            [ask as u32, address, value, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
         assert!(self.sim.send(&request).expect("host port"));
     }
 
@@ -206,7 +216,8 @@ impl System {
         let begin = self.sim.core.cycles();
         let answer = self.sim.receive(limit).expect("host port")?;
         self.took = self.sim.core.cycles() - begin;
-        let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
+        let word =
+            |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
         Some((word(0), word(1)))
     }
 
@@ -238,7 +249,8 @@ impl System {
 
     fn load(&mut self) {
         self.image();
-        let state = (0..2000).find_map(|_| Some(self.read(CONFIG + 4)).filter(|status| status & 1 == 0));
+        let state =
+            (0..2000).find_map(|_| Some(self.read(CONFIG + 4)).filter(|status| status & 1 == 0));
         assert_eq!(state, Some(2), "a design is active");
         self.krn_state(EMPTY);
     }
@@ -282,7 +294,9 @@ impl System {
         self.put(CHAN_REQ, &sealed);
         assert!(self.sim.core.ctl_write(CHAN_DOORBELL, 0).expect("an answer"));
         self.status(CHAN_BUSY, 0);
-        let shown: Vec<u8> = (0..22).flat_map(|i| self.ctl(CHAN_RSP + 4 * i).expect("readable").to_le_bytes()).collect();
+        let shown: Vec<u8> = (0..22)
+            .flat_map(|i| self.ctl(CHAN_RSP + 4 * i).expect("readable").to_le_bytes())
+            .collect();
         let answer = owner.answer(&Sealed::try_from(shown).expect("88 bytes")).expect("authentic");
         assert_eq!(answer.status, status::DONE);
         answer.value
@@ -354,7 +368,11 @@ fn without_a_design_the_mailbox_alone_answers() {
             assert_eq!(s.ctl(a).is_some(), mailbox_read(a), "read of {a:#x}");
             // The doorbell comes last.
             if a != REQ_LEN {
-                assert_eq!(s.sim.core.ctl_write(a, 1).unwrap(), mailbox_write(a), "write of {a:#x}");
+                assert_eq!(
+                    s.sim.core.ctl_write(a, 1).unwrap(),
+                    mailbox_write(a),
+                    "write of {a:#x}"
+                );
             }
         }
         // Nor does the kernel find a Shield.
@@ -390,9 +408,16 @@ fn with_a_design_the_host_reaches_its_registers_and_no_more() {
         s.write(MEMORY, markers[1]);
         let seed: [u8; 32] = core::array::from_fn(|i| markers[2].to_le_bytes()[i % 4]);
         s.seed(&seed);
-        let secret = |word: u32| markers.contains(&word) || straps().uds.windows(4).any(|w| w == word.to_le_bytes());
-        let shield =
-            |a| inside(a, 0, 0x14) || inside(a, 0x20, 32) || inside(a, 0x100, 4) || inside(a, 0x120, 32) || inside(a, CHAN_RSP, 88);
+        let secret = |word: u32| {
+            markers.contains(&word) || straps().uds.windows(4).any(|w| w == word.to_le_bytes())
+        };
+        let shield = |a| {
+            inside(a, 0, 0x14)
+                || inside(a, 0x20, 32)
+                || inside(a, 0x100, 4)
+                || inside(a, 0x120, 32)
+                || inside(a, CHAN_RSP, 88)
+        };
         let queues = |a: u32| inside(a, DMA, 0x100) && a & 0x3f < 0x1c;
         let mut answered = 0;
         for a in (0..0x1_0000).step_by(4) {
@@ -403,10 +428,18 @@ fn with_a_design_the_host_reaches_its_registers_and_no_more() {
             answered += u32::from(want);
         }
         assert_eq!(answered, 5 + 8 + 1 + 8 + 22 + 4 * 6 + 0x780 + 2);
-        let writable = |a| inside(a, LOAD_DOORBELL, 8) || inside(a, LOAD_MSG, 1024) || inside(a, CHAN_REQ, 88) || mailbox_write(a);
+        let writable = |a| {
+            inside(a, LOAD_DOORBELL, 8)
+                || inside(a, LOAD_MSG, 1024)
+                || inside(a, CHAN_REQ, 88)
+                || mailbox_write(a)
+        };
         for a in (0..0x1_0000).step_by(4).filter(|a| *a != REQ_LEN) {
             let taken = s.sim.core.ctl_write(a, 2).unwrap();
-            assert!(if queues(a) { true } else { taken == writable(a) }, "write of {a:#x}: {taken}");
+            assert!(
+                if queues(a) { true } else { taken == writable(a) },
+                "write of {a:#x}: {taken}"
+            );
         }
         // Nothing of it reached the kernel or its port: the seed is whole, and gives its key.
         assert_eq!((s.read(RAM), s.read(MEMORY)), (markers[0], markers[1]));
@@ -454,7 +487,10 @@ fn what_the_shell_says_of_itself_reaches_the_kernel() {
         assert_eq!(s.bytes(SYS + 0x20, 32), straps.uds);
         assert_eq!(s.bytes(SYS + 0x40, 32), straps.target);
         assert_eq!(s.bytes(SYS + 0x60, 32), straps.shell);
-        assert_eq!((s.read(SYS + 0x1c), s.read(SYS + 0x80)), (straps.root.into(), straps.shell_flags.into()));
+        assert_eq!(
+            (s.read(SYS + 0x1c), s.read(SYS + 0x80)),
+            (straps.root.into(), straps.shell_flags.into())
+        );
         assert_eq!(s.read(NOISE) & SEEDED, SEEDED);
         s.sim.strap(&KernelStraps { seeded: false, ..straps }).expect("ports");
         assert_eq!(s.read(NOISE) & SEEDED, 0);
@@ -500,7 +536,11 @@ fn an_access_that_the_kernel_forgot_answers_no_later_one() {
             s.image();
             assert!((0..2000).any(|_| s.read(CONFIG + 4) == 2), "a design is active");
             s.sim.core.step(10_000);
-            assert_eq!((s.read(KRN_STATUS) & 7, s.read(SYS + 8) >> 4 & 1), (EMPTY, 0), "{pace:?}: forgotten after {cycles} cycles");
+            assert_eq!(
+                (s.read(KRN_STATUS) & 7, s.read(SYS + 8) >> 4 & 1),
+                (EMPTY, 0),
+                "{pace:?}: forgotten after {cycles} cycles"
+            );
         }
     }
 }
@@ -515,8 +555,11 @@ fn a_session_runs_and_ends_behind_the_joint() {
         s.seed(&seed);
         s.write(KRN_CTRL, 1);
         s.krn_state(FRESH);
-        let key = PublicKey::from_xy(&s.bytes(KRN_PUBKEY, 64).try_into().expect("64 bytes")).expect("a point of the curve");
-        let (message, keys) = seal_load_key(&digits(), &key, b"info", &first_epochs(&digits(), 1), &mut rng).expect("a Load Key");
+        let key = PublicKey::from_xy(&s.bytes(KRN_PUBKEY, 64).try_into().expect("64 bytes"))
+            .expect("a point of the curve");
+        let (message, keys) =
+            seal_load_key(&digits(), &key, b"info", &first_epochs(&digits(), 1), &mut rng)
+                .expect("a Load Key");
         s.load_key(&message);
         assert_eq!(s.bytes(KRN_T, 32), keys.transcript().0);
         let keyed = s.sim.save().expect("quiet");
@@ -537,7 +580,15 @@ fn a_session_runs_and_ends_behind_the_joint() {
 
 /// Bytes of the state with this word.
 fn count(s: &mut System, word: u32) -> usize {
-    s.sim.core.sim().save().expect("savable").bytes().windows(4).filter(|w| *w == word.to_le_bytes()).count()
+    s.sim
+        .core
+        .sim()
+        .save()
+        .expect("savable")
+        .bytes()
+        .windows(4)
+        .filter(|w| *w == word.to_le_bytes())
+        .count()
 }
 
 #[test]
@@ -599,8 +650,12 @@ fn accesses_under_way_are_answered_when_the_design_ends() {
                 let mut later = Later { port: "cfg_active_i", value: 0, left };
                 let at = if write.is_some() { LOAD_MSG } else { 0 };
                 let start = s.sim.core.cycles();
-                let answer = s.sim.core.access(false, at, write, &mut [&mut later]).expect("an answer");
-                assert!(answer.is_none() || answer == Some(if write.is_some() { 0 } else { MAGIC }), "{left}: {answer:x?}");
+                let answer =
+                    s.sim.core.access(false, at, write, &mut [&mut later]).expect("an answer");
+                assert!(
+                    answer.is_none() || answer == Some(if write.is_some() { 0 } else { MAGIC }),
+                    "{left}: {answer:x?}"
+                );
                 assert!(s.sim.core.cycles() - start < 20, "{left}");
                 for _ in 0..20 {
                     s.sim.core.step_with(&mut [&mut later]);
@@ -696,7 +751,9 @@ impl Registers for System {
 /// Attaches host memory.
 fn host(s: &mut System) -> (Host, Rc<RefCell<HostMemory<Host>>>) {
     let host = Host::default();
-    let memory = HostMemory::new(s.sim.core.sim(), "host_", AxiMemoryConfig::default(), host.clone()).expect("host port");
+    let memory =
+        HostMemory::new(s.sim.core.sim(), "host_", AxiMemoryConfig::default(), host.clone())
+            .expect("host port");
     let memory = Rc::new(RefCell::new(memory));
     s.sim.core.attach(Box::new(Rc::clone(&memory)));
     s.sim.core.sim().poke("dma_irq_ready", 1);
@@ -721,8 +778,23 @@ fn the_dma_engine_reaches_memory_alone() {
         };
         // Addresses of the control window, of the mailbox and of the kernel mean nothing to it: what it
         // writes is in card memory, and what it reads was there.
-        let places =
-            [0, 0x100, 0x1000, 0xb000, 0xc000, 0xe000, 0xff00, MEMORY, RAM, 0x3000_0000, SYS, SYS + 0x20, SHIELD, 0x4000_4000, CONFIG];
+        let places = [
+            0,
+            0x100,
+            0x1000,
+            0xb000,
+            0xc000,
+            0xe000,
+            0xff00,
+            MEMORY,
+            RAM,
+            0x3000_0000,
+            SYS,
+            SYS + 0x20,
+            SHIELD,
+            0x4000_4000,
+            CONFIG,
+        ];
         for (n, place) in (0..).zip(places) {
             let card = u64::from(place);
             let (from, to) = (0x20_0000 + 0x1000 * n, 0x40_0000 + 0x1000 * n);
@@ -734,7 +806,11 @@ fn the_dma_engine_reaches_memory_alone() {
             s.sim.core.memory().read(card, &mut there);
             assert_eq!(there[..], bytes, "{place:#x}");
             s.sim.core.memory_mut().write(card, &[0x3c; 64]);
-            assert_eq!(one(&mut s, Descriptor { op: OP_TO_HOST, host: to, ..d }).status, Status::Done, "{place:#x}");
+            assert_eq!(
+                one(&mut s, Descriptor { op: OP_TO_HOST, host: to, ..d }).status,
+                Status::Done,
+                "{place:#x}"
+            );
             host.0.borrow().read(to, &mut there);
             assert_eq!(there, [0x3c; 64], "{place:#x}");
         }
@@ -765,7 +841,18 @@ fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
             assert!(s.sim.core.ctl_write(LOAD_MSG + 4 * n, CANARY).unwrap());
         }
         let mut queue = Queue::open(&mut s, 0, 64, host, 0, 1).expect("a queue");
-        assert!(queue.push(&Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: 0x20_0000, card: 0, bytes: 4096 }).unwrap());
+        assert!(
+            queue
+                .push(&Descriptor {
+                    op: OP_TO_CARD,
+                    flags: 0,
+                    tag: 1,
+                    host: 0x20_0000,
+                    card: 0,
+                    bytes: 4096
+                })
+                .unwrap()
+        );
         // Host memory owes the engine an answer: the kernel is clear first.
         memory.borrow_mut().frozen = true;
         queue.submit(&mut s).unwrap();
@@ -852,7 +939,15 @@ fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
     assert!(s.sim.held());
     assert_eq!(s.read(CONFIG + 4), 0, "neither busy nor active");
     let sim = s.sim.core.sim();
-    for port in ["mem0_awvalid", "mem0_wvalid", "mem0_arvalid", "host_awvalid", "host_wvalid", "host_arvalid", "irq_req"] {
+    for port in [
+        "mem0_awvalid",
+        "mem0_wvalid",
+        "mem0_arvalid",
+        "host_awvalid",
+        "host_wvalid",
+        "host_arvalid",
+        "irq_req",
+    ] {
         assert_eq!(sim.peek(port), 0, "{port} of a design that is held");
     }
     // Another design is asked anew.
@@ -869,12 +964,19 @@ fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
 
 #[test]
 fn a_fixed_design_is_active_after_its_image() {
-    let library = build(&counted(DesignSpec::new("shef_cfg_fixed").search("shell-rtl/rtl/system").deny_warnings())).expect("build");
+    let library = build(&counted(
+        DesignSpec::new("shef_cfg_fixed").search("shell-rtl/rtl/system").deny_warnings(),
+    ))
+    .expect("build");
     let mut sim = Sim::new(&library).expect("instance");
     sim.reset("rst_ni", 2);
     let words = |sim: &mut Sim, words: u32, last: bool| {
         for n in 1..=words {
-            for (port, value) in [("cfg_valid_i", 1), ("cfg_data_i", n.into()), ("cfg_last_i", u64::from(last && n == words))] {
+            for (port, value) in [
+                ("cfg_valid_i", 1),
+                ("cfg_data_i", n.into()),
+                ("cfg_last_i", u64::from(last && n == words)),
+            ] {
                 sim.poke(port, value);
             }
             sim.eval();
@@ -904,7 +1006,10 @@ fn a_fixed_design_is_active_after_its_image() {
         sim.run(10);
         assert_eq!(sim.peek("cfg_active_o"), 1);
         pulse(&mut sim, end);
-        assert_eq!((sim.peek("cfg_active_o"), sim.peek("cfg_busy_o")), (0, u64::from(end == "cfg_begin_i")));
+        assert_eq!(
+            (sim.peek("cfg_active_o"), sim.peek("cfg_busy_o")),
+            (0, u64::from(end == "cfg_begin_i"))
+        );
     }
 }
 
@@ -918,7 +1023,8 @@ mod long {
     use shef_rtl::fair_noise;
 
     const IMAGE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
-    const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] = include_bytes!("../../../attestation/firmware/kernel.sig");
+    const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
+        include_bytes!("../../../attestation/firmware/kernel.sig");
 
     impl Answers for System {
         fn answer(&mut self, message: &[u8]) -> Vec<u8> {
@@ -945,11 +1051,14 @@ mod long {
             debug: false,
             seeded: false,
         };
-        let mut sim = SystemSim::new(&library, &straps, AxiMemoryConfig::default()).expect("instance");
+        let mut sim =
+            SystemSim::new(&library, &straps, AxiMemoryConfig::default()).expect("instance");
         let kind = RootOfTrust::ShefBoot;
-        sim.around().medium = Medium::build(IMAGE, SIGNATURE, &Manufacturer::new(1).certify(kind, false));
+        sim.around().medium =
+            Medium::build(IMAGE, SIGNATURE, &Manufacturer::new(1).certify(kind, false));
         sim.around().noise = fair_noise(1);
-        sim.around().fabric = Box::new(|image: &[u8]| image.starts_with(PLAINTEXT).then_some(DESIGN));
+        sim.around().fabric =
+            Box::new(|image: &[u8]| image.starts_with(PLAINTEXT).then_some(DESIGN));
         let begin = std::time::Instant::now();
         println!("boot: {} cycles", sim.boot(60_000_000).expect("boot"));
         assert_eq!((sim.alert(), sim.core.ctl_read(0).unwrap()), (0, None));
@@ -957,20 +1066,27 @@ mod long {
         sim.around().pace = Pace::Second.pace();
 
         let config = digits();
-        let description = Description { min_kernel_svn: 1, config: config.clone(), ..description(3) };
+        let description =
+            Description { min_kernel_svn: 1, config: config.clone(), ..description(3) };
         let mut world = World::with(kind, DebugState::DisabledSinceBoot, &description, |_| {});
-        let (digest, svn) = (KernelImage::digest(IMAGE), KernelImage::parse(IMAGE).expect("an image").svn);
-        world.reference.kernels = vec![shef_verify::KernelReference { name: "firmware".into(), digest, svn }];
+        let (digest, svn) =
+            (KernelImage::digest(IMAGE), KernelImage::parse(IMAGE).expect("an image").svn);
+        world.reference.kernels =
+            vec![shef_verify::KernelReference { name: "firmware".into(), digest, svn }];
         world.reference.images[0].config_digest = config.digest();
         let mut world = world.on(System { sim, took: 0 });
         let key_box = world.key_box(3);
-        let Answer::Loaded { image_digest, config_digest } = world.load(&key_box).unwrap() else { panic!() };
+        let Answer::Loaded { image_digest, config_digest } = world.load(&key_box).unwrap() else {
+            panic!()
+        };
         assert_eq!((image_digest, config_digest), (world.vendor.image_digest(), config.digest()));
         assert_eq!(world.kernel.sim.around().image, PLAINTEXT);
         assert_eq!(world.kernel.ctl(0), Some(MAGIC));
 
         let evidence = world.verified_shield();
-        let (message, keys) = evidence.seal_load_key(&config, "owner", &first_epochs(&config, 1), &mut entropy(5)).unwrap();
+        let (message, keys) = evidence
+            .seal_load_key(&config, "owner", &first_epochs(&config, 1), &mut entropy(5))
+            .unwrap();
         world.kernel.load_key(&message);
         world.policy.states = vec!["keyed".into()];
         assert_eq!(*world.verified_shield().state(), ShieldState::Keyed(keys.transcript().0));

@@ -51,10 +51,16 @@ impl Region {
         iv[7..].copy_from_slice(&((level as u64) << 36 | node).to_be_bytes()[3..]);
         let key = self.key();
         if self.bits == 256 {
-            Aes256Gcm::new(&key.into()).encrypt_inout_detached(&iv.into(), counters, (&mut [][..]).into()).unwrap().into()
+            Aes256Gcm::new(&key.into())
+                .encrypt_inout_detached(&iv.into(), counters, (&mut [][..]).into())
+                .unwrap()
+                .into()
         } else {
             let k: [u8; 16] = key[..16].try_into().unwrap();
-            Aes128Gcm::new(&k.into()).encrypt_inout_detached(&iv.into(), counters, (&mut [][..]).into()).unwrap().into()
+            Aes128Gcm::new(&k.into())
+                .encrypt_inout_detached(&iv.into(), counters, (&mut [][..]).into())
+                .unwrap()
+                .into()
         }
     }
 
@@ -78,7 +84,8 @@ fn find(addr: u64) -> (usize, usize, u64) {
     for (r, region) in REGIONS.iter().enumerate() {
         for level in 0..LEVELS[r] {
             let first = region.addr(level, 0);
-            if (first..first + 64 * region.nodes(level)).contains(&addr) && addr.is_multiple_of(64) {
+            if (first..first + 64 * region.nodes(level)).contains(&addr) && addr.is_multiple_of(64)
+            {
                 return (r, level, (addr - first) / 64);
             }
         }
@@ -92,7 +99,8 @@ fn library(sets: u32) -> Library {
 
 fn variant(sets: u32, lanes: u32) -> Library {
     let spec = DesignSpec::new("shef_tree_tb").source("sim/rtl/tests/sv/shef_tree_tb.sv");
-    build(&spec.search("shell-rtl/rtl").param("Sets", sets).param("Lanes", lanes).deny_warnings()).expect("build")
+    build(&spec.search("shell-rtl/rtl").param("Sets", sets).param("Lanes", lanes).deny_warnings())
+        .expect("build")
 }
 
 const NAMES: [&str; 28] = [
@@ -198,7 +206,8 @@ impl Bench {
 
     /// Zeroes everything and loads the node keys.
     fn wipe(&mut self) {
-        for name in ["req_valid", "r_valid", "ack", "ar_ready", "wb_ready", "job_stall", "gh_stall"] {
+        for name in ["req_valid", "r_valid", "ack", "ar_ready", "wb_ready", "job_stall", "gh_stall"]
+        {
             self.set(name, 0);
         }
         self.s.poke("stop", 1);
@@ -212,7 +221,10 @@ impl Bench {
             self.s.poke("zero_addr", a);
             self.s.tick();
         }
-        assert_eq!((self.get("ar_valid"), self.get("wb_valid"), self.get("job_valid"), self.get("idle")), (0, 0, 0, 1));
+        assert_eq!(
+            (self.get("ar_valid"), self.get("wb_valid"), self.get("job_valid"), self.get("idle")),
+            (0, 0, 0, 1)
+        );
         self.s.poke("clr", 0);
         self.s.poke("stop", 0);
         for r in &REGIONS {
@@ -279,13 +291,21 @@ impl Bench {
         if self.get("fault_valid") == 1 {
             let place = self.get("fault_region");
             let r = REGIONS.iter().position(|r| r.place == place).ok_or("fault of no region")?;
-            self.faults.push((r, self.get("fault_index"), self.get("fault_version"), self.get("fault_internal") == 1));
+            self.faults.push((
+                r,
+                self.get("fault_index"),
+                self.get("fault_version"),
+                self.get("fault_internal") == 1,
+            ));
         }
         if self.get("rsp_valid") == 1 {
             let (kind, r, chunk) = self.waiting.pop_front().ok_or("an answer nobody asked for")?;
-            let (bump, version, exhausted) = (self.get("rsp_bump"), self.get("rsp_version"), self.get("rsp_exhausted") == 1);
+            let (bump, version, exhausted) =
+                (self.get("rsp_bump"), self.get("rsp_version"), self.get("rsp_exhausted") == 1);
             let before = self.version(r, chunk);
-            let what = format!("region {r}, chunk {chunk}, at {before}: bump {bump}, version {version}, exhausted {exhausted}");
+            let what = format!(
+                "region {r}, chunk {chunk}, at {before}: bump {bump}, version {version}, exhausted {exhausted}"
+            );
             if bump != u64::from(kind == BUMP) {
                 return Err(format!("wrong kind: {what}"));
             }
@@ -324,7 +344,10 @@ impl Bench {
             // what nobody wrote is anything
             let mut d = [0; 64];
             self.rng.fill(&mut d);
-            self.reads.push_back((now + self.world.latency, self.memory.get(&addr).copied().unwrap_or(d)));
+            self.reads.push_back((
+                now + self.world.latency,
+                self.memory.get(&addr).copied().unwrap_or(d),
+            ));
             self.asked.push(addr);
         }
         if self.get("wb_valid") == 1 && self.get("wb_ready") == 1 {
@@ -349,18 +372,25 @@ impl Bench {
         let region = &REGIONS[r];
         let version = self.sealed.get(&addr).copied().unwrap_or(0) + 1;
         if region.mac(level, node, version, &data[..48])[..] != data[48..] {
-            return Err(format!("region {r}, level {level}, node {node} is not sealed under version {version}"));
+            return Err(format!(
+                "region {r}, level {level}, node {node} is not sealed under version {version}"
+            ));
         }
         self.sealed.insert(addr, version);
         for i in 0..8 {
             let child = 8 * node + i as u64;
             let right = match level {
                 0 => self.version(r, child),
-                l if child < region.nodes(l - 1) => self.sealed.get(&region.addr(l - 1, child)).copied().unwrap_or(0),
+                l if child < region.nodes(l - 1) => {
+                    self.sealed.get(&region.addr(l - 1, child)).copied().unwrap_or(0)
+                }
                 _ => 0,
             };
             if counter(data, i) != right {
-                return Err(format!("region {r}, level {level}, node {node}: counter {i} is {}, not {right}", counter(data, i)));
+                return Err(format!(
+                    "region {r}, level {level}, node {node}: counter {i} is {}, not {right}",
+                    counter(data, i)
+                ));
             }
         }
         Ok(())
@@ -378,7 +408,11 @@ impl Bench {
                 return Ok(self.s.cycles() - start);
             }
         }
-        Err(format!("{} requests and {} answers are left after {limit} cycles", self.requests.len(), self.waiting.len()))
+        Err(format!(
+            "{} requests and {} answers are left after {limit} cycles",
+            self.requests.len(),
+            self.waiting.len()
+        ))
     }
 
     fn random(&mut self, count: usize, bumps: u64) {
@@ -412,7 +446,10 @@ impl Bench {
 
 fn traffic(lib: &Library, seeds: std::ops::Range<u64>, count: usize) -> Result<(), String> {
     for seed in seeds {
-        let world = World { latency: [1, 7, 40, 90][seed as usize % 4], stalls: [0, 2, 5][seed as usize % 3] };
+        let world = World {
+            latency: [1, 7, 40, 90][seed as usize % 4],
+            stalls: [0, 2, 5][seed as usize % 3],
+        };
         let mut b = Bench::new(lib, seed, world);
         b.random(count, seed % 7);
         b.drain(count as u64 * 1500).map_err(|e| format!("seed {seed}: {e}"))?;
@@ -447,7 +484,11 @@ fn nothing_is_fetched_for_chunks_that_were_never_written() {
     b.alone(BUMP, DEEP, 0).unwrap();
     b.random(300, 0);
     b.drain(100_000).unwrap();
-    assert!(b.asked.iter().all(|a| find(*a).0 == DEEP && find(*a).2 < 8) && !b.asked.is_empty(), "{:x?}", b.asked);
+    assert!(
+        b.asked.iter().all(|a| find(*a).0 == DEEP && find(*a).2 < 8) && !b.asked.is_empty(),
+        "{:x?}",
+        b.asked
+    );
 }
 
 /// Fills the deep tree, then leaves nothing changed on chip, so that every later miss is a read
@@ -486,7 +527,8 @@ fn time_of_a_request() {
     // every level misses
     let mut all = Vec::new();
     for _ in 0..400 {
-        let (chunk, before, written) = (b.rng.below(REGIONS[DEEP].chunks), b.asked.len(), b.written.len());
+        let (chunk, before, written) =
+            (b.rng.below(REGIONS[DEEP].chunks), b.asked.len(), b.written.len());
         let t = b.alone(ASK, DEEP, chunk).unwrap();
         if b.asked.len() - before == 4 && b.written.len() == written {
             all.push(t);
@@ -494,7 +536,10 @@ fn time_of_a_request() {
         b.drain(1000).unwrap();
     }
     let (least, most) = (*all.iter().min().expect("some"), *all.iter().max().expect("some"));
-    println!("hit {hit} cycles, four levels missing {least} to {most} cycles ({} of them)", all.len());
+    println!(
+        "hit {hit} cycles, four levels missing {least} to {most} cycles ({} of them)",
+        all.len()
+    );
     assert!(hit <= 3 && most <= 100);
 
     // a stream of random chunks: the lowest two levels miss, each request is announced four
@@ -510,7 +555,8 @@ fn time_of_a_request() {
         let start = b.s.cycles();
         // as in the set: one request waits at a time
         while !b.requests.is_empty() || !b.waiting.is_empty() {
-            let held = if b.waiting.is_empty() { None } else { Some(std::mem::take(&mut b.requests)) };
+            let held =
+                if b.waiting.is_empty() { None } else { Some(std::mem::take(&mut b.requests)) };
             let touch = held.as_ref().and_then(|h| h.front().copied()).filter(|r| r.0 == TOUCH);
             if let Some(t) = touch {
                 b.requests.push_back(t);
@@ -524,8 +570,11 @@ fn time_of_a_request() {
             }
         }
         let each = (b.s.cycles() - start) as f64 / 1200.0;
-        let (a, w) = ((b.asked.len() - asked) as f64 / 1200.0, (b.written.len() - written) as f64 / 1200.0);
-        println!("random {name}: {each:.1} cycles each, {a:.2} nodes read, {w:.2} nodes written each");
+        let (a, w) =
+            ((b.asked.len() - asked) as f64 / 1200.0, (b.written.len() - written) as f64 / 1200.0);
+        println!(
+            "random {name}: {each:.1} cycles each, {a:.2} nodes read, {w:.2} nodes written each"
+        );
         assert!(each <= f64::from(most), "{each}");
     }
 }
@@ -544,14 +593,22 @@ enum Attack {
     OtherRegion,
 }
 
-const ATTACKS: [Attack; 7] =
-    [Attack::Replay, Attack::FlipCounter, Attack::FlipTag, Attack::Zeros, Attack::Swap, Attack::OtherLevel, Attack::OtherRegion];
+const ATTACKS: [Attack; 7] = [
+    Attack::Replay,
+    Attack::FlipCounter,
+    Attack::FlipTag,
+    Attack::Zeros,
+    Attack::Swap,
+    Attack::OtherLevel,
+    Attack::OtherRegion,
+];
 
 /// Traffic, then a false node at `level` of region `r` as soon as one can be: the fault names it,
 /// no answer is wrong.
 fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> Result<(), String> {
     let what = |e: String| format!("{attack:?}, region {r}, level {level}, seed {seed}: {e}");
-    let mut b = Bench::new(lib, seed, World { latency: [3, 40][seed as usize % 2], stalls: seed % 3 });
+    let mut b =
+        Bench::new(lib, seed, World { latency: [3, 40][seed as usize % 2], stalls: seed % 3 });
     let mut old: HashMap<u64, [u8; 64]> = HashMap::new();
     b.random(1200, 6);
     while b.requests.len() > 20 {
@@ -567,13 +624,22 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
     // a node of that level which was written, and twice for a replay
     let region = &REGIONS[r];
     let first = b.rng.below(region.nodes(level));
-    let can = |b: &Bench, a: &u64| b.memory.contains_key(a) && (attack != Attack::Replay || old.contains_key(a));
-    let node = (0..region.nodes(level)).map(|i| (first + i) % region.nodes(level)).find(|n| can(&b, &region.addr(level, *n)));
+    let can = |b: &Bench, a: &u64| {
+        b.memory.contains_key(a) && (attack != Attack::Replay || old.contains_key(a))
+    };
+    let node = (0..region.nodes(level))
+        .map(|i| (first + i) % region.nodes(level))
+        .find(|n| can(&b, &region.addr(level, *n)));
     let Some(node) = node else { return Err(what("no node to attack".into())) };
     let addr = region.addr(level, node);
     let good = b.memory[&addr];
     let any = |b: &Bench, pick: &dyn Fn(usize, usize, u64) -> bool| {
-        let mut all: Vec<u64> = b.memory.keys().copied().filter(|a| *a != addr && pick(find(*a).0, find(*a).1, *a)).collect();
+        let mut all: Vec<u64> = b
+            .memory
+            .keys()
+            .copied()
+            .filter(|a| *a != addr && pick(find(*a).0, find(*a).1, *a))
+            .collect();
         all.sort_unstable();
         all.first().map(|a| b.memory[a])
     };
@@ -585,7 +651,9 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
         Attack::FlipTag => bad[48 + bit / 24] ^= 1 << (bit % 8),
         Attack::Zeros => bad = [0; 64],
         Attack::Swap => bad = any(&b, &|q, l, _| q == r && l == level).ok_or("no other node")?,
-        Attack::OtherLevel => bad = any(&b, &|q, l, _| q == r && l != level).ok_or("no other level")?,
+        Attack::OtherLevel => {
+            bad = any(&b, &|q, l, _| q == r && l != level).ok_or("no other level")?
+        }
         Attack::OtherRegion => bad = any(&b, &|q, _, _| q != r).ok_or("no other region")?,
     }
     b.memory.insert(addr, bad);
@@ -610,9 +678,13 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
             break;
         }
     }
-    let Some(&(q, index, _, internal)) = b.faults.first() else { return Err(what("goes unnoticed".into())) };
+    let Some(&(q, index, _, internal)) = b.faults.first() else {
+        return Err(what("goes unnoticed".into()));
+    };
     if (q, index, internal) != (r, (level as u64) << 36 | node, false) {
-        return Err(what(format!("region {q}, index {index:#x}, internal {internal} instead of node {node}")));
+        return Err(what(format!(
+            "region {q}, index {index:#x}, internal {internal} instead of node {node}"
+        )));
     }
     // the other regions go on, this one refuses
     let refused = b.refused;
@@ -738,8 +810,15 @@ fn stop_and_wipe_leave_nothing() {
         for _ in 0..300 {
             b.cycle().unwrap();
         }
-        assert!(b.answers - answers <= 1 && b.asked.len() - asked <= 1 && b.written.len() - written <= 1);
-        assert_eq!((b.get("idle"), b.get("ar_valid"), b.get("wb_valid"), b.get("req_ready")), (1, 0, 0, 0));
+        assert!(
+            b.answers - answers <= 1
+                && b.asked.len() - asked <= 1
+                && b.written.len() - written <= 1
+        );
+        assert_eq!(
+            (b.get("idle"), b.get("ar_valid"), b.get("wb_valid"), b.get("req_ready")),
+            (1, 0, 0, 0)
+        );
         // after a wipe every version is 0, and known to be
         b.wipe();
         let asked = b.asked.len();

@@ -26,13 +26,18 @@ fn args() -> Result<Args, String> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} wants a value"));
-        let number = |v: String| v.replace('_', "").parse().map_err(|_| format!("{v} is no number"));
+        let number =
+            |v: String| v.replace('_', "").parse().map_err(|_| format!("{v} is no number"));
         match word.as_str() {
             "--operations" => out.operations = number(value()?)?,
             "--seed" => out.seed = number(value()?)?,
             "--rtl" => out.rtl = true,
             "--config" => out.config = Some(value()?),
-            _ => return Err(format!("unknown argument {word}; known are --operations N, --seed N, --rtl, --config FILE")),
+            _ => {
+                return Err(format!(
+                    "unknown argument {word}; known are --operations N, --seed N, --rtl, --config FILE"
+                ));
+            }
         }
     }
     Ok(out)
@@ -40,13 +45,19 @@ fn args() -> Result<Args, String> {
 
 fn run(args: &Args) -> Result<(u64, u64), BenchError> {
     let text = match &args.config {
-        Some(path) => Some(std::fs::read_to_string(path).map_err(|e| BenchError::File(format!("{path}: {e}")))?),
+        Some(path) => Some(
+            std::fs::read_to_string(path).map_err(|e| BenchError::File(format!("{path}: {e}")))?,
+        ),
         None if args.rtl => Some(include_str!("../tests/shield.toml").to_owned()),
         None => None,
     };
     // Beside the program: generated packages belong to the build products.
     let program = std::env::current_exe().unwrap_or_default();
-    let name = args.config.as_deref().and_then(|c| Path::new(c).file_stem()).map_or("shield".into(), |s| s.to_string_lossy());
+    let name = args
+        .config
+        .as_deref()
+        .and_then(|c| Path::new(c).file_stem())
+        .map_or("shield".into(), |s| s.to_string_lossy());
     let folder = program.parent().unwrap_or(Path::new(".")).join("differential_rtl").join(&*name);
     let fixed = match &text {
         Some(text) => Some(design(text, &folder)?),
@@ -58,7 +69,9 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
     };
     // One Shield for all sessions: each begins on what the one before it left.
     let mut rtl = match (&library, &fixed) {
-        (Some(library), Some((_, config))) => Some(RtlBench::new(library, config, Some(args.seed))?),
+        (Some(library), Some((_, config))) => {
+            Some(RtlBench::new(library, config, Some(args.seed))?)
+        }
         _ => None,
     };
     let (mut done, mut refused, mut seed) = (0, 0, args.seed);
@@ -68,13 +81,19 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
             Some((_, config)) => config.clone(),
             None => random_config(seed)?,
         };
-        let told = |what: &str, e: BenchError| BenchError::Unequal(format!("{what}, --seed {seed} --operations {most}: {e}"));
-        let model = campaign(&mut ModelBench::new(&config), &config, seed, most).map_err(|e| told("model", e))?;
+        let told = |what: &str, e: BenchError| {
+            BenchError::Unequal(format!("{what}, --seed {seed} --operations {most}: {e}"))
+        };
+        let model = campaign(&mut ModelBench::new(&config), &config, seed, most)
+            .map_err(|e| told("model", e))?;
         if let Some(bench) = &mut rtl {
             bench.retime(Some(seed))?;
             let rtl = campaign(bench, &config, seed, most).map_err(|e| told("rtl", e))?;
             if rtl != model {
-                return Err(told("model and rtl", BenchError::Unequal(format!("{model:?} and {rtl:?}"))));
+                return Err(told(
+                    "model and rtl",
+                    BenchError::Unequal(format!("{model:?} and {rtl:?}")),
+                ));
             }
         }
         done += model.operations;

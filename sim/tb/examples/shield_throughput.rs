@@ -35,7 +35,19 @@ fn main() -> ExitCode {
 fn table(rows: &[Row]) {
     println!(
         "{:<12} {:<12} {:>5} {:>4} {:>7} {:>5} {:>7} {:>11} {:>8} {:>8} {:>7} {:>7} {:>6}",
-        "access", "mode", "chunk", "key", "engines", "ports", "latency", "outstanding", "bytes", "cycles", "B/cycle", "bare", "ratio"
+        "access",
+        "mode",
+        "chunk",
+        "key",
+        "engines",
+        "ports",
+        "latency",
+        "outstanding",
+        "bytes",
+        "cycles",
+        "B/cycle",
+        "bare",
+        "ratio"
     );
     for r in rows {
         println!(

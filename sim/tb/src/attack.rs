@@ -83,8 +83,10 @@ impl Kind {
     /// Name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
-        const NAMES: [&str; 13] =
-            ["flip", "swap", "replay", "splice", "zero", "truncate", "delay", "reorder", "error", "silence", "reset", "flood", "public"];
+        const NAMES: [&str; 13] = [
+            "flip", "swap", "replay", "splice", "zero", "truncate", "delay", "reorder", "error",
+            "silence", "reset", "flood", "public",
+        ];
         NAMES[self as usize]
     }
 
@@ -198,14 +200,18 @@ pub struct Plan {
 impl Plan {
     /// The command that reruns an attempt.
     fn again(&self, index: u64) -> String {
-        let names: String = self.configurations.iter().map(|c| format!(" --configuration {c}")).collect();
+        let names: String =
+            self.configurations.iter().map(|c| format!(" --configuration {c}")).collect();
         format!("cargo xtask attack --seed {} --only {index}{names}", self.seed)
     }
 }
 
 /// Seed of one attempt.
 fn seed_of(seed: u64, index: u64) -> u64 {
-    (seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(23).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ index
+    (seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .rotate_left(23)
+        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        ^ index
 }
 
 /// A configuration in a run.
@@ -231,7 +237,8 @@ impl Field<'_> {
     fn attempt(&self, s: &mut Session, index: u64) -> Result<(Kind, Verdict)> {
         let mut rng = Rng::new(seed_of(self.plan.seed, index));
         let public = rng.one_in(Kind::EVERYWHERE) && s.config.bypass_regions().next().is_some();
-        let kind = if public { Kind::Public } else { Kind::ALL[(index % Kind::EVERYWHERE) as usize] };
+        let kind =
+            if public { Kind::Public } else { Kind::ALL[(index % Kind::EVERYWHERE) as usize] };
         let state = State::of(self.plan.seed, index, self.at.0, self.at.1);
         Ok((kind, Trial::new(s, kind, state, goes_on(self.plan.seed, index), rng)?.run()))
     }
@@ -239,8 +246,10 @@ impl Field<'_> {
     /// Runs the attempts on this configuration.
     fn run(&self) -> Result<Report> {
         let mut report = Report::new(self.plan.seed);
-        let (from, end) = self.plan.only.map_or((self.plan.from, self.plan.from + self.plan.n), |i| (i, i + 1));
-        let mut mine = (from..end).filter(|i| i / Kind::EVERYWHERE % self.at.1 == self.at.0).peekable();
+        let (from, end) =
+            self.plan.only.map_or((self.plan.from, self.plan.from + self.plan.n), |i| (i, i + 1));
+        let mut mine =
+            (from..end).filter(|i| i / Kind::EVERYWHERE % self.at.1 == self.at.0).peekable();
         if mine.peek().is_none() || self.over.load(Ordering::Relaxed) {
             return Ok(report);
         }
@@ -254,7 +263,11 @@ impl Field<'_> {
             let before = s.bench.core().cycles();
             let (kind, v) = self.attempt(&mut s, index)?;
             if let Some(text) = report.count(kind, &v, s.bench.core().cycles() - before) {
-                (self.progress)(&format!("attempt {index}, {}, configuration {}: {text}", kind.name(), self.name));
+                (self.progress)(&format!(
+                    "attempt {index}, {}, configuration {}: {text}",
+                    kind.name(),
+                    self.name
+                ));
                 first_failure.get_or_insert(index);
                 self.over.fetch_or(self.plan.stop, Ordering::Relaxed);
                 report.fail(Failure {
@@ -266,11 +279,22 @@ impl Field<'_> {
                     waves: None,
                 });
             } else if self.plan.only.is_some() {
-                (self.progress)(&format!("attempt {index}, {} on {}: {}; noticed {}", kind.name(), self.name, v.act, v.detected));
+                (self.progress)(&format!(
+                    "attempt {index}, {} on {}: {}; noticed {}",
+                    kind.name(),
+                    self.name,
+                    v.act,
+                    v.detected
+                ));
             }
             if told.elapsed() > Duration::from_secs(60) {
                 told = Instant::now();
-                (self.progress)(&format!("{}: {} attempts in {} s", self.name, report.n, (processor_time() - start).as_secs()));
+                (self.progress)(&format!(
+                    "{}: {} attempts in {} s",
+                    self.name,
+                    report.n,
+                    (processor_time() - start).as_secs()
+                ));
             }
         }
         report.seconds = (processor_time() - start).as_secs_f64();
@@ -300,7 +324,8 @@ impl Field<'_> {
     /// in a session of their own.
     fn cover(&self, s: &mut Session) -> Result<()> {
         let folder = self.dir.join("coverage");
-        std::fs::create_dir_all(&folder).map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;
         let file = |what: &str| folder.join(format!("{}-{what}.dat", self.name));
         directed::run(s)?;
         s.bench.core().sim().write_coverage(&file("attack"))?;
@@ -316,13 +341,17 @@ impl Field<'_> {
     fn waves(&self, index: u64) -> Result<PathBuf> {
         let mut s = self.open(true)?;
         let folder = self.dir.join("waves");
-        std::fs::create_dir_all(&folder).map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| BenchError::File(format!("{}: {e}", folder.display())))?;
         let file = folder.join(format!("{}-{}-{index}.fst", self.name, self.plan.seed));
         s.bench.core().sim().trace_start(&file)?;
         let (_, v) = self.attempt(&mut s, index)?;
         s.bench.core().sim().trace_stop();
         if v.wrong().next().is_none() {
-            (self.progress)(&format!("attempt {index} goes well when it is run again: {}; noticed {}", v.act, v.detected));
+            (self.progress)(&format!(
+                "attempt {index} goes well when it is run again: {}; noticed {}",
+                v.act, v.detected
+            ));
         }
         Ok(file)
     }
@@ -332,7 +361,8 @@ impl Field<'_> {
 fn processor_time() -> Duration {
     static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let ran = text.and_then(|t| t.split_whitespace().next()?.parse().ok()).map(Duration::from_nanos);
+    let ran =
+        text.and_then(|t| t.split_whitespace().next()?.parse().ok()).map(Duration::from_nanos);
     ran.unwrap_or_else(|| FIRST.get_or_init(Instant::now).elapsed())
 }
 
@@ -349,15 +379,27 @@ pub fn run(plan: &Plan, dir: &Path, progress: &(dyn Fn(&str) + Sync)) -> Result<
     let mut chosen = Vec::new();
     for name in &plan.configurations {
         let one = all.iter().find(|(n, _)| n == name);
-        chosen.push(*one.ok_or_else(|| BenchError::File(format!("no configuration {name}; there are {}", names(all))))?);
+        chosen.push(*one.ok_or_else(|| {
+            BenchError::File(format!("no configuration {name}; there are {}", names(all)))
+        })?);
     }
     if chosen.is_empty() {
         chosen = all.to_vec();
     }
     let count = chosen.len() as u64;
     let over = AtomicBool::new(false);
-    let fields: Vec<Field<'_>> =
-        (0..count).zip(chosen).map(|(at, (name, toml))| Field { name, toml, at: (at, count), plan, dir, progress, over: &over }).collect();
+    let fields: Vec<Field<'_>> = (0..count)
+        .zip(chosen)
+        .map(|(at, (name, toml))| Field {
+            name,
+            toml,
+            at: (at, count),
+            plan,
+            dir,
+            progress,
+            over: &over,
+        })
+        .collect();
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Result<Report>>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -396,8 +438,13 @@ mod tests {
                     let mine = (0..n).filter(|i| state(*i) == s).count() as u64;
                     assert!(mine * 20 >= n, "{count} configurations, {n} attempts, {s:?}: {mine}");
                 }
-                let spanning = (0..n).filter(|i| goes_on(seed, *i) && state(*i) == State::Keyed).count() as u64;
-                assert!(spanning * 100 >= n && spanning * 70 <= n, "{count} configurations, {n} attempts: {spanning}");
+                let spanning = (0..n)
+                    .filter(|i| goes_on(seed, *i) && state(*i) == State::Keyed)
+                    .count() as u64;
+                assert!(
+                    spanning * 100 >= n && spanning * 70 <= n,
+                    "{count} configurations, {n} attempts: {spanning}"
+                );
             }
         }
     }

@@ -7,7 +7,9 @@ use shef_model::Model;
 use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
 use shef_proto::config::{Config, Region};
 use shef_rtl::agent::Agent;
-use shef_rtl::{AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library};
+use shef_rtl::{
+    AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library,
+};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -122,7 +124,11 @@ pub struct RtlBench {
 /// Memory timing from a seed.
 fn timing(seed: Option<u64>) -> AxiMemoryConfig {
     match seed {
-        Some(s) => AxiMemoryConfig { read_latency: 1 + s % 40, write_latency: 1 + s % 23, ..AxiMemoryConfig::seeded(s) },
+        Some(s) => AxiMemoryConfig {
+            read_latency: 1 + s % 40,
+            write_latency: 1 + s % 23,
+            ..AxiMemoryConfig::seeded(s)
+        },
         None => AxiMemoryConfig::bench(20, 10),
     }
 }
@@ -147,7 +153,8 @@ const HELD: u64 = 200;
 /// # Errors
 /// An invalid configuration, a file that cannot be written, missing RTL.
 pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
-    let shield = shef_gen::shield::parse(shield_toml).map_err(|e| BenchError::File(e.to_string()))?;
+    let shield =
+        shef_gen::shield::parse(shield_toml).map_err(|e| BenchError::File(e.to_string()))?;
     let file: PathBuf = dir.join("shef_cfg_pkg.sv");
     let text = shef_gen::shield::systemverilog(&shield.config, shield.synthesis);
     let write = || -> std::io::Result<()> {
@@ -158,7 +165,10 @@ pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
         Ok(())
     };
     write().map_err(|e| BenchError::File(format!("{}: {e}", file.display())))?;
-    let spec = DesignSpec::new("shef_tb_top").search(dir).search("shell-rtl/rtl").search("shell-rtl/shell/tb");
+    let spec = DesignSpec::new("shef_tb_top")
+        .search(dir)
+        .search("shell-rtl/rtl")
+        .search("shell-rtl/shell/tb");
     spec.resolve_sources()?;
     let spec = if waves().is_some() { spec.trace() } else { spec };
     Ok((spec, shield.config))
@@ -178,7 +188,8 @@ impl RtlBench {
     pub fn new(lib: &Library, config: &Config, seed: Option<u64>) -> Result<Self> {
         let mut core = CoreSim::new(lib, timing(seed))?;
         if let Some(dir) = waves() {
-            std::fs::create_dir_all(&dir).map_err(|e| BenchError::File(format!("{}: {e}", dir.display())))?;
+            std::fs::create_dir_all(&dir)
+                .map_err(|e| BenchError::File(format!("{}: {e}", dir.display())))?;
             core.sim().trace_start(&dir.join(format!("rtl-{}.fst", seed.unwrap_or(0))))?;
         }
         let acc = AxiMasters::new(core.sim(), &routes(config), seed.map(|s| s ^ 0xacce))?;
@@ -208,7 +219,12 @@ impl RtlBench {
     ///
     /// # Errors
     /// If the snapshot is of another design.
-    pub fn restore(&mut self, to: &CoreSnapshot, memory: AxiMemoryConfig, stalls: Option<u64>) -> Result<()> {
+    pub fn restore(
+        &mut self,
+        to: &CoreSnapshot,
+        memory: AxiMemoryConfig,
+        stalls: Option<u64>,
+    ) -> Result<()> {
         self.core.restore(to, memory)?;
         self.new_requester(stalls)
     }
@@ -228,10 +244,20 @@ impl RtlBench {
         for op in ops {
             let tag = self.acc.push(match op {
                 Op::Read { id, addr, beats } => AxiOp::Read { id: *id, addr: *addr, beats: *beats },
-                Op::Write { id, addr, data, strobes } => {
-                    AxiOp::Write { id: *id, addr: *addr, data: data.clone(), strobes: strobes.clone() }
-                }
-                Op::Wrap { write, id, addr, beats } => AxiOp::Odd { write: *write, id: *id, addr: *addr, beats: *beats, size: 6, burst: 2 },
+                Op::Write { id, addr, data, strobes } => AxiOp::Write {
+                    id: *id,
+                    addr: *addr,
+                    data: data.clone(),
+                    strobes: strobes.clone(),
+                },
+                Op::Wrap { write, id, addr, beats } => AxiOp::Odd {
+                    write: *write,
+                    id: *id,
+                    addr: *addr,
+                    beats: *beats,
+                    size: 6,
+                    burst: 2,
+                },
             });
             if self.pushed.1 == 0 {
                 self.pushed.0 = tag;
@@ -258,7 +284,9 @@ impl RtlBench {
     }
 
     fn access(&mut self, kernel: bool, addr: u32, write: Option<u32>) -> Result<u32> {
-        self.core.access(kernel, addr, write, &mut [&mut self.acc])?.ok_or(BenchError::Register(addr))
+        self.core
+            .access(kernel, addr, write, &mut [&mut self.acc])?
+            .ok_or(BenchError::Register(addr))
     }
 
     /// Wipes while the accelerator's ports keep running. Returns the cycles until the
@@ -311,7 +339,9 @@ impl RtlBench {
         }
         self.pushed = (0, 0);
         self.rules()?;
-        out.into_iter().map(|o| o.ok_or_else(|| BenchError::Bus("a burst has no outcome".into()))).collect()
+        out.into_iter()
+            .map(|o| o.ok_or_else(|| BenchError::Bus("a burst has no outcome".into())))
+            .collect()
     }
 
     /// Outcomes of the bursts pushed so far; `None` for bursts in flight.
@@ -330,7 +360,9 @@ impl RtlBench {
         while let Some(d) = self.acc.pop() {
             any = true;
             let at = usize::try_from(d.tag - self.pushed.0).unwrap_or(usize::MAX);
-            let slot = out.get_mut(at).ok_or_else(|| BenchError::Bus(format!("burst {} came back", d.tag)))?;
+            let slot = out
+                .get_mut(at)
+                .ok_or_else(|| BenchError::Bus(format!("burst {} came back", d.tag)))?;
             *slot = Some(outcome(d));
         }
         Ok(any)
@@ -343,7 +375,8 @@ impl RtlBench {
         let mut text = String::new();
         for bus in (0..4).flat_map(|p| [format!("acc{p}_"), format!("mem{p}_")]) {
             for c in ["ar", "r", "aw", "w", "b"] {
-                let (valid, ready) = (sim.find(&format!("{bus}{c}valid")), sim.find(&format!("{bus}{c}ready")));
+                let (valid, ready) =
+                    (sim.find(&format!("{bus}{c}valid")), sim.find(&format!("{bus}{c}ready")));
                 if let (Some(valid), Some(ready)) = (valid, ready) {
                     text.push_str(&format!("{bus}{c} {}{} ", sim.get(valid), sim.get(ready)));
                 }
@@ -367,7 +400,9 @@ fn outcome(d: AxiDone) -> Outcome {
     let mut o = Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data };
     if d.lost {
         let (answers, bytes) = match &d.op {
-            AxiOp::Read { beats, .. } | AxiOp::Odd { write: false, beats, .. } => (*beats as usize, 64 * *beats as usize),
+            AxiOp::Read { beats, .. } | AxiOp::Odd { write: false, beats, .. } => {
+                (*beats as usize, 64 * *beats as usize)
+            }
             _ => (1, 0),
         };
         o.okay.resize(answers, false);
@@ -460,7 +495,9 @@ impl Bench for ModelBench {
         Ok(ops
             .iter()
             .map(|op| match op {
-                Op::Read { addr, beats, .. } => Outcome::of(&self.0.axi_read(&Burst::whole(*addr, *beats as usize))),
+                Op::Read { addr, beats, .. } => {
+                    Outcome::of(&self.0.axi_read(&Burst::whole(*addr, *beats as usize)))
+                }
                 Op::Write { addr, data, strobes, .. } => {
                     let words: Vec<WriteBeat> = data
                         .chunks_exact(64)
@@ -475,7 +512,8 @@ impl Bench for ModelBench {
                 Op::Wrap { write, addr, beats, .. } => {
                     let burst = Burst { incr: false, ..Burst::whole(*addr, *beats as usize) };
                     if *write {
-                        let words = vec![WriteBeat { data: [0; 64], strb: u64::MAX }; *beats as usize];
+                        let words =
+                            vec![WriteBeat { data: [0; 64], strb: u64::MAX }; *beats as usize];
                         outcome(self.0.axi_write(&burst, &words))
                     } else {
                         Outcome::of(&self.0.axi_read(&burst))

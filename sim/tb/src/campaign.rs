@@ -39,7 +39,12 @@ fn differs(what: String) -> BenchError {
 ///
 /// # Errors
 /// The first thing that is not as it ought to be, with its place in the run.
-pub fn campaign(bench: &mut dyn Watched, config: &Config, seed: u64, operations: u64) -> Result<Report> {
+pub fn campaign(
+    bench: &mut dyn Watched,
+    config: &Config,
+    seed: u64,
+    operations: u64,
+) -> Result<Report> {
     let epochs = first_epochs(config, 1);
     let mut owner = Owner::open(bench, config, &epochs, seed)?;
     let oracle = Oracle::new(config, owner.keys(), &epochs);
@@ -80,7 +85,9 @@ pub fn campaign(bench: &mut dyn Watched, config: &Config, seed: u64, operations:
             let mut seen = vec![0; plain.len()];
             bench.mem_read(addr, &mut seen);
             if seen != plain {
-                return Err(differs(format!("operation {done}: the bypass region at {addr:#x} is not as written")));
+                return Err(differs(format!(
+                    "operation {done}: the bypass region at {addr:#x} is not as written"
+                )));
             }
         }
         if traffic.rng().one_in(4) {
@@ -113,23 +120,38 @@ fn fill(bench: &mut dyn Bench, reference: &mut Reference, content: &mut Rng, own
     }
 }
 
-fn check(config: &Config, reference: &Reference, statement: &Statement, digest: &mut Digest) -> Result<()> {
+fn check(
+    config: &Config,
+    reference: &Reference,
+    statement: &Statement,
+    digest: &mut Digest,
+) -> Result<()> {
     let s = statement.shield();
     if s.stopped || s.faults != 0 || s.refusals != reference.refusals {
-        return Err(differs(format!("expected no fault and {} refusals: {s:?}", reference.refusals)));
+        return Err(differs(format!(
+            "expected no fault and {} refusals: {s:?}",
+            reference.refusals
+        )));
     }
     digest.add(&s.refusals.to_le_bytes());
     for r in config.regions() {
-        let Some(page) = statement.region(r.id) else { return Err(differs(format!("no page of region {}", r.id))) };
+        let Some(page) = statement.region(r.id) else {
+            return Err(differs(format!("no page of region {}", r.id)));
+        };
         let epoch = if r.mode.has_epoch() { reference.epochs[usize::from(r.id)] } else { 0 };
         if page.epoch != epoch || page.mode != r.mode || page.chunks != r.chunks() {
             return Err(differs(format!("region {}: {page:?}, expected epoch {epoch}", r.id)));
         }
         digest.add(&page.to_payload());
         if let Some(map) = statement.written(r.id)
-            && let Some(c) = (0..r.chunks()).find(|c| map.is_written(*c) != reference.is_written(r.id, *c))
+            && let Some(c) =
+                (0..r.chunks()).find(|c| map.is_written(*c) != reference.is_written(r.id, *c))
         {
-            return Err(differs(format!("region {} chunk {c}: the written map says {}", r.id, map.is_written(c))));
+            return Err(differs(format!(
+                "region {} chunk {c}: the written map says {}",
+                r.id,
+                map.is_written(c)
+            )));
         }
     }
     Ok(())
@@ -169,7 +191,11 @@ pub fn random_config(seed: u64) -> Result<Config> {
                 tag_base: 0,
                 node_base: None,
                 prefetch: 0,
-                counter_bits: (mode == Mode::Counted).then_some(if rng.one_in(2) { 36 } else { 48 }),
+                counter_bits: (mode == Mode::Counted).then_some(if rng.one_in(2) {
+                    36
+                } else {
+                    48
+                }),
             }
         })
         .collect();
@@ -190,7 +216,8 @@ pub fn random_config(seed: u64) -> Result<Config> {
         small_lines: 3 + rng_lines(seed, i + 7),
         ..Set::default()
     };
-    Config::new(OnFault::Shield, sets as u8, (0..sets).map(set).collect(), regions).map_err(|e| BenchError::File(e.to_string()))
+    Config::new(OnFault::Shield, sets as u8, (0..sets).map(set).collect(), regions)
+        .map_err(|e| BenchError::File(e.to_string()))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "small numbers")]

@@ -16,7 +16,11 @@ pub const WORDS: usize = MESSAGE_LEN / 4;
 ///
 /// # Errors
 /// Those of `write`.
-pub fn bytes_in(write: &mut dyn FnMut(u32, u32) -> Result<()>, at: u32, bytes: &[u8]) -> Result<()> {
+pub fn bytes_in(
+    write: &mut dyn FnMut(u32, u32) -> Result<()>,
+    at: u32,
+    bytes: &[u8],
+) -> Result<()> {
     for (i, c) in (0u32..).zip(bytes.chunks(4)) {
         let mut w = [0; 4];
         w[..c.len()].copy_from_slice(c);
@@ -41,7 +45,11 @@ pub fn bytes_out(read: &mut dyn FnMut(u32) -> Result<u32>, at: u32, out: &mut [u
 ///
 /// # Errors
 /// If it does not hold in time.
-pub fn wait_for(bench: &mut dyn Bench, what: &'static str, done: impl Fn(u32) -> bool) -> Result<u32> {
+pub fn wait_for(
+    bench: &mut dyn Bench,
+    what: &'static str,
+    done: impl Fn(u32) -> bool,
+) -> Result<u32> {
     let mut status = 0;
     for _ in 0..MAX_POLLS {
         status = bench.ctl_read(ctl::STATUS)?;
@@ -58,7 +66,9 @@ pub fn wait_for(bench: &mut dyn Bench, what: &'static str, done: impl Fn(u32) ->
 /// # Errors
 /// If that takes too long.
 pub fn ready(bench: &mut dyn Bench) -> Result<u32> {
-    wait_for(bench, "the end of a request", |s| ctl::STATUS_CHAN_BUSY.get(s) == 0 && ctl::STATUS_LOAD_BUSY.get(s) == 0)
+    wait_for(bench, "the end of a request", |s| {
+        ctl::STATUS_CHAN_BUSY.get(s) == 0 && ctl::STATUS_LOAD_BUSY.get(s) == 0
+    })
 }
 
 /// Writes these words of a message, rings the doorbell and waits. Returns the status.
@@ -66,8 +76,11 @@ pub fn ready(bench: &mut dyn Bench) -> Result<u32> {
 /// # Errors
 /// As [`ready`].
 pub fn ring(bench: &mut dyn Bench, message: &Sealed, words: Range<usize>) -> Result<u32> {
-    for (i, c) in (0u32..).zip(message.chunks_exact(4)).filter(|(i, _)| words.contains(&(*i as usize))) {
-        bench.ctl_write(ctl::CHAN_REQ + 4 * i, u32::from_le_bytes(c.try_into().unwrap_or([0; 4])))?;
+    for (i, c) in
+        (0u32..).zip(message.chunks_exact(4)).filter(|(i, _)| words.contains(&(*i as usize)))
+    {
+        bench
+            .ctl_write(ctl::CHAN_REQ + 4 * i, u32::from_le_bytes(c.try_into().unwrap_or([0; 4])))?;
     }
     bench.ctl_write(ctl::CHAN_DOORBELL, 1)?;
     ready(bench)

@@ -132,7 +132,11 @@ impl Oracle {
     /// The version under which a chunk was last sealed, or 0.
     #[must_use]
     pub fn version(&self, region: u8, chunk: u64) -> u64 {
-        self.state().regions.get(usize::from(region)).and_then(|w| w.chunks.get(&chunk)).map_or(0, |c| c.version)
+        self.state()
+            .regions
+            .get(usize::from(region))
+            .and_then(|w| w.chunks.get(&chunk))
+            .map_or(0, |c| c.version)
     }
 
     /// Fails if there were violations so far.
@@ -141,7 +145,11 @@ impl Oracle {
     /// The first violations.
     pub fn check(&self) -> Result<()> {
         let s = self.state();
-        if s.violations.is_empty() { Ok(()) } else { Err(BenchError::Format(s.violations.join("; "))) }
+        if s.violations.is_empty() {
+            Ok(())
+        } else {
+            Err(BenchError::Format(s.violations.join("; ")))
+        }
     }
 
     /// Checks a Shield at rest, after a flush without a fault: all sealed data must be
@@ -164,7 +172,12 @@ impl Oracle {
 }
 
 impl State {
-    fn write(&mut self, addr: u64, data: &[u8; BEAT], strobe: u64) -> std::result::Result<(), String> {
+    fn write(
+        &mut self,
+        addr: u64,
+        data: &[u8; BEAT],
+        strobe: u64,
+    ) -> std::result::Result<(), String> {
         let inside = |base: u64, size: u64| (addr.wrapping_sub(base) < size).then(|| addr - base);
         for w in &mut self.regions {
             let r = &w.region;
@@ -194,7 +207,12 @@ impl Watched {
     }
 
     /// Whether this beat completes a chunk.
-    fn data_beat(&mut self, at: u64, data: &[u8; BEAT], strobe: u64) -> std::result::Result<bool, String> {
+    fn data_beat(
+        &mut self,
+        at: u64,
+        data: &[u8; BEAT],
+        strobe: u64,
+    ) -> std::result::Result<bool, String> {
         let r = &self.region;
         let len = r.chunk as usize;
         let (index, beat) = (at / u64::from(r.chunk), (at % u64::from(r.chunk)) as usize / BEAT);
@@ -219,7 +237,9 @@ impl Watched {
         }
         chunk.seen = 0;
         let version = match r.mode {
-            Mode::Output if chunk.version == self.epoch => return Err(format!("{what} was sealed twice in epoch {}", self.epoch)),
+            Mode::Output if chunk.version == self.epoch => {
+                return Err(format!("{what} was sealed twice in epoch {}", self.epoch));
+            }
             Mode::Output => self.epoch,
             _ => chunk.version + 1,
         };
@@ -240,7 +260,12 @@ impl Watched {
         Ok(true)
     }
 
-    fn tag_beat(&mut self, first: u64, data: &[u8; BEAT], strobe: u64) -> std::result::Result<(), String> {
+    fn tag_beat(
+        &mut self,
+        first: u64,
+        data: &[u8; BEAT],
+        strobe: u64,
+    ) -> std::result::Result<(), String> {
         for (k, tag) in (0..).zip(data.as_chunks::<{ TAG_LEN as usize }>().0) {
             let what = self.name(first + k);
             match (strobe >> (16 * k)) & 0xffff {
@@ -256,7 +281,12 @@ impl Watched {
         Ok(())
     }
 
-    fn node_beat(&mut self, mut number: u64, data: &[u8; BEAT], strobe: u64) -> std::result::Result<(), String> {
+    fn node_beat(
+        &mut self,
+        mut number: u64,
+        data: &[u8; BEAT],
+        strobe: u64,
+    ) -> std::result::Result<(), String> {
         let mut level = 0;
         while number >= self.region.level_nodes(level) {
             number -= self.region.level_nodes(level);
@@ -265,14 +295,19 @@ impl Watched {
                 return Err(format!("region {} has no node there", self.region.id));
             }
         }
-        let what = format!("region {} ({}) node {number} of level {level}", self.region.id, self.region.name);
+        let what = format!(
+            "region {} ({}) node {number} of level {level}",
+            self.region.id, self.region.name
+        );
         if strobe != u64::MAX {
             return Err(format!("{what}: strobe {strobe:#x}"));
         }
         let (version, old) = self.nodes.get(&(level, number)).copied().unwrap_or_default();
         let version = version + 1;
         let counters = self.tree.as_ref().and_then(|c| c.open(version, level as u8, number, data));
-        let Some(counters) = counters else { return Err(format!("{what} is not sealed under version {version}")) };
+        let Some(counters) = counters else {
+            return Err(format!("{what} is not sealed under version {version}"));
+        };
         if counters.iter().zip(old).any(|(new, old)| *new < old) {
             return Err(format!("{what}: counters {old:?} fell to {counters:?}"));
         }
@@ -288,7 +323,11 @@ impl Watched {
         for index in 0..r.chunks() {
             let plain = plain(r.id, index);
             let what = self.name(index);
-            let Some(c) = self.chunks.get(&index).filter(|c| c.version > 0 || c.seen > 0 || !c.early.is_empty()) else {
+            let Some(c) = self
+                .chunks
+                .get(&index)
+                .filter(|c| c.version > 0 || c.seen > 0 || !c.early.is_empty())
+            else {
                 if r.mode != Mode::Output && plain.iter().any(|b| *b != 0) {
                     found.push(format!("{what} was written and never sealed"));
                 }
@@ -301,10 +340,14 @@ impl Watched {
                 found.push(format!("{what} has a tag that no version of it has"));
             }
             if !c.tags.is_empty() {
-                found.push(format!("{what}: the tag of version {} did not reach memory", c.version));
+                found
+                    .push(format!("{what}: the tag of version {} did not reach memory", c.version));
             }
             if (r.mode != Mode::Output || c.version == self.epoch) && c.plain != plain {
-                found.push(format!("{what}: what was sealed under version {} is not what was written", c.version));
+                found.push(format!(
+                    "{what}: what was sealed under version {} is not what was written",
+                    c.version
+                ));
             }
         }
         for ((level, number), (_, counters)) in &self.nodes {

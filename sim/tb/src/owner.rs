@@ -27,9 +27,15 @@ impl Owner {
     ///
     /// # Errors
     /// If the Shield refuses, hangs or confirms another key.
-    pub fn open(bench: &mut dyn Bench, config: &Config, epochs: &[FirstEpoch], seed: u64) -> Result<Self> {
+    pub fn open(
+        bench: &mut dyn Bench,
+        config: &Config,
+        epochs: &[FirstEpoch],
+        seed: u64,
+    ) -> Result<Self> {
         let pk = Self::fresh(bench, seed)?;
-        let (message, keys) = seal_load_key(config, &pk, b"bench", epochs, &mut SeededEntropy::new(seed, "owner"))?;
+        let (message, keys) =
+            seal_load_key(config, &pk, b"bench", epochs, &mut SeededEntropy::new(seed, "owner"))?;
         Self::load(bench, config, &message, keys)
     }
 
@@ -40,7 +46,9 @@ impl Owner {
     pub fn fresh(bench: &mut dyn Bench, seed: u64) -> Result<PublicKey> {
         let mut kernel_seed = [0; krn::SEED_BYTES];
         SeededEntropy::new(seed, "kernel").fill(&mut kernel_seed);
-        wait_for(bench, "EMPTY or CLOSED", |s| state(s) == ctl::STATUS_STATE_EMPTY || state(s) == ctl::STATUS_STATE_CLOSED)?;
+        wait_for(bench, "EMPTY or CLOSED", |s| {
+            state(s) == ctl::STATUS_STATE_EMPTY || state(s) == ctl::STATUS_STATE_CLOSED
+        })?;
         bytes_in(&mut |a, v| bench.krn_write(a, v), krn::SEED, &kernel_seed)?;
         bench.krn_write(krn::CTRL, 1)?;
         wait_for(bench, "FRESH", |s| state(s) == ctl::STATUS_STATE_FRESH)?;
@@ -53,7 +61,12 @@ impl Owner {
     ///
     /// # Errors
     /// If the Shield refuses it or confirms another key.
-    pub fn load(bench: &mut dyn Bench, config: &Config, message: &[u8], keys: SessionKeys) -> Result<Self> {
+    pub fn load(
+        bench: &mut dyn Bench,
+        config: &Config,
+        message: &[u8],
+        keys: SessionKeys,
+    ) -> Result<Self> {
         let status = host::load(bench, message)?;
         if ctl::STATUS_LOAD_REFUSED.get(status) != 0 || state(status) != ctl::STATUS_STATE_KEYED {
             return Err(BenchError::Refused { what: "the Load Key", status });

@@ -180,7 +180,10 @@ impl Design {
         for (i, r) in (0u64..).zip(self.regions()) {
             let (name, mode, base) = (r.region(), r.mode.name(), i * SIZE);
             let Part { chunk, key_bits, set, .. } = r;
-            let _ = write!(out, "[[region]]\nname = \"{name}\"\nmode = \"{mode}\"\nbase = {base}\nsize = {SIZE}\nchunk = {chunk}\n");
+            let _ = write!(
+                out,
+                "[[region]]\nname = \"{name}\"\nmode = \"{mode}\"\nbase = {base}\nsize = {SIZE}\nchunk = {chunk}\n"
+            );
             let _ = write!(out, "key = {key_bits}\nset = {set}\nport = {set}\n");
         }
         out
@@ -194,14 +197,23 @@ fn designs() -> Vec<Design> {
         let part = |writes, mode, set| Part { writes, mode, chunk, key_bits: 256, set };
         [part(false, Mode::Input, read), part(true, Mode::Output, write)]
     };
-    let stream = |access, parts: Vec<Part>, latency| Plan { access, parts, latency, burst: BURST, outstanding: STREAM, bytes: SIZE };
+    let stream = |access, parts: Vec<Part>, latency| Plan {
+        access,
+        parts,
+        latency,
+        burst: BURST,
+        outstanding: STREAM,
+        bytes: SIZE,
+    };
     let mut two = Vec::new();
     for latency in LATENCIES {
         for chunk in CHUNKS {
             two.push(stream(Access::Copy, copy(0, 1, chunk).to_vec(), latency));
         }
     }
-    let four = LATENCIES.map(|l| stream(Access::Mixed, [copy(0, 1, 4096), copy(2, 3, 4096)].concat(), l)).to_vec();
+    let four = LATENCIES
+        .map(|l| stream(Access::Mixed, [copy(0, 1, 4096), copy(2, 3, 4096)].concat(), l))
+        .to_vec();
     vec![
         one("x4", 4),
         one("x2", 2),
@@ -226,7 +238,14 @@ fn kept(mode: Mode, chunks: &[u32]) -> Vec<Plan> {
     for latency in LATENCIES {
         let plan = |access: Access, chunk, burst, outstanding, bytes| {
             let writes = matches!(access, Access::SeqWrite | Access::RandomWrite);
-            Plan { access, parts: vec![Part { writes, mode, chunk, key_bits: 256, set: 0 }], latency, burst, outstanding, bytes }
+            Plan {
+                access,
+                parts: vec![Part { writes, mode, chunk, key_bits: 256, set: 0 }],
+                latency,
+                burst,
+                outstanding,
+                bytes,
+            }
         };
         for &chunk in chunks {
             let bytes = if chunk == 64 { SIZE / 4 } else { SIZE };
@@ -254,7 +273,14 @@ fn plans(lanes: u8) -> Vec<Plan> {
         let plan = |access: Access, mode, chunk, key_bits, outstanding, bytes| {
             let burst = if access.random() { 64 } else { BURST };
             let writes = matches!(access, Access::SeqWrite | Access::RandomWrite);
-            Plan { access, parts: vec![Part { writes, mode, chunk, key_bits, set: 0 }], latency, burst, outstanding, bytes }
+            Plan {
+                access,
+                parts: vec![Part { writes, mode, chunk, key_bits, set: 0 }],
+                latency,
+                burst,
+                outstanding,
+                bytes,
+            }
         };
         for chunk in CHUNKS {
             let bytes = if chunk == 64 { SIZE / 4 } else { sequential };
@@ -265,12 +291,24 @@ fn plans(lanes: u8) -> Vec<Plan> {
             }
             let part = |writes, mode| Part { writes, mode, chunk, key_bits: 256, set: 0 };
             let parts = vec![part(false, Mode::Input), part(true, Mode::Output)];
-            out.push(Plan { access: Access::Mixed, parts, latency, burst: BURST, outstanding: STREAM, bytes: SIZE / 4 });
+            out.push(Plan {
+                access: Access::Mixed,
+                parts,
+                latency,
+                burst: BURST,
+                outstanding: STREAM,
+                bytes: SIZE / 4,
+            });
         }
         if whole {
             for chunk in [512, 4096] {
-                for (access, mode) in [(Access::SeqRead, Mode::Input), (Access::SeqWrite, Mode::Output)] {
-                    out.push(Plan { burst: SHORT_BURST, ..plan(access, mode, chunk, 256, SHORT_STREAM, sequential) });
+                for (access, mode) in
+                    [(Access::SeqRead, Mode::Input), (Access::SeqWrite, Mode::Output)]
+                {
+                    out.push(Plan {
+                        burst: SHORT_BURST,
+                        ..plan(access, mode, chunk, 256, SHORT_STREAM, sequential)
+                    });
                 }
             }
         }
@@ -281,7 +319,14 @@ fn plans(lanes: u8) -> Vec<Plan> {
         }
         if whole && latency == USUAL {
             for chunk in CHUNKS_128 {
-                out.push(plan(Access::SeqRead, Mode::Input, chunk, 128, STREAM, if chunk == 64 { SIZE / 4 } else { sequential }));
+                out.push(plan(
+                    Access::SeqRead,
+                    Mode::Input,
+                    chunk,
+                    128,
+                    STREAM,
+                    if chunk == 64 { SIZE / 4 } else { sequential },
+                ));
             }
             for chunk in [512, 4096] {
                 out.push(plan(Access::SeqWrite, Mode::Output, chunk, 128, STREAM, sequential));
@@ -296,7 +341,14 @@ fn plans(lanes: u8) -> Vec<Plan> {
 }
 
 /// The requester's list on `base`; `plain` is the content of the region.
-fn ops(random: bool, writes: bool, base: u64, (bytes, burst): (u64, u64), plain: &[u8], rng: &mut Rng) -> Vec<Op> {
+fn ops(
+    random: bool,
+    writes: bool,
+    base: u64,
+    (bytes, burst): (u64, u64),
+    plain: &[u8],
+    rng: &mut Rng,
+) -> Vec<Op> {
     let places: Vec<u64> = match (random, writes) {
         (false, _) => (0..bytes / burst).collect(),
         (true, false) => (0..bytes / burst).map(|_| rng.below(SIZE / burst)).collect(),
@@ -316,7 +368,12 @@ fn ops(random: bool, writes: bool, base: u64, (bytes, burst): (u64, u64), plain:
         .map(|(i, place)| {
             let (id, addr) = (if random { i % 64 } else { 0 }, base + place * burst);
             if writes {
-                Op::Write { id, addr, data: slice(plain, place * burst, burst).to_vec(), strobes: Vec::new() }
+                Op::Write {
+                    id,
+                    addr,
+                    data: slice(plain, place * burst, burst).to_vec(),
+                    strobes: Vec::new(),
+                }
             } else {
                 Op::Read { id, addr, beats: u32::try_from(burst / 64).unwrap_or(u32::MAX) }
             }
@@ -361,7 +418,10 @@ fn timed(bench: &mut RtlBench, plan: &Plan, list: &[Op], plain: &[u8]) -> Result
             _ => true,
         };
         if !okay || !same {
-            return Err(BenchError::Unequal(format!("{plan:?}: {op:?} answered {}", if okay { "other bytes" } else { "an error" })));
+            return Err(BenchError::Unequal(format!(
+                "{plan:?}: {op:?} answered {}",
+                if okay { "other bytes" } else { "an error" }
+            )));
         }
     }
     Ok((end - start, right))
@@ -372,7 +432,10 @@ fn all_ops(plan: &Plan, config: &Config, plain: &[u8], rng: &mut Rng) -> Result<
     let mut lists = Vec::new();
     for part in &plan.parts {
         let r = region(config, *part)?;
-        lists.push(ops(plan.access.random(), part.writes, r.base, (plan.bytes, plan.burst), plain, rng).into_iter());
+        lists.push(
+            ops(plan.access.random(), part.writes, r.base, (plan.bytes, plan.burst), plain, rng)
+                .into_iter(),
+        );
     }
     let mut out = Vec::new();
     loop {
@@ -386,7 +449,12 @@ fn all_ops(plan: &Plan, config: &Config, plain: &[u8], rng: &mut Rng) -> Result<
 
 fn region(config: &Config, part: Part) -> Result<Region> {
     let name = part.region();
-    config.regions().iter().find(|r| r.name == name).cloned().ok_or_else(|| BenchError::File(format!("no region {name}")))
+    config
+        .regions()
+        .iter()
+        .find(|r| r.name == name)
+        .cloned()
+        .ok_or_else(|| BenchError::File(format!("no region {name}")))
 }
 
 struct Shielded {
@@ -400,11 +468,9 @@ impl Shielded {
     fn sealed(&self, r: &Region, chunk: u64, plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
         let size = u64::from(r.chunk);
         let mut data = slice(plain, chunk * size, size).to_vec();
-        let tag = self
-            .owner
-            .keys()
-            .data_key(r.id)
-            .map_or([0; 16], |key| ChunkCipher::new(r.id, key).seal(self.epochs[usize::from(r.id)], chunk, &mut data));
+        let tag = self.owner.keys().data_key(r.id).map_or([0; 16], |key| {
+            ChunkCipher::new(r.id, key).seal(self.epochs[usize::from(r.id)], chunk, &mut data)
+        });
         (data, tag)
     }
 
@@ -429,7 +495,12 @@ impl Shielded {
                 // What is read was written through the Shield before.
                 (false, _) => {
                     let writes = ops(false, true, r.base, (SIZE, BURST), plain, &mut Rng::new(0));
-                    timed(&mut self.bench, &Plan { outstanding: STREAM, ..plan.clone() }, &writes, plain)?;
+                    timed(
+                        &mut self.bench,
+                        &Plan { outstanding: STREAM, ..plan.clone() },
+                        &writes,
+                        plain,
+                    )?;
                     self.owner.call(&mut self.bench, &Request::invalidate())?;
                 }
                 (true, _) => {}
@@ -449,7 +520,11 @@ impl Shielded {
         let mut right = 0;
         for op in list {
             let Op::Write { addr, data, .. } = op else { continue };
-            let Some(r) = self.config.regions().iter().find(|r| (r.base..r.base + r.size).contains(addr)) else { continue };
+            let Some(r) =
+                self.config.regions().iter().find(|r| (r.base..r.base + r.size).contains(addr))
+            else {
+                continue;
+            };
             let same = match r.mode {
                 Mode::Counted | Mode::Tree => {
                     let beats = u32::try_from(data.len() / 64).unwrap_or(u32::MAX);
@@ -463,16 +538,21 @@ impl Shielded {
                 }
                 _ => {
                     let size = u64::from(r.chunk);
-                    ((addr - r.base) / size..(addr - r.base + data.len() as u64) / size).all(|chunk| {
-                        let mut got = (vec![0; r.chunk as usize], [0; 16]);
-                        self.bench.mem_read(r.chunk_addr(chunk), &mut got.0);
-                        self.bench.mem_read(r.tag_addr(chunk), &mut got.1);
-                        got == self.sealed(r, chunk, plain)
-                    })
+                    ((addr - r.base) / size..(addr - r.base + data.len() as u64) / size).all(
+                        |chunk| {
+                            let mut got = (vec![0; r.chunk as usize], [0; 16]);
+                            self.bench.mem_read(r.chunk_addr(chunk), &mut got.0);
+                            self.bench.mem_read(r.tag_addr(chunk), &mut got.1);
+                            got == self.sealed(r, chunk, plain)
+                        },
+                    )
                 }
             };
             if !same {
-                return Err(BenchError::Unequal(format!("region {}: what was written to {addr:#x} is not there", r.name)));
+                return Err(BenchError::Unequal(format!(
+                    "region {}: what was written to {addr:#x} is not there",
+                    r.name
+                )));
             }
             right += data.len() as u64;
         }
@@ -492,20 +572,33 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
         let say = |p: &Plan| {
             let Part { chunk, key_bits, .. } = p.parts[0];
             let (name, access, modes) = (design.name, p.access.name(), p.modes());
-            format!("{name} {access} {modes} {chunk} AES-{key_bits} latency {} outstanding {} x {}", p.latency, p.outstanding, p.burst)
+            format!(
+                "{name} {access} {modes} {chunk} AES-{key_bits} latency {} outstanding {} x {}",
+                p.latency, p.outstanding, p.burst
+            )
         };
         // The seed is a row's place among all rows of the design: it does not depend on `words`.
-        let plans: Vec<(u64, &Plan)> =
-            (1..).zip(&design.plans).filter(|(_, p)| words.iter().all(|w| say(p).contains(w.as_str()))).collect();
+        let plans: Vec<(u64, &Plan)> = (1..)
+            .zip(&design.plans)
+            .filter(|(_, p)| words.iter().all(|w| say(p).contains(w.as_str())))
+            .collect();
         if plans.is_empty() {
             continue;
         }
-        let (spec, config) = bench::design(&design.shield_toml(), &dir.join(design.name.replace(' ', "-")))?;
-        progress(&format!("{}: {} engine set(s) with {} lanes", design.name, design.sets, design.lanes));
+        let (spec, config) =
+            bench::design(&design.shield_toml(), &dir.join(design.name.replace(' ', "-")))?;
+        progress(&format!(
+            "{}: {} engine set(s) with {} lanes",
+            design.name, design.sets, design.lanes
+        ));
         let mut bench = RtlBench::new(&build_with(&spec.fast(), progress)?, &config, None)?;
-        let owner = Owner::open(&mut bench, &config, &first_epochs(&config, 1), u64::from(design.lanes))?;
+        let owner =
+            Owner::open(&mut bench, &config, &first_epochs(&config, 1), u64::from(design.lanes))?;
         let epochs = vec![1; config.regions().len()];
-        let bare = DesignSpec::new("loop").source("sim/rtl/tests/loop.sv").param("N", config.accelerator_ports()).fast();
+        let bare = DesignSpec::new("loop")
+            .source("sim/rtl/tests/loop.sv")
+            .param("N", config.accelerator_ports())
+            .fast();
         let mut wires = RtlBench::new(&build_with(&bare, progress)?, &config, None)?;
         let mut shielded = Shielded { bench, owner, config, epochs };
         for (seed, plan) in plans {
@@ -534,20 +627,33 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
                 bare_cycles,
                 ratio: bare_cycles as f64 / cycles as f64,
             };
-            progress(&format!("{}: {:.2} B/cycle, bare {:.2}", say(plan), row.bytes_per_cycle, bytes as f64 / bare_cycles as f64));
+            progress(&format!(
+                "{}: {:.2} B/cycle, bare {:.2}",
+                say(plan),
+                row.bytes_per_cycle,
+                bytes as f64 / bare_cycles as f64
+            ));
             rows.push(row);
         }
         let statement = shielded.owner.statement(&mut shielded.bench)?;
         let s = statement.shield();
         if s.stopped || s.faults != 0 || s.refusals != 0 {
-            return Err(BenchError::Unequal(format!("the statement tells of faults or refusals: {s:?}")));
+            return Err(BenchError::Unequal(format!(
+                "the statement tells of faults or refusals: {s:?}"
+            )));
         }
     }
     Ok(rows)
 }
 
 /// The same list without a Shield.
-fn without(wires: &mut RtlBench, plan: &Plan, config: &Config, list: &[Op], plain: &[u8]) -> Result<u64> {
+fn without(
+    wires: &mut RtlBench,
+    plan: &Plan,
+    config: &Config,
+    list: &[Op],
+    plain: &[u8],
+) -> Result<u64> {
     let blank = vec![0; plain.len()];
     for part in &plan.parts {
         wires.mem_write(region(config, *part)?.base, if part.writes { &blank } else { plain });
@@ -558,7 +664,9 @@ fn without(wires: &mut RtlBench, plan: &Plan, config: &Config, list: &[Op], plai
             let mut got = vec![0; data.len()];
             wires.mem_read(*addr, &mut got);
             if got != *data {
-                return Err(BenchError::Unequal(format!("without a Shield, {addr:#x} is not as written")));
+                return Err(BenchError::Unequal(format!(
+                    "without a Shield, {addr:#x} is not as written"
+                )));
             }
         }
     }
@@ -572,12 +680,24 @@ mod tests {
     #[test]
     fn every_plan_has_its_regions_and_stays_in_them() {
         for design in designs() {
-            let config = shef_gen::shield::parse(&design.shield_toml()).expect("shield.toml").config;
-            assert_eq!((config.sets().len(), design.acc.len()), (usize::from(design.sets), usize::from(design.sets)), "{}", design.name);
+            let config =
+                shef_gen::shield::parse(&design.shield_toml()).expect("shield.toml").config;
+            assert_eq!(
+                (config.sets().len(), design.acc.len()),
+                (usize::from(design.sets), usize::from(design.sets)),
+                "{}",
+                design.name
+            );
             for p in &design.plans {
                 for part in &p.parts {
-                    let r = region(&config, *part).unwrap_or_else(|e| panic!("{}: {e}", design.name));
-                    assert_eq!((r.mode, r.chunk, r.size, r.set, r.base % SIZE), (part.mode, part.chunk, SIZE, part.set, 0), "{}", r.name);
+                    let r =
+                        region(&config, *part).unwrap_or_else(|e| panic!("{}: {e}", design.name));
+                    assert_eq!(
+                        (r.mode, r.chunk, r.size, r.set, r.base % SIZE),
+                        (part.mode, part.chunk, SIZE, part.set, 0),
+                        "{}",
+                        r.name
+                    );
                 }
                 assert!(p.bytes >= 1 << 16 && p.bytes <= SIZE && p.bytes % BURST == 0, "{p:?}");
             }
@@ -588,8 +708,13 @@ mod tests {
     fn lists_move_what_they_say() {
         let mut plain = vec![0; usize::try_from(SIZE).unwrap()];
         Rng::new(1).fill(&mut plain);
-        for (random, writes, burst) in [(false, false, 4096), (false, false, 512), (false, true, 512), (true, false, 64), (true, true, 64)]
-        {
+        for (random, writes, burst) in [
+            (false, false, 4096),
+            (false, false, 512),
+            (false, true, 512),
+            (true, false, 64),
+            (true, true, 64),
+        ] {
             let list = ops(random, writes, SIZE, (1 << 16, burst), &plain, &mut Rng::new(2));
             let mut places = BTreeSet::new();
             let mut bytes = 0;
@@ -602,7 +727,10 @@ mod tests {
                     }
                     Op::Wrap { .. } => panic!("{op:?}"),
                 };
-                assert!(addr >= SIZE && addr + n <= 2 * SIZE && addr / 4096 == (addr + n - 1) / 4096, "{addr:#x}");
+                assert!(
+                    addr >= SIZE && addr + n <= 2 * SIZE && addr / 4096 == (addr + n - 1) / 4096,
+                    "{addr:#x}"
+                );
                 assert_eq!(matches!(op, Op::Write { .. }), writes);
                 bytes += n;
                 places.insert(addr);

@@ -48,9 +48,15 @@ pub enum Op {
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Read { id, addr, beats } => write!(f, "read of {beats} beats at {addr:#x}, id {id}"),
-            Self::Write { id, addr, data, .. } => write!(f, "write of {} beats at {addr:#x}, id {id}", data.len() / 64),
-            Self::Wrap { id, addr, beats, .. } => write!(f, "wrapping burst of {beats} beats at {addr:#x}, id {id}"),
+            Self::Read { id, addr, beats } => {
+                write!(f, "read of {beats} beats at {addr:#x}, id {id}")
+            }
+            Self::Write { id, addr, data, .. } => {
+                write!(f, "write of {} beats at {addr:#x}, id {id}", data.len() / 64)
+            }
+            Self::Wrap { id, addr, beats, .. } => {
+                write!(f, "wrapping burst of {beats} beats at {addr:#x}, id {id}")
+            }
         }
     }
 }
@@ -66,7 +72,10 @@ pub struct Outcome {
 
 impl Outcome {
     pub(crate) fn of(beats: &[Beat]) -> Self {
-        Self { okay: beats.iter().map(|b| b.resp == Resp::Okay).collect(), data: beats.iter().flat_map(|b| b.data).collect() }
+        Self {
+            okay: beats.iter().map(|b| b.resp == Resp::Okay).collect(),
+            data: beats.iter().flat_map(|b| b.data).collect(),
+        }
     }
 }
 
@@ -132,7 +141,11 @@ impl Reference {
         let at = usize::try_from(chunk * u64::from(region.chunk)).unwrap_or(usize::MAX);
         let mut data = self.plain[usize::from(region.id)][at..at + region.chunk as usize].to_vec();
         let Some(key) = keys.data_key(region.id) else { return (data, [0; 16]) };
-        let tag = ChunkCipher::new(region.id, key).seal(self.epochs[usize::from(region.id)], chunk, &mut data);
+        let tag = ChunkCipher::new(region.id, key).seal(
+            self.epochs[usize::from(region.id)],
+            chunk,
+            &mut data,
+        );
         (data, tag)
     }
 
@@ -193,7 +206,14 @@ impl Reference {
         for r in self.config.regions() {
             for c in &self.written[usize::from(r.id)] {
                 let (d, t) = self.sealed(r, keys, *c);
-                out.push(SealedChunk { region: r.id, chunk: *c, addr: r.chunk_addr(*c), data: d, tag_addr: r.tag_addr(*c), tag: t });
+                out.push(SealedChunk {
+                    region: r.id,
+                    chunk: *c,
+                    addr: r.chunk_addr(*c),
+                    data: d,
+                    tag_addr: r.tag_addr(*c),
+                    tag: t,
+                });
             }
         }
         out
@@ -204,8 +224,14 @@ impl Reference {
 /// with this one: of each region two holes and the one that several bursts fill, one that the next
 /// write begins, and the two lines that writes leave to reads.
 fn roomy(config: &Config, region: &Region) -> bool {
-    let mut sharing = config.regions().iter().filter(|r| r.set == region.set && r.is_big() == region.is_big() && r.mode != Mode::Input);
-    let lines = config.sets().get(usize::from(region.set)).map_or(0, |s| if region.is_big() { s.big_lines } else { s.small_lines });
+    let mut sharing = config
+        .regions()
+        .iter()
+        .filter(|r| r.set == region.set && r.is_big() == region.is_big() && r.mode != Mode::Input);
+    let lines = config
+        .sets()
+        .get(usize::from(region.set))
+        .map_or(0, |s| if region.is_big() { s.big_lines } else { s.small_lines });
     sharing.clone().count() * 3 + 3 <= usize::from(lines) && sharing.all(|r| r.mode == Mode::Output)
 }
 
@@ -261,7 +287,8 @@ impl Traffic {
         }
         let mut pages = Vec::new();
         for r in config.regions().iter().filter(|r| !r.mode.has_epoch()) {
-            let pages_of = (0..r.size / PAGE).step_by(usize::try_from(stride(r)).unwrap_or(usize::MAX));
+            let pages_of =
+                (0..r.size / PAGE).step_by(usize::try_from(stride(r)).unwrap_or(usize::MAX));
             pages.extend(pages_of.filter(|_| self.rng.below(16) < share).map(|p| (r.id, p)));
         }
         reference.pending = pending.iter().copied().collect();
@@ -286,7 +313,8 @@ impl Traffic {
                 holes += u32::from(part);
                 self.write(reference, r, *c, part, apart, &mut writes);
             }
-            let mut rewritten: Vec<u64> = pages.iter().filter(|(id, _)| *id == r.id).flat_map(|(_, p)| [*p; 3]).collect();
+            let mut rewritten: Vec<u64> =
+                pages.iter().filter(|(id, _)| *id == r.id).flat_map(|(_, p)| [*p; 3]).collect();
             for i in (1..rewritten.len()).rev() {
                 rewritten.swap(i, self.rng.below(i as u64 + 1) as usize);
             }
@@ -386,7 +414,13 @@ impl Traffic {
 
     /// A burst of any shape into a page of a region that may be written again and again.
     #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
-    fn rewrite(&mut self, reference: &mut Reference, r: &Region, page: u64, out: &mut Vec<(Op, Outcome)>) {
+    fn rewrite(
+        &mut self,
+        reference: &mut Reference,
+        r: &Region,
+        page: u64,
+        out: &mut Vec<(Op, Outcome)>,
+    ) {
         const BEATS: u64 = PAGE / 64;
         let (first, beats) = match self.rng.below(4) {
             0 => (0, BEATS),
@@ -403,7 +437,9 @@ impl Traffic {
         let mut data = vec![0; beats as usize * 64];
         self.rng.fill(&mut data);
         let strobes: Vec<u64> = match self.rng.below(3) {
-            0 => (0..beats).map(|_| if self.rng.one_in(4) { 0 } else { self.rng.next_u64() }).collect(),
+            0 => (0..beats)
+                .map(|_| if self.rng.one_in(4) { 0 } else { self.rng.next_u64() })
+                .collect(),
             _ => Vec::new(),
         };
         let plain = &mut reference.plain[usize::from(r.id)][at..at + data.len()];
@@ -412,12 +448,24 @@ impl Traffic {
                 *to = *from;
             }
         }
-        reference.chunks += (first * 64 + beats * 64).div_ceil(u64::from(r.chunk)) - first * 64 / u64::from(r.chunk);
-        out.push((Op::Write { id: self.id(), addr: r.base + at as u64, data, strobes }, Outcome { okay: vec![true], data: Vec::new() }));
+        reference.chunks += (first * 64 + beats * 64).div_ceil(u64::from(r.chunk))
+            - first * 64 / u64::from(r.chunk);
+        out.push((
+            Op::Write { id: self.id(), addr: r.base + at as u64, data, strobes },
+            Outcome { okay: vec![true], data: Vec::new() },
+        ));
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
-    fn write(&mut self, reference: &mut Reference, r: &Region, chunk: u64, part: bool, apart: bool, out: &mut Vec<(Op, Outcome)>) {
+    fn write(
+        &mut self,
+        reference: &mut Reference,
+        r: &Region,
+        chunk: u64,
+        part: bool,
+        apart: bool,
+        out: &mut Vec<(Op, Outcome)>,
+    ) {
         let beats = r.chunk as usize / 64;
         let at = (chunk * u64::from(r.chunk)) as usize;
         let mut data = vec![0; r.chunk as usize];
@@ -446,13 +494,21 @@ impl Traffic {
         let okay = Outcome { okay: vec![true], data: Vec::new() };
         let mut k = 0;
         while k < used {
-            let n = if !apart || self.rng.one_in(2) { used - k } else { 1 + self.rng.below((used - k) as u64) as usize };
+            let n = if !apart || self.rng.one_in(2) {
+                used - k
+            } else {
+                1 + self.rng.below((used - k) as u64) as usize
+            };
             out.push((
                 Op::Write {
                     id,
                     addr: r.base + at as u64 + 64 * k as u64,
                     data: data[64 * k..64 * (k + n)].to_vec(),
-                    strobes: if strobes[k..k + n].iter().all(|s| *s == u64::MAX) { Vec::new() } else { strobes[k..k + n].to_vec() },
+                    strobes: if strobes[k..k + n].iter().all(|s| *s == u64::MAX) {
+                        Vec::new()
+                    } else {
+                        strobes[k..k + n].to_vec()
+                    },
                 },
                 okay.clone(),
             ));

@@ -16,8 +16,18 @@ const CONFIGURATIONS: [&str; 3] = ["cache4", "tree1", "edge"];
 fn attempts(configurations: &[&str], no_waves: bool) -> Report {
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("attack");
     let configurations = configurations.iter().map(|c| (*c).to_owned()).collect();
-    let plan = Plan { n: 1_000, seed: seed(), jobs: 2, quick: true, stop: true, no_waves, configurations, ..Plan::default() };
-    let report = run(&plan, &dir, &|line| println!("{line}")).unwrap_or_else(|e| panic!("seed {}: {e}", plan.seed));
+    let plan = Plan {
+        n: 1_000,
+        seed: seed(),
+        jobs: 2,
+        quick: true,
+        stop: true,
+        no_waves,
+        configurations,
+        ..Plan::default()
+    };
+    let report = run(&plan, &dir, &|line| println!("{line}"))
+        .unwrap_or_else(|e| panic!("seed {}: {e}", plan.seed));
     assert!(report.passed(), "SHEF_SEED={}: {:#?}", plan.seed, report.failures);
     report
 }
@@ -33,8 +43,17 @@ fn a_thousand_attempts() {
     }
     assert_eq!(report.top, "shef_core");
     assert!(report.by_state.iter().all(|s| s.n * 20 >= report.n), "{:?}", report.by_state);
-    assert!(report.spanning_sessions * 100 >= report.n, "{} over two sessions", report.spanning_sessions);
-    assert!(report.honest * 3 >= report.transactions, "{} of {} are honest", report.honest, report.transactions);
+    assert!(
+        report.spanning_sessions * 100 >= report.n,
+        "{} over two sessions",
+        report.spanning_sessions
+    );
+    assert!(
+        report.honest * 3 >= report.transactions,
+        "{} of {} are honest",
+        report.honest,
+        report.transactions
+    );
 }
 
 /// For `cargo xtask test --full`: the test of many mutants.

@@ -23,7 +23,8 @@ fn random_operations_are_as_the_reference_says_and_all_that_leaves_is_sealed() {
     let (lib, config) = library();
     for seed in [5, 6] {
         let mut bench = RtlBench::new(lib, config, Some(seed)).expect("bench");
-        let report = campaign(&mut bench, config, seed, 1200).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let report =
+            campaign(&mut bench, config, seed, 1200).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         assert!(report.operations >= 1200, "{report:?}");
     }
 }
@@ -46,8 +47,10 @@ impl Session {
     fn new(seed: u64) -> Self {
         let (lib, config) = library();
         let mut bench = RtlBench::new(lib, config, Some(seed)).expect("bench");
-        let owner = Owner::open(&mut bench, config, &first_epochs(config, 1), seed).expect("session");
-        for (addr, data) in Reference::new(config, 1).fill_inputs(&mut Rng::new(seed), owner.keys()) {
+        let owner =
+            Owner::open(&mut bench, config, &first_epochs(config, 1), seed).expect("session");
+        for (addr, data) in Reference::new(config, 1).fill_inputs(&mut Rng::new(seed), owner.keys())
+        {
             bench.mem_write(addr, &data);
         }
         Self { bench, owner, config }
@@ -94,7 +97,10 @@ fn scratch_behind_the_cache_is_sealed_fresh_each_time_and_an_old_chunk_is_refuse
     s.bench.mem_write(r.tag_addr(9), &old_tag);
     assert!(s.one(read(at)) == (false, vec![0; 64]), "an old chunk came through");
     let statement = *s.owner.statement(&mut s.bench).expect("statement").shield();
-    assert!(statement.stopped && statement.fault_kind == FaultKind::Tag && statement.fault_chunk == 9, "{statement:?}");
+    assert!(
+        statement.stopped && statement.fault_kind == FaultKind::Tag && statement.fault_chunk == 9,
+        "{statement:?}"
+    );
     // what the cache holds is not given out any more either
     assert!(s.one(read(s.config.regions()[0].chunk_addr(0))) == (false, vec![0; 64]));
 }
@@ -105,7 +111,10 @@ fn a_new_epoch_empties_the_cache() {
     let at = s.config.regions()[0].chunk_addr(3);
     assert!(s.one(read(at)).0);
     s.call(&Request::epoch(0, 2));
-    assert!(s.one(read(at)) == (false, vec![0; 64]), "a chunk of the old epoch came out of the cache");
+    assert!(
+        s.one(read(at)) == (false, vec![0; 64]),
+        "a chunk of the old epoch came out of the cache"
+    );
     let statement = *s.owner.statement(&mut s.bench).expect("statement").shield();
     assert!(statement.stopped && statement.fault_kind == FaultKind::Tag, "{statement:?}");
 }

@@ -53,7 +53,8 @@ enum Attack {
 }
 
 impl Attack {
-    const ALL: [Self; 6] = [Self::Data, Self::Tag, Self::Swap, Self::OldEpoch, Self::BusError, Self::Silence];
+    const ALL: [Self; 6] =
+        [Self::Data, Self::Tag, Self::Swap, Self::OldEpoch, Self::BusError, Self::Silence];
 
     fn kind(self) -> FaultKind {
         match self {
@@ -67,7 +68,8 @@ impl Attack {
 /// Region 1, chunk 3 is attacked, then read between good reads; the statement after it.
 fn attacked(bench: &mut dyn Bench, config: &Config, attack: Attack, seed: u64) -> ShieldStatement {
     let r = config.regions()[1].clone();
-    let mut owner = Owner::open(bench, config, &first_epochs(config, 5), seed).unwrap_or_else(|e| panic!("{attack:?}: {e}"));
+    let mut owner = Owner::open(bench, config, &first_epochs(config, 5), seed)
+        .unwrap_or_else(|e| panic!("{attack:?}: {e}"));
     let mut reference = Reference::new(config, 5);
     let mut rng = Rng::new(seed);
     for (addr, data) in reference.fill_inputs(&mut rng, owner.keys()) {
@@ -99,12 +101,21 @@ fn attacked(bench: &mut dyn Bench, config: &Config, attack: Attack, seed: u64) -
     let read = |n: u64| Op::Read { id: 2, addr: r.chunk_addr(n), beats: r.chunk / 64 };
     if attack != Attack::OldEpoch {
         let got = bench.burst(&[read(1)]).expect("answers");
-        assert!(got[0].okay.iter().all(|o| *o), "{attack:?}: a good chunk was refused before the attack was met");
+        assert!(
+            got[0].okay.iter().all(|o| *o),
+            "{attack:?}: a good chunk was refused before the attack was met"
+        );
     }
     let got = bench.burst(&[read(3)]).unwrap_or_else(|e| panic!("{attack:?}: {e}"));
-    assert!(got[0].okay.iter().all(|o| !o) && got[0].data.iter().all(|b| *b == 0), "{attack:?}: words got through");
+    assert!(
+        got[0].okay.iter().all(|o| !o) && got[0].data.iter().all(|b| *b == 0),
+        "{attack:?}: words got through"
+    );
     let got = bench.burst(&[read(1), read(9)]).unwrap_or_else(|e| panic!("{attack:?}: {e}"));
-    assert!(got.iter().all(|o| o.okay.iter().all(|k| !k) && o.data.iter().all(|b| *b == 0)), "{attack:?}: it did not stop");
+    assert!(
+        got.iter().all(|o| o.okay.iter().all(|k| !k) && o.data.iter().all(|b| *b == 0)),
+        "{attack:?}: it did not stop"
+    );
     *owner.statement(bench).unwrap_or_else(|e| panic!("{attack:?}: {e}")).shield()
 }
 
@@ -151,5 +162,8 @@ fn model_and_rtl_agree_bit_for_bit() {
     assert!(model == hardware && chunks == same, "SHEF_SEED={seed}: tags differ");
     assert!(chunks >= 10_000, "only {chunks} chunks");
     let cycles = rtl.core().cycles();
-    println!("seed {seed}: {chunks} chunks, {cycles} cycles, {:.0} cycles/s", cycles as f64 / start.elapsed().as_secs_f64());
+    println!(
+        "seed {seed}: {chunks} chunks, {cycles} cycles, {:.0} cycles/s",
+        cycles as f64 / start.elapsed().as_secs_f64()
+    );
 }

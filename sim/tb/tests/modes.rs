@@ -10,7 +10,9 @@ use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
 use shef_rtl::{Library, build};
 use shef_seal::{ChunkCipher, NodeCipher};
-use shef_tb::{Bench, ModelBench, Op, Oracle, Owner, Reference, RtlBench, campaign, design, random_config};
+use shef_tb::{
+    Bench, ModelBench, Op, Oracle, Owner, Reference, RtlBench, campaign, design, random_config,
+};
 use std::sync::OnceLock;
 
 fn seed() -> u64 {
@@ -23,7 +25,9 @@ fn the_model_in_any_configuration() {
     for seed in seed()..seed() + 24 {
         let config = random_config(seed).unwrap_or_else(|e| panic!("SHEF_SEED={seed}: {e}"));
         let report = campaign(&mut ModelBench::new(&config), &config, seed, 1000);
-        operations += report.unwrap_or_else(|e| panic!("SHEF_SEED={seed} cargo test -p shef-tb --test modes: {e}")).operations;
+        operations += report
+            .unwrap_or_else(|e| panic!("SHEF_SEED={seed} cargo test -p shef-tb --test modes: {e}"))
+            .operations;
     }
     assert!(operations >= 10_000, "only {operations} operations");
 }
@@ -59,10 +63,17 @@ impl Forge {
             counter_bits: (mode == Mode::Counted).then_some(36),
         };
         let modes = [Mode::Output, Mode::Counted, Mode::Tree, Mode::Input];
-        let regions = (0..).zip(modes).map(|(id, mode)| region(id, mode, u64::from(id) << 12, 0x1_0000 + (u64::from(id) << 12))).collect();
-        let config = Config::new(OnFault::Shield, 1, vec![Set::default()], regions).expect("config");
+        let regions = (0..)
+            .zip(modes)
+            .map(|(id, mode)| {
+                region(id, mode, u64::from(id) << 12, 0x1_0000 + (u64::from(id) << 12))
+            })
+            .collect();
+        let config =
+            Config::new(OnFault::Shield, 1, vec![Set::default()], regions).expect("config");
         let epochs = first_epochs(&config, 7);
-        let owner = Owner::open(&mut ModelBench::new(&config), &config, &epochs, 1).expect("session");
+        let owner =
+            Owner::open(&mut ModelBench::new(&config), &config, &epochs, 1).expect("session");
         let keys = owner.keys();
         Self {
             oracle: Oracle::new(&config, keys, &epochs),
@@ -75,7 +86,10 @@ impl Forge {
     fn data(&self, region: u8, chunk: u64, version: u64, plain: u8) -> [u8; 16] {
         let mut data = [plain; 128];
         let tag = self.data[usize::from(region)].seal(version, chunk, &mut data);
-        for (at, beat) in (self.config.regions()[usize::from(region)].chunk_addr(chunk)..).step_by(64).zip(data.as_chunks().0) {
+        for (at, beat) in (self.config.regions()[usize::from(region)].chunk_addr(chunk)..)
+            .step_by(64)
+            .zip(data.as_chunks().0)
+        {
             self.oracle.see(at, beat, u64::MAX);
         }
         tag
@@ -100,7 +114,11 @@ impl Forge {
     /// At rest, with chunk 0 of every region all `plain`.
     fn good(&self, plain: u8) -> bool {
         let (first, zeros) = ([plain; 128], [0; 128]);
-        self.oracle.at_rest(|region, chunk| if chunk == 0 && region != INPUT && region != OUTPUT { &first } else { &zeros }).is_ok()
+        self.oracle
+            .at_rest(|region, chunk| {
+                if chunk == 0 && region != INPUT && region != OUTPUT { &first } else { &zeros }
+            })
+            .is_ok()
     }
 }
 
@@ -174,10 +192,19 @@ fn as_the_model(seeds: std::ops::Range<u64>) {
     let (library, config) = library();
     let mut operations = 0;
     for seed in seeds.clone() {
-        let again = |e| panic!("SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb --test modes: {e}");
-        let model = campaign(&mut ModelBench::new(config), config, seed, 2500).unwrap_or_else(again);
+        let again = |e| {
+            panic!(
+                "SHEF_SEED={seed} SHEF_WAVES=target/waves cargo test -p shef-tb --test modes: {e}"
+            )
+        };
+        let model =
+            campaign(&mut ModelBench::new(config), config, seed, 2500).unwrap_or_else(again);
         let mut rtl = RtlBench::new(library, config, Some(seed)).expect("bench");
-        assert_eq!(campaign(&mut rtl, config, seed, 2500).unwrap_or_else(again), model, "SHEF_SEED={seed}");
+        assert_eq!(
+            campaign(&mut rtl, config, seed, 2500).unwrap_or_else(again),
+            model,
+            "SHEF_SEED={seed}"
+        );
         operations += model.operations;
     }
     assert!(operations >= 2500 * (seeds.end - seeds.start), "only {operations} operations");
@@ -208,23 +235,43 @@ impl<'a, B: Bench> Session<'a, B> {
     /// Whether a chunk can be written.
     fn write(&mut self, r: &Region, chunk: u64, byte: u8) -> bool {
         let data = vec![byte; r.chunk as usize];
-        let got = self.bench.burst(&[Op::Write { id: 0, addr: r.chunk_addr(chunk), data, strobes: Vec::new() }]).expect("answer");
+        let got = self
+            .bench
+            .burst(&[Op::Write { id: 0, addr: r.chunk_addr(chunk), data, strobes: Vec::new() }])
+            .expect("answer");
         got[0].okay[0]
     }
 
     /// Writes a part of a chunk, which stays on chip.
     fn begin(&mut self, r: &Region, chunk: u64) {
-        let op = Op::Write { id: 0, addr: r.chunk_addr(chunk), data: vec![0x77; 64], strobes: vec![0xff00] };
-        assert!(self.bench.burst(&[op]).expect("answer")[0].okay[0], "{} is refused before the attack was met", r.name);
+        let op = Op::Write {
+            id: 0,
+            addr: r.chunk_addr(chunk),
+            data: vec![0x77; 64],
+            strobes: vec![0xff00],
+        };
+        assert!(
+            self.bench.burst(&[op]).expect("answer")[0].okay[0],
+            "{} is refused before the attack was met",
+            r.name
+        );
     }
 
     /// The bytes of a chunk; `None` if it is refused, which must be all of it.
     fn read(&mut self, r: &Region, chunk: u64) -> Option<Vec<u8>> {
-        let got = self.bench.burst(&[Op::Read { id: 1, addr: r.chunk_addr(chunk), beats: r.chunk / 64 }]).expect("answer").remove(0);
+        let got = self
+            .bench
+            .burst(&[Op::Read { id: 1, addr: r.chunk_addr(chunk), beats: r.chunk / 64 }])
+            .expect("answer")
+            .remove(0);
         if got.okay.iter().all(|o| *o) {
             return Some(got.data);
         }
-        assert!(got.okay.iter().all(|o| !o) && got.data.iter().all(|b| *b == 0), "{} chunk {chunk}: words got through", r.name);
+        assert!(
+            got.okay.iter().all(|o| !o) && got.data.iter().all(|b| *b == 0),
+            "{} chunk {chunk}: words got through",
+            r.name
+        );
         None
     }
 
@@ -259,7 +306,10 @@ impl<'a, B: Bench> Session<'a, B> {
     /// sealed; all others go on. The statement after that.
     fn frozen(&mut self, r: &Region, begun: u64, what: &str) -> ShieldStatement {
         let before = self.image(r, begun);
-        assert!(self.read(r, 5).is_none() && self.read(r, begun).is_none() && !self.write(r, begun, 1), "{what}: the region goes on");
+        assert!(
+            self.read(r, 5).is_none() && self.read(r, begun).is_none() && !self.write(r, begun, 1),
+            "{what}: the region goes on"
+        );
         for other in self.config.regions().iter().filter(|o| o.id != r.id) {
             if other.mode == Mode::Input {
                 assert!(self.read(other, 7).is_some(), "{what}: {} is refused", other.name);
@@ -267,7 +317,11 @@ impl<'a, B: Bench> Session<'a, B> {
             }
             assert!(self.write(other, 1, 0x33), "{what}: {} is refused", other.name);
             self.call(&Request::invalidate());
-            assert!(self.holds(other, 1, 0x33), "{what}: {} does not hold what was written", other.name);
+            assert!(
+                self.holds(other, 1, 0x33),
+                "{what}: {} does not hold what was written",
+                other.name
+            );
         }
         assert_eq!(self.image(r, begun), before, "{what}: sealed after the fault");
         let statement = self.owner.statement(self.bench).expect("statement");
@@ -288,7 +342,13 @@ enum Attack {
 
 /// The statement after a chunk was attacked, then read; before that, both of its versions read
 /// back.
-fn attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, attack: Attack, break_bus: impl Fn(&mut B)) -> ShieldStatement {
+fn attacked<B: Bench>(
+    bench: &mut B,
+    config: &Config,
+    r: &Region,
+    attack: Attack,
+    break_bus: impl Fn(&mut B),
+) -> ShieldStatement {
     let mut s = Session::new(bench, config);
     let mut old = None;
     for version in 1..3 {
@@ -325,15 +385,25 @@ fn attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, attack: Attack
 fn attacks_on_scratch(chosen: impl Fn(usize, usize) -> bool) {
     let (library, config) = library();
     for (n, r) in config.regions().iter().filter(|r| !r.mode.has_epoch()).enumerate() {
-        for (k, attack) in [Attack::Data, Attack::Tag, Attack::OldVersion, Attack::OtherPlace, Attack::BusError].into_iter().enumerate() {
-            if (r.mode == Mode::Bypass && attack != Attack::BusError) || (r.mode != Mode::Bypass && !chosen(n, k)) {
+        for (k, attack) in
+            [Attack::Data, Attack::Tag, Attack::OldVersion, Attack::OtherPlace, Attack::BusError]
+                .into_iter()
+                .enumerate()
+        {
+            if (r.mode == Mode::Bypass && attack != Attack::BusError)
+                || (r.mode != Mode::Bypass && !chosen(n, k))
+            {
                 continue;
             }
             let what = format!("{attack:?} on {}", r.name);
             let range = r.chunk_addr(5)..r.chunk_addr(5) + 64;
-            let m = attacked(&mut ModelBench::new(config), config, r, attack, |b| b.0.add_fault(range.clone(), MemoryFault::Error));
+            let m = attacked(&mut ModelBench::new(config), config, r, attack, |b| {
+                b.0.add_fault(range.clone(), MemoryFault::Error)
+            });
             let mut rtl = RtlBench::new(library, config, Some(7)).expect("bench");
-            let h = attacked(&mut rtl, config, r, attack, |b| b.core().axi_memory().error_ranges.push(range.clone()));
+            let h = attacked(&mut rtl, config, r, attack, |b| {
+                b.core().axi_memory().error_ranges.push(range.clone())
+            });
             assert_eq!(m, h, "{what}");
             let kind = if attack == Attack::BusError { FaultKind::Bus } else { FaultKind::Tag };
             let version = if r.mode == Mode::Bypass { 0 } else { 2 };
@@ -363,7 +433,13 @@ enum OnNode {
 
 /// The statement after a node was attacked and chunk 5 read; before that, the chunk read back
 /// through each of the node's versions.
-fn node_attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, level: u32, attack: OnNode) -> ShieldStatement {
+fn node_attacked<B: Bench>(
+    bench: &mut B,
+    config: &Config,
+    r: &Region,
+    level: u32,
+    attack: OnNode,
+) -> ShieldStatement {
     /// A chunk whose nodes have nothing to do with those of chunk 5.
     const ELSEWHERE: u64 = 3200;
     let what = format!("{attack:?} on {} level {level}", r.name);
@@ -408,15 +484,28 @@ fn node_attacked<B: Bench>(bench: &mut B, config: &Config, r: &Region, level: u3
 
 fn attacks_on_nodes(chosen: impl Fn(u32, u32) -> bool) {
     let (library, config) = library();
-    let r = config.regions().iter().find(|r| r.tree_levels() == 2).expect("a region with two levels");
+    let r =
+        config.regions().iter().find(|r| r.tree_levels() == 2).expect("a region with two levels");
     for level in 0..2 {
-        for (k, attack) in (0..).zip([OnNode::Counter, OnNode::Tag, OnNode::OldVersion, OnNode::OtherPlace, OnNode::Zeros]) {
+        for (k, attack) in (0..).zip([
+            OnNode::Counter,
+            OnNode::Tag,
+            OnNode::OldVersion,
+            OnNode::OtherPlace,
+            OnNode::Zeros,
+        ]) {
             if !chosen(level, k) {
                 continue;
             }
             let what = format!("{attack:?} on level {level}");
             let m = node_attacked(&mut ModelBench::new(config), config, r, level, attack);
-            let h = node_attacked(&mut RtlBench::new(library, config, Some(11)).expect("bench"), config, r, level, attack);
+            let h = node_attacked(
+                &mut RtlBench::new(library, config, Some(11)).expect("bench"),
+                config,
+                r,
+                level,
+                attack,
+            );
             assert_eq!(m, h, "{what}");
             let place = (h.stopped, h.fault_kind, h.fault_region, h.fault_chunk);
             assert_eq!(place, (false, FaultKind::Node, r.id, u64::from(level) << 36), "{what}");
@@ -442,7 +531,12 @@ fn a_flush_does_not_cut_off_a_write_behind_those_of_another_set() {
     let (slow, first) = (region("scratch256"), region("count1k"));
     assert!(first.set < slow.set, "its set is flushed first");
     // More chunks than lines.
-    let write = |id, r: &Region, byte: u8, bytes: usize| Op::Write { id, addr: r.base, data: vec![byte; bytes], strobes: Vec::new() };
+    let write = |id, r: &Region, byte: u8, bytes: usize| Op::Write {
+        id,
+        addr: r.base,
+        data: vec![byte; bytes],
+        strobes: Vec::new(),
+    };
     bench.push(&[write(1, slow, 1, 4096), write(2, first, 2, 1024)]);
     bench.steps(200);
     owner.call(&mut bench, &Request::flush()).expect("flush");

@@ -9,24 +9,43 @@ const SHIELD: &str = include_str!("shield.toml");
 
 fn check(bench: &mut dyn Bench, map: &str, items: &[Item], size: u32) {
     let read = |b: &mut dyn Bench, a| if map == "ctl" { b.ctl_read(a) } else { b.krn_read(a) };
-    let write = |b: &mut dyn Bench, a, v| if map == "ctl" { b.ctl_write(a, v) } else { b.krn_write(a, v) };
+    let write =
+        |b: &mut dyn Bench, a, v| if map == "ctl" { b.ctl_write(a, v) } else { b.krn_write(a, v) };
     let mut listed = BTreeSet::new();
     for i in items {
         for offset in (i.offset..i.offset + i.bytes).step_by(4) {
             listed.insert(offset);
             let value = read(bench, offset);
-            assert_eq!(value.is_ok(), i.access != Access::W, "{map} read of {} at {offset:#x}: {value:?}", i.name);
+            assert_eq!(
+                value.is_ok(),
+                i.access != Access::W,
+                "{map} read of {} at {offset:#x}: {value:?}",
+                i.name
+            );
             if let (Ok(value), Some(reset)) = (&value, i.reset) {
                 assert_eq!(*value, reset, "{map} reset value of {}", i.name);
             }
             if i.access == Access::R {
-                assert!(write(bench, offset, 0xffff_ffff).is_err(), "{map} write of read-only {} at {offset:#x}", i.name);
-                assert_eq!(read(bench, offset).ok(), value.ok(), "{map} {} changed by a write", i.name);
+                assert!(
+                    write(bench, offset, 0xffff_ffff).is_err(),
+                    "{map} write of read-only {} at {offset:#x}",
+                    i.name
+                );
+                assert_eq!(
+                    read(bench, offset).ok(),
+                    value.ok(),
+                    "{map} {} changed by a write",
+                    i.name
+                );
             }
         }
     }
     let around = listed.iter().flat_map(|o| [o.wrapping_sub(4), o + 4]);
-    for hole in around.chain((0..size).step_by(0x400)).chain([size - 4]).filter(|o| *o < size && !listed.contains(o)) {
+    for hole in around
+        .chain((0..size).step_by(0x400))
+        .chain([size - 4])
+        .filter(|o| *o < size && !listed.contains(o))
+    {
         assert!(read(bench, hole).is_err(), "{map} read of the hole at {hole:#x}");
         assert!(write(bench, hole, 1).is_err(), "{map} write of the hole at {hole:#x}");
     }

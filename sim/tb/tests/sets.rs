@@ -40,14 +40,19 @@ mod long {
             let (hardware, same) = run(&mut rtl, config, "rtl", seed, 3);
             assert!(model == hardware && chunks == same, "SHEF_SEED={seed}: tags differ");
             for (p, m) in rtl.core().axi_memories().iter().enumerate() {
-                assert!(m.counters.reads > 100 && m.counters.writes > 100, "memory port {p}: {:?}", m.counters);
+                assert!(
+                    m.counters.reads > 100 && m.counters.writes > 100,
+                    "memory port {p}: {:?}",
+                    m.counters
+                );
             }
         }
     }
 
     /// A session with its inputs in memory.
     fn session(bench: &mut RtlBench, config: &Config, seed: u64) -> (Owner, Vec<(u64, Vec<u8>)>) {
-        let mut owner = Owner::open(bench, config, &first_epochs(config, 1), seed).expect("session");
+        let mut owner =
+            Owner::open(bench, config, &first_epochs(config, 1), seed).expect("session");
         let mut reference = Reference::new(config, 1);
         let sealed = reference.fill_inputs(&mut Rng::new(seed), owner.keys());
         for (addr, data) in &sealed {
@@ -75,7 +80,12 @@ mod long {
         o.okay.iter().all(|k| !k) && o.data.iter().all(|b| *b == 0)
     }
 
-    fn stopped_by(bench: &mut RtlBench, owner: &mut Owner, config: &Config, kind: FaultKind) -> ShieldStatement {
+    fn stopped_by(
+        bench: &mut RtlBench,
+        owner: &mut Owner,
+        config: &Config,
+        kind: FaultKind,
+    ) -> ShieldStatement {
         let after = bench.burst(&one_of_each(config, 5)).expect("every burst is answered");
         assert!(after.iter().all(refused), "{kind:?}: a set goes on: {after:?}");
         let s = *owner.statement(bench).expect("statement").shield();
@@ -88,7 +98,8 @@ mod long {
     fn a_fault_in_one_set_stops_all() {
         let (lib, config) = library();
         for region in [2u8, 6] {
-            let mut bench = RtlBench::new(lib, config, Some(seed() + u64::from(region))).expect("bench");
+            let mut bench =
+                RtlBench::new(lib, config, Some(seed() + u64::from(region))).expect("bench");
             let (mut owner, _) = session(&mut bench, config, 9);
             let good = bench.burst(&one_of_each(config, 1)).expect("answers");
             assert!(good.iter().all(|o| o.okay.iter().all(|k| *k)), "{good:?}");
@@ -96,7 +107,9 @@ mod long {
             let mut byte = [0];
             bench.mem_read(r.chunk_addr(3), &mut byte);
             bench.mem_write(r.chunk_addr(3), &[byte[0] ^ 4]);
-            let bad = bench.burst(&[Op::Read { id: 1, addr: r.chunk_addr(3), beats: 1 }]).expect("an answer");
+            let bad = bench
+                .burst(&[Op::Read { id: 1, addr: r.chunk_addr(3), beats: 1 }])
+                .expect("an answer");
             assert!(refused(&bad[0]));
             let s = stopped_by(&mut bench, &mut owner, config, FaultKind::Tag);
             assert_eq!((s.fault_region, s.fault_chunk, s.faults), (region, 3, 1), "{s:?}");
@@ -108,7 +121,11 @@ mod long {
     fn an_answer_for_nobody_is_a_protocol_fault() {
         let (lib, config) = library();
         // Port 0 has sets 0 and 1, port 1 has sets 2 and 3.
-        let cases = [(0, Hostile::UnownedR { id: 0x80 }), (1, Hostile::UnownedR { id: 0xc0 }), (1, Hostile::UnownedB { id: 0x40 })];
+        let cases = [
+            (0, Hostile::UnownedR { id: 0x80 }),
+            (1, Hostile::UnownedR { id: 0xc0 }),
+            (1, Hostile::UnownedB { id: 0x40 }),
+        ];
         for (port, hostile) in cases {
             let mut bench = RtlBench::new(lib, config, None).expect("bench");
             let (mut owner, _) = session(&mut bench, config, 3);
@@ -128,7 +145,11 @@ mod long {
         let (mut owner, _) = session(&mut bench, config, 4);
         bench.core().axi_memories()[1].frozen = true;
         let got = bench.burst(&one_of_each(config, 2)).expect("every burst is answered");
-        let hung = config.regions().iter().zip(&got).filter(|(r, _)| r.port == 1 && r.mode.name() == "input");
+        let hung = config
+            .regions()
+            .iter()
+            .zip(&got)
+            .filter(|(r, _)| r.port == 1 && r.mode.name() == "input");
         assert!(hung.map(|(_, o)| o).all(refused), "{got:?}");
         stopped_by(&mut bench, &mut owner, config, FaultKind::Timeout);
     }
@@ -164,7 +185,11 @@ mod long {
             let cut = bench.finish(None).expect("every burst is answered");
             // No words but zeros with an error, and none from after the wipe with OKAY.
             for (o, got) in ops.iter().zip(&cut) {
-                let zero = got.data.chunks(64).zip(&got.okay).all(|(d, ok)| *ok || d.iter().all(|b| *b == 0));
+                let zero = got
+                    .data
+                    .chunks(64)
+                    .zip(&got.okay)
+                    .all(|(d, ok)| *ok || d.iter().all(|b| *b == 0));
                 assert!(zero, "{o:?}");
             }
             // The sealed inputs are as they were; the next session sees nothing of this one.

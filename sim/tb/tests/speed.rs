@@ -30,7 +30,8 @@ fn cycles_per_second() {
         );
     };
     let t = processor_time();
-    let mut owner = Owner::open(&mut bench, &config, &first_epochs(&config, 1), 1).expect("session");
+    let mut owner =
+        Owner::open(&mut bench, &config, &first_epochs(&config, 1), 1).expect("session");
     show("opening a session", bench.core().cycles(), processor_time() - t, 0);
     let mut reference = Reference::new(&config, 1);
     for (addr, data) in reference.fill_inputs(&mut Rng::new(1), owner.keys()) {
@@ -43,7 +44,11 @@ fn cycles_per_second() {
             let ops: Vec<Op> = (0..r.size / 4096)
                 .map(|i| {
                     let (id, addr) = (0, r.base + i * 4096);
-                    if write { Op::Write { id, addr, data: vec![7; 4096], strobes: vec![] } } else { Op::Read { id, addr, beats: 64 } }
+                    if write {
+                        Op::Write { id, addr, data: vec![7; 4096], strobes: vec![] }
+                    } else {
+                        Op::Read { id, addr, beats: 64 }
+                    }
                 })
                 .collect();
             let (t, c) = (processor_time(), bench.core().cycles());

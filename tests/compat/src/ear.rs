@@ -52,9 +52,18 @@ fn affirms(world: &World, read: Reader, token: &str, profile: &str) -> Outcome<R
     let read = read(world, token)?;
     demand!(read.profile == profile, "profile {}, expected {profile}", read.profile);
     demand!(read.audience.as_deref() == Some("default"), "shef_audience {:?}", read.audience);
-    demand!(read.status == "affirming" && read.identity == 2 && read.hardware == 2, "{} {} {}", read.status, read.identity, read.hardware);
+    demand!(
+        read.status == "affirming" && read.identity == 2 && read.hardware == 2,
+        "{} {} {}",
+        read.status,
+        read.identity,
+        read.hardware
+    );
     let key = read.key.as_deref().ok_or("no attested key")?;
-    demand!(key.ends_with(world.card.key.public_key().as_bytes()) && key.len() == 91, "the attested key is not the card's");
+    demand!(
+        key.ends_with(world.card.key.public_key().as_bytes()) && key.len() == 91,
+        "the attested key is not the card's"
+    );
     Ok(read)
 }
 
@@ -66,18 +75,29 @@ fn changed(world: &World, read: Reader, token: &str) -> Outcome {
     let (message, signature) = token.rsplit_once('.').ok_or("no token")?;
     let mut bytes = B64.decode(signature)?;
     bytes[10] ^= 1;
-    demand!(read(world, &format!("{message}.{}", B64.encode(bytes))).is_err(), "another signature is taken");
+    demand!(
+        read(world, &format!("{message}.{}", B64.encode(bytes))).is_err(),
+        "another signature is taken"
+    );
     let mut parts: Vec<&str> = message.split('.').collect();
     let claims = B64.decode(parts[1])?;
     let claims = B64.encode(String::from_utf8(claims)?.replace("affirming", "contraindicated"));
     parts[1] = &claims;
-    demand!(read(world, &format!("{}.{signature}", parts.join("."))).is_err(), "other claims are taken");
+    demand!(
+        read(world, &format!("{}.{signature}", parts.join("."))).is_err(),
+        "other claims are taken"
+    );
     Ok(())
 }
 
 fn denied(world: &World, read: Reader, accept: &str) -> Outcome {
     let read = read(world, &veraison::denied(world, accept)?)?;
-    demand!(read.status == "contraindicated" && read.identity == 99, "{} {}", read.status, read.identity);
+    demand!(
+        read.status == "contraindicated" && read.identity == 99,
+        "{} {}",
+        read.status,
+        read.identity
+    );
     demand!(read.key.is_none(), "denied evidence vouches for a key");
     Ok(())
 }
@@ -85,7 +105,10 @@ fn denied(world: &World, read: Reader, accept: &str) -> Outcome {
 /// A token with `aud` is what the crate refuses, so that leaving it out is no whim.
 fn addressed(world: &World, read: Reader, accept: &str) -> Outcome {
     let answer = world.appraise(&world.operator, accept, &json!({"aud": true}))?;
-    demand!(read(world, text(&answer, "result")?).is_err(), "aud is no longer refused: it need not be left out");
+    demand!(
+        read(world, text(&answer, "result")?).is_err(),
+        "aud is no longer refused: it need not be left out"
+    );
     Ok(())
 }
 
@@ -109,7 +132,9 @@ pub const OLD: &[Case] = &[
         })
     }),
     Case("reads a result that says no", |world| denied(world, read_old, crate::OLD)),
-    Case("refuses a result that was changed", |world| changed(world, read_old, &veraison::result(world, None)?.0)),
+    Case("refuses a result that was changed", |world| {
+        changed(world, read_old, &veraison::result(world, None)?.0)
+    }),
     Case("refuses a result with aud", |world| addressed(world, read_old, crate::OLD)),
 ];
 
@@ -129,6 +154,8 @@ pub const NEW: &[Case] = &[
         })
     }),
     Case("reads a result that says no", |world| denied(world, read_new, crate::NEW)),
-    Case("refuses a result that was changed", |world| changed(world, read_new, &veraison::result(world, Some(crate::NEW))?.0)),
+    Case("refuses a result that was changed", |world| {
+        changed(world, read_new, &veraison::result(world, Some(crate::NEW))?.0)
+    }),
     Case("refuses a result with aud", |world| addressed(world, read_new, crate::NEW)),
 ];

@@ -56,8 +56,12 @@ const HEADERS: [&str; 4] = ["content-type", "accept", "location", "set-cookie"];
 impl Answer {
     /// The shape of an answer; `header` gives the text of a header.
     pub fn shape<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, body: &[u8]) -> Self {
-        let headers = HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), masked(header(name)?))));
-        let body = serde_json::from_slice(body).map_or_else(|_| json!(masked(&String::from_utf8_lossy(body))), |body| shape("", &body));
+        let headers =
+            HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), masked(header(name)?))));
+        let body = serde_json::from_slice(body).map_or_else(
+            |_| json!(masked(&String::from_utf8_lossy(body))),
+            |body| shape("", &body),
+        );
         Self { status, headers: headers.collect(), body }
     }
 }
@@ -83,7 +87,9 @@ impl Values {
                 self.set(name, value);
             }
         }
-        if let Some((_, session)) = header("location").and_then(|location| location.rsplit_once('/')) {
+        if let Some((_, session)) =
+            header("location").and_then(|location| location.rsplit_once('/'))
+        {
             self.set("session", session);
         }
         if let Some(cookie) = header("set-cookie").and_then(|cookie| cookie.split(';').next()) {
@@ -95,12 +101,16 @@ impl Values {
     pub fn hide(&self, text: &str) -> String {
         let mut values: Vec<_> = self.0.iter().filter(|(_, value)| !value.is_empty()).collect();
         values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        values.into_iter().fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("${{{name}}}")))
+        values.into_iter().fold(text.to_owned(), |text, (name, value)| {
+            text.replace(value.as_str(), &format!("${{{name}}}"))
+        })
     }
 
     /// A text with values in place of names.
     pub fn fill(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+        self.0.iter().fold(text.to_owned(), |text, (name, value)| {
+            text.replace(&format!("${{{name}}}"), value)
+        })
     }
 }
 
@@ -113,7 +123,11 @@ fn shape(name: &str, value: &Value) -> Value {
     match value {
         // For people; no client of others reads it.
         _ if name == "appraisal" => json!("<appraisal>"),
-        Value::Object(map) => Value::Object(map.iter().map(|(name, value)| (name.clone(), shape(name, value))).collect::<Map<_, _>>()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(name, value)| (name.clone(), shape(name, value)))
+                .collect::<Map<_, _>>(),
+        ),
         Value::Array(list) => Value::Array(list.iter().map(|value| shape("", value)).collect()),
         Value::Number(number) if number.as_i64() > Some(1_000_000_000) => json!("<time>"),
         Value::String(text) if RANDOM.contains(&name) => json!(format!("<{}>", text.len())),
@@ -132,7 +146,9 @@ fn token(text: &str) -> Option<Value> {
         [header, claims, signature] => {
             let claims: Value = serde_json::from_slice(&read(claims)?).ok()?;
             let header = read(header)?;
-            Some(json!({"header": masked(std::str::from_utf8(&header).ok()?), "claims": shape("", &claims), "signature": signature.len()}))
+            Some(
+                json!({"header": masked(std::str::from_utf8(&header).ok()?), "claims": shape("", &claims), "signature": signature.len()}),
+            )
         }
         _ => None,
     }
@@ -143,7 +159,8 @@ fn token(text: &str) -> Option<Value> {
 fn masked(text: &str) -> String {
     let (mut out, mut run) = (String::new(), String::new());
     let end = |out: &mut String, run: &mut String| {
-        let hexadecimal = run.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let hexadecimal =
+            run.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         match run.len() {
             0..16 => out.push_str(run),
             16..32 if !hexadecimal => out.push_str(run),

@@ -8,7 +8,8 @@ use josekit::jwe::{self, ECDH_ES_A256KW};
 use josekit::jwk::Jwk;
 use josekit::jwk::alg::ec::EcCurve;
 use kbs_types::{
-    Attestation, Challenge, CompositeEvidence, ErrorInformation, HashAlgorithm, InitData, Request, Response, RuntimeData, Tee, TeePubKey,
+    Attestation, Challenge, CompositeEvidence, ErrorInformation, HashAlgorithm, InitData, Request,
+    Response, RuntimeData, Tee, TeePubKey,
 };
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
@@ -31,24 +32,48 @@ struct Kbs {
 /// The key that a card's evidence vouches for.
 fn card_key(device: &Device) -> TeePubKey {
     let xy = device.key.public_key().xy();
-    TeePubKey::EC { crv: "P-256".into(), alg: "ECDH-ES+A256KW".into(), x: B64.encode(&xy[..32]), y: B64.encode(&xy[32..]) }
+    TeePubKey::EC {
+        crv: "P-256".into(),
+        alg: "ECDH-ES+A256KW".into(),
+        x: B64.encode(&xy[..32]),
+        y: B64.encode(&xy[32..]),
+    }
 }
 
 /// A key that the host has made.
 fn host_key(curve: EcCurve) -> Outcome<(TeePubKey, Jwk)> {
     let pair = ECDH_ES_A256KW.generate_ec_key_pair(curve)?;
     let public = pair.to_jwk_public_key();
-    let member = |name: &str| public.parameter(name).and_then(Value::as_str).map(str::to_owned).ok_or("a member of the key is missing");
-    let key = TeePubKey::EC { crv: member("crv")?, alg: "ECDH-ES+A256KW".into(), x: member("x")?, y: member("y")? };
+    let member = |name: &str| {
+        public
+            .parameter(name)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .ok_or("a member of the key is missing")
+    };
+    let key = TeePubKey::EC {
+        crv: member("crv")?,
+        alg: "ECDH-ES+A256KW".into(),
+        x: member("x")?,
+        y: member("y")?,
+    };
     Ok((key, pair.to_jwk_private_key()))
 }
 
 impl Kbs {
     fn begin(client: &Client, key: TeePubKey) -> Outcome<Self> {
         let hashes = HashAlgorithm::list_all();
-        let request = Request { version: "0.4.0".into(), tee: Tee::Sample, extra_params: json!({"supported-hash-algorithms": hashes}) };
+        let request = Request {
+            version: "0.4.0".into(),
+            tee: Tee::Sample,
+            extra_params: json!({"supported-hash-algorithms": hashes}),
+        };
         let answer = client.call("POST", "/kbs/v0/auth", &serde_json::to_value(request)?)?;
-        let cookie = answer.header("set-cookie").and_then(|cookie| cookie.split(';').next()).ok_or("no cookie")?.to_owned();
+        let cookie = answer
+            .header("set-cookie")
+            .and_then(|cookie| cookie.split(';').next())
+            .ok_or("no cookie")?
+            .to_owned();
         let challenge: Challenge = serde_json::from_value(answer.expect(200)?)?;
         let hash = text(&challenge.extra_params, "selected-hash-algorithm")?.parse()?;
         Ok(Self { client: client.clone(), cookie, challenge, hash, key })
@@ -63,8 +88,14 @@ impl Kbs {
         self.client.know("evidence", &evidence);
         Ok(Attestation {
             init_data: None,
-            runtime_data: RuntimeData { nonce: self.challenge.nonce.clone(), tee_pubkey: self.key.clone() },
-            tee_evidence: CompositeEvidence { primary_evidence: json!({"evidence": evidence}), additional_evidence },
+            runtime_data: RuntimeData {
+                nonce: self.challenge.nonce.clone(),
+                tee_pubkey: self.key.clone(),
+            },
+            tee_evidence: CompositeEvidence {
+                primary_evidence: json!({"evidence": evidence}),
+                additional_evidence,
+            },
         })
     }
 
@@ -79,7 +110,12 @@ impl Kbs {
     }
 
     fn fetch(&self, path: &str) -> Outcome<Answer> {
-        self.client.send("GET", &format!("/kbs/v0/resource/{path}"), &[("cookie", self.cookie.as_str())], b"")
+        self.client.send(
+            "GET",
+            &format!("/kbs/v0/resource/{path}"),
+            &[("cookie", self.cookie.as_str())],
+            b"",
+        )
     }
 }
 
@@ -96,7 +132,12 @@ pub fn result(world: &World) -> Outcome<String> {
 }
 
 fn with_result(client: &Client, token: &str, path: &str) -> Outcome<Answer> {
-    client.send("GET", &format!("/kbs/v0/resource/{path}"), &[("authorization", &format!("Bearer {token}"))], b"")
+    client.send(
+        "GET",
+        &format!("/kbs/v0/resource/{path}"),
+        &[("authorization", &format!("Bearer {token}"))],
+        b"",
+    )
 }
 
 /// The private key of a card as a JWK.
@@ -115,7 +156,8 @@ fn open(answer: &Answer, key: &Jwk) -> Outcome<Vec<u8>> {
         response.protected.generate_aad()? == text(&body, "protected")?.as_bytes(),
         "the header is another one when it is written again"
     );
-    let (plain, _) = jwe::deserialize_json(&body.to_string(), &ECDH_ES_A256KW.decrypter_from_jwk(key)?)?;
+    let (plain, _) =
+        jwe::deserialize_json(&body.to_string(), &ECDH_ES_A256KW.decrypter_from_jwk(key)?)?;
     Ok(plain)
 }
 
@@ -127,7 +169,10 @@ fn opens(answer: &Answer, key: &Jwk, expected: &[u8]) -> Outcome {
 /// An error as the crate reads it.
 fn refused(answer: &Answer, status: u16, word: &str) -> Outcome {
     let error: ErrorInformation = serde_json::from_value(answer.expect(status)?)?;
-    demand!(!error.error_type.is_empty() && error.detail.contains(word), "{error:?}, expected {word:?}");
+    demand!(
+        !error.error_type.is_empty() && error.detail.contains(word),
+        "{error:?}, expected {word:?}"
+    );
     Ok(())
 }
 
@@ -169,9 +214,19 @@ pub const CASES: &[Case] = &[
     Case("keys that no card has are refused in words", |world| {
         world.recorded("kbs-other-keys", |tape| {
             let client = world.anyone.on(tape);
-            let rsa = TeePubKey::RSA { alg: "RSA-OAEP-256".into(), k_mod: B64.encode([0xc5; 128]), k_exp: "AQAB".into() };
-            let p521 = TeePubKey::EC { crv: "P-521".into(), alg: "ECDH-ES+A256KW".into(), x: B64.encode([1; 66]), y: B64.encode([2; 66]) };
-            let pqc = TeePubKey::AKP { alg: "ML-KEM-768+A192KW".into(), public_key: B64.encode([3; 96]) };
+            let rsa = TeePubKey::RSA {
+                alg: "RSA-OAEP-256".into(),
+                k_mod: B64.encode([0xc5; 128]),
+                k_exp: "AQAB".into(),
+            };
+            let p521 = TeePubKey::EC {
+                crv: "P-521".into(),
+                alg: "ECDH-ES+A256KW".into(),
+                x: B64.encode([1; 66]),
+                y: B64.encode([2; 66]),
+            };
+            let pqc =
+                TeePubKey::AKP { alg: "ML-KEM-768+A192KW".into(), public_key: B64.encode([3; 96]) };
             for key in [rsa, p521, pqc] {
                 let kbs = Kbs::begin(&client, key)?;
                 refused(&kbs.submit(&kbs.attestation(&world.card)?)?, 400, "P-256")?;
@@ -183,7 +238,8 @@ pub const CASES: &[Case] = &[
         world.recorded("kbs-not-understood", |tape| {
             let kbs = Kbs::begin(&world.anyone.on(tape), card_key(&world.card))?;
             let mut attestation = kbs.attestation(&world.card)?;
-            attestation.init_data = Some(InitData { format: "toml".into(), body: "algorithm = \"sha384\"".into() });
+            attestation.init_data =
+                Some(InitData { format: "toml".into(), body: "algorithm = \"sha384\"".into() });
             refused(&kbs.submit(&attestation)?, 400, "init-data")?;
             attestation.init_data = None;
             attestation.tee_evidence.additional_evidence = "{\"nvidia\":[]}".into();
@@ -196,25 +252,50 @@ pub const CASES: &[Case] = &[
     Case("who has not attested is asked to, and what is not there is not", |world| {
         world.recorded("kbs-refusals", |tape| {
             let client = world.anyone.on(tape);
-            refused(&client.send("GET", &format!("/kbs/v0/resource/{ONE}"), &[], b"")?, 401, "attest")?;
+            refused(
+                &client.send("GET", &format!("/kbs/v0/resource/{ONE}"), &[], b"")?,
+                401,
+                "attest",
+            )?;
             let (kbs, _) = of_card(&client, &world.card)?;
             refused(&kbs.submit(&kbs.attestation(&world.card)?)?, 401, "before")?;
-            refused(&client.send("GET", &format!("/kbs/v0/resource/{ONE}"), &[("authorization", "Bearer a.b.c")], b"")?, 401, "result")
+            refused(
+                &client.send(
+                    "GET",
+                    &format!("/kbs/v0/resource/{ONE}"),
+                    &[("authorization", "Bearer a.b.c")],
+                    b"",
+                )?,
+                401,
+                "result",
+            )
         })?;
         let (kbs, _) = of_card(&world.host, &world.card)?;
         refused(&kbs.fetch("default/key/none")?, 404, "none")
     }),
     Case("another version of the protocol is told", |world| {
-        let request = Request { version: "0.3.0".into(), tee: Tee::Sample, extra_params: json!("") };
-        refused(&world.anyone.call("POST", "/kbs/v0/auth", &serde_json::to_value(request)?)?, 400, "0.4.0")
+        let request =
+            Request { version: "0.3.0".into(), tee: Tee::Sample, extra_params: json!("") };
+        refused(
+            &world.anyone.call("POST", "/kbs/v0/auth", &serde_json::to_value(request)?)?,
+            400,
+            "0.4.0",
+        )
     }),
-    Case("a simulated card gets a resource under a policy that names simulated, and nowhere else", |world| {
-        let (kbs, token) = of_card(&world.lab, &world.simulated)?;
-        opens(&kbs.fetch(ONE)?, &private(&world.simulated)?, b"the resource")?;
-        opens(&with_result(&world.lab, &token, ONE)?, &private(&world.simulated)?, b"the resource")?;
-        let elsewhere = Kbs::begin(&world.anyone, card_key(&world.simulated))?;
-        refused(&elsewhere.submit(&elsewhere.attestation(&world.simulated)?)?, 401, "SHEF-ATT-")
-    }),
+    Case(
+        "a simulated card gets a resource under a policy that names simulated, and nowhere else",
+        |world| {
+            let (kbs, token) = of_card(&world.lab, &world.simulated)?;
+            opens(&kbs.fetch(ONE)?, &private(&world.simulated)?, b"the resource")?;
+            opens(
+                &with_result(&world.lab, &token, ONE)?,
+                &private(&world.simulated)?,
+                b"the resource",
+            )?;
+            let elsewhere = Kbs::begin(&world.anyone, card_key(&world.simulated))?;
+            refused(&elsewhere.submit(&elsewhere.attestation(&world.simulated)?)?, 401, "SHEF-ATT-")
+        },
+    ),
     Case("a result of another tenant fetches nothing", |world| {
         let (_, token) = of_card(&world.lab, &world.simulated)?;
         refused(&with_result(&world.host, &token, ONE)?, 401, "result")?;
@@ -223,7 +304,8 @@ pub const CASES: &[Case] = &[
     Case("after a revocation neither cookie nor result fetches", |world| {
         let (kbs, token) = of_card(&world.anyone, &world.stolen)?;
         opens(&kbs.fetch(ONE)?, &private(&world.stolen)?, b"the resource")?;
-        let revocation = json!({"kind": "device", "value": hex::encode(world.stolen.ueid), "reason": "stolen"});
+        let revocation =
+            json!({"kind": "device", "value": hex::encode(world.stolen.ueid), "reason": "stolen"});
         world.operator.call("POST", "/v1/revocations", &revocation)?.expect(201)?;
         refused(&kbs.fetch(ONE)?, 401, "revo")?;
         refused(&with_result(&world.anyone, &token, ONE)?, 401, "revo")

@@ -95,7 +95,11 @@ impl World {
     }
 
     /// Does something and keeps the record of what its recorded clients sent and got.
-    pub fn recorded(&self, name: &str, what: impl FnOnce(&Rc<RefCell<Tape>>) -> Outcome) -> Outcome {
+    pub fn recorded(
+        &self,
+        name: &str,
+        what: impl FnOnce(&Rc<RefCell<Tape>>) -> Outcome,
+    ) -> Outcome {
         let tape = Rc::default();
         what(&tape)?;
         tape.borrow().end(name, self.write)
@@ -103,8 +107,12 @@ impl World {
 
     /// Appraises evidence of the card on the service's own path, with more members in the request.
     pub fn appraise(&self, operator: &Client, accept: &str, more: &Value) -> Outcome<Value> {
-        let session = operator.call("POST", "/v1/sessions", &json!({"layer": "kernel"}))?.expect(201)?;
-        let evidence = B64.encode(self.card.evidence(shef_proto::evidence::Layer::Kernel, &STANDARD.decode(text(&session, "nonce")?)?));
+        let session =
+            operator.call("POST", "/v1/sessions", &json!({"layer": "kernel"}))?.expect(201)?;
+        let evidence = B64.encode(self.card.evidence(
+            shef_proto::evidence::Layer::Kernel,
+            &STANDARD.decode(text(&session, "nonce")?)?,
+        ));
         operator.know("evidence", &evidence);
         let mut body = json!({"session": session["session"], "evidence": evidence});
         for (name, value) in more.as_object().into_iter().flatten() {
@@ -122,14 +130,32 @@ pub fn text<'a>(value: &'a Value, name: &str) -> Outcome<&'a str> {
 
 /// A maker's root, reference values, a policy, and resources under it.
 fn furnish(operator: &Client, device: &Device, kind: &str) -> Outcome {
-    let anchor = json!({"name": "maker", "kind": kind, "certificate": B64.encode(device.root.der())});
+    let anchor =
+        json!({"name": "maker", "kind": kind, "certificate": B64.encode(device.root.der())});
     operator.call("POST", "/v1/trust-anchors", &anchor)?.expect(201)?;
     operator.put("PUT", "/v1/corims/build-1", "application/toml", reference().as_bytes())?;
-    let policy = |id: &str, more: &str| format!("id = \"{id}\"\nroot_of_trust = [\"{kind}\"]\nmin_kernel_svn = 1\n{more}");
-    operator.put("PUT", "/v1/policies/default", "application/toml", policy("default", "").as_bytes())?;
-    operator.put("PUT", "/v1/policies/host", "application/toml", policy("host", "to_host = true\n").as_bytes())?;
+    let policy = |id: &str, more: &str| {
+        format!("id = \"{id}\"\nroot_of_trust = [\"{kind}\"]\nmin_kernel_svn = 1\n{more}")
+    };
+    operator.put(
+        "PUT",
+        "/v1/policies/default",
+        "application/toml",
+        policy("default", "").as_bytes(),
+    )?;
+    operator.put(
+        "PUT",
+        "/v1/policies/host",
+        "application/toml",
+        policy("host", "to_host = true\n").as_bytes(),
+    )?;
     for path in ["default/key/one", "Default/Key/One"] {
-        operator.put("POST", &format!("/kbs/v0/resource/{path}"), "application/octet-stream", b"the resource")?;
+        operator.put(
+            "POST",
+            &format!("/kbs/v0/resource/{path}"),
+            "application/octet-stream",
+            b"the resource",
+        )?;
     }
     let to_host = json!({"layer": "kernel", "policy": "host", "to": "host", "secret": B64.encode(b"for the host")});
     operator.call("PUT", "/v1/keys/default%2Fkey%2Fhost", &to_host)?.expect(201)?;
@@ -151,7 +177,9 @@ fn args() -> Outcome<Args> {
     let (json, write) = (flag("--json"), flag("--write"));
     match <[String; 1]>::try_from(all) {
         Ok([program]) => Ok(Args { program: program.into(), json, write }),
-        Err(_) => Err("usage: shef-compat [--json] [--write] PROGRAM, the path of shef-verifierd".into()),
+        Err(_) => {
+            Err("usage: shef-compat [--json] [--write] PROGRAM, the path of shef-verifierd".into())
+        }
     }
 }
 
@@ -167,7 +195,9 @@ fn run() -> Outcome<bool> {
     ];
     let mut cases = Vec::new();
     let mut all_passed = true;
-    for (client, Case(case, run)) in clients.into_iter().flat_map(|(client, cases)| cases.iter().map(move |case| (client, case))) {
+    for (client, Case(case, run)) in
+        clients.into_iter().flat_map(|(client, cases)| cases.iter().map(move |case| (client, case)))
+    {
         let result = run(&world);
         let passed = result.is_ok();
         all_passed &= passed;
@@ -181,7 +211,11 @@ fn run() -> Outcome<bool> {
     if args.json {
         println!("{}", json!({"cases": cases}));
     } else {
-        println!("{} cases, {}", cases.len(), if all_passed { "all passed" } else { "not all passed" });
+        println!(
+            "{} cases, {}",
+            cases.len(),
+            if all_passed { "all passed" } else { "not all passed" }
+        );
     }
     Ok(all_passed)
 }

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, TlsProvider, parse_pem};
+use ureq::tls::{
+    Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, TlsProvider, parse_pem,
+};
 
 use crate::Outcome;
 use crate::device::AUDIENCE;
@@ -42,7 +44,12 @@ impl Service {
         let dir = folder.path().join("d");
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut init = Command::new(program);
-        init.arg("init").arg("--dir").arg(&dir).args(["--listen", &address.to_string(), "--audience", AUDIENCE]);
+        init.arg("init").arg("--dir").arg(&dir).args([
+            "--listen",
+            &address.to_string(),
+            "--audience",
+            AUDIENCE,
+        ]);
         quiet(&mut init)?;
         let config = dir.join("verifierd.toml");
         let text = std::fs::read_to_string(&config)? + MORE;
@@ -55,7 +62,8 @@ impl Service {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()?;
-        let service = Self { folder, program: program.to_owned(), url: format!("https://{address}"), child };
+        let service =
+            Self { folder, program: program.to_owned(), url: format!("https://{address}"), child };
         let (client, start) = (service.anyone()?, Instant::now());
         while !client.send("GET", "/readyz", &[], b"").is_ok_and(|answer| answer.status == 200) {
             if start.elapsed() > Duration::from_secs(60) {
@@ -83,7 +91,11 @@ impl Service {
     /// A new identity with a certificate.
     pub fn known(&self, tenant: &str, role: &str, name: &str) -> Outcome<Client> {
         let mut command = Command::new(&self.program);
-        command.arg("client").arg("--dir").arg(self.dir()).args(["--tenant", tenant, "--role", role, "--name", name]);
+        command
+            .arg("client")
+            .arg("--dir")
+            .arg(self.dir())
+            .args(["--tenant", tenant, "--role", role, "--name", name]);
         quiet(&mut command)?;
         self.client(role_label(role), Some(name))
     }
@@ -100,16 +112,26 @@ impl Service {
             None => None,
             Some(name) => {
                 let chain = [Certificate::from_pem(&read(format!("{name}.pem"))?)?];
-                Some(ClientCert::new_with_certs(&chain, PrivateKey::from_pem(&read(format!("{name}.key"))?)?))
+                Some(ClientCert::new_with_certs(
+                    &chain,
+                    PrivateKey::from_pem(&read(format!("{name}.key"))?)?,
+                ))
             }
         };
         let tls = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .unversioned_rustls_crypto_provider(Arc::new(
+                rustls::crypto::aws_lc_rs::default_provider(),
+            ))
             .root_certs(RootCerts::new_with_certs(&authorities))
             .client_cert(certificate)
             .build();
-        let agent = ureq::Agent::config_builder().tls_config(tls).http_status_as_error(false).max_redirects(0).build().into();
+        let agent = ureq::Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .build()
+            .into();
         Ok(Client { agent, url: self.url.clone(), by, tape: None })
     }
 }
@@ -120,7 +142,11 @@ fn role_label(role: &str) -> &'static str {
 
 fn quiet(command: &mut Command) -> Outcome {
     let output = command.stdin(Stdio::null()).output()?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned().into()) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned().into())
+    }
 }
 
 /// What is recorded of a client.
@@ -152,14 +178,20 @@ impl Answer {
     }
 
     pub fn json(&self) -> Outcome<Value> {
-        serde_json::from_slice(&self.bytes)
-            .map_err(|_| format!("{}: not JSON: {:?}", self.status, String::from_utf8_lossy(&self.bytes)).into())
+        serde_json::from_slice(&self.bytes).map_err(|_| {
+            format!("{}: not JSON: {:?}", self.status, String::from_utf8_lossy(&self.bytes)).into()
+        })
     }
 
     /// JSON of an answer with this status.
     pub fn expect(&self, status: u16) -> Outcome<Value> {
         if self.status != status {
-            return Err(format!("status {}, expected {status}: {}", self.status, String::from_utf8_lossy(&self.bytes)).into());
+            return Err(format!(
+                "status {}, expected {status}: {}",
+                self.status,
+                String::from_utf8_lossy(&self.bytes)
+            )
+            .into());
         }
         if self.bytes.is_empty() { Ok(Value::Null) } else { self.json() }
     }
@@ -178,8 +210,15 @@ impl Client {
         }
     }
 
-    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Outcome<Answer> {
-        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Outcome<Answer> {
+        let mut request =
+            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -189,7 +228,11 @@ impl Client {
             self.agent.run(request.body(body)?)?
         };
         let bytes = response.body_mut().with_config().limit(16 << 20).read_to_vec()?;
-        let answer = Answer { status: response.status().as_u16(), headers: response.headers().clone(), bytes };
+        let answer = Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            bytes,
+        };
         if let Some(tape) = &self.tape {
             tape.borrow_mut().record(self.by, (method, path, headers, body), &answer);
         }
@@ -197,7 +240,12 @@ impl Client {
     }
 
     pub fn call(&self, method: &str, path: &str, body: &Value) -> Outcome<Answer> {
-        self.send(method, path, &[("content-type", "application/json")], body.to_string().as_bytes())
+        self.send(
+            method,
+            path,
+            &[("content-type", "application/json")],
+            body.to_string().as_bytes(),
+        )
     }
 
     /// The same, of which success is expected.
@@ -212,22 +260,33 @@ impl Client {
 }
 
 impl Tape {
-    fn record(&mut self, by: &str, (method, path, headers, body): (&str, &str, &[(&str, &str)], &[u8]), answer: &Answer) {
+    fn record(
+        &mut self,
+        by: &str,
+        (method, path, headers, body): (&str, &str, &[(&str, &str)], &[u8]),
+        answer: &Answer,
+    ) {
         let hide = |text: &str| self.values.hide(text);
-        let headers: BTreeMap<String, String> = headers.iter().map(|(name, value)| ((*name).to_owned(), hide(value))).collect();
+        let headers: BTreeMap<String, String> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), hide(value))).collect();
         let body = match std::str::from_utf8(body) {
             Ok(text) => Body::Text(hide(text)),
             Err(_) => Body::Bytes(hide(&B64.encode(body))),
         };
-        let request = Request { by: by.into(), method: method.into(), path: hide(path), headers, body };
-        let shape = exchange::Answer::shape(answer.status, |name| answer.header(name), &answer.bytes);
+        let request =
+            Request { by: by.into(), method: method.into(), path: hide(path), headers, body };
+        let shape =
+            exchange::Answer::shape(answer.status, |name| answer.header(name), &answer.bytes);
         self.exchanges.push(Exchange { request, answer: shape });
         self.values.learn(|name| answer.header(name), &answer.bytes);
     }
 
     /// Writes the record into its file, or holds it against what is there.
     pub fn end(&self, name: &str, write: bool) -> Outcome {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("exchanges").join(name).with_extension("json");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("exchanges")
+            .join(name)
+            .with_extension("json");
         let text = serde_json::to_string_pretty(&json!(self.exchanges))? + "\n";
         if write {
             return Ok(std::fs::write(&path, text)?);
@@ -235,6 +294,10 @@ impl Tape {
         if std::fs::read_to_string(&path).is_ok_and(|known| known == text) {
             return Ok(());
         }
-        Err(format!("the exchange differs from {}; `cargo xtask compat --write` records it anew", path.display()).into())
+        Err(format!(
+            "the exchange differs from {}; `cargo xtask compat --write` records it anew",
+            path.display()
+        )
+        .into())
     }
 }

@@ -23,8 +23,17 @@ struct Session {
 
 impl Session {
     fn open(client: &Client, query: &str) -> Outcome<Self> {
-        let answer = client.send("POST", &format!("/challenge-response/v1/newSession{query}"), &[("accept", SESSION)], b"")?;
-        demand!(answer.header("content-type") == Some(SESSION), "content type {:?}", answer.header("content-type"));
+        let answer = client.send(
+            "POST",
+            &format!("/challenge-response/v1/newSession{query}"),
+            &[("accept", SESSION)],
+            b"",
+        )?;
+        demand!(
+            answer.header("content-type") == Some(SESSION),
+            "content type {:?}",
+            answer.header("content-type")
+        );
         let location = answer.header("location").ok_or("no Location")?.to_owned();
         let object = answer.expect(201)?;
         demand!(location.starts_with("session/"), "Location {location} is not relative");
@@ -32,7 +41,13 @@ impl Session {
         Ok(Self { path: format!("/challenge-response/v1/{location}"), object, nonce })
     }
 
-    fn submit(&self, client: &Client, accept: &str, media: &str, body: &[u8]) -> Outcome<crate::service::Answer> {
+    fn submit(
+        &self,
+        client: &Client,
+        accept: &str,
+        media: &str,
+        body: &[u8],
+    ) -> Outcome<crate::service::Answer> {
         client.send("POST", &self.path, &[("accept", accept), ("content-type", media)], body)
     }
 
@@ -57,13 +72,19 @@ pub fn denied(world: &World, accept: &str) -> Outcome<String> {
     let session = Session::open(&world.anyone, "")?;
     let mut evidence = world.card.evidence(Layer::Kernel, &session.nonce);
     *evidence.last_mut().ok_or("no evidence")? ^= 1;
-    let done = session.submit(&world.anyone, &format!("{SESSION}, {accept}"), EVIDENCE, &evidence)?.expect(200)?;
+    let done = session
+        .submit(&world.anyone, &format!("{SESSION}, {accept}"), EVIDENCE, &evidence)?
+        .expect(200)?;
     demand!(done["status"] == "complete", "status {}", done["status"]);
     Ok(text(&done, "result")?.to_owned())
 }
 
 fn problem(answer: &crate::service::Answer, status: u16) -> Outcome<String> {
-    demand!(answer.header("content-type") == Some("application/problem+json"), "content type {:?}", answer.header("content-type"));
+    demand!(
+        answer.header("content-type") == Some("application/problem+json"),
+        "content type {:?}",
+        answer.header("content-type")
+    );
     let body = answer.expect(status)?;
     demand!(body["status"] == status && body["title"].is_string(), "{body}");
     Ok(text(&body, "detail")?.to_owned())
@@ -72,24 +93,54 @@ fn problem(answer: &crate::service::Answer, status: u16) -> Outcome<String> {
 /// What its clients do.
 pub const CASES: &[Case] = &[
     Case("discovery", |world| {
-        let answer = world.anyone.send("GET", "/.well-known/veraison/verification", &[("accept", DISCOVERY)], b"")?;
-        demand!(answer.header("content-type") == Some(DISCOVERY), "content type {:?}", answer.header("content-type"));
+        let answer = world.anyone.send(
+            "GET",
+            "/.well-known/veraison/verification",
+            &[("accept", DISCOVERY)],
+            b"",
+        )?;
+        demand!(
+            answer.header("content-type") == Some(DISCOVERY),
+            "content type {:?}",
+            answer.header("content-type")
+        );
         let found = answer.expect(200)?;
-        demand!(found["api-endpoints"]["newChallengeResponseSession"] == "/challenge-response/v1/newSession", "{found}");
-        demand!(serde_json::to_vec(&found["ear-verification-key"])? == world.jwk, "the key is not the published one");
-        demand!(found["service-state"] == "READY" && found["version"].is_string() && found["media-types"].is_array(), "{found}");
+        demand!(
+            found["api-endpoints"]["newChallengeResponseSession"]
+                == "/challenge-response/v1/newSession",
+            "{found}"
+        );
+        demand!(
+            serde_json::to_vec(&found["ear-verification-key"])? == world.jwk,
+            "the key is not the published one"
+        );
+        demand!(
+            found["service-state"] == "READY"
+                && found["version"].is_string()
+                && found["media-types"].is_array(),
+            "{found}"
+        );
         Ok(())
     }),
     Case("a session from nonce to result", |world| {
         world.recorded("veraison-session", |tape| {
             let client = world.anyone.on(tape);
             let session = Session::open(&client, "")?;
-            demand!(session.object["status"] == "waiting" && session.object["state"].is_null(), "{}", session.object);
-            demand!(session.object["expiry"].as_str().is_some_and(|time| time.ends_with('Z')), "{}", session.object);
+            demand!(
+                session.object["status"] == "waiting" && session.object["state"].is_null(),
+                "{}",
+                session.object
+            );
+            demand!(
+                session.object["expiry"].as_str().is_some_and(|time| time.ends_with('Z')),
+                "{}",
+                session.object
+            );
             let done = session.attest(world, &client, SESSION)?;
             demand!(done["status"] == "complete" && done["evidence"]["type"] == EVIDENCE, "{done}");
             STANDARD.decode(text(&done["evidence"], "value")?)?;
-            let shown = client.send("GET", &session.path, &[("accept", SESSION)], b"")?.expect(200)?;
+            let shown =
+                client.send("GET", &session.path, &[("accept", SESSION)], b"")?.expect(200)?;
             demand!(shown["result"] == done["result"], "another result is shown later");
             client.send("DELETE", &session.path, &[("accept", SESSION)], b"")?.expect(204)?;
             Ok(())
@@ -98,7 +149,12 @@ pub const CASES: &[Case] = &[
     Case("nonces that every client decodes alike", |world| {
         for _ in 0..40 {
             let session = Session::open(&world.anyone, "?nonceSize=48")?;
-            demand!(B64.decode(text(&session.object, "nonce")?)? == session.nonce && session.nonce.len() == 48, "{}", session.object);
+            demand!(
+                B64.decode(text(&session.object, "nonce")?)? == session.nonce
+                    && session.nonce.len() == 48,
+                "{}",
+                session.object
+            );
         }
         Ok(())
     }),
@@ -115,8 +171,12 @@ pub const CASES: &[Case] = &[
     }),
     Case("the eight bytes of its own example are refused with what there is instead", |world| {
         world.recorded("veraison-short-nonce", |tape| {
-            let answer =
-                world.anyone.on(tape).send("POST", "/challenge-response/v1/newSession?nonceSize=8", &[("accept", SESSION)], b"")?;
+            let answer = world.anyone.on(tape).send(
+                "POST",
+                "/challenge-response/v1/newSession?nonceSize=8",
+                &[("accept", SESSION)],
+                b"",
+            )?;
             let detail = problem(&answer, 400)?;
             demand!(detail.contains("32 to 64"), "{detail}");
             Ok(())
@@ -124,35 +184,68 @@ pub const CASES: &[Case] = &[
     }),
     Case("evidence in the wrapper that the Go client sends", |world| {
         let session = Session::open(&world.anyone, "")?;
-        let wrapped = json!([EVIDENCE, B64.encode(world.card.evidence(Layer::Kernel, &session.nonce)), 4]).to_string();
-        let done = session.submit(&world.anyone, SESSION, "application/vnd.veraison.cmw+json", wrapped.as_bytes())?.expect(200)?;
+        let wrapped =
+            json!([EVIDENCE, B64.encode(world.card.evidence(Layer::Kernel, &session.nonce)), 4])
+                .to_string();
+        let done = session
+            .submit(
+                &world.anyone,
+                SESSION,
+                "application/vnd.veraison.cmw+json",
+                wrapped.as_bytes(),
+            )?
+            .expect(200)?;
         demand!(done["status"] == "complete", "{done}");
         Ok(())
     }),
     Case("bad evidence is answered with a result", |world| denied(world, crate::OLD).map(|_| ())),
     Case("another media type is answered with those that are taken", |world| {
         let session = Session::open(&world.anyone, "")?;
-        let answer = session.submit(&world.anyone, SESSION, "application/psa-attestation-token", b"x")?;
+        let answer =
+            session.submit(&world.anyone, SESSION, "application/psa-attestation-token", b"x")?;
         problem(&answer, 415)?;
-        demand!(answer.header("accept").is_some_and(|list| list.contains(EVIDENCE)), "Accept {:?}", answer.header("accept"));
+        demand!(
+            answer.header("accept").is_some_and(|list| list.contains(EVIDENCE)),
+            "Accept {:?}",
+            answer.header("accept")
+        );
         Ok(())
     }),
     Case("another Accept is told", |world| {
-        let answer = world.anyone.send("POST", "/challenge-response/v1/newSession", &[("accept", "text/html")], b"")?;
+        let answer = world.anyone.send(
+            "POST",
+            "/challenge-response/v1/newSession",
+            &[("accept", "text/html")],
+            b"",
+        )?;
         problem(&answer, 406).map(|_| ())
     }),
     Case("a session that was deleted or never was is not there", |world| {
         let session = Session::open(&world.anyone, "")?;
         world.anyone.send("DELETE", &session.path, &[], b"")?.expect(204)?;
-        for path in [session.path.as_str(), "/challenge-response/v1/session/8a5c0b1e-0000-0000-0000-000000000000"] {
+        for path in [
+            session.path.as_str(),
+            "/challenge-response/v1/session/8a5c0b1e-0000-0000-0000-000000000000",
+        ] {
             problem(&world.anyone.send("GET", path, &[("accept", SESSION)], b"")?, 404)?;
         }
         Ok(())
     }),
     Case("provisioning of what nobody known signed fails in words", |world| {
-        let headers = [("content-type", "application/rim+cose"), ("accept", "application/vnd.veraison.provisioning-session+json")];
-        let answer = world.operator.send("POST", "/endorsement-provisioning/v1/submit", &headers, b"\xd2\x84")?.expect(200)?;
-        demand!(answer["status"] == "failed" && answer["failure-reason"].is_string() && answer["expiry"].is_string(), "{answer}");
+        let headers = [
+            ("content-type", "application/rim+cose"),
+            ("accept", "application/vnd.veraison.provisioning-session+json"),
+        ];
+        let answer = world
+            .operator
+            .send("POST", "/endorsement-provisioning/v1/submit", &headers, b"\xd2\x84")?
+            .expect(200)?;
+        demand!(
+            answer["status"] == "failed"
+                && answer["failure-reason"].is_string()
+                && answer["expiry"].is_string(),
+            "{answer}"
+        );
         Ok(())
     }),
 ];

@@ -44,8 +44,18 @@ pub const BOOT_ATTACKS: &[(&str, &str)] = &[
 ];
 
 /// Names of the steps, in order.
-pub const STEPS: &[&str] =
-    &["device", "image", "kernel-attestation", "shield-attestation", "load-key", "seal", "compute", "results", "close", "bare"];
+pub const STEPS: &[&str] = &[
+    "device",
+    "image",
+    "kernel-attestation",
+    "shield-attestation",
+    "load-key",
+    "seal",
+    "compute",
+    "results",
+    "close",
+    "bare",
+];
 
 /// Steps of a boot of the firmware's kernel, after the first step.
 pub const BOOT_STEPS: &[&str] = &["boot-clear", "boot-measure", "boot-verify", "boot-identify"];
@@ -58,7 +68,12 @@ pub fn demo(args: &DemoArgs) -> Report {
     let output = Output::new(true, true, 0, Color::Never);
     match shef_demo::demo(&output, args) {
         Ok(report) => report,
-        Err(error) => panic!("{} ({}): rerun with `cargo xtask demo {}`", error.message, error.code, flags(args)),
+        Err(error) => panic!(
+            "{} ({}): rerun with `cargo xtask demo {}`",
+            error.message,
+            error.code,
+            flags(args)
+        ),
     }
 }
 
@@ -81,7 +96,10 @@ pub fn flags(args: &DemoArgs) -> String {
 /// If one of them does not hold.
 pub fn whole_line(device: &str) -> Report {
     let boot = if device == "sim:rtl" { BOOT_ATTACKS } else { &[] };
-    let report = line(&DemoArgs { device: device.to_owned(), ..DemoArgs::default() }, &[ATTACKS, boot].concat());
+    let report = line(
+        &DemoArgs { device: device.to_owned(), ..DemoArgs::default() },
+        &[ATTACKS, boot].concat(),
+    );
     assert_eq!((report.digits.tested, report.digits.correct), (797, 766));
     report
 }
@@ -105,10 +123,21 @@ pub fn line(args: &DemoArgs, attacks: &[(&str, &str)]) -> Report {
     for step in &report.steps {
         assert!(step.ok, "step {} failed: {} (cargo xtask demo {again})", step.name, step.detail);
     }
-    assert!(report.digits.equal_to_reference, "{} digits (cargo xtask demo {again})", report.digits.tested);
-    assert_eq!(report.attacks.iter().map(|a| a.name).collect::<Vec<_>>(), attacks.iter().map(|a| a.0).collect::<Vec<_>>());
+    assert!(
+        report.digits.equal_to_reference,
+        "{} digits (cargo xtask demo {again})",
+        report.digits.tested
+    );
+    assert_eq!(
+        report.attacks.iter().map(|a| a.name).collect::<Vec<_>>(),
+        attacks.iter().map(|a| a.0).collect::<Vec<_>>()
+    );
     for (attack, (name, code)) in report.attacks.iter().zip(attacks) {
-        assert!(attack.detected, "{name}: {} (cargo xtask demo {again} --attack {name})", attack.detail);
+        assert!(
+            attack.detected,
+            "{name}: {} (cargo xtask demo {again} --attack {name})",
+            attack.detail
+        );
         assert_eq!(attack.words_delivered, 0, "{name}");
         assert_eq!(attack.code, *code, "{name}: {}", attack.detail);
     }
@@ -121,11 +150,15 @@ pub fn line(args: &DemoArgs, attacks: &[(&str, &str)]) -> Report {
 /// # Panics
 /// Where the digits cannot be read, or the file not be written.
 pub fn few_digits(dir: &Path, train: usize, query: usize) -> DemoArgs {
-    let all = Dataset::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/digits.csv.gz")).expect("the digits");
+    let all = Dataset::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/digits.csv.gz"))
+        .expect("the digits");
     let few = all.head(train + query);
-    let line = |(row, label): (&[u8; PIXELS], &u8)| row.iter().chain([label]).map(u8::to_string).collect::<Vec<_>>().join(",") + "\n";
+    let line = |(row, label): (&[u8; PIXELS], &u8)| {
+        row.iter().chain([label]).map(u8::to_string).collect::<Vec<_>>().join(",") + "\n"
+    };
     let path = dir.join("few.csv");
-    std::fs::write(&path, few.rows.iter().zip(&few.labels).map(line).collect::<String>()).expect("a file of digits");
+    std::fs::write(&path, few.rows.iter().zip(&few.labels).map(line).collect::<String>())
+        .expect("a file of digits");
     DemoArgs { data: Some(path), train, ..DemoArgs::default() }
 }
 
@@ -163,7 +196,10 @@ impl Served {
         use std::io::BufRead;
         let mut command = Command::new(shef_program());
         // What a process that is killed leaves behind goes with the folder.
-        command.args(["--json", "sim", "serve", "--device", device, "--socket"]).arg(dir.join("card")).env("TMPDIR", dir);
+        command
+            .args(["--json", "sim", "serve", "--device", device, "--socket"])
+            .arg(dir.join("card"))
+            .env("TMPDIR", dir);
         command.arg("--manufacturer").arg(dir.join("maker"));
         let mut child = command.stdout(Stdio::piped()).spawn().expect("shef starts");
         let mut line = String::new();
@@ -240,12 +276,20 @@ fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let path = test.ancestors().nth(2).expect("the folder above this test's").join(name);
     let age = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
-    let Some(built) = age(&path) else { panic!("there is no program {}: build it with `{BUILD}`", path.display()) };
+    let Some(built) = age(&path) else {
+        panic!("there is no program {}: build it with `{BUILD}`", path.display())
+    };
     // Cargo leaves beside each program what it was made of.
     let list = std::fs::read_to_string(path.with_extension("d")).unwrap_or_default();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
-    let sources = list.split_once(':').map_or("", |(_, sources)| sources).split_ascii_whitespace().map(Path::new);
-    let newer = sources.filter(|source| source.starts_with(root)).find(|source| age(source).is_some_and(|changed| changed > built));
+    let sources = list
+        .split_once(':')
+        .map_or("", |(_, sources)| sources)
+        .split_ascii_whitespace()
+        .map(Path::new);
+    let newer = sources
+        .filter(|source| source.starts_with(root))
+        .find(|source| age(source).is_some_and(|changed| changed > built));
     assert!(newer.is_none(), "{} is older than {newer:?}: build it with `{BUILD}`", path.display());
     path
 }
@@ -279,5 +323,7 @@ fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .rfind(|path| path.ends_with(name));
-    program.unwrap_or_else(|| panic!("{name} was not built: {}", String::from_utf8_lossy(&built.stderr)))
+    program.unwrap_or_else(|| {
+        panic!("{name} was not built: {}", String::from_utf8_lossy(&built.stderr))
+    })
 }

@@ -46,7 +46,10 @@ impl Needles {
     /// Secrets and their names.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut needles = Self { windows: HashMap::new(), heads: vec![false; 1 << 16] };
-        for (name, window) in secrets.into_iter().flat_map(|(name, secret)| secret.windows(WINDOW).map(move |window| (name, window))) {
+        for (name, window) in secrets
+            .into_iter()
+            .flat_map(|(name, secret)| secret.windows(WINDOW).map(move |window| (name, window)))
+        {
             // What has few different bytes is in every memory.
             let mut seen = [false; 256];
             window.iter().for_each(|b| seen[usize::from(*b)] = true);
@@ -66,7 +69,8 @@ impl Needles {
     }
 
     fn search(&self, bytes: &[u8], place: impl Fn(usize) -> String, found: &mut Found) {
-        let head = |w: &[u8]| self.heads[usize::from(u16::from_be_bytes([w[0] ^ MASK, w[1] ^ MASK]))];
+        let head =
+            |w: &[u8]| self.heads[usize::from(u16::from_be_bytes([w[0] ^ MASK, w[1] ^ MASK]))];
         // The windows of one piece are one place.
         let mut before = None;
         for (at, window) in bytes.windows(WINDOW).enumerate().filter(|(_, w)| head(w)) {
@@ -94,15 +98,21 @@ impl Needles {
     /// # Panics
     /// Where the system does not show the memory.
     pub fn found_in_process(&self, pid: u32) -> Found {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("the mappings of the process");
-        let mut memory = fs::File::open(format!("/proc/{pid}/mem")).expect("the memory of the process");
+        let maps =
+            fs::read_to_string(format!("/proc/{pid}/maps")).expect("the mappings of the process");
+        let mut memory =
+            fs::File::open(format!("/proc/{pid}/mem")).expect("the memory of the process");
         let mut found = Found::default();
         let mut buffer = vec![0; 1 << 20];
         for line in maps.lines() {
             let (range, rights) = line.split_once(' ').expect("a range and its rights");
             // The card's memory is a sparse file of 64 GiB, which reading would fill; all that is
             // ever written there crosses the wire.
-            if !rights.starts_with('r') || line.ends_with("[vvar]") || line.ends_with("[vsyscall]") || line.contains("/memfd:") {
+            if !rights.starts_with('r')
+                || line.ends_with("[vvar]")
+                || line.ends_with("[vsyscall]")
+                || line.contains("/memfd:")
+            {
                 continue;
             }
             let (from, to) = range.split_once('-').expect("two addresses");
@@ -110,10 +120,16 @@ impl Needles {
             let (mut at, to) = (address(from), address(to));
             while at < to {
                 let len = (to - at).min(buffer.len() as u64) as usize;
-                if memory.seek(SeekFrom::Start(at)).is_err() || memory.read_exact(&mut buffer[..len]).is_err() {
+                if memory.seek(SeekFrom::Start(at)).is_err()
+                    || memory.read_exact(&mut buffer[..len]).is_err()
+                {
                     break;
                 }
-                self.search(&buffer[..len], |offset| format!("at {:#x} of {line}", at + offset as u64), &mut found);
+                self.search(
+                    &buffer[..len],
+                    |offset| format!("at {:#x} of {line}", at + offset as u64),
+                    &mut found,
+                );
                 // The next piece begins inside this one, so that no window falls between two.
                 at += if at + len as u64 == to { len } else { len - WINDOW + 1 } as u64;
             }

@@ -50,7 +50,10 @@ fn a_server_that_dies_at_any_point_is_a_clear_error_and_the_next_one_works() {
         assert_eq!(error.code(), "SHEF-VFU-006", "{error}");
         // Everything that is asked of it later says the same, at once.
         assert_eq!(host.reset().unwrap_err().code(), "SHEF-VFU-006");
-        assert_eq!(shef::open(&served.uri().parse().unwrap()).err().unwrap().code(), "SHEF-VFU-001");
+        assert_eq!(
+            shef::open(&served.uri().parse().unwrap()).err().unwrap().code(),
+            "SHEF-VFU-001"
+        );
         served.restart();
     }
     drop(shef::open(&served.uri().parse().unwrap()).unwrap());
@@ -89,7 +92,11 @@ fn a_client_that_dies_at_any_point_leaves_nothing_behind() {
             })
             .expect("the place becomes free");
         let status = host.kernel_status().unwrap();
-        assert_eq!((status.state.name(), status.accelerator), ("idle", None), "the session of the dead client");
+        assert_eq!(
+            (status.state.name(), status.accelerator),
+            ("idle", None),
+            "the session of the dead client"
+        );
         assert_eq!(control.state().unwrap().maps, 0);
         // Whoever was told that the card is in use may not be gone from the server yet.
         let expected = *connected.get_or_insert_with(|| {
@@ -103,7 +110,12 @@ fn a_client_that_dies_at_any_point_leaves_nothing_behind() {
             }
             same
         });
-        assert!(gone, "{} descriptors with one client after {} deaths, {expected} after the first", descriptors(served.id()), i + 1);
+        assert!(
+            gone,
+            "{} descriptors with one client after {} deaths, {expected} after the first",
+            descriptors(served.id()),
+            i + 1
+        );
         drop(host);
     }
 }

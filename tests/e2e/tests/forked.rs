@@ -15,7 +15,12 @@ use shef_seal::OpenPolicy;
 #[test]
 fn a_copy_of_the_process_has_no_session() {
     let dir = tempfile::tempdir().unwrap();
-    let plan = Plan { cards: Cards::Made(Engine::Model), seed: None, name: "forked".into(), service: None };
+    let plan = Plan {
+        cards: Cards::Made(Engine::Model),
+        seed: None,
+        name: "forked".into(),
+        service: None,
+    };
     let mut world = World::new(dir.path(), plan).unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     let mut session = world.session(&mut host).unwrap();
@@ -26,8 +31,11 @@ fn a_copy_of_the_process_has_no_session() {
     // allocates is allocated by glibc, whose locks are free in the copy.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
-        let forked =
-            |result: Result<(), SdkError>| result.is_err_and(|error| error.code() == "SHEF-SDK-042" && error.at_fault() == Fault::Input);
+        let forked = |result: Result<(), SdkError>| {
+            result.is_err_and(|error| {
+                error.code() == "SHEF-SDK-042" && error.at_fault() == Fault::Input
+            })
+        };
         let refused = [
             forked(session.ping()),
             forked(session.seal_request(&Request::ping()).map(drop)),
@@ -39,14 +47,19 @@ fn a_copy_of_the_process_has_no_session() {
             forked(session.next_input_epoch(&b.train).map(drop)),
             forked(session.open(&b.result, &statement, 512, OpenPolicy::default()).map(drop)),
         ];
-        let accepted = refused.iter().zip(0..).fold(0, |all, (refused, bit)| all | i32::from(!refused) << bit);
+        let accepted =
+            refused.iter().zip(0..).fold(0, |all, (refused, bit)| all | i32::from(!refused) << bit);
         // SAFETY: ends the copy, and runs nothing of the test's harness.
         unsafe { libc::_exit(accepted) };
     }
     let mut status = 0;
     // SAFETY: the number is that of the copy, and the status lives over the call.
     assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
-    assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "bits of what the copy could do");
+    assert_eq!(
+        (libc::WIFEXITED(status), libc::WEXITSTATUS(status)),
+        (true, 0),
+        "bits of what the copy could do"
+    );
     // The session is still its maker's.
     session.upload(&b.query, &[1; 512]).unwrap();
     session.close().unwrap().verify_record(&host.close_record().unwrap()).unwrap();

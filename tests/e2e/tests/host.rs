@@ -35,7 +35,12 @@ struct Hand {
 }
 
 impl Adversary for Hand {
-    fn message(&mut self, kind: MessageKind, mut bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: MessageKind,
+        mut bytes: Vec<u8>,
+        _: &mut dyn Device,
+    ) -> Option<Vec<u8>> {
         let mut seen = self.seen.borrow_mut();
         let now = seen.len();
         let earlier = seen.iter().rev().find(|(l, _)| *l == kind).map(|(_, b)| b.clone());
@@ -64,7 +69,9 @@ impl Adversary for Hand {
 }
 
 fn data() -> (Dataset, Dataset) {
-    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    let all =
+        Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
+            .unwrap();
     let (train, query) = all.split(1000).unwrap();
     (train.head(64), query.head(8))
 }
@@ -91,8 +98,16 @@ fn attempt(
 #[test]
 fn one_changed_message_never_gives_a_wrong_answer() {
     let dir = tempfile::tempdir().unwrap();
-    let mut world =
-        World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into(), service: None }).unwrap();
+    let mut world = World::new(
+        dir.path(),
+        Plan {
+            cards: Cards::Made(Engine::Model),
+            seed: None,
+            name: "hostile".into(),
+            service: None,
+        },
+    )
+    .unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let right = reference::classify_all(&data.0, &data.1);
@@ -102,25 +117,51 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     let mut refused = 0;
     let mut without_effect = Vec::new();
     // What passes between owner and Shield is sent again, and runs once.
-    let sent_again = |kind| matches!(kind, MessageKind::Request | MessageKind::Answer | MessageKind::LoadKey | MessageKind::Confirmation);
+    let sent_again = |kind| {
+        matches!(
+            kind,
+            MessageKind::Request
+                | MessageKind::Answer
+                | MessageKind::LoadKey
+                | MessageKind::Confirmation
+        )
+    };
     let others = messages.iter().filter(|(kind, _)| !sent_again(*kind)).count();
     for at in 0..messages.len() {
         let kind = messages[at].0;
-        for (seed, deed) in
-            [Deed::Flip, Deed::Flip, Deed::Flip, Deed::Drop, Deed::Zero, Deed::Cut, Deed::Extend, Deed::Replay].into_iter().enumerate()
+        for (seed, deed) in [
+            Deed::Flip,
+            Deed::Flip,
+            Deed::Flip,
+            Deed::Drop,
+            Deed::Zero,
+            Deed::Cut,
+            Deed::Extend,
+            Deed::Replay,
+        ]
+        .into_iter()
+        .enumerate()
         {
             let (result, seen) = attempt(&mut world, &mut host, &data, deed, at, at * 8 + seed + 1);
             match result {
                 Err(error) => {
                     refused += 1;
-                    assert!(!sent_again(kind), "{deed:?} of message {at} ({kind:?}) was not made good: {error}");
+                    assert!(
+                        !sent_again(kind),
+                        "{deed:?} of message {at} ({kind:?}) was not made good: {error}"
+                    );
                     assert!(error.code().starts_with("SHEF-"), "{error}");
                 }
-                Ok(answers) if sent_again(kind) => assert_eq!(answers, right, "{deed:?} of message {at} ({kind:?})"),
+                Ok(answers) if sent_again(kind) => {
+                    assert_eq!(answers, right, "{deed:?} of message {at} ({kind:?})")
+                }
                 // Some messages are hints, or were replaced by themselves; then the run is as if
                 // nothing had been.
                 Ok(answers) => {
-                    assert_eq!(answers, right, "{deed:?} of message {at} ({kind:?}) gave wrong answers, and nobody noticed");
+                    assert_eq!(
+                        answers, right,
+                        "{deed:?} of message {at} ({kind:?}) gave wrong answers, and nobody noticed"
+                    );
                     assert_eq!(seen.len(), messages.len());
                     without_effect.push((kind.name(), format!("{deed:?}")));
                 }
@@ -132,7 +173,10 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     // card holds that byte already (a zero, or the same by chance); the first message of its kind
     // has none before it to be replaced by.
     for (kind, deed) in &without_effect {
-        let allowed = matches!((*kind, deed.as_str()), ("kernel-answer", "Flip") | ("memory-write", "Extend" | "Cut") | (_, "Replay"));
+        let allowed = matches!(
+            (*kind, deed.as_str()),
+            ("kernel-answer", "Flip") | ("memory-write", "Extend" | "Cut") | (_, "Replay")
+        );
         assert!(allowed, "{deed} of {kind} passed");
     }
     assert!(refused > others * 6, "only {refused} of {} were refused", others * 8);
@@ -142,8 +186,16 @@ fn one_changed_message_never_gives_a_wrong_answer() {
 #[test]
 fn a_whole_recorded_run_cannot_be_played_again() {
     let dir = tempfile::tempdir().unwrap();
-    let mut world =
-        World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: None, name: "hostile".into(), service: None }).unwrap();
+    let mut world = World::new(
+        dir.path(),
+        Plan {
+            cards: Cards::Made(Engine::Model),
+            seed: None,
+            name: "hostile".into(),
+            service: None,
+        },
+    )
+    .unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let (honest, recorded) = attempt(&mut world, &mut host, &data, Deed::Nothing, usize::MAX, 0);
@@ -164,7 +216,12 @@ fn a_whole_recorded_run_cannot_be_played_again() {
             next: usize,
         }
         impl Adversary for Old {
-            fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+            fn message(
+                &mut self,
+                kind: MessageKind,
+                bytes: Vec<u8>,
+                _: &mut dyn Device,
+            ) -> Option<Vec<u8>> {
                 if kind != self.kind {
                     return Some(bytes);
                 }
@@ -181,7 +238,11 @@ fn a_whole_recorded_run_cannot_be_played_again() {
             Err(error) => assert!(error.code().starts_with("SHEF-"), "{}: {error}", kind.name()),
             // The old messages came to an end, and what was sent again is the owner's own.
             Ok(answers) => {
-                assert!(matches!(kind, MessageKind::LoadKey | MessageKind::Confirmation), "{} passed", kind.name());
+                assert!(
+                    matches!(kind, MessageKind::LoadKey | MessageKind::Confirmation),
+                    "{} passed",
+                    kind.name()
+                );
                 assert_eq!(answers, reference::classify_all(&data.0, &data.1));
             }
         }

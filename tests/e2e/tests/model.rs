@@ -37,7 +37,8 @@ fn a_seed_gives_the_same_bytes_again_and_another_seed_others() {
     let b = shef_e2e::seeded("sim:model", 7, &dir.path().join("b"));
     let c = shef_e2e::seeded("sim:model", 8, &dir.path().join("c"));
     assert!(a.seeded);
-    let (mut fa, mut fb, fc) = (files(&dir.path().join("a")), files(&dir.path().join("b")), files(&dir.path().join("c")));
+    let (mut fa, mut fb, fc) =
+        (files(&dir.path().join("a")), files(&dir.path().join("b")), files(&dir.path().join("c")));
     for f in [&mut fa, &mut fb] {
         assert!(f.remove(Path::new("report.json")).is_some(), "it holds times");
     }
@@ -63,7 +64,13 @@ fn unseeded_runs_share_no_key() {
             files(&keep)
         })
         .into();
-    for name in ["memory/train.data", "memory/train.tags", "load-key.bin", "secrets.json", "certificates/device-id.der"] {
+    for name in [
+        "memory/train.data",
+        "memory/train.tags",
+        "load-key.bin",
+        "secrets.json",
+        "certificates/device-id.der",
+    ] {
         assert_ne!(runs[0][Path::new(name)], runs[1][Path::new(name)], "{name}");
     }
 }
@@ -74,16 +81,23 @@ fn unseeded_runs_share_no_key() {
 fn kept_memory_opens_with_the_kept_keys_as_the_documentation_says() {
     let dir = tempfile::tempdir().unwrap();
     shef_e2e::seeded("sim:model", 1, dir.path());
-    let secrets: serde_json::Value = serde_json::from_slice(&fs::read(dir.path().join("secrets.json")).unwrap()).unwrap();
+    let secrets: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("secrets.json")).unwrap()).unwrap();
     let mut csv = String::new();
     let raw = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")).unwrap();
-    std::io::Read::read_to_string(&mut flate2::bufread::GzDecoder::new(&raw[..]), &mut csv).unwrap();
-    let rows: Vec<Vec<u8>> = csv.lines().map(|l| l.split(',').map(|x| x.parse().unwrap()).collect()).collect();
+    std::io::Read::read_to_string(&mut flate2::bufread::GzDecoder::new(&raw[..]), &mut csv)
+        .unwrap();
+    let rows: Vec<Vec<u8>> =
+        csv.lines().map(|l| l.split(',').map(|x| x.parse().unwrap()).collect()).collect();
     let mut train: Vec<u8> = rows[..1000].iter().flat_map(|r| r[..64].to_vec()).collect();
     train.resize(train.len().next_multiple_of(4096), 0);
     train.extend(rows[..1000].iter().map(|r| r[64]));
     let query: Vec<u8> = rows[1000..].iter().flat_map(|r| r[..64].to_vec()).collect();
-    for (name, region, chunk, expected) in [("train", 0u8, 4096, Some(train)), ("query", 1, 512, Some(query)), ("result", 2, 512, None)] {
+    for (name, region, chunk, expected) in [
+        ("train", 0u8, 4096, Some(train)),
+        ("query", 1, 512, Some(query)),
+        ("result", 2, 512, None),
+    ] {
         let key = hex::decode(secrets["data"][name]["key"].as_str().unwrap()).unwrap();
         let cipher = Aes256Gcm::new_from_slice(&key).unwrap();
         let data = fs::read(dir.path().join(format!("memory/{name}.data"))).unwrap();
@@ -95,7 +109,9 @@ fn kept_memory_opens_with_the_kept_keys_as_the_documentation_says() {
             iv[6] = 1;
             iv[7..].copy_from_slice(&(index as u64).to_be_bytes()[3..]);
             plain.extend(
-                cipher.decrypt(&Nonce::from(iv), [ct, tag].concat().as_slice()).unwrap_or_else(|_| panic!("{name}, chunk {index}")),
+                cipher
+                    .decrypt(&Nonce::from(iv), [ct, tag].concat().as_slice())
+                    .unwrap_or_else(|_| panic!("{name}, chunk {index}")),
             );
         }
         match expected {
@@ -144,7 +160,10 @@ type Draw = (&'static str, usize, bool);
 /// What each party draws from its stream, in order: what it is, bytes, and whether it is sent on
 /// purpose.
 const DRAWS: &[(&str, &[Draw])] = &[
-    ("demo/manufacturer", &[("CA key", 32, false), ("debug CA key", 32, false), ("device secret", 32, false)]),
+    (
+        "demo/manufacturer",
+        &[("CA key", 32, false), ("debug CA key", 32, false), ("device secret", 32, false)],
+    ),
     (
         "demo/vendor",
         &[
@@ -158,7 +177,10 @@ const DRAWS: &[(&str, &[Draw])] = &[
             ("ephemeral key", 32, false),
         ],
     ),
-    ("demo/owner", &[("nonce", 32, true), ("session master", 32, false), ("ephemeral key", 32, false)]),
+    (
+        "demo/owner",
+        &[("nonce", 32, true), ("session master", 32, false), ("ephemeral key", 32, false)],
+    ),
     ("card", &[("kernel's KEM key", 32, false), ("freshness of the seed", 32, false)]),
 ];
 
@@ -170,15 +192,23 @@ fn no_secret_is_in_any_output() {
     let dir = tempfile::tempdir().unwrap();
     let report = shef_e2e::seeded("sim:model", SEED, dir.path());
     let mut outputs = files(dir.path());
-    let secrets: serde_json::Value = serde_json::from_slice(&outputs.remove(Path::new("secrets.json")).unwrap()).unwrap();
+    let secrets: serde_json::Value =
+        serde_json::from_slice(&outputs.remove(Path::new("secrets.json")).unwrap()).unwrap();
     outputs.insert("debug form of the report".into(), format!("{report:?}").into_bytes());
     let found = |secret: &[u8]| -> Vec<String> {
-        outputs.iter().filter(|(_, bytes)| leaks(bytes, secret)).map(|(file, _)| file.display().to_string()).collect()
+        outputs
+            .iter()
+            .filter(|(_, bytes)| leaks(bytes, secret))
+            .map(|(file, _)| file.display().to_string())
+            .collect()
     };
 
     let mut canaries: Vec<(String, Vec<u8>)> = Vec::new();
     for (name, value) in secrets["data"].as_object().unwrap() {
-        canaries.push((format!("data key {name}"), hex::decode(value["key"].as_str().unwrap()).unwrap()));
+        canaries.push((
+            format!("data key {name}"),
+            hex::decode(value["key"].as_str().unwrap()).unwrap(),
+        ));
     }
     for name in ["channel_owner_to_shield", "channel_shield_to_owner"] {
         canaries.push((name.to_owned(), hex::decode(secrets[name].as_str().unwrap()).unwrap()));
@@ -204,9 +234,11 @@ fn no_secret_is_in_any_output() {
     }
     let raw = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")).unwrap();
     let mut csv = String::new();
-    std::io::Read::read_to_string(&mut flate2::bufread::GzDecoder::new(&raw[..]), &mut csv).unwrap();
+    std::io::Read::read_to_string(&mut flate2::bufread::GzDecoder::new(&raw[..]), &mut csv)
+        .unwrap();
     for at in [0, 999, 1000, 1796] {
-        let row: Vec<u8> = csv.lines().nth(at).unwrap().split(',').take(64).map(|x| x.parse().unwrap()).collect();
+        let row: Vec<u8> =
+            csv.lines().nth(at).unwrap().split(',').take(64).map(|x| x.parse().unwrap()).collect();
         canaries.push((format!("row {at} of the data"), row));
     }
     for (what, secret) in &canaries {

@@ -33,7 +33,11 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 fn vectors_are_added_behind_the_shield() {
     let dir = tempfile::tempdir().unwrap();
     let engine = Engine::Rtl(RtlOptions { project: Some(example()), ..RtlOptions::default() });
-    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "vecadd".into(), service: None }).unwrap();
+    let mut world = World::new(
+        dir.path(),
+        Plan { cards: Cards::Made(engine), seed: None, name: "vecadd".into(), service: None },
+    )
+    .unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(host.info().uri, format!("sim:rtl?project={}", example().display()));
     let mut session = world.session(&mut host).unwrap();
@@ -41,14 +45,22 @@ fn vectors_are_added_behind_the_shield() {
     const BLOCKS: usize = 24;
     let (a, b) = (words(1, BLOCKS * BLOCK / 4), words(2, BLOCKS * BLOCK / 4));
     let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
-    let (in_a, in_b, out) = (session.input("a0").unwrap(), session.input("b0").unwrap(), session.output("result0").unwrap());
-    let (scratch, progress) = (session.scratch("sums").unwrap(), session.unprotected("progress").unwrap());
+    let (in_a, in_b, out) = (
+        session.input("a0").unwrap(),
+        session.input("b0").unwrap(),
+        session.output("result0").unwrap(),
+    );
+    let (scratch, progress) =
+        (session.scratch("sums").unwrap(), session.unprotected("progress").unwrap());
     assert!(matches!(session.scratch("a0"), Err(SdkError::WrongMode { .. })));
     assert!(matches!(session.unprotected("result0"), Err(SdkError::WrongMode { .. })));
     session.upload(&in_a, &bytes(&a)).unwrap();
     session.upload(&in_b, &bytes(&b)).unwrap();
     session.write_unprotected(&progress, 0, &[0xaa; 64]).unwrap();
-    assert!(matches!(session.write_unprotected(&progress, 4090, &[0; 7]), Err(SdkError::TooLong { .. })));
+    assert!(matches!(
+        session.write_unprotected(&progress, 4090, &[0; 7]),
+        Err(SdkError::TooLong { .. })
+    ));
 
     let job = [
         (0x08, BLOCKS as u32),
@@ -82,11 +94,20 @@ fn the_program_of_the_how_to_page_runs_as_it_stands_there() {
     let program = read("host/sdk/examples/one_batch.rs");
     let body = &program[program.find("use std::error").unwrap()..];
     let page = read("docs/how-to/your-accelerator.md");
-    assert!(page.contains(&format!("```rust\n{body}```\n")), "copy host/sdk/examples/one_batch.rs into section 3 of the page");
+    assert!(
+        page.contains(&format!("```rust\n{body}```\n")),
+        "copy host/sdk/examples/one_batch.rs into section 3 of the page"
+    );
     let dir = tempfile::tempdir().unwrap();
-    let done = std::process::Command::new(shef_e2e::example_program("one_batch")).args([&example(), dir.path()]).output().unwrap();
+    let done = std::process::Command::new(shef_e2e::example_program("one_batch"))
+        .args([&example(), dir.path()])
+        .output()
+        .unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(String::from_utf8_lossy(&done.stdout), "4096 sums are right, and the session is closed\n");
+    assert_eq!(
+        String::from_utf8_lossy(&done.stdout),
+        "4096 sums are right, and the session is closed\n"
+    );
 }
 
 /// An accelerator without card memory, with the vectors of RFC 6238 for SHA-256.
@@ -108,7 +129,11 @@ fn one_time_codes_come_over_the_register_channel_alone() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shell-rtl/accel/hotp");
     let dir = tempfile::tempdir().unwrap();
     let engine = Engine::Rtl(RtlOptions { project: Some(project), ..RtlOptions::default() });
-    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "hotp".into(), service: None }).unwrap();
+    let mut world = World::new(
+        dir.path(),
+        Plan { cards: Cards::Made(engine), seed: None, name: "hotp".into(), service: None },
+    )
+    .unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
     let mut session = world.session(&mut host).unwrap();
     assert!(!session.config().has_memory());
@@ -155,26 +180,37 @@ mod long {
         let run = |a: &[u8], b: &[u8]| {
             fs::write(file("a"), a).unwrap();
             fs::write(file("b"), b).unwrap();
-            std::process::Command::new(&program).args([file("a"), file("b"), file("sums")]).output().unwrap()
+            std::process::Command::new(&program)
+                .args([file("a"), file("b"), file("sums")])
+                .output()
+                .unwrap()
         };
         let left = || fs::read_dir(dir.path()).unwrap().count();
 
         let (a, b) = (words(3, 40_001), words(4, 40_001));
         let refused = run(&bytes(&a), &bytes(&b[1..]));
-        assert!(!refused.status.success() && left() == 2, "{}", String::from_utf8_lossy(&refused.stderr));
+        assert!(
+            !refused.status.success() && left() == 2,
+            "{}",
+            String::from_utf8_lossy(&refused.stderr)
+        );
 
         let done = run(&bytes(&a), &bytes(&b));
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         assert_eq!(String::from_utf8_lossy(&done.stdout), "40001 sums in 3 batches\n");
         let sums: Vec<u32> = a.iter().zip(&b).map(|(x, y)| x.wrapping_add(*y)).collect();
-        assert!(fs::read(file("sums")).unwrap() == bytes(&sums), "the sums differ from those of the CPU");
+        assert!(
+            fs::read(file("sums")).unwrap() == bytes(&sums),
+            "the sums differ from those of the CPU"
+        );
         assert_eq!(left(), 3);
         fs::remove_file(file("sums")).unwrap();
 
         // The same with the card in a process of its own behind an agent, as the example's README
         // has it.
         let maker = dir.path().join("maker").display().to_string();
-        let serve = ["--project", &example().display().to_string(), "--manufacturer", &maker].map(str::to_owned);
+        let serve = ["--project", &example().display().to_string(), "--manufacturer", &maker]
+            .map(str::to_owned);
         let remote = Remote::start(dir.path(), &serve).unwrap_or_else(|e| panic!("{e}"));
         let trusted = std::process::Command::new(shef_e2e::shef_program())
             .args(["sim", "trust", "--manufacturer", &maker, "--out"])
@@ -184,13 +220,22 @@ mod long {
         assert!(trusted.status.success(), "{}", String::from_utf8_lossy(&trusted.stderr));
         let behind = |device: &str| {
             let mut command = std::process::Command::new(&program);
-            command.args([file("a"), file("b"), file("sums")]).arg(device).arg(file("trust").join("anchors.toml"));
-            command.env("SHEF_TLS_CA", &remote.tls.ca).env("SHEF_TLS_CERT", &remote.tls.cert).env("SHEF_TLS_KEY", &remote.tls.key);
+            command
+                .args([file("a"), file("b"), file("sums")])
+                .arg(device)
+                .arg(file("trust").join("anchors.toml"));
+            command
+                .env("SHEF_TLS_CA", &remote.tls.ca)
+                .env("SHEF_TLS_CERT", &remote.tls.cert)
+                .env("SHEF_TLS_KEY", &remote.tls.key);
             command.output().unwrap()
         };
         let done = behind(&remote.uri.to_string());
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        assert!(fs::read(file("sums")).unwrap() == bytes(&sums), "the sums from behind the agent differ from those of the CPU");
+        assert!(
+            fs::read(file("sums")).unwrap() == bytes(&sums),
+            "the sums from behind the agent differ from those of the CPU"
+        );
         let refused = behind("tls://localhost:1/card0");
         assert_eq!(refused.status.code(), Some(1));
         let said = String::from_utf8_lossy(&refused.stderr);
@@ -232,16 +277,36 @@ fn what_is_missing_or_wrong_is_named() {
         assert!(text.contains(from));
         fs::write(dir.join(file), text.replacen(from, to, 1)).unwrap();
     };
-    case("folder", &|d| fs::remove_dir_all(d).unwrap(), "SHEF-CARD-003", &["the folder cannot be opened", "folder/copy"]);
-    case("toml", &|d| fs::remove_file(d.join("shield.toml")).unwrap(), "SHEF-CARD-003", &["no shield.toml"]);
+    case(
+        "folder",
+        &|d| fs::remove_dir_all(d).unwrap(),
+        "SHEF-CARD-003",
+        &["the folder cannot be opened", "folder/copy"],
+    );
+    case(
+        "toml",
+        &|d| fs::remove_file(d.join("shield.toml")).unwrap(),
+        "SHEF-CARD-003",
+        &["no shield.toml"],
+    );
     case(
         "rule",
         &|d| edit(d, "shield.toml", "lanes = 1", "lanes = 3"),
         "SHEF-GEN-011",
         &["copy/shield.toml:5:9: engine set 0: lanes must be", "^"],
     );
-    case("key", &|d| edit(d, "shield.toml", "lanes = 1", "lines = 1"), "SHEF-GEN-010", &["copy/shield.toml:5:1:"]);
-    case("accel", &|d| fs::remove_file(d.join("shef_accel.sv")).unwrap(), "SHEF-CARD-003", &["no shef_accel.sv"]);
+    case(
+        "key",
+        &|d| edit(d, "shield.toml", "lanes = 1", "lines = 1"),
+        "SHEF-GEN-010",
+        &["copy/shield.toml:5:1:"],
+    );
+    case(
+        "accel",
+        &|d| fs::remove_file(d.join("shef_accel.sv")).unwrap(),
+        "SHEF-CARD-003",
+        &["no shef_accel.sv"],
+    );
     case(
         "taken",
         &|d| fs::write(d.join("shef_shield.sv"), "module shef_shield; endmodule\n").unwrap(),
@@ -256,7 +321,14 @@ fn what_is_missing_or_wrong_is_named() {
     );
     case(
         "port",
-        &|d| edit(d, "shef_accel.sv", "output wire          irq_o", "output wire          interrupt_o"),
+        &|d| {
+            edit(
+                d,
+                "shef_accel.sv",
+                "output wire          irq_o",
+                "output wire          interrupt_o",
+            )
+        },
         "SHEF-RTL-005",
         &["irq_o"],
     );

@@ -18,27 +18,44 @@ mod common;
 fn rows(seed: u64, count: usize) -> Dataset {
     let mut state = seed;
     let mut byte = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     // Labels as well: 0, 1, 2 and so on stands in every program.
-    Dataset { rows: (0..count).map(|_| core::array::from_fn(|_| byte())).collect(), labels: (0..count).map(|_| byte() % 10).collect() }
+    Dataset {
+        rows: (0..count).map(|_| core::array::from_fn(|_| byte())).collect(),
+        labels: (0..count).map(|_| byte() % 10).collect(),
+    }
 }
 
 #[test]
 fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
     shef_e2e::shef_program();
     let dir = tempfile::tempdir().unwrap();
-    let remote = Remote::start(dir.path(), &["--device".into(), "model".into()]).unwrap_or_else(|e| panic!("{e}"));
+    let remote = Remote::start(dir.path(), &["--device".into(), "model".into()])
+        .unwrap_or_else(|e| panic!("{e}"));
     let shef::Uri::Tls { port, .. } = remote.uri else { panic!("{}", remote.uri) };
     let agent: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
     // Owner -> proxy that keeps what is on the wire -> one that keeps what is inside TLS, as an
     // agent sees it -> agent.
-    let inside = common::Mitm::new(agent, &dir.path().join("agent"), &remote.tls, std::sync::Arc::new(|_, frame| vec![frame]));
-    let wire = common::Proxy::new(([127, 0, 0, 1], inside.port).into(), std::sync::Arc::new(common::Faithful));
+    let inside = common::Mitm::new(
+        agent,
+        &dir.path().join("agent"),
+        &remote.tls,
+        std::sync::Arc::new(|_, frame| vec![frame]),
+    );
+    let wire = common::Proxy::new(
+        ([127, 0, 0, 1], inside.port).into(),
+        std::sync::Arc::new(common::Faithful),
+    );
 
     let plan = Plan {
-        cards: Cards::Served { uri: remote.uri.clone(), control: remote.control.clone(), tls: None },
+        cards: Cards::Served {
+            uri: remote.uri.clone(),
+            control: remote.control.clone(),
+            tls: None,
+        },
         seed: None,
         name: "remote".into(),
         service: None,
@@ -52,25 +69,53 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
     let b = buffers(&session).unwrap();
     upload(&mut session, &b, &train, &query).unwrap();
     let job = knn::job(b.train.addr(), b.query.addr(), b.result.addr(), 300, 128);
-    let statement = session.run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR)).unwrap();
+    let statement =
+        session.run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR)).unwrap();
     let len = knn::result_len(128);
     let opened = session.open(&b.result, &statement, len, OpenPolicy::default()).unwrap();
-    assert_eq!(knn::answers(&opened.data[..len], 128), Some(reference::classify_all(&train, &query)));
+    assert_eq!(
+        knn::answers(&opened.data[..len], 128),
+        Some(reference::classify_all(&train, &query))
+    );
 
     let secrets = session.secrets().unwrap();
     let (train_image, pixels) = (knn::train_image(&train), query.pixels());
     let mut keys: Vec<_> = secrets.data.iter().map(|(_, key)| ("a data key", &key[..])).collect();
-    keys.extend([("a channel key", &secrets.to_shield[..]), ("a channel key", &secrets.to_owner[..])]);
+    keys.extend([
+        ("a channel key", &secrets.to_shield[..]),
+        ("a channel key", &secrets.to_owner[..]),
+    ]);
     let keys = Needles::new(keys);
-    let plain = Needles::new([("training rows", &train_image[..]), ("queries", &pixels), ("results", &opened.data)]);
-    assert!(keys.count() >= 5 && plain.count() > 25_000, "{} and {} windows", keys.count(), plain.count());
+    let plain = Needles::new([
+        ("training rows", &train_image[..]),
+        ("queries", &pixels),
+        ("results", &opened.data),
+    ]);
+    assert!(
+        keys.count() >= 5 && plain.count() > 25_000,
+        "{} and {} windows",
+        keys.count(),
+        plain.count()
+    );
 
     // The control: what is searched for is in the owner's memory.
     let found = plain.found_in_process(std::process::id());
-    assert!(found.count() * 100 > plain.count() * 95, "{} of {} windows in the owner", found.count(), plain.count());
-    assert_eq!(keys.found_in_process(std::process::id()).count(), keys.count(), "keys in the owner");
+    assert!(
+        found.count() * 100 > plain.count() * 95,
+        "{} of {} windows in the owner",
+        found.count(),
+        plain.count()
+    );
+    assert_eq!(
+        keys.found_in_process(std::process::id()).count(),
+        keys.count(),
+        "keys in the owner"
+    );
     // And the data is in the card's.
-    assert!(plain.found_in_process(remote.card()).count() > 0, "no plaintext in the card, which computes on it");
+    assert!(
+        plain.found_in_process(remote.card()).count() > 0,
+        "no plaintext in the card, which computes on it"
+    );
 
     // The claim.
     let found = plain.found_in_process(remote.agent());
@@ -97,7 +142,12 @@ fn the_whole_line_on(device: &str) {
     assert_eq!((report.digits.correct, report.digits.equal_to_reference), (766, true));
     assert!(report.attacks.len() >= 12);
     for attack in &report.attacks {
-        assert!(attack.detected && attack.words_delivered == 0, "{}: {}", attack.name, attack.detail);
+        assert!(
+            attack.detected && attack.words_delivered == 0,
+            "{}: {}",
+            attack.name,
+            attack.detail
+        );
     }
 }
 
@@ -127,7 +177,14 @@ fn agent_memory(remote: &Remote) -> Result<Vec<u8>, shef::DeviceError> {
     let mut host = shef::open_with(&remote.uri, options).unwrap();
     let card = host.device();
     let mut data = vec![0; 16 * (128 << 10)];
-    let steal = Descriptor { op: OP_TO_CARD, flags: 0, tag: 1, host: PLACES + (1 << 20), card: SPOIL, bytes: 4096 };
+    let steal = Descriptor {
+        op: OP_TO_CARD,
+        flags: 0,
+        tag: 1,
+        host: PLACES + (1 << 20),
+        card: SPOIL,
+        bytes: 4096,
+    };
     data.chunks_mut(128 << 10).for_each(|place| {
         place.fill(0x5a);
         place[..DESCRIPTOR as usize].copy_from_slice(&steal.encode());
@@ -136,9 +193,13 @@ fn agent_memory(remote: &Remote) -> Result<Vec<u8>, shef::DeviceError> {
     card.ctl_read32(shef_device::mailbox::STATUS)?;
     let at = (PLACES + (2 << 17)).to_le_bytes();
     let word = |i: usize| u32::from_le_bytes([at[i], at[i + 1], at[i + 2], at[i + 3]]);
-    for (register, value) in
-        [(reg::RING_LO, word(0)), (reg::RING_HI, word(4)), (reg::ENTRIES, 2), (reg::CONTROL, reg::ENABLE), (reg::TAIL, 1)]
-    {
+    for (register, value) in [
+        (reg::RING_LO, word(0)),
+        (reg::RING_HI, word(4)),
+        (reg::ENTRIES, 2),
+        (reg::CONTROL, reg::ENABLE),
+        (reg::TAIL, 1),
+    ] {
         card.ctl_write32(reg::BASE + register, value)?;
     }
     let mut spoil = vec![0; 4096];
@@ -156,7 +217,8 @@ fn agent_memory(remote: &Remote) -> Result<Vec<u8>, shef::DeviceError> {
 fn an_owner_does_not_drive_the_dma_engine_in_the_agents_machine() {
     shef_e2e::shef_program();
     let dir = tempfile::tempdir().unwrap();
-    let remote = Remote::start(dir.path(), &["--device".into(), "model".into()]).unwrap_or_else(|e| panic!("{e}"));
+    let remote = Remote::start(dir.path(), &["--device".into(), "model".into()])
+        .unwrap_or_else(|e| panic!("{e}"));
     match agent_memory(&remote) {
         Err(error) => assert_eq!(error.code(), "SHEF-DEV-006", "{error}"),
         Ok(spoil) => panic!("memory of the agent: {:02x?}...", &spoil[..80]),

@@ -8,8 +8,13 @@ use std::path::Path;
 /// Attacks on the Security Kernel and its boot of which the firmware's part is shown here, one of
 /// each kind. The others are in the long test, and the firmware's answers to them in
 /// `sim/rtl/tests`; attacks on the Shield do not depend on where the kernel runs.
-const ON_THE_FIRMWARE: &[&str] =
-    &["shield-key-swapped", "evidence-old-nonce", "image-byte-changed", "simulator-as-hardware", "noise-source-stuck"];
+const ON_THE_FIRMWARE: &[&str] = &[
+    "shield-key-swapped",
+    "evidence-old-nonce",
+    "image-byte-changed",
+    "simulator-as-hardware",
+    "noise-source-stuck",
+];
 
 #[test]
 fn the_whole_line() {
@@ -18,9 +23,14 @@ fn the_whole_line() {
 
 fn whole_line(device: &str) {
     let report = shef_e2e::whole_line(device);
-    let (Some(shielded), Some(bare)) = (report.cycles.shielded, report.cycles.bare) else { panic!("no cycles: {:?}", report.cycles) };
+    let (Some(shielded), Some(bare)) = (report.cycles.shielded, report.cycles.bare) else {
+        panic!("no cycles: {:?}", report.cycles)
+    };
     assert!(bare > 0 && shielded >= bare * 9 / 10, "{shielded} cycles shielded, {bare} bare");
-    assert!(shielded * 100 <= bare * 110, "{shielded} cycles shielded, {bare} bare: more than 10 % overhead");
+    assert!(
+        shielded * 100 <= bare * 110,
+        "{shielded} cycles shielded, {bare} bare: more than 10 % overhead"
+    );
 }
 
 /// Ciphertext, tags, sealed register traffic, evidence: the model and the RTL agree on every byte.
@@ -34,7 +44,10 @@ fn model_and_rtl_agree_bit_for_bit() {
     assert_eq!(model.sealed.transcript, rtl.sealed.transcript);
     assert_eq!(model.sealed.inputs, rtl.sealed.inputs);
     assert_eq!(model.sealed.results, rtl.sealed.results);
-    assert_eq!((model.digits.tested, model.digits.correct), (rtl.digits.tested, rtl.digits.correct));
+    assert_eq!(
+        (model.digits.tested, model.digits.correct),
+        (rtl.digits.tested, rtl.digits.correct)
+    );
     for name in [
         "memory/train.data",
         "memory/train.tags",
@@ -49,7 +62,11 @@ fn model_and_rtl_agree_bit_for_bit() {
         "image.shef",
         "key-box.cbor",
     ] {
-        assert_eq!(fs::read(m.join(name)).unwrap(), fs::read(r.join(name)).unwrap(), "{name}, seed {SEED}");
+        assert_eq!(
+            fs::read(m.join(name)).unwrap(),
+            fs::read(r.join(name)).unwrap(),
+            "{name}, seed {SEED}"
+        );
     }
     assert_eq!(names_the_firmware(&r), [false; 2], "the native kernel has another digest");
 }
@@ -62,7 +79,8 @@ fn the_line_with_the_firmware() {
     let dir = tempfile::tempdir().unwrap();
     let kept = dir.path().join("kept");
     let all = shef_e2e::ATTACKS.iter().chain(shef_e2e::BOOT_ATTACKS);
-    let attacks: Vec<(&str, &str)> = all.filter(|(name, _)| ON_THE_FIRMWARE.contains(name)).copied().collect();
+    let attacks: Vec<(&str, &str)> =
+        all.filter(|(name, _)| ON_THE_FIRMWARE.contains(name)).copied().collect();
     assert_eq!(attacks.len(), ON_THE_FIRMWARE.len());
     let args = DemoArgs {
         device: "sim:rtl".to_owned(),
@@ -78,8 +96,10 @@ fn the_line_with_the_firmware() {
 
 /// Whether evidence of kernel and Shield holds the digest of the committed image.
 fn names_the_firmware(run: &Path) -> [bool; 2] {
-    let image: [u8; 32] = Sha256::digest(include_bytes!("../../../attestation/firmware/kernel.img")).into();
-    ["evidence/kernel.cbor", "evidence/shield.cbor"].map(|name| fs::read(run.join(name)).unwrap().windows(32).any(|window| window == image))
+    let image: [u8; 32] =
+        Sha256::digest(include_bytes!("../../../attestation/firmware/kernel.img")).into();
+    ["evidence/kernel.cbor", "evidence/shield.cbor"]
+        .map(|name| fs::read(run.join(name)).unwrap().windows(32).any(|window| window == image))
 }
 
 /// For `cargo xtask test --full`.

@@ -21,7 +21,9 @@ fn a_kernel_that_works_blocks_nobody() {
     let served = Served::start("rtl");
     let mut host = shef::open(&served.uri().parse().unwrap()).unwrap();
     let mut control = Control::open(&Control::path_of(&served.socket())).unwrap();
-    let request = Request::KernelEvidence { nonce: vec![7; 32], audience: "verifier.example".into() }.encode();
+    let request =
+        Request::KernelEvidence { nonce: vec![7; 32], audience: "verifier.example".into() }
+            .encode();
 
     // One after the other: registers, card memory and control socket between two looks.
     let card = host.device();
@@ -38,7 +40,10 @@ fn a_kernel_that_works_blocks_nobody() {
         assert_eq!(u64::from_le_bytes(back), looks);
         assert_eq!(control.words_delivered().unwrap(), 0);
         assert_eq!(control.state().unwrap().clients, 1);
-        assert_eq!(shef::open(&served.uri().parse().unwrap()).err().expect("one client at a time").code(), "SHEF-VFU-002");
+        assert_eq!(
+            shef::open(&served.uri().parse().unwrap()).err().expect("one client at a time").code(),
+            "SHEF-VFU-002"
+        );
     }
     assert!(looks >= 10, "only {looks} looks until the answer");
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_ANSWER);
@@ -71,6 +76,10 @@ mod long {
     fn the_whole_line_on_the_rtl() {
         let served = Served::start("rtl");
         let report = shef_e2e::whole_line(&served.uri());
-        assert!(report.cycles.shielded.is_some_and(|cycles| cycles > 10_000), "{:?}", report.cycles);
+        assert!(
+            report.cycles.shielded.is_some_and(|cycles| cycles > 10_000),
+            "{:?}",
+            report.cycles
+        );
     }
 }

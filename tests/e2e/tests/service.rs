@@ -57,8 +57,14 @@ impl Verifier {
             tenant: "default".into(),
         };
         init::init(&dir, &setup, made).unwrap();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let running = runtime.block_on(start(Config::read(&dir.join("verifierd.toml")).unwrap(), clock)).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let running = runtime
+            .block_on(start(Config::read(&dir.join("verifierd.toml")).unwrap(), clock))
+            .unwrap();
         Self { _folder: folder, dir, runtime, running: Some(running) }
     }
 
@@ -67,7 +73,11 @@ impl Verifier {
     }
 
     fn files(&self, name: &str) -> TlsFiles {
-        TlsFiles { ca: self.dir.join("ca.pem"), cert: self.dir.join(format!("{name}.pem")), key: self.dir.join(format!("{name}.key")) }
+        TlsFiles {
+            ca: self.dir.join("ca.pem"),
+            cert: self.dir.join(format!("{name}.pem")),
+            key: self.dir.join(format!("{name}.key")),
+        }
     }
 
     fn service(&self) -> shef::Service {
@@ -76,20 +86,35 @@ impl Verifier {
 
     /// A client certificate of this role, issued at this time.
     fn client(&self, name: &str, role: Role, issued: i64) {
-        init::client(&self.dir, name, &Identity { tenant: "default".into(), name: name.into(), role }, issued).unwrap();
+        init::client(
+            &self.dir,
+            name,
+            &Identity { tenant: "default".into(), name: name.into(), role },
+            issued,
+        )
+        .unwrap();
     }
 
     /// Runs `shef` as this client.
     fn shef(&self, client: &str, args: &[&str]) -> Output {
         let mut command = Command::new(shef_program());
-        command.args(["--json", "--quiet"]).args(args).args(["--verifier", &self.url(), "--as"]).arg(self.dir.join(client));
+        command
+            .args(["--json", "--quiet"])
+            .args(args)
+            .args(["--verifier", &self.url(), "--as"])
+            .arg(self.dir.join(client));
         command.output().unwrap()
     }
 
     #[track_caller]
     fn ok(&self, client: &str, args: &[&str]) -> Value {
         let output = self.shef(client, args);
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
@@ -122,7 +147,12 @@ fn code<T>(result: Result<T, SdkError>) -> String {
 }
 
 fn world(dir: &Path, service: &shef::Service) -> World {
-    let plan = Plan { cards: Cards::Made(Engine::Model), seed: None, name: "service".into(), service: Some(service.clone()) };
+    let plan = Plan {
+        cards: Cards::Made(Engine::Model),
+        seed: None,
+        name: "service".into(),
+        service: Some(service.clone()),
+    };
     World::new(dir, plan).unwrap()
 }
 
@@ -135,13 +165,16 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
 
     // The kernel is not known any more: no image key.
-    let reference = service.get("/v1/corims").unwrap()["corims"][0]["id"].as_str().unwrap().to_owned();
+    let reference =
+        service.get("/v1/corims").unwrap()["corims"][0]["id"].as_str().unwrap().to_owned();
     service.remove("corims", &reference).unwrap();
     assert_eq!(code(world.release(&mut host)), "SHEF-ATT-030");
     assert_eq!(released(&service), 0);
     // Kernel and shell are, the image is not: it is loaded, and gets no data key.
     let known = world.verifier().reference().clone();
-    service.add_reference("without", &ReferenceValues { images: Vec::new(), ..known.clone() }).unwrap();
+    service
+        .add_reference("without", &ReferenceValues { images: Vec::new(), ..known.clone() })
+        .unwrap();
     world.load(&mut host).unwrap();
     assert_eq!(released(&service), 1);
     assert_eq!(code(world.attest(&mut host)), "SHEF-ATT-040");
@@ -184,7 +217,11 @@ fn the_services_word_is_not_enough() {
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     world.load(&mut host).unwrap();
     let keys = service.keys().unwrap();
-    let key = keys.iter().map(|key| key["name"].as_str().unwrap()).find(|name| name.ends_with("-data")).unwrap();
+    let key = keys
+        .iter()
+        .map(|key| key["name"].as_str().unwrap())
+        .find(|name| name.ends_with("-data"))
+        .unwrap();
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let mut attest = |service: &shef::Service, version, expect: &Expect| {
         let session = Session::<Connected>::connect(&mut host).unwrap();
@@ -194,7 +231,8 @@ fn the_services_word_is_not_enough() {
     let expect = world.expect().floor(floor.clone());
     attest(&service, None, &expect).unwrap();
     attest(&service, Some(1), &expect).unwrap();
-    attest(&service, None, &expect.clone().receipt_keys(service.keys_that_sign().unwrap())).unwrap();
+    attest(&service, None, &expect.clone().receipt_keys(service.keys_that_sign().unwrap()))
+        .unwrap();
     // Without a floor of his own the owner accepts hardware only.
     assert_eq!(code(attest(&service, None, &world.expect())), "SHEF-ATT-020");
     let newer = shef_verify::Policy { min_image_svn: 99, ..floor.clone() };
@@ -202,12 +240,21 @@ fn the_services_word_is_not_enough() {
     let other = Expect::image(world.config(), &[7; 32]).floor(floor);
     assert_eq!(code(attest(&service, None, &other)), "SHEF-SDK-050");
     // Receipts of another key than the one that the owner knows.
-    let stranger = vec![shef_proto::hpke_suite::generate_key_pair(&mut shef::SystemEntropy::new().unwrap()).1];
-    assert_eq!(code(attest(&service, None, &expect.clone().receipt_keys(stranger))), "SHEF-PRO-090");
+    let stranger =
+        vec![shef_proto::hpke_suite::generate_key_pair(&mut shef::SystemEntropy::new().unwrap()).1];
+    assert_eq!(
+        code(attest(&service, None, &expect.clone().receipt_keys(stranger))),
+        "SHEF-PRO-090"
+    );
     // What is no longer trusted, by a list of the owner's own.
-    let current = shef_verify::Revocations { issued: now() - 5, next_update: now() + 60, ..Default::default() };
+    let current = shef_verify::Revocations {
+        issued: now() - 5,
+        next_update: now() + 60,
+        ..Default::default()
+    };
     attest(&service, None, &expect.clone().revocations(current.clone())).unwrap();
-    let revoked = shef_verify::Revocations { images: [hex::encode(world.image().digest)].into(), ..current };
+    let revoked =
+        shef_verify::Revocations { images: [hex::encode(world.image().digest)].into(), ..current };
     assert_eq!(code(attest(&service, None, &expect.revocations(revoked))), "SHEF-ATT-025");
 }
 
@@ -225,19 +272,22 @@ impl Dishonest {
     fn start(verifier: &Verifier) -> Self {
         use std::io::{BufRead, BufReader, Read, Write};
         let read = |name: &str| verifier.dir.join(name);
-        let tls = rustls::ServerConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                shef_remote::certificates(&read("server.pem")).unwrap(),
-                shef_remote::private_key(&read("server.key")).unwrap(),
-            )
-            .unwrap();
+        let tls = rustls::ServerConfig::builder_with_provider(
+            rustls::crypto::aws_lc_rs::default_provider().into(),
+        )
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            shef_remote::certificates(&read("server.pem")).unwrap(),
+            shef_remote::private_key(&read("server.key")).unwrap(),
+        )
+        .unwrap();
         let (tls, service) = (std::sync::Arc::new(tls), verifier.service());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let deed: std::sync::Arc<std::sync::Mutex<Deed>> = std::sync::Arc::new(std::sync::Mutex::new(Box::new(|_| {})));
+        let deed: std::sync::Arc<std::sync::Mutex<Deed>> =
+            std::sync::Arc::new(std::sync::Mutex::new(Box::new(|_| {})));
         let done = deed.clone();
         std::thread::spawn(move || {
             for tcp in listener.incoming().flatten() {
@@ -259,13 +309,20 @@ impl Dishonest {
                 }
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).unwrap();
-                let mut answer: Value =
-                    if length > 0 { service.post(&path, &serde_json::from_slice(&body).unwrap()) } else { service.get(&path) }.unwrap();
+                let mut answer: Value = if length > 0 {
+                    service.post(&path, &serde_json::from_slice(&body).unwrap())
+                } else {
+                    service.get(&path)
+                }
+                .unwrap();
                 if path == "/v1/release" {
                     done.lock().unwrap()(&mut answer);
                 }
                 let answer = answer.to_string();
-                let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                    answer.len()
+                );
                 let mut stream = stream.into_inner();
                 stream.write_all((head + &answer).as_bytes()).unwrap();
                 stream.conn.send_close_notify();
@@ -289,10 +346,18 @@ fn an_answer_that_belongs_to_another_release_is_refused() {
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
     world.load(&mut host).unwrap();
     let keys = service.keys().unwrap();
-    let key = keys.iter().map(|key| key["name"].as_str().unwrap()).find(|name| name.ends_with("-data")).unwrap();
+    let key = keys
+        .iter()
+        .map(|key| key["name"].as_str().unwrap())
+        .find(|name| name.ends_with("-data"))
+        .unwrap();
     let expect = world.expect().floor(world.verifier().policy().clone());
     let dishonest = Dishonest::start(&verifier);
-    let between = shef::Service::new(&format!("https://localhost:{}", dishonest.port), verifier.files("operator")).unwrap();
+    let between = shef::Service::new(
+        &format!("https://localhost:{}", dishonest.port),
+        verifier.files("operator"),
+    )
+    .unwrap();
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let mut attest = || {
         let session = Session::<Connected>::connect(&mut host).unwrap();
@@ -327,9 +392,15 @@ fn nothing_is_released_to_a_seed_for_hardware() {
     world.load(&mut host).unwrap();
     let before = released(&service);
     host.corrupt(Box::new(Hardware::new(&world, "https://verifier.test")));
-    let mut release = |source: &mut shef::Source| code(service.release_data_key(&mut host, "none", None, source).map(drop));
+    let mut release = |source: &mut shef::Source| {
+        code(service.release_data_key(&mut host, "none", None, source).map(drop))
+    };
     assert_eq!(release(&mut shef::Source::new(Some(1), "owner").unwrap()), "SHEF-SDK-044");
-    assert_eq!(release(&mut shef::Source::new(None, "owner").unwrap()), "SHEF-SVC-020", "the service was asked");
+    assert_eq!(
+        release(&mut shef::Source::new(None, "owner").unwrap()),
+        "SHEF-SVC-020",
+        "the service was asked"
+    );
     assert_eq!(released(&service), before);
 }
 
@@ -353,12 +424,18 @@ fn a_secret_that_was_brought_leaves_the_memory_of_the_command() {
     writer.write_all(&[b' '; 1 << 16]).unwrap();
     let mut command = Command::new(shef_program());
     command.args(["--json", "keys", "add", "brought", "--policy", "demo", "--secret"]).arg(&file);
-    command.args(["--verifier", &verifier.url(), "--as"]).arg(verifier.dir.join("operator")).stdout(writer);
+    command
+        .args(["--verifier", &verifier.url(), "--as"])
+        .arg(verifier.dir.join("operator"))
+        .stdout(writer);
     let mut child = command.spawn().unwrap();
     drop(command);
     let until = std::time::Instant::now() + Duration::from_secs(60);
     while !service.keys().unwrap().iter().any(|key| key["name"] == "brought") {
-        assert!(std::time::Instant::now() < until && child.try_wait().unwrap().is_none(), "the key is not added");
+        assert!(
+            std::time::Instant::now() < until && child.try_wait().unwrap().is_none(),
+            "the key is not added"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     // From the answer to the output it is not far.
@@ -385,7 +462,10 @@ fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
     let url = format!("https://localhost:{}", silent.local_addr().unwrap().port());
     let service = shef::Service::new(&url, verifier.files("operator")).unwrap();
     let begun = std::time::Instant::now();
-    assert_eq!(code(service.clone().with_deadline(Duration::from_millis(200)).ready()), "SHEF-SDK-031");
+    assert_eq!(
+        code(service.clone().with_deadline(Duration::from_millis(200)).ready()),
+        "SHEF-SDK-031"
+    );
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     drop(silent.accept().unwrap());
     let cancel = shef::Cancel::default();
@@ -431,10 +511,15 @@ fn the_whole_demo_has_its_keys_from_a_service_of_its_own() {
     // Two keys were released in the honest run: that of the image and that of the data. Without the
     // service, now.
     let verifier = report.verifier.unwrap();
-    assert!(verifier.url.starts_with("https://localhost:") && verifier.head.starts_with("2:"), "{verifier:?}");
+    assert!(
+        verifier.url.starts_with("https://localhost:") && verifier.head.starts_with("2:"),
+        "{verifier:?}"
+    );
     let audit = |head: &str| {
         let mut command = Command::new(&program);
-        command.args(["audit", "verify", "--head", head, "--jwks"]).args([kept.join("jwks.json"), kept.join("receipts.json")]);
+        command
+            .args(["audit", "verify", "--head", head, "--jwks"])
+            .args([kept.join("jwks.json"), kept.join("receipts.json")]);
         command.output().unwrap().status.code()
     };
     assert_eq!(audit(&verifier.head), Some(0));
@@ -463,62 +548,151 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     let evidence = path("kernel.cmw");
     let attest = ["attest", &device, "--out", &evidence, "--form", "cmw"];
     verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
-    service.add_anchor(&TrustAnchor::new("maker", RootOfTrust::Simulated, false, &identity.root).unwrap()).unwrap();
+    service
+        .add_anchor(
+            &TrustAnchor::new("maker", RootOfTrust::Simulated, false, &identity.root).unwrap(),
+        )
+        .unwrap();
     let known = ReferenceValues {
-        kernels: vec![KernelReference { name: "kernel".into(), digest: sim::kernel_digest(sim::SimKernel::Native), svn: sim::KERNEL_SVN }],
+        kernels: vec![KernelReference {
+            name: "kernel".into(),
+            digest: sim::kernel_digest(sim::SimKernel::Native),
+            svn: sim::KERNEL_SVN,
+        }],
         shells: vec![ShellReference { name: "simulation".into(), digest: sim::shell_digest() }],
         images: Vec::new(),
     };
     service.add_reference("card", &known).unwrap();
     let attested = verifier.ok("operator", &attest);
-    assert_eq!((&attested["verdict"], &attested["policy"]), (&"accepted".into(), &"default@1".into()));
+    assert_eq!(
+        (&attested["verdict"], &attested["policy"]),
+        (&"accepted".into(), &"default@1".into())
+    );
     assert_eq!(attested["audience"], "https://verifier.test");
     let wrapper = shef_verify::cmw::Cmw::parse(&std::fs::read(&evidence).unwrap()).unwrap();
     shef_proto::evidence::Evidence::parse(wrapper.evidence().unwrap()).unwrap();
-    assert_eq!(std::fs::read_to_string(format!("{evidence}.nonce")).unwrap().trim(), attested["nonce"]);
+    assert_eq!(
+        std::fs::read_to_string(format!("{evidence}.nonce")).unwrap().trim(),
+        attested["nonce"]
+    );
 
     // An image, its key, and the key in a box for this kernel, which takes it.
     let image = path("digits.shef");
     let build = Command::new(shef_program())
-        .args(["image", "build", "--simulated-card", "--svn", "2", "--vendor", &path("vendor"), "--out", &image])
+        .args([
+            "image",
+            "build",
+            "--simulated-card",
+            "--svn",
+            "2",
+            "--vendor",
+            &path("vendor"),
+            "--out",
+            &image,
+        ])
         .output();
     assert!(build.unwrap().status.success());
     let vendor = path("vendor");
-    let add = ["keys", "add", "digits", "--policy", "default", "--image", &image, "--vendor", &vendor, "--max-releases", "2"];
+    let add = [
+        "keys",
+        "add",
+        "digits",
+        "--policy",
+        "default",
+        "--image",
+        &image,
+        "--vendor",
+        &vendor,
+        "--max-releases",
+        "2",
+    ];
     assert_eq!(verifier.ok("operator", &add)["layer"], "kernel");
     verifier.fails("operator", &add, 1, "SHEF-SVC-054");
     let (key_box, receipt) = (path("box"), path("receipt"));
-    let release = ["keys", "release", "digits", &device, "--layer", "kernel", "--out", &key_box, "--receipt", &receipt];
+    let release = [
+        "keys",
+        "release",
+        "digits",
+        &device,
+        "--layer",
+        "kernel",
+        "--out",
+        &key_box,
+        "--receipt",
+        &receipt,
+    ];
     let done = verifier.ok("operator", &release);
     assert!(done["head"].as_str().unwrap().starts_with("1:"), "{done}");
     verifier.fails("operator", &release, 5, "SHEF-CLI-015");
-    assert_eq!(shef_proto::receipt::Receipt::verify(&std::fs::read(&receipt).unwrap(), &service.keys_that_sign().unwrap()).unwrap().seq, 1);
+    assert_eq!(
+        shef_proto::receipt::Receipt::verify(
+            &std::fs::read(&receipt).unwrap(),
+            &service.keys_that_sign().unwrap()
+        )
+        .unwrap()
+        .seq,
+        1
+    );
     let boxed = shef_proto::release::KeyBox::from_cbor(&std::fs::read(&key_box).unwrap()).unwrap();
     assert_eq!((boxed.info().key_id.as_str(), boxed.info().tenant.as_str()), ("digits", "default"));
 
     // What was released counts, and versions, switches and roles are kept.
-    verifier.ok("operator", &["keys", "rotate", "digits", "--policy", "default", "--image", &image, "--vendor", &vendor]);
+    verifier.ok(
+        "operator",
+        &[
+            "keys", "rotate", "digits", "--policy", "default", "--image", &image, "--vendor",
+            &vendor,
+        ],
+    );
     let shown = verifier.ok("operator", &["keys", "show", "digits"]);
-    let first = shown["versions"].as_array().unwrap().iter().find(|version| version["version"] == 1).unwrap();
+    let first = shown["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|version| version["version"] == 1)
+        .unwrap();
     assert_eq!((&shown["version"], &first["released"]), (&2.into(), &1.into()));
     // A data key for the Shield that the image makes: into a file for its owner only.
     let signers = std::fs::read_to_string(path("digits.signers.toml")).unwrap();
     let signer = CorimSigner::list_from_toml(&signers).unwrap().remove(0);
-    service.put(&format!("/v1/signers/{}", signer.name()), "application/toml", signers.as_bytes()).unwrap();
-    service.put("/v1/corims/digits", "application/rim+cose", &std::fs::read(path("digits.corim")).unwrap()).unwrap();
+    service
+        .put(&format!("/v1/signers/{}", signer.name()), "application/toml", signers.as_bytes())
+        .unwrap();
+    service
+        .put(
+            "/v1/corims/digits",
+            "application/rim+cose",
+            &std::fs::read(path("digits.corim")).unwrap(),
+        )
+        .unwrap();
     verifier.ok("operator", &["keys", "add", "data", "--policy", "default", "--generate", "32"]);
     let secret = path("secret");
     let load = ["--load", &image, "--image-key", "digits"];
     let release = [&release_to(&device, "data", "shield", &secret)[..], &load].concat();
     assert_eq!(verifier.ok("operator", &release)["layer"], "shield");
     let meta = std::fs::metadata(&secret).unwrap();
-    assert_eq!((meta.len(), std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777), (32, 0o600));
+    assert_eq!(
+        (meta.len(), std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777),
+        (32, 0o600)
+    );
     let shield = path("shield.cbor");
-    let attest_shield = [&["attest", &device, "--layer", "shield", "--out", &shield][..], &load].concat();
+    let attest_shield =
+        [&["attest", &device, "--layer", "shield", "--out", &shield][..], &load].concat();
     assert_eq!(verifier.ok("operator", &attest_shield)["verdict"], "accepted");
 
     let (second, out) = (path("second"), path("other"));
-    let mut first: [&str; 10] = ["keys", "release", "digits", &device, "--layer", "kernel", "--version", "1", "--out", &second];
+    let mut first: [&str; 10] = [
+        "keys",
+        "release",
+        "digits",
+        &device,
+        "--layer",
+        "kernel",
+        "--version",
+        "1",
+        "--out",
+        &second,
+    ];
     verifier.ok("operator", &first);
     first[9] = &out;
     verifier.fails("operator", &first, 1, "SHEF-SVC-063");
@@ -531,7 +705,12 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     verifier.fails("operator", &["keys", "show", "none"], 5, "SHEF-SVC-020");
     assert!(!Path::new(&out).exists(), "what was refused left a file");
     verifier.fails("operator", &["keys", "add", "more", "--policy", "default"], 2, "SHEF-CLI-001");
-    verifier.fails("operator", &["keys", "add", "more", "--policy", "none", "--generate", "32"], 5, "SHEF-SVC-020");
+    verifier.fails(
+        "operator",
+        &["keys", "add", "more", "--policy", "none", "--generate", "32"],
+        5,
+        "SHEF-SVC-020",
+    );
 
     verifier.client("fleet", Role::Attest, now());
     verifier.ok("fleet", &attest);
@@ -540,7 +719,10 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     verifier.fails("fleet", &release_to(&device, "digits", "kernel", &out), 5, "SHEF-SVC-028");
 
     let status = verifier.ok("operator", &["verifier", "status"]);
-    assert_eq!((&status["ready"], &status["devices"], &status["devices_stale"]), (&true.into(), &1.into(), &0.into()));
+    assert_eq!(
+        (&status["ready"], &status["devices"], &status["devices_stale"]),
+        (&true.into(), &1.into(), &0.into())
+    );
     assert_eq!(status["attention"], serde_json::json!([]));
     assert!(verifier.ok("fleet", &["verifier", "status"])["devices"].is_null());
 }
@@ -556,7 +738,11 @@ fn evidence_to_a_nonce_of_ones_own_is_verified_from_files() {
     let out = dir.path().join("e");
     let attest = |nonce: &str| {
         let mut command = Command::new(shef_program());
-        command.args(["--json", "attest", &card.uri(), "--nonce", nonce, "--audience", "me", "--out"]).arg(&out).output().unwrap()
+        command
+            .args(["--json", "attest", &card.uri(), "--nonce", nonce, "--audience", "me", "--out"])
+            .arg(&out)
+            .output()
+            .unwrap()
     };
     assert_eq!(attest("0011").status.code(), Some(5));
     let nonce = "5a".repeat(32);
@@ -578,9 +764,15 @@ fn each_trouble_on_the_way_has_its_own_words() {
     assert!(said.contains("is not good under the CA") && said.contains("ca.pem"), "{said}");
     // A client of another CA, an expired one, and one whose key is another's.
     for end in [".pem", ".key"] {
-        std::fs::copy(other.dir.join(format!("operator{end}")), verifier.dir.join(format!("other{end}"))).unwrap();
+        std::fs::copy(
+            other.dir.join(format!("operator{end}")),
+            verifier.dir.join(format!("other{end}")),
+        )
+        .unwrap();
     }
-    assert!(verifier.fails("other", &status, 5, "SHEF-SDK-034").contains("refuses the certificate"));
+    assert!(
+        verifier.fails("other", &status, 5, "SHEF-SDK-034").contains("refuses the certificate")
+    );
     verifier.client("old", Role::Operator, now() - 800 * DAY);
     assert!(verifier.fails("old", &status, 5, "SHEF-SDK-034").contains("it has expired"));
     std::fs::copy(verifier.dir.join("operator.pem"), verifier.dir.join("mixed.pem")).unwrap();
@@ -600,7 +792,11 @@ fn each_trouble_on_the_way_has_its_own_words() {
     assert!(verifier.fails("gone", &status, 5, "SHEF-SDK-034").contains("it was revoked"));
     verifier.ok("operator", &status);
     reload(now() - 3 * DAY);
-    assert!(verifier.fails("operator", &status, 5, "SHEF-SDK-034").contains("revocation list is past its end"));
+    assert!(
+        verifier
+            .fails("operator", &status, 5, "SHEF-SDK-034")
+            .contains("revocation list is past its end")
+    );
     reload(now());
     // A service whose certificate has expired since.
     let expired = Verifier::at(now() - 800 * DAY, Clock::Set(AtomicI64::new(now() - 790 * DAY)));
@@ -610,7 +806,11 @@ fn each_trouble_on_the_way_has_its_own_words() {
     let stale = Verifier::at(now() - 360 * DAY, Clock::System);
     let output = stale.shef("operator", &status);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((output.status.code(), &document["certificate_days_left"]), (Some(1), &4.into()), "{document}");
+    assert_eq!(
+        (output.status.code(), &document["certificate_days_left"]),
+        (Some(1), &4.into()),
+        "{document}"
+    );
     assert!(document["attention"][0].as_str().unwrap().contains("ends in 4 days"), "{document}");
     // Nobody there, somebody else there, no address, no certificate.
     let run = |args: &[&str]| {
@@ -618,14 +818,19 @@ fn each_trouble_on_the_way_has_its_own_words() {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let operator = verifier.dir.join("operator");
-    let at = |url: &str| run(&["verifier", "status", "--verifier", url, "--as", operator.to_str().unwrap()]);
+    let at = |url: &str| {
+        run(&["verifier", "status", "--verifier", url, "--as", operator.to_str().unwrap()])
+    };
     let (exit, said) = at("https://localhost:1");
     assert!(exit == 3 && said.contains("error [SHEF-SDK-031]"), "{said}");
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     std::thread::spawn(move || {
         use std::io::Write as _;
-        silent.incoming().flatten().for_each(|mut stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n")));
+        silent
+            .incoming()
+            .flatten()
+            .for_each(|mut stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n")));
     });
     let (exit, said) = at(&format!("https://localhost:{port}"));
     assert!(exit == 3 && said.contains("error [SHEF-SDK-031]"), "{said}");
@@ -648,13 +853,22 @@ fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
     let evidence = verifier.dir.join("kernel.cbor");
     let attest = ["attest", &card.uri(), "--out", evidence.to_str().unwrap()];
     let mut trust = Command::new(shef_program());
-    trust.args(["--json", "--quiet", "sim", "trust", "--manufacturer"]).arg(card.manufacturer()).arg("--out").arg(&out);
+    trust
+        .args(["--json", "--quiet", "sim", "trust", "--manufacturer"])
+        .arg(card.manufacturer())
+        .arg("--out")
+        .arg(&out);
     let said = trust.output().unwrap();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     let file = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
     let service = verifier.service();
     service.add_policy("default", &Policy::from_toml(&file("policy.toml")).unwrap()).unwrap();
-    service.add_reference("simulated-card", &ReferenceValues::from_toml(&file("reference.toml")).unwrap()).unwrap();
+    service
+        .add_reference(
+            "simulated-card",
+            &ReferenceValues::from_toml(&file("reference.toml")).unwrap(),
+        )
+        .unwrap();
     // Without its root it is nobody's card.
     verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
     service.add_anchor(&TrustAnchor::list_from_toml(&file("anchors.toml")).unwrap()[0]).unwrap();
@@ -670,8 +884,12 @@ fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
         .output()
         .unwrap();
     assert!(said.status.success() && result.exists(), "{}", String::from_utf8_lossy(&said.stderr));
-    let said = Command::new(shef_program()).args(attest).arg("--result").arg(&result).output().unwrap();
+    let said =
+        Command::new(shef_program()).args(attest).arg("--result").arg(&result).output().unwrap();
     assert_eq!(said.status.code(), Some(2), "{}", String::from_utf8_lossy(&said.stderr));
     let registration: Value = serde_json::from_str(&file("anchor.json")).unwrap();
-    assert_eq!((&registration["kind"], &registration["certificate"]), (&"simulated".into(), &file("root.pem").into()));
+    assert_eq!(
+        (&registration["kind"], &registration["certificate"]),
+        (&"simulated".into(), &file("root.pem").into())
+    );
 }

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use shef::sim::Engine;
-use shef::{Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, MessageKind, Ran, SdkError, Session};
+use shef::{
+    Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, MessageKind, Ran, SdkError,
+    Session,
+};
 use shef_demo::attacks::{buffers, upload};
 use shef_demo::data::Dataset;
 use shef_demo::knn::{self, Buffers};
@@ -39,15 +42,22 @@ fn setup() -> Setup {
 /// The same with another answer to faults.
 fn setup_with(on_fault: OnFault) -> Setup {
     let demo = shef::sim::config().unwrap();
-    let config = Config::new(on_fault, demo.ports(), demo.sets().to_vec(), demo.regions().to_vec()).unwrap();
+    let config =
+        Config::new(on_fault, demo.ports(), demo.sets().to_vec(), demo.regions().to_vec()).unwrap();
     setup_of(Engine::ModelOf(config))
 }
 
 fn setup_of(engine: Engine) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(dir.path(), Plan { cards: Cards::Made(engine), seed: None, name: "session".into(), service: None }).unwrap();
+    let mut world = World::new(
+        dir.path(),
+        Plan { cards: Cards::Made(engine), seed: None, name: "session".into(), service: None },
+    )
+    .unwrap();
     let (host, bench) = world.card(&mut |_| {}).unwrap();
-    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    let all =
+        Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
+            .unwrap();
     Setup { _dir: dir, world, host, bench, train: all.head(64), query: all.head(32) }
 }
 
@@ -80,7 +90,10 @@ fn buffers_are_bound_to_regions_of_their_mode() {
     assert_eq!(code(session.output("train")), "SHEF-SDK-007");
     assert_eq!(code(session.upload(&b.query, &vec![0; 1 << 20 | 1])), "SHEF-SDK-008");
     let statement = session.statement().unwrap();
-    assert_eq!(code(session.open(&b.result, &statement, 1 << 20, OpenPolicy::default())), "SHEF-SDK-008");
+    assert_eq!(
+        code(session.open(&b.result, &statement, 1 << 20, OpenPolicy::default())),
+        "SHEF-SDK-008"
+    );
 }
 
 #[test]
@@ -93,8 +106,12 @@ fn data_is_sealed_once_in_an_epoch() {
     session.upload(&b.query, &query.pixels()).unwrap();
     assert_eq!(code(session.upload(&b.query, &query.pixels())), "SHEF-SEAL-003");
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
-    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
-    assert_eq!(knn::answers(&opened.data[..knn::result_len(32)], 32), Some(reference::classify_all(train, query)));
+    let opened =
+        session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    assert_eq!(
+        knn::answers(&opened.data[..knn::result_len(32)], 32),
+        Some(reference::classify_all(train, query))
+    );
 }
 
 #[test]
@@ -110,7 +127,9 @@ fn results_open_only_under_a_statement_after_the_last_launch() {
     assert_eq!(code(session.open(&b.result, &first, 512, OpenPolicy::default())), "accepted");
     // Of the region's 512 chunks one was written.
     assert_eq!(code(session.open(&b.result, &first, 1024, OpenPolicy::default())), "SHEF-SEAL-009");
-    let holes = session.open(&b.result, &first, 1024, OpenPolicy { holes: true, ..OpenPolicy::default() }).unwrap();
+    let holes = session
+        .open(&b.result, &first, 1024, OpenPolicy { holes: true, ..OpenPolicy::default() })
+        .unwrap();
     assert!(holes.data[512..].iter().all(|x| *x == 0) && !holes.written.is_written(1));
     session.next_output_epoch(&b.result).unwrap();
     assert_eq!(code(session.open(&b.result, &first, 512, OpenPolicy::default())), "SHEF-SDK-014");
@@ -128,10 +147,22 @@ fn what_the_accelerator_does_wrong_is_told_apart_from_faults() {
     // A second run in the same epoch writes its results a second time, which the Shield refuses;
     // the first ones stay.
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
-    assert!(statement.shield().refusals > 0 && statement.shield().faults == 0 && !statement.shield().stopped);
-    assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-010");
-    let opened = session.open(&b.result, &statement, 512, OpenPolicy { refusals: true, ..OpenPolicy::default() }).unwrap();
-    assert_eq!(knn::answers(&opened.data[..knn::result_len(32)], 32), Some(reference::classify_all(train, query)));
+    assert!(
+        statement.shield().refusals > 0
+            && statement.shield().faults == 0
+            && !statement.shield().stopped
+    );
+    assert_eq!(
+        code(session.open(&b.result, &statement, 512, OpenPolicy::default())),
+        "SHEF-SDK-010"
+    );
+    let opened = session
+        .open(&b.result, &statement, 512, OpenPolicy { refusals: true, ..OpenPolicy::default() })
+        .unwrap();
+    assert_eq!(
+        knn::answers(&opened.data[..knn::result_len(32)], 32),
+        Some(reference::classify_all(train, query))
+    );
 }
 
 /// What a host does that changes a bit in card memory.
@@ -153,19 +184,31 @@ fn a_fault_ends_the_session_where_the_configuration_says_so() {
     session.upload(&b.query, &query.pixels()).unwrap();
     flip(&mut session, b.query.addr() + 700);
 
-    let error = session.run(&job(&b, (train, query)), START, DONE).expect_err("the session goes on");
+    let error =
+        session.run(&job(&b, (train, query)), START, DONE).expect_err("the session goes on");
     assert_eq!(error.code(), "SHEF-PRO-256");
     assert!(error.to_string().contains("in region 1, chunk 0x1, version 2"), "{error}");
     let SdkError::Channel(ChannelError::Halted { last, .. }) = error else { panic!("{error}") };
     let found = |last: &shef_proto::channel::ShieldStatement| {
-        (last.state, last.stopped, last.faults, last.fault_kind, last.fault_region, last.fault_chunk, last.fault_version)
+        (
+            last.state,
+            last.stopped,
+            last.faults,
+            last.fault_kind,
+            last.fault_region,
+            last.fault_chunk,
+            last.fault_version,
+        )
     };
     assert_eq!(found(&last), (State::Closed, true, 1, FaultKind::Tag, 1, 1, 2));
     // No answer and no result comes after that.
     assert_eq!(code(session.ping()), "SHEF-PRO-256");
     assert_eq!(code(session.statement()), "SHEF-PRO-256");
     assert_eq!(code(session.open(&b.result, &first, 512, OpenPolicy::default())), "SHEF-SDK-014");
-    assert_eq!(code(session.open_despite_fault(&b.result, &first, 512, OpenPolicy::default(), &["query"])), "SHEF-SDK-014");
+    assert_eq!(
+        code(session.open_despite_fault(&b.result, &first, 512, OpenPolicy::default(), &["query"])),
+        "SHEF-SDK-014"
+    );
 
     // The owner has the last words, and the kernel countersigns them as those of any session.
     let closed = session.close().unwrap();
@@ -182,7 +225,13 @@ fn beside_a_frozen_region_results_open_only_by_name() {
     let mut s = setup_with(OnFault::Region);
     let (mut session, b, (train, query)) = keyed(&mut s);
     let open = |session: &mut Session<'_, Keyed>, statement: &_, unreached: &[&str]| {
-        session.open_despite_fault(&b.result, statement, knn::result_len(32), OpenPolicy::default(), unreached)
+        session.open_despite_fault(
+            &b.result,
+            statement,
+            knn::result_len(32),
+            OpenPolicy::default(),
+            unreached,
+        )
     };
     upload(&mut session, &b, train, query).unwrap();
     flip(&mut session, b.query.addr());
@@ -190,25 +239,42 @@ fn beside_a_frozen_region_results_open_only_by_name() {
     assert_eq!((reached.shield().stopped, reached.shield().faults), (false, 1));
     assert_eq!(reached.frozen().collect::<Vec<_>>(), [1]);
     assert_eq!(session.read_register(knn::reg::STATUS).unwrap() & knn::ERROR, knn::ERROR);
-    assert_eq!(code(open(&mut session, &reached, &["query"])), "SHEF-SEAL-009", "that launch wrote nothing");
+    assert_eq!(
+        code(open(&mut session, &reached, &["query"])),
+        "SHEF-SEAL-009",
+        "that launch wrote nothing"
+    );
 
     // A launch that leaves the frozen region alone: training rows are classified.
     let other = knn::job(b.train.addr(), b.train.addr(), b.result.addr(), 64, 32);
     let beside = session.run(&other, START, DONE).unwrap();
     assert_eq!(session.read_register(knn::reg::STATUS).unwrap(), knn::DONE);
-    let beside_code = |session: &mut Session<'_, Keyed>, names: &[&str]| code(open(session, &beside, names));
-    assert_eq!(code(session.open(&b.result, &beside, knn::result_len(32), OpenPolicy::default())), "SHEF-SDK-021");
+    let beside_code =
+        |session: &mut Session<'_, Keyed>, names: &[&str]| code(open(session, &beside, names));
+    assert_eq!(
+        code(session.open(&b.result, &beside, knn::result_len(32), OpenPolicy::default())),
+        "SHEF-SDK-021"
+    );
     assert_eq!(beside_code(&mut session, &[]), "SHEF-SDK-027");
     assert_eq!(beside_code(&mut session, &["train", "result"]), "SHEF-SDK-027");
     assert_eq!(beside_code(&mut session, &["query", "nothing"]), "SHEF-SDK-006");
     let opened = open(&mut session, &beside, &["query"]).unwrap();
-    assert_eq!(knn::answers(&opened.data[..knn::result_len(32)], 32), Some(reference::classify_all(train, &train.head(32))));
+    assert_eq!(
+        knn::answers(&opened.data[..knn::result_len(32)], 32),
+        Some(reference::classify_all(train, &train.head(32)))
+    );
 
     // The results' own region is frozen: no name opens it. The statement from before is stale by
     // then.
     session.invalidate().unwrap();
     flip(&mut session, b.result.addr());
-    let own = session.run(&knn::job(b.train.addr(), b.result.addr(), b.result.addr() + 4096, 64, 32), START, DONE).unwrap();
+    let own = session
+        .run(
+            &knn::job(b.train.addr(), b.result.addr(), b.result.addr() + 4096, 64, 32),
+            START,
+            DONE,
+        )
+        .unwrap();
     assert_eq!(own.frozen().collect::<Vec<_>>(), [1, 2]);
     for names in [&["query"][..], &["query", "result"], &["train", "query", "result"]] {
         assert_eq!(code(open(&mut session, &own, names)), "SHEF-SDK-027");
@@ -265,16 +331,36 @@ fn the_kernel_answers_everything() {
 #[test]
 fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     let dir = tempfile::tempdir().unwrap();
-    let mut seeded =
-        World::new(dir.path(), Plan { cards: Cards::Made(Engine::Model), seed: Some(3), name: "seeded".into(), service: None }).unwrap();
+    let mut seeded = World::new(
+        dir.path(),
+        Plan {
+            cards: Cards::Made(Engine::Model),
+            seed: Some(3),
+            name: "seeded".into(),
+            service: None,
+        },
+    )
+    .unwrap();
     let (mut host, _) = seeded.card(&mut |_| {}).unwrap();
-    assert_eq!(code(seeded.release(&mut host).map(|r| assert!(r.verified.claims().seeded))), "accepted");
-    let strict = shef_verify::Policy::strict("production", &[shef_proto::evidence::RootOfTrust::Simulated]);
-    let verifier = shef::Verifier::new("data-owner", seeded.verifier().anchors().to_vec(), seeded.verifier().reference().clone(), strict);
+    assert_eq!(
+        code(seeded.release(&mut host).map(|r| assert!(r.verified.claims().seeded))),
+        "accepted"
+    );
+    let strict =
+        shef_verify::Policy::strict("production", &[shef_proto::evidence::RootOfTrust::Simulated]);
+    let verifier = shef::Verifier::new(
+        "data-owner",
+        seeded.verifier().anchors().to_vec(),
+        seeded.verifier().reference().clone(),
+        strict,
+    );
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let challenge = shef::Challenge::draw("data-owner", &mut entropy);
     let evidence = host.kernel_evidence(&challenge).unwrap();
-    assert_eq!(code(verifier.appraise_kernel(&evidence, &challenge, 1_767_225_600)), "SHEF-ATT-022");
+    assert_eq!(
+        code(verifier.appraise_kernel(&evidence, &challenge, 1_767_225_600)),
+        "SHEF-ATT-022"
+    );
 }
 
 /// A Shield without card memory: attested, keyed, registers over the channel, a statement, closed.
@@ -288,11 +374,18 @@ fn a_session_without_card_memory_has_registers_and_a_statement() {
     let statement = session.run(&knn::job(0, 0x1_0000, 0x2_0000, 8, 4), START, DONE).unwrap();
     assert_eq!(session.read_register(0x10).unwrap(), 8);
     assert_eq!(session.read_register(knn::reg::STATUS).unwrap() & knn::ERROR, knn::ERROR);
-    assert!(statement.shield().refusals > 0 && statement.shield().faults == 0 && statement.frozen().count() == 0);
+    assert!(
+        statement.shield().refusals > 0
+            && statement.shield().faults == 0
+            && statement.frozen().count() == 0
+    );
     assert_eq!(code(session.statistics(0)), "SHEF-PRO-254");
     session.invalidate().unwrap();
     let closed = session.close().unwrap();
-    assert_eq!((closed.last.state, closed.last.faults, closed.last.refusals), (State::Closed, 0, statement.shield().refusals));
+    assert_eq!(
+        (closed.last.state, closed.last.faults, closed.last.refusals),
+        (State::Closed, 0, statement.shield().refusals)
+    );
     closed.verify_record(&s.host.close_record().unwrap()).unwrap();
 }
 
@@ -302,19 +395,29 @@ fn a_session_without_card_memory_has_registers_and_a_statement() {
 struct Meddle<F>(F);
 
 impl<F: FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>> Adversary for Meddle<F> {
-    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, device: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+        device: &mut dyn Device,
+    ) -> Option<Vec<u8>> {
         (self.0)(kind, bytes, device)
     }
 }
 
-fn meddle(session: &mut Session<'_, Keyed>, how: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static) {
+fn meddle(
+    session: &mut Session<'_, Keyed>,
+    how: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static,
+) {
     session.host().corrupt(Box::new(Meddle(how)));
 }
 
 /// Hands a sealed request to the Shield and waits until it was run.
 fn ring(device: &mut dyn Device, request: &[u8]) {
     for (at, word) in (0..).step_by(4).zip(request.chunks(4)) {
-        device.ctl_write32(ctl::CHAN_REQ + at, u32::from_le_bytes(word.try_into().unwrap())).unwrap();
+        device
+            .ctl_write32(ctl::CHAN_REQ + at, u32::from_le_bytes(word.try_into().unwrap()))
+            .unwrap();
     }
     device.ctl_write32(ctl::CHAN_DOORBELL, 1).unwrap();
     while ctl::STATUS_CHAN_BUSY.get(device.ctl_read32(ctl::STATUS).unwrap()) == 1 {}
@@ -335,7 +438,8 @@ fn an_authentic_answer_counts_whatever_plain_status_says() {
         Some(bytes)
     });
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
-    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    let opened =
+        session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
     let requests = statement.shield().requests;
     session.host().corrupt(Box::new(Honest));
@@ -366,11 +470,14 @@ fn a_lost_message_is_sent_again_and_runs_once() {
     let before = session.statement().unwrap().shield().requests;
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
     assert_eq!(statement.shield().refusals, 0, "a second run of the job would be refused");
-    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    let opened =
+        session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
     // Each was run once: a job, reads until it is done, a flush, and the pages of the statement.
     let pages = 1 + 3 + 2;
-    assert!(statement.shield().requests >= before + job(&b, (train, query)).len() as u64 + 3 + pages);
+    assert!(
+        statement.shield().requests >= before + job(&b, (train, query)).len() as u64 + 3 + pages
+    );
     let closed = session.close().unwrap();
     closed.verify_record(&s.host.close_record().unwrap()).unwrap();
 }
@@ -383,7 +490,11 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
         let epoch = session.next_input_epoch(&b.query).unwrap();
         meddle(&mut session, move |at, bytes, _| (at != kind).then_some(bytes));
         let error = session.next_input_epoch(&b.query).unwrap_err();
-        assert_eq!((error.code(), error.ran(), error.at_fault()), ("SHEF-SDK-040", Ran::Unknown, Fault::Undecided), "{error}");
+        assert_eq!(
+            (error.code(), error.ran(), error.at_fault()),
+            ("SHEF-SDK-040", Ran::Unknown, Fault::Undecided),
+            "{error}"
+        );
         assert!(error.to_string().contains("unknown"), "{error}");
         assert_eq!(code(session.ping()), "SHEF-SDK-040");
         session.host().corrupt(Box::new(Honest));
@@ -391,12 +502,16 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
         // it.
         assert_eq!(session.settle().unwrap().map(|answer| answer.value), Some(0));
         assert!(session.settle().unwrap().is_none());
-        assert_eq!(session.statement().unwrap().region(b.query.region().id).unwrap().epoch, epoch + 1);
+        assert_eq!(
+            session.statement().unwrap().region(b.query.region().id).unwrap().epoch,
+            epoch + 1
+        );
         session.upload(&b.query, &query.pixels()).unwrap();
     }
     session.upload(&b.train, &knn::train_image(train)).unwrap();
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
-    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    let opened =
+        session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
     // A session that waits for an answer is closed as any other.
     meddle(&mut session, |kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
@@ -452,7 +567,10 @@ fn the_last_words_come_though_a_fault_stops_the_flush() {
     });
     let closed = session.close().unwrap();
     assert!(closed.flush_failed && closed.last.stopped && !closed.by_itself);
-    assert_eq!((closed.last.state, closed.last.fault_kind, closed.last.faults), (State::Closed, FaultKind::Bus, 1));
+    assert_eq!(
+        (closed.last.state, closed.last.fault_kind, closed.last.faults),
+        (State::Closed, FaultKind::Bus, 1)
+    );
     // What the close record is held against.
     assert_eq!(closed.sealed[..], said.borrow()[..]);
 }
@@ -474,7 +592,9 @@ fn buffers_of_another_session_are_refused() {
         config
     };
     let demo = shef::sim::config().unwrap();
-    let config = |regions| Config::new(OnFault::Shield, demo.ports(), demo.sets().to_vec(), regions).unwrap();
+    let config = |regions| {
+        Config::new(OnFault::Shield, demo.ports(), demo.sets().to_vec(), regions).unwrap()
+    };
     let mut a = setup_of(Engine::ModelOf(config(bypass(demo.regions().to_vec()))));
     let mut b = setup();
     let session = a.world.session(&mut a.host).unwrap();
@@ -485,7 +605,10 @@ fn buffers_of_another_session_are_refused() {
     assert_eq!(code(own.upload(&theirs.query, &[1; 512])), "SHEF-SDK-043");
     assert_eq!(code(own.next_input_epoch(&theirs.query)), "SHEF-SDK-043");
     assert_eq!(code(own.next_output_epoch(&theirs.result)), "SHEF-SDK-043");
-    assert_eq!(code(own.open(&theirs.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-043");
+    assert_eq!(
+        code(own.open(&theirs.result, &statement, 512, OpenPolicy::default())),
+        "SHEF-SDK-043"
+    );
     // Its number is beyond the list of this session's regions.
     assert_eq!(code(own.write_unprotected(&plain, 0, &[1; 64])), "SHEF-SDK-043");
     assert_eq!(code(own.read_unprotected(&plain, 0, 64)), "SHEF-SDK-043");
@@ -503,13 +626,18 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
-    let open = |session: &mut Session<'_, Keyed>, statement: &_| code(session.open(&b.result, statement, 512, OpenPolicy::default()));
+    let open = |session: &mut Session<'_, Keyed>, statement: &_| {
+        code(session.open(&b.result, statement, 512, OpenPolicy::default()))
+    };
     assert_eq!(open(&mut session, &statement), "accepted");
     session.read_register(knn::reg::STATUS).unwrap();
     assert_eq!(open(&mut session, &statement), "accepted");
     type Change = fn(&mut Session<'_, Keyed>);
-    let changes: [Change; 3] =
-        [|s| s.flush().unwrap(), |s| s.invalidate().unwrap(), |s| s.write_register(knn::reg::TRAIN_ROWS, 1).unwrap()];
+    let changes: [Change; 3] = [
+        |s| s.flush().unwrap(),
+        |s| s.invalidate().unwrap(),
+        |s| s.write_register(knn::reg::TRAIN_ROWS, 1).unwrap(),
+    ];
     for change in changes {
         let statement = session.statement().unwrap();
         assert_eq!(open(&mut session, &statement), "accepted");
@@ -517,8 +645,10 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
         assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
     }
     // An epoch of another region, too, and what was sent and never answered: it may have run.
-    let unanswered: [Change; 2] =
-        [|s| assert_eq!(code(s.flush()), "SHEF-SDK-040"), |s| assert_eq!(code(s.write_register(knn::reg::TRAIN_ROWS, 1)), "SHEF-SDK-040")];
+    let unanswered: [Change; 2] = [
+        |s| assert_eq!(code(s.flush()), "SHEF-SDK-040"),
+        |s| assert_eq!(code(s.write_register(knn::reg::TRAIN_ROWS, 1)), "SHEF-SDK-040"),
+    ];
     for change in unanswered {
         let statement = session.statement().unwrap();
         meddle(&mut session, |kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
@@ -544,9 +674,15 @@ fn refusals_are_allowed_for_what_the_statement_shows() {
         let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
         assert!(statement.shield().refusals > seen);
         seen = statement.shield().refusals;
-        assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-010");
+        assert_eq!(
+            code(session.open(&b.result, &statement, 512, OpenPolicy::default())),
+            "SHEF-SDK-010"
+        );
         assert_eq!(session.open(&b.result, &statement, 511, allow).unwrap().data.len(), 511);
-        assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "accepted");
+        assert_eq!(
+            code(session.open(&b.result, &statement, 512, OpenPolicy::default())),
+            "accepted"
+        );
     }
 }
 
@@ -564,9 +700,17 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     let (image, vendor) = (s.world.image().digest, vendor(&s.world));
     let mut attest = |expect: &Expect| {
         s.host.record();
-        let attested = Session::<Connected>::connect(&mut s.host).unwrap().attest(&verifier, expect, now, &mut entropy);
+        let attested = Session::<Connected>::connect(&mut s.host).unwrap().attest(
+            &verifier,
+            expect,
+            now,
+            &mut entropy,
+        );
         if let Err(SdkError::OtherConfig { expected, found }) = &attested {
-            assert!(expected.len() == 64 && found.len() == 64 && expected != found, "{expected} {found}");
+            assert!(
+                expected.len() == 64 && found.len() == 64 && expected != found,
+                "{expected} {found}"
+            );
         }
         let code = code(attested);
         assert!(s.host.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
@@ -577,7 +721,10 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     assert_eq!(attest(&Expect::accelerator(&config, shef::sim::ACCELERATOR, &vendor)), "accepted");
     assert_eq!(attest(&Expect::image(&config, &[7; 32])), "SHEF-SDK-050");
     assert_eq!(attest(&Expect::accelerator(&config, "other", &vendor)), "SHEF-SDK-050");
-    assert_eq!(attest(&Expect::accelerator(&config, shef::sim::ACCELERATOR, &[7; 32])), "SHEF-SDK-050");
+    assert_eq!(
+        attest(&Expect::accelerator(&config, shef::sim::ACCELERATOR, &[7; 32])),
+        "SHEF-SDK-050"
+    );
     let other = Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap();
     assert_eq!(attest(&Expect::image(&other, &image)), "SHEF-SDK-019");
     // A floor of the owner's own holds whatever the verifier's policy is.
@@ -594,19 +741,46 @@ fn now() -> i64 {
 fn a_seed_makes_no_key_for_hardware() {
     let mut s = setup();
     s.world.load(&mut s.host).unwrap();
-    let policy = shef_verify::Policy { root_of_trust: vec![RootOfTrust::ShefBoot.name().into()], ..s.world.verifier().policy().clone() };
-    let verifier = shef::Verifier::new("owner", vec![Hardware::anchor()], s.world.verifier().reference().clone(), policy);
+    let policy = shef_verify::Policy {
+        root_of_trust: vec![RootOfTrust::ShefBoot.name().into()],
+        ..s.world.verifier().policy().clone()
+    };
+    let verifier = shef::Verifier::new(
+        "owner",
+        vec![Hardware::anchor()],
+        s.world.verifier().reference().clone(),
+        policy,
+    );
     let (expect, epochs) = (s.world.expect(), first_epochs(s.world.config(), 1));
-    let vendor = shef::IpVendor::existing(shef::KeyFolder::open(s._dir.path().join("vendor")).unwrap(), "vendor").unwrap();
-    let (mut seeded, mut system) = (shef::Source::new(Some(1), "owner").unwrap(), shef::Source::new(None, "owner").unwrap());
+    let vendor = shef::IpVendor::existing(
+        shef::KeyFolder::open(s._dir.path().join("vendor")).unwrap(),
+        "vendor",
+    )
+    .unwrap();
+    let (mut seeded, mut system) =
+        (shef::Source::new(Some(1), "owner").unwrap(), shef::Source::new(None, "owner").unwrap());
     let host = &mut s.host;
     host.corrupt(Box::new(Hardware::new(&s.world, "owner")));
     host.record();
-    assert_eq!(code(Session::<Connected>::connect(host).unwrap().attest(&verifier, &expect, now(), &mut seeded)), "SHEF-SDK-044");
-    let attested = Session::<Connected>::connect(host).unwrap().attest(&verifier, &expect, now(), &mut system).unwrap();
+    assert_eq!(
+        code(Session::<Connected>::connect(host).unwrap().attest(
+            &verifier,
+            &expect,
+            now(),
+            &mut seeded
+        )),
+        "SHEF-SDK-044"
+    );
+    let attested = Session::<Connected>::connect(host)
+        .unwrap()
+        .attest(&verifier, &expect, now(), &mut system)
+        .unwrap();
     assert_eq!(code(attested.key("owner", &epochs, &mut seeded)), "SHEF-SDK-044");
     assert!(host.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
-    assert_eq!(code(vendor.release(host, s.world.image(), 1, &verifier, now(), &mut seeded)), "SHEF-SDK-044");
+    assert_eq!(
+        code(vendor.release(host, s.world.image(), 1, &verifier, now(), &mut seeded)),
+        "SHEF-SDK-044"
+    );
     vendor.release(host, s.world.image(), 1, &verifier, now(), &mut system).unwrap();
 }
 
@@ -618,15 +792,23 @@ fn vendor(world: &World) -> [u8; 32] {
 fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     let mut s = setup();
     s.world.load(&mut s.host).unwrap();
-    let (anchors, reference) = (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
+    let (anchors, reference) =
+        (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
     let mut policy = s.world.verifier().policy().clone();
     (policy.max_age, policy.require_revocation) = (Some(5), true);
-    let verifier = shef::Verifier::new("data-owner", anchors.clone(), reference.clone(), policy.clone());
+    let verifier =
+        shef::Verifier::new("data-owner", anchors.clone(), reference.clone(), policy.clone());
     let expect = s.world.expect();
     let now = now();
     let mut entropy = shef::SystemEntropy::new().unwrap();
-    let mut attest =
-        |verifier: &shef::Verifier| code(Session::<Connected>::connect(&mut s.host).unwrap().attest(verifier, &expect, now, &mut entropy));
+    let mut attest = |verifier: &shef::Verifier| {
+        code(Session::<Connected>::connect(&mut s.host).unwrap().attest(
+            verifier,
+            &expect,
+            now,
+            &mut entropy,
+        ))
+    };
     assert_eq!(attest(&verifier), "SHEF-ATT-025", "a list is demanded");
     let current = Revocations { issued: now - 5, next_update: now + 60, ..Revocations::default() };
     assert_eq!(attest(&verifier.clone().with_revocations(current.clone())), "accepted");
@@ -635,7 +817,8 @@ fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     assert_eq!(attest(&verifier.clone().with_revocations(revoked)), "SHEF-ATT-025");
     // A host that sits on the evidence.
     policy.max_age = Some(0);
-    let young = shef::Verifier::new("data-owner", anchors, reference, policy).with_revocations(current);
+    let young =
+        shef::Verifier::new("data-owner", anchors, reference, policy).with_revocations(current);
     assert_eq!(attest(&young), "accepted");
     s.host.corrupt(Box::new(Meddle(|kind, bytes, _: &mut dyn Device| {
         if kind == MessageKind::ShieldEvidence {
@@ -643,7 +826,12 @@ fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
         }
         Some(bytes)
     })));
-    let late = Session::<Connected>::connect(&mut s.host).unwrap().attest(&young, &expect, now, &mut entropy);
+    let late = Session::<Connected>::connect(&mut s.host).unwrap().attest(
+        &young,
+        &expect,
+        now,
+        &mut entropy,
+    );
     assert_eq!(code(late), "SHEF-ATT-006");
 }
 
@@ -651,16 +839,31 @@ fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
 fn a_policy_in_rego_counts_where_the_program_says_what_evaluates_it() {
     let mut s = setup();
     s.world.load(&mut s.host).unwrap();
-    let (anchors, reference) = (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
+    let (anchors, reference) =
+        (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
     let (typed, expect) = (s.world.verifier().policy().clone(), s.world.expect());
     let now = now();
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let verifier = |layer: &str| {
-        let rego = shef::verify::rego::Rego::new(&format!("package shef\nallow if input.layer == {layer:?}")).unwrap();
-        shef::Verifier::new("data-owner", anchors.clone(), reference.clone(), AppraisalPolicy::new(typed.clone()).with_rego(rego))
+        let rego = shef::verify::rego::Rego::new(&format!(
+            "package shef\nallow if input.layer == {layer:?}"
+        ))
+        .unwrap();
+        shef::Verifier::new(
+            "data-owner",
+            anchors.clone(),
+            reference.clone(),
+            AppraisalPolicy::new(typed.clone()).with_rego(rego),
+        )
     };
-    let mut attest =
-        |verifier: &shef::Verifier| code(Session::<Connected>::connect(&mut s.host).unwrap().attest(verifier, &expect, now, &mut entropy));
+    let mut attest = |verifier: &shef::Verifier| {
+        code(Session::<Connected>::connect(&mut s.host).unwrap().attest(
+            verifier,
+            &expect,
+            now,
+            &mut entropy,
+        ))
+    };
     assert_eq!(attest(&verifier("shield")), "SHEF-ATT-048", "nothing evaluates it");
     assert_eq!(attest(&verifier("shield").with_rego(Unconfined)), "accepted");
     assert_eq!(attest(&verifier("kernel").with_rego(Unconfined)), "SHEF-ATT-048");
@@ -677,12 +880,13 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
     let never = (DONE.0, 1 << 30);
     session.patience().most = Duration::from_millis(20);
     let most = Duration::from_secs(20);
-    session.patience().watch =
-        Some(Box::new(
-            move |waited| {
-                if waited.elapsed < most { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
-            },
-        ));
+    session.patience().watch = Some(Box::new(move |waited| {
+        if waited.elapsed < most {
+            std::ops::ControlFlow::Continue(())
+        } else {
+            std::ops::ControlFlow::Break(())
+        }
+    }));
     let error = session.run(&job(&b, (train, query)), START, never).unwrap_err();
     assert_eq!((error.code(), error.ran()), ("SHEF-SDK-011", Ran::Ran), "{error}");
     session.patience().most = Duration::from_secs(60);
@@ -702,11 +906,16 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
     cancel.cancel();
     assert_eq!(code(session.finish(never)), "SHEF-SDK-041");
     let statement = session.statement().unwrap();
-    assert_eq!(code(session.open(&b.result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-029", "transfers end too");
+    assert_eq!(
+        code(session.open(&b.result, &statement, 512, OpenPolicy::default())),
+        "SHEF-SDK-029",
+        "transfers end too"
+    );
     session.patience().cancel = shef::Cancel::default();
     // What was launched went on.
     let statement = session.finish(DONE).unwrap();
-    let opened = session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
+    let opened =
+        session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
 }
 
@@ -724,7 +933,11 @@ fn codes_that_the_host_wrote_are_not_taken_for_ours() {
             Some(if kind == MessageKind::KernelAnswer { answer.clone() } else { bytes })
         })));
         let error = s.host.kernel_status().unwrap_err();
-        assert_eq!((error.code(), error.at_fault()), ("SHEF-SDK-046", Fault::Undecided), "{forged}");
+        assert_eq!(
+            (error.code(), error.at_fault()),
+            ("SHEF-SDK-046", Fault::Undecided),
+            "{forged}"
+        );
     }
     s.host.corrupt(Box::new(Honest));
     assert_eq!(code(s.host.new_session()), "SHEF-KRN-014");

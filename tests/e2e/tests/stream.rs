@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use shef::sim::Engine;
 use shef::{
-    Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, MessageKind, OutputBuffer, Progress, Ran, SdkError, Session, unwatched,
+    Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, MessageKind, OutputBuffer,
+    Progress, Ran, SdkError, Session, unwatched,
 };
 use shef_demo::data::{Dataset, PIXELS};
 use shef_demo::knn;
@@ -54,10 +55,17 @@ fn setup() -> Setup {
     ];
     let config = Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let plan = Plan { cards: Cards::Made(Engine::ModelOf(config)), seed: None, name: "stream".into(), service: None };
+    let plan = Plan {
+        cards: Cards::Made(Engine::ModelOf(config)),
+        seed: None,
+        name: "stream".into(),
+        service: None,
+    };
     let mut world = World::new(dir.path(), plan).unwrap();
     let (host, _) = world.card(&mut |_| {}).unwrap();
-    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    let all =
+        Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
+            .unwrap();
     Setup { _dir: dir, world, host, all }
 }
 
@@ -68,7 +76,12 @@ impl Setup {
         let digits = Digits { train: self.all.head(TRAIN), all: self.all.clone() };
         let train = session.input("train").unwrap();
         session.upload(&train, &knn::train_image(&digits.train)).unwrap();
-        let lane = |i| Lane::new([session.input(&format!("query{i}")).unwrap()], [session.output(&format!("result{i}")).unwrap()]);
+        let lane = |i| {
+            Lane::new(
+                [session.input(&format!("query{i}")).unwrap()],
+                [session.output(&format!("result{i}")).unwrap()],
+            )
+        };
         let lanes = [lane(0), lane(1)];
         (session, lanes, digits)
     }
@@ -91,7 +104,13 @@ impl Digits {
 
 fn job(lane: &Lane) -> Job {
     let registers = knn::job(0, lane.inputs[0].addr(), lane.outputs[0].addr(), TRAIN, QUERIES);
-    Job { registers, start: START, done: DONE, results: vec![knn::result_len(QUERIES)], policy: OpenPolicy::default() }
+    Job {
+        registers,
+        start: START,
+        done: DONE,
+        results: vec![knn::result_len(QUERIES)],
+        policy: OpenPolicy::default(),
+    }
 }
 
 fn answers(batch: &Batch) -> Vec<Answer> {
@@ -134,22 +153,44 @@ fn batches_overlap_and_come_in_order() {
 
     // What the host saw of a push in the middle: the batch goes up before anybody asks for the one
     // before, and that one's results come down after this one was launched.
-    let legs: Vec<MessageKind> = session.host().take_records().iter().map(|record| record.kind).collect();
-    let write = |addr| legs.iter().position(|kind| *kind == MessageKind::MemoryWrite { addr }).unwrap();
-    let read = |addr| legs.iter().position(|kind| *kind == MessageKind::MemoryRead { addr }).unwrap();
-    let requests = |range: std::ops::Range<usize>| legs[range].iter().filter(|kind| **kind == MessageKind::Request).count();
-    assert_eq!(requests(write(queries[0])..write(queries[1])), 2 + registers + 1, "epochs and job, and no wait");
+    let legs: Vec<MessageKind> =
+        session.host().take_records().iter().map(|record| record.kind).collect();
+    let write =
+        |addr| legs.iter().position(|kind| *kind == MessageKind::MemoryWrite { addr }).unwrap();
+    let read =
+        |addr| legs.iter().position(|kind| *kind == MessageKind::MemoryRead { addr }).unwrap();
+    let requests = |range: std::ops::Range<usize>| {
+        legs[range].iter().filter(|kind| **kind == MessageKind::Request).count()
+    };
+    assert_eq!(
+        requests(write(queries[0])..write(queries[1])),
+        2 + registers + 1,
+        "epochs and job, and no wait"
+    );
     let opened = read(results[0]);
     assert!(requests(write(queries[1])..opened) > 2 + registers + 1);
-    let third = opened + legs[opened..].iter().position(|kind| *kind == MessageKind::MemoryWrite { addr: queries[0] }).unwrap();
-    assert_eq!(requests(opened..third), 0, "the second batch was not launched before the results of the first came");
+    let third = opened
+        + legs[opened..]
+            .iter()
+            .position(|kind| *kind == MessageKind::MemoryWrite { addr: queries[0] })
+            .unwrap();
+    assert_eq!(
+        requests(opened..third),
+        0,
+        "the second batch was not launched before the results of the first came"
+    );
 }
 
 /// Does what it is told to the messages that it is told.
 struct Meddle<F>(F);
 
 impl<F: FnMut(MessageKind, Vec<u8>) -> Option<Vec<u8>>> Adversary for Meddle<F> {
-    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+        _: &mut dyn Device,
+    ) -> Option<Vec<u8>> {
         (self.0)(kind, bytes)
     }
 }
@@ -164,7 +205,9 @@ fn an_earlier_batch_does_not_pass_for_a_later_one() {
     session.host().corrupt(Box::new(Meddle(move |kind, bytes: Vec<u8>| {
         // Data of batch 0, then its tags; the same again in place of those of batch 2.
         let tags = 8 * SIZE + SIZE / 512 * 16;
-        if kind == (MessageKind::MemoryWrite { addr }) || kind == (MessageKind::MemoryWrite { addr: tags }) {
+        if kind == (MessageKind::MemoryWrite { addr })
+            || kind == (MessageKind::MemoryWrite { addr: tags })
+        {
             count += 1;
             if count <= 2 {
                 first.push(bytes.clone());
@@ -322,7 +365,9 @@ fn a_batch_of_which_a_part_does_not_fit_is_not_begun() {
     let mut s = setup();
     let (mut session, lanes, digits) = s.start();
     let more = ["more0", "more1"].map(|name| session.input(name).unwrap());
-    let lanes = [0, 1].map(|i| Lane::new([lanes[i].inputs[0].clone(), more[i].clone()], lanes[i].outputs.clone()));
+    let lanes = [0, 1].map(|i| {
+        Lane::new([lanes[i].inputs[0].clone(), more[i].clone()], lanes[i].outputs.clone())
+    });
     session.host().record();
     let mut ring = session.ring(lanes).unwrap();
     assert_eq!(code(ring.push(&[&digits.batch(0).0, &[0; 4097]], job)), "SHEF-SDK-008");
@@ -376,8 +421,14 @@ fn lanes_that_cannot_take_turns_are_refused() {
         (vec![], "lanes: 0, expected 2 or more"),
         (vec![a.clone()], "lanes: 1, expected 2 or more"),
         (vec![a.clone(), a.clone()], r#"region: "query0" twice, expected once"#),
-        (vec![a.clone(), Lane::new([], b.outputs.clone())], "0 inputs and 1 outputs, expected 1 inputs and 1 outputs"),
-        (vec![a.clone(), other], r#""train" of 1048576 bytes in chunks of 4096, expected "query0" of 4194304 bytes in chunks of 512"#),
+        (
+            vec![a.clone(), Lane::new([], b.outputs.clone())],
+            "0 inputs and 1 outputs, expected 1 inputs and 1 outputs",
+        ),
+        (
+            vec![a.clone(), other],
+            r#""train" of 1048576 bytes in chunks of 4096, expected "query0" of 4194304 bytes in chunks of 512"#,
+        ),
     ] {
         let Err(error) = session.ring(lanes) else { panic!("accepted: {says}") };
         assert_eq!(error.code(), "SHEF-SDK-037");
@@ -399,7 +450,12 @@ impl Read for Made<'_> {
         let len = buf.len().min(self.end - self.at).min(10_007);
         for (i, byte) in buf[..len].iter_mut().enumerate() {
             let at = self.at + i;
-            *byte = self.batches.iter().find_map(|(from, data)| data.get(at.checked_sub(*from)?)).copied().unwrap_or(0);
+            *byte = self
+                .batches
+                .iter()
+                .find_map(|(from, data)| data.get(at.checked_sub(*from)?))
+                .copied()
+                .unwrap_or(0);
         }
         self.at += len;
         Ok(len)
@@ -418,12 +474,23 @@ const ALL: usize = LEN.div_ceil(PIECE);
 type Placed = (usize, Vec<u8>);
 
 fn at_places(digits: &Digits) -> (Vec<Placed>, Vec<Vec<Answer>>) {
-    PLACES.iter().zip(0..).map(|(at, number)| (digits.batch(number), *at)).map(|((data, answers), at)| ((at, data), answers)).unzip()
+    PLACES
+        .iter()
+        .zip(0..)
+        .map(|(at, number)| (digits.batch(number), *at))
+        .map(|((data, answers), at)| ((at, data), answers))
+        .unzip()
 }
 
 /// Classifies the batch at `place` and leaves the results at the same place of the output region.
-fn run(session: &mut Session<'_, Keyed>, query: &InputBuffer, result: &OutputBuffer, place: usize) -> shef_proto::channel::Statement {
-    let job = knn::job(0, query.addr() + place as u64, result.addr() + place as u64, TRAIN, QUERIES);
+fn run(
+    session: &mut Session<'_, Keyed>,
+    query: &InputBuffer,
+    result: &OutputBuffer,
+    place: usize,
+) -> shef_proto::channel::Statement {
+    let job =
+        knn::job(0, query.addr() + place as u64, result.addr() + place as u64, TRAIN, QUERIES);
     session.run(&job, START, DONE).unwrap()
 }
 
@@ -438,9 +505,16 @@ fn what_does_not_fit_memory_goes_through_in_pieces() {
         seen.push(progress);
         ControlFlow::Continue(())
     };
-    session.upload_from(query, Made { at: 0, end: LEN, batches: &batches }, LEN as u64, &mut watch).unwrap();
+    session
+        .upload_from(query, Made { at: 0, end: LEN, batches: &batches }, LEN as u64, &mut watch)
+        .unwrap();
     let total = LEN as u64;
-    assert!(seen.iter().all(|p| p.total == total) && seen[0].done == 0 && seen.last().unwrap().done == total, "{seen:?}");
+    assert!(
+        seen.iter().all(|p| p.total == total)
+            && seen[0].done == 0
+            && seen.last().unwrap().done == total,
+        "{seen:?}"
+    );
     assert!(seen.len() == 1 + ALL && seen.windows(2).all(|p| p[0].done < p[1].done), "{seen:?}");
     let mut statement = None;
     for place in PLACES {
@@ -451,8 +525,19 @@ fn what_does_not_fit_memory_goes_through_in_pieces() {
     let holes = OpenPolicy { holes: true, ..OpenPolicy::default() };
     // A length that is not whole chunks.
     let len = PLACES[2] + knn::result_len(QUERIES) - 1;
-    assert_eq!(code(session.open_to(result, &statement, len as u64, OpenPolicy::default(), io::sink(), &mut unwatched)), "SHEF-SEAL-009");
-    let (opened, written) = session.open_to(result, &statement, len as u64, holes, Vec::new(), &mut unwatched).unwrap();
+    assert_eq!(
+        code(session.open_to(
+            result,
+            &statement,
+            len as u64,
+            OpenPolicy::default(),
+            io::sink(),
+            &mut unwatched
+        )),
+        "SHEF-SEAL-009"
+    );
+    let (opened, written) =
+        session.open_to(result, &statement, len as u64, holes, Vec::new(), &mut unwatched).unwrap();
     assert_eq!(opened.len(), len);
     for (place, expected) in PLACES.iter().zip(expected) {
         let mut bytes = opened[*place..opened.len().min(place + knn::result_len(QUERIES))].to_vec();
@@ -493,9 +578,15 @@ fn an_upload_that_ends_half_way_is_worthless_and_the_session_goes_on() {
     let len = LEN as u64;
     for pieces in [0, 1, 2, 5, ALL] {
         let ended = session.upload_from(query, made(LEN), len, &mut stop_after(pieces));
-        let Err(SdkError::Cancelled { done, total }) = ended else { panic!("went on: {}", code(ended)) };
+        let Err(SdkError::Cancelled { done, total }) = ended else {
+            panic!("went on: {}", code(ended))
+        };
         assert_eq!((done, total), (LEN.min(pieces * PIECE) as u64, len));
-        assert_eq!(code(session.upload_from(query, made(LEN), len, &mut unwatched)), "SHEF-SEAL-003", "the epoch was sealed in");
+        assert_eq!(
+            code(session.upload_from(query, made(LEN), len, &mut unwatched)),
+            "SHEF-SEAL-003",
+            "the epoch was sealed in"
+        );
         session.next_input_epoch(query).unwrap();
     }
     // Ends in the middle of a piece, and in the last one.
@@ -507,11 +598,24 @@ fn an_upload_that_ends_half_way_is_worthless_and_the_session_goes_on() {
     // All of it, then half of it once more: the accelerator does not get the other half of before.
     session.upload_from(query, made(LEN), len, &mut unwatched).unwrap();
     let statement = run(&mut session, query, result, PLACES[2]);
-    let opened = session.open(result, &statement, SIZE as usize, OpenPolicy { holes: true, ..OpenPolicy::default() }).unwrap();
-    assert_eq!(knn::answers(&opened.data[PLACES[2]..][..knn::result_len(QUERIES)], QUERIES).unwrap(), expected[2]);
+    let opened = session
+        .open(
+            result,
+            &statement,
+            SIZE as usize,
+            OpenPolicy { holes: true, ..OpenPolicy::default() },
+        )
+        .unwrap();
+    assert_eq!(
+        knn::answers(&opened.data[PLACES[2]..][..knn::result_len(QUERIES)], QUERIES).unwrap(),
+        expected[2]
+    );
     session.next_input_epoch(query).unwrap();
     session.next_output_epoch(result).unwrap();
-    assert_eq!(code(session.upload_from(query, made(LEN), len, &mut stop_after(2))), "SHEF-SDK-029");
+    assert_eq!(
+        code(session.upload_from(query, made(LEN), len, &mut stop_after(2))),
+        "SHEF-SDK-029"
+    );
     let statement = run(&mut session, query, result, PLACES[2]);
     assert_eq!(code(session.open(result, &statement, 512, OpenPolicy::default())), "SHEF-SDK-021");
     session.close().unwrap();
@@ -537,13 +641,28 @@ fn a_writer_comes_back_only_with_the_whole_result() {
     let (mut session, [Lane { inputs, outputs }, _], digits) = s.start();
     let (query, result) = (&inputs[0], &outputs[0]);
     let (batches, _) = at_places(&digits);
-    session.upload_from(query, Made { at: 0, end: LEN, batches: &batches }, LEN as u64, &mut unwatched).unwrap();
+    session
+        .upload_from(query, Made { at: 0, end: LEN, batches: &batches }, LEN as u64, &mut unwatched)
+        .unwrap();
     let statement = run(&mut session, query, result, PLACES[2]);
     let holes = OpenPolicy { holes: true, ..OpenPolicy::default() };
     for pieces in 0..5 {
-        assert_eq!(code(session.open_to(result, &statement, SIZE, holes, Vec::new(), &mut stop_after(pieces))), "SHEF-SDK-029");
+        assert_eq!(
+            code(session.open_to(
+                result,
+                &statement,
+                SIZE,
+                holes,
+                Vec::new(),
+                &mut stop_after(pieces)
+            )),
+            "SHEF-SDK-029"
+        );
     }
-    assert_eq!(code(session.open_to(result, &statement, SIZE, holes, Full(2 << 20), &mut unwatched)), "SHEF-SDK-028");
+    assert_eq!(
+        code(session.open_to(result, &statement, SIZE, holes, Full(2 << 20), &mut unwatched)),
+        "SHEF-SDK-028"
+    );
     // Nothing that does not open is written, nor anything after it.
     let addr = result.addr() + (3 << 20);
     session.host().corrupt(Box::new(Meddle(move |kind, mut bytes: Vec<u8>| {
@@ -553,13 +672,17 @@ fn a_writer_comes_back_only_with_the_whole_result() {
         Some(bytes)
     })));
     let mut written = Vec::new();
-    assert_eq!(code(session.open_to(result, &statement, SIZE, holes, &mut written, &mut unwatched)), "SHEF-SDK-016");
+    assert_eq!(
+        code(session.open_to(result, &statement, SIZE, holes, &mut written, &mut unwatched)),
+        "SHEF-SDK-016"
+    );
     assert_eq!(written.len(), 3 << 20);
     // Memory of the caller's holds nothing then.
     let mut out = vec![0xee; SIZE as usize];
     assert_eq!(code(session.open_into(result, &statement, &mut out, holes)), "SHEF-SDK-016");
     assert!(out.iter().all(|byte| *byte == 0));
     session.host().corrupt(Box::new(shef::Honest));
-    let (written, _) = session.open_to(result, &statement, SIZE, holes, Vec::new(), &mut unwatched).unwrap();
+    let (written, _) =
+        session.open_to(result, &statement, SIZE, holes, Vec::new(), &mut unwatched).unwrap();
     assert_eq!(written.len() as u64, SIZE);
 }

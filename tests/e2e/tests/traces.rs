@@ -7,7 +7,9 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use shef::service::{KeyMaterial, NewKey};
 use shef::sim::Control;
-use shef::{Adversary, Connected, Device, MessageKind, SdkError, Service, Session, SystemEntropy, TlsFiles};
+use shef::{
+    Adversary, Connected, Device, MessageKind, SdkError, Service, Session, SystemEntropy, TlsFiles,
+};
 use shef_demo::attacks::{buffers, upload};
 use shef_demo::data::Dataset;
 use shef_demo::knn;
@@ -30,7 +32,13 @@ const SERVICE: &str = "SHEF_TEST_SERVICE";
 /// The key that the service releases.
 const KEY: &str = "known";
 /// How sessions end. Work goes over what was left on the stack before: of some there is none.
-const ENDS: [(&str, bool); 5] = [("closed", false), ("closed", true), ("aborted", false), ("dropped", false), ("dropped", true)];
+const ENDS: [(&str, bool); 5] = [
+    ("closed", false),
+    ("closed", true),
+    ("aborted", false),
+    ("dropped", false),
+    ("dropped", true),
+];
 
 /// Bytes as the owner says them: kept changed.
 fn hidden(bytes: &[u8]) -> String {
@@ -58,11 +66,18 @@ fn owner(socket: PathBuf, service: Option<Service>) {
     let dir = tempfile::tempdir().unwrap();
     let uri = format!("vfio-user:{}", socket.display()).parse().unwrap();
     let cards = Cards::Served { uri, control: Control::path_of(&socket), tls: None };
-    let mut world = World::new(dir.path(), Plan { cards, seed: None, name: "traces".into(), service: service.clone() }).unwrap();
+    let mut world = World::new(
+        dir.path(),
+        Plan { cards, seed: None, name: "traces".into(), service: service.clone() },
+    )
+    .unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
-    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    let all =
+        Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
+            .unwrap();
     let (train, query) = (all.head(64), all.head(32));
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+        as i64;
     let say = |line: String| {
         println!("owner: {line}");
         std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -70,24 +85,38 @@ fn owner(socket: PathBuf, service: Option<Service>) {
     world.load(&mut host).unwrap();
     say("ready".to_owned());
     for (end, works) in ENDS {
-        let (expect, mut drawn) = (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
+        let (expect, mut drawn) =
+            (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
         let session = Session::<Connected>::connect(&mut host).unwrap();
         let attested = match &service {
             None => session.attest(world.verifier(), &expect, now, &mut drawn.0).unwrap(),
             Some(service) => {
                 let expect = expect.clone().floor(world.verifier().policy().clone());
-                let attested = session.attest_by(service, (KEY, None), &expect, now, &mut drawn).unwrap();
+                let attested =
+                    session.attest_by(service, (KEY, None), &expect, now, &mut drawn).unwrap();
                 say(format!("attested drawn={}", drawn.said()));
                 attested
             }
         };
         let shield = hidden(attested.verified().claims().key.as_bytes());
-        let mut session = attested.key("owner", &first_epochs(expect.config(), 1), &mut drawn).unwrap();
+        let mut session =
+            attested.key("owner", &first_epochs(expect.config(), 1), &mut drawn).unwrap();
         session.expose_secrets().unwrap();
         let secrets = session.secrets().unwrap();
-        let mut said = format!("open shield={shield} message={} drawn={}", hidden(session.load_key()), drawn.said());
-        secrets.data.iter().for_each(|(region, key)| said += &format!(" data{region}={}", hidden(key)));
-        said += &format!(" to_shield={} to_owner={}", hidden(&secrets.to_shield), hidden(&secrets.to_owner));
+        let mut said = format!(
+            "open shield={shield} message={} drawn={}",
+            hidden(session.load_key()),
+            drawn.said()
+        );
+        secrets
+            .data
+            .iter()
+            .for_each(|(region, key)| said += &format!(" data{region}={}", hidden(key)));
+        said += &format!(
+            " to_shield={} to_owner={}",
+            hidden(&secrets.to_shield),
+            hidden(&secrets.to_owner)
+        );
         // Everything that a key is for, with as many threads as there are.
         if works {
             let b = buffers(&session).unwrap();
@@ -95,8 +124,17 @@ fn owner(socket: PathBuf, service: Option<Service>) {
             session.next_input_epoch(&b.train).unwrap();
             upload(&mut session, &b, &train, &query).unwrap();
             let job = knn::job(b.train.addr(), b.query.addr(), b.result.addr(), 64, 32);
-            let statement = session.run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR)).unwrap();
-            session.open(&b.result, &statement, b.result.region().size as usize, OpenPolicy { holes: true, ..Default::default() }).unwrap();
+            let statement = session
+                .run(&job, (knn::reg::CTRL, 1), (knn::reg::STATUS, knn::DONE | knn::ERROR))
+                .unwrap();
+            session
+                .open(
+                    &b.result,
+                    &statement,
+                    b.result.region().size as usize,
+                    OpenPolicy { holes: true, ..Default::default() },
+                )
+                .unwrap();
         }
         say(said);
         match end {
@@ -115,14 +153,28 @@ fn owner(socket: PathBuf, service: Option<Service>) {
     }
     // The Shield's confirmation is never the right one.
     host.corrupt(Box::new(Forger));
-    let (expect, mut drawn) = (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
+    let (expect, mut drawn) =
+        (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
     let session = Session::<Connected>::connect(&mut host).unwrap();
     let attested = match &service {
         None => session.attest(world.verifier(), &expect, now, &mut drawn.0),
-        Some(service) => session.attest_by(service, (KEY, None), &expect.clone().floor(world.verifier().policy().clone()), now, &mut drawn),
+        Some(service) => session.attest_by(
+            service,
+            (KEY, None),
+            &expect.clone().floor(world.verifier().policy().clone()),
+            now,
+            &mut drawn,
+        ),
     };
-    let refused = attested.unwrap().key("owner", &first_epochs(expect.config(), 1), &mut drawn).err().unwrap();
-    assert!(matches!(refused, SdkError::LoadRefused | SdkError::Load(LoadError::Confirmation)), "{refused}");
+    let refused = attested
+        .unwrap()
+        .key("owner", &first_epochs(expect.config(), 1), &mut drawn)
+        .err()
+        .unwrap();
+    assert!(
+        matches!(refused, SdkError::LoadRefused | SdkError::Load(LoadError::Confirmation)),
+        "{refused}"
+    );
     drop(refused);
     say(format!("unconfirmed drawn={}", drawn.said()));
 }
@@ -131,7 +183,12 @@ fn owner(socket: PathBuf, service: Option<Service>) {
 struct Forger;
 
 impl Adversary for Forger {
-    fn message(&mut self, kind: MessageKind, mut bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: MessageKind,
+        mut bytes: Vec<u8>,
+        _: &mut dyn Device,
+    ) -> Option<Vec<u8>> {
         if kind == MessageKind::Confirmation {
             bytes[0] ^= 1;
         }
@@ -142,7 +199,13 @@ impl Adversary for Forger {
 /// The round keys of AES, in the order of FIPS 197.
 fn round_keys(key: &[u8]) -> Vec<u8> {
     let double = |x: u8| x << 1 ^ if x & 0x80 == 0 { 0 } else { 0x1b };
-    let times = |a: u8, b: u8| (0..8).fold((0, a), |(sum, a), bit| (if b >> bit & 1 == 0 { sum } else { sum ^ a }, double(a))).0;
+    let times = |a: u8, b: u8| {
+        (0..8)
+            .fold((0, a), |(sum, a), bit| {
+                (if b >> bit & 1 == 0 { sum } else { sum ^ a }, double(a))
+            })
+            .0
+    };
     let inverse = |x: u8| (0..254).fold(1, |power, _| times(power, x));
     let substitute = |x: u8| {
         let y = inverse(x);
@@ -192,7 +255,8 @@ impl Entropy for Again<'_> {
 
 /// What the owner said by a name.
 fn told(said: &str, name: &str) -> Vec<u8> {
-    let value = said.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap();
+    let value =
+        said.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap();
     hex::decode(value).unwrap().iter().map(|byte| byte ^ MASK).collect()
 }
 
@@ -201,7 +265,11 @@ fn told(said: &str, name: &str) -> Vec<u8> {
 fn private_key(name: &str, seed: &[u8]) -> [(String, Vec<u8>); 3] {
     let key = derive_key_pair(seed).0.to_bytes().to_vec();
     let number = key.iter().rev().copied().collect();
-    [(format!("what the {name} key is made of"), seed.to_vec()), (format!("{name} key"), key), (format!("{name} key, a number"), number)]
+    [
+        (format!("what the {name} key is made of"), seed.to_vec()),
+        (format!("{name} key"), key),
+        (format!("{name} key, a number"), number),
+    ]
 }
 
 /// The key for which a service releases another one.
@@ -212,7 +280,8 @@ fn recipient(drawn: &[u8]) -> [(String, Vec<u8>); 3] {
 /// What the keys of a session are made of.
 fn sources(drawn: &[u8], released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
     let (first, seed) = drawn.split_at(32);
-    let mut all = vec![("master key".into(), released.map_or(first.to_vec(), |master| master.to_vec()))];
+    let mut all =
+        vec![("master key".into(), released.map_or(first.to_vec(), |master| master.to_vec()))];
     if released.is_some() {
         all.extend(recipient(first));
     }
@@ -249,7 +318,9 @@ fn needles(secrets: &[(String, Vec<u8>)]) -> Needles {
 
 /// The next line that the owner says.
 fn heard(lines: &mut std::io::Lines<BufReader<ChildStdout>>) -> String {
-    lines.find_map(|line| Some(line.unwrap().split_once("owner: ")?.1.to_owned())).expect("the owner goes on")
+    lines
+        .find_map(|line| Some(line.unwrap().split_once("owner: ")?.1.to_owned()))
+        .expect("the owner goes on")
 }
 
 fn go_on(stdin: &mut ChildStdin) {
@@ -282,9 +353,16 @@ impl Verifier {
             audience: "https://verifier.test".into(),
             tenant: "default".into(),
         };
-        let (folder, now) = (dir.path().join("v"), std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap());
+        let (folder, now) = (
+            dir.path().join("v"),
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap(),
+        );
         init::init(&folder, &setup, now.as_secs() as i64).unwrap();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let config = shef_verifierd::config::Config::read(&folder.join("verifierd.toml")).unwrap();
         let running = Some(runtime.block_on(start(config, Clock::System)).unwrap());
         Self { dir, runtime, running }
@@ -292,7 +370,11 @@ impl Verifier {
 
     /// As the owner's process is told of it.
     fn told(&self) -> String {
-        format!("https://localhost:{} {}", self.running.as_ref().unwrap().address.port(), self.dir.path().join("v").display())
+        format!(
+            "https://localhost:{} {}",
+            self.running.as_ref().unwrap().address.port(),
+            self.dir.path().join("v").display()
+        )
     }
 }
 
@@ -308,7 +390,11 @@ impl Drop for Verifier {
 fn service(told: &str) -> Service {
     let (url, dir) = told.split_once(' ').unwrap();
     let file = |name: &str| Path::new(dir).join(name);
-    Service::new(url, TlsFiles { ca: file("ca.pem"), cert: file("operator.pem"), key: file("operator.key") }).unwrap()
+    Service::new(
+        url,
+        TlsFiles { ca: file("ca.pem"), cert: file("operator.pem"), key: file("operator.key") },
+    )
+    .unwrap()
 }
 
 /// In a process of its own, the test `name` is the owner.
@@ -330,7 +416,8 @@ fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut stdin, mut lines) = (owner.stdin.take().unwrap(), BufReader::new(owner.stdout.take().unwrap()).lines());
+    let (mut stdin, mut lines) =
+        (owner.stdin.take().unwrap(), BufReader::new(owner.stdout.take().unwrap()).lines());
     assert_eq!(heard(&mut lines), "ready");
     let released = verifier.as_ref().map(|verifier| {
         let mut secret = [0; 32];
@@ -355,14 +442,25 @@ fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
         // What is found while the session is open shows that the search finds.
         let open = needles.found_in_process(owner.id());
         for name in ["data0", "data1", "data2", "to_shield", "to_owner"] {
-            assert!(open.names.contains(name), "{name} of a session that is open: {:#?}", open.names);
+            assert!(
+                open.names.contains(name),
+                "{name} of a session that is open: {:#?}",
+                open.names
+            );
             let expanded = open.names.contains(&format!("round keys of {name}"));
-            assert!(expanded || (!works && name.starts_with("data")), "{name} of a session that is open: {:#?}", open.names);
+            assert!(
+                expanded || (!works && name.starts_with("data")),
+                "{name} of a session that is open: {:#?}",
+                open.names
+            );
         }
         // What keys are made of is gone by then.
         let keys = ["data", "to_", "round keys", "hash key"];
         left.extend(
-            open.places.iter().filter(|place| !keys.iter().any(|name| place.starts_with(name))).map(|place| format!("open: {place}")),
+            open.places
+                .iter()
+                .filter(|place| !keys.iter().any(|name| place.starts_with(name)))
+                .map(|place| format!("open: {place}")),
         );
         go_on(&mut stdin);
         assert_eq!(heard(&mut lines), end);

@@ -1,11 +1,14 @@
 //! Bulk transfers over vfio-user: through places that the card accesses directly, and as messages
 //! if they are observed. Both transfer the same bytes, and damaged data opens in neither case.
 
-use shef::transfer::{Open, Progress, download, download_into, download_to, unwatched, upload, upload_from};
+use shef::transfer::{
+    Open, Progress, download, download_into, download_to, unwatched, upload, upload_from,
+};
 use shef::{Host, SdkError, Uri};
 use shef_e2e::Served;
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel, ShieldStatement, Statement, WrittenMap,
+    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel,
+    ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
@@ -27,14 +30,22 @@ fn config(chunk: usize) -> Config {
         tag_base,
         ..Region::default()
     };
-    let regions = vec![region(0, Mode::Input, 0, 0x100_0000), region(1, Mode::Output, 0x80_0000, 0x180_0000)];
+    let regions =
+        vec![region(0, Mode::Input, 0, 0x100_0000), region(1, Mode::Output, 0x80_0000, 0x180_0000)];
     Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap()
 }
 
 /// The keys of owner and Shield.
 fn session(config: &Config) -> (SessionKeys, SessionKeys) {
     let (secret, public) = derive_key_pair(&[9; 32]);
-    let (message, owner) = seal_load_key(config, &public, b"", &first_epochs(config, 1), &mut SeededEntropy::new(1, "owner")).unwrap();
+    let (message, owner) = seal_load_key(
+        config,
+        &public,
+        b"",
+        &first_epochs(config, 1),
+        &mut SeededEntropy::new(1, "owner"),
+    )
+    .unwrap();
     (owner, open_load_key(config, &secret, &message).unwrap().0)
 }
 
@@ -53,7 +64,15 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
             n => {
                 let r = &config.regions()[n as usize - 1];
                 let written = if r.mode == Mode::Output { chunks as u32 } else { 0 };
-                RegionStatement { mode: r.mode, chunk_log2: r.chunk_log2(), frozen: false, written, epoch: 1, chunks }.to_payload()
+                RegionStatement {
+                    mode: r.mode,
+                    chunk_log2: r.chunk_log2(),
+                    frozen: false,
+                    written,
+                    epoch: 1,
+                    chunks,
+                }
+                .to_payload()
             }
         };
         Ok(end.answer(&answer))
@@ -92,7 +111,8 @@ fn what_is_uploaded_is_the_same_either_way() {
             for (n, len) in lengths(chunk).into_iter().enumerate() {
                 let data = pattern(len);
                 host.device().mem_write(0, &vec![0xee; SIZE]).unwrap();
-                let sealer = Sealer::new(&config, &mut session(&config).0, 0, 1, len as u64).unwrap();
+                let sealer =
+                    Sealer::new(&config, &mut session(&config).0, 0, 1, len as u64).unwrap();
                 let mut seen = Vec::new();
                 let mut watch = |progress: Progress| {
                     seen.push(progress.done);
@@ -109,10 +129,18 @@ fn what_is_uploaded_is_the_same_either_way() {
                 let (mut sealed, mut tags) = (vec![0; SIZE], vec![0; whole / chunk * 16]);
                 host.device().mem_read(0, &mut sealed).unwrap();
                 host.device().mem_read(0x100_0000, &mut tags).unwrap();
-                for (i, (chunk, tag)) in (0..).zip(sealed[..whole].chunks_mut(chunk).zip(tags.chunks(16))) {
-                    assert!(cipher.open(1, i, chunk, tag.try_into().unwrap()), "{how}: chunk {i} of {len} bytes");
+                for (i, (chunk, tag)) in
+                    (0..).zip(sealed[..whole].chunks_mut(chunk).zip(tags.chunks(16)))
+                {
+                    assert!(
+                        cipher.open(1, i, chunk, tag.try_into().unwrap()),
+                        "{how}: chunk {i} of {len} bytes"
+                    );
                 }
-                assert!(sealed[..len] == data && sealed[len..whole].iter().all(|b| *b == 0), "{how}: {len} bytes");
+                assert!(
+                    sealed[..len] == data && sealed[len..whole].iter().all(|b| *b == 0),
+                    "{how}: {len} bytes"
+                );
                 assert!(sealed[whole..].iter().all(|b| *b == 0xee), "{how}: beyond {len} bytes");
             }
         });
@@ -131,7 +159,10 @@ fn what_is_downloaded_is_opened_either_way_and_what_is_damaged_is_not() {
         let cipher = ChunkCipher::new(1, shield.data_key(1).unwrap());
         let data = pattern(SIZE);
         let mut sealed = data.clone();
-        let tags: Vec<u8> = (0..).zip(sealed.chunks_mut(chunk)).flat_map(|(i, chunk)| cipher.seal(1, i, chunk)).collect();
+        let tags: Vec<u8> = (0..)
+            .zip(sealed.chunks_mut(chunk))
+            .flat_map(|(i, chunk)| cipher.seal(1, i, chunk))
+            .collect();
         let all = || Open { statement: &statement, unreached: &[], policy: OpenPolicy::default() };
         either_way(&uri, |host, how| {
             host.device().mem_write(0x80_0000, &sealed).unwrap();
@@ -142,7 +173,9 @@ fn what_is_downloaded_is_opened_either_way_and_what_is_damaged_is_not() {
                 let mut out = vec![1; len];
                 download_into(host, &opener, all(), &mut out, &mut unwatched).unwrap();
                 assert!(out == data[..len], "{how}: {len} bytes into");
-                let (out, _) = download_to(host, &opener, all(), Vec::new(), len as u64, &mut unwatched).unwrap();
+                let (out, _) =
+                    download_to(host, &opener, all(), Vec::new(), len as u64, &mut unwatched)
+                        .unwrap();
                 assert!(out == data[..len], "{how}: {len} bytes to");
             }
             // One bit of ciphertext, then of a tag, of a chunk somewhere: that chunk is named, and
@@ -153,9 +186,13 @@ fn what_is_downloaded_is_opened_either_way_and_what_is_damaged_is_not() {
                 host.device().mem_write(at + place as u64, &[byte[0] ^ 4]).unwrap();
                 let bad = if at == 0x80_0000 { place / chunk } else { place / 16 };
                 let mut out = vec![1; SIZE];
-                let error = download_into(host, &opener, all(), &mut out, &mut unwatched).unwrap_err();
+                let error =
+                    download_into(host, &opener, all(), &mut out, &mut unwatched).unwrap_err();
                 let text = error.to_string();
-                assert!(matches!(error, SdkError::Seal(_)) && text.contains(&format!("chunk {bad}")), "{how}: {text}");
+                assert!(
+                    matches!(error, SdkError::Seal(_)) && text.contains(&format!("chunk {bad}")),
+                    "{how}: {text}"
+                );
                 assert!(out.iter().all(|b| *b == 0));
                 host.device().mem_write(at + place as u64, &byte).unwrap();
             }

@@ -47,12 +47,21 @@ struct Setup {
 /// A worker around the model card.
 fn worker() -> (Setup, Pending<Worker>) {
     let dir = tempfile::tempdir().unwrap();
-    let plan = Plan { cards: Cards::Made(Engine::Model), seed: None, name: "worker".into(), service: None };
+    let plan = Plan {
+        cards: Cards::Made(Engine::Model),
+        seed: None,
+        name: "worker".into(),
+        service: None,
+    };
     let world = Arc::new(Mutex::new(World::new(dir.path(), plan).unwrap()));
-    let all = Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz"))).unwrap();
+    let all =
+        Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
+            .unwrap();
     let maker = world.clone();
-    let pending =
-        Worker::start(move || Ok(maker.lock().unwrap().card(&mut |_| {}).unwrap().0), move |host, _| world.lock().unwrap().session(host));
+    let pending = Worker::start(
+        move || Ok(maker.lock().unwrap().card(&mut |_| {}).unwrap().0),
+        move |host, _| world.lock().unwrap().session(host),
+    );
     (Setup { _dir: dir, train: all.head(64), query: all.head(32) }, pending)
 }
 
@@ -60,11 +69,22 @@ impl Setup {
     /// Uploads both inputs, runs, opens.
     async fn classify(&self, worker: &Worker) -> Vec<reference::Answer> {
         let (train, query) = (knn::train_image(&self.train), self.query.pixels());
-        worker.run(move |session, _| session.upload(&session.input("train")?, &train)).await.unwrap();
-        worker.run(move |session, _| session.upload(&session.input("query")?, &query)).await.unwrap();
+        worker
+            .run(move |session, _| session.upload(&session.input("train")?, &train))
+            .await
+            .unwrap();
+        worker
+            .run(move |session, _| session.upload(&session.input("query")?, &query))
+            .await
+            .unwrap();
         let opened = worker.run(|session, _| {
-            let (train, query, result) = (session.input("train")?, session.input("query")?, session.output("result")?);
-            let statement = session.run(&knn::job(train.addr(), query.addr(), result.addr(), 64, 32), START, DONE)?;
+            let (train, query, result) =
+                (session.input("train")?, session.input("query")?, session.output("result")?);
+            let statement = session.run(
+                &knn::job(train.addr(), query.addr(), result.addr(), 64, 32),
+                START,
+                DONE,
+            )?;
             session.open(&result, &statement, knn::result_len(32), OpenPolicy::default())
         });
         knn::answers(&opened.await.unwrap().data, 32).unwrap()
@@ -91,7 +111,10 @@ fn any_executor_will_do() {
         let end = worker.close().await.unwrap();
         end.closed.verify_record(&end.record.unwrap()).unwrap();
     });
-    let missing = Worker::start(|| shef::open(&"vfio-user:/nowhere/at/all".parse::<Uri>()?), |_, _| panic!("there is no host"));
+    let missing = Worker::start(
+        || shef::open(&"vfio-user:/nowhere/at/all".parse::<Uri>()?),
+        |_, _| panic!("there is no host"),
+    );
     assert_eq!(code(block_on(missing)), "SHEF-VFU-001");
 }
 
@@ -123,14 +146,19 @@ impl Read for Gate {
 #[test]
 fn tokio_goes_on_meanwhile_and_what_it_drops_ends() {
     let (s, pending) = worker();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let worker = pending.await.unwrap();
         let (gate, reached, go) = Gate::new();
         let ended = Arc::new(Mutex::new(None));
         let seen = ended.clone();
         let upload = worker.run(move |session, cancel| {
-            let done = session.upload_from(&session.input("query")?, gate, 1 << 20, &mut |p| cancel.watch(p));
+            let done = session
+                .upload_from(&session.input("query")?, gate, 1 << 20, &mut |p| cancel.watch(p));
             *seen.lock().unwrap() = Some(code(done));
             Ok(())
         });
@@ -142,12 +170,18 @@ fn tokio_goes_on_meanwhile_and_what_it_drops_ends() {
         });
         // The thread is in the middle of an upload; tasks and timers run all the same.
         tokio::task::spawn_blocking(move || reached.recv().unwrap()).await.unwrap();
-        assert!(tokio::time::timeout(Duration::from_millis(20), upload).await.is_err(), "done without leave");
+        assert!(
+            tokio::time::timeout(Duration::from_millis(20), upload).await.is_err(),
+            "done without leave"
+        );
         drop(never);
         go.send(()).unwrap();
         // The upload that nobody waits for ended; what was not begun never was; the session is as
         // good as before.
-        let epoch = worker.run(|session, _| session.next_input_epoch(&session.input("query")?)).await.unwrap();
+        let epoch = worker
+            .run(|session, _| session.next_input_epoch(&session.input("query")?))
+            .await
+            .unwrap();
         assert_eq!(epoch, 2);
         assert_eq!(ended.lock().unwrap().as_deref(), Some("SHEF-SDK-029"));
         assert!(!begun.load(Ordering::Relaxed));
@@ -171,9 +205,15 @@ fn a_wait_that_nobody_waits_for_ends_and_the_session_goes_on() {
             *seen.lock().unwrap() = Some(code(session.wait_register(knn::reg::STATUS, 1 << 30)));
             Ok(())
         });
-        assert!(tokio::time::timeout(Duration::from_millis(20), endless).await.is_err(), "it came to an end");
+        assert!(
+            tokio::time::timeout(Duration::from_millis(20), endless).await.is_err(),
+            "it came to an end"
+        );
         let ping = worker.run(|session, _| session.ping());
-        tokio::time::timeout(Duration::from_secs(20), ping).await.expect("the wait goes on").unwrap();
+        tokio::time::timeout(Duration::from_secs(20), ping)
+            .await
+            .expect("the wait goes on")
+            .unwrap();
         assert_eq!(ended.lock().unwrap().as_deref(), Some("SHEF-SDK-041"));
         assert_eq!(s.classify(&worker).await, s.expected());
         worker.close().await.unwrap();

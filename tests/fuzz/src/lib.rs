@@ -74,7 +74,9 @@ pub fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
     if !dir.exists() {
         return Ok(Vec::new());
     }
-    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
     files.sort();
     files.iter().map(std::fs::read).collect()
 }
@@ -86,7 +88,8 @@ pub fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
 pub fn run_one(target: &Target, input: &[u8]) -> Result<String, String> {
     catch_unwind(AssertUnwindSafe(|| (target.run)(input))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
-        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_else(|| "panic".into())
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .unwrap_or_else(|| "panic".into())
     })
 }
 
@@ -95,7 +98,9 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<String, String> {
 /// left out.
 #[must_use]
 pub fn class(outcome: &str) -> String {
-    let shows = |line: &str| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|');
+    let shows = |line: &str| {
+        line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').starts_with('|')
+    };
     let text = outcome.lines().filter(|line| !shows(line)).collect::<Vec<_>>().join(" ");
     let mut out = String::new();
     let mut quote = None;
@@ -111,7 +116,10 @@ pub fn class(outcome: &str) -> String {
                 out.push(c);
             }
             // A quote that what is quoted may hold itself ends it where no word goes on.
-            (_, Some(end)) if c == end && chars.peek().is_none_or(|next| *next != end && !next.is_alphanumeric()) => {
+            (_, Some(end))
+                if c == end
+                    && chars.peek().is_none_or(|next| *next != end && !next.is_alphanumeric()) =>
+            {
                 quote = None;
                 out.push(c);
             }
@@ -160,8 +168,13 @@ impl Watch {
                 (seen, since) = (number, Instant::now());
             } else if since.elapsed().as_secs() >= LONGEST {
                 let input = self.input.lock().map(|input| input.clone()).unwrap_or_default();
-                if let Err(error) = broken(target, &input, &format!("it takes longer than {LONGEST} s"), failures) {
-                    eprintln!("{}: an input that does not end cannot be kept: {error}", target.name);
+                if let Err(error) =
+                    broken(target, &input, &format!("it takes longer than {LONGEST} s"), failures)
+                {
+                    eprintln!(
+                        "{}: an input that does not end cannot be kept: {error}",
+                        target.name
+                    );
                 }
                 std::process::exit(1);
             }
@@ -201,9 +214,19 @@ fn keep(dir: &Path, input: &[u8]) -> std::io::Result<PathBuf> {
 }
 
 /// Keeps an input that broke something, and prints what it was and how to run it again.
-fn broken(target: &Target, input: &[u8], message: &str, failures: &Path) -> std::io::Result<PathBuf> {
+fn broken(
+    target: &Target,
+    input: &[u8],
+    message: &str,
+    failures: &Path,
+) -> std::io::Result<PathBuf> {
     let file = keep(&failures.join(target.name), input)?;
-    eprintln!("{}: {message}\nagain: cargo xtask fuzz --target {} --input {}", target.name, target.name, file.display());
+    eprintln!(
+        "{}: {message}\nagain: cargo xtask fuzz --target {} --input {}",
+        target.name,
+        target.name,
+        file.display()
+    );
     Ok(file)
 }
 
@@ -213,32 +236,53 @@ fn broken(target: &Target, input: &[u8], message: &str, failures: &Path) -> std:
 ///
 /// # Errors
 /// A file cannot be read or written.
-pub fn fuzz(target: &Target, time: Duration, seed: u64, failures: &Path) -> std::io::Result<Summary> {
+pub fn fuzz(
+    target: &Target,
+    time: Duration,
+    seed: u64,
+    failures: &Path,
+) -> std::io::Result<Summary> {
     let (watch, done) = (Watch::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| watch.until(&done, target, failures));
-        let summary = catch_unwind(AssertUnwindSafe(|| tried(target, &watch, time, seed, failures)));
+        let summary =
+            catch_unwind(AssertUnwindSafe(|| tried(target, &watch, time, seed, failures)));
         done.store(true, Ordering::Relaxed);
         summary.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn tried(target: &Target, watch: &Watch, time: Duration, seed: u64, failures: &Path) -> std::io::Result<Summary> {
+fn tried(
+    target: &Target,
+    watch: &Watch,
+    time: Duration,
+    seed: u64,
+    failures: &Path,
+) -> std::io::Result<Summary> {
     let dir = corpus_dir(target.name);
     let mut kept = corpus(target.name)?;
     let mut pool = (target.seeds)();
     pool.extend(kept.iter().cloned());
-    let mut out =
-        Summary { target: target.name.into(), seed, inputs: 0, outcomes: BTreeMap::new(), corpus: 0, failures: Vec::new(), slowest_us: 0 };
+    let mut out = Summary {
+        target: target.name.into(),
+        seed,
+        inputs: 0,
+        outcomes: BTreeMap::new(),
+        corpus: 0,
+        failures: Vec::new(),
+        slowest_us: 0,
+    };
     let mut rng = Rng::new(seed);
     let (start, known) = (Instant::now(), pool.len());
     let mut next = 0;
     while start.elapsed() < time || next < known {
-        let input = if next < known { pool[next].clone() } else { mutate::mutated(&pool, &mut rng) };
+        let input =
+            if next < known { pool[next].clone() } else { mutate::mutated(&pool, &mut rng) };
         next += 1;
         let began = Instant::now();
         let outcome = watch.run(target, &input);
-        out.slowest_us = out.slowest_us.max(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+        out.slowest_us =
+            out.slowest_us.max(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
         out.inputs += 1;
         match outcome {
             Ok(outcome) => {
@@ -247,7 +291,9 @@ fn tried(target: &Target, watch: &Watch, time: Duration, seed: u64, failures: &P
                 *out.outcomes.entry(class.clone()).or_default() += 1;
                 if fresh && next > known {
                     let input = shrunk(target, watch, input, &class);
-                    if kept.len() < CORPUS.1 && kept.iter().map(Vec::len).sum::<usize>() + input.len() <= CORPUS.0 {
+                    if kept.len() < CORPUS.1
+                        && kept.iter().map(Vec::len).sum::<usize>() + input.len() <= CORPUS.0
+                    {
                         keep(&dir, &input)?;
                         kept.push(input.clone());
                     }

@@ -28,7 +28,10 @@ fn main() -> ExitCode {
             }
         }
     }
-    let targets: Vec<_> = all().iter().filter(|target| name.as_ref().is_none_or(|name| name == target.name)).collect();
+    let targets: Vec<_> = all()
+        .iter()
+        .filter(|target| name.as_ref().is_none_or(|name| name == target.name))
+        .collect();
     if targets.is_empty() {
         let names: Vec<_> = all().iter().map(|target| target.name).collect();
         eprintln!("no such target; there are: {}", names.join(", "));

@@ -6,7 +6,10 @@ use shef_proto::cert::{self, Certificate, TcbInfo};
 use shef_proto::cose::{ESP256, SigningKey};
 use shef_proto::evidence::{Claims, DebugState, Evidence, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
-use shef_verify::{Appraisal, AppraisalPolicy, ChainCache, Outcome, Policy, ReferenceValues, Request, Revocations, TrustAnchors, appraise};
+use shef_verify::{
+    Appraisal, AppraisalPolicy, ChainCache, Outcome, Policy, ReferenceValues, Request, Revocations,
+    TrustAnchors, appraise,
+};
 
 use crate::parts::Parts;
 use crate::world::{AUDIENCE, NOW, UDS, World, description};
@@ -31,8 +34,16 @@ pub struct Verifier {
 
 impl Verifier {
     fn request<'a>(&'a self, evidence: &'a [u8]) -> Request<'a> {
-        let request =
-            Request::new(evidence, &self.anchors, &self.reference, &self.policy, self.layer, &self.nonce, &self.audience, self.now);
+        let request = Request::new(
+            evidence,
+            &self.anchors,
+            &self.reference,
+            &self.policy,
+            self.layer,
+            &self.nonce,
+            &self.audience,
+            self.now,
+        );
         Request {
             certificates: &self.beside,
             revocations: self.revocations.as_ref(),
@@ -80,7 +91,11 @@ pub fn seen(variant: impl Into<String>, appraisal: &Appraisal) -> Seen {
     let accepted = appraisal.accepted();
     let affirming = appraisal.status == shef_verify::Status::Affirming;
     assert!(accepted || !affirming, "denied evidence never affirms");
-    let code = if accepted { ACCEPTED.to_owned() } else { exact.or_else(|| check.clone()).unwrap_or_default() };
+    let code = if accepted {
+        ACCEPTED.to_owned()
+    } else {
+        exact.or_else(|| check.clone()).unwrap_or_default()
+    };
     Seen { variant: variant.into(), code, check, claims: Some(claims) }
 }
 
@@ -117,8 +132,17 @@ pub struct Token {
 
 impl Token {
     pub fn bytes(&self) -> Vec<u8> {
-        let parts = vec![self.protected.as_slice().into(), self.unprotected.clone(), self.payload.clone(), self.signature.clone()];
-        self.tags.iter().rev().fold(Value::Array(parts), |value, tag| Value::Tag(*tag, Box::new(value))).encode()
+        let parts = vec![
+            self.protected.as_slice().into(),
+            self.unprotected.clone(),
+            self.payload.clone(),
+            self.signature.clone(),
+        ];
+        self.tags
+            .iter()
+            .rev()
+            .fold(Value::Array(parts), |value, tag| Value::Tag(*tag, Box::new(value)))
+            .encode()
     }
 }
 
@@ -134,7 +158,8 @@ impl Device {
 
     /// As [`Device::new`], booted for debug, the verifier's anchor for production.
     pub fn in_debug() -> Self {
-        let world = World::with(RootOfTrust::ShefBoot, DebugState::Enabled, &description(3), |_| {});
+        let world =
+            World::with(RootOfTrust::ShefBoot, DebugState::Enabled, &description(3), |_| {});
         Self::of(world, Layer::Kernel, RootOfTrust::ShefBoot, true)
     }
 
@@ -148,7 +173,13 @@ impl Device {
         let tcb = Certificate::parse(&real_ak).unwrap().tcb_info().unwrap().clone();
         let device_id = device_id_key(&UDS, kind, debug);
         let ak = SigningKey::derive(b"an attestation key whose private part is known");
-        let ak_certificate = Certificate::parse(&cert::issue_ak(&device_id, &device_certificate, &ak.public_key(), &tcb)).unwrap();
+        let ak_certificate = Certificate::parse(&cert::issue_ak(
+            &device_id,
+            &device_certificate,
+            &ak.public_key(),
+            &tcb,
+        ))
+        .unwrap();
         let verifier = Verifier {
             anchors: TrustAnchors::new(vec![world.manufacturer.anchor(kind, false)]),
             reference: world.reference.clone(),
@@ -161,7 +192,17 @@ impl Device {
             beside: Vec::new(),
             own_keys: Vec::new(),
         };
-        let made = Self { world, evidence, claims, verifier, device_certificate, device_id, tcb, ak, ak_certificate };
+        let made = Self {
+            world,
+            evidence,
+            claims,
+            verifier,
+            device_certificate,
+            device_id,
+            tcb,
+            ak,
+            ak_certificate,
+        };
         if !debug {
             // What is spoilt must be good before: the device's own evidence, and the same claims
             // under the known key.
@@ -184,7 +225,11 @@ impl Device {
 
     /// Entries of the claims-set.
     pub fn entries(&self) -> Vec<(Value, Value)> {
-        let Value::Map(entries) = cbor::parse(&self.claims.to_cbor(), &Limits::bytes(8192)).unwrap() else { unreachable!() };
+        let Value::Map(entries) =
+            cbor::parse(&self.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
+        else {
+            unreachable!()
+        };
         entries
     }
 
@@ -199,7 +244,8 @@ impl Device {
     /// Parts of a good token around this payload.
     pub fn token(&self, payload: &[u8]) -> Token {
         let protected = Value::map(vec![(1, Value::int(ESP256)), (3, Value::Uint(263))]).encode();
-        let chain = [&self.ak_certificate, &self.device_certificate].map(|certificate| Value::from(certificate.der()));
+        let chain = [&self.ak_certificate, &self.device_certificate]
+            .map(|certificate| Value::from(certificate.der()));
         Token {
             tags: vec![61, 18],
             unprotected: Value::map(vec![(33, Value::Array(chain.to_vec()))]),
@@ -248,13 +294,17 @@ impl Device {
     pub fn with_device(&self, parts: &Parts) -> Vec<u8> {
         let device = parts.sign(&self.world.manufacturer.key);
         let issuer = Certificate::parse(&device).unwrap();
-        self.with_chain(&[cert::issue_ak(&self.device_id, &issuer, &self.ak.public_key(), &self.tcb), device])
+        self.with_chain(&[
+            cert::issue_ak(&self.device_id, &issuer, &self.ak.public_key(), &self.tcb),
+            device,
+        ])
     }
 }
 
 /// What a COSE_Sign1 of evidence signs.
 pub fn to_sign(protected: &[u8], payload: &[u8]) -> Vec<u8> {
-    Value::Array(vec!["Signature1".into(), protected.into(), Value::Bytes(vec![]), payload.into()]).encode()
+    Value::Array(vec!["Signature1".into(), protected.into(), Value::Bytes(vec![]), payload.into()])
+        .encode()
 }
 
 /// A map with its entries in this order, however wrong that is.

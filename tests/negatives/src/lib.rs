@@ -46,7 +46,11 @@ impl Seen {
 
     /// What a function said: the code of its error, or accepted.
     #[must_use]
-    pub fn of<T, E>(variant: impl Into<String>, result: &Result<T, E>, code: impl FnOnce(&E) -> &str) -> Self {
+    pub fn of<T, E>(
+        variant: impl Into<String>,
+        result: &Result<T, E>,
+        code: impl FnOnce(&E) -> &str,
+    ) -> Self {
         Self::new(variant, result.as_ref().err().map_or(ACCEPTED, code))
     }
 }
@@ -57,7 +61,9 @@ pub fn run(ids: &[u32]) -> Report {
     let cases = cases::all();
     let rows = table().iter().filter(|case| ids.is_empty() || ids.contains(&case.id)).map(|case| {
         let seen = match cases.iter().find(|(id, _)| *id == case.id) {
-            Some((_, run)) if case.not_applicable.is_none() => std::panic::catch_unwind(run).unwrap_or_default(),
+            Some((_, run)) if case.not_applicable.is_none() => {
+                std::panic::catch_unwind(run).unwrap_or_default()
+            }
             _ => Vec::new(),
         };
         Row::new(case, seen)

@@ -35,7 +35,11 @@ fn main() -> ExitCode {
         println!("{}", report.json());
     } else {
         let apply = report.cases.iter().filter(|row| row.not_applicable_reason.is_none()).count();
-        println!("{} of {apply} cases came to what they must, {} do not apply", apply - failed, report.cases.len() - apply);
+        println!(
+            "{} of {apply} cases came to what they must, {} do not apply",
+            apply - failed,
+            report.cases.len() - apply
+        );
     }
     ExitCode::from(u8::from(failed > 0))
 }

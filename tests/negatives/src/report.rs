@@ -102,21 +102,43 @@ impl Report {
         for row in &self.cases {
             if row.group != group {
                 group = &row.group;
-                let _ = write!(out, "\n## {group}\n\n| no. | defect | code | failed check | AR4SI | forms |\n|---|---|---|---|---|---|\n");
+                let _ = write!(
+                    out,
+                    "\n## {group}\n\n| no. | defect | code | failed check | AR4SI | forms |\n|---|---|---|---|---|---|\n"
+                );
             }
             if let Some(reason) = &row.not_applicable_reason {
-                let _ = writeln!(out, "| {} | {}: *does not apply*: {reason} | | | | |", row.id, row.name);
+                let _ = writeln!(
+                    out,
+                    "| {} | {}: *does not apply*: {reason} | | | | |",
+                    row.id, row.name
+                );
                 continue;
             }
-            let cell = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
+            let cell =
+                |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
             let forms = row.by_expectation.get(&row.main).map_or(0, Vec::len);
             let m = &row.main;
-            let _ = writeln!(out, "| {} | {} | {} | {} | {} | {forms} |", row.id, row.name, cell(&m.code), cell(&m.check), m.claims());
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {forms} |",
+                row.id,
+                row.name,
+                cell(&m.code),
+                cell(&m.check),
+                m.claims()
+            );
             for (e, names) in row.by_expectation.iter().filter(|(e, _)| *e != m) {
                 let mut different = names.clone();
                 different.dedup();
                 let (text, count) = (different.join(", "), names.len());
-                let _ = writeln!(out, "| | ... {text} | {} | {} | {} | {count} |", cell(&e.code), cell(&e.check), e.claims());
+                let _ = writeln!(
+                    out,
+                    "| | ... {text} | {} | {} | {} | {count} |",
+                    cell(&e.code),
+                    cell(&e.check),
+                    e.claims()
+                );
             }
         }
         out

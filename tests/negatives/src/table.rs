@@ -28,14 +28,19 @@ impl Expectation {
         if let Some(check) = &seen.check {
             let expected = if self.check.is_empty() { &self.code } else { &self.check };
             if check != expected {
-                return Some(format!("{}: check {expected} expected, {check} failed", seen.variant));
+                return Some(format!(
+                    "{}: check {expected} expected, {check} failed",
+                    seen.variant
+                ));
             }
         }
         let claims = seen.claims.as_ref();
         for (name, value) in &self.ar4si {
             let fits = match claims {
                 None => false,
-                Some(claims) if name == "all" => !claims.is_empty() && claims.values().all(|claim| claim == value),
+                Some(claims) if name == "all" => {
+                    !claims.is_empty() && claims.values().all(|claim| claim == value)
+                }
                 Some(claims) => claims.get(name) == Some(value),
             };
             if !fits {
@@ -48,7 +53,11 @@ impl Expectation {
     /// The AR4SI claims as text.
     #[must_use]
     pub fn claims(&self) -> String {
-        self.ar4si.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+        self.ar4si
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -113,5 +122,9 @@ struct File {
 #[must_use]
 pub fn table() -> &'static [Case] {
     static TABLE: OnceLock<Vec<Case>> = OnceLock::new();
-    TABLE.get_or_init(|| toml::from_str::<File>(include_str!("../expected.toml")).expect("expected.toml is of its form").case)
+    TABLE.get_or_init(|| {
+        toml::from_str::<File>(include_str!("../expected.toml"))
+            .expect("expected.toml is of its form")
+            .case
+    })
 }

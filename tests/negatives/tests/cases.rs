@@ -177,11 +177,19 @@ fn a_wrong_expectation_fails() {
 /// Codes that the table names are codes that `shef explain` knows.
 #[test]
 fn codes_exist() {
-    let known: Vec<&str> = shef_proto::CODES.iter().chain(shef_verify::CODES).chain(shef_kernel::CODES).map(|code| code.id).collect();
+    let known: Vec<&str> = shef_proto::CODES
+        .iter()
+        .chain(shef_verify::CODES)
+        .chain(shef_kernel::CODES)
+        .map(|code| code.id)
+        .collect();
     let there = cases::all();
     for case in table().iter().filter(|case| there.iter().any(|(id, _)| *id == case.id)) {
         for expectation in case.named().chain([""]).map(|variant| case.expectation(variant)) {
-            for code in [expectation.code, expectation.check].iter().filter(|code| code.starts_with("SHEF-")) {
+            for code in [expectation.code, expectation.check]
+                .iter()
+                .filter(|code| code.starts_with("SHEF-"))
+            {
                 assert!(known.contains(&code.as_str()), "case {}: {code}", case.id);
             }
         }
@@ -192,5 +200,8 @@ fn codes_exist() {
 fn the_page_is_current() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/negatives.md");
     let text = std::fs::read_to_string(page).unwrap_or_default();
-    assert!(text == run(&[]).markdown(), "docs/reference/negatives.md is out of date: cargo xtask negatives --write");
+    assert!(
+        text == run(&[]).markdown(),
+        "docs/reference/negatives.md is out of date: cargo xtask negatives --write"
+    );
 }

@@ -27,12 +27,33 @@ pub struct Bounds {
 
 impl Bounds {
     /// Enough for every attack on a weakened protocol.
-    pub const SMALL: Self = Self { vendors: 1, owners: 2, kernel_evidences: 2, seeds: 2, shield_evidences: 2, leak: true };
+    pub const SMALL: Self = Self {
+        vendors: 1,
+        owners: 2,
+        kernel_evidences: 2,
+        seeds: 2,
+        shield_evidences: 2,
+        leak: true,
+    };
     /// The bounds that are searched whole.
     pub const SEARCHED: [Self; 3] = [
-        Self { vendors: 1, owners: 1, kernel_evidences: 2, seeds: 2, shield_evidences: 2, leak: true },
+        Self {
+            vendors: 1,
+            owners: 1,
+            kernel_evidences: 2,
+            seeds: 2,
+            shield_evidences: 2,
+            leak: true,
+        },
         Self::SMALL,
-        Self { vendors: 2, owners: 1, kernel_evidences: 2, seeds: 2, shield_evidences: 2, leak: true },
+        Self {
+            vendors: 2,
+            owners: 1,
+            kernel_evidences: 2,
+            seeds: 2,
+            shield_evidences: 2,
+            leak: true,
+        },
     ];
 }
 
@@ -165,7 +186,8 @@ pub struct World {
 
 /// Attestation keys with their certificates: private key, whether the trust anchor that issued it
 /// is one for hardware, and whether the certified kernel is the genuine one.
-const DEVICES: [(&str, bool, bool); 3] = [("ak-genuine", true, true), ("ak-own-kernel", true, false), ("ak-simulated", false, true)];
+const DEVICES: [(&str, bool, bool); 3] =
+    [("ak-genuine", true, true), ("ak-own-kernel", true, false), ("ak-simulated", false, true)];
 
 struct Claims {
     layer: Id,
@@ -358,11 +380,17 @@ impl World {
     }
 
     fn shield_evidence(&mut self, state: &State, next: &mut Vec<(String, State)>) {
-        let (Some(image), Shield::Fresh { private }) = (state.loaded, &state.shield) else { return };
+        let (Some(image), Shield::Fresh { private }) = (state.loaded, &state.shield) else {
+            return;
+        };
         if state.shield_evidences.len() == self.bounds.shield_evidences {
             return;
         }
-        let said = if self.weak(Weakness::StaleImage) { state.first_loaded.unwrap_or(image) } else { image };
+        let said = if self.weak(Weakness::StaleImage) {
+            state.first_loaded.unwrap_or(image)
+        } else {
+            image
+        };
         let image_name = self.image_name(said);
         let key = self.terms.public(*private);
         for (name, nonce) in self.nonces() {
@@ -388,8 +416,13 @@ impl World {
             _ => return,
         };
         let public = self.terms.public(private);
-        let mut messages: Vec<Id> =
-            state.knowledge.seen().filter(|id| matches!(self.terms.node(*id), Node::Sealed { public: p, .. } if *p == public)).collect();
+        let mut messages: Vec<Id> = state
+            .knowledge
+            .seen()
+            .filter(
+                |id| matches!(self.terms.node(*id), Node::Sealed { public: p, .. } if *p == public),
+            )
+            .collect();
         let text = self.word("own-master");
         let ephemeral = self.word("own-key");
         let info = self.word("load");
@@ -409,7 +442,10 @@ impl World {
 
     /// The device's lasting secrets become known, at a moment when no image is on its way in.
     fn leak(&mut self, state: &State, next: &mut Vec<(String, State)>) {
-        if !self.bounds.leak || state.leaked || state.pending.as_ref().is_some_and(|pending| !pending.used) {
+        if !self.bounds.leak
+            || state.leaked
+            || state.pending.as_ref().is_some_and(|pending| !pending.used)
+        {
             return;
         }
         let mut s = state.clone();
@@ -455,10 +491,18 @@ impl World {
 
     /// The rules that vendor and owner have in common; `None` is the layer and image of whoever
     /// does not ask.
-    fn appraise(&mut self, evidence: Id, layer: Option<Id>, nonce: Option<Id>, image: Option<Id>) -> bool {
+    fn appraise(
+        &mut self,
+        evidence: Id,
+        layer: Option<Id>,
+        nonce: Option<Id>,
+        image: Option<Id>,
+    ) -> bool {
         let Node::Signature(ak, claims) = *self.terms.node(evidence) else { return false };
         let Node::Tuple(parts) = self.terms.node(claims).clone() else { return false };
-        let Some((_, anchor_is_hardware, certified)) = DEVICES.iter().find(|(name, ..)| self.terms.atom(name, 0) == ak) else {
+        let Some((_, anchor_is_hardware, certified)) =
+            DEVICES.iter().find(|(name, ..)| self.terms.atom(name, 0) == ak)
+        else {
             return false;
         };
         let hardware = self.word("hardware");
@@ -527,7 +571,8 @@ impl World {
     fn owner_data(&mut self, state: &State, i: usize, next: &mut Vec<(String, State)>) {
         let Owner::Sent { public, sealed, before_leak, .. } = state.owners[i] else { return };
         let confirmation = self.confirmation(sealed);
-        if !self.weak(Weakness::NoConfirmation) && !state.knowledge.makes(&self.terms, confirmation) {
+        if !self.weak(Weakness::NoConfirmation) && !state.knowledge.makes(&self.terms, confirmation)
+        {
             return;
         }
         let mut s = state.clone();
@@ -542,7 +587,14 @@ impl World {
     // ---- formats ----
 
     fn genuine(&mut self, layer: Id, nonce: Id, image: Id, key: Id) -> Claims {
-        Claims { layer, nonce, hardware: self.word("hardware"), kernel: self.word("genuine-kernel"), image, key }
+        Claims {
+            layer,
+            nonce,
+            hardware: self.word("hardware"),
+            kernel: self.word("genuine-kernel"),
+            image,
+            key,
+        }
     }
 
     fn evidence(&mut self, device: usize, claims: &Claims) -> Id {
@@ -586,7 +638,11 @@ impl World {
     }
 
     fn confirmation(&mut self, load_key: Id) -> Id {
-        let key = if self.weak(Weakness::SharedConfirmation) { self.word("shared") } else { self.session_key("confirm", load_key) };
+        let key = if self.weak(Weakness::SharedConfirmation) {
+            self.word("shared")
+        } else {
+            self.session_key("confirm", load_key)
+        };
         let label = self.word("shield");
         self.terms.id(Node::Mac(key, label))
     }
@@ -609,10 +665,14 @@ impl World {
             }
         }
         for (i, owner) in state.owners.iter().enumerate() {
-            if let Owner::Sent { before_leak: true, .. } | Owner::Done { before_leak: true, .. } = owner {
+            if let Owner::Sent { before_leak: true, .. } | Owner::Done { before_leak: true, .. } =
+                owner
+            {
                 let master = self.terms.atom("master", i);
                 let data = self.terms.atom("plaintext", i);
-                if state.knowledge.makes(&self.terms, master) || state.knowledge.makes(&self.terms, data) {
+                if state.knowledge.makes(&self.terms, master)
+                    || state.knowledge.makes(&self.terms, data)
+                {
                     return Some(SECRET_DATA);
                 }
             }
@@ -620,16 +680,16 @@ impl World {
                 Owner::Sent { evidence, public, before_leak: true, .. } => {
                     let nonce = self.terms.atom("owner-nonce", i);
                     let (ak, _) = self.opened(evidence);
-                    if ak != genuine || !state.shield_evidences.contains(&(nonce, public, Image::Vendors)) {
+                    if ak != genuine
+                        || !state.shield_evidences.contains(&(nonce, public, Image::Vendors))
+                    {
                         return Some(FRESH_SHIELD);
                     }
                 }
                 Owner::Done { public, sealed, before_leak: true } => {
-                    let twin = state
-                        .owners
-                        .iter()
-                        .enumerate()
-                        .any(|(j, other)| j != i && matches!(other, Owner::Done { public: p, .. } if *p == public));
+                    let twin = state.owners.iter().enumerate().any(|(j, other)| {
+                        j != i && matches!(other, Owner::Done { public: p, .. } if *p == public)
+                    });
                     if twin || !state.taken.contains(&(public, sealed)) {
                         return Some(AGREEMENT);
                     }
@@ -637,18 +697,24 @@ impl World {
                 _ => {}
             }
         }
-        let twice = |i: usize| state.taken[..i].iter().any(|(public, _)| *public == state.taken[i].0);
+        let twice =
+            |i: usize| state.taken[..i].iter().any(|(public, _)| *public == state.taken[i].0);
         (0..state.taken.len()).any(twice).then_some(ONE_LOAD_KEY)
     }
 
     /// Everybody honest came to the end: the search is not about nothing.
     pub fn finished(&self, state: &State) -> bool {
-        state.vendors.iter().all(|v| *v != Vendor::Waiting) && state.owners.iter().all(|o| matches!(o, Owner::Done { .. }))
+        state.vendors.iter().all(|v| *v != Vendor::Waiting)
+            && state.owners.iter().all(|o| matches!(o, Owner::Done { .. }))
     }
 
     fn opened(&self, evidence: Id) -> (Id, Vec<Id>) {
-        let Node::Signature(ak, claims) = *self.terms.node(evidence) else { unreachable!("evidence is signed") };
-        let Node::Tuple(parts) = self.terms.node(claims).clone() else { unreachable!("claims are a tuple") };
+        let Node::Signature(ak, claims) = *self.terms.node(evidence) else {
+            unreachable!("evidence is signed")
+        };
+        let Node::Tuple(parts) = self.terms.node(claims).clone() else {
+            unreachable!("claims are a tuple")
+        };
         (ak, parts)
     }
 }

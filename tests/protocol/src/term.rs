@@ -126,7 +126,11 @@ impl Knowledge {
                     Node::Encrypted(key, text) if self.makes(terms, key) => {
                         found.insert(text);
                     }
-                    Node::Atom(..) | Node::Public(_) | Node::Hash(_) | Node::Encrypted(..) | Node::Mac(..) => {}
+                    Node::Atom(..)
+                    | Node::Public(_)
+                    | Node::Hash(_)
+                    | Node::Encrypted(..)
+                    | Node::Mac(..) => {}
                 }
             }
             let before = self.0.len();
@@ -145,8 +149,12 @@ impl Knowledge {
         match terms.node(id) {
             Node::Atom(..) => false,
             Node::Public(private) => self.makes(terms, *private),
-            Node::Tuple(parts) | Node::Hash(parts) => parts.iter().all(|part| self.makes(terms, *part)),
-            Node::Signature(a, b) | Node::Encrypted(a, b) | Node::Mac(a, b) => self.makes(terms, *a) && self.makes(terms, *b),
+            Node::Tuple(parts) | Node::Hash(parts) => {
+                parts.iter().all(|part| self.makes(terms, *part))
+            }
+            Node::Signature(a, b) | Node::Encrypted(a, b) | Node::Mac(a, b) => {
+                self.makes(terms, *a) && self.makes(terms, *b)
+            }
             Node::Sealed { public, info, text, ephemeral } => {
                 [public, info, text, ephemeral].into_iter().all(|part| self.makes(terms, *part))
             }

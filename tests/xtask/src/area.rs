@@ -50,9 +50,27 @@ const VARIANTS: &[Variant] = &[
         more: "-G SboxRam=1",
         sbox_ram: false,
     },
-    Variant { row: "shef_set, S-boxes in RAM", block: "shef_set", accelerator: "digits", more: "", sbox_ram: true },
-    Variant { row: "shef_shield, S-boxes in RAM", block: TOP, accelerator: "digits", more: "", sbox_ram: true },
-    Variant { row: "shef_shield, no memory", block: TOP, accelerator: "hotp", more: "", sbox_ram: false },
+    Variant {
+        row: "shef_set, S-boxes in RAM",
+        block: "shef_set",
+        accelerator: "digits",
+        more: "",
+        sbox_ram: true,
+    },
+    Variant {
+        row: "shef_shield, S-boxes in RAM",
+        block: TOP,
+        accelerator: "digits",
+        more: "",
+        sbox_ram: true,
+    },
+    Variant {
+        row: "shef_shield, no memory",
+        block: TOP,
+        accelerator: "hotp",
+        more: "",
+        sbox_ram: false,
+    },
 ];
 /// Blocks that the default Shield has not, as they are with their default parameters.
 const MORE: &[&str] = &[
@@ -92,7 +110,14 @@ const TOLERANCE: f64 = 5.0;
 /// Differences of so few cells are noise of the mapper.
 const NOISE: f64 = 32.0;
 /// Folders whose rows the normal test holds against their sources.
-const WATCHED: &[&str] = &["shell-rtl/rtl/crypto", "shell-rtl/rtl/shield", "shell-rtl/rtl/core", ENGINE, lint::KERNEL, lint::SYSTEM];
+const WATCHED: &[&str] = &[
+    "shell-rtl/rtl/crypto",
+    "shell-rtl/rtl/shield",
+    "shell-rtl/rtl/core",
+    ENGINE,
+    lint::KERNEL,
+    lint::SYSTEM,
+];
 /// What blocks add up to.
 struct Sum {
     name: &'static str,
@@ -107,7 +132,11 @@ const SUMS: &[Sum] = &[
     Sum { name: "engine set, four lanes", blocks: &["shef_set"], lut: 85_000 },
     Sum { name: "Shield, one engine set", blocks: &[TOP], lut: 140_000 },
     Sum { name: "Shield, two engine sets", blocks: &[TOP, "shef_set"], lut: 190_000 },
-    Sum { name: "the same, S-boxes in RAM", blocks: &["shef_shield, S-boxes in RAM", "shef_set, S-boxes in RAM"], lut: 140_000 },
+    Sum {
+        name: "the same, S-boxes in RAM",
+        blocks: &["shef_shield, S-boxes in RAM", "shef_set, S-boxes in RAM"],
+        lut: 140_000,
+    },
     Sum { name: "Shield, no card memory", blocks: &["shef_shield, no memory"], lut: 20_000 },
     Sum { name: "Security Kernel", blocks: &[KERNEL_TOP], lut: 15_000 },
 ];
@@ -194,21 +223,36 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let sources = Sources::load(lint::ACCELERATORS[0])?;
     let kernel_sources = Sources::kernel()?;
     let old = load()?;
-    let known = |b: &String| sources.files.contains_key(b) || kernel_sources.files.contains_key(b) || VARIANTS.iter().any(|v| v.row == b);
+    let known = |b: &String| {
+        sources.files.contains_key(b)
+            || kernel_sources.files.contains_key(b)
+            || VARIANTS.iter().any(|v| v.row == b)
+    };
     let unknown: Vec<&String> = args.blocks.iter().filter(|b| !known(b)).collect();
     if !unknown.is_empty() {
         return Err(Failure::failed(format!("no module {unknown:?} under shell-rtl/rtl")));
     }
     let yosys = tools::ensure_yosys(&root(), &say)?;
-    let more: String = MORE.iter().filter(|m| sources.files.contains_key(**m)).map(|m| format!(" --top {m}")).collect();
+    let more: String = MORE
+        .iter()
+        .filter(|m| sources.files.contains_key(**m))
+        .map(|m| format!(" --top {m}"))
+        .collect();
     let shield = Design::elaborate(&yosys, &sources, TOP, &more)?;
     let engine = Design::elaborate(&yosys, &sources, ENGINE_TOP, "")?;
     let joint = " --top shef_system_gate --top shef_system_life --top shef_cfg_fixed";
     let kernel = Design::elaborate(&yosys, &kernel_sources, KERNEL_TOP, joint)?;
-    let of_engine = |name: &str| sources.files.get(name).is_some_and(|(path, _)| path.starts_with(ENGINE));
-    let of_kernel = |name: &str| kernel_sources.files.get(name).is_some_and(|(path, _)| name.starts_with("shef_") && in_kernel(path));
+    let of_engine =
+        |name: &str| sources.files.get(name).is_some_and(|(path, _)| path.starts_with(ENGINE));
+    let of_kernel = |name: &str| {
+        kernel_sources
+            .files
+            .get(name)
+            .is_some_and(|(path, _)| name.starts_with("shef_") && in_kernel(path))
+    };
     let rows = shield.names(TOP).into_iter();
-    let rows = rows.chain(engine.names("shef_dma").into_iter().filter(|n| of_engine(n) && n != ENGINE_TOP));
+    let rows = rows
+        .chain(engine.names("shef_dma").into_iter().filter(|n| of_engine(n) && n != ENGINE_TOP));
     let rows = rows.chain(kernel.names(KERNEL_TOP).into_iter().filter(|n| of_kernel(n)));
     let mut table = Table::default();
     let mut worse = Vec::new();
@@ -258,7 +302,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if worse.is_empty() || args.accept {
         return Ok(());
     }
-    Err(Failure::failed(format!("{}\n`cargo xtask area --accept` if this increase is intended", worse.join("\n"))))
+    Err(Failure::failed(format!(
+        "{}\n`cargo xtask area --accept` if this increase is intended",
+        worse.join("\n")
+    )))
 }
 
 fn in_kernel(path: &Path) -> bool {
@@ -273,8 +320,14 @@ pub fn fresh() -> Result<(), Failure> {
     // A table that has the whole Shield has every block of it.
     let complete = table.block.iter().any(|b| b.name == TOP);
     let mut stale = Vec::new();
-    let of_kernel = kernel.files.iter().filter(|(_, (path, _))| in_kernel(path)).map(|(name, (path, _))| (&kernel, name, path));
-    for (sources, name, path) in sources.files.iter().map(|(name, (path, _))| (&sources, name, path)).chain(of_kernel) {
+    let of_kernel = kernel
+        .files
+        .iter()
+        .filter(|(_, (path, _))| in_kernel(path))
+        .map(|(name, (path, _))| (&kernel, name, path));
+    for (sources, name, path) in
+        sources.files.iter().map(|(name, (path, _))| (&sources, name, path)).chain(of_kernel)
+    {
         if !name.starts_with("shef_")
             || name.ends_with("_pkg")
             || NO_ROW.contains(&name.as_str())
@@ -296,7 +349,14 @@ pub fn fresh() -> Result<(), Failure> {
             stale.push(format!("{}: its sources changed", v.row));
         }
     }
-    if stale.is_empty() { Ok(()) } else { Err(Failure::failed(format!("{TABLE} is stale; run `cargo xtask area`\n{}", stale.join("\n")))) }
+    if stale.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::failed(format!(
+            "{TABLE} is stale; run `cargo xtask area`\n{}",
+            stale.join("\n")
+        )))
+    }
 }
 
 fn load() -> Result<Table, Failure> {
@@ -304,7 +364,8 @@ fn load() -> Result<Table, Failure> {
     if !path.exists() {
         return Ok(Table::default());
     }
-    let text = std::fs::read_to_string(&path).map_err(|e| Failure::failed(format!("{TABLE}: {e}")))?;
+    let text =
+        std::fs::read_to_string(&path).map_err(|e| Failure::failed(format!("{TABLE}: {e}")))?;
     toml::from_str(&text).map_err(|e| Failure::failed(format!("{TABLE}: {e}")))
 }
 
@@ -313,10 +374,17 @@ fn save(table: &Table) -> Result<(), Failure> {
         "# Written by `cargo xtask area`. Size on UltraScale+ by yosys (each module alone, its sub-blocks as black boxes, summed up), Fmax by nextpnr-ecp5\n# before routing, to compare with. `whole` is the largest instance with all that is inside, `own` are all instances without their sub-blocks.\n",
     );
     let line = |s: &Size| {
-        format!("{{ lut = {}, ff = {}, lutram = {}, ramb36 = {:.1}, uram = {}, dsp = {} }}", s.lut, s.ff, s.lutram, s.ramb36, s.uram, s.dsp)
+        format!(
+            "{{ lut = {}, ff = {}, lutram = {}, ramb36 = {:.1}, uram = {}, dsp = {} }}",
+            s.lut, s.ff, s.lutram, s.ramb36, s.uram, s.dsp
+        )
     };
     for b in &table.block {
-        let _ = write!(text, "\n[[block]]\nname = \"{}\"\nsources = \"{}\"\ninstances = {}\n", b.name, b.sources, b.instances);
+        let _ = write!(
+            text,
+            "\n[[block]]\nname = \"{}\"\nsources = \"{}\"\ninstances = {}\n",
+            b.name, b.sources, b.instances
+        );
         if let Some(mhz) = b.ecp5_mhz {
             let _ = writeln!(text, "ecp5_mhz = {mhz:.1}");
         }
@@ -329,7 +397,8 @@ fn save(table: &Table) -> Result<(), Failure> {
 fn sums(table: &Table) -> Vec<(&'static Sum, Size)> {
     let mut all = Vec::new();
     for sum in SUMS {
-        let blocks: Vec<&Block> = sum.blocks.iter().filter_map(|n| table.block.iter().find(|b| b.name == *n)).collect();
+        let blocks: Vec<&Block> =
+            sum.blocks.iter().filter_map(|n| table.block.iter().find(|b| b.name == *n)).collect();
         if blocks.len() == sum.blocks.len() {
             let mut size = Size::default();
             blocks.iter().for_each(|b| size.add(&b.whole));
@@ -414,15 +483,19 @@ impl Sources {
     /// The Security Kernel's subsystem, and what joins it to a design.
     fn kernel() -> Result<Self, Failure> {
         let mut order = lint::kernel()?;
-        order.extend(lint::sources(&[lint::SYSTEM])?.into_iter().filter(|p| !p.ends_with("shef_system.sv")));
+        order.extend(
+            lint::sources(&[lint::SYSTEM])?.into_iter().filter(|p| !p.ends_with("shef_system.sv")),
+        );
         Self::read(order, lint::processor(&tools::ensure_ibex(&root(), &say)?))
     }
 
     fn read(order: Vec<PathBuf>, more: String) -> Result<Self, Failure> {
         let mut files = BTreeMap::new();
         for path in &order {
-            let text = std::fs::read_to_string(root().join(path)).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
-            let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            let text = std::fs::read_to_string(root().join(path))
+                .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+            let name =
+                path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             files.insert(name, (path.clone(), text));
         }
         Ok(Self { files, order, more })
@@ -432,12 +505,16 @@ impl Sources {
     fn put_sboxes_into_ram(&mut self) -> Result<(), Failure> {
         let (old, new) = ("SBOX_RAM = 1'b0;", "SBOX_RAM = 1'b1;");
         let found = self.files.get_mut("shef_cfg_pkg").filter(|(_, text)| text.contains(old));
-        let Some((path, text)) = found else { return Err(Failure::failed(format!("no `{old}` in shef_cfg_pkg"))) };
+        let Some((path, text)) = found else {
+            return Err(Failure::failed(format!("no `{old}` in shef_cfg_pkg")));
+        };
         let other = PathBuf::from("target/area/shef_cfg_pkg.sv");
         *text = text.replace(old, new);
         let to = root().join(&other);
-        std::fs::create_dir_all(root().join("target/area")).map_err(|e| Failure::failed(format!("target/area: {e}")))?;
-        std::fs::write(&to, &*text).map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
+        std::fs::create_dir_all(root().join("target/area"))
+            .map_err(|e| Failure::failed(format!("target/area: {e}")))?;
+        std::fs::write(&to, &*text)
+            .map_err(|e| Failure::failed(format!("{}: {e}", to.display())))?;
         self.order.iter_mut().filter(|p| *p == path).for_each(|p| p.clone_from(&other));
         *path = other;
         Ok(())
@@ -452,7 +529,11 @@ impl Sources {
             if !found.insert(key.as_str()) {
                 continue;
             }
-            todo.extend(code(text).flat_map(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_')).filter(|w| w.starts_with("shef_")));
+            todo.extend(
+                code(text)
+                    .flat_map(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_'))
+                    .filter(|w| w.starts_with("shef_")),
+            );
         }
         found
     }
@@ -473,7 +554,9 @@ impl Sources {
 
     /// Whether the block uses one of a folder that is not watched.
     fn leaves_watched(&self, name: &str) -> bool {
-        self.closure(name).iter().any(|n| !n.ends_with("_pkg") && !WATCHED.iter().any(|w| self.files[*n].0.starts_with(w)))
+        self.closure(name).iter().any(|n| {
+            !n.ends_with("_pkg") && !WATCHED.iter().any(|w| self.files[*n].0.starts_with(w))
+        })
     }
 }
 
@@ -507,15 +590,20 @@ impl Design {
     /// `top` and all below it; `more` are further arguments of the front end.
     fn elaborate(yosys: &Path, sources: &Sources, top: &str, more: &str) -> Result<Self, Failure> {
         let folder = root().join("target/area");
-        std::fs::create_dir_all(&folder).map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
         let files: Vec<String> = sources.order.iter().map(|p| p.display().to_string()).collect();
         let script = format!(
             "read_slang -j 1 --allow-use-before-declare --best-effort-hierarchy {} {} --top {top} {more}; opt_clean; write_rtlil target/area/design.il",
             files.join(" "),
             sources.more
         );
-        process::run(tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
-        let text = std::fs::read_to_string(folder.join("design.il")).map_err(|e| Failure::failed(format!("target/area/design.il: {e}")))?;
+        process::run(
+            tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]),
+            "yosys (read_slang)",
+        )?;
+        let text = std::fs::read_to_string(folder.join("design.il"))
+            .map_err(|e| Failure::failed(format!("target/area/design.il: {e}")))?;
         Ok(Self::parse(&text, top))
     }
 
@@ -539,7 +627,8 @@ impl Design {
         for (name, text) in &texts {
             let mut children = BTreeMap::new();
             for line in text.lines() {
-                let kind = line.trim_start().strip_prefix("cell \\").and_then(|r| r.split(' ').next());
+                let kind =
+                    line.trim_start().strip_prefix("cell \\").and_then(|r| r.split(' ').next());
                 if let Some(kind) = kind.filter(|k| texts.contains_key(*k)) {
                     *children.entry(kind.to_owned()).or_insert(0) += 1;
                 }
@@ -571,8 +660,14 @@ impl Design {
     }
 
     fn block(&self, yosys: &Path, name: &str, digest: String) -> Result<Block, Failure> {
-        let mut block =
-            Block { name: name.into(), sources: digest, instances: 0, ecp5_mhz: None, whole: Size::default(), own: Size::default() };
+        let mut block = Block {
+            name: name.into(),
+            sources: digest,
+            instances: 0,
+            ecp5_mhz: None,
+            whole: Size::default(),
+            own: Size::default(),
+        };
         for m in self.modules.keys().filter(|m| base(m) == name) {
             let whole = self.whole(yosys, m)?;
             if whole.lut + whole.ff >= block.whole.lut + block.whole.ff {
@@ -609,14 +704,17 @@ impl Design {
         {
             return Ok(size);
         }
-        std::fs::create_dir_all(&folder).map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
         let start = Instant::now();
         let mut il = String::new();
         for child in m.children.keys() {
             let _ = writeln!(il, "attribute \\blackbox 1\nmodule \\{child}");
             for line in self.modules[child].text.lines() {
                 let port = line.trim_start();
-                if port.starts_with("wire ") && port.split(' ').any(|w| w == "input" || w == "output" || w == "inout") {
+                if port.starts_with("wire ")
+                    && port.split(' ').any(|w| w == "input" || w == "output" || w == "inout")
+                {
                     let _ = writeln!(il, "{line}");
                 }
             }
@@ -624,17 +722,28 @@ impl Design {
         }
         il.push_str(&m.text);
         let path = "target/area/unit.il";
-        std::fs::write(root().join(path), il).map_err(|e| Failure::failed(format!("{path}: {e}")))?;
+        std::fs::write(root().join(path), il)
+            .map_err(|e| Failure::failed(format!("{path}: {e}")))?;
         let report = "target/area/unit.json";
         let script = format!(
             "read_rtlil {path}; hierarchy -top {name}; synth_xilinx -family xcup -top {name} -noiopad -noclkbuf; tee -o {report} stat -json {name}"
         );
-        process::run(tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]), name)?;
-        let text = std::fs::read_to_string(root().join(report)).map_err(|e| Failure::failed(format!("{report}: {e}")))?;
+        process::run(
+            tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]),
+            name,
+        )?;
+        let text = std::fs::read_to_string(root().join(report))
+            .map_err(|e| Failure::failed(format!("{report}: {e}")))?;
         let size = size(name, &text, &m.children)?;
         let text = serde_json::to_string(&size).unwrap_or_default();
-        std::fs::write(&kept, text).map_err(|e| Failure::failed(format!("{}: {e}", kept.display())))?;
-        say(&format!("{name}: {} LUT, {} FF without its sub-blocks, {} s", size.lut, size.ff, start.elapsed().as_secs()));
+        std::fs::write(&kept, text)
+            .map_err(|e| Failure::failed(format!("{}: {e}", kept.display())))?;
+        say(&format!(
+            "{name}: {} LUT, {} FF without its sub-blocks, {} s",
+            size.lut,
+            size.ff,
+            start.elapsed().as_secs()
+        ));
         Ok(size)
     }
 
@@ -648,28 +757,54 @@ impl Design {
                 best = Some((m, whole));
             }
         }
-        let Some((top, _)) = best else { return Err(Failure::failed(format!("{name}: not elaborated"))) };
+        let Some((top, _)) = best else {
+            return Err(Failure::failed(format!("{name}: not elaborated")));
+        };
         let mut inside = BTreeMap::new();
         self.count(top, 1, &mut inside);
         let mut il: String = inside.keys().map(|m| self.modules[m].text.as_str()).collect();
         il.push_str(&registered(top, &self.modules[top].text));
         let start = Instant::now();
-        let (path, netlist, report) = ("target/area/fmax.il", "target/area/fmax.json", "target/area/fmax-report.json");
-        std::fs::write(root().join(path), il).map_err(|e| Failure::failed(format!("{path}: {e}")))?;
-        let script = format!("read_rtlil {path}; hierarchy -top fmax; flatten; synth_ecp5 -top fmax -json {netlist}");
-        process::run(tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]), name)?;
+        let (path, netlist, report) =
+            ("target/area/fmax.il", "target/area/fmax.json", "target/area/fmax-report.json");
+        std::fs::write(root().join(path), il)
+            .map_err(|e| Failure::failed(format!("{path}: {e}")))?;
+        let script = format!(
+            "read_rtlil {path}; hierarchy -top fmax; flatten; synth_ecp5 -top fmax -json {netlist}"
+        );
+        process::run(
+            tools::yosys_command(yosys).current_dir(root()).args(["-q", "-p", &script]),
+            name,
+        )?;
         let mut c = tools::nextpnr_command(&nextpnr, yosys);
-        c.current_dir(root()).args(["--85k", "--speed", "8", "--package", "CABGA756", "--freq", "250", "--seed", "1", "--json", netlist]);
+        c.current_dir(root()).args([
+            "--85k",
+            "--speed",
+            "8",
+            "--package",
+            "CABGA756",
+            "--freq",
+            "250",
+            "--seed",
+            "1",
+            "--json",
+            netlist,
+        ]);
         c.args(["--timing-allow-fail", "--out-of-context", "--no-route", "--report", report]);
         let out = c.output().map_err(|e| Failure::failed(format!("nextpnr-ecp5: {e}")))?;
-        let text = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+        let text = String::from_utf8_lossy(&out.stderr).into_owned()
+            + &String::from_utf8_lossy(&out.stdout);
         let _ = std::fs::write(root().join(format!("target/area/{name}-fmax.log")), &text);
         let mhz = text
             .lines()
             .rev()
             .find(|l| l.contains("Max frequency for clock"))
             .and_then(|l| l.rsplit("': ").next()?.split(' ').next()?.parse().ok())
-            .ok_or_else(|| Failure::failed(format!("{name}: nextpnr-ecp5 names no frequency; see target/area/{name}-fmax.log")))?;
+            .ok_or_else(|| {
+                Failure::failed(format!(
+                    "{name}: nextpnr-ecp5 names no frequency; see target/area/{name}-fmax.log"
+                ))
+            })?;
         say(&format!("{name}: {mhz} MHz (ECP5 before routing), {} s", start.elapsed().as_secs()));
         Ok(mhz)
     }
@@ -688,7 +823,11 @@ fn registered(top: &str, text: &str) -> String {
         if !input && !words.contains(&"output") {
             continue;
         }
-        let width = words.iter().position(|w| *w == "width").and_then(|at| words.get(at + 1)).unwrap_or(&"1");
+        let width = words
+            .iter()
+            .position(|w| *w == "width")
+            .and_then(|at| words.get(at + 1))
+            .unwrap_or(&"1");
         let _ = writeln!(head, "{line}");
         if *name == "\\clk_i" {
             let _ = writeln!(ports, "    connect {name} {name}");
@@ -709,7 +848,8 @@ fn registered(top: &str, text: &str) -> String {
 /// Width of a constant of at most 32 bits.
 fn small_constant(word: &str) -> Option<&str> {
     let (width, bits) = word.split_once('\'')?;
-    let small = width.parse::<u32>().is_ok_and(|w| w <= 32) && bits.trim_end().bytes().all(|b| b"01xz".contains(&b));
+    let small = width.parse::<u32>().is_ok_and(|w| w <= 32)
+        && bits.trim_end().bytes().all(|b| b"01xz".contains(&b));
     small.then_some(width)
 }
 
@@ -723,7 +863,9 @@ fn content(text: &str) -> String {
         for word in line.split_inclusive([' ', '[', ']', '{', '}']) {
             // A generated name: `$` and another `$`, a `\` or a digit behind it. Cell types such as
             // `$mux` are none.
-            let generated = word.strip_prefix('$').is_some_and(|r| r.contains(['$', '\\']) || r.starts_with(|c: char| c.is_ascii_digit()));
+            let generated = word.strip_prefix('$').is_some_and(|r| {
+                r.contains(['$', '\\']) || r.starts_with(|c: char| c.is_ascii_digit())
+            });
             if generated {
                 let next = names.len();
                 let n = *names.entry(word.trim_end().to_owned()).or_insert(next);
@@ -738,21 +880,51 @@ fn content(text: &str) -> String {
 }
 
 fn size(name: &str, report: &str, children: &BTreeMap<String, u64>) -> Result<Size, Failure> {
-    let start = report.find('{').ok_or_else(|| Failure::failed(format!("{name}: no JSON in the report")))?;
-    let value: serde_json::Value = serde_json::from_str(&report[start..]).map_err(|e| Failure::failed(format!("{name}: {e}")))?;
-    let modules = value["modules"].as_object().ok_or_else(|| Failure::failed(format!("{name}: no module in the report")))?;
-    let found = modules.iter().find(|(k, _)| k.trim_start_matches('\\') == name).map(|(_, m)| &m["num_cells_by_type"]);
+    let start = report
+        .find('{')
+        .ok_or_else(|| Failure::failed(format!("{name}: no JSON in the report")))?;
+    let value: serde_json::Value = serde_json::from_str(&report[start..])
+        .map_err(|e| Failure::failed(format!("{name}: {e}")))?;
+    let modules = value["modules"]
+        .as_object()
+        .ok_or_else(|| Failure::failed(format!("{name}: no module in the report")))?;
+    let found = modules
+        .iter()
+        .find(|(k, _)| k.trim_start_matches('\\') == name)
+        .map(|(_, m)| &m["num_cells_by_type"]);
     let cells: BTreeMap<String, u64> = found
         .and_then(|m| m.as_object())
-        .map(|m| m.iter().filter_map(|(k, v)| Some((k.trim_start_matches('\\').to_owned(), v.as_u64()?))).collect())
+        .map(|m| {
+            m.iter()
+                .filter_map(|(k, v)| Some((k.trim_start_matches('\\').to_owned(), v.as_u64()?)))
+                .collect()
+        })
         .unwrap_or_default();
-    let sum = |test: &dyn Fn(&str) -> bool| cells.iter().filter(|(k, _)| test(k)).map(|(_, v)| v).sum::<u64>();
-    let known = |k: &str| {
-        ["LUT", "FD", "MUXF", "CARRY", "DSP48", "RAMB", "RAM", "URAM", "SRL", "INV", "BUF", "$scopeinfo", "GND", "VCC"]
-            .iter()
-            .any(|p| k.starts_with(p))
+    let sum = |test: &dyn Fn(&str) -> bool| {
+        cells.iter().filter(|(k, _)| test(k)).map(|(_, v)| v).sum::<u64>()
     };
-    let strange: Vec<&String> = cells.keys().filter(|k| !known(k) && !children.contains_key(*k)).collect();
+    let known = |k: &str| {
+        [
+            "LUT",
+            "FD",
+            "MUXF",
+            "CARRY",
+            "DSP48",
+            "RAMB",
+            "RAM",
+            "URAM",
+            "SRL",
+            "INV",
+            "BUF",
+            "$scopeinfo",
+            "GND",
+            "VCC",
+        ]
+        .iter()
+        .any(|p| k.starts_with(p))
+    };
+    let strange: Vec<&String> =
+        cells.keys().filter(|k| !known(k) && !children.contains_key(*k)).collect();
     if !strange.is_empty() {
         return Err(Failure::failed(format!("{name}: cells that are not mapped: {strange:?}")));
     }
@@ -760,7 +932,8 @@ fn size(name: &str, report: &str, children: &BTreeMap<String, u64>) -> Result<Si
         lut: sum(&|k| k.starts_with("LUT")),
         ff: sum(&|k| k.starts_with("FD")),
         lutram: sum(&|k| k.starts_with("RAM") && !k.starts_with("RAMB")),
-        ramb36: sum(&|k| k.starts_with("RAMB36")) as f64 + sum(&|k| k.starts_with("RAMB18")) as f64 / 2.0,
+        ramb36: sum(&|k| k.starts_with("RAMB36")) as f64
+            + sum(&|k| k.starts_with("RAMB18")) as f64 / 2.0,
         uram: sum(&|k| k.starts_with("URAM")),
         dsp: sum(&|k| k.starts_with("DSP48")),
     })
@@ -772,7 +945,14 @@ mod tests {
 
     fn block(lut: u64, mhz: Option<f64>) -> Block {
         let whole = Size { lut, ..Size::default() };
-        Block { name: "b".into(), sources: String::new(), instances: 1, ecp5_mhz: mhz, whole, own: whole }
+        Block {
+            name: "b".into(),
+            sources: String::new(),
+            instances: 1,
+            ecp5_mhz: mhz,
+            whole,
+            own: whole,
+        }
     }
 
     #[test]
@@ -780,7 +960,10 @@ mod tests {
         assert!(complaints(&block(1000, None), &block(1050, None)).is_empty());
         assert_eq!(complaints(&block(1000, None), &block(1051, None)), ["b: LUT 1000 -> 1051"]);
         assert!(complaints(&block(100, None), &block(130, None)).is_empty());
-        assert_eq!(complaints(&block(1, Some(100.0)), &block(1, Some(94.9))), ["b: 100.0 MHz -> 94.9 MHz"]);
+        assert_eq!(
+            complaints(&block(1, Some(100.0)), &block(1, Some(94.9))),
+            ["b: 100.0 MHz -> 94.9 MHz"]
+        );
     }
 
     #[test]

@@ -40,8 +40,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut command = process::built("shef-attack")?;
     if args.sum.is_empty() {
         let verilator = tools::ensure_verilator(&crate::root(), &process::say)?;
-        command.env("SHEF_VERILATOR", verilator).arg("--dir").arg(process::target_dir().join("attack"));
-        for (name, value) in [("--n", args.n), ("--seed", args.seed), ("--from", args.from), ("--jobs", args.jobs)] {
+        command
+            .env("SHEF_VERILATOR", verilator)
+            .arg("--dir")
+            .arg(process::target_dir().join("attack"));
+        for (name, value) in
+            [("--n", args.n), ("--seed", args.seed), ("--from", args.from), ("--jobs", args.jobs)]
+        {
             command.arg(name).arg(value.to_string());
         }
         if let Some(only) = args.only {

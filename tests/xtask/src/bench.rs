@@ -76,12 +76,16 @@ fn document(command: &mut Command) -> Result<serde_json::Value, Failure> {
     let output = command.arg("--json").stderr(std::process::Stdio::inherit()).output();
     let name = command.get_program().display();
     let output = output.map_err(|e| Failure::failed(format!("cannot start {name}: {e}")))?;
-    serde_json::from_slice(&output.stdout).map_err(|e| Failure::failed(format!("{name} gave no JSON: {e}")))
+    serde_json::from_slice(&output.stdout)
+        .map_err(|e| Failure::failed(format!("{name} gave no JSON: {e}")))
 }
 
 /// Puts the rows of one document behind those of another.
 fn merge(all: &mut serde_json::Value, mut one: serde_json::Value) {
-    match (all.get_mut("rows").and_then(|r| r.as_array_mut()), one.get_mut("rows").and_then(|r| r.as_array_mut())) {
+    match (
+        all.get_mut("rows").and_then(|r| r.as_array_mut()),
+        one.get_mut("rows").and_then(|r| r.as_array_mut()),
+    ) {
         (Some(rows), Some(more)) => rows.append(more),
         _ => *all = one,
     }

@@ -28,11 +28,18 @@ impl Tests {
             let member = root().join(member.as_str().expect("a path"));
             let manifest = table(&member.join("Cargo.toml"));
             let package = manifest["package"]["name"].as_str().expect("a name").to_owned();
-            let named = manifest.get("test").and_then(|tests| tests.as_array()).into_iter().flatten();
+            let named =
+                manifest.get("test").and_then(|tests| tests.as_array()).into_iter().flatten();
             let named = named.filter_map(|test| test["name"].as_str().map(str::to_owned));
             let files = fs::read_dir(member.join("tests")).into_iter().flatten().flatten();
-            let files = files.map(|file| file.file_name().to_string_lossy().trim_end_matches(".rs").to_owned());
-            tests.programs.extend(named.chain(files).chain(["lib".to_owned()]).map(|program| format!("{package}/{program}")));
+            let files = files
+                .map(|file| file.file_name().to_string_lossy().trim_end_matches(".rs").to_owned());
+            tests.programs.extend(
+                named
+                    .chain(files)
+                    .chain(["lib".to_owned()])
+                    .map(|program| format!("{package}/{program}")),
+            );
             tests.collect(&package, &member.join("src"));
             tests.collect(&package, &member.join("tests"));
         }
@@ -48,7 +55,8 @@ impl Tests {
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(path).expect("a file");
             for after in text.split("fn ").skip(1) {
-                let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                let name: String =
+                    after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
                 self.functions.insert(format!("{package}/{name}"));
             }
         }
@@ -56,10 +64,14 @@ impl Tests {
 
     /// Whether `CRATE/PROGRAM/FUNCTION` is there; `MODULE::FUNCTION` and `FUNC*` work too.
     fn has(&self, name: &str) -> bool {
-        let [package, program, function] = name.split('/').collect::<Vec<_>>()[..] else { return false };
+        let [package, program, function] = name.split('/').collect::<Vec<_>>()[..] else {
+            return false;
+        };
         let function = function.rsplit("::").next().unwrap_or(function);
         let known = match function.strip_suffix('*') {
-            Some(start) => self.functions.iter().any(|known| known.starts_with(&format!("{package}/{start}"))),
+            Some(start) => {
+                self.functions.iter().any(|known| known.starts_with(&format!("{package}/{start}")))
+            }
             None => self.functions.contains(&format!("{package}/{function}")),
         };
         known && self.programs.contains(&format!("{package}/{program}"))
@@ -73,15 +85,19 @@ fn table(path: &Path) -> toml::Table {
 #[test]
 fn the_threat_model_names_what_exists_and_everything_that_guards() {
     let page = fs::read_to_string(root().join("docs/threat-model.md")).expect("the page");
-    let mutants: BTreeSet<String> = mutants::by_hand().expect("mutants").into_iter().map(|mutant| mutant.name).collect();
+    let mutants: BTreeSet<String> =
+        mutants::by_hand().expect("mutants").into_iter().map(|mutant| mutant.name).collect();
     let proofs: BTreeSet<String> = formal::names().into_iter().collect();
     let tests = Tests::of_the_workspace();
     let mut named = BTreeMap::new();
     let (_, claims) = page.split_once("\n## ").expect("claims");
     for item in claims.split("\n- ").skip(1) {
-        let mut paragraphs = item.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+        let mut paragraphs = item
+            .split("\n\n")
+            .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
         let claim = item.lines().next().unwrap_or("");
-        let shown = paragraphs.find_map(|paragraph| Some(paragraph.split_once("Shown by ")?.1.to_owned()));
+        let shown =
+            paragraphs.find_map(|paragraph| Some(paragraph.split_once("Shown by ")?.1.to_owned()));
         let shown = shown.unwrap_or_else(|| panic!("{claim}: nothing shows it"));
         for name in quoted(&shown) {
             let known = mutants.contains(name) || proofs.contains(name) || tests.has(name);
@@ -90,7 +106,10 @@ fn the_threat_model_names_what_exists_and_everything_that_guards() {
         }
     }
     for guard in mutants.iter().chain(&proofs) {
-        assert!(named.contains_key(guard), "{guard} belongs to no countermeasure of docs/threat-model.md");
+        assert!(
+            named.contains_key(guard),
+            "{guard} belongs to no countermeasure of docs/threat-model.md"
+        );
     }
 }
 
@@ -98,7 +117,8 @@ fn the_threat_model_names_what_exists_and_everything_that_guards() {
 fn audits_name_tests_that_exist() {
     let page = fs::read_to_string(root().join("docs/audits.md")).expect("the page");
     let tests = Tests::of_the_workspace();
-    let packages: BTreeSet<&str> = tests.programs.iter().filter_map(|program| program.split('/').next()).collect();
+    let packages: BTreeSet<&str> =
+        tests.programs.iter().filter_map(|program| program.split('/').next()).collect();
     for name in quoted(&page) {
         let parts: Vec<&str> = name.split('/').collect();
         if let [package, _, function] = parts[..]
@@ -117,19 +137,36 @@ fn targets_that_are_not_tested_have_no_tests() {
     for member in workspace["workspace"]["members"].as_array().expect("a list") {
         let member = root().join(member.as_str().expect("a path"));
         let manifest = table(&member.join("Cargo.toml"));
-        let untested = |target: &toml::Value| target.get("test").is_some_and(|test| test.as_bool() == Some(false));
+        let untested = |target: &toml::Value| {
+            target.get("test").is_some_and(|test| test.as_bool() == Some(false))
+        };
         let lib = manifest.get("lib").filter(|lib| untested(lib)).map(|_| member.join("src"));
-        let bins = manifest.get("bin").and_then(|bins| bins.as_array()).into_iter().flatten().filter(|bin| untested(bin));
+        let bins = manifest
+            .get("bin")
+            .and_then(|bins| bins.as_array())
+            .into_iter()
+            .flatten()
+            .filter(|bin| untested(bin));
         // `src/bin/NAME.rs` where nothing else is said.
         let path = |bin: &toml::Value| match bin.get("path") {
             Some(path) => member.join(path.as_str().expect("a path")),
-            None => member.join("src/bin").join(bin["name"].as_str().expect("a name")).with_extension("rs"),
+            None => member
+                .join("src/bin")
+                .join(bin["name"].as_str().expect("a name"))
+                .with_extension("rs"),
         };
         for path in lib.into_iter().chain(bins.map(path)) {
             assert!(path.exists(), "{} is not there", path.display());
             // Modules of a program lie in its library, and are tested there.
-            let tests = sources(&path).into_iter().find(|text| text.contains("#[test]") || text.contains("cfg(test)"));
-            assert!(tests.is_none(), "{} has tests, and {} says `test = false`", path.display(), member.display());
+            let tests = sources(&path)
+                .into_iter()
+                .find(|text| text.contains("#[test]") || text.contains("cfg(test)"));
+            assert!(
+                tests.is_none(),
+                "{} has tests, and {} says `test = false`",
+                path.display(),
+                member.display()
+            );
         }
     }
 }
@@ -137,7 +174,11 @@ fn targets_that_are_not_tested_have_no_tests() {
 /// Texts of a file, or of the Rust files of a folder.
 fn sources(path: &Path) -> Vec<String> {
     if path.is_dir() {
-        return fs::read_dir(path).expect("a folder").flatten().flat_map(|entry| sources(&entry.path())).collect();
+        return fs::read_dir(path)
+            .expect("a folder")
+            .flatten()
+            .flat_map(|entry| sources(&entry.path()))
+            .collect();
     }
     let rust = path.extension().is_some_and(|e| e == "rs");
     rust.then(|| fs::read_to_string(path).expect("a file")).into_iter().collect()

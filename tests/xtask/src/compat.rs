@@ -17,13 +17,17 @@ pub struct Args {
 }
 
 /// Its packages of Debian, and what they are for.
-pub const PACKAGES: (&str, &str) = ("libssl-dev pkg-config", "other people's clients, whose crate `ear` wants OpenSSL");
+pub const PACKAGES: (&str, &str) =
+    ("libssl-dev pkg-config", "other people's clients, whose crate `ear` wants OpenSSL");
 
 /// Runs the cases.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (packages, what) = PACKAGES;
     if let Err(command) = tools::debian_packages(packages, what, tools::has_openssl) {
-        return Err(Failure::Message { code: 3, message: format!("OpenSSL's headers are missing ({what}): run `{command}`") });
+        return Err(Failure::Message {
+            code: 3,
+            message: format!("OpenSSL's headers are missing ({what}): run `{command}`"),
+        });
     }
     let mut program = program()?;
     program.args(args.json.then_some("--json")).args(args.write.then_some("--write"));

@@ -18,7 +18,8 @@ const RTL: &str = "shell-rtl/rtl";
 const REASONS: &str = "shell-rtl/coverage.toml";
 const TABLE: &str = "docs/coverage.md";
 /// Test programs of what stands around the Shield.
-const UNITS: [&str; 4] = ["shef-rtl/kernel", "shef-rtl/kernel_isolated", "shef-rtl/noise", "shef-rtl/system"];
+const UNITS: [&str; 4] =
+    ["shef-rtl/kernel", "shef-rtl/kernel_isolated", "shef-rtl/noise", "shef-rtl/system"];
 /// The RTL that they cover.
 const OF_UNITS: [&str; 2] = ["shell-rtl/rtl/kernel/", "shell-rtl/rtl/system/"];
 /// Modes by their number in `region_mode_e`, and so on: what stands between the brackets of a
@@ -26,7 +27,17 @@ const OF_UNITS: [&str; 2] = ["shell-rtl/rtl/kernel/", "shell-rtl/rtl/system/"];
 const MODES: &[&str] = &["none", "input", "output", "counted", "tree", "bypass"];
 const POLICIES: &[&str] = &["shield", "region", "halt"];
 const FAULTS: &[&str] = &["none", "tag", "bus", "time-out", "protocol", "node", "internal"];
-const REFUSALS: &[&str] = &["none", "range", "burst", "read-only", "second write", "epoch zero", "exhausted", "not keyed", "not written"];
+const REFUSALS: &[&str] = &[
+    "none",
+    "range",
+    "burst",
+    "read-only",
+    "second write",
+    "epoch zero",
+    "exhausted",
+    "not keyed",
+    "not written",
+];
 const COMMANDS: &[&str] = &["flush", "invalidate", "epoch"];
 const AHEAD: &[&str] = &["taken", "used", "failed"];
 
@@ -136,13 +147,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let path = root().join(REASONS);
     let reasons: Reasons = toml::from_str(&read(&path)?).map_err(|e| fail(&path, &e))?;
     let report = judge(&counters, &reasons)?;
-    let open: Vec<String> = report.missing.iter().filter(|m| m.why.is_none()).map(|m| format!("{}: {}", m.place, m.text)).collect();
+    let open: Vec<String> = report
+        .missing
+        .iter()
+        .filter(|m| m.why.is_none())
+        .map(|m| format!("{}: {}", m.place, m.text))
+        .collect();
     let table = root().join(TABLE);
     std::fs::write(&table, markdown(&report, args)).map_err(|e| fail(&table, &e))?;
     if args.json {
         println!("{}", serde_json::json!(report));
     } else {
-        let (lines, covered) = report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
+        let (lines, covered) =
+            report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
         let hit = report.points.values().filter(|h| **h).count();
         println!("{covered} of {lines} lines, {hit} of {} points; {TABLE}", report.points.len());
     }
@@ -154,7 +171,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let _ = write!(text, "not covered, and no reason in {REASONS}:\n{}\n", open.join("\n"));
     }
     if !report.stale.is_empty() {
-        let _ = write!(text, "reasons in {REASONS} for what is covered or not there:\n{}", report.stale.join("\n"));
+        let _ = write!(
+            text,
+            "reasons in {REASONS} for what is covered or not there:\n{}",
+            report.stale.join("\n")
+        );
     }
     Err(Failure::failed(text.trim_end().to_owned()))
 }
@@ -167,10 +188,15 @@ fn records(folder: &Path) -> Result<Vec<Counter>, Failure> {
     let mut counters = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| fail(folder, &e))? {
         let path = entry.map_err(|e| fail(folder, &e))?.path();
-        let text = String::from_utf8_lossy(&std::fs::read(&path).map_err(|e| fail(&path, &e))?).into_owned();
+        let text = String::from_utf8_lossy(&std::fs::read(&path).map_err(|e| fail(&path, &e))?)
+            .into_owned();
         for line in text.lines().filter(|l| l.starts_with("C ")) {
-            counters
-                .push(counter(line).ok_or_else(|| Failure::failed(format!("{}: not a record of Verilator's: {line:?}", path.display())))?);
+            counters.push(counter(line).ok_or_else(|| {
+                Failure::failed(format!(
+                    "{}: not a record of Verilator's: {line:?}",
+                    path.display()
+                ))
+            })?);
         }
     }
     Ok(counters)
@@ -195,13 +221,21 @@ fn units(records: &Path) -> Result<(), Failure> {
     for name in UNITS {
         say(&format!("coverage of {name}"));
         let binary = built.binaries.iter().find(|b| b.name() == name);
-        let binary = binary.ok_or_else(|| Failure::failed(format!("there is no test program {name}; fix coverage.rs")))?;
+        let binary = binary.ok_or_else(|| {
+            Failure::failed(format!("there is no test program {name}; fix coverage.rs"))
+        })?;
         let mut c = binary.command(&verilator);
-        c.env("SHEF_COVERAGE", records).env("SHEF_IBEX", &ibex).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
+        c.env("SHEF_COVERAGE", records)
+            .env("SHEF_IBEX", &ibex)
+            .env("SHEF_CACHE", process::cache_dir())
+            .stdin(Stdio::null());
         // Tests that look into snapshots fail where coverage is counted; the test run judges them.
         let out = c.output().map_err(|e| Failure::failed(format!("{name}: {e}")))?;
         if !String::from_utf8_lossy(&out.stdout).contains("test result:") {
-            return Err(Failure::failed(format!("{name}: {}", String::from_utf8_lossy(&out.stderr))));
+            return Err(Failure::failed(format!(
+                "{name}: {}",
+                String::from_utf8_lossy(&out.stderr)
+            )));
         }
     }
     Ok(())
@@ -214,17 +248,29 @@ fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
     }
     let verilator = tools::ensure_verilator(&root(), &say)?;
     let mut c = process::built("shef-attack")?;
-    c.env("SHEF_VERILATOR", verilator).args(["--coverage", "--quick", "--no-waves", "--json", "--jobs", "2", "--dir"]).arg(folder);
-    c.args(["--n", &args.n.to_string(), "--seed", &args.seed.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
+    c.env("SHEF_VERILATOR", verilator)
+        .args(["--coverage", "--quick", "--no-waves", "--json", "--jobs", "2", "--dir"])
+        .arg(folder);
+    c.args(["--n", &args.n.to_string(), "--seed", &args.seed.to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit());
     let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;
-    if out.status.success() { Ok(()) } else { Err(Failure::failed("the bench found a failure; its messages are above")) }
+    if out.status.success() {
+        Ok(())
+    } else {
+        Err(Failure::failed("the bench found a failure; its messages are above"))
+    }
 }
 
 /// Reads one line of a record: `C '<pairs of key and value>' <hits>`; 1 stands before a key, 2
 /// before a value.
 fn counter(line: &str) -> Option<Counter> {
     let (pairs, hits) = line.strip_prefix("C '")?.rsplit_once("' ")?;
-    let map: BTreeMap<&str, &str> = pairs.split('\u{1}').filter(|p| !p.is_empty()).filter_map(|p| p.split_once('\u{2}')).collect();
+    let map: BTreeMap<&str, &str> = pairs
+        .split('\u{1}')
+        .filter(|p| !p.is_empty())
+        .filter_map(|p| p.split_once('\u{2}'))
+        .collect();
     let value = |key: &str| map.get(key).copied().unwrap_or_default();
     let mut lines = BTreeSet::new();
     for part in value("S").split(',').filter(|p| !p.is_empty()) {
@@ -279,9 +325,18 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
             if !run {
                 let head = line(*first);
                 let function = function_at(&text, *first as usize);
-                let named =
-                    |r: &&LineReason| r.text.iter().any(|t| t == head) || function.is_some_and(|f| r.function.iter().any(|n| n == f));
-                open = Some(reasons.line.iter().filter(|r| r.file == name).find(named).map(|r| r.why.as_str()));
+                let named = |r: &&LineReason| {
+                    r.text.iter().any(|t| t == head)
+                        || function.is_some_and(|f| r.function.iter().any(|n| n == f))
+                };
+                open = Some(
+                    reasons
+                        .line
+                        .iter()
+                        .filter(|r| r.file == name)
+                        .find(named)
+                        .map(|r| r.why.as_str()),
+                );
                 used.insert(format!("{name}: {head}"));
                 used.extend(function.map(|f| format!("{name}: {f}")));
             }
@@ -294,16 +349,30 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
             }
         }
         let open = lines.iter().filter_map(|(l, open)| open.map(|why| (*l, why)));
-        let missing: Vec<Missing> =
-            open.map(|(l, why)| Missing { place: format!("{name}:{l}"), text: line(l).to_owned(), why: why.map(str::to_owned) }).collect();
+        let missing: Vec<Missing> = open
+            .map(|(l, why)| Missing {
+                place: format!("{name}:{l}"),
+                text: line(l).to_owned(),
+                why: why.map(str::to_owned),
+            })
+            .collect();
         let explained = missing.iter().filter(|m| m.why.is_some()).count();
-        report.modules.push(Module { file: name.to_owned(), lines: lines.len(), covered: lines.len() - missing.len(), explained });
+        report.modules.push(Module {
+            file: name.to_owned(),
+            lines: lines.len(),
+            covered: lines.len() - missing.len(),
+            explained,
+        });
         report.missing.extend(missing);
     }
     for (name, _) in points.iter().filter(|(_, hit)| !**hit) {
         let reason = reasons.point.iter().find(|r| r.point.contains(name));
         used.insert(name.clone());
-        report.missing.push(Missing { place: "point".into(), text: name.clone(), why: reason.map(|r| r.why.clone()) });
+        report.missing.push(Missing {
+            place: "point".into(),
+            text: name.clone(),
+            why: reason.map(|r| r.why.clone()),
+        });
     }
     for path in crate::lint::sources(&[RTL])? {
         let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -312,10 +381,21 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
         }
         let reason = reasons.module.iter().find(|r| r.module.contains(&name));
         used.insert(name.clone());
-        report.missing.push(Missing { place: "module".into(), text: name, why: reason.map(|r| r.why.clone()) });
+        report.missing.push(Missing {
+            place: "module".into(),
+            text: name,
+            why: reason.map(|r| r.why.clone()),
+        });
     }
-    let lines = reasons.line.iter().flat_map(|r| r.text.iter().chain(&r.function).map(|t| format!("{}: {t}", r.file)));
-    let others = reasons.point.iter().flat_map(|r| r.point.clone()).chain(reasons.module.iter().flat_map(|r| r.module.clone()));
+    let lines = reasons
+        .line
+        .iter()
+        .flat_map(|r| r.text.iter().chain(&r.function).map(|t| format!("{}: {t}", r.file)));
+    let others = reasons
+        .point
+        .iter()
+        .flat_map(|r| r.point.clone())
+        .chain(reasons.module.iter().flat_map(|r| r.module.clone()));
     report.stale = lines.chain(others).filter(|r| !used.contains(r)).collect();
     report.points = points;
     Ok(report)
@@ -324,21 +404,29 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
 /// The function that a line (from 1 on) stands in.
 fn function_at<'a>(text: &[&'a str], line: usize) -> Option<&'a str> {
     let begin = text.iter().take(line).rposition(|t| t.trim_start().starts_with("function "))?;
-    let over = text.iter().take(line.saturating_sub(1)).skip(begin).any(|t| t.contains("endfunction"));
+    let over =
+        text.iter().take(line.saturating_sub(1)).skip(begin).any(|t| t.contains("endfunction"));
     let head = text.get(begin)?.split('(').next()?;
     (!over).then(|| head.split_whitespace().last())?
 }
 
 /// The name of a cover point, from where it stands: `...cover__MODULE__WHAT.g_NAME[i]...`.
 fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<String, Failure> {
-    let odd = || Failure::failed(format!("a cover point is named {}, expected cover__MODULE__WHAT; fix sim/tb/cover", c.place));
+    let odd = || {
+        Failure::failed(format!(
+            "a cover point is named {}, expected cover__MODULE__WHAT; fix sim/tb/cover",
+            c.place
+        ))
+    };
     let place = c.place.replace("__BRA__", "[").replace("__KET__", "]").replace("__DOT__", ".");
     let (_, rest) = place.split_once("cover__").ok_or_else(odd)?;
     let mut parts = rest.split('.');
     let (module, what) = parts.next().and_then(|p| p.split_once("__")).ok_or_else(odd)?;
     let mut words = Vec::new();
     for part in parts {
-        let Some((block, index)) = part.strip_suffix(']').and_then(|p| p.split_once('[')) else { continue };
+        let Some((block, index)) = part.strip_suffix(']').and_then(|p| p.split_once('[')) else {
+            continue;
+        };
         let index: usize = index.parse().map_err(|_| odd())?;
         let name = |names: &[&str]| names.get(index).map(|n| (*n).to_owned());
         let word = match block {
@@ -369,18 +457,24 @@ fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<Strin
 
 /// Names of an enumeration's values, in order, from the module's source.
 fn states(module: &str, name: &str) -> Result<Vec<String>, Failure> {
-    let found = crate::lint::sources(&[RTL])?.into_iter().find(|p| p.file_stem().is_some_and(|s| s == module));
-    let path = found.ok_or_else(|| Failure::failed(format!("no source of {module}; fix sim/tb/cover")))?;
+    let found = crate::lint::sources(&[RTL])?
+        .into_iter()
+        .find(|p| p.file_stem().is_some_and(|s| s == module));
+    let path =
+        found.ok_or_else(|| Failure::failed(format!("no source of {module}; fix sim/tb/cover")))?;
     let text = read(&root().join(&path))?;
-    let none = || Failure::failed(format!("{}: no enumeration {name}; fix sim/tb/cover", path.display()));
+    let none =
+        || Failure::failed(format!("{}: no enumeration {name}; fix sim/tb/cover", path.display()));
     let end = text.find(&format!("}} {name};")).ok_or_else(none)?;
     let start = text[..end].rfind('{').ok_or_else(none)?;
-    let body: String = text[start + 1..end].lines().map(|l| l.split("//").next().unwrap_or_default()).collect();
+    let body: String =
+        text[start + 1..end].lines().map(|l| l.split("//").next().unwrap_or_default()).collect();
     Ok(body.split(',').map(|v| v.split('=').next().unwrap_or_default().trim().to_owned()).collect())
 }
 
 fn markdown(report: &Report, args: &Args) -> String {
-    let (lines, covered) = report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
+    let (lines, covered) =
+        report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
     let hit = report.points.values().filter(|h| **h).count();
     let mut text = format!(
         "# Coverage of the RTL\n\nWritten by `cargo xtask coverage --n {} --seed {}`: attempts of the hostile bench, a directed sequence for what they do not reach \
@@ -395,7 +489,14 @@ fn markdown(report: &Report, args: &Args) -> String {
         report.points.len()
     );
     for m in &report.modules {
-        let _ = writeln!(text, "| `{}` | {} | {} | {} |", m.file.trim_end_matches(".sv"), m.lines, m.covered, m.explained);
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} |",
+            m.file.trim_end_matches(".sv"),
+            m.lines,
+            m.covered,
+            m.explained
+        );
     }
     text.push_str("\n## Points\n\n| point | reached |\n|---|---|\n");
     for (name, hit) in &report.points {
@@ -404,7 +505,12 @@ fn markdown(report: &Report, args: &Args) -> String {
     text.push_str("\n## Not covered\n\n| where | what | why |\n|---|---|---|\n");
     for m in &report.missing {
         let what = m.text.replace('|', "\\|");
-        let _ = writeln!(text, "| {} | `{what}` | {} |", m.place, m.why.as_deref().unwrap_or("**no reason given**"));
+        let _ = writeln!(
+            text,
+            "| {} | `{what}` | {} |",
+            m.place,
+            m.why.as_deref().unwrap_or("**no reason given**")
+        );
     }
     text
 }
@@ -432,26 +538,51 @@ mod tests {
     fn a_line_without_a_reason_is_told() {
         let file = "/x/shell-rtl/rtl/shield/shef_skid.sv";
         let none = Reasons { line: Vec::new(), point: Vec::new(), module: Vec::new() };
-        let report = judge(&[record(file, 5, "5-6", 0), record(file, 9, "9", 2)], &none).expect("a report");
-        let open: Vec<&str> = report.missing.iter().filter(|m| m.place.starts_with("shef_skid")).map(|m| m.place.as_str()).collect();
+        let report =
+            judge(&[record(file, 5, "5-6", 0), record(file, 9, "9", 2)], &none).expect("a report");
+        let open: Vec<&str> = report
+            .missing
+            .iter()
+            .filter(|m| m.place.starts_with("shef_skid"))
+            .map(|m| m.place.as_str())
+            .collect();
         assert_eq!(open, ["shef_skid.sv:5", "shef_skid.sv:6"]);
-        assert!((report.modules[0].lines, report.modules[0].covered) == (3, 1) && report.missing.iter().all(|m| m.why.is_none()));
+        assert!(
+            (report.modules[0].lines, report.modules[0].covered) == (3, 1)
+                && report.missing.iter().all(|m| m.why.is_none())
+        );
         // run in another instance
-        let report = judge(&[record(file, 5, "5-6", 0), record(file, 5, "5-6", 1)], &none).expect("a report");
+        let report = judge(&[record(file, 5, "5-6", 0), record(file, 5, "5-6", 1)], &none)
+            .expect("a report");
         assert_eq!(report.modules[0].covered, 2);
         // a reason is for the block that begins with it, and for no other on its lines
         let text = read(&root().join("shell-rtl/rtl/shield/shef_skid.sv")).expect("source");
         let head = text.lines().nth(4).expect("a line").trim();
-        let one = LineReason { file: "shef_skid.sv".into(), text: vec![head.into()], function: Vec::new(), why: "x".into() };
+        let one = LineReason {
+            file: "shef_skid.sv".into(),
+            text: vec![head.into()],
+            function: Vec::new(),
+            why: "x".into(),
+        };
         let some = Reasons { line: vec![one], point: Vec::new(), module: Vec::new() };
-        let report = judge(&[record(file, 5, "5-7", 0), record(file, 6, "6", 0), record(file, 9, "9", 1)], &some).expect("a report");
-        let whys: Vec<bool> = report.missing.iter().filter(|m| m.place.starts_with("shef_skid")).map(|m| m.why.is_some()).collect();
+        let report = judge(
+            &[record(file, 5, "5-7", 0), record(file, 6, "6", 0), record(file, 9, "9", 1)],
+            &some,
+        )
+        .expect("a report");
+        let whys: Vec<bool> = report
+            .missing
+            .iter()
+            .filter(|m| m.place.starts_with("shef_skid"))
+            .map(|m| m.why.is_some())
+            .collect();
         assert_eq!((whys, report.modules[0].explained), (vec![true, false, true], 2));
     }
 
     #[test]
     fn a_reason_for_what_is_covered_is_stale() {
-        let reasons: Reasons = toml::from_str("[[point]]\npoint = [\"gone\"]\nwhy = \"x\"\n").expect("reasons");
+        let reasons: Reasons =
+            toml::from_str("[[point]]\npoint = [\"gone\"]\nwhy = \"x\"\n").expect("reasons");
         assert_eq!(judge(&[], &reasons).expect("a report").stale, ["gone"]);
     }
 
@@ -459,17 +590,31 @@ mod tests {
     fn points_have_their_names() {
         let mut enums = BTreeMap::new();
         let mut name = |place: &str, comment: &str| {
-            let text =
-                format!("C '\u{1}f\u{2}x.sv\u{1}l\u{2}1\u{1}n\u{2}1\u{1}page\u{2}v_user/m\u{1}o\u{2}{comment}\u{1}h\u{2}top.{place}' 1");
+            let text = format!(
+                "C '\u{1}f\u{2}x.sv\u{1}l\u{2}1\u{1}n\u{2}1\u{1}page\u{2}v_user/m\u{1}o\u{2}{comment}\u{1}h\u{2}top.{place}' 1"
+            );
             point(&counter(&text).expect("a record"), &mut enums).map_err(|e| format!("{e:?}"))
         };
-        let mangled = "t.u_shield.cover__shef_shield__wipe_state_e.g_state__BRA__2__KET____DOT__seen";
+        let mangled =
+            "t.u_shield.cover__shef_shield__wipe_state_e.g_state__BRA__2__KET____DOT__seen";
         assert_eq!(name(mangled, "seen").as_deref(), Ok("shef_shield wipe_state_e W_RUN"));
         let set = "t.i_set.cover__shef_set__set";
-        assert_eq!(name(&format!("{set}.g_mode[3].g_chunk[9].g_w.written"), "written").as_deref(), Ok("counted 512 written"));
-        assert_eq!(name(&format!("{set}.g_policy[1].g_fault[2].seen"), "seen").as_deref(), Ok("on_fault region: fault bus"));
-        assert_eq!(name(&format!("{set}.g_refusal[8].seen"), "seen").as_deref(), Ok("refusal not written"));
-        assert!(name("t.u_shield.*__KET____DOT__seen", "seen").is_err(), "instances that were put together");
+        assert_eq!(
+            name(&format!("{set}.g_mode[3].g_chunk[9].g_w.written"), "written").as_deref(),
+            Ok("counted 512 written")
+        );
+        assert_eq!(
+            name(&format!("{set}.g_policy[1].g_fault[2].seen"), "seen").as_deref(),
+            Ok("on_fault region: fault bus")
+        );
+        assert_eq!(
+            name(&format!("{set}.g_refusal[8].seen"), "seen").as_deref(),
+            Ok("refusal not written")
+        );
+        assert!(
+            name("t.u_shield.*__KET____DOT__seen", "seen").is_err(),
+            "instances that were put together"
+        );
     }
 
     #[test]
@@ -479,7 +624,11 @@ mod tests {
         for line in text.lines().filter_map(|l| l.strip_prefix("`SHEF_STATES(")) {
             let words: Vec<&str> = line.trim_end_matches(')').split(", ").collect();
             let [module, name, count, _] = words[..] else { panic!("{line}") };
-            assert_eq!(states(module, name).expect("states").len().to_string(), count, "{module} {name}");
+            assert_eq!(
+                states(module, name).expect("states").len().to_string(),
+                count,
+                "{module} {name}"
+            );
             seen += 1;
         }
         assert!(seen > 15);
@@ -488,12 +637,18 @@ mod tests {
     #[test]
     fn lines_of_a_function() {
         let text = ["a", "  function automatic int f(", "x", "endfunction", "b"];
-        assert_eq!([1, 2, 3, 4, 5].map(|l| function_at(&text, l)), [None, Some("f"), Some("f"), Some("f"), None]);
+        assert_eq!(
+            [1, 2, 3, 4, 5].map(|l| function_at(&text, l)),
+            [None, Some("f"), Some("f"), Some("f"), None]
+        );
     }
 
     #[test]
     fn states_have_their_names() {
-        assert_eq!(states("shef_set_ctl", "wipe_e").expect("states"), ["W_RUN", "W_CLEAR", "W_DONE"]);
+        assert_eq!(
+            states("shef_set_ctl", "wipe_e").expect("states"),
+            ["W_RUN", "W_CLEAR", "W_DONE"]
+        );
         assert_eq!(states("shef_tree_walk", "state_e").expect("states").len(), 7);
     }
 }

@@ -37,8 +37,11 @@ pub struct Args {
 /// The compiler that the committed programs were built with; its library's sources are the package.
 const RUSTC: &str = "1.95.0";
 /// Debian's package of them: name, version, SHA-256.
-const PACKAGE: (&str, &str, &str) =
-    ("rust-src", "1.95.0+dfsg1-2~bpo13+1", "7b76db5b880a77f9e52975d2baa6209d2f76d2c9c2789515c3088cb960e2c83b");
+const PACKAGE: (&str, &str, &str) = (
+    "rust-src",
+    "1.95.0+dfsg1-2~bpo13+1",
+    "7b76db5b880a77f9e52975d2baa6209d2f76d2c9c2789515c3088cb960e2c83b",
+);
 const TARGET: &str = "riscv32imc-unknown-none-elf";
 
 /// Boot ROM as the RTL has it.
@@ -64,7 +67,9 @@ pub fn compiler() -> Option<ExitCode> {
     let mut rustc = Command::new(args.next()?);
     rustc.args(identified(args.map(|arg| arg.to_string_lossy().into_owned()).collect()));
     Some(match rustc.status() {
-        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+        Ok(status) => {
+            ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+        }
         Err(e) => {
             eprintln!("error: {}: {e}", rustc.get_program().display());
             ExitCode::FAILURE
@@ -74,7 +79,8 @@ pub fn compiler() -> Option<ExitCode> {
 
 /// Arguments of the compiler with an identity that no folder enters.
 fn identified(mut args: Vec<String>) -> Vec<String> {
-    let package = ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| std::env::var(name).unwrap_or_default());
+    let package =
+        ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| std::env::var(name).unwrap_or_default());
     let mut hash = Sha256::new();
     for (n, arg) in args.iter().enumerate() {
         let of = |flag: &str| n > 0 && args[n - 1] == flag;
@@ -105,7 +111,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let write = |path: &str, bytes: &[u8]| {
         show(path, bytes);
-        fs::write(root().join(path), bytes).map_err(|e| Failure::failed(format!("cannot write {path}: {e}")))
+        fs::write(root().join(path), bytes)
+            .map_err(|e| Failure::failed(format!("cannot write {path}: {e}")))
     };
     let built = build("one", &sources()?)?;
     for (path, bytes) in &built {
@@ -126,16 +133,21 @@ pub fn check() -> Result<Products, Failure> {
     let mut built = build("one", &library)?;
     let two = "two/in a folder of another name";
     let other = process::target_dir().join("firmware").join(two).join("library of another name");
-    mirror(&library, &other).map_err(|e| Failure::failed(format!("cannot copy the library to {}: {e}", other.display())))?;
+    mirror(&library, &other).map_err(|e| {
+        Failure::failed(format!("cannot copy the library to {}: {e}", other.display()))
+    })?;
     let again = build(two, &other)?;
     for ((path, first), (_, second)) in built.iter().zip(&again) {
         if first != second {
-            return Err(Failure::failed(format!("{path}: two builds in two folders differ; something of the folder enters the program")));
+            return Err(Failure::failed(format!(
+                "{path}: two builds in two folders differ; something of the folder enters the program"
+            )));
         }
     }
     built.push((SIGNATURE, signature(&built, None)?.to_vec()));
     for (path, expected) in &built {
-        let found = fs::read(root().join(path)).map_err(|e| Failure::failed(format!("{path}: {e}")))?;
+        let found =
+            fs::read(root().join(path)).map_err(|e| Failure::failed(format!("{path}: {e}")))?;
         if found != *expected {
             return Err(Failure::failed(format!(
                 "{path} is not what its sources give: expected {}, found {}; run `cargo xtask firmware` and commit it",
@@ -148,14 +160,23 @@ pub fn check() -> Result<Products, Failure> {
 }
 
 fn cannot(reason: &str) -> Failure {
-    Failure::Message { code: 3, message: format!("the firmware cannot be rebuilt here: {reason}; the committed files stay as they are") }
+    Failure::Message {
+        code: 3,
+        message: format!(
+            "the firmware cannot be rebuilt here: {reason}; the committed files stay as they are"
+        ),
+    }
 }
 
 /// The sources of the compiler's library, fetched if need be.
 fn sources() -> Result<PathBuf, Failure> {
-    let version = output(Command::new("rustc").arg("--version")).map_err(|e| cannot(&format!("rustc: {e}")))?;
+    let version = output(Command::new("rustc").arg("--version"))
+        .map_err(|e| cannot(&format!("rustc: {e}")))?;
     if version.split_whitespace().nth(1) != Some(RUSTC) {
-        return Err(cannot(&format!("it is built with rustc {RUSTC}, and this is {}", version.trim())));
+        return Err(cannot(&format!(
+            "it is built with rustc {RUSTC}, and this is {}",
+            version.trim()
+        )));
     }
     let (name, package, digest) = PACKAGE;
     let tools = root().join("target/tools");
@@ -168,15 +189,21 @@ fn sources() -> Result<PathBuf, Failure> {
             say(&format!("downloading {name} {package} from Debian (45 MB)"));
             let apt = Apt::new(&part.join("apt"))?;
             apt.get(&["download", &format!("{name}={package}")])?;
-            let deb = files(&apt.dir).into_iter().find(|p| p.extension().is_some_and(|e| e == "deb")).ok_or("apt downloaded nothing")?;
-            let found = hex::encode(Sha256::digest(fs::read(&deb).map_err(|e| format!("{}: {e}", deb.display()))?));
+            let deb = files(&apt.dir)
+                .into_iter()
+                .find(|p| p.extension().is_some_and(|e| e == "deb"))
+                .ok_or("apt downloaded nothing")?;
+            let found = hex::encode(Sha256::digest(
+                fs::read(&deb).map_err(|e| format!("{}: {e}", deb.display()))?,
+            ));
             if found != digest {
                 return Err(format!("{} has SHA-256 {found}, expected {digest}", deb.display()));
             }
             let tree = part.join("tree");
             unpack(&apt.dir, &tree)?;
             let library = tree.join(format!("usr/src/rustc-{RUSTC}/library"));
-            fs::rename(&library, &done).map_err(|e| format!("cannot rename {}: {e}", library.display()))
+            fs::rename(&library, &done)
+                .map_err(|e| format!("cannot rename {}: {e}", library.display()))
         },
     )
     .map_err(|e| cannot(&e))?;
@@ -187,27 +214,51 @@ fn sources() -> Result<PathBuf, Failure> {
 fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
     let work = process::target_dir().join("firmware").join(folder);
     let copy = work.join("shef");
-    copy_sources(&copy).map_err(|e| Failure::failed(format!("cannot copy the sources to {}: {e}", copy.display())))?;
+    copy_sources(&copy).map_err(|e| {
+        Failure::failed(format!("cannot copy the sources to {}: {e}", copy.display()))
+    })?;
     say(&format!("building the firmware in {}", work.display()));
-    let cargo_home = std::env::var_os("CARGO_HOME")
-        .map_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"), PathBuf::from);
-    let mut flags = vec!["-Zunstable-options".to_owned(), "-Cpanic=immediate-abort".to_owned(), "-Zlocation-detail=none".to_owned()];
-    flags.extend(["--cfg=sha2_backend=\"soft\"", "--cfg=sha2_backend_soft=\"compact\""].map(str::to_owned));
-    for (path, name) in [(&copy, "/shef"), (&library.to_owned(), "/rust"), (&cargo_home, "/cargo")] {
+    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
+        PathBuf::from,
+    );
+    let mut flags = vec![
+        "-Zunstable-options".to_owned(),
+        "-Cpanic=immediate-abort".to_owned(),
+        "-Zlocation-detail=none".to_owned(),
+    ];
+    flags.extend(
+        ["--cfg=sha2_backend=\"soft\"", "--cfg=sha2_backend_soft=\"compact\""].map(str::to_owned),
+    );
+    for (path, name) in [(&copy, "/shef"), (&library.to_owned(), "/rust"), (&cargo_home, "/cargo")]
+    {
         flags.push(format!("--remap-path-prefix={}={name}", path.display()));
     }
     let target = work.join("target");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(&copy)
-        .args(["build", "--quiet", "--locked", "--profile", "firmware", "-Zbuild-std=core,alloc", "--target", TARGET])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--profile",
+            "firmware",
+            "-Zbuild-std=core,alloc",
+            "--target",
+            TARGET,
+        ])
         .args(["--package", "shef-firmware", "--features", "hardware", "--bins", "--target-dir"])
         .arg(&target)
         .env("RUSTC_BOOTSTRAP", "1")
         .env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .env(COMPILER, "1")
-        .env("RUSTC_WRAPPER", std::env::current_exe().map_err(|e| Failure::failed(format!("where this program lies: {e}")))?)
+        .env(
+            "RUSTC_WRAPPER",
+            std::env::current_exe()
+                .map_err(|e| Failure::failed(format!("where this program lies: {e}")))?,
+        )
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
     process::run(&mut cargo, "building the firmware")?;
     let program = |name: &str| {
@@ -217,14 +268,19 @@ fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
             .and_then(|elf| flat(&elf))
             .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
     };
-    let image = KernelImage { svn: SVN, version: env!("CARGO_PKG_VERSION"), code: &program("kernel")? }.to_bytes();
+    let image =
+        KernelImage { svn: SVN, version: env!("CARGO_PKG_VERSION"), code: &program("kernel")? }
+            .to_bytes();
     Ok(vec![(ROM, rom_package(&program("rom")?).into_bytes()), (IMAGE, image)])
 }
 
 /// The file beside the image: by the signer of simulated devices, or, where the ROM trusts another
 /// one, what is given, or committed.
 fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FILE_LEN], Failure> {
-    let (_, image) = built.iter().find(|(path, _)| *path == IMAGE).ok_or_else(|| Failure::failed("no image was built"))?;
+    let (_, image) = built
+        .iter()
+        .find(|(path, _)| *path == IMAGE)
+        .ok_or_else(|| Failure::failed("no image was built"))?;
     let key = SigningKey::derive(SIMULATED_SIGNER);
     let simulated: [u8; 32] = Sha256::digest(key.public_key().xy()).into();
     if given.is_none() && simulated == SIGNER {
@@ -243,7 +299,8 @@ fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FI
         ))
     };
     let bytes = fs::read(&path).map_err(|e| refused(&e.to_string()))?;
-    let mut signature = <[u8; SIGNATURE_FILE_LEN]>::try_from(&bytes[..]).map_err(|_| refused(&format!("{} bytes", bytes.len())))?;
+    let mut signature = <[u8; SIGNATURE_FILE_LEN]>::try_from(&bytes[..])
+        .map_err(|_| refused(&format!("{} bytes", bytes.len())))?;
     // A signer of others may write either s; the ROM takes the lower one.
     if let Some(rs) = signature.first_chunk_mut() {
         *rs = to_low_s(*rs);
@@ -271,7 +328,13 @@ fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// Copies what git knows or would add, and removes what went since the last time.
 fn copy_sources(to: &Path) -> Result<(), String> {
-    let list = output(Command::new("git").current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;
+    let list = output(Command::new("git").current_dir(root()).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]))?;
     let io = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
     let stamp = to.join(".files");
     if let Ok(old) = fs::read_to_string(&stamp) {
@@ -295,8 +358,11 @@ fn copy_sources(to: &Path) -> Result<(), String> {
 
 /// The bytes that a 32-bit ELF file loads, from its lowest address on.
 fn flat(elf: &[u8]) -> Result<Vec<u8>, String> {
-    let word = |at: usize| elf.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize);
-    let half = |at: usize| elf.get(at..at + 2).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])));
+    let word = |at: usize| {
+        elf.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize)
+    };
+    let half =
+        |at: usize| elf.get(at..at + 2).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])));
     let headers = || {
         let (begin, size, count) = (word(28)?, half(42)?, half(44)?);
         // Type, offset, physical address, bytes in the file.
@@ -305,7 +371,11 @@ fn flat(elf: &[u8]) -> Result<Vec<u8>, String> {
             .map(|at| Some((word(at)?, word(at + 4)?, word(at + 12)?, word(at + 16)?)))
             .collect::<Option<Vec<_>>>()
     };
-    let loaded: Vec<_> = headers().ok_or("not a program")?.into_iter().filter(|(kind, .., bytes)| *kind == 1 && *bytes > 0).collect();
+    let loaded: Vec<_> = headers()
+        .ok_or("not a program")?
+        .into_iter()
+        .filter(|(kind, .., bytes)| *kind == 1 && *bytes > 0)
+        .collect();
     let base = loaded.iter().map(|(_, _, address, _)| *address).min().ok_or("nothing to load")?;
     let mut out = Vec::new();
     for (_, offset, address, bytes) in loaded {
@@ -331,7 +401,8 @@ fn rom_package(bytes: &[u8]) -> String {
          // `cargo xtask firmware`; do not edit.\n`default_nettype none\npackage shef_kernel_rom_pkg;\n",
     );
     let _ = writeln!(text, "  localparam logic [31:0] WORDS[{}] = '{{", words.len());
-    let lines: Vec<String> = words.chunks(8).map(|line| format!("    {}", line.join(", "))).collect();
+    let lines: Vec<String> =
+        words.chunks(8).map(|line| format!("    {}", line.join(", "))).collect();
     text.push_str(&lines.join(",\n"));
     text.push_str("\n  };\nendpackage\n`default_nettype wire\n");
     text
@@ -344,10 +415,22 @@ mod tests {
     #[test]
     fn the_committed_image_is_signed_by_the_signer_that_the_rom_trusts() {
         let image = fs::read(root().join(IMAGE)).expect("image");
-        let signature: [u8; SIGNATURE_FILE_LEN] = fs::read(root().join(SIGNATURE)).expect("signature").try_into().expect("length");
+        let signature: [u8; SIGNATURE_FILE_LEN] =
+            fs::read(root().join(SIGNATURE)).expect("signature").try_into().expect("length");
         let parsed = KernelImage::parse(&image).expect("an image");
-        let kernel = shef_kernel::Measurement { digest: Sha256::digest(&image).into(), svn: parsed.svn, version: parsed.version };
-        let admit = |kernel| shef_kernel::admit(kernel, &signature, &shef_firmware::signer::SIGNER, shef_firmware::signer::LEAST_SVN);
+        let kernel = shef_kernel::Measurement {
+            digest: Sha256::digest(&image).into(),
+            svn: parsed.svn,
+            version: parsed.version,
+        };
+        let admit = |kernel| {
+            shef_kernel::admit(
+                kernel,
+                &signature,
+                &shef_firmware::signer::SIGNER,
+                shef_firmware::signer::LEAST_SVN,
+            )
+        };
         admit(&kernel).expect("admitted");
         let changed = shef_kernel::Measurement { digest: [1; 32], ..kernel };
         assert_eq!(admit(&changed).expect_err("refused").code(), "SHEF-KRN-004");
@@ -367,21 +450,40 @@ mod tests {
             (&image, &root().join(IMAGE), &format!("{} bytes", image.len())),
             (&image, Path::new("/nowhere"), "No such file"),
         ] {
-            let Err(Failure::Message { message, .. }) = signature(&built(image), Some(path)) else { panic!("{found}") };
+            let Err(Failure::Message { message, .. }) = signature(&built(image), Some(path)) else {
+                panic!("{found}")
+            };
             assert!(message.contains("expected 128 bytes"), "{message}");
-            assert!(message.contains(found) || found.starts_with("SHEF") && message.contains("does not verify"), "{message}");
+            assert!(
+                message.contains(found)
+                    || found.starts_with("SHEF") && message.contains("does not verify"),
+                "{message}"
+            );
         }
     }
 
     #[test]
     fn a_crate_is_what_its_name_and_features_say() {
         let identity = |feature: &str, metadata: &str| {
-            let args = ["--crate-name", "one", "--cfg", feature, "-C", metadata, "-C", "extra-filename=-1"];
+            let args = [
+                "--crate-name",
+                "one",
+                "--cfg",
+                feature,
+                "-C",
+                metadata,
+                "-C",
+                "extra-filename=-1",
+            ];
             identified(args.map(str::to_owned).to_vec())
         };
         let one = identity("feature=\"a\"", "metadata=0123");
         assert_eq!(one, identity("feature=\"a\"", "metadata=4567"));
-        assert!(one[5].starts_with("metadata=") && one[5] != "metadata=0123" && one[7] == "extra-filename=-1");
+        assert!(
+            one[5].starts_with("metadata=")
+                && one[5] != "metadata=0123"
+                && one[7] == "extra-filename=-1"
+        );
         assert_ne!(one, identity("feature=\"b\"", "metadata=0123"));
     }
 

@@ -125,21 +125,44 @@ pub fn all_of_them(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failur
 
 fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Failure> {
     let manifest = manifest()?;
-    let chosen: Vec<&Proof> = manifest.proof.iter().filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick)).collect();
+    let chosen: Vec<&Proof> = manifest
+        .proof
+        .iter()
+        .filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick))
+        .collect();
     if chosen.is_empty() {
-        return Err(Failure::failed(format!("no proof has '{}' in its name; {FOLDER}/proofs.toml lists them", args.filter)));
+        return Err(Failure::failed(format!(
+            "no proof has '{}' in its name; {FOLDER}/proofs.toml lists them",
+            args.filter
+        )));
     }
     let start = Instant::now();
-    line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {:>7}", "proof", "task", "method", "depth", "result", "s"));
+    line(&format!(
+        "{:<14} {:<34} {:<10} {:>5} {:<8} {:>7}",
+        "proof", "task", "method", "depth", "result", "s"
+    ));
     let mut work = Vec::new();
     for p in chosen {
-        work.extend(tasks(p)?.into_iter().filter(|task| !args.quick || task.method != "mutant").map(|task| (p, task)));
+        work.extend(
+            tasks(p)?
+                .into_iter()
+                .filter(|task| !args.quick || task.method != "mutant")
+                .map(|task| (p, task)),
+        );
     }
     let rows = all(prover, &work, args.again, line)?;
     let bad: Vec<String> = rows
         .iter()
         .filter(|r| !r.ok)
-        .map(|r| format!("{} {}: {}; see {}", r.proof, r.task, r.outcome, folder(r.proof, &r.task).join("logfile.txt").display()))
+        .map(|r| {
+            format!(
+                "{} {}: {}; see {}",
+                r.proof,
+                r.task,
+                r.outcome,
+                folder(r.proof, &r.task).join("logfile.txt").display()
+            )
+        })
         .collect();
     line(&format!("{} tasks, {} failed, {} s", rows.len(), bad.len(), start.elapsed().as_secs()));
     if args.json {
@@ -149,13 +172,21 @@ fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Fai
 }
 
 /// As many at once as there are cores: each takes one. Rows in the order in which they end.
-fn all<'a>(prover: &tools::Prover, work: &'a [(&'a Proof, Task)], again: bool, line: &Line<'_>) -> Result<Vec<Row<'a>>, Failure> {
+fn all<'a>(
+    prover: &tools::Prover,
+    work: &'a [(&'a Proof, Task)],
+    again: bool,
+    line: &Line<'_>,
+) -> Result<Vec<Row<'a>>, Failure> {
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let worker = || -> Result<(), Failure> {
         while let Some((p, task)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
             let row = one(prover, p, task, again)?;
             let seconds = if row.cached { "kept".into() } else { format!("{:.1}", row.seconds) };
-            line(&format!("{:<14} {:<34} {:<10} {:>5} {:<8} {seconds:>7}", row.proof, row.task, row.method, row.depth, row.outcome));
+            line(&format!(
+                "{:<14} {:<34} {:<10} {:>5} {:<8} {seconds:>7}",
+                row.proof, row.task, row.method, row.depth, row.outcome
+            ));
             rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
         }
         Ok(())
@@ -163,7 +194,9 @@ fn all<'a>(prover: &tools::Prover, work: &'a [(&'a Proof, Task)], again: bool, l
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|s| {
         let threads: Vec<_> = (0..cores).map(|_| s.spawn(worker)).collect();
-        threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err(Failure::failed("a proof did not complete"))))
+        threads.into_iter().try_for_each(|t| {
+            t.join().unwrap_or_else(|_| Err(Failure::failed("a proof did not complete")))
+        })
     })?;
     Ok(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
@@ -186,7 +219,10 @@ struct Task {
 fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
     let rtl = PACKAGES.iter().map(|s| (*s).to_owned()).chain(p.rtl.iter().cloned());
     let benches = p.with.iter().cloned().chain([format!("{}.sv", p.name)]);
-    let paths: Vec<PathBuf> = rtl.map(|f| root().join(RTL).join(f)).chain(benches.map(|f| root().join(FOLDER).join(f))).collect();
+    let paths: Vec<PathBuf> = rtl
+        .map(|f| root().join(RTL).join(f))
+        .chain(benches.map(|f| root().join(FOLDER).join(f)))
+        .collect();
     let mut sources = Vec::new();
     for path in &paths {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -194,37 +230,76 @@ fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
     }
     let bench = sources.last().map(|(_, text)| text.as_str()).unwrap_or_default();
     if !bench.contains("cover (") || p.mutant.is_empty() || p.claim.is_empty() {
-        return Err(Failure::failed(format!("{}: a proof needs a claim, a cover point and a mutant", p.name)));
+        return Err(Failure::failed(format!(
+            "{}: a proof needs a claim, a cover point and a mutant",
+            p.name
+        )));
     }
     let (mode, method) = match p.method {
         Method::Induction => ("prove", "induction"),
         Method::Bound => ("bmc", "bound"),
     };
     let mut all = vec![
-        Task { name: "prove".into(), mode, method, depth: p.depth, want: "PASS", sources: sources.clone() },
-        Task { name: "cover".into(), mode: "cover", method: "cover", depth: p.cover, want: "PASS", sources: sources.clone() },
+        Task {
+            name: "prove".into(),
+            mode,
+            method,
+            depth: p.depth,
+            want: "PASS",
+            sources: sources.clone(),
+        },
+        Task {
+            name: "cover".into(),
+            mode: "cover",
+            method: "cover",
+            depth: p.cover,
+            want: "PASS",
+            sources: sources.clone(),
+        },
     ];
     for m in &p.mutant {
         let mut sources = sources.clone();
-        let file = Path::new(&m.file).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let file = Path::new(&m.file)
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let Some((_, text)) = sources.iter_mut().find(|(n, _)| *n == file) else {
-            return Err(Failure::failed(format!("{}: mutant {} changes {}, which the proof does not read", p.name, m.name, m.file)));
+            return Err(Failure::failed(format!(
+                "{}: mutant {} changes {}, which the proof does not read",
+                p.name, m.name, m.file
+            )));
         };
         let found = text.matches(&m.find).count();
         if found != 1 {
-            let why = format!("{}: the text of mutant {} stands {found} times in {}, expected once", p.name, m.name, m.file);
+            let why = format!(
+                "{}: the text of mutant {} stands {found} times in {}, expected once",
+                p.name, m.name, m.file
+            );
             return Err(Failure::failed(format!("{why}; fix {FOLDER}/proofs.toml")));
         }
         *text = text.replacen(&m.find, &m.replace, 1);
-        all.push(Task { name: m.name.clone(), mode: "bmc", method: "mutant", depth: m.depth, want: "FAIL", sources });
+        all.push(Task {
+            name: m.name.clone(),
+            mode: "bmc",
+            method: "mutant",
+            depth: m.depth,
+            want: "FAIL",
+            sources,
+        });
     }
     // Those that the list of places makes.
     let depth = p.mutant.iter().map(|m| m.depth).max().unwrap_or(p.depth);
     for (name, path, text) in mutants::of_proof(&p.name)? {
         let mut sources = sources.clone();
-        let file = Path::new(&path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let file = Path::new(&path)
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let Some((_, of)) = sources.iter_mut().find(|(n, _)| *n == file) else {
-            return Err(Failure::failed(format!("{}: place {name} is in {path}, which the proof does not read", p.name)));
+            return Err(Failure::failed(format!(
+                "{}: place {name} is in {path}, which the proof does not read",
+                p.name
+            )));
         };
         *of = text;
         all.push(Task { name, mode: "bmc", method: "mutant", depth, want: "FAIL", sources });
@@ -236,7 +311,12 @@ fn folder(proof: &str, task: &str) -> PathBuf {
     process::target_dir().join("formal").join(proof).join(task)
 }
 
-fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Result<Row<'a>, Failure> {
+fn one<'a>(
+    prover: &tools::Prover,
+    p: &'a Proof,
+    task: &Task,
+    again: bool,
+) -> Result<Row<'a>, Failure> {
     let mut config = format!(
         "[options]\nmode {}\ndepth {}\n[engines]\nsmtbmc --nomem z3\n[script]\nread_slang -j 1 --no-synthesis-define --top {}",
         task.mode, task.depth, p.name
@@ -250,7 +330,9 @@ fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Re
     }
 
     let mut hash = Sha256::new();
-    for part in [&config, &prover.version].into_iter().chain(task.sources.iter().map(|(_, text)| text)) {
+    for part in
+        [&config, &prover.version].into_iter().chain(task.sources.iter().map(|(_, text)| text))
+    {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }

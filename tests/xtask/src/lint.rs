@@ -45,7 +45,8 @@ pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
         }
         walk(&path, &mut found).map_err(|e| Failure::failed(format!("{dir}: {e}")))?;
     }
-    let mut found: Vec<PathBuf> = found.iter().map(|p| p.strip_prefix(&root).unwrap_or(p).to_path_buf()).collect();
+    let mut found: Vec<PathBuf> =
+        found.iter().map(|p| p.strip_prefix(&root).unwrap_or(p).to_path_buf()).collect();
     found.sort_by_key(|p| {
         let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv", p.clone())
@@ -65,11 +66,18 @@ pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
 
 /// What ships, and the simulation shell around it.
 fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
-    without_kernel(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}"), "shell-rtl/shell/sim"])
+    without_kernel(&[
+        "shell-rtl/rtl",
+        &format!("shell-rtl/accel/{accelerator}"),
+        "shell-rtl/shell/sim",
+    ])
 }
 
 fn without_kernel(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
-    Ok(sources(dirs)?.into_iter().filter(|p| !p.starts_with(KERNEL) && !p.starts_with(SYSTEM)).collect())
+    Ok(sources(dirs)?
+        .into_iter()
+        .filter(|p| !p.starts_with(KERNEL) && !p.starts_with(SYSTEM))
+        .collect())
 }
 
 /// The Security Kernel's subsystem with all of ours that it may use.
@@ -136,14 +144,19 @@ const PRIM: &[&str] = &[
 /// What ships behind the hostile bench: its own accelerator has the place of a shipped one, whose
 /// configuration it takes.
 fn bench() -> Result<Vec<PathBuf>, Failure> {
-    let mut all = without_kernel(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
+    let mut all =
+        without_kernel(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
     all.retain(|p| !p.starts_with("shell-rtl/accel") || p.ends_with("shef_cfg_pkg.sv"));
     Ok(all)
 }
 
 /// Everything: the designs of all accelerators, and the bench's.
 fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
-    let mut all: BTreeSet<PathBuf> = bench()?.into_iter().chain(system()?).chain(sources(&["shell-rtl/shell/system"])?).collect();
+    let mut all: BTreeSet<PathBuf> = bench()?
+        .into_iter()
+        .chain(system()?)
+        .chain(sources(&["shell-rtl/shell/system"])?)
+        .collect();
     for accelerator in ACCELERATORS {
         all.extend(design(accelerator)?);
     }
@@ -153,26 +166,47 @@ fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
 /// Every module stands in the table of `shell-rtl/README.md`.
 pub fn table() -> Result<(), Failure> {
     const TABLE: &str = "shell-rtl/README.md";
-    let text = std::fs::read_to_string(root().join(TABLE)).map_err(|e| Failure::failed(format!("{TABLE}: {e}")))?;
+    let text = std::fs::read_to_string(root().join(TABLE))
+        .map_err(|e| Failure::failed(format!("{TABLE}: {e}")))?;
     let missing: Vec<String> = everything()?
         .iter()
         .filter_map(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned()))
         .filter(|n| !text.contains(&format!("| `{n}` |")))
         .collect();
-    if missing.is_empty() { Ok(()) } else { Err(Failure::failed(format!("{TABLE} has no line for {}", missing.join(", ")))) }
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::failed(format!("{TABLE} has no line for {}", missing.join(", "))))
+    }
 }
 
 /// The RTL computes everything itself: no call out of the simulation, no files, no switch that
 /// takes a check away.
 pub fn nothing_faked() -> Result<(), Failure> {
-    const FORBIDDEN: &[&str] =
-        &["$c(", "$c1(", "import \"DPI", "export \"DPI", "$readmem", "$fopen", "$system", "$value$plusargs", "$test$plusargs", "force "];
+    const FORBIDDEN: &[&str] = &[
+        "$c(",
+        "$c1(",
+        "import \"DPI",
+        "export \"DPI",
+        "$readmem",
+        "$fopen",
+        "$system",
+        "$value$plusargs",
+        "$test$plusargs",
+        "force ",
+    ];
     let mut found = Vec::new();
     for path in everything()? {
-        let text = std::fs::read_to_string(root().join(&path)).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+        let text = std::fs::read_to_string(root().join(&path))
+            .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
         for (n, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
-            found.extend(FORBIDDEN.iter().filter(|f| code.contains(*f)).map(|f| format!("{}:{}: {f}", path.display(), n + 1)));
+            found.extend(
+                FORBIDDEN
+                    .iter()
+                    .filter(|f| code.contains(*f))
+                    .map(|f| format!("{}:{}: {f}", path.display(), n + 1)),
+            );
         }
     }
     if found.is_empty() { Ok(()) } else { Err(Failure::failed(found.join("\n"))) }
@@ -184,7 +218,11 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
     let mut designs = vec![("the bench", bench()?, vec!["shef_tb_top"])];
     for (n, accelerator) in ACCELERATORS.into_iter().enumerate() {
         // Another accelerator changes the tops that hold one.
-        designs.push((accelerator, design(accelerator)?, if n == 0 { shell.to_vec() } else { shell[..1].to_vec() }));
+        designs.push((
+            accelerator,
+            design(accelerator)?,
+            if n == 0 { shell.to_vec() } else { shell[..1].to_vec() },
+        ));
     }
     for (accelerator, sources, tops) in designs {
         for top in tops {
@@ -196,8 +234,11 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
     let (includes, foreign) = ibex(&tools::ensure_ibex(&root(), &say)?);
     // What is not ours is read as synthesis reads it, and its style is its own.
     let waiver = process::target_dir().join("ibex.vlt");
-    std::fs::write(&waiver, "`verilator_config\nlint_off -file \"*/ibex_*.sv\"\nlint_off -file \"*/prim_*.sv\"\n")
-        .map_err(|e| Failure::failed(format!("{}: {e}", waiver.display())))?;
+    std::fs::write(
+        &waiver,
+        "`verilator_config\nlint_off -file \"*/ibex_*.sv\"\nlint_off -file \"*/prim_*.sv\"\n",
+    )
+    .map_err(|e| Failure::failed(format!("{}: {e}", waiver.display())))?;
     warnings(binary, "shef_cfg_fixed", "nothing", |c| {
         c.arg(format!("{SYSTEM}/shef_cfg_fixed.sv"));
     })?;
@@ -205,8 +246,11 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
     system.extend(sources(&["shell-rtl/shell/system"])?);
     for (top, ours) in [("shef_kernel", kernel()?), ("shef_system_top", system)] {
         warnings(binary, top, "Ibex", |c| {
-            c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"]).arg(&waiver).args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
-            let (packages, modules): (Vec<_>, Vec<_>) = ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
+            c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"])
+                .arg(&waiver)
+                .args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
+            let (packages, modules): (Vec<_>, Vec<_>) =
+                ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
             c.args(packages).args(modules);
         })?;
     }
@@ -214,7 +258,12 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
 }
 
 /// `verilator --lint-only -Wall` on one top.
-fn warnings(binary: &Path, top: &str, with: &str, sources: impl FnOnce(&mut Command)) -> Result<(), Failure> {
+fn warnings(
+    binary: &Path,
+    top: &str,
+    with: &str,
+    sources: impl FnOnce(&mut Command),
+) -> Result<(), Failure> {
     let mut c = Command::new(binary);
     c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
     if let Some(lib) = tools::verilator_root(binary) {
@@ -225,7 +274,10 @@ fn warnings(binary: &Path, top: &str, with: &str, sources: impl FnOnce(&mut Comm
     let text = String::from_utf8_lossy(&out.stderr);
     let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
     if !out.status.success() || !findings.is_empty() {
-        return Err(Failure::failed(format!("{top} with {with}: {} finding(s)\n{text}", findings.len())));
+        return Err(Failure::failed(format!(
+            "{top} with {with}: {} finding(s)\n{text}",
+            findings.len()
+        )));
     }
     Ok(())
 }
@@ -246,14 +298,20 @@ pub fn yosys(binary: &Path) -> Result<(), Failure> {
     for (n, accelerator) in ACCELERATORS.iter().enumerate() {
         let all = shipped(accelerator)?;
         let files: Vec<String> = all.iter().map(|p| p.display().to_string()).collect();
-        let tops: String =
-            all.iter().filter_map(|p| module_name(p)).filter(|m| n == 0 || m == "shef_core").map(|m| format!(" --top {m}")).collect();
+        let tops: String = all
+            .iter()
+            .filter_map(|p| module_name(p))
+            .filter(|m| n == 0 || m == "shef_core")
+            .map(|m| format!(" --top {m}"))
+            .collect();
         let script = format!("{READ} {}{tops}", files.join(" "));
         let mut c = tools::yosys_command(binary);
         process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
     }
     let processor = processor(&tools::ensure_ibex(&root(), &say)?);
-    for (ours, tops) in [(kernel()?, "--top shef_kernel"), (system()?, "--top shef_system --top shef_cfg_fixed")] {
+    for (ours, tops) in
+        [(kernel()?, "--top shef_kernel"), (system()?, "--top shef_system --top shef_cfg_fixed")]
+    {
         let ours: String = ours.iter().map(|p| format!(" {}", p.display())).collect();
         let script = format!("{READ}{ours}{processor} {tops}");
         let mut c = tools::yosys_command(binary);
@@ -265,7 +323,9 @@ pub fn yosys(binary: &Path) -> Result<(), Failure> {
 /// Arguments of yosys' front end that read the processor's sources.
 pub fn processor(folder: &Path) -> String {
     let (includes, foreign) = ibex(folder);
-    let words = |flag: &str, paths: &[PathBuf]| paths.iter().fold(String::new(), |s, p| format!("{s} {flag}{}", below_root(p).display()));
+    let words = |flag: &str, paths: &[PathBuf]| {
+        paths.iter().fold(String::new(), |s, p| format!("{s} {flag}{}", below_root(p).display()))
+    };
     format!(" -D SYNTHESIS{}{}", words("-I ", &includes), words("", &foreign))
 }
 

@@ -171,12 +171,19 @@ fn demo(args: &[String]) -> Result<(), Failure> {
     if args.iter().any(|arg| arg == "--remote") {
         process::built("shef-agent")?;
     }
-    if args.windows(2).any(|pair| pair == ["--verifier", "local"]) || args.iter().any(|arg| arg == "--verifier=local") {
+    if args.windows(2).any(|pair| pair == ["--verifier", "local"])
+        || args.iter().any(|arg| arg == "--verifier=local")
+    {
         process::built("shef-verifierd")?;
     }
     let mut command = process::built("shef")?;
     let here = std::env::current_dir().unwrap_or_else(|_| root());
-    command.current_dir(here).arg("demo").args(args).env("SHEF_VERILATOR", verilator).env("SHEF_IBEX", ibex);
+    command
+        .current_dir(here)
+        .arg("demo")
+        .args(args)
+        .env("SHEF_VERILATOR", verilator)
+        .env("SHEF_IBEX", ibex);
     process::hand_over(&mut command)
 }
 

@@ -195,7 +195,14 @@ impl Canvas<'_> {
         self.theme.kinds[kind as usize]
     }
 
-    fn rect(&mut self, [x, y, w, h]: [f64; 4], radius: f64, fill: &str, stroke: &str, dashed: bool) {
+    fn rect(
+        &mut self,
+        [x, y, w, h]: [f64; 4],
+        radius: f64,
+        fill: &str,
+        stroke: &str,
+        dashed: bool,
+    ) {
         let dash = if dashed { " stroke-dasharray=\"6 4\"" } else { "" };
         let _ = writeln!(
             self.body,
@@ -205,7 +212,10 @@ impl Canvas<'_> {
 
     fn text(&mut self, [x, y]: [f64; 2], text: &str, anchor: &str, fill: &str, style: &str) {
         let text = escaped(text);
-        let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"{fill}\"{style}>{text}</text>");
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"{fill}\"{style}>{text}</text>"
+        );
     }
 
     /// Style of a text that lines pass behind: its letters stay free of them.
@@ -224,8 +234,11 @@ impl Canvas<'_> {
     fn arrow(&mut self, path: &[[f64; 2]], colour: &str, dashed: bool, both: bool) {
         let points: Vec<String> = path.iter().map(|[x, y]| format!("{x},{y}")).collect();
         let dash = if dashed { " stroke-dasharray=\"5 4\"" } else { "" };
-        let _ =
-            writeln!(self.body, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash}/>", points.join(" "));
+        let _ = writeln!(
+            self.body,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dash}/>",
+            points.join(" ")
+        );
         if let [.., before, end] = path {
             self.head(*before, *end, colour);
         }
@@ -265,11 +278,19 @@ impl Canvas<'_> {
             self.lines([x + w / 2.0, top], &node.lines, "middle", ink);
         }
         for arrow in &blocks.arrow {
-            let colour = if matches!(arrow.kind, Kind::Plain) { self.theme.line } else { self.colours(arrow.kind)[1] };
+            let colour = if matches!(arrow.kind, Kind::Plain) {
+                self.theme.line
+            } else {
+                self.colours(arrow.kind)[1]
+            };
             self.arrow(&arrow.path, colour, matches!(arrow.kind, Kind::Hostile), arrow.both);
         }
         for text in &blocks.text {
-            let ink = if matches!(text.kind, Kind::Plain) { self.theme.muted } else { self.colours(text.kind)[2] };
+            let ink = if matches!(text.kind, Kind::Plain) {
+                self.theme.muted
+            } else {
+                self.colours(text.kind)[2]
+            };
             self.text(text.at, &text.text, "middle", ink, "");
         }
         blocks.size
@@ -290,14 +311,26 @@ impl Canvas<'_> {
             self.rect([actor.x - width / 2.0, 12.0, width, 34.0], 7.0, fill, stroke, false);
             self.text([actor.x, 34.0], &actor.name, "middle", ink, BOLD);
         }
-        let x = |n: usize| sequence.actor.get(n).map(|actor| actor.x).ok_or(format!("actor {n} does not exist"));
+        let x = |n: usize| {
+            sequence.actor.get(n).map(|actor| actor.x).ok_or(format!("actor {n} does not exist"))
+        };
         for (n, step) in sequence.step.iter().enumerate() {
             let y = 82.0 + ROW * n as f64;
-            let colour = if matches!(step.kind, Kind::Plain) { self.theme.line } else { self.colours(step.kind)[1] };
+            let colour = if matches!(step.kind, Kind::Plain) {
+                self.theme.line
+            } else {
+                self.colours(step.kind)[1]
+            };
             match (step.from, step.to) {
                 (Some(from), Some(to)) => {
                     let (from, to) = (x(from)?, x(to)?);
-                    self.text([(from + to) / 2.0, y - 7.0], &step.text, "middle", self.theme.ink, &self.halo());
+                    self.text(
+                        [(from + to) / 2.0, y - 7.0],
+                        &step.text,
+                        "middle",
+                        self.theme.ink,
+                        &self.halo(),
+                    );
                     self.arrow(&[[from, y], [to, y]], colour, false, false);
                 }
                 (Some(at), None) => {
@@ -315,7 +348,13 @@ impl Canvas<'_> {
                         sequence.width - 6.0,
                         self.theme.line
                     );
-                    self.text([8.0, y], &step.text, "start", self.theme.ink, &format!("{BOLD}{}", self.halo()));
+                    self.text(
+                        [8.0, y],
+                        &step.text,
+                        "start",
+                        self.theme.ink,
+                        &format!("{BOLD}{}", self.halo()),
+                    );
                 }
             }
         }
@@ -327,7 +366,13 @@ impl Canvas<'_> {
         const BAR: f64 = 26.0;
         let column = (timeline.width - NAMES - 12.0) / timeline.columns.len() as f64;
         for (n, name) in timeline.columns.iter().enumerate() {
-            self.text([NAMES + column * (n as f64 + 0.5), 24.0], name, "middle", self.theme.ink, BOLD);
+            self.text(
+                [NAMES + column * (n as f64 + 0.5), 24.0],
+                name,
+                "middle",
+                self.theme.ink,
+                BOLD,
+            );
         }
         let mut y = 40.0;
         for row in &timeline.row {
@@ -337,7 +382,8 @@ impl Canvas<'_> {
                 .bar
                 .iter()
                 .map(|bar| {
-                    let level = levels.iter().position(|&end| end <= bar.from).unwrap_or(levels.len());
+                    let level =
+                        levels.iter().position(|&end| end <= bar.from).unwrap_or(levels.len());
                     levels.resize(levels.len().max(level + 1), 0.0);
                     levels[level] = bar.to;
                     (level, bar)
@@ -358,7 +404,13 @@ impl Canvas<'_> {
                 let (left, top) = (NAMES + column * bar.from + 3.0, y + 6.0 + BAR * level as f64);
                 let width = column * (bar.to - bar.from) - 6.0;
                 self.rect([left, top + 2.0, width, BAR - 4.0], 5.0, fill, stroke, false);
-                self.text([left + width / 2.0, top + BAR / 2.0 + 5.0], &bar.text, "middle", ink, "");
+                self.text(
+                    [left + width / 2.0, top + BAR / 2.0 + 5.0],
+                    &bar.text,
+                    "middle",
+                    ink,
+                    "",
+                );
             }
             y += height;
         }
@@ -417,7 +469,10 @@ pub fn run(root: &Path, check: bool) -> Result<(), Failure> {
             continue;
         }
         if check {
-            return Err(Failure::failed(format!("{} differs from its source; run `cargo xtask generate`", path.display())));
+            return Err(Failure::failed(format!(
+                "{} differs from its source; run `cargo xtask generate`",
+                path.display()
+            )));
         }
         fs::write(&path, svg).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
         println!("{}", path.display());

@@ -46,7 +46,12 @@ pub fn clippy_driver() -> Option<&'static str> {
     const NAME: &str = "clippy-driver";
     static THERE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     let runs = || {
-        let status = Command::new(NAME).arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let status = Command::new(NAME)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
         status.is_ok_and(|s| s.success())
     };
     THERE.get_or_init(runs).then_some(NAME)
@@ -54,7 +59,8 @@ pub fn clippy_driver() -> Option<&'static str> {
 
 /// Cargo's target folder.
 pub fn target_dir() -> PathBuf {
-    let dir = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let dir =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     crate::root().join(dir)
 }
 
@@ -95,21 +101,32 @@ fn built_as(kind: &str, name: &str, profile: &str) -> Result<Command, Failure> {
 /// Runs a program whose stdout is not the answer; its output goes to stderr.
 pub fn run(command: &mut Command, what: &str) -> Result<(), Failure> {
     use std::os::fd::AsFd;
-    let stderr = std::io::stderr().as_fd().try_clone_to_owned().map_err(|e| Failure::failed(format!("{what}: {e}")))?;
+    let stderr = std::io::stderr()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|e| Failure::failed(format!("{what}: {e}")))?;
     let status = command.stdin(Stdio::null()).stdout(Stdio::from(stderr)).status();
     match status {
         Ok(s) if s.success() => Ok(()),
         Ok(s) => Err(Failure::failed(format!("{what} failed ({s}); its messages are above"))),
-        Err(e) => Err(Failure::failed(format!("{what}: cannot start {}: {e}", command.get_program().display()))),
+        Err(e) => Err(Failure::failed(format!(
+            "{what}: cannot start {}: {e}",
+            command.get_program().display()
+        ))),
     }
 }
 
 /// Runs a program to whom the rest belongs: its output and exit code are ours.
 pub fn hand_over(command: &mut Command) -> Result<(), Failure> {
-    let status = command.status().map_err(|e| Failure::failed(format!("cannot start {}: {e}", command.get_program().display())))?;
+    let status = command.status().map_err(|e| {
+        Failure::failed(format!("cannot start {}: {e}", command.get_program().display()))
+    })?;
     match status.code() {
         Some(0) => Ok(()),
         Some(code) => Err(Failure::Exit(u8::try_from(code).unwrap_or(70))),
-        None => Err(Failure::Message { code: 70, message: format!("{} ended by itself: {status}", command.get_program().display()) }),
+        None => Err(Failure::Message {
+            code: 70,
+            message: format!("{} ended by itself: {status}", command.get_program().display()),
+        }),
     }
 }

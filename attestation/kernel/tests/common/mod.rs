@@ -1,7 +1,10 @@
 //! A device for tests: manufacturer, IP vendor, hardware in software, and the requests in between.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use shef_kernel::{BootPlatform, EntropyQuality, Kernel, KernelImage, Platform, PlatformError, Shell, boot, device_id_key};
+use shef_kernel::{
+    BootPlatform, EntropyQuality, Kernel, KernelImage, Platform, PlatformError, Shell, boot,
+    device_id_key,
+};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::SigningKey;
@@ -40,7 +43,10 @@ pub fn config() -> Config {
         tag_base,
         ..Region::default()
     };
-    let regions = vec![region(0, "in", Mode::Input, 0, 0x30_0000), region(1, "out", Mode::Output, 0x10_0000, 0x31_0000)];
+    let regions = vec![
+        region(0, "in", Mode::Input, 0, 0x30_0000),
+        region(1, "out", Mode::Output, 0x10_0000, 0x31_0000),
+    ];
     Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap()
 }
 
@@ -141,7 +147,8 @@ impl FakeShield {
                         if self.wrong_key {
                             xy = derive_key_pair(b"another").1.xy();
                         }
-                        (self.seed, self.state, self.key, self.public) = ([0; 32], 3, Some(key), Some(xy));
+                        (self.seed, self.state, self.key, self.public) =
+                            ([0; 32], 3, Some(key), Some(xy));
                         self.stopped |= std::mem::take(&mut self.stops_in_derive);
                     }
                 }
@@ -162,7 +169,8 @@ impl FakeShield {
                 word
             }
             0x0a0..0x0c0 => {
-                let digest = self.config_digest.unwrap_or_else(|| self.config.as_ref().unwrap().digest());
+                let digest =
+                    self.config_digest.unwrap_or_else(|| self.config.as_ref().unwrap().digest());
                 Self::word(&digest, offset - 0xa0)
             }
             0x100..0x158 => Self::word(&self.last, offset - 0x100),
@@ -200,7 +208,11 @@ impl FakeShield {
 
     /// What the host's doorbell does.
     pub fn take_load_key(&mut self, message: &[u8]) -> Result<load::SessionKeys, load::LoadError> {
-        let (keys, _epochs) = load::open_load_key(self.config.as_ref().unwrap(), self.key.as_ref().unwrap(), message)?;
+        let (keys, _epochs) = load::open_load_key(
+            self.config.as_ref().unwrap(),
+            self.key.as_ref().unwrap(),
+            message,
+        )?;
         self.key = None;
         self.state = 4;
         self.transcript = keys.transcript().0;
@@ -251,7 +263,12 @@ impl FakePlatform {
             entropy: entropy(99),
             drawn: None,
             quality: EntropyQuality::Tested,
-            shell: Shell { digest: SHELL, config_port: false, readback: false, debug_bridge: false },
+            shell: Shell {
+                digest: SHELL,
+                config_port: false,
+                readback: false,
+                debug_bridge: false,
+            },
             shield: FakeShield::power(config()),
             coming: Vec::new(),
             programmed: Vec::new(),
@@ -356,7 +373,11 @@ impl Platform for FakePlatform {
     }
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
-        if self.shield.write(offset, value) { Ok(()) } else { Err(PlatformError::new("the kernel port refused a write")) }
+        if self.shield.write(offset, value) {
+            Ok(())
+        } else {
+            Err(PlatformError::new("the kernel port refused a write"))
+        }
     }
 
     fn idle(&mut self) {}
@@ -391,16 +412,30 @@ impl Vendor {
         let key = SigningKey::generate(&mut entropy);
         let mut image_key = [0; 32];
         entropy.fill(&mut image_key);
-        let container = Container::build(description, PLAINTEXT, &ImageKey::from_bytes(&image_key), &key, &mut entropy).unwrap();
+        let container = Container::build(
+            description,
+            PLAINTEXT,
+            &ImageKey::from_bytes(&image_key),
+            &key,
+            &mut entropy,
+        )
+        .unwrap();
         Self { key, image_key, container }
     }
 
     pub fn secret(&self, min_svn: u64) -> ImageSecret {
-        ImageSecret { key: ImageKey::from_bytes(&self.image_key), min_svn, vendor: self.key.public_key() }
+        ImageSecret {
+            key: ImageKey::from_bytes(&self.image_key),
+            min_svn,
+            vendor: self.key.public_key(),
+        }
     }
 
     pub fn image_digest(&self) -> [u8; 32] {
-        self.container.open(&self.key.public_key(), ImageKey::from_bytes(&self.image_key)).unwrap().0
+        self.container
+            .open(&self.key.public_key(), ImageKey::from_bytes(&self.image_key))
+            .unwrap()
+            .0
     }
 }
 
@@ -431,14 +466,23 @@ impl World {
         Self::with(RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot, &description(3), |_| {})
     }
 
-    pub fn with(kind: RootOfTrust, debug: DebugState, description: &Description, change: impl FnOnce(&mut FakePlatform)) -> Self {
+    pub fn with(
+        kind: RootOfTrust,
+        debug: DebugState,
+        description: &Description,
+        change: impl FnOnce(&mut FakePlatform),
+    ) -> Self {
         let manufacturer = Manufacturer::new(1);
         let vendor = Vendor::new(description);
         let mut platform = FakePlatform::new(&manufacturer, kind, debug);
         change(&mut platform);
         let image = kernel_image(2);
         let reference = verify::ReferenceValues {
-            kernels: vec![verify::KernelReference { name: "kernel".into(), digest: KernelImage::digest(&image), svn: 2 }],
+            kernels: vec![verify::KernelReference {
+                name: "kernel".into(),
+                digest: KernelImage::digest(&image),
+                svn: 2,
+            }],
             shells: vec![verify::ShellReference { name: "shell".into(), digest: SHELL }],
             images: vec![verify::ImageReference {
                 name: "digits".into(),
@@ -452,7 +496,15 @@ impl World {
         };
         let kernel = boot(platform, &image).unwrap();
         let anchors = vec![manufacturer.anchor(kind, debug == DebugState::Enabled)];
-        Self { manufacturer, vendor, kernel, anchors, reference, policy: verify::Policy::strict("test", &[kind]), nonces: 0 }
+        Self {
+            manufacturer,
+            vendor,
+            kernel,
+            anchors,
+            reference,
+            policy: verify::Policy::strict("test", &[kind]),
+            nonces: 0,
+        }
     }
 
     pub fn loaded() -> Self {
@@ -502,7 +554,16 @@ impl<K: Answers> World<K> {
     pub fn appraise(&self, layer: Layer, evidence: &[u8], nonce: &[u8]) -> verify::Outcome {
         let anchors = verify::TrustAnchors::new(self.anchors.clone());
         let policy = verify::AppraisalPolicy::new(self.policy.clone());
-        verify::appraise(&verify::Request::new(evidence, &anchors, &self.reference, &policy, layer, nonce, AUDIENCE, NOW))
+        verify::appraise(&verify::Request::new(
+            evidence,
+            &anchors,
+            &self.reference,
+            &policy,
+            layer,
+            nonce,
+            AUDIENCE,
+            NOW,
+        ))
     }
 
     pub fn verified_kernel(&mut self) -> verify::VerifiedKernelEvidence {
@@ -526,7 +587,10 @@ impl<K: Answers> World<K> {
     pub fn key_box(&mut self, min_svn: u64) -> Vec<u8> {
         let secret = self.vendor.secret(min_svn);
         let verified = self.verified_kernel();
-        verified.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap().to_cbor()
+        verified
+            .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3))
+            .unwrap()
+            .to_cbor()
     }
 
     /// All messages of a load; the answer to the first that is refused, or to the last.

@@ -7,7 +7,12 @@ use crate::crypto;
 use crate::hpke_suite::PublicKey;
 
 impl Certificate {
-    fn check_issuer(&self, which: &'static str, is_ca: bool, max_path: u64) -> Result<(), CertError> {
+    fn check_issuer(
+        &self,
+        which: &'static str,
+        is_ca: bool,
+        max_path: u64,
+    ) -> Result<(), CertError> {
         let rule = |rule| Err(CertError::Rule { which, rule });
         if self.extensions.unknown_critical {
             return rule("has an unknown critical extension");
@@ -29,9 +34,15 @@ impl Certificate {
         match &self.extensions.key_usage {
             None => return rule("has no key usage"),
             Some(ext) if !ext.critical => return rule("its key usage is not critical"),
-            Some(ext) if is_ca && ext.value & usage == 0 => return rule("may not sign certificates"),
-            Some(ext) if is_ca && max_path == 0 && ext.value != usage => return rule("its key usage is not keyCertSign alone"),
-            Some(ext) if !is_ca && ext.value != usage => return rule("its key usage is not digitalSignature alone"),
+            Some(ext) if is_ca && ext.value & usage == 0 => {
+                return rule("may not sign certificates");
+            }
+            Some(ext) if is_ca && max_path == 0 && ext.value != usage => {
+                return rule("its key usage is not keyCertSign alone");
+            }
+            Some(ext) if !is_ca && ext.value != usage => {
+                return rule("its key usage is not digitalSignature alone");
+            }
             Some(_) => {}
         }
         Ok(())
@@ -40,23 +51,42 @@ impl Certificate {
     fn check_purpose(&self, which: &'static str, oid: &[u8]) -> Result<(), CertError> {
         match &self.extensions.eku {
             Some(ext) if ext.critical && ext.value.len() == 1 && ext.value[0] == oid => Ok(()),
-            _ => Err(CertError::Rule { which, rule: "its key purpose is not the one of its place in the chain, critical and alone" }),
+            _ => Err(CertError::Rule {
+                which,
+                rule: "its key purpose is not the one of its place in the chain, critical and alone",
+            }),
         }
     }
 
-    fn check_signed_by(&self, which: &'static str, issuer: &Certificate, verify: VerifyFn) -> Result<(), CertError> {
+    fn check_signed_by(
+        &self,
+        which: &'static str,
+        issuer: &Certificate,
+        verify: VerifyFn,
+    ) -> Result<(), CertError> {
         if self.issuer != issuer.subject {
             return Err(CertError::Rule { which, rule: "names another issuer" });
         }
         if self.extensions.aki.is_none() || self.extensions.aki != issuer.extensions.ski {
-            return Err(CertError::Rule { which, rule: "its authority key identifier is not the issuer's" });
+            return Err(CertError::Rule {
+                which,
+                rule: "its authority key identifier is not the issuer's",
+            });
         }
-        if verify(&issuer.key, &self.tbs, &self.signature) { Ok(()) } else { Err(CertError::Signature { which }) }
+        if verify(&issuer.key, &self.tbs, &self.signature) {
+            Ok(())
+        } else {
+            Err(CertError::Signature { which })
+        }
     }
 
     fn check_time(&self, which: &'static str, now: i64) -> Result<(), CertError> {
         let (not_before, not_after) = (self.not_before, self.not_after);
-        if (not_before..=not_after).contains(&now) { Ok(()) } else { Err(CertError::Validity { which, not_before, not_after, now }) }
+        if (not_before..=not_after).contains(&now) {
+            Ok(())
+        } else {
+            Err(CertError::Validity { which, not_before, not_after, now })
+        }
     }
 
     /// Checks that this is a self-signed root that may issue DeviceID certificates; its time is
@@ -75,7 +105,11 @@ impl Certificate {
 ///
 /// # Errors
 /// The first rule that does not hold.
-pub fn validate_chain(chain: &[Certificate], root: &Certificate, now: i64) -> Result<Chain, CertError> {
+pub fn validate_chain(
+    chain: &[Certificate],
+    root: &Certificate,
+    now: i64,
+) -> Result<Chain, CertError> {
     root.check_root()?;
     validate_under_anchor(chain, root, now, cose::verify)
 }
@@ -85,7 +119,12 @@ pub fn validate_chain(chain: &[Certificate], root: &Certificate, now: i64) -> Re
 ///
 /// # Errors
 /// The first rule that does not hold.
-pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64, verify: VerifyFn) -> Result<Chain, CertError> {
+pub fn validate_under_anchor(
+    chain: &[Certificate],
+    root: &Certificate,
+    now: i64,
+    verify: VerifyFn,
+) -> Result<Chain, CertError> {
     let [ak, device] = chain else { return Err(CertError::Length { found: chain.len() }) };
     const AK: &str = "AK";
     const DEVICE: &str = "DeviceID";
@@ -101,7 +140,10 @@ pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64
     }
     let ueid = ueid_of(&device.key);
     if device.extensions.ueid.as_deref() != Some(&ueid[..]) {
-        return Err(CertError::Rule { which: DEVICE, rule: "its ueid is missing or not the one of its key" });
+        return Err(CertError::Rule {
+            which: DEVICE,
+            rule: "its ueid is missing or not the one of its key",
+        });
     }
 
     ak.check_issuer(AK, false, 0)?;
@@ -122,14 +164,24 @@ pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64
         return Err(CertError::Rule { which: AK, rule: "its TcbInfo is not critical" });
     }
     if ak.key == device.key || ak.key == root.key || device.key == root.key {
-        return Err(CertError::Rule { which: AK, rule: "two certificates of the chain hold the same key" });
+        return Err(CertError::Rule {
+            which: AK,
+            rule: "two certificates of the chain hold the same key",
+        });
     }
     let all = [root, device, ak];
     let mut window = (i64::MIN, i64::MAX);
     for certificate in all {
         window = (window.0.max(certificate.not_before), window.1.min(certificate.not_after));
     }
-    Ok(Chain { ak: ak.key, device_id: device.key, ueid, tcb_info: tcb.value.clone(), not_before: window.0, not_after: window.1 })
+    Ok(Chain {
+        ak: ak.key,
+        device_id: device.key,
+        ueid,
+        tcb_info: tcb.value.clone(),
+        not_before: window.0,
+        not_after: window.1,
+    })
 }
 
 /// Validates the certificate of a signer of reference values, directly under `root`, at time `now`:
@@ -138,7 +190,12 @@ pub fn validate_under_anchor(chain: &[Certificate], root: &Certificate, now: i64
 ///
 /// # Errors
 /// The first rule that does not hold.
-pub fn validate_signer(leaf: &Certificate, root: &Certificate, now: i64, verify: VerifyFn) -> Result<PublicKey, CertError> {
+pub fn validate_signer(
+    leaf: &Certificate,
+    root: &Certificate,
+    now: i64,
+    verify: VerifyFn,
+) -> Result<PublicKey, CertError> {
     const WHICH: &str = "signer";
     root.check_issuer("root", true, 0)?;
     root.check_time("root", now)?;
@@ -159,6 +216,10 @@ impl Chain {
     /// Now is outside the validity of one of its certificates.
     pub fn check_time(&self, now: i64) -> Result<(), CertError> {
         let (not_before, not_after) = (self.not_before, self.not_after);
-        if (not_before..=not_after).contains(&now) { Ok(()) } else { Err(CertError::Validity { which: "one", not_before, not_after, now }) }
+        if (not_before..=not_after).contains(&now) {
+            Ok(())
+        } else {
+            Err(CertError::Validity { which: "one", not_before, not_after, now })
+        }
     }
 }

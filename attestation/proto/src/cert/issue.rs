@@ -3,7 +3,10 @@
 use alloc::vec::Vec;
 
 use super::types::*;
-use super::write::{algorithm, basic_constraints, extension, key_id, key_identifiers, key_usage, name, purpose, spki, tcb_info, time};
+use super::write::{
+    algorithm, basic_constraints, extension, key_id, key_identifiers, key_usage, name, purpose,
+    spki, tcb_info, time,
+};
 use crate::cose::SigningKey;
 use crate::der::{self, tlv};
 use crate::hpke_suite::PublicKey;
@@ -41,7 +44,10 @@ fn issue(issuer_key: &SigningKey, template: &Template<'_>) -> Vec<u8> {
 
 /// The certificate of a TBSCertificate and its signature `r | s`.
 pub(super) fn signed(tbs: &[u8], rs: &[u8; 64]) -> Vec<u8> {
-    let signature = tlv(der::SEQUENCE, &[&der::unsigned(der::INTEGER, &rs[..32]), &der::unsigned(der::INTEGER, &rs[32..])]);
+    let signature = tlv(
+        der::SEQUENCE,
+        &[&der::unsigned(der::INTEGER, &rs[..32]), &der::unsigned(der::INTEGER, &rs[32..])],
+    );
     tlv(der::SEQUENCE, &[tbs, &algorithm(), &tlv(der::BIT_STRING, &[&[0], &signature])])
 }
 
@@ -58,14 +64,23 @@ pub fn issue_root(key: &SigningKey, common_name: &str, not_before: i64, not_afte
             subject: &subject,
             not_before,
             not_after,
-            extensions: &[&basic_constraints(true, Some(1)), &key_usage(KEY_USAGE_CERT_SIGN), &key_identifiers(&public, &public)],
+            extensions: &[
+                &basic_constraints(true, Some(1)),
+                &key_usage(KEY_USAGE_CERT_SIGN),
+                &key_identifiers(&public, &public),
+            ],
         },
     )
 }
 
 /// The DeviceID certificate: the manufacturer vouches for the device's identity key.
 #[must_use]
-pub fn issue_device_id(ca: &SigningKey, root: &Certificate, device_id: &PublicKey, not_before: i64) -> Vec<u8> {
+pub fn issue_device_id(
+    ca: &SigningKey,
+    root: &Certificate,
+    device_id: &PublicKey,
+    not_before: i64,
+) -> Vec<u8> {
     let ueid = tlv(der::SEQUENCE, &[&tlv(der::OCTET_STRING, &[&ueid_of(device_id)])]);
     issue(
         ca,
@@ -89,7 +104,12 @@ pub fn issue_device_id(ca: &SigningKey, root: &Certificate, device_id: &PublicKe
 /// The AK certificate: the boot code vouches for the attestation key of the kernel that it
 /// measured.
 #[must_use]
-pub fn issue_ak(device: &SigningKey, device_certificate: &Certificate, ak: &PublicKey, info: &TcbInfo) -> Vec<u8> {
+pub fn issue_ak(
+    device: &SigningKey,
+    device_certificate: &Certificate,
+    ak: &PublicKey,
+    info: &TcbInfo,
+) -> Vec<u8> {
     issue(
         device,
         &Template {
@@ -111,7 +131,14 @@ pub fn issue_ak(device: &SigningKey, device_certificate: &Certificate, ak: &Publ
 
 /// A certificate of a signer of reference values, directly under a CA.
 #[must_use]
-pub fn issue_signer(ca: &SigningKey, root: &Certificate, key: &PublicKey, common_name: &str, not_before: i64, not_after: i64) -> Vec<u8> {
+pub fn issue_signer(
+    ca: &SigningKey,
+    root: &Certificate,
+    key: &PublicKey,
+    common_name: &str,
+    not_before: i64,
+    not_after: i64,
+) -> Vec<u8> {
     issue(
         ca,
         &Template {

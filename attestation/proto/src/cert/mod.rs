@@ -16,5 +16,6 @@ pub use chain::{validate_chain, validate_signer, validate_under_anchor};
 pub use error::CertError;
 pub use issue::{issue_ak, issue_device_id, issue_root, issue_signer};
 pub use types::{
-    Certificate, Chain, FLAG_DEBUG, MAX_CERTIFICATE, NO_CLOCK, NO_END, TCB_LAYER, TCB_MODEL, TCB_VENDOR, TcbInfo, UEID_LEN, ueid_of,
+    Certificate, Chain, FLAG_DEBUG, MAX_CERTIFICATE, NO_CLOCK, NO_END, TCB_LAYER, TCB_MODEL,
+    TCB_VENDOR, TcbInfo, UEID_LEN, ueid_of,
 };

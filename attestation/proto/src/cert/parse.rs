@@ -25,7 +25,9 @@ fn parse_time(reader: &mut Reader<'_>) -> Result<i64, DerError> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return Err(DerError);
     }
-    let mut pairs = digits.chunks_exact(2).map(|pair| i64::from(pair[0] - b'0') * 10 + i64::from(pair[1] - b'0'));
+    let mut pairs = digits
+        .chunks_exact(2)
+        .map(|pair| i64::from(pair[0] - b'0') * 10 + i64::from(pair[1] - b'0'));
     let mut next = || pairs.next().ok_or(DerError);
     let year = if tag == der::UTC_TIME {
         let year = next()?;
@@ -39,7 +41,12 @@ fn parse_time(reader: &mut Reader<'_>) -> Result<i64, DerError> {
     };
     let (month, date, hour, minute, second) = (next()?, next()?, next()?, next()?, next()?);
     let number = day(year, month, date);
-    if !(1..=12).contains(&month) || hour > 23 || minute > 59 || second > 59 || civil(number) != (year, month, date) {
+    if !(1..=12).contains(&month)
+        || hour > 23
+        || minute > 59
+        || second > 59
+        || civil(number) != (year, month, date)
+    {
         return Err(DerError);
     }
     Ok(number * 86_400 + hour * 3600 + minute * 60 + second)
@@ -213,11 +220,15 @@ impl Certificate {
         if version != [2, 1, 2] {
             return Err(CertError::Malformed { part: "version" });
         }
-        let serial = fields.value(der::INTEGER).and_then(der::unsigned_content).map_err(malformed("serial number"))?;
+        let serial = fields
+            .value(der::INTEGER)
+            .and_then(der::unsigned_content)
+            .map_err(malformed("serial number"))?;
         if serial.is_empty() || serial.len() > 20 {
             return Err(CertError::Malformed { part: "serial number" });
         }
-        let inner_algorithm = fields.whole(der::SEQUENCE).map_err(malformed("signature algorithm"))?;
+        let inner_algorithm =
+            fields.whole(der::SEQUENCE).map_err(malformed("signature algorithm"))?;
         if inner_algorithm != algorithm() || outer_algorithm != inner_algorithm {
             return Err(CertError::Algorithm { part: "signature" });
         }
@@ -236,7 +247,8 @@ impl Certificate {
             let bits = info.value(der::BIT_STRING).map_err(malformed("public key"))?;
             info.finish().map_err(malformed("public key"))?;
             match bits {
-                [0, point @ ..] => PublicKey::from_bytes(point).map_err(|_| CertError::Malformed { part: "public key" })?,
+                [0, point @ ..] => PublicKey::from_bytes(point)
+                    .map_err(|_| CertError::Malformed { part: "public key" })?,
                 _ => return Err(CertError::Malformed { part: "public key" }),
             }
         };

@@ -187,6 +187,8 @@ impl Certificate {
     /// True when `other` names this certificate as its issuer.
     #[must_use]
     pub fn is_issuer_of(&self, other: &Certificate) -> bool {
-        other.issuer == self.subject && other.extensions.aki.is_some() && other.extensions.aki == self.extensions.ski
+        other.issuer == self.subject
+            && other.extensions.aki.is_some()
+            && other.extensions.aki == self.extensions.ski
     }
 }

@@ -17,17 +17,28 @@ pub(super) fn key_id(key: &PublicKey) -> [u8; 20] {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|n| char::from(if n < 10 { b'0' + n } else { b'a' + n - 10 })).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|n| char::from(if n < 10 { b'0' + n } else { b'a' + n - 10 }))
+        .collect()
 }
 
 /// Name of a common name and, for devices, the hexadecimal id of their key.
 pub(super) fn name(common: &str, id: Option<&[u8]>) -> Vec<u8> {
-    let attribute =
-        |oid: &[u8], tag: u8, text: &str| tlv(der::SET, &[&tlv(der::SEQUENCE, &[&tlv(der::OID, &[oid]), &tlv(tag, &[text.as_bytes()])])]);
+    let attribute = |oid: &[u8], tag: u8, text: &str| {
+        tlv(
+            der::SET,
+            &[&tlv(der::SEQUENCE, &[&tlv(der::OID, &[oid]), &tlv(tag, &[text.as_bytes()])])],
+        )
+    };
     let common = attribute(OID_COMMON_NAME, der::UTF8_STRING, common);
     match id {
         None => tlv(der::SEQUENCE, &[&common]),
-        Some(id) => tlv(der::SEQUENCE, &[&common, &attribute(OID_SERIAL_NUMBER, der::PRINTABLE_STRING, &hex(id))]),
+        Some(id) => tlv(
+            der::SEQUENCE,
+            &[&common, &attribute(OID_SERIAL_NUMBER, der::PRINTABLE_STRING, &hex(id))],
+        ),
     }
 }
 
@@ -69,7 +80,8 @@ pub(super) fn extension(oid: &[u8], critical: bool, value: &[u8]) -> Vec<u8> {
 
 pub(super) fn basic_constraints(ca: bool, path_len: Option<u64>) -> Vec<u8> {
     let ca = if ca { tlv(der::BOOLEAN, &[&[0xff]]) } else { Vec::new() };
-    let path_len = path_len.map_or_else(Vec::new, |n| der::unsigned(der::INTEGER, &n.to_be_bytes()));
+    let path_len =
+        path_len.map_or_else(Vec::new, |n| der::unsigned(der::INTEGER, &n.to_be_bytes()));
     extension(OID_BASIC_CONSTRAINTS, true, &tlv(der::SEQUENCE, &[&ca, &path_len]))
 }
 
@@ -99,7 +111,10 @@ pub(super) fn key_identifiers(subject: &PublicKey, issuer: &PublicKey) -> Vec<u8
 }
 
 pub(super) fn tcb_info(info: &TcbInfo) -> Vec<u8> {
-    let fwid = tlv(der::SEQUENCE, &[&tlv(der::OID, &[OID_SHA256]), &tlv(der::OCTET_STRING, &[&info.digest])]);
+    let fwid = tlv(
+        der::SEQUENCE,
+        &[&tlv(der::OID, &[OID_SHA256]), &tlv(der::OCTET_STRING, &[&info.digest])],
+    );
     tlv(
         der::SEQUENCE,
         &[

@@ -15,7 +15,11 @@ pub(super) struct Direction(Box<Aes256Gcm>);
 
 impl Direction {
     pub(super) fn new(key: &Key) -> Self {
-        scrubbed::<CIPHER, _>(|| Self(Box::new(Aes256Gcm::new_from_slice(key.expose()).expect("channel keys have 32 bytes"))))
+        scrubbed::<CIPHER, _>(|| {
+            Self(Box::new(
+                Aes256Gcm::new_from_slice(key.expose()).expect("channel keys have 32 bytes"),
+            ))
+        })
     }
 
     fn iv(seq: u64) -> [u8; 12] {
@@ -29,8 +33,10 @@ impl Direction {
         m[..8].copy_from_slice(&seq.to_be_bytes());
         m[8..72].copy_from_slice(plaintext);
         let iv = Nonce::from(Self::iv(seq));
-        let tag = scrubbed::<CIPHER, _>(|| self.0.encrypt_inout_detached(&iv, &[], (&mut m[8..72]).into()))
-            .expect("64 bytes are within GCM's limit");
+        let tag = scrubbed::<CIPHER, _>(|| {
+            self.0.encrypt_inout_detached(&iv, &[], (&mut m[8..72]).into())
+        })
+        .expect("64 bytes are within GCM's limit");
         m[72..].copy_from_slice(&tag);
         m
     }
@@ -44,7 +50,10 @@ impl Direction {
         let mut tag = Tag::default();
         tag.copy_from_slice(&m[72..]);
         let iv = Nonce::from(Self::iv(seq));
-        scrubbed::<CIPHER, _>(|| self.0.decrypt_inout_detached(&iv, &[], (&mut plaintext[..]).into(), &tag)).ok()?;
+        scrubbed::<CIPHER, _>(|| {
+            self.0.decrypt_inout_detached(&iv, &[], (&mut plaintext[..]).into(), &tag)
+        })
+        .ok()?;
         Some((seq, plaintext))
     }
 }

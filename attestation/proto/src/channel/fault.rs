@@ -49,7 +49,17 @@ impl FaultKind {
 
     /// The kind with this number.
     pub fn from_number(n: u8) -> Option<Self> {
-        [Self::None, Self::Tag, Self::Bus, Self::Timeout, Self::Protocol, Self::Node, Self::Internal].into_iter().find(|k| k.number() == n)
+        [
+            Self::None,
+            Self::Tag,
+            Self::Bus,
+            Self::Timeout,
+            Self::Protocol,
+            Self::Node,
+            Self::Internal,
+        ]
+        .into_iter()
+        .find(|k| k.number() == n)
     }
 }
 

@@ -189,7 +189,14 @@ pub struct Answer {
 impl Answer {
     /// An answer to `request` with nothing in it.
     pub fn to(request: &Request, status: u16) -> Self {
-        Self { op: request.op, region: request.region, status, addr: request.addr, value: 0, payload: [0; PAYLOAD_LEN] }
+        Self {
+            op: request.op,
+            region: request.region,
+            status,
+            addr: request.addr,
+            value: 0,
+            payload: [0; PAYLOAD_LEN],
+        }
     }
 
     /// The 64 bytes.
@@ -208,7 +215,14 @@ impl Answer {
     pub fn from_bytes(b: &[u8; PLAINTEXT_LEN]) -> Self {
         let mut payload = [0; PAYLOAD_LEN];
         payload.copy_from_slice(&b[16..]);
-        Self { op: b[0], region: b[1], status: u16::from_le_bytes([b[2], b[3]]), addr: le32(b, 4), value: le64(b, 8), payload }
+        Self {
+            op: b[0],
+            region: b[1],
+            status: u16::from_le_bytes([b[2], b[3]]),
+            addr: le32(b, 4),
+            value: le64(b, 8),
+            payload,
+        }
     }
 }
 

@@ -14,7 +14,9 @@ mod statistics;
 
 pub use error::ChannelError;
 pub use fault::{FaultKind, RefusalKind};
-pub use message::{Answer, HALT, MESSAGE_LEN, Op, PAYLOAD_LEN, PLAINTEXT_LEN, Request, Sealed, status};
+pub use message::{
+    Answer, HALT, MESSAGE_LEN, Op, PAYLOAD_LEN, PLAINTEXT_LEN, Request, Sealed, status,
+};
 pub use owner::{OwnerChannel, TRIES};
 pub use shield::{Received, ShieldChannel};
 pub use statement::{MAP_BITS, RegionStatement, ShieldStatement, State, Statement, WrittenMap};

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::cipher::Direction;
 use super::{
-    Answer, ChannelError, HALT, MAP_BITS, Op, RegionStatement, Request, Sealed, ShieldStatement, State, Statement, Statistics, WrittenMap,
-    status,
+    Answer, ChannelError, HALT, MAP_BITS, Op, RegionStatement, Request, Sealed, ShieldStatement,
+    State, Statement, Statistics, WrittenMap, status,
 };
 use crate::config::{Config, Mode, Region};
 use crate::load::{SessionKeys, Transcript};
@@ -116,7 +116,8 @@ impl OwnerChannel {
             return Err(refused);
         }
         let last = request.op == Op::Close as u8 || request.op == Op::Abort as u8;
-        let statement = request.op == Op::Statement as u8 && request.addr == 0 && answer.status == status::DONE;
+        let statement =
+            request.op == Op::Statement as u8 && request.addr == 0 && answer.status == status::DONE;
         self.closed |= last;
         self.pending = None;
         self.stopped |= answer.status == status::STOPPED;
@@ -124,8 +125,13 @@ impl OwnerChannel {
         if (last || statement)
             && let Some(page) = ShieldStatement::from_payload(&answer.payload)
         {
-            if (self.stopped && !page.stopped) || (self.faulted && !page.stopped && page.faults == 0) {
-                return Err(ChannelError::Impossible { seq, what: "the statement is cleaner than the answers before it" });
+            if (self.stopped && !page.stopped)
+                || (self.faulted && !page.stopped && page.faults == 0)
+            {
+                return Err(ChannelError::Impossible {
+                    seq,
+                    what: "the statement is cleaner than the answers before it",
+                });
             }
             // What one statement says, no later one takes back.
             self.stopped |= page.stopped;
@@ -186,7 +192,10 @@ impl OwnerChannel {
     /// What `carry` said last, or that the answer was not authentic: the request is still under
     /// way, whether it ran is unknown, and this may be called again. And those of
     /// [`OwnerChannel::answer`] after which it is not.
-    pub fn settle<E: From<ChannelError>>(&mut self, carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>) -> Result<Answer, E> {
+    pub fn settle<E: From<ChannelError>>(
+        &mut self,
+        carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
+    ) -> Result<Answer, E> {
         let sealed = *self.pending().ok_or(ChannelError::Idle)?;
         for _ in 1..TRIES {
             let answered = carry(&sealed).and_then(|answer| Ok(self.answer(&answer)?));
@@ -208,7 +217,11 @@ impl OwnerChannel {
     ) -> Result<Answer, E> {
         self.request(request)?;
         let answer = self.settle(carry)?;
-        if answer.status == status::DONE { Ok(answer) } else { Err(ChannelError::Status { seq: self.seq, status: answer.status }.into()) }
+        if answer.status == status::DONE {
+            Ok(answer)
+        } else {
+            Err(ChannelError::Status { seq: self.seq, status: answer.status }.into())
+        }
     }
 
     /// Reads the whole statement of a Shield with configuration `config`: region pages and written
@@ -232,7 +245,8 @@ impl OwnerChannel {
             regions.push((page, map));
         }
         let page = self.call(&Request::statement(0), carry)?;
-        let shield = ShieldStatement::from_payload(&page.payload).ok_or(self.impossible("shield page"))?;
+        let shield =
+            ShieldStatement::from_payload(&page.payload).ok_or(self.impossible("shield page"))?;
         if shield.requests != self.seq {
             return Err(self.impossible("number of the request").into());
         }
@@ -243,7 +257,12 @@ impl OwnerChannel {
                 page.frozen |= self.region_page(r, carry)?.frozen;
             }
         }
-        Ok(Statement { transcript: self.transcript, config_digest: config.digest(), shield, regions })
+        Ok(Statement {
+            transcript: self.transcript,
+            config_digest: config.digest(),
+            shield,
+            regions,
+        })
     }
 
     fn region_page<E: From<ChannelError>>(
@@ -252,10 +271,17 @@ impl OwnerChannel {
         carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
     ) -> Result<RegionStatement, E> {
         let answer = self.call(&Request::statement(1 + u32::from(r.id)), carry)?;
-        let page = RegionStatement::from_payload(&answer.payload).ok_or(self.impossible("region page"))?;
-        let fits =
-            page.mode == r.mode && page.chunk_log2 == r.chunk_log2() && page.chunks == r.chunks() && u64::from(page.written) <= page.chunks;
-        if fits { Ok(page) } else { Err(self.impossible("region differs from the configuration").into()) }
+        let page =
+            RegionStatement::from_payload(&answer.payload).ok_or(self.impossible("region page"))?;
+        let fits = page.mode == r.mode
+            && page.chunk_log2 == r.chunk_log2()
+            && page.chunks == r.chunks()
+            && u64::from(page.written) <= page.chunks;
+        if fits {
+            Ok(page)
+        } else {
+            Err(self.impossible("region differs from the configuration").into())
+        }
     }
 
     fn written_map<E: From<ChannelError>>(

@@ -74,7 +74,8 @@ impl ShieldChannel {
     /// Seals the message by which a Shield ends the session by itself, under the number after that
     /// of the last request: with `payload` its last words, it must be the last one.
     pub fn halt(&self, payload: [u8; PAYLOAD_LEN]) -> Sealed {
-        let answer = Answer { op: HALT, region: 0, status: status::DONE, addr: 0, value: 0, payload };
+        let answer =
+            Answer { op: HALT, region: 0, status: status::DONE, addr: 0, value: 0, payload };
         self.tx.seal(self.seq.wrapping_add(1), &answer.to_bytes())
     }
 

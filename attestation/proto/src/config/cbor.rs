@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 
 use minicbor::{Decoder, Encoder};
 
-use super::{Config, ConfigError, MAX_CBOR, MAX_REGIONS, MAX_SETS, Mode, OnFault, Region, SUITE, Set, VERSION};
+use super::{
+    Config, ConfigError, MAX_CBOR, MAX_REGIONS, MAX_SETS, Mode, OnFault, Region, SUITE, Set,
+    VERSION,
+};
 
 impl Config {
     /// The deterministic CBOR (RFC 8949 4.2.1) of `docs/reference/shield-config.md`.
@@ -15,16 +18,39 @@ impl Config {
         e.into_writer()
     }
 
-    fn encode(&self, e: &mut Encoder<Vec<u8>>) -> Result<(), minicbor::encode::Error<core::convert::Infallible>> {
-        e.map(6)?.u8(1)?.u8(VERSION)?.u8(2)?.u16(SUITE)?.u8(3)?.u8(self.on_fault.number())?.u8(4)?.u8(self.ports)?;
+    fn encode(
+        &self,
+        e: &mut Encoder<Vec<u8>>,
+    ) -> Result<(), minicbor::encode::Error<core::convert::Infallible>> {
+        e.map(6)?
+            .u8(1)?
+            .u8(VERSION)?
+            .u8(2)?
+            .u16(SUITE)?
+            .u8(3)?
+            .u8(self.on_fault.number())?
+            .u8(4)?
+            .u8(self.ports)?;
         e.u8(5)?.array(self.sets.len() as u64)?;
         for s in &self.sets {
-            e.map(7)?.u8(1)?.u8(s.lanes)?.u8(2)?.u16(s.big_lines)?.u8(3)?.u16(s.small_lines)?.u8(4)?.u16(s.ring_beats)?;
+            e.map(7)?
+                .u8(1)?
+                .u8(s.lanes)?
+                .u8(2)?
+                .u16(s.big_lines)?
+                .u8(3)?
+                .u16(s.small_lines)?
+                .u8(4)?
+                .u16(s.ring_beats)?;
             e.u8(5)?.u8(s.acc)?.u8(6)?.u32(s.cache_bytes)?.u8(7)?.u16(s.cache_line)?;
         }
         e.u8(6)?.array(self.regions.len() as u64)?;
         for r in &self.regions {
-            e.map(10 + u64::from(r.mode.has_tags()) + u64::from(r.node_base.is_some()) + u64::from(r.counter_bits.is_some()))?;
+            e.map(
+                10 + u64::from(r.mode.has_tags())
+                    + u64::from(r.node_base.is_some())
+                    + u64::from(r.counter_bits.is_some()),
+            )?;
             e.u8(1)?.u8(r.id)?.u8(2)?.str(&r.name)?.u8(3)?.u8(r.mode.number())?;
             e.u8(4)?.u64(r.base)?.u8(5)?.u64(r.size)?.u8(6)?.u32(r.chunk)?;
             e.u8(7)?.u16(r.key_bits)?.u8(8)?.u8(r.port)?.u8(9)?.u8(r.set)?;
@@ -94,7 +120,8 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
         return Err(ConfigError::Malformed("wrong number of entries"));
     }
     key(d, 3)?;
-    let on_fault = OnFault::from_number(d.u8()?).ok_or(ConfigError::Malformed("unknown fault policy"))?;
+    let on_fault =
+        OnFault::from_number(d.u8()?).ok_or(ConfigError::Malformed("unknown fault policy"))?;
     key(d, 4)?;
     let ports = d.u8()?;
     key(d, 5)?;
@@ -116,7 +143,15 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
         key(d, 6)?;
         let cache_bytes = d.u32()?;
         key(d, 7)?;
-        sets.push(Set { lanes, big_lines, small_lines, ring_beats, acc, cache_bytes, cache_line: d.u16()? });
+        sets.push(Set {
+            lanes,
+            big_lines,
+            small_lines,
+            ring_beats,
+            acc,
+            cache_bytes,
+            cache_line: d.u16()?,
+        });
     }
     key(d, 6)?;
     let mut regions = Vec::new();
@@ -141,7 +176,10 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
         key(d, 9)?;
         let set = d.u8()?;
         // Which of the optional entries are there follows from the mode.
-        let expected = 10 + u64::from(mode.has_tags()) + u64::from(mode == Mode::Tree) + u64::from(mode == Mode::Counted);
+        let expected = 10
+            + u64::from(mode.has_tags())
+            + u64::from(mode == Mode::Tree)
+            + u64::from(mode == Mode::Counted);
         if entries != expected {
             return Err(ConfigError::Malformed("missing or unknown entries in a region"));
         }
@@ -162,7 +200,21 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
             key(d, 13)?;
             counter_bits = Some(d.u8()?);
         }
-        regions.push(Region { id, name, mode, base, size, chunk, key_bits, port, set, tag_base, node_base, prefetch, counter_bits });
+        regions.push(Region {
+            id,
+            name,
+            mode,
+            base,
+            size,
+            chunk,
+            key_bits,
+            port,
+            set,
+            tag_base,
+            node_base,
+            prefetch,
+            counter_bits,
+        });
     }
     if d.position() != bytes.len() {
         return Err(ConfigError::Malformed("trailing bytes"));

@@ -69,7 +69,12 @@ impl Config {
     /// # Errors
     /// The first rule that is broken, in the order of the list in
     /// `docs/reference/shield-config.md`.
-    pub fn new(on_fault: OnFault, ports: u8, sets: Vec<Set>, regions: Vec<Region>) -> Result<Self, ConfigError> {
+    pub fn new(
+        on_fault: OnFault,
+        ports: u8,
+        sets: Vec<Set>,
+        regions: Vec<Region>,
+    ) -> Result<Self, ConfigError> {
         let config = Self { on_fault, ports, sets, regions };
         config.check()?;
         Ok(config)

@@ -34,7 +34,9 @@ impl Mode {
 
     /// The mode with this number.
     pub fn from_number(n: u8) -> Option<Self> {
-        [Self::Input, Self::Output, Self::Counted, Self::Tree, Self::Bypass].into_iter().find(|m| m.number() == n)
+        [Self::Input, Self::Output, Self::Counted, Self::Tree, Self::Bypass]
+            .into_iter()
+            .find(|m| m.number() == n)
     }
 
     /// The name in `shield.toml`.
@@ -50,7 +52,9 @@ impl Mode {
 
     /// The mode with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Input, Self::Output, Self::Counted, Self::Tree, Self::Bypass].into_iter().find(|m| m.name() == name)
+        [Self::Input, Self::Output, Self::Counted, Self::Tree, Self::Bypass]
+            .into_iter()
+            .find(|m| m.name() == name)
     }
 
     /// Whether chunks of the region have tags in memory.
@@ -127,7 +131,15 @@ pub struct Set {
 
 impl Default for Set {
     fn default() -> Self {
-        Self { lanes: 4, big_lines: 8, small_lines: 32, ring_beats: 512, acc: 0, cache_bytes: 0, cache_line: 0 }
+        Self {
+            lanes: 4,
+            big_lines: 8,
+            small_lines: 32,
+            ring_beats: 512,
+            acc: 0,
+            cache_bytes: 0,
+            cache_line: 0,
+        }
     }
 }
 
@@ -228,7 +240,10 @@ impl Region {
 
     /// Size of the tree's nodes, rounded up to whole pages.
     pub fn node_size(&self) -> u64 {
-        (0..self.tree_levels()).map(|l| self.level_nodes(l) * NODE_LEN).sum::<u64>().next_multiple_of(PAGE)
+        (0..self.tree_levels())
+            .map(|l| self.level_nodes(l) * NODE_LEN)
+            .sum::<u64>()
+            .next_multiple_of(PAGE)
     }
 
     /// Entries of the root table on chip.

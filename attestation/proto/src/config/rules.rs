@@ -4,8 +4,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{
-    CACHE, Config, ConfigError, Field, LINES, MAX_COUNTERS, MAX_MAP_BITS, MAX_PREFETCH, MAX_REGIONS, MAX_ROOT, MAX_SETS, Mode, PAGE,
-    Region, Set,
+    CACHE, Config, ConfigError, Field, LINES, MAX_COUNTERS, MAX_MAP_BITS, MAX_PREFETCH,
+    MAX_REGIONS, MAX_ROOT, MAX_SETS, Mode, PAGE, Region, Set,
 };
 
 impl Config {
@@ -20,8 +20,15 @@ impl Config {
         }
         for (field, what, max, found) in counts {
             if !(1..=max).contains(&found) {
-                let none = if found == 0 { ": memory ports, engine sets and regions are there together or not at all" } else { "" };
-                return Err(ConfigError::Rule { field, rule: alloc::format!("1 to {max} {what}, found {found}{none}") });
+                let none = if found == 0 {
+                    ": memory ports, engine sets and regions are there together or not at all"
+                } else {
+                    ""
+                };
+                return Err(ConfigError::Rule {
+                    field,
+                    rule: alloc::format!("1 to {max} {what}, found {found}{none}"),
+                });
             }
         }
         for (i, s) in self.sets.iter().enumerate() {
@@ -33,12 +40,28 @@ impl Config {
         }
         for i in 0..self.sets.len() {
             if !self.regions.iter().any(|r| usize::from(r.set) == i) {
-                return Err(ConfigError::Set { set: i, field: Field::Set, rule: "no region belongs to it".to_string() });
+                return Err(ConfigError::Set {
+                    set: i,
+                    field: Field::Set,
+                    rule: "no region belongs to it".to_string(),
+                });
             }
         }
         self.check_overlaps()?;
-        self.check_on_chip(Mode::Output, Region::chunks, MAX_MAP_BITS, "chunks", "a bit for each of")?;
-        self.check_on_chip(Mode::Counted, Region::chunks, MAX_COUNTERS, "chunks", "a counter for each of")?;
+        self.check_on_chip(
+            Mode::Output,
+            Region::chunks,
+            MAX_MAP_BITS,
+            "chunks",
+            "a bit for each of",
+        )?;
+        self.check_on_chip(
+            Mode::Counted,
+            Region::chunks,
+            MAX_COUNTERS,
+            "chunks",
+            "a counter for each of",
+        )?;
         self.check_on_chip(Mode::Tree, Region::root_entries, MAX_ROOT, "root table entries", "")
     }
 
@@ -50,11 +73,16 @@ impl Config {
         // Reads leave two lines of each kind to writes, and writes two to reads; the directory
         // names at most 64.
         let (least, most) = LINES;
-        for (field, name, lines) in [(Field::BigLines, "big_lines", s.big_lines), (Field::SmallLines, "small_lines", s.small_lines)] {
+        for (field, name, lines) in [
+            (Field::BigLines, "big_lines", s.big_lines),
+            (Field::SmallLines, "small_lines", s.small_lines),
+        ] {
             if lines < least {
                 return bad(field, alloc::format!("{name} must be {least} or more, found {lines}"));
             }
-            if u32::from(s.big_lines) + u32::from(s.small_lines) > u32::from(most) && lines >= most / 2 {
+            if u32::from(s.big_lines) + u32::from(s.small_lines) > u32::from(most)
+                && lines >= most / 2
+            {
                 return bad(
                     field,
                     alloc::format!(
@@ -66,20 +94,41 @@ impl Config {
             }
         }
         if !(128..=4096).contains(&s.ring_beats) || !s.ring_beats.is_power_of_two() {
-            return bad(Field::RingBeats, alloc::format!("ring_beats must be a power of two from 128 to 4096, found {}", s.ring_beats));
+            return bad(
+                Field::RingBeats,
+                alloc::format!(
+                    "ring_beats must be a power of two from 128 to 4096, found {}",
+                    s.ring_beats
+                ),
+            );
         }
         if usize::from(s.acc) >= MAX_SETS {
-            return bad(Field::Acc, alloc::format!("acc names an accelerator port from 0 to {}, found {}", MAX_SETS - 1, s.acc));
+            return bad(
+                Field::Acc,
+                alloc::format!(
+                    "acc names an accelerator port from 0 to {}, found {}",
+                    MAX_SETS - 1,
+                    s.acc
+                ),
+            );
         }
         if let Some(missing) = (0..s.acc).find(|&a| self.sets.iter().all(|o| o.acc != a)) {
-            return bad(Field::Acc, alloc::format!("accelerator port {} needs a set on port {missing} too", s.acc));
+            return bad(
+                Field::Acc,
+                alloc::format!("accelerator port {} needs a set on port {missing} too", s.acc),
+            );
         }
         match (s.cache_bytes, s.cache_line) {
             (0, 0) => {}
             (0, _) => return bad(Field::CacheLine, "cache_line without cache".to_string()),
             (bytes, line) => {
                 if !line.is_power_of_two() || !(64..=4096).contains(&line) {
-                    return bad(Field::CacheLine, alloc::format!("cache_line must be a power of two from 64 to 4096, found {line}"));
+                    return bad(
+                        Field::CacheLine,
+                        alloc::format!(
+                            "cache_line must be a power of two from 64 to 4096, found {line}"
+                        ),
+                    );
                 }
                 let (lines, most) = CACHE;
                 if !bytes.is_power_of_two() || bytes > most || bytes / u32::from(line) < lines {
@@ -98,7 +147,9 @@ impl Config {
 
     /// The rules of a region in its engine set.
     fn check_place(&self, i: usize, r: &Region) -> Result<(), ConfigError> {
-        let bad = |field: Field, rule: String| Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule });
+        let bad = |field: Field, rule: String| {
+            Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule })
+        };
         let set = &self.sets[usize::from(r.set)];
         if let Some(first) = self.regions[..i].iter().find(|o| o.set == r.set && o.port != r.port) {
             return bad(
@@ -114,7 +165,13 @@ impl Config {
         }
         if set.cache_bytes != 0 {
             if r.mode == Mode::Output {
-                return bad(Field::Mode, alloc::format!("engine set {} has a cache, which cannot hold output regions", r.set));
+                return bad(
+                    Field::Mode,
+                    alloc::format!(
+                        "engine set {} has a cache, which cannot hold output regions",
+                        r.set
+                    ),
+                );
             }
             if r.chunk != u32::from(set.cache_line) {
                 return bad(
@@ -145,7 +202,14 @@ impl Config {
     }
 
     /// What all regions of a mode take of on-chip memory; the region that takes too much is named.
-    fn check_on_chip(&self, mode: Mode, of: impl Fn(&Region) -> u64, most: u64, what: &str, each: &str) -> Result<(), ConfigError> {
+    fn check_on_chip(
+        &self,
+        mode: Mode,
+        of: impl Fn(&Region) -> u64,
+        most: u64,
+        what: &str,
+        each: &str,
+    ) -> Result<(), ConfigError> {
         let mut sum = 0u64;
         for (i, r) in self.regions.iter().enumerate().filter(|(_, r)| r.mode == mode) {
             sum = sum.saturating_add(of(r));
@@ -156,19 +220,28 @@ impl Config {
                     "the {name} regions up to this one have {sum} {what}, on-chip memory holds {}; use larger chunks or a smaller region",
                     fits.trim()
                 );
-                return Err(ConfigError::Region { region: i, name: r.name.clone(), field: Field::Size, rule });
+                return Err(ConfigError::Region {
+                    region: i,
+                    name: r.name.clone(),
+                    field: Field::Size,
+                    rule,
+                });
             }
         }
         Ok(())
     }
 
     fn check_region(&self, i: usize, r: &Region) -> Result<(), ConfigError> {
-        let bad = |field: Field, rule: String| Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule });
+        let bad = |field: Field, rule: String| {
+            Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule })
+        };
         if usize::from(r.id) != i {
             return bad(Field::Region, alloc::format!("number {} at place {i} of the list", r.id));
         }
         let name_ok = (1..=32).contains(&r.name.len())
-            && r.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
+            && r.name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
         if !name_ok {
             return bad(Field::Name, "a name is 1 to 32 of a-z 0-9 _ -".to_string());
         }
@@ -176,16 +249,28 @@ impl Config {
             return bad(Field::Name, "another region has this name".to_string());
         }
         if !r.chunk.is_power_of_two() || !(64..=4096).contains(&r.chunk) {
-            return bad(Field::Chunk, alloc::format!("chunk must be a power of two from 64 to 4096, found {}", r.chunk));
+            return bad(
+                Field::Chunk,
+                alloc::format!("chunk must be a power of two from 64 to 4096, found {}", r.chunk),
+            );
         }
         if !matches!(r.key_bits, 128 | 256) {
-            return bad(Field::Key, alloc::format!("key must be 128 or 256 bits, found {}", r.key_bits));
+            return bad(
+                Field::Key,
+                alloc::format!("key must be 128 or 256 bits, found {}", r.key_bits),
+            );
         }
         if !r.base.is_multiple_of(PAGE) {
-            return bad(Field::Base, alloc::format!("base 0x{:x} is not a multiple of 4 KiB", r.base));
+            return bad(
+                Field::Base,
+                alloc::format!("base 0x{:x} is not a multiple of 4 KiB", r.base),
+            );
         }
         if r.size == 0 || !r.size.is_multiple_of(PAGE) {
-            return bad(Field::Size, alloc::format!("size 0x{:x} is not a positive multiple of 4 KiB", r.size));
+            return bad(
+                Field::Size,
+                alloc::format!("size 0x{:x} is not a positive multiple of 4 KiB", r.size),
+            );
         }
         if r.base.checked_add(r.size).is_none() {
             return bad(Field::Size, "the region runs past the last address".to_string());
@@ -195,7 +280,10 @@ impl Config {
         }
         if r.mode.has_tags() {
             if !r.tag_base.is_multiple_of(PAGE) {
-                return bad(Field::TagBase, alloc::format!("tag_base 0x{:x} is not a multiple of 4 KiB", r.tag_base));
+                return bad(
+                    Field::TagBase,
+                    alloc::format!("tag_base 0x{:x} is not a multiple of 4 KiB", r.tag_base),
+                );
             }
             if r.tag_base.checked_add(r.tag_size()).is_none() {
                 return bad(Field::TagBase, "the tags run past the last address".to_string());
@@ -204,30 +292,54 @@ impl Config {
             return bad(Field::TagBase, "a bypass region has no tags".to_string());
         }
         match (r.mode, r.node_base) {
-            (Mode::Tree, None) => return bad(Field::NodeBase, "a tree region needs node_base".to_string()),
+            (Mode::Tree, None) => {
+                return bad(Field::NodeBase, "a tree region needs node_base".to_string());
+            }
             (Mode::Tree, Some(n)) if !n.is_multiple_of(PAGE) => {
-                return bad(Field::NodeBase, alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB"));
+                return bad(
+                    Field::NodeBase,
+                    alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB"),
+                );
             }
             (Mode::Tree, Some(n)) if n.checked_add(r.node_size()).is_none() => {
                 return bad(Field::NodeBase, "the nodes run past the last address".to_string());
             }
             (Mode::Tree, Some(_)) | (_, None) => {}
-            (_, Some(_)) => return bad(Field::NodeBase, "only a tree region has node_base".to_string()),
+            (_, Some(_)) => {
+                return bad(Field::NodeBase, "only a tree region has node_base".to_string());
+            }
         }
         if r.prefetch > MAX_PREFETCH {
-            return bad(Field::Prefetch, alloc::format!("prefetch must be 0 to {MAX_PREFETCH} chunks, found {}", r.prefetch));
+            return bad(
+                Field::Prefetch,
+                alloc::format!("prefetch must be 0 to {MAX_PREFETCH} chunks, found {}", r.prefetch),
+            );
         }
         match (r.mode, r.counter_bits) {
             (Mode::Counted, Some(36 | 48)) => {}
-            (Mode::Counted, _) => return bad(Field::Counter, "counter must be 36 or 48 bits".to_string()),
+            (Mode::Counted, _) => {
+                return bad(Field::Counter, "counter must be 36 or 48 bits".to_string());
+            }
             (_, None) => {}
-            (_, Some(_)) => return bad(Field::Counter, "only a counted region has counter".to_string()),
+            (_, Some(_)) => {
+                return bad(Field::Counter, "only a counted region has counter".to_string());
+            }
         }
         if r.port >= self.ports {
-            return bad(Field::Port, alloc::format!("port {} does not exist, there are {}", r.port, self.ports));
+            return bad(
+                Field::Port,
+                alloc::format!("port {} does not exist, there are {}", r.port, self.ports),
+            );
         }
         if usize::from(r.set) >= self.sets.len() {
-            return bad(Field::Set, alloc::format!("engine set {} does not exist, there are {}", r.set, self.sets.len()));
+            return bad(
+                Field::Set,
+                alloc::format!(
+                    "engine set {} does not exist, there are {}",
+                    r.set,
+                    self.sets.len()
+                ),
+            );
         }
         Ok(())
     }

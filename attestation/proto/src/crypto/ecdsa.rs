@@ -31,8 +31,8 @@ pub fn in_range(number: &[u8; 32]) -> bool {
 
 /// `(n - 1) / 2`, the greatest low s.
 const HALF_ORDER: [u8; 32] = [
-    0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b,
-    0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
+    0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b, 0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
 ];
 
 /// Whether the s of the signature `r | s` is at most `n / 2`.
@@ -84,7 +84,8 @@ impl Nonces {
 
     fn stir(&mut self, step: u8, data: &[&[u8; 32]]) {
         let step = [step];
-        let (private, digest) = (data.first().map_or(&[][..], |x| &x[..]), data.get(1).map_or(&[][..], |x| &x[..]));
+        let (private, digest) =
+            (data.first().map_or(&[][..], |x| &x[..]), data.get(1).map_or(&[][..], |x| &x[..]));
         *self.k = hmac(&self.k[..], &[&self.v[..], &step, private, digest]);
         *self.v = hmac(&self.k[..], &[&self.v[..]]);
     }
@@ -132,9 +133,13 @@ pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
 /// this SHA-256. Takes either s: [`is_low_s`] is the rule of the formats that demand the low one.
 #[must_use]
 pub fn verify(public: &[u8; 64], digest: &[u8; 32], signature: &[u8; 64]) -> bool {
-    let (Some(r), Some(s)) = (scalar(&signature[..32]), scalar(&signature[32..])) else { return false };
+    let (Some(r), Some(s)) = (scalar(&signature[..32]), scalar(&signature[32..])) else {
+        return false;
+    };
     let Some(inverse) = Option::<Scalar>::from(s.invert()) else { return false };
-    let times = |number: Scalar, of| ACTIVE.multiply(&number.to_repr().into(), of).and_then(|xy| point(&xy));
+    let times = |number: Scalar, of| {
+        ACTIVE.multiply(&number.to_repr().into(), of).and_then(|xy| point(&xy))
+    };
     // A number of zero gives the point at infinity, which adds nothing.
     let sum = [times(reduced(digest) * inverse, None), times(r * inverse, Some(public))]
         .into_iter()

@@ -61,7 +61,14 @@ pub trait Crypto {
 
     /// Decrypts `data` in place. Where the tag is wrong, `data` becomes zeros and the answer false.
     #[must_use]
-    fn open(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8], tag: &[u8; TAG_LEN]) -> bool;
+    fn open(
+        &self,
+        key: &[u8],
+        iv: &[u8; 12],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> bool;
 }
 
 /// SHA-256 of one message.

@@ -17,7 +17,10 @@ pub struct Software;
 
 pub(super) fn point(xy: &[u8; 64]) -> Option<AffinePoint> {
     let (x, y) = xy.split_at(32);
-    Option::from(AffinePoint::from_coordinates(&FieldBytes::try_from(x).ok()?, &FieldBytes::try_from(y).ok()?))
+    Option::from(AffinePoint::from_coordinates(
+        &FieldBytes::try_from(x).ok()?,
+        &FieldBytes::try_from(y).ok()?,
+    ))
 }
 
 fn coordinates(point: &AffinePoint) -> [u8; 64] {
@@ -65,17 +68,34 @@ impl Crypto for Software {
 
     fn seal(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN] {
         let sealed = scrubbed::<CIPHER, _>(|| match key.len() {
-            16 => Aes128Gcm::new_from_slice(key).map(|aes| aes.encrypt_inout_detached(&(*iv).into(), aad, data.into())),
-            _ => Aes256Gcm::new_from_slice(key).map(|aes| aes.encrypt_inout_detached(&(*iv).into(), aad, data.into())),
+            16 => Aes128Gcm::new_from_slice(key)
+                .map(|aes| aes.encrypt_inout_detached(&(*iv).into(), aad, data.into())),
+            _ => Aes256Gcm::new_from_slice(key)
+                .map(|aes| aes.encrypt_inout_detached(&(*iv).into(), aad, data.into())),
         });
-        sealed.ok().and_then(Result::ok).expect("a key of 16 or 32 bytes, and less than 64 GiB").into()
+        sealed
+            .ok()
+            .and_then(Result::ok)
+            .expect("a key of 16 or 32 bytes, and less than 64 GiB")
+            .into()
     }
 
-    fn open(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8], tag: &[u8; TAG_LEN]) -> bool {
+    fn open(
+        &self,
+        key: &[u8],
+        iv: &[u8; 12],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> bool {
         let tag = (*tag).into();
         let opened = scrubbed::<CIPHER, _>(|| match key.len() {
-            16 => Aes128Gcm::new_from_slice(key).map(|aes| aes.decrypt_inout_detached(&(*iv).into(), aad, (&mut *data).into(), &tag)),
-            _ => Aes256Gcm::new_from_slice(key).map(|aes| aes.decrypt_inout_detached(&(*iv).into(), aad, (&mut *data).into(), &tag)),
+            16 => Aes128Gcm::new_from_slice(key).map(|aes| {
+                aes.decrypt_inout_detached(&(*iv).into(), aad, (&mut *data).into(), &tag)
+            }),
+            _ => Aes256Gcm::new_from_slice(key).map(|aes| {
+                aes.decrypt_inout_detached(&(*iv).into(), aad, (&mut *data).into(), &tag)
+            }),
         });
         let good = matches!(opened, Ok(Ok(())));
         if !good {

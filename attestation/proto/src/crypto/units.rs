@@ -37,7 +37,14 @@ impl<B: Bus> Crypto for Units<B> {
         self.encrypt(key, iv, aad, data)
     }
 
-    fn open(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8], tag: &[u8; TAG_LEN]) -> bool {
+    fn open(
+        &self,
+        key: &[u8],
+        iv: &[u8; 12],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> bool {
         let good = bool::from(self.decrypt(key, iv, aad, data).ct_eq(tag));
         if !good {
             data.zeroize();

@@ -18,7 +18,10 @@ pub fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 
 pub fn ext(oid: &str, critical: bool, value: &str) -> Vec<u8> {
     let flag = if critical { vec![1, 1, 0xff] } else { vec![] };
-    tlv(0x30, &[&tlv(6, &[&hex::decode(oid).unwrap()]), &flag, &tlv(4, &[&hex::decode(value).unwrap()])])
+    tlv(
+        0x30,
+        &[&tlv(6, &[&hex::decode(oid).unwrap()]), &flag, &tlv(4, &[&hex::decode(value).unwrap()])],
+    )
 }
 
 fn integer(number: &[u8]) -> Vec<u8> {

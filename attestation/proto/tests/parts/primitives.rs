@@ -34,7 +34,11 @@ pub fn sha256(c: &impl Crypto, longest: usize) {
     let v = file("sha256-hmac-hkdf.json");
     let mut run = 0;
     for case in v["sha256"].as_array().unwrap() {
-        let message = case["text"].as_str().unwrap().repeat(case["repeat"].as_u64().unwrap() as usize).into_bytes();
+        let message = case["text"]
+            .as_str()
+            .unwrap()
+            .repeat(case["repeat"].as_u64().unwrap() as usize)
+            .into_bytes();
         if message.len() > longest {
             continue;
         }

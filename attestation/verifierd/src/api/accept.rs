@@ -25,7 +25,8 @@ pub fn accepted(headers: &HeaderMap) -> Option<Vec<&str>> {
             }
             character == ',' && !quoted
         });
-        ranges.extend(parts.map(str::trim).filter(|range| !range.is_empty() && !is_unwanted(range)));
+        ranges
+            .extend(parts.map(str::trim).filter(|range| !range.is_empty() && !is_unwanted(range)));
     }
     Some(ranges)
 }
@@ -46,10 +47,15 @@ fn is_unwanted(range: &str) -> bool {
 /// It asks for others only.
 pub fn dialect(headers: &HeaderMap) -> Result<Option<Dialect>> {
     let ranges = accepted(headers).unwrap_or_default();
-    let profiles: Vec<String> = ranges.into_iter().filter_map(|range| MediaType::parse(range)?.eat_profile).collect();
+    let profiles: Vec<String> =
+        ranges.into_iter().filter_map(|range| MediaType::parse(range)?.eat_profile).collect();
     let known = profiles.iter().find_map(|profile| Dialect::from_profile(profile));
     if known.is_none() && !profiles.is_empty() {
-        let text = format!("eat_profile {:?}, expected one of {:?}", profiles.join(", "), Dialect::ALL.map(Dialect::profile));
+        let text = format!(
+            "eat_profile {:?}, expected one of {:?}",
+            profiles.join(", "),
+            Dialect::ALL.map(Dialect::profile)
+        );
         return Err(Kind::NotAcceptable.because(text));
     }
     Ok(known)
@@ -77,6 +83,9 @@ mod tests {
         assert_eq!(dialect(&asking("*/*")).unwrap(), None);
         let other = r#"application/eat+jwt; eat_profile="tag:ietf.org,2025-07:ear""#;
         assert_eq!(dialect(&asking(other)).unwrap_err().kind, Kind::NotAcceptable);
-        assert_eq!(dialect(&asking(&format!("{other}, {}", Dialect::Draft04.media_type()))).unwrap(), Some(Dialect::Draft04));
+        assert_eq!(
+            dialect(&asking(&format!("{other}, {}", Dialect::Draft04.media_type()))).unwrap(),
+            Some(Dialect::Draft04)
+        );
     }
 }

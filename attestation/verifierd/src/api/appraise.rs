@@ -23,12 +23,17 @@ use crate::problem::{Kind, Result};
 use crate::session::{Challenge, NONCE_LEN, Protocol, Session, draw_nonce};
 
 pub fn router() -> Router<Arc<App>> {
-    Router::new().route("/v1/sessions", post(session)).route("/v1/appraise", post(appraise)).route("/v1/explain", post(explain))
+    Router::new()
+        .route("/v1/sessions", post(session))
+        .route("/v1/appraise", post(appraise))
+        .route("/v1/explain", post(explain))
 }
 
 /// The layer of this name.
 pub fn layer(name: &str) -> Result<Layer> {
-    Layer::from_name(name).ok_or_else(|| Kind::Malformed.because(format!("layer {name:?} is neither kernel nor shield")))
+    Layer::from_name(name).ok_or_else(|| {
+        Kind::Malformed.because(format!("layer {name:?} is neither kernel nor shield"))
+    })
 }
 
 #[derive(Deserialize)]
@@ -38,23 +43,38 @@ struct NewSession {
     recipient: Option<String>,
 }
 
-async fn session(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<(StatusCode, Json<Value>)> {
+async fn session(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>)> {
     let new: NewSession = read_json(&body)?;
     let config = app.config.load_full();
     let recipient = match &new.recipient {
         None => None,
         Some(key) => {
             let point = bytes("recipient", key)?;
-            Some(PublicKey::from_bytes(&point).map_err(|error| Kind::Malformed.because(format!("recipient: {error}")))?)
+            Some(
+                PublicKey::from_bytes(&point)
+                    .map_err(|error| Kind::Malformed.because(format!("recipient: {error}")))?,
+            )
         }
     };
     let session = Session {
         layer: Some(layer(&new.layer)?),
         recipient,
-        ..Session::new(Protocol::Native, &identity.tenant, draw_nonce(NONCE_LEN), app.now(), config.limits.session_seconds)
+        ..Session::new(
+            Protocol::Native,
+            &identity.tenant,
+            draw_nonce(NONCE_LEN),
+            app.now(),
+            config.limits.session_seconds,
+        )
     };
     if session.layer()? == Layer::Kernel && session.recipient.is_some() {
-        return Err(Kind::Malformed.because("recipient: an image key goes to the key in the kernel's evidence and to no other"));
+        return Err(Kind::Malformed.because(
+            "recipient: an image key goes to the key in the kernel's evidence and to no other",
+        ));
     }
     let answer = json!({
         "session": session.token(&app.kek.load()),
@@ -79,17 +99,23 @@ struct Submission {
 }
 
 /// The challenge that a submission answers, and the layer that it is of.
-fn challenge(app: &App, identity: &Identity, submission: &Submission) -> Result<(Challenge, Layer)> {
+fn challenge(
+    app: &App,
+    identity: &Identity,
+    submission: &Submission,
+) -> Result<(Challenge, Layer)> {
     match (&submission.session, &submission.nonce, &submission.layer) {
         (Some(token), None, None) => {
-            let session = Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, token)?;
+            let session =
+                Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, token)?;
             session.is_open(app.now())?;
             Ok((Challenge::of(&session), session.layer()?))
         }
         (None, Some(nonce), Some(name)) => {
             let nonce = bytes("nonce", nonce)?;
             if !(evidence::NONCE_MIN..=evidence::NONCE_MAX).contains(&nonce.len()) {
-                return Err(Kind::Malformed.because(format!("nonce has {} bytes, expected 32 to 64", nonce.len())));
+                return Err(Kind::Malformed
+                    .because(format!("nonce has {} bytes, expected 32 to 64", nonce.len())));
             }
             Ok((Challenge::own(&identity.name, nonce, app.now()), layer(name)?))
         }
@@ -101,23 +127,36 @@ fn challenge(app: &App, identity: &Identity, submission: &Submission) -> Result<
 /// it is left out there, and elsewhere on request.
 fn form(headers: &HeaderMap, submission: &Submission) -> Result<Form> {
     let dialect = dialect(headers)?.unwrap_or_default();
-    let reader = if submission.aud.unwrap_or(dialect == Dialect::Draft04) { Reader::Own } else { Reader::Veraison };
+    let reader = if submission.aud.unwrap_or(dialect == Dialect::Draft04) {
+        Reader::Own
+    } else {
+        Reader::Veraison
+    };
     Ok(Form::new(dialect, reader))
 }
 
-async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, headers: HeaderMap, body: Bytes) -> Result<Json<Value>> {
+async fn appraise(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>> {
     let submission: Submission = read_json(&body)?;
     let form = form(&headers, &submission)?;
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
-    let mut case = Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
+    let mut case =
+        Case::new(&app, &identity, "appraise", challenge, layer, &evidence, policy).await?;
     let appraised = case.appraise().await?;
     case.keep(&appraised, None).await?;
     let result = case.result(&appraised, form)?;
     let id = hex::encode(appraised.record.id);
     if !appraised.accepted() {
-        return Err(case.denied(&appraised).with("appraisal_id", json!(id)).with("result", json!(result)));
+        return Err(case
+            .denied(&appraised)
+            .with("appraisal_id", json!(id))
+            .with("result", json!(result)));
     }
     Ok(Json(json!({
         "verdict": "accepted",
@@ -129,13 +168,18 @@ async fn appraise(State(app): Shared, Extension(identity): Extension<Identity>, 
     })))
 }
 
-async fn explain(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Json<Value>> {
+async fn explain(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<Json<Value>> {
     let submission: Submission = read_json(&body)?;
     let evidence = Received::new(bytes("evidence", &submission.evidence)?);
     let (challenge, layer) = challenge(&app, &identity, &submission)?;
     let used = app.store.kept(&identity.tenant, &challenge).await?.is_some();
     let policy = flow::policy(&app, &identity, submission.policy.as_deref()).await?;
-    let mut case = Case::new(&app, &identity, "explain", challenge, layer, &evidence, policy).await?;
+    let mut case =
+        Case::new(&app, &identity, "explain", challenge, layer, &evidence, policy).await?;
     let appraised = case.appraise().await?;
     Ok(Json(json!({
         "would_be": if appraised.accepted() && !used { "accepted" } else { "denied" },

@@ -24,7 +24,10 @@ use crate::lanes::Lane;
 use crate::name::{is_name, name_rule};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
-use crate::store::{AnchorRow, Change, Changed, CollateralRows, CorimRow, Event, PolicyRow, RevocationRow, SignerRow};
+use crate::store::{
+    AnchorRow, Change, Changed, CollateralRows, CorimRow, Event, PolicyRow, RevocationRow,
+    SignerRow,
+};
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -45,33 +48,55 @@ pub fn router() -> Router<Arc<App>> {
 
 /// A name out of a path.
 pub fn name(what: &str, name: &str) -> Result<()> {
-    if is_name(name) { Ok(()) } else { Err(Kind::Name.because(format!("{what} {name:?}: {}", name_rule()))) }
+    if is_name(name) {
+        Ok(())
+    } else {
+        Err(Kind::Name.because(format!("{what} {name:?}: {}", name_rule())))
+    }
 }
 
 /// Makes a change, held against all that is there with it; the version of a policy, else 0. What
 /// adds something must leave collateral that can be read as a whole. What takes something away is
 /// always done: it may be what mends it.
-async fn change<T>(app: &App, who: &Identity, change: Change, check: impl FnOnce(&CollateralRows) -> Result<T>) -> Result<(T, i64)> {
-    let event = Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: app.now() };
-    let adds =
-        matches!(change, Change::AddAnchor(_) | Change::PutSigner(_) | Change::AddCorim(_) | Change::Activate(_) | Change::AddPolicy(_));
+async fn change<T>(
+    app: &App,
+    who: &Identity,
+    change: Change,
+    check: impl FnOnce(&CollateralRows) -> Result<T>,
+) -> Result<(T, i64)> {
+    let event =
+        Event { tenant: &who.tenant, who: &who.name, role: who.role.name(), time: app.now() };
+    let adds = matches!(
+        change,
+        Change::AddAnchor(_)
+            | Change::PutSigner(_)
+            | Change::AddCorim(_)
+            | Change::Activate(_)
+            | Change::AddPolicy(_)
+    );
     let whole = |rows: &CollateralRows| {
         // Off the threads that serve others: there may be much.
         block_in_place(|| {
             let checked = check(rows)?;
-            let versions = if adds { Collateral::new(rows, event.time)?.versions } else { Vec::new() };
+            let versions =
+                if adds { Collateral::new(rows, event.time)?.versions } else { Vec::new() };
             Ok((checked, versions))
         })
     };
     match app.store.change(&event, &change, whole).await? {
         Changed::Done(checked, number) => {
-            let what = if number > 0 { format!("{}@{number}", change.what()) } else { change.what() };
+            let what =
+                if number > 0 { format!("{}@{number}", change.what()) } else { change.what() };
             audit::change(who, change.action(), &what);
             app.read_collateral(&who.tenant).await?;
             Ok((checked, number))
         }
         Changed::Same(checked, number) => Ok((checked, number)),
-        Changed::Missing => Err(Kind::NotFound.because(format!("there is no {:?} for {}", change.what(), change.action()))),
+        Changed::Missing => Err(Kind::NotFound.because(format!(
+            "there is no {:?} for {}",
+            change.what(),
+            change.action()
+        ))),
     }
 }
 
@@ -83,10 +108,15 @@ async fn plain(app: &App, who: &Identity, what: Change) -> Result<StatusCode> {
 
 /// What names an anchor in revocations: SHA-256 of its public key.
 pub fn authority(row: &AnchorRow) -> String {
-    appraiser::anchor(row).map(|anchor| hex::encode(sha256(anchor.certificate().key().as_bytes()))).unwrap_or_default()
+    appraiser::anchor(row)
+        .map(|anchor| hex::encode(sha256(anchor.certificate().key().as_bytes())))
+        .unwrap_or_default()
 }
 
-async fn anchors(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+async fn anchors(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+) -> Result<Json<Value>> {
     let rows = app.store.collateral(&identity.tenant).await?;
     let list: Vec<_> = rows
         .anchors
@@ -109,28 +139,51 @@ struct NewAnchor {
     certificate: String,
 }
 
-async fn add_anchor(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<(StatusCode, Json<Value>)> {
+async fn add_anchor(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>)> {
     let new: NewAnchor = read_json(&body)?;
     name("trust anchor", &new.name)?;
     let certificate = if new.certificate.contains("-----BEGIN") {
-        CertificateDer::from_pem_slice(new.certificate.as_bytes()).map_err(|error| Kind::Anchor.because(error.to_string()))?.to_vec()
+        CertificateDer::from_pem_slice(new.certificate.as_bytes())
+            .map_err(|error| Kind::Anchor.because(error.to_string()))?
+            .to_vec()
     } else {
         bytes("certificate", &new.certificate)?
     };
-    let row = AnchorRow { name: new.name, kind: new.kind, debug: i64::from(new.debug), certificate, created: app.now() };
+    let row = AnchorRow {
+        name: new.name,
+        kind: new.kind,
+        debug: i64::from(new.debug),
+        certificate,
+        created: app.now(),
+    };
     appraiser::anchor(&row)?;
     let answer = json!({"name": row.name, "sha256": hex::encode(sha256(&row.certificate))});
     change(&app, &identity, Change::AddAnchor(row), |_| Ok(())).await?;
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-async fn remove_anchor(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+async fn remove_anchor(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     plain(&app, &identity, Change::RemoveAnchor(id)).await
 }
 
-async fn signers(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+async fn signers(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+) -> Result<Json<Value>> {
     let rows = app.store.collateral(&identity.tenant).await?;
-    let list: Vec<_> = rows.signers.iter().map(|row| json!({"name": row.name, "signer": row.content, "created": row.created})).collect();
+    let list: Vec<_> = rows
+        .signers
+        .iter()
+        .map(|row| json!({"name": row.name, "signer": row.content, "created": row.created}))
+        .collect();
     Ok(Json(json!({"generation": rows.generation, "signers": list})))
 }
 
@@ -148,11 +201,18 @@ async fn put_signer(
     Ok((StatusCode::CREATED, Json(json!({"name": id}))))
 }
 
-async fn remove_signer(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+async fn remove_signer(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     plain(&app, &identity, Change::RemoveSigner(id)).await
 }
 
-async fn corims(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+async fn corims(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+) -> Result<Json<Value>> {
     let rows = app.store.collateral(&identity.tenant).await?;
     let list: Vec<_> = rows
         .corims
@@ -177,37 +237,75 @@ async fn add_corim(
     let row = CorimRow { id, media_type, content: body.to_vec(), active: 1, created: app.now() };
     let found = store_corim(&app, &identity, &row).await?;
     let counts = json!({"kernels": found.kernels.len(), "shells": found.shells.len(), "images": found.images.len()});
-    Ok((StatusCode::CREATED, Json(json!({"id": row.id, "sha256": hex::encode(sha256(&body)), "reference_values": counts}))))
+    Ok((
+        StatusCode::CREATED,
+        Json(
+            json!({"id": row.id, "sha256": hex::encode(sha256(&body)), "reference_values": counts}),
+        ),
+    ))
 }
 
 /// Checks reference values and stores them.
-pub async fn store_corim(app: &App, identity: &Identity, row: &CorimRow) -> Result<ReferenceValues> {
+pub async fn store_corim(
+    app: &App,
+    identity: &Identity,
+    row: &CorimRow,
+) -> Result<ReferenceValues> {
     let now = app.now();
-    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows| Collateral::check(rows, row, now)).await?.0)
+    Ok(change(app, identity, Change::AddCorim(row.clone()), |rows| {
+        Collateral::check(rows, row, now)
+    })
+    .await?
+    .0)
 }
 
-async fn corim(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
+async fn corim(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<Response> {
     let rows = app.store.collateral(&identity.tenant).await?;
-    let row =
-        rows.corims.into_iter().find(|row| row.id == id).ok_or_else(|| Kind::NotFound.because("there are no such reference values"))?;
+    let row = rows
+        .corims
+        .into_iter()
+        .find(|row| row.id == id)
+        .ok_or_else(|| Kind::NotFound.because("there are no such reference values"))?;
     Ok(([(header::CONTENT_TYPE, row.media_type)], row.content).into_response())
 }
 
-async fn remove_corim(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+async fn remove_corim(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     plain(&app, &identity, Change::RemoveCorim(id)).await
 }
 
-async fn activate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+async fn activate(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     let (now, of) = (app.now(), id.clone());
-    change(&app, &identity, Change::Activate(id), |rows| Collateral::check_activation(rows, &of, now)).await?;
+    change(&app, &identity, Change::Activate(id), |rows| {
+        Collateral::check_activation(rows, &of, now)
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn deactivate(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+async fn deactivate(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     plain(&app, &identity, Change::Deactivate(id)).await
 }
 
-async fn policies(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+async fn policies(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+) -> Result<Json<Value>> {
     let rows = app.store.collateral(&identity.tenant).await?;
     let list: Vec<_> = rows
         .policies
@@ -231,16 +329,33 @@ async fn add_policy(
     let policy = StoredPolicy::parse(&id, 0, &media_type, &body)?;
     app.lane(&identity.tenant).check(policy.rego()).await?;
     let digest = sha256(&body);
-    let row = PolicyRow { name: id, version: 0, media_type, content: body.to_vec(), sha256: digest.to_vec(), created: app.now() };
+    let row = PolicyRow {
+        name: id,
+        version: 0,
+        media_type,
+        content: body.to_vec(),
+        sha256: digest.to_vec(),
+        created: app.now(),
+    };
     let name = row.name.clone();
     let ((), version) = change(&app, &identity, Change::AddPolicy(row), |_| Ok(())).await?;
-    Ok((StatusCode::CREATED, Json(json!({"name": name, "version": version, "sha256": hex::encode(digest)}))))
+    Ok((
+        StatusCode::CREATED,
+        Json(json!({"name": name, "version": version, "sha256": hex::encode(digest)})),
+    ))
 }
 
-async fn policy(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Response> {
+async fn policy(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<Response> {
     let found = app.read_collateral(&identity.tenant).await?.policy(&id)?;
     let rows = app.store.collateral(&identity.tenant).await?;
-    let row = rows.policies.into_iter().find(|row| row.name == found.name && row.version == found.version);
+    let row = rows
+        .policies
+        .into_iter()
+        .find(|row| row.name == found.name && row.version == found.version);
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such policy"))?;
     Ok(([(header::CONTENT_TYPE, row.media_type)], row.content).into_response())
 }
@@ -273,9 +388,14 @@ async fn dry_run(
     for (at, row) in rows.iter().enumerate() {
         run.goes_on(at, rows.len())?;
         let layer = super::appraise::layer(&row.layer)?;
-        let (evidence, nonce, now, audience) = (row.evidence.clone(), row.nonce.clone(), row.time, audience.clone());
-        let (collateral, policy, signer, chains) =
-            (Arc::clone(&collateral), Arc::clone(&policy), Arc::clone(&signer), Arc::clone(&app.chains));
+        let (evidence, nonce, now, audience) =
+            (row.evidence.clone(), row.nonce.clone(), row.time, audience.clone());
+        let (collateral, policy, signer, chains) = (
+            Arc::clone(&collateral),
+            Arc::clone(&policy),
+            Arc::clone(&signer),
+            Arc::clone(&app.chains),
+        );
         let work = move |lane: &Lane| {
             let input = AppraisalInput {
                 evidence: &Received::new(evidence),
@@ -300,10 +420,15 @@ async fn dry_run(
             }));
         }
     }
-    Ok(Json(json!({"held": rows.len(), "accepted": accepted, "denied": rows.len() - accepted, "changes": changes})))
+    Ok(Json(
+        json!({"held": rows.len(), "accepted": accepted, "denied": rows.len() - accepted, "changes": changes}),
+    ))
 }
 
-async fn revocations(State(app): Shared, Extension(identity): Extension<Identity>) -> Result<Json<Value>> {
+async fn revocations(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+) -> Result<Json<Value>> {
     let rows = app.store.collateral(&identity.tenant).await?;
     Ok(Json(json!({"generation": rows.generation, "revocations": rows.revocations})))
 }
@@ -320,7 +445,13 @@ struct NewRevocation {
 }
 
 /// Revokes, for the API and for the operator's page. Returns the canonical spelling of the value.
-pub async fn add_revocation(app: &App, identity: &Identity, kind: String, value: String, reason: String) -> Result<String> {
+pub async fn add_revocation(
+    app: &App,
+    identity: &Identity,
+    kind: String,
+    value: String,
+    reason: String,
+) -> Result<String> {
     let mut row = RevocationRow { kind, value, reason, created: app.now() };
     appraiser::check_revocation(&mut row)?;
     let value = row.value.clone();
@@ -328,13 +459,18 @@ pub async fn add_revocation(app: &App, identity: &Identity, kind: String, value:
     Ok(value)
 }
 
-async fn revoke(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<(StatusCode, Json<Value>)> {
+async fn revoke(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<Value>)> {
     let new: NewRevocation = read_json(&body)?;
     let kind = new.kind.clone();
     let value = add_revocation(&app, &identity, new.kind, new.value, new.reason).await?;
     let collateral = app.read_collateral(&identity.tenant).await?;
     let kept = app.store.appraisals(&identity.tenant, i64::MAX, &[], SEARCHED).await?;
-    let known = collateral.names(&kind, &value) || kept.iter().any(|row| appraiser::evidence_names(&row.evidence, &kind, &value));
+    let known = collateral.names(&kind, &value)
+        || kept.iter().any(|row| appraiser::evidence_names(&row.evidence, &kind, &value));
     Ok((StatusCode::CREATED, Json(json!({"kind": kind, "value": value, "known": known}))))
 }
 

@@ -47,23 +47,44 @@ pub fn unhex(what: &str, text: &str) -> Result<Vec<u8>> {
     hex::decode(text).map_err(|_| Kind::Malformed.because(format!("{what} is not hexadecimal")))
 }
 
-async fn devices(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<After>) -> Result<Json<Value>> {
+async fn devices(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(query): Query<After>,
+) -> Result<Json<Value>> {
     let after = unhex("after", query.after.as_deref().unwrap_or(""))?;
     let rows = app.store.devices(&identity.tenant, &after, page(query.limit)).await?;
     let (now, stale) = (app.now(), app.config.load().retention.stale_seconds);
-    let next = (rows.len() as i64 == page(query.limit)).then(|| rows.last().map(|row| hex::encode(&row.ueid))).flatten();
-    Ok(Json(json!({"devices": rows.iter().map(|row| show(row, now, stale)).collect::<Vec<_>>(), "next": next})))
+    let next = (rows.len() as i64 == page(query.limit))
+        .then(|| rows.last().map(|row| hex::encode(&row.ueid)))
+        .flatten();
+    Ok(Json(
+        json!({"devices": rows.iter().map(|row| show(row, now, stale)).collect::<Vec<_>>(), "next": next}),
+    ))
 }
 
-async fn device(State(app): Shared, Extension(identity): Extension<Identity>, Path(ueid): Path<String>) -> Result<Json<Value>> {
+async fn device(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(ueid): Path<String>,
+) -> Result<Json<Value>> {
     let row = app.store.device(&identity.tenant, &unhex("ueid", &ueid)?).await?;
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such device"))?;
     Ok(Json(show(&row, app.now(), app.config.load().retention.stale_seconds)))
 }
 
-async fn forget(State(app): Shared, Extension(identity): Extension<Identity>, Path(ueid): Path<String>) -> Result<StatusCode> {
+async fn forget(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(ueid): Path<String>,
+) -> Result<StatusCode> {
     let bytes = unhex("ueid", &ueid)?;
-    let event = Event { tenant: &identity.tenant, who: &identity.name, role: identity.role.name(), time: app.now() };
+    let event = Event {
+        tenant: &identity.tenant,
+        who: &identity.name,
+        role: identity.role.name(),
+        time: app.now(),
+    };
     app.store.forget_device(&event, &bytes).await?;
     audit::change(&identity, "device-forget", &hex::encode(bytes));
     app.recount(&identity.tenant).await;
@@ -89,7 +110,10 @@ struct Before {
 pub fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
     let Some(text) = before else { return Ok((i64::MAX, Vec::new())) };
     let (time, id) = text.split_once('-').unwrap_or((text, ""));
-    let time = time.parse().map_err(|_| Kind::Malformed.because(format!("before {text:?} is neither a time nor the `next` of a page")))?;
+    let time = time.parse().map_err(|_| {
+        Kind::Malformed
+            .because(format!("before {text:?} is neither a time nor the `next` of a page"))
+    })?;
     // A time alone: nothing of that second.
     Ok((time, if id.is_empty() { vec![0xff; 17] } else { unhex("before", id)? }))
 }
@@ -99,7 +123,11 @@ pub fn cursor_of(time: i64, id: &[u8]) -> String {
     format!("{time}-{}", hex::encode(id))
 }
 
-async fn appraisals(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Before>) -> Result<Json<Value>> {
+async fn appraisals(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(query): Query<Before>,
+) -> Result<Json<Value>> {
     let (time, id) = cursor(query.before.as_deref())?;
     let rows = app.store.appraisals(&identity.tenant, time, &id, page(query.limit)).await?;
     let last = rows.last().filter(|_| rows.len() as i64 == page(query.limit));
@@ -114,13 +142,22 @@ struct Behind {
     limit: Option<i64>,
 }
 
-async fn events(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Behind>) -> Result<Json<Value>> {
-    let rows = app.store.events(&identity.tenant, query.after.unwrap_or(0), page(query.limit)).await?;
+async fn events(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(query): Query<Behind>,
+) -> Result<Json<Value>> {
+    let rows =
+        app.store.events(&identity.tenant, query.after.unwrap_or(0), page(query.limit)).await?;
     let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.seq);
     Ok(Json(json!({"events": rows, "next": next})))
 }
 
-async fn appraisal(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<Json<Value>> {
+async fn appraisal(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>> {
     let row = app.store.appraisal(&identity.tenant, &unhex("id", &id)?).await?;
     let row = row.ok_or_else(|| Kind::NotFound.because("there is no such appraisal"))?;
     let mut shown = brief(&row);

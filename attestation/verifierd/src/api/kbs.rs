@@ -39,7 +39,10 @@ const COOKIE: &str = "kbs-session-id";
 const RESOURCE: &str = "/kbs/v0/resource/{repository}/{kind}/{tag}";
 
 pub fn router() -> Router<Arc<App>> {
-    Router::new().route("/kbs/v0/auth", post(auth)).route("/kbs/v0/attest", post(attest)).route(RESOURCE, get(resource).post(set_resource))
+    Router::new()
+        .route("/kbs/v0/auth", post(auth))
+        .route("/kbs/v0/attest", post(attest))
+        .route(RESOURCE, get(resource).post(set_resource))
 }
 
 /// A problem as these clients read it: `type` and `detail` beside the rest. Where another
@@ -57,8 +60,14 @@ impl IntoResponse for Refusal {
         let status = match self.0.kind {
             Kind::Malformed => StatusCode::BAD_REQUEST,
             Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Recipient | Kind::Layer | Kind::KeyDisabled | Kind::KeyWindow | Kind::KeyExhausted => StatusCode::FORBIDDEN,
-            kind if kind.status() >= 500 => StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            Kind::Recipient
+            | Kind::Layer
+            | Kind::KeyDisabled
+            | Kind::KeyWindow
+            | Kind::KeyExhausted => StatusCode::FORBIDDEN,
+            kind if kind.status() >= 500 => {
+                StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
             _ => StatusCode::UNAUTHORIZED,
         };
         let mut response = self.0.with("status", json!(status.as_u16())).into_response();
@@ -83,10 +92,16 @@ struct Auth {
 /// The one hash of runtime data here, for which evidence has room.
 const HASH: &str = "sha384";
 
-async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Response, Refusal> {
+async fn auth(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<Response, Refusal> {
     let request: Auth = super::json(&body)?;
     if request.version != VERSION {
-        return Err(Kind::Malformed.because(format!("protocol version {:?}, expected {VERSION}", request.version)).into());
+        return Err(Kind::Malformed
+            .because(format!("protocol version {:?}, expected {VERSION}", request.version))
+            .into());
     }
     if request.tee.is_empty() || request.tee.len() > 64 {
         return Err(Kind::Malformed.because("tee is not a name").into());
@@ -94,18 +109,29 @@ async fn auth(State(app): Shared, Extension(identity): Extension<Identity>, body
     if let Some(hashes) = request.extra_params.get("supported-hash-algorithms")
         && !hashes.as_array().is_some_and(|hashes| hashes.iter().any(|hash| hash == HASH))
     {
-        return Err(Kind::Malformed.because(format!("supported-hash-algorithms: expected {HASH} among them")).into());
+        return Err(Kind::Malformed
+            .because(format!("supported-hash-algorithms: expected {HASH} among them"))
+            .into());
     }
     let seconds = app.config.load().limits.session_seconds;
-    let session = Session::new(Protocol::Kbs, &identity.tenant, draw_nonce(NONCE_LEN), app.now(), seconds);
-    let cookie = format!("{COOKIE}={}; Path=/kbs; Max-Age={seconds}; HttpOnly; Secure; SameSite=Strict", session.token(&app.kek.load()));
+    let session =
+        Session::new(Protocol::Kbs, &identity.tenant, draw_nonce(NONCE_LEN), app.now(), seconds);
+    let cookie = format!(
+        "{COOKIE}={}; Path=/kbs; Max-Age={seconds}; HttpOnly; Secure; SameSite=Strict",
+        session.token(&app.kek.load())
+    );
     let body = json!({"nonce": nonce_text(&session.nonce), "extra-params": {"selected-hash-algorithm": HASH}});
     Ok(([(header::SET_COOKIE, cookie)], Json(body)).into_response())
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
-    all.filter_map(|pair| pair.trim().split_once('=')).find_map(|(name, value)| (name == COOKIE).then_some(value))
+    let all = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'));
+    all.filter_map(|pair| pair.trim().split_once('='))
+        .find_map(|(name, value)| (name == COOKIE).then_some(value))
 }
 
 /// What a client attests with. Nothing is passed over: what this version does not know is refused,
@@ -144,7 +170,8 @@ impl Attest {
     fn read(body: &[u8]) -> Result<Self> {
         let request: Self = super::json(body)?;
         if !request.init_data.is_null() {
-            return Err(Kind::Malformed.because("init-data: expected null: a card's evidence vouches for none"));
+            return Err(Kind::Malformed
+                .because("init-data: expected null: a card's evidence vouches for none"));
         }
         if !request.tee_evidence.additional_evidence.is_empty() {
             return Err(Kind::Malformed.because("additional_evidence: expected \"\": devices beside the card are not appraised here"));
@@ -156,13 +183,16 @@ impl Attest {
     /// which binds the challenge and the client's key. All of it is ASCII text; members stand in
     /// order.
     fn report_data(&self) -> Vec<u8> {
-        let key: BTreeMap<&String, &Value> = self.runtime_data.tee_pubkey.as_object().into_iter().flatten().collect();
+        let key: BTreeMap<&String, &Value> =
+            self.runtime_data.tee_pubkey.as_object().into_iter().flatten().collect();
         let runtime = BTreeMap::from([
             ("additional-evidence", json!(self.tee_evidence.additional_evidence)),
             ("nonce", json!(self.runtime_data.nonce)),
             ("tee-pubkey", json!(key)),
         ]);
-        aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA384, json!(runtime).to_string().as_bytes()).as_ref().to_vec()
+        aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA384, json!(runtime).to_string().as_bytes())
+            .as_ref()
+            .to_vec()
     }
 }
 
@@ -199,7 +229,8 @@ async fn attest(
         return Err(unauthorised("the nonce is not the one of the session").into());
     }
     let key = jwe::recipient(&request.runtime_data.tee_pubkey)?;
-    let evidence = Received::new(bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?);
+    let evidence =
+        Received::new(bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?);
     let mut challenge = Challenge::of(&session);
     // The evidence's nonce binds the client's key too; what is used up is the session, whatever key
     // it brings.
@@ -207,13 +238,16 @@ async fn attest(
     let life = app.config.load().limits.result_seconds;
     challenge.remembered += life;
     let policy = flow::policy(&app, &identity, None).await?;
-    let mut case = Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
+    let mut case =
+        Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise().await?;
     // A key that the host brought is in no result: others would take it for one that the card
     // vouches for.
-    let vouched = appraised.outcome.verified.as_ref().is_some_and(|verified| verified.claims().key == key);
+    let vouched =
+        appraised.outcome.verified.as_ref().is_some_and(|verified| verified.claims().key == key);
     let reader = if vouched { Reader::Trustee } else { Reader::Veraison };
-    let token = case.result(&appraised, Form { dialect: Dialect::Veraison2023, reader, id: session.id })?;
+    let token =
+        case.result(&appraised, Form { dialect: Dialect::Veraison2023, reader, id: session.id })?;
     let kept = Attested {
         tee_pubkey: request.runtime_data.tee_pubkey,
         evidence: text(evidence.bytes()),
@@ -235,8 +269,14 @@ async fn attest(
 /// What is kept of the session of this id, and its challenge.
 async fn attested(app: &App, tenant: &str, id: [u8; 16]) -> Result<(Attested, Challenge)> {
     let none = || unauthorised("the session has not attested");
-    let session = |nonce, issued| Session { id, issued, ..Session::new(Protocol::Kbs, tenant, nonce, 0, 0) };
-    let kept = app.store.kept(tenant, &Challenge::of(&session(Vec::new(), 0))).await?.flatten().ok_or_else(none)?;
+    let session =
+        |nonce, issued| Session { id, issued, ..Session::new(Protocol::Kbs, tenant, nonce, 0, 0) };
+    let kept = app
+        .store
+        .kept(tenant, &Challenge::of(&session(Vec::new(), 0)))
+        .await?
+        .flatten()
+        .ok_or_else(none)?;
     let kept: Attested = serde_json::from_str(&kept).map_err(|_| none())?;
     if !kept.accepted {
         return Err(unauthorised("the evidence of this session was denied"));
@@ -270,7 +310,9 @@ async fn by_result(app: &App, token: &str) -> Result<(String, Attested, Challeng
     let bad = || unauthorised("the bearer token is no result of an attestation here");
     let claims = app.signer.load().verify_jwt(token).ok_or_else(bad)?;
     let claim = |name: &str| claims.get(name).and_then(Value::as_str);
-    let (Some(tenant), Some(id)) = (claim("shef_audience"), claim("jti")) else { return Err(bad()) };
+    let (Some(tenant), Some(id)) = (claim("shef_audience"), claim("jti")) else {
+        return Err(bad());
+    };
     let mut session = [0; 16];
     hex::decode_to_slice(id, &mut session).map_err(|_| bad())?;
     // A result of another protocol has an id that is no session's.
@@ -294,10 +336,13 @@ pub async fn who_attested(app: &App, config: &Config, headers: &HeaderMap) -> Re
     let nobody = Identity::anonymous(&tenant);
     if kept.name == nobody.name {
         let let_in = config.compat.anonymous_tenant.as_ref() == Some(&tenant);
-        return let_in.then_some(nobody).ok_or_else(|| unauthorised("clients without a token are no longer let in"));
+        return let_in
+            .then_some(nobody)
+            .ok_or_else(|| unauthorised("clients without a token are no longer let in"));
     }
     let tokens = config.tenant(&tenant).into_iter().flat_map(|tenant| &tenant.tokens);
-    let known = tokens.into_iter().find(|token| token.name == kept.name && token.role.name() == kept.role);
+    let known =
+        tokens.into_iter().find(|token| token.name == kept.name && token.role.name() == kept.role);
     let known =
         known.ok_or_else(|| unauthorised("whoever attested showed a certificate, or a token that counts no more: show one that counts"))?;
     let role = if known.role.may(Need::Release) { Role::Release } else { known.role };
@@ -321,7 +366,10 @@ async fn resource(
         let config = app.config.load_full();
         let listed = identity.is_anonymous() && config.compat.anonymous_resources.contains(&path);
         if !listed {
-            return Err(unauthorised("this resource needs an identity with the role release or operator").into());
+            return Err(unauthorised(
+                "this resource needs an identity with the role release or operator",
+            )
+            .into());
         }
     }
     let (kept, challenge) = if let Some(token) = bearer(&headers) {
@@ -331,8 +379,15 @@ async fn resource(
         }
         (kept, challenge)
     } else {
-        let token = cookie(&headers).ok_or_else(|| unauthorised("there is neither a session cookie nor a result: attest first"))?;
-        attested(&app, &identity.tenant, Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?.id).await?
+        let token = cookie(&headers).ok_or_else(|| {
+            unauthorised("there is neither a session cookie nor a result: attest first")
+        })?;
+        attested(
+            &app,
+            &identity.tenant,
+            Session::open(&app.kek.load(), Protocol::Kbs, &identity.tenant, token)?.id,
+        )
+        .await?
     };
     let evidence = Received::new(bytes("evidence", &kept.evidence)?);
     // Appraised again, under the resource's own policy and what is known now: a revocation counts

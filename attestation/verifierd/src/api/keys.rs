@@ -109,7 +109,8 @@ struct NewKey {
 
 impl NewKey {
     fn version(self) -> Version {
-        let Self { policy, secret, generate, image, max_releases, not_before, not_after, .. } = self;
+        let Self { policy, secret, generate, image, max_releases, not_before, not_after, .. } =
+            self;
         Version { policy, secret, generate, image, max_releases, not_before, not_after }
     }
 }
@@ -139,11 +140,17 @@ fn secret(name: &str, layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u
         (Some(Hidden(secret)), None, None) => {
             let secret = Zeroizing::new(bytes("secret", secret)?);
             let most = if is_path(name) { MAX_RESOURCE } else { MAX_SECRET };
-            if (1..=most).contains(&secret.len()) { Ok(secret) } else { Err(bad(&format!("secret must have 1 to {most} bytes"))) }
+            if (1..=most).contains(&secret.len()) {
+                Ok(secret)
+            } else {
+                Err(bad(&format!("secret must have 1 to {most} bytes")))
+            }
         }
         (None, Some(len), None) => {
             if layer == Layer::Kernel && !is_path(name) {
-                return Err(bad("generate: an image key belongs to an image that exists; give `image`"));
+                return Err(bad(
+                    "generate: an image key belongs to an image that exists; give `image`",
+                ));
             }
             if !(16..=64).contains(&len) {
                 return Err(bad("generate must be 16 to 64 bytes"));
@@ -157,17 +164,24 @@ fn secret(name: &str, layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u
                 return Err(bad("image: an image key is for the layer kernel"));
             }
             let key = Zeroizing::new(bytes("image.key", &image.key.0)?);
-            let key: &[u8; 32] = key.as_slice().try_into().map_err(|_| bad("image.key must have 32 bytes"))?;
-            let vendor =
-                PublicKey::from_bytes(&bytes("image.vendor", &image.vendor)?).map_err(|_| bad("image.vendor is not a point of P-256"))?;
-            Ok(ImageSecret { key: ImageKey::from_bytes(key), min_svn: image.min_svn, vendor }.to_bytes())
+            let key: &[u8; 32] =
+                key.as_slice().try_into().map_err(|_| bad("image.key must have 32 bytes"))?;
+            let vendor = PublicKey::from_bytes(&bytes("image.vendor", &image.vendor)?)
+                .map_err(|_| bad("image.vendor is not a point of P-256"))?;
+            Ok(ImageSecret { key: ImageKey::from_bytes(key), min_svn: image.min_svn, vendor }
+                .to_bytes())
         }
         _ => Err(bad("expected exactly one of secret, generate, image")),
     }
 }
 
 fn event<'a>(app: &App, identity: &'a Identity) -> Event<'a> {
-    Event { tenant: &identity.tenant, who: &identity.name, role: identity.role.name(), time: app.now() }
+    Event {
+        tenant: &identity.tenant,
+        who: &identity.name,
+        role: identity.role.name(),
+        time: app.now(),
+    }
 }
 
 async fn store(
@@ -187,14 +201,19 @@ async fn store(
     };
     let secret = secret(name, layer, &version)?;
     if to == To::Host && !is_path(name) {
-        return Err(Kind::Key.because("to = \"host\" is for resources of the KBS, which are named REPOSITORY/TYPE/TAG"));
+        return Err(Kind::Key.because(
+            "to = \"host\" is for resources of the KBS, which are named REPOSITORY/TYPE/TAG",
+        ));
     }
     if version.not_after != 0 && version.not_after <= version.not_before {
         return Err(Kind::Key.because("not_after is not behind not_before"));
     }
     let policy = app.read_collateral(tenant).await?.policy(&version.policy)?;
     if to == To::Host && !policy.to_host() {
-        return Err(Kind::Key.because(format!("to = \"host\": policy {} does not say `to_host = true`", policy.id())));
+        return Err(Kind::Key.because(format!(
+            "to = \"host\": policy {} does not say `to_host = true`",
+            policy.id()
+        )));
     }
     let new = NewVersion {
         policy: policy.name.clone(),
@@ -215,14 +234,28 @@ async fn store(
             &secret,
         )
         .await?;
-    audit::change(identity, if new_key.is_some() { "key-add" } else { "key-rotate" }, &format!("{name} version {number}"));
-    Ok((StatusCode::CREATED, Json(json!({"name": name, "version": number, "layer": layer.name(), "policy": policy.id()}))))
+    audit::change(
+        identity,
+        if new_key.is_some() { "key-add" } else { "key-rotate" },
+        &format!("{name} version {number}"),
+    );
+    Ok((
+        StatusCode::CREATED,
+        Json(
+            json!({"name": name, "version": number, "layer": layer.name(), "policy": policy.id()}),
+        ),
+    ))
 }
 
 /// Stores a resource that comes with nothing but its bytes: the next version of the one at this
 /// path, or a new one for evidence of the kernel's layer, under the policy that requests without
 /// one are held against.
-pub async fn store_resource(app: &App, identity: &Identity, path: &str, secret: &[u8]) -> Result<StatusCode> {
+pub async fn store_resource(
+    app: &App,
+    identity: &Identity,
+    path: &str,
+    secret: &[u8],
+) -> Result<StatusCode> {
     let known = match app.store.key(&identity.tenant, path).await {
         Ok((_, versions)) => versions.first().map(|newest| newest.policy.clone()),
         Err(problem) if problem.kind == Kind::NotFound => None,
@@ -242,7 +275,8 @@ pub async fn store_resource(app: &App, identity: &Identity, path: &str, secret: 
 }
 
 fn layer_of(key: &KeyRow) -> Result<Layer> {
-    Layer::from_name(&key.layer).ok_or_else(|| Kind::Internal.because("a stored key has an unknown layer"))
+    Layer::from_name(&key.layer)
+        .ok_or_else(|| Kind::Internal.because("a stored key has an unknown layer"))
 }
 
 async fn add(
@@ -273,9 +307,17 @@ struct Which {
     version: Option<i64>,
 }
 
-async fn set_disabled(app: &App, identity: &Identity, name: &str, body: &[u8], disabled: bool) -> Result<StatusCode> {
+async fn set_disabled(
+    app: &App,
+    identity: &Identity,
+    name: &str,
+    body: &[u8],
+    disabled: bool,
+) -> Result<StatusCode> {
     let which = if body.is_empty() { Which { version: None } } else { read_json(body)? };
-    if let Some(what) = app.store.disable_key(&event(app, identity), name, which.version, disabled).await? {
+    if let Some(what) =
+        app.store.disable_key(&event(app, identity), name, which.version, disabled).await?
+    {
         audit::change(identity, if disabled { "key-disable" } else { "key-enable" }, &what);
     }
     Ok(StatusCode::NO_CONTENT)
@@ -290,7 +332,12 @@ async fn disable(
     set_disabled(&app, &identity, &name, &body, true).await
 }
 
-async fn enable(State(app): Shared, Extension(identity): Extension<Identity>, Path(name): Path<String>, body: Bytes) -> Result<StatusCode> {
+async fn enable(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Result<StatusCode> {
     set_disabled(&app, &identity, &name, &body, false).await
 }
 
@@ -314,13 +361,25 @@ struct After {
     limit: Option<i64>,
 }
 
-async fn keys(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<After>) -> Result<Json<Value>> {
-    let rows = app.store.keys(&identity.tenant, query.after.as_deref().unwrap_or(""), page(query.limit)).await?;
-    let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.name.as_str());
+async fn keys(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(query): Query<After>,
+) -> Result<Json<Value>> {
+    let rows = app
+        .store
+        .keys(&identity.tenant, query.after.as_deref().unwrap_or(""), page(query.limit))
+        .await?;
+    let next =
+        rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.name.as_str());
     Ok(Json(json!({"keys": rows.iter().map(show).collect::<Vec<_>>(), "next": next})))
 }
 
-async fn key(State(app): Shared, Extension(identity): Extension<Identity>, Path(name): Path<String>) -> Result<Json<Value>> {
+async fn key(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>> {
     let (key, versions) = app.store.key(&identity.tenant, &name).await?;
     let mut shown = show(&key);
     shown["versions"] = versions.iter().map(show_version).collect();
@@ -335,8 +394,20 @@ struct Receipts {
     limit: Option<i64>,
 }
 
-async fn receipts(State(app): Shared, Extension(identity): Extension<Identity>, Query(query): Query<Receipts>) -> Result<Json<Value>> {
-    let rows = app.store.receipts(&identity.tenant, query.key.as_deref(), query.after.unwrap_or(0), page(query.limit)).await?;
+async fn receipts(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(query): Query<Receipts>,
+) -> Result<Json<Value>> {
+    let rows = app
+        .store
+        .receipts(
+            &identity.tenant,
+            query.key.as_deref(),
+            query.after.unwrap_or(0),
+            page(query.limit),
+        )
+        .await?;
     let Heads { head, kept, signed } = app.store.heads(&identity.tenant).await?;
     let show = |head: shef_proto::receipt::Head| json!({"seq": head.seq, "digest": hex::encode(head.digest)});
     let mut kept = show(kept);
@@ -346,7 +417,9 @@ async fn receipts(State(app): Shared, Extension(identity): Extension<Identity>, 
     let next = rows.last().filter(|_| rows.len() as i64 == page(query.limit)).map(|row| row.seq);
     let list: Vec<_> =
         rows.iter().map(|row| json!({"seq": row.seq, "time": row.time, "key": row.name, "receipt": text(&row.content)})).collect();
-    Ok(Json(json!({"tenant": identity.tenant, "receipts": list, "head": show(head), "kept": kept, "next": next})))
+    Ok(Json(
+        json!({"tenant": identity.tenant, "receipts": list, "head": show(head), "kept": kept, "next": next}),
+    ))
 }
 
 #[cfg(test)]
@@ -400,13 +473,16 @@ mod tests {
                     while from < to {
                         let length = self.window.len().min((to - from) as usize);
                         let window = &mut self.window[..length];
-                        if memory.seek(std::io::SeekFrom::Start(from)).is_err() || memory.read_exact(window).is_err() {
+                        if memory.seek(std::io::SeekFrom::Start(from)).is_err()
+                            || memory.read_exact(window).is_err()
+                        {
                             break;
                         }
                         found |= is_in(window, turned);
                         // The next window begins within this one, so that nothing falls between
                         // them.
-                        from += if from + length as u64 == to { length } else { length - 4096 } as u64;
+                        from +=
+                            if from + length as u64 == to { length } else { length - 4096 } as u64;
                     }
                 }
             }
@@ -416,11 +492,16 @@ mod tests {
 
     fn is_in(bytes: &[u8], turned: &[Vec<u8>]) -> bool {
         let is_at = |at: usize, turned: &[u8]| {
-            bytes.get(at..at + turned.len()).is_some_and(|found| found.iter().zip(turned).all(|(a, b)| *a == !*b))
+            bytes
+                .get(at..at + turned.len())
+                .is_some_and(|found| found.iter().zip(turned).all(|(a, b)| *a == !*b))
         };
         bytes.chunks(64).zip((0..).step_by(64)).any(|(block, first)| {
             // The library's search for one byte is quick, whatever this test is built for.
-            turned.iter().filter(|turned| block.contains(&!turned[0])).any(|turned| (first..first + 64).any(|at| is_at(at, turned)))
+            turned
+                .iter()
+                .filter(|turned| block.contains(&!turned[0]))
+                .any(|turned| (first..first + 64).any(|at| is_at(at, turned)))
         })
     }
 
@@ -454,10 +535,23 @@ mod tests {
 
     #[test]
     fn a_new_key_has_the_members_of_a_version() {
-        let read = |text: &str| read_json::<NewKey>(text.as_bytes()).map(|_| ()).map_err(|problem| problem.detail);
+        let read = |text: &str| {
+            read_json::<NewKey>(text.as_bytes()).map(|_| ()).map_err(|problem| problem.detail)
+        };
         let id = hex::encode(random::<4>());
-        assert_eq!(read(&format!("{{\"layer\": \"shield\", \"policy\": \"{id}\", \"generate\": 32}}")), Ok(()));
-        assert!(read("{\"layer\": \"shield\", \"policy\": \"a\", \"strange\": 1}").unwrap_err().contains("unknown field `strange`"));
-        assert!(read("{\"layer\": \"shield\", \"policy\": \"a\", \"secret\": \"\\u0041AAA\"}").unwrap_err().contains("without escapes"));
+        assert_eq!(
+            read(&format!("{{\"layer\": \"shield\", \"policy\": \"{id}\", \"generate\": 32}}")),
+            Ok(())
+        );
+        assert!(
+            read("{\"layer\": \"shield\", \"policy\": \"a\", \"strange\": 1}")
+                .unwrap_err()
+                .contains("unknown field `strange`")
+        );
+        assert!(
+            read("{\"layer\": \"shield\", \"policy\": \"a\", \"secret\": \"\\u0041AAA\"}")
+                .unwrap_err()
+                .contains("without escapes")
+        );
     }
 }

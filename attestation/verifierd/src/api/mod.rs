@@ -62,7 +62,8 @@ pub(crate) fn router() -> Router<Arc<App>> {
 
 /// The media type of a request, without parameters, in lower case.
 pub fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let value =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
@@ -87,7 +88,9 @@ pub fn bytes(name: &str, text: &str) -> Result<Vec<u8>> {
         b'/' => b'_',
         other => other,
     }));
-    URL_SAFE_NO_PAD.decode(&*plain).map_err(|_| Kind::Malformed.because(format!("{name} is not base64")))
+    URL_SAFE_NO_PAD
+        .decode(&*plain)
+        .map_err(|_| Kind::Malformed.because(format!("{name} is not base64")))
 }
 
 /// Bytes as this API writes them: base64url without padding.

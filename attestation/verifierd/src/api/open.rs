@@ -30,28 +30,51 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
     let config = app.config.load_full();
     let end = tls::not_after(&config.tls.certificate)?;
     if end <= app.now() {
-        return Err(Kind::Store.because("the server certificate has ended: issue a new one and send SIGHUP"));
+        return Err(Kind::Store
+            .because("the server certificate has ended: issue a new one and send SIGHUP"));
     }
-    Ok(Json(json!({"status": "ready", "version": env!("CARGO_PKG_VERSION"), "certificate_ends": end})))
+    Ok(Json(
+        json!({"status": "ready", "version": env!("CARGO_PKG_VERSION"), "certificate_ends": end}),
+    ))
 }
 
 /// The tenant's own; all of them for those who run the service.
-async fn metrics(State(app): Shared, Extension(who): Extension<Identity>) -> Result<impl IntoResponse> {
+async fn metrics(
+    State(app): Shared,
+    Extension(who): Extension<Identity>,
+) -> Result<impl IntoResponse> {
     let config = app.config.load_full();
-    let whole = config.operators.iter().any(|operator| operator.split_once('/') == Some((&who.tenant, &who.name)));
+    let whole = config
+        .operators
+        .iter()
+        .any(|operator| operator.split_once('/') == Some((&who.tenant, &who.name)));
     let own = [who.tenant.as_str()];
     let all: Vec<&str> = config.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
     let tenants = if whole { &all[..] } else { &own[..] };
     let (mut devices, mut stale, mut stored) = (0, 0, 0);
     for tenant in tenants {
         let counts = app.device_counts(tenant).await?;
-        (devices, stale, stored) = (devices + counts.all, stale + counts.stale, stored + app.store.stored(tenant).await?);
+        (devices, stale, stored) =
+            (devices + counts.all, stale + counts.stale, stored + app.store.stored(tenant).await?);
     }
-    let left = app.ends(tenants, whole).await?.into_iter().map(|(of, end)| ("of", of, (end - app.now()) as f64)).collect();
+    let left = app
+        .ends(tenants, whole)
+        .await?
+        .into_iter()
+        .map(|(of, end)| ("of", of, (end - app.now()) as f64))
+        .collect();
     let gauges = [
         Gauge::one("shef_devices", "Devices that were seen.", devices as f64),
-        Gauge::one("shef_devices_stale", "Devices that were not accepted for longer than retention.stale_seconds.", stale as f64),
-        Gauge::one("shef_stored_bytes", "Bytes that are stored, as each tenant's count against limits.tenant_bytes.", stored as f64),
+        Gauge::one(
+            "shef_devices_stale",
+            "Devices that were not accepted for longer than retention.stale_seconds.",
+            stale as f64,
+        ),
+        Gauge::one(
+            "shef_stored_bytes",
+            "Bytes that are stored, as each tenant's count against limits.tenant_bytes.",
+            stored as f64,
+        ),
         Gauge {
             name: "shef_certificate_seconds_left",
             help: "Seconds until the first of these ends: server, client-ca, crl, signer (certificate), corim (reference values).",

@@ -72,14 +72,19 @@ use Is::{Anything, Flag, List, Number, NumberOrNull, Object, Text, TextOrNull, T
 
 const LIMIT: Member = ("limit?", Number, "most rows of a page, 1 to 1000; 100 when not given");
 const AFTER_NAME: Member = ("after?", Text, "rows behind this one: `next` of the page before");
-const AFTER_NUMBER: Member = ("after?", Number, "rows behind this number: `next` of the page before");
+const AFTER_NUMBER: Member =
+    ("after?", Number, "rows behind this number: `next` of the page before");
 const NEXT: Member = ("next", TextOrNull, "where the next page begins; null on the last one");
-const NEXT_NUMBER: Member = ("next", NumberOrNull, "where the next page begins; null on the last one");
+const NEXT_NUMBER: Member =
+    ("next", NumberOrNull, "where the next page begins; null on the last one");
 const GENERATION: Member = ("generation", Number, "raised with every change of the collateral");
 const CREATED: Member = ("created", Number, "seconds since 1970");
 const NAME: Member = ("name", Text, "name");
 const SHA256: Member = ("sha256", Text, "SHA-256 in hexadecimal");
-const HEAD: &[Member] = &[("seq", Number, "number of a receipt; 0 before the first"), ("digest", Text, "its SHA-256 in hexadecimal")];
+const HEAD: &[Member] = &[
+    ("seq", Number, "number of a receipt; 0 before the first"),
+    ("digest", Text, "its SHA-256 in hexadecimal"),
+];
 const KEPT: &[Member] = &[
     ("seq", Number, "the last receipt that was forgotten; 0 for none"),
     ("digest", Text, "its SHA-256 in hexadecimal"),
@@ -90,7 +95,8 @@ const REVOCATION: &[Member] = &[
     ("value", Text, "hexadecimal; answered in lower case without separators and leading zeros"),
     ("reason", Text, "1 to 256 characters"),
 ];
-const KNOWN: Member = ("known", Flag, "whether anchors, reference values or the newest 256 appraisals hold it");
+const KNOWN: Member =
+    ("known", Flag, "whether anchors, reference values or the newest 256 appraisals hold it");
 const MADE_REVOCATION: &[Member] = &[REVOCATION[0], REVOCATION[1], KNOWN];
 const KEPT_REVOCATION: &[Member] = &[REVOCATION[0], REVOCATION[1], REVOCATION[2], CREATED];
 const DEVICE: &[Member] = &[
@@ -115,9 +121,20 @@ const APPRAISAL: &[Member] = &[
     ("evidence_sha256", Text, "SHA-256 of the evidence; empty in records of older versions"),
 ];
 const CHECKED: Member = ("appraisal", Anything, "every check with expected and actual");
-const CLAIMS: Member = ("claims", Anything, "the claims in words; null where the evidence cannot be read");
-const WHOLE_APPRAISAL: &[Member] =
-    &[APPRAISAL[0], APPRAISAL[1], APPRAISAL[2], APPRAISAL[3], APPRAISAL[4], APPRAISAL[5], APPRAISAL[6], APPRAISAL[7], CHECKED, CLAIMS];
+const CLAIMS: Member =
+    ("claims", Anything, "the claims in words; null where the evidence cannot be read");
+const WHOLE_APPRAISAL: &[Member] = &[
+    APPRAISAL[0],
+    APPRAISAL[1],
+    APPRAISAL[2],
+    APPRAISAL[3],
+    APPRAISAL[4],
+    APPRAISAL[5],
+    APPRAISAL[6],
+    APPRAISAL[7],
+    CHECKED,
+    CLAIMS,
+];
 const KEY: &[Member] = &[
     NAME,
     ("layer", Text, "kernel or shield"),
@@ -135,9 +152,14 @@ const KEY_VERSION: &[Member] = &[
     ("disabled", Flag, "not released any more"),
     CREATED,
 ];
-const WHOLE_KEY: &[Member] = &[KEY[0], KEY[1], KEY[2], KEY[3], KEY[4], ("versions", List(KEY_VERSION), "newest first")];
-const ADDED_KEY: &[Member] =
-    &[NAME, ("version", Number, "its number"), ("layer", Text, "kernel or shield"), ("policy", Text, "`name@version`")];
+const WHOLE_KEY: &[Member] =
+    &[KEY[0], KEY[1], KEY[2], KEY[3], KEY[4], ("versions", List(KEY_VERSION), "newest first")];
+const ADDED_KEY: &[Member] = &[
+    NAME,
+    ("version", Number, "its number"),
+    ("layer", Text, "kernel or shield"),
+    ("policy", Text, "`name@version`"),
+];
 const EVENT: &[Member] = &[
     ("seq", Number, "from 1, without gaps"),
     ("time", Number, "seconds since 1970"),
@@ -147,8 +169,12 @@ const EVENT: &[Member] = &[
     ("what", Text, "what it was about"),
     ("digest", Text, "SHA-256 over the event before and this one, hexadecimal"),
 ];
-const RECEIPT: &[Member] =
-    &[("seq", Number, "from 1"), ("time", Number, "seconds since 1970"), ("key", Text, "name of the key"), ("receipt", Text, "base64url")];
+const RECEIPT: &[Member] = &[
+    ("seq", Number, "from 1"),
+    ("time", Number, "seconds since 1970"),
+    ("key", Text, "name of the key"),
+    ("receipt", Text, "base64url"),
+];
 const ANCHOR: &[Member] = &[
     NAME,
     ("kind", Text, "shef-boot, board, provider or simulated"),
@@ -172,8 +198,13 @@ const CORIM: &[Member] = &[
     ("bytes", Number, "of the content"),
     CREATED,
 ];
-const COUNTS: &[Member] = &[("kernels", Number, "how many"), ("shells", Number, "how many"), ("images", Number, "how many")];
-const POLICY: &[Member] = &[NAME, ("version", Number, "from 1"), ("media_type", Text, "of the text"), SHA256, CREATED];
+const COUNTS: &[Member] = &[
+    ("kernels", Number, "how many"),
+    ("shells", Number, "how many"),
+    ("images", Number, "how many"),
+];
+const POLICY: &[Member] =
+    &[NAME, ("version", Number, "from 1"), ("media_type", Text, "of the text"), SHA256, CREATED];
 const CHANGE: &[Member] = &[
     ("appraisal_id", Text, "hexadecimal"),
     ("ueid", Text, "hexadecimal"),
@@ -202,8 +233,11 @@ const NEW_KEY: &[Member] = &[
     VERSION[5],
     VERSION[6],
 ];
-const IMAGE: &[Member] =
-    &[("key", Text, "base64url, 32 bytes"), ("min_svn", Number, "least version of the image"), ("vendor", Text, "base64url point")];
+const IMAGE: &[Member] = &[
+    ("key", Text, "base64url, 32 bytes"),
+    ("min_svn", Number, "least version of the image"),
+    ("vendor", Text, "base64url point"),
+];
 const WHICH: &[Member] = &[("version?", Number, "all when not given")];
 const SUBMISSION: &[Member] = &[
     ("evidence", Text, "base64"),
@@ -211,7 +245,11 @@ const SUBMISSION: &[Member] = &[
     ("nonce?", Text, "base64; a relying party's own nonce, instead of session"),
     ("layer?", Text, "kernel or shield; with nonce"),
     ("policy?", Text, "`name`, or an operator's `name@version`; `default` when not given"),
-    ("aud?", Flag, "false: the result has no `aud`, for parsers that refuse it, and `shef_audience` in its place"),
+    (
+        "aud?",
+        Flag,
+        "false: the result has no `aud`, for parsers that refuse it, and `shef_audience` in its place",
+    ),
 ];
 const JWK: &[Member] = &[
     ("kty", Text, "EC"),
@@ -237,17 +275,24 @@ fn describe(route: &Route) -> Option<Describe> {
         ]),
         ("GET", "/style.css") => gives(Other(200, &["text/css"])),
         ("GET", "/appraisals/{id}") => gives(Other(200, HTML)),
-        ("GET", "/revoke") => gives(Other(200, HTML))
-            .refuses(&[400])
-            .query(&[("kind", Text, "as in /v1/revocations"), ("value", Text, "as in /v1/revocations")]),
+        ("GET", "/revoke") => gives(Other(200, HTML)).refuses(&[400]).query(&[
+            ("kind", Text, "as in /v1/revocations"),
+            ("value", Text, "as in /v1/revocations"),
+        ]),
         ("POST", "/revoke") => gives(Nothing(303)).refuses(&[409, 422]),
         ("GET", "/healthz") => gives(Json(200, &[("status", Text, "ok")])),
         ("GET", "/readyz") => gives(Json(
             200,
-            &[("status", Text, "ready"), ("version", Text, "of the program"), ("certificate_ends", Number, "seconds since 1970")],
+            &[
+                ("status", Text, "ready"),
+                ("version", Text, "of the program"),
+                ("certificate_ends", Number, "seconds since 1970"),
+            ],
         )),
         ("GET", "/metrics") => gives(Other(200, &["text/plain"])),
-        ("GET", "/.well-known/jwks.json") => gives(Json(200, &[("keys", List(JWK), "the present one first")])),
+        ("GET", "/.well-known/jwks.json") => {
+            gives(Json(200, &[("keys", List(JWK), "the present one first")]))
+        }
         ("GET", "/v1/openapi.json") => gives(Other(200, &["application/json"])),
         ("POST", "/v1/sessions") => gives(Json(
             201,
@@ -308,29 +353,61 @@ fn describe(route: &Route) -> Option<Describe> {
             ("evidence", Text, "base64"),
         ])
         .refuses(&[404, 409, 410, 422]),
-        ("GET", "/v1/trust-anchors") => gives(Json(200, &[GENERATION, ("trust_anchors", List(ANCHOR), "all of them")])),
-        ("POST", "/v1/trust-anchors") => gives(Json(201, &[NAME, SHA256])).body(NEW_ANCHOR).refuses(&[409, 422]),
-        ("GET", "/v1/signers") => {
-            gives(Json(200, &[GENERATION, ("signers", List(&[NAME, ("signer", Text, "its entry in TOML"), CREATED]), "all of them")]))
+        ("GET", "/v1/trust-anchors") => {
+            gives(Json(200, &[GENERATION, ("trust_anchors", List(ANCHOR), "all of them")]))
         }
+        ("POST", "/v1/trust-anchors") => {
+            gives(Json(201, &[NAME, SHA256])).body(NEW_ANCHOR).refuses(&[409, 422])
+        }
+        ("GET", "/v1/signers") => gives(Json(
+            200,
+            &[
+                GENERATION,
+                (
+                    "signers",
+                    List(&[NAME, ("signer", Text, "its entry in TOML"), CREATED]),
+                    "all of them",
+                ),
+            ],
+        )),
         ("PUT", "/v1/signers/{name}") => gives(Json(201, &[NAME])).refuses(&[409, 422]),
-        ("GET", "/v1/corims") => gives(Json(200, &[GENERATION, ("corims", List(CORIM), "all of them")])),
-        ("PUT", "/v1/corims/{id}") => {
-            gives(Json(201, &[("id", Text, "as given"), SHA256, ("reference_values", Object(COUNTS), "that it holds")]))
-                .refuses(&[409, 422])
+        ("GET", "/v1/corims") => {
+            gives(Json(200, &[GENERATION, ("corims", List(CORIM), "all of them")]))
         }
+        ("PUT", "/v1/corims/{id}") => gives(Json(
+            201,
+            &[
+                ("id", Text, "as given"),
+                SHA256,
+                ("reference_values", Object(COUNTS), "that it holds"),
+            ],
+        ))
+        .refuses(&[409, 422]),
         ("GET", "/v1/corims/{id}") => gives(Other(200, crate::appraiser::REFERENCE_TYPES)),
         ("POST", "/v1/corims/{id}/activate") => gives(Nothing(204)).refuses(&[422]),
         ("POST", "/v1/corims/{id}/deactivate")
-        | ("DELETE", "/v1/trust-anchors/{name}" | "/v1/signers/{name}" | "/v1/corims/{id}" | "/v1/revocations/{kind}/{value}") => {
-            gives(Nothing(204))
+        | (
+            "DELETE",
+            "/v1/trust-anchors/{name}"
+            | "/v1/signers/{name}"
+            | "/v1/corims/{id}"
+            | "/v1/revocations/{kind}/{value}",
+        ) => gives(Nothing(204)),
+        ("GET", "/v1/policies") => {
+            gives(Json(200, &[GENERATION, ("policies", List(POLICY), "all versions")]))
         }
-        ("GET", "/v1/policies") => gives(Json(200, &[GENERATION, ("policies", List(POLICY), "all versions")])),
-        ("PUT", "/v1/policies/{name}") => {
-            gives(Json(201, &[NAME, ("version", Number, "its number; that of the newest where the text is the same"), SHA256]))
-                .refuses(&[409, 422])
+        ("PUT", "/v1/policies/{name}") => gives(Json(
+            201,
+            &[
+                NAME,
+                ("version", Number, "its number; that of the newest where the text is the same"),
+                SHA256,
+            ],
+        ))
+        .refuses(&[409, 422]),
+        ("GET", "/v1/policies/{name}") => {
+            gives(Other(200, crate::appraiser::POLICY_TYPES)).refuses(&[422])
         }
-        ("GET", "/v1/policies/{name}") => gives(Other(200, crate::appraiser::POLICY_TYPES)).refuses(&[422]),
         ("POST", "/v1/policies/dry-run") => gives(Json(
             200,
             &[
@@ -342,24 +419,40 @@ fn describe(route: &Route) -> Option<Describe> {
         ))
         .query(&[LIMIT])
         .refuses(&[422, 503]),
-        ("GET", "/v1/revocations") => gives(Json(200, &[GENERATION, ("revocations", List(KEPT_REVOCATION), "all of them")])),
-        ("POST", "/v1/revocations") => gives(Json(201, MADE_REVOCATION)).body(REVOCATION).refuses(&[409, 422]),
-        ("GET", "/v1/devices") => {
-            gives(Json(200, &[("devices", List(DEVICE), "by ueid"), NEXT])).query(&[AFTER_NAME, LIMIT]).refuses(&[400])
+        ("GET", "/v1/revocations") => {
+            gives(Json(200, &[GENERATION, ("revocations", List(KEPT_REVOCATION), "all of them")]))
         }
+        ("POST", "/v1/revocations") => {
+            gives(Json(201, MADE_REVOCATION)).body(REVOCATION).refuses(&[409, 422])
+        }
+        ("GET", "/v1/devices") => gives(Json(200, &[("devices", List(DEVICE), "by ueid"), NEXT]))
+            .query(&[AFTER_NAME, LIMIT])
+            .refuses(&[400]),
         ("GET", "/v1/devices/{ueid}") => gives(Json(200, DEVICE)),
         ("DELETE", "/v1/devices/{ueid}") => gives(Nothing(204)).refuses(&[409]),
-        ("GET", "/v1/appraisals") => gives(Json(200, &[("appraisals", List(APPRAISAL), "newest first"), NEXT]))
-            .query(&[("before?", Text, "a time, or `next` of the page before"), LIMIT])
-            .refuses(&[400]),
+        ("GET", "/v1/appraisals") => {
+            gives(Json(200, &[("appraisals", List(APPRAISAL), "newest first"), NEXT]))
+                .query(&[("before?", Text, "a time, or `next` of the page before"), LIMIT])
+                .refuses(&[400])
+        }
         ("GET", "/v1/appraisals/{id}") => gives(Json(200, WHOLE_APPRAISAL)),
-        ("GET", "/v1/keys") => gives(Json(200, &[("keys", List(KEY), "by name"), NEXT])).query(&[AFTER_NAME, LIMIT]).refuses(&[400]),
-        ("PUT", "/v1/keys/{name}") => gives(Json(201, ADDED_KEY)).body(NEW_KEY).refuses(&[409, 422]),
+        ("GET", "/v1/keys") => gives(Json(200, &[("keys", List(KEY), "by name"), NEXT]))
+            .query(&[AFTER_NAME, LIMIT])
+            .refuses(&[400]),
+        ("PUT", "/v1/keys/{name}") => {
+            gives(Json(201, ADDED_KEY)).body(NEW_KEY).refuses(&[409, 422])
+        }
         ("GET", "/v1/keys/{name}") => gives(Json(200, WHOLE_KEY)),
-        ("POST", "/v1/keys/{name}/rotate") => gives(Json(201, ADDED_KEY)).body(VERSION).refuses(&[409, 422]),
-        ("POST", "/v1/keys/{name}/disable" | "/v1/keys/{name}/enable") => gives(Nothing(204)).body(WHICH),
+        ("POST", "/v1/keys/{name}/rotate") => {
+            gives(Json(201, ADDED_KEY)).body(VERSION).refuses(&[409, 422])
+        }
+        ("POST", "/v1/keys/{name}/disable" | "/v1/keys/{name}/enable") => {
+            gives(Nothing(204)).body(WHICH)
+        }
         ("GET", "/v1/events") => {
-            gives(Json(200, &[("events", List(EVENT), "oldest first"), NEXT_NUMBER])).query(&[AFTER_NUMBER, LIMIT]).refuses(&[400])
+            gives(Json(200, &[("events", List(EVENT), "oldest first"), NEXT_NUMBER]))
+                .query(&[AFTER_NUMBER, LIMIT])
+                .refuses(&[400])
         }
         ("GET", "/v1/receipts") => gives(Json(
             200,
@@ -374,18 +467,30 @@ fn describe(route: &Route) -> Option<Describe> {
         .query(&[("key?", Text, "of this key only"), AFTER_NUMBER, LIMIT])
         .refuses(&[400]),
         // Other services' protocols are described where they come from.
-        ("GET", "/.well-known/veraison/verification") => gives(Other(200, &["application/vnd.veraison.discovery+json"])).refuses(&[406]),
+        ("GET", "/.well-known/veraison/verification") => {
+            gives(Other(200, &["application/vnd.veraison.discovery+json"])).refuses(&[406])
+        }
         ("POST", "/challenge-response/v1/newSession") => gives(Other(201, &[veraison::SESSION]))
-            .query(&[("nonce?", Text, "base64; the client's own, which is no challenge"), ("nonceSize?", Number, "bytes of a drawn one")])
+            .query(&[
+                ("nonce?", Text, "base64; the client's own, which is no challenge"),
+                ("nonceSize?", Number, "bytes of a drawn one"),
+            ])
             .refuses(&[400, 406]),
-        ("POST" | "GET", "/challenge-response/v1/session/{id}") => gives(Other(200, &[veraison::SESSION])).refuses(&[406, 409, 422]),
+        ("POST" | "GET", "/challenge-response/v1/session/{id}") => {
+            gives(Other(200, &[veraison::SESSION])).refuses(&[406, 409, 422])
+        }
         ("DELETE", "/challenge-response/v1/session/{id}") => gives(Nothing(204)),
         ("POST", "/endorsement-provisioning/v1/submit") => {
-            gives(Other(200, &["application/vnd.veraison.provisioning-session+json"])).refuses(&[406, 409])
+            gives(Other(200, &["application/vnd.veraison.provisioning-session+json"]))
+                .refuses(&[406, 409])
         }
         ("POST", "/kbs/v0/auth" | "/kbs/v0/attest") => gives(Other(200, &["application/json"])),
-        ("GET", "/kbs/v0/resource/{repository}/{kind}/{tag}") => gives(Other(200, &["application/json"])),
-        ("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}") => gives(Nothing(201)).refuses(&[409, 422]),
+        ("GET", "/kbs/v0/resource/{repository}/{kind}/{tag}") => {
+            gives(Other(200, &["application/json"]))
+        }
+        ("POST", "/kbs/v0/resource/{repository}/{kind}/{tag}") => {
+            gives(Nothing(201)).refuses(&[409, 422])
+        }
         _ => return None,
     })
 }
@@ -420,8 +525,11 @@ fn object(members: &[Member]) -> Value {
 }
 
 fn parameters(route: &Route, query: &[Member]) -> Vec<Value> {
-    let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let in_path = in_path.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
+    let in_path =
+        route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let in_path = in_path.map(
+        |name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}),
+    );
     let in_query = query.iter().map(|(name, is, text)| {
         let plain = name.trim_end_matches('?');
         json!({"name": plain, "in": "query", "required": plain == *name, "description": text, "schema": schema(*is)})
@@ -432,10 +540,14 @@ fn parameters(route: &Route, query: &[Member]) -> Vec<Value> {
 fn body(route: &Route, members: &[Member]) -> Option<Value> {
     let bytes = || json!({"schema": {"type": "string", "format": "binary"}});
     let content: Map<String, Value> = match route.takes {
-        _ if !members.is_empty() => Map::from_iter([("application/json".to_owned(), json!({"schema": object(members)}))]),
+        _ if !members.is_empty() => {
+            Map::from_iter([("application/json".to_owned(), json!({"schema": object(members)}))])
+        }
         Takes::Nothing => return None,
         Takes::One(types) => types.iter().map(|media| ((*media).to_owned(), bytes())).collect(),
-        Takes::Evidence => veraison::evidence_types().into_iter().map(|media| (media, bytes())).collect(),
+        Takes::Evidence => {
+            veraison::evidence_types().into_iter().map(|media| (media, bytes())).collect()
+        }
         Takes::Bytes => Map::from_iter([("application/octet-stream".to_owned(), bytes())]),
     };
     Some(json!({"required": route.takes != Takes::Nothing, "content": content}))
@@ -475,16 +587,26 @@ pub fn openapi() -> Value {
     };
     for route in ROUTES {
         let described = describe(route).expect("every route is described");
-        let mut responses: Map<String, Value> =
-            refusals(route, described.refuses).into_iter().map(|status| (status.to_string(), problem())).collect();
+        let mut responses: Map<String, Value> = refusals(route, described.refuses)
+            .into_iter()
+            .map(|status| (status.to_string(), problem()))
+            .collect();
         let (status, answer) = match described.gives {
             Gives::Nothing(status) => (status, json!({"description": "Done."})),
             Gives::Json(status, members) => {
-                let media = if route.path.ends_with("jwks.json") { "application/jwk-set+json" } else { "application/json" };
-                (status, json!({"description": "Done.", "content": {media: {"schema": object(members)}}}))
+                let media = if route.path.ends_with("jwks.json") {
+                    "application/jwk-set+json"
+                } else {
+                    "application/json"
+                };
+                (
+                    status,
+                    json!({"description": "Done.", "content": {media: {"schema": object(members)}}}),
+                )
             }
             Gives::Other(status, types) => {
-                let content: Map<String, Value> = types.iter().map(|media| ((*media).to_owned(), json!({}))).collect();
+                let content: Map<String, Value> =
+                    types.iter().map(|media| ((*media).to_owned(), json!({}))).collect();
                 (status, json!({"description": "Done.", "content": content}))
             }
         };
@@ -527,6 +649,12 @@ pub fn openapi() -> Value {
 }
 
 fn operation_id(method: &str, path: &str) -> String {
-    let words = path.split(['/', '.', '-']).map(|part| part.trim_matches(['{', '}'])).filter(|part| !part.is_empty());
-    std::iter::once(method.to_ascii_lowercase()).chain(words.map(str::to_owned)).collect::<Vec<_>>().join("_")
+    let words = path
+        .split(['/', '.', '-'])
+        .map(|part| part.trim_matches(['{', '}']))
+        .filter(|part| !part.is_empty());
+    std::iter::once(method.to_ascii_lowercase())
+        .chain(words.map(str::to_owned))
+        .collect::<Vec<_>>()
+        .join("_")
 }

@@ -88,7 +88,8 @@ impl Recipient {
     fn seal(&self, info: &ReleaseInfo, secret: &[u8]) -> Result<Vec<u8>> {
         match self {
             Self::Box(_) => {
-                let sealed = KeyBox::seal(info, secret, &mut SystemEntropy).map_err(|error| Kind::Internal.because(error.to_string()))?;
+                let sealed = KeyBox::seal(info, secret, &mut SystemEntropy)
+                    .map_err(|error| Kind::Internal.because(error.to_string()))?;
                 Ok(sealed.to_cbor())
             }
             Self::Jwe(key) => Ok(jwe::encrypt(key, secret)?.to_string().into_bytes()),
@@ -96,9 +97,14 @@ impl Recipient {
     }
 }
 
-async fn release(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Json<Value>> {
+async fn release(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<Json<Value>> {
     let request: Request = read_json(&body)?;
-    let session = Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, &request.session)?;
+    let session =
+        Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, &request.session)?;
     let layer = session.layer()?;
     let evidence = Received::new(bytes("evidence", &request.evidence)?);
     let wanted = Wanted {
@@ -150,7 +156,16 @@ async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
     // second one is the caller's to retry.
     for _ in 0..2 {
         let terms = (Arc::clone(&collateral), collateral.policy(&key.policy)?);
-        let mut case = Case::new(app, identity, wanted.action, wanted.challenge.clone(), wanted.layer, wanted.evidence, terms).await?;
+        let mut case = Case::new(
+            app,
+            identity,
+            wanted.action,
+            wanted.challenge.clone(),
+            wanted.layer,
+            wanted.evidence,
+            terms,
+        )
+        .await?;
         let appraised = case.appraise().await?;
         let Some(verified) = &appraised.outcome.verified else {
             return Err(deny(&case, &appraised, wanted.used).await);
@@ -163,7 +178,9 @@ async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
         }
         collateral = app.read_collateral(tenant).await?;
     }
-    Err(Kind::Busy.because("the reference values or policies are being changed; send the request again").retry_after(1))
+    Err(Kind::Busy
+        .because("the reference values or policies are being changed; send the request again")
+        .retry_after(1))
 }
 
 /// A version of a key, unsealed.
@@ -186,7 +203,11 @@ async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
     };
     let layer = wanted.layer;
     if key.layer != layer.name() {
-        return Err(Kind::Layer.because(format!("the key is for the layer {}, the evidence of {}", key.layer, layer.name())));
+        return Err(Kind::Layer.because(format!(
+            "the key is for the layer {}, the evidence of {}",
+            key.layer,
+            layer.name()
+        )));
     }
     if is_path(&key.name) != matches!(wanted.recipient, Recipient::Jwe(_)) {
         return Err(Kind::NotFound.because(format!("there is no key {}", wanted.key)));
@@ -194,7 +215,8 @@ async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
     if layer == Layer::Shield && matches!(wanted.recipient, Recipient::Box(None)) {
         return Err(Kind::Recipient.because("the session was made without `recipient`"));
     }
-    let secret = app.unseal(&key_parts(tenant, &key.name, &number.to_be_bytes()), &version.sealed).await?;
+    let secret =
+        app.unseal(&key_parts(tenant, &key.name, &number.to_be_bytes()), &version.sealed).await?;
     let policy = format!("{}@{}", version.policy, version.policy_version);
     Ok(Key { name: key.name, version: number, policy, to_host: key.to_host != 0, secret })
 }
@@ -220,9 +242,18 @@ async fn deny(case: &Case<'_>, appraised: &Appraised, used: bool) -> Problem {
 
 /// Seals the key to the recipient and commits nonce, receipt and box together; `None` if the
 /// collateral has changed since the appraisal.
-async fn commit(case: &Case<'_>, appraised: &Appraised, verified: &Verified, key: &Key, wanted: &Wanted<'_>) -> Result<Option<Released>> {
+async fn commit(
+    case: &Case<'_>,
+    appraised: &Appraised,
+    verified: &Verified,
+    key: &Key,
+    wanted: &Wanted<'_>,
+) -> Result<Option<Released>> {
     if key.to_host && !case.policy.to_host() {
-        let text = format!("the key is marked as the host's, and policy {} does not say `to_host = true`", key.policy);
+        let text = format!(
+            "the key is marked as the host's, and policy {} does not say `to_host = true`",
+            key.policy
+        );
         return Err(Kind::Recipient.because(text));
     }
     let (app, tenant, now) = (case.app, case.identity.tenant.as_str(), case.now);

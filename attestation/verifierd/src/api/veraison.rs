@@ -34,8 +34,12 @@ use crate::time::rfc3339;
 
 pub const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
 const DISCOVERY: &str = "application/vnd.veraison.discovery+json";
-const CMW: [&str; 4] =
-    ["application/cmw+cbor", "application/cmw+json", "application/vnd.veraison.cmw+cbor", "application/vnd.veraison.cmw+json"];
+const CMW: [&str; 4] = [
+    "application/cmw+cbor",
+    "application/cmw+json",
+    "application/vnd.veraison.cmw+cbor",
+    "application/vnd.veraison.cmw+json",
+];
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -47,7 +51,8 @@ pub fn router() -> Router<Arc<App>> {
 
 /// Media types of evidence: one of each layer, and the wrappers.
 pub fn evidence_types() -> Vec<String> {
-    let own = [Layer::Kernel, Layer::Shield].map(|layer| format!("{MEDIA_TYPE}; eat_profile=\"{}\"", layer.profile()));
+    let own = [Layer::Kernel, Layer::Shield]
+        .map(|layer| format!("{MEDIA_TYPE}; eat_profile=\"{}\"", layer.profile()));
     own.into_iter().chain(CMW.map(str::to_owned)).collect()
 }
 
@@ -58,9 +63,16 @@ pub fn is_evidence(essence: &str) -> bool {
 
 fn acceptable(headers: &HeaderMap, wanted: &str) -> Result<()> {
     let essence = |range: &str| range.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    let fits = accepted(headers)
-        .is_none_or(|ranges| ranges.into_iter().any(|range| [wanted, "*/*", "application/*"].contains(&essence(range).as_str())));
-    if fits { Ok(()) } else { Err(Kind::NotAcceptable.because(format!("Accept must allow {wanted}"))) }
+    let fits = accepted(headers).is_none_or(|ranges| {
+        ranges
+            .into_iter()
+            .any(|range| [wanted, "*/*", "application/*"].contains(&essence(range).as_str()))
+    });
+    if fits {
+        Ok(())
+    } else {
+        Err(Kind::NotAcceptable.because(format!("Accept must allow {wanted}")))
+    }
 }
 
 async fn discovery(State(app): Shared, headers: HeaderMap) -> Result<Response> {
@@ -129,38 +141,59 @@ async fn new_session(
             size(nonce.len())?;
             nonce
         }
-        (Some(_), Some(_)) => return Err(Kind::Malformed.because("nonce and nonceSize exclude each other")),
+        (Some(_), Some(_)) => {
+            return Err(Kind::Malformed.because("nonce and nonceSize exclude each other"));
+        }
     };
     let seconds = app.config.load().limits.session_seconds;
-    let session = Session { drawn: query.nonce.is_none(), ..Session::new(Protocol::Veraison, &identity.tenant, nonce, app.now(), seconds) };
+    let session = Session {
+        drawn: query.nonce.is_none(),
+        ..Session::new(Protocol::Veraison, &identity.tenant, nonce, app.now(), seconds)
+    };
     let mut response = answer(StatusCode::CREATED, &show(&session, None, None));
     let location = format!("session/{}", session.token(&app.kek.load()));
-    let location = location.parse().map_err(|_| Kind::Internal.because("a session token is no header value"))?;
+    let location = location
+        .parse()
+        .map_err(|_| Kind::Internal.because("a session token is no header value"))?;
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
 }
 
 fn open(app: &App, identity: &Identity, id: &str) -> Result<Session> {
-    Session::open(&app.kek.load(), Protocol::Veraison, &identity.tenant, id).map_err(|problem| Kind::NotFound.because(problem.detail))
+    Session::open(&app.kek.load(), Protocol::Veraison, &identity.tenant, id)
+        .map_err(|problem| Kind::NotFound.because(problem.detail))
 }
 
 /// The evidence in a body of one of the accepted types.
 fn evidence(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>> {
     let unknown = |found: &str| {
         let list = evidence_types().join(", ");
-        Kind::MediaType.because(format!("content type {found:?}, expected one of {list}")).header(header::ACCEPT, &list)
+        Kind::MediaType
+            .because(format!("content type {found:?}, expected one of {list}"))
+            .header(header::ACCEPT, &list)
     };
-    let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let text =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let media = MediaType::parse(text).ok_or_else(|| unknown(text))?;
     if media.essence == MEDIA_TYPE {
-        let known = |profile: &String| [Layer::Kernel, Layer::Shield].iter().any(|layer| layer.profile() == profile);
-        return if media.eat_profile.as_ref().is_none_or(known) { Ok(body.to_vec()) } else { Err(unknown(text)) };
+        let known = |profile: &String| {
+            [Layer::Kernel, Layer::Shield].iter().any(|layer| layer.profile() == profile)
+        };
+        return if media.eat_profile.as_ref().is_none_or(known) {
+            Ok(body.to_vec())
+        } else {
+            Err(unknown(text))
+        };
     }
     if !is_evidence(&media.essence) {
         return Err(unknown(text));
     }
-    let bad = |error: shef_verify::cmw::CmwError| Kind::Malformed.because(format!("{error} ({})", error.code()));
-    let wrapper = if media.essence.ends_with("json") { Cmw::from_json(body) } else { Cmw::from_cbor(body) }.map_err(bad)?;
+    let bad = |error: shef_verify::cmw::CmwError| {
+        Kind::Malformed.because(format!("{error} ({})", error.code()))
+    };
+    let wrapper =
+        if media.essence.ends_with("json") { Cmw::from_json(body) } else { Cmw::from_cbor(body) }
+            .map_err(bad)?;
     Ok(wrapper.evidence().map_err(bad)?.to_vec())
 }
 
@@ -177,7 +210,16 @@ async fn submit(
     session.is_open(app.now()).map_err(|problem| Kind::NotFound.because(problem.detail))?;
     let evidence = Received::new(evidence(&headers, &body)?);
     let policy = flow::policy(&app, &identity, None).await?;
-    let mut case = Case::new(&app, &identity, "veraison", Challenge::of(&session), evidence.layer(), &evidence, policy).await?;
+    let mut case = Case::new(
+        &app,
+        &identity,
+        "veraison",
+        Challenge::of(&session),
+        evidence.layer(),
+        &evidence,
+        policy,
+    )
+    .await?;
     let appraised = case.appraise().await?;
     let token = case.result(&appraised, form)?;
     case.keep(&appraised, Some(&token)).await?;
@@ -200,23 +242,39 @@ async fn session(
     Ok(answer(StatusCode::OK, &show(&session, None, used.flatten().as_deref())))
 }
 
-async fn delete(State(app): Shared, Extension(identity): Extension<Identity>, Path(id): Path<String>) -> Result<StatusCode> {
+async fn delete(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode> {
     let session = open(&app, &identity, &id)?;
     app.store.end_session(&identity.tenant, &Challenge::of(&session)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn provision(State(app): Shared, Extension(identity): Extension<Identity>, body: Bytes) -> Result<Json<Value>> {
+async fn provision(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Bytes,
+) -> Result<Json<Value>> {
     const SIGNED: &str = shef_verify::corim::MEDIA_TYPE;
     let expiry = rfc3339(app.now() + 60);
     let stored = async {
         let id = format!("rim-{}", &hex::encode(crate::secrets::sha256(&body))[..24]);
-        let row = CorimRow { id, media_type: SIGNED.into(), content: body.to_vec(), active: 1, created: app.now() };
+        let row = CorimRow {
+            id,
+            media_type: SIGNED.into(),
+            content: body.to_vec(),
+            active: 1,
+            created: app.now(),
+        };
         super::collateral::store_corim(&app, &identity, &row).await
     };
     Ok(Json(match stored.await {
         Ok(_) => json!({"status": "success", "expiry": expiry}),
-        Err(problem) if problem.kind == Kind::Corim => json!({"status": "failed", "failure-reason": problem.detail, "expiry": expiry}),
+        Err(problem) if problem.kind == Kind::Corim => {
+            json!({"status": "failed", "failure-reason": problem.detail, "expiry": expiry})
+        }
         Err(problem) => return Err(problem),
     }))
 }

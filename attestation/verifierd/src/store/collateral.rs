@@ -170,20 +170,31 @@ impl Change {
 
     /// Whether there is more afterwards.
     fn adds(&self) -> bool {
-        matches!(self, Self::AddAnchor(_) | Self::PutSigner(_) | Self::AddCorim(_) | Self::AddPolicy(_) | Self::Revoke(_))
+        matches!(
+            self,
+            Self::AddAnchor(_)
+                | Self::PutSigner(_)
+                | Self::AddCorim(_)
+                | Self::AddPolicy(_)
+                | Self::Revoke(_)
+        )
     }
 
     /// What it is about.
     #[must_use]
     pub fn what(&self) -> String {
         match self {
-            Self::AddAnchor(AnchorRow { name, .. }) | Self::PutSigner(SignerRow { name, .. }) | Self::AddPolicy(PolicyRow { name, .. }) => {
+            Self::AddAnchor(AnchorRow { name, .. })
+            | Self::PutSigner(SignerRow { name, .. })
+            | Self::AddPolicy(PolicyRow { name, .. }) => name.clone(),
+            Self::AddCorim(row) => row.id.clone(),
+            Self::RemoveAnchor(name) | Self::RemoveSigner(name) | Self::RemoveCorim(name) => {
                 name.clone()
             }
-            Self::AddCorim(row) => row.id.clone(),
-            Self::RemoveAnchor(name) | Self::RemoveSigner(name) | Self::RemoveCorim(name) => name.clone(),
             Self::Activate(id) | Self::Deactivate(id) => id.clone(),
-            Self::Revoke(RevocationRow { kind, value, .. }) | Self::Unrevoke(kind, value) => format!("{kind} {value}"),
+            Self::Revoke(RevocationRow { kind, value, .. }) | Self::Unrevoke(kind, value) => {
+                format!("{kind} {value}")
+            }
         }
     }
 }
@@ -270,7 +281,10 @@ impl Store {
     pub async fn generation(&self, tenant: &str) -> Result<i64> {
         on!(self, |pools| {
             let (generation,): (i64,) =
-                sqlx::query_as("SELECT generation FROM tenant WHERE name = $1").bind(tenant).fetch_one(&pools.read).await?;
+                sqlx::query_as("SELECT generation FROM tenant WHERE name = $1")
+                    .bind(tenant)
+                    .fetch_one(&pools.read)
+                    .await?;
             Ok(generation)
         })
     }
@@ -289,8 +303,11 @@ impl Store {
     /// The database does not answer.
     pub async fn remembered_by_name(&self) -> Result<Vec<String>> {
         on!(self, |pools| {
-            let found: Vec<(String,)> =
-                sqlx::query_as("SELECT DISTINCT tenant FROM corim_version WHERE signer NOT LIKE 'key:%'").fetch_all(&pools.read).await?;
+            let found: Vec<(String,)> = sqlx::query_as(
+                "SELECT DISTINCT tenant FROM corim_version WHERE signer NOT LIKE 'key:%'",
+            )
+            .fetch_all(&pools.read)
+            .await?;
             Ok(found.into_iter().map(|(tenant,)| tenant).collect())
         })
     }
@@ -352,11 +369,16 @@ impl Store {
                     .fetch_optional(&mut *tx)
                     .await?;
                     if same.is_none() {
-                        return Err(Kind::Conflict.because(format!("trust anchor {} exists", row.name)));
+                        return Err(
+                            Kind::Conflict.because(format!("trust anchor {} exists", row.name))
+                        );
                     }
                     Some(new)
                 }
-                Change::RemoveAnchor(name) => one!(tx, "DELETE FROM anchor WHERE tenant = $1 AND name = $2", tenant, name).then_some(true),
+                Change::RemoveAnchor(name) => {
+                    one!(tx, "DELETE FROM anchor WHERE tenant = $1 AND name = $2", tenant, name)
+                        .then_some(true)
+                }
                 Change::PutSigner(row) => Some(one!(
                     tx,
                     "INSERT INTO signer (tenant, name, content, created) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) \
@@ -366,7 +388,10 @@ impl Store {
                     &row.content,
                     row.created
                 )),
-                Change::RemoveSigner(name) => one!(tx, "DELETE FROM signer WHERE tenant = $1 AND name = $2", tenant, name).then_some(true),
+                Change::RemoveSigner(name) => {
+                    one!(tx, "DELETE FROM signer WHERE tenant = $1 AND name = $2", tenant, name)
+                        .then_some(true)
+                }
                 Change::AddCorim(row) => {
                     let new = one!(
                         tx,
@@ -378,25 +403,38 @@ impl Store {
                         &row.content,
                         row.created
                     );
-                    let (content,): (Vec<u8>,) = sqlx::query_as("SELECT content FROM corim WHERE tenant = $1 AND id = $2")
-                        .bind(tenant)
-                        .bind(&row.id)
-                        .fetch_one(&mut *tx)
-                        .await?;
+                    let (content,): (Vec<u8>,) =
+                        sqlx::query_as("SELECT content FROM corim WHERE tenant = $1 AND id = $2")
+                            .bind(tenant)
+                            .bind(&row.id)
+                            .fetch_one(&mut *tx)
+                            .await?;
                     if content != row.content {
-                        return Err(Kind::Conflict.because(format!("reference values {} exist", row.id)));
+                        return Err(
+                            Kind::Conflict.because(format!("reference values {} exist", row.id))
+                        );
                     }
                     Some(new)
                 }
-                Change::RemoveCorim(id) => one!(tx, "DELETE FROM corim WHERE tenant = $1 AND id = $2", tenant, id).then_some(true),
+                Change::RemoveCorim(id) => {
+                    one!(tx, "DELETE FROM corim WHERE tenant = $1 AND id = $2", tenant, id)
+                        .then_some(true)
+                }
                 Change::Activate(id) | Change::Deactivate(id) => {
                     let active = i64::from(matches!(change, Change::Activate(_)));
-                    let known: Option<(i64,)> = sqlx::query_as("SELECT active FROM corim WHERE tenant = $1 AND id = $2")
-                        .bind(tenant)
-                        .bind(id)
-                        .fetch_optional(&mut *tx)
-                        .await?;
-                    let set = one!(tx, "UPDATE corim SET active = $3 WHERE tenant = $1 AND id = $2 AND active <> $3", tenant, id, active);
+                    let known: Option<(i64,)> =
+                        sqlx::query_as("SELECT active FROM corim WHERE tenant = $1 AND id = $2")
+                            .bind(tenant)
+                            .bind(id)
+                            .fetch_optional(&mut *tx)
+                            .await?;
+                    let set = one!(
+                        tx,
+                        "UPDATE corim SET active = $3 WHERE tenant = $1 AND id = $2 AND active <> $3",
+                        tenant,
+                        id,
+                        active
+                    );
                     known.map(|_| set)
                 }
                 Change::AddPolicy(row) => {
@@ -407,7 +445,9 @@ impl Store {
                     .bind(&row.name)
                     .fetch_optional(&mut *tx)
                     .await?;
-                    let same = newest.as_ref().is_some_and(|(_, sha256, kind)| *sha256 == row.sha256 && *kind == row.media_type);
+                    let same = newest.as_ref().is_some_and(|(_, sha256, kind)| {
+                        *sha256 == row.sha256 && *kind == row.media_type
+                    });
                     number = newest.map_or(0, |(version, ..)| version) + i64::from(!same);
                     what = format!("{what}@{number}");
                     Some(
@@ -437,14 +477,18 @@ impl Store {
                     row.created
                 )),
                 Change::Unrevoke(kind, value) => {
-                    let stored: Vec<(String,)> = sqlx::query_as("SELECT value FROM revocation WHERE tenant = $1 AND kind = $2")
-                        .bind(tenant)
-                        .bind(kind)
-                        .fetch_all(&mut *tx)
-                        .await?;
+                    let stored: Vec<(String,)> = sqlx::query_as(
+                        "SELECT value FROM revocation WHERE tenant = $1 AND kind = $2",
+                    )
+                    .bind(tenant)
+                    .bind(kind)
+                    .fetch_all(&mut *tx)
+                    .await?;
                     let mut found = None;
                     for (stored,) in stored {
-                        if stored == *value || revoked_value(kind, &stored).is_ok_and(|stored| stored == *value) {
+                        if stored == *value
+                            || revoked_value(kind, &stored).is_ok_and(|stored| stored == *value)
+                        {
                             let sql = "DELETE FROM revocation WHERE tenant = $1 AND kind = $2 AND value = $3";
                             found = one!(tx, sql, tenant, kind, &stored).then_some(true).or(found);
                         }

@@ -85,7 +85,10 @@ fn opened(names: &[PathBuf]) -> std::io::Result<()> {
     }
     for name in names {
         if files::look(name)?.is_some_and(|found| !held.contains(&(found.dev(), found.ino()))) {
-            return Err(std::io::Error::other(format!("{} was exchanged for another file while it was opened", name.display())));
+            return Err(std::io::Error::other(format!(
+                "{} was exchanged for another file while it was opened",
+                name.display()
+            )));
         }
     }
     Ok(())
@@ -98,7 +101,8 @@ fn pool(path: &Path, still: bool, most: u32) -> Result<SqlitePoolOptions> {
         return Ok(options);
     }
     let [database, journal, index, _] = names(path);
-    let names: Arc<[PathBuf]> = if still { [database].into() } else { [database, journal, index].into() };
+    let names: Arc<[PathBuf]> =
+        if still { [database].into() } else { [database, journal, index].into() };
     Ok(options.after_connect(move |connection, _| {
         let names = Arc::clone(&names);
         Box::pin(async move {
@@ -136,12 +140,16 @@ fn private(path: &Path) -> Result<()> {
 pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
     let options: PgConnectOptions = url.parse().map_err(|error| cannot(&error))?;
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    let said = query.split('&').any(|pair| pair.starts_with("sslmode=") || pair.starts_with("ssl-mode="));
+    let said =
+        query.split('&').any(|pair| pair.starts_with("sslmode=") || pair.starts_with("ssl-mode="));
     let host = options.get_host();
     let local = options.get_socket().is_some()
         || host.starts_with('/')
         || host == "localhost"
-        || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        || host
+            .trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
     let options = if said || local { options } else { options.ssl_mode(PgSslMode::VerifyFull) };
     if !local && !matches!(options.get_ssl_mode(), PgSslMode::VerifyFull) {
         tracing::warn!(
@@ -157,8 +165,12 @@ pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
 async fn sessions(options: &PgConnectOptions) -> Result<()> {
     let mut open = Vec::new();
     for statement in ["SELECT 1", "SELECT 2"] {
-        let mut connection = PgConnection::connect_with(options).await.map_err(|error| cannot(&error))?;
-        sqlx::query(statement).execute(&mut connection).await.map_err(|error| pooled(&error).unwrap_or_else(|| cannot(&error)))?;
+        let mut connection =
+            PgConnection::connect_with(options).await.map_err(|error| cannot(&error))?;
+        sqlx::query(statement)
+            .execute(&mut connection)
+            .await
+            .map_err(|error| pooled(&error).unwrap_or_else(|| cannot(&error)))?;
         open.push(connection);
     }
     Ok(())
@@ -189,7 +201,13 @@ fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
 
 /// One connection for everything.
 fn alone<D: sqlx::Database>(pool: sqlx::Pool<D>) -> Pools<D> {
-    Pools { read: pool.clone(), quick: pool.clone(), durable: pool, begin_quick: "BEGIN", begin: "BEGIN" }
+    Pools {
+        read: pool.clone(),
+        quick: pool.clone(),
+        durable: pool,
+        begin_quick: "BEGIN",
+        begin: "BEGIN",
+    }
 }
 
 /// Opens a database to be written; an SQLite file is made where there is none. A command gives no
@@ -206,15 +224,21 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
             // back, and that connection begins no other.
             let pool = |most| -> Result<SqlitePoolOptions> {
                 let pool = pool(path, false, most)?;
-                Ok(pool.before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) })))
+                Ok(pool.before_acquire(|connection, _| {
+                    Box::pin(async move { Ok(!connection.is_in_transaction()) })
+                }))
             };
             // The first connection makes the journal; the others open lazily.
-            let durable = pool(1)?.connect_with(sqlite(path, SqliteSynchronous::Full)).await.map_err(|error| cannot(&error))?;
+            let durable = pool(1)?
+                .connect_with(sqlite(path, SqliteSynchronous::Full))
+                .await
+                .map_err(|error| cannot(&error))?;
             let begin = "BEGIN IMMEDIATE";
             Backend::Sqlite(match connections {
                 None => Pools { begin_quick: begin, begin, ..alone(durable) },
                 Some(connections) => Pools {
-                    read: pool(connections)?.connect_lazy_with(sqlite(path, SqliteSynchronous::Normal)),
+                    read: pool(connections)?
+                        .connect_lazy_with(sqlite(path, SqliteSynchronous::Normal)),
                     quick: pool(1)?.connect_lazy_with(sqlite(path, SqliteSynchronous::Normal)),
                     durable,
                     begin_quick: begin,
@@ -223,17 +247,25 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
             })
         }
         Database::Postgres(url) => {
-            let pool = PgPoolOptions::new().max_connections(connections.unwrap_or(1)).acquire_timeout(ACQUIRE);
+            let pool = PgPoolOptions::new()
+                .max_connections(connections.unwrap_or(1))
+                .acquire_timeout(ACQUIRE);
             let options = postgres(url)?;
             sessions(&options).await?;
-            Backend::Postgres(alone(pool.connect_with(options).await.map_err(|error| cannot(&error))?))
+            Backend::Postgres(alone(
+                pool.connect_with(options).await.map_err(|error| cannot(&error))?,
+            ))
         }
     })
 }
 
 /// Opens an SQLite file to be read. `still`: nobody has it open, and the files beside it do not count.
 async fn read(path: &Path, still: bool) -> Result<Backend> {
-    let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(still).busy_timeout(ACQUIRE);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .immutable(still)
+        .busy_timeout(ACQUIRE);
     let pool = pool(path, still, 1)?.connect_with(options).await.map_err(|error| cannot(&error))?;
     Ok(Backend::Sqlite(alone(pool)))
 }
@@ -260,7 +292,9 @@ pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
             let options = postgres(url)?.options([("default_transaction_read_only", "on")]);
             sessions(&options).await?;
             let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(ACQUIRE);
-            Backend::Postgres(alone(pool.connect_with(options).await.map_err(|error| cannot(&error))?))
+            Backend::Postgres(alone(
+                pool.connect_with(options).await.map_err(|error| cannot(&error))?,
+            ))
         }
     }))
 }
@@ -272,10 +306,19 @@ mod tests {
     #[test]
     fn a_server_elsewhere_must_prove_who_it_is() {
         let mode = |url: &str| format!("{:?}", postgres(url).unwrap().get_ssl_mode());
-        for url in ["postgres://u@db.example/v", "postgresql://u:p@10.0.0.7:5433/v?application_name=x", "postgres://u@[2001:db8::1]/v"] {
+        for url in [
+            "postgres://u@db.example/v",
+            "postgresql://u:p@10.0.0.7:5433/v?application_name=x",
+            "postgres://u@[2001:db8::1]/v",
+        ] {
             assert_eq!(mode(url), "VerifyFull", "{url}");
         }
-        for url in ["postgres://u@localhost/v", "postgres://u@127.0.0.1/v", "postgres://u@[::1]/v", "postgres:///v?host=/run/postgresql"] {
+        for url in [
+            "postgres://u@localhost/v",
+            "postgres://u@127.0.0.1/v",
+            "postgres://u@[::1]/v",
+            "postgres:///v?host=/run/postgresql",
+        ] {
             assert_ne!(mode(url), "VerifyFull", "{url}");
         }
         // Whoever says less says it.

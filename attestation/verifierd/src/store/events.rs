@@ -102,7 +102,13 @@ impl<'a> EventChain<'a> {
     /// # Errors
     /// It is not the next one, or was changed.
     pub fn push(&mut self, row: &EventRow) -> Result<()> {
-        let bad = |what: &str| Err(Kind::Audit.because(format!("event {} of tenant {}: {what}", self.seq + 1, self.tenant)));
+        let bad = |what: &str| {
+            Err(Kind::Audit.because(format!(
+                "event {} of tenant {}: {what}",
+                self.seq + 1,
+                self.tenant
+            )))
+        };
         if row.seq != self.seq + 1 {
             return bad(&format!("missing, or in another order: found number {}", row.seq));
         }
@@ -211,7 +217,8 @@ mod tests {
             };
             // The first is of a version without digests.
             if seq > 1 {
-                row.digest = row.chained("t", rows.last().map_or(&[][..], |row| &row.digest)).to_vec();
+                row.digest =
+                    row.chained("t", rows.last().map_or(&[][..], |row| &row.digest)).to_vec();
             }
             rows.push(row);
         }

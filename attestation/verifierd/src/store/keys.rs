@@ -53,7 +53,18 @@ pub struct KeyVersionRow {
     pub created: i64,
 }
 
-row!(KeyVersionRow { version, sealed, policy, policy_version, max_releases, released, not_before, not_after, disabled, created });
+row!(KeyVersionRow {
+    version,
+    sealed,
+    policy,
+    policy_version,
+    max_releases,
+    released,
+    not_before,
+    not_after,
+    disabled,
+    created
+});
 
 /// A version to be added.
 #[derive(Clone, Debug)]
@@ -153,7 +164,9 @@ pub struct Heads {
 }
 
 fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
-    let digest = digest.try_into().map_err(|_| Kind::Internal.because("the stored head of the receipts has a wrong length"))?;
+    let digest = digest.try_into().map_err(|_| {
+        Kind::Internal.because("the stored head of the receipts has a wrong length")
+    })?;
     Ok(Head { seq: seq.max(0) as u64, digest })
 }
 
@@ -225,7 +238,12 @@ impl Store {
             .execute(&mut *tx)
             .await?;
             hold_quota!(self, tx, tenant, false);
-            record_event!(tx, event, if new_key.is_some() { "key-add" } else { "key-rotate" }, format!("{name} version {version}"));
+            record_event!(
+                tx,
+                event,
+                if new_key.is_some() { "key-add" } else { "key-rotate" },
+                format!("{name} version {version}")
+            );
             tx.commit().await?;
             Ok(version)
         })
@@ -243,7 +261,8 @@ impl Store {
                     .bind(name)
                     .fetch_optional(&pools.read)
                     .await?;
-            let key = key.ok_or_else(|| Kind::NotFound.because(format!("there is no key {name}")))?;
+            let key =
+                key.ok_or_else(|| Kind::NotFound.because(format!("there is no key {name}")))?;
             let versions = sqlx::query_as(
                 "SELECT version, sealed, policy, policy_version, max_releases, released, not_before, not_after, disabled, created \
                  FROM key_version WHERE tenant = $1 AND name = $2 ORDER BY version DESC",
@@ -278,7 +297,13 @@ impl Store {
     ///
     /// # Errors
     /// There is no such key or version, or the database does not answer.
-    pub async fn disable_key(&self, event: &Event<'_>, name: &str, version: Option<i64>, disabled: bool) -> Result<Option<String>> {
+    pub async fn disable_key(
+        &self,
+        event: &Event<'_>,
+        name: &str,
+        version: Option<i64>,
+        disabled: bool,
+    ) -> Result<Option<String>> {
         on!(self, |pools| {
             let (tenant, off) = (event.tenant, i64::from(disabled));
             let mut tx = pools.durable.begin_with(pools.begin).await?;
@@ -292,7 +317,9 @@ impl Store {
             }
             .fetch_optional(&mut *tx)
             .await?;
-            let Some((known,)) = known else { return Err(Kind::NotFound.because("there is no such key or version")) };
+            let Some((known,)) = known else {
+                return Err(Kind::NotFound.because("there is no such key or version"));
+            };
             if known == off {
                 return Ok(None);
             }
@@ -306,8 +333,14 @@ impl Store {
             }
             .execute(&mut *tx)
             .await?;
-            let what = version.map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"));
-            record_event!(tx, event, if disabled { "key-disable" } else { "key-enable" }, what.as_str());
+            let what = version
+                .map_or_else(|| name.to_owned(), |version| format!("{name} version {version}"));
+            record_event!(
+                tx,
+                event,
+                if disabled { "key-disable" } else { "key-enable" },
+                what.as_str()
+            );
             tx.commit().await?;
             Ok(Some(what))
         })
@@ -323,15 +356,20 @@ impl Store {
     /// # Errors
     /// The nonce was used for something else, the session or the box has ended, the key's limits,
     /// or the database.
-    pub async fn release(&self, new: &NewRelease<'_>, make: impl FnOnce(Head) -> Result<(Vec<u8>, Vec<u8>)>) -> Result<Option<Released>> {
+    pub async fn release(
+        &self,
+        new: &NewRelease<'_>,
+        make: impl FnOnce(Head) -> Result<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<Option<Released>> {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             // The tenant's row is the lock under which its chain grows.
-            let (seq, head, generation): (i64, Vec<u8>, i64) =
-                sqlx::query_as("UPDATE tenant SET seq = seq + 1 WHERE name = $1 RETURNING seq, head, generation")
-                    .bind(new.tenant)
-                    .fetch_one(&mut *tx)
-                    .await?;
+            let (seq, head, generation): (i64, Vec<u8>, i64) = sqlx::query_as(
+                "UPDATE tenant SET seq = seq + 1 WHERE name = $1 RETURNING seq, head, generation",
+            )
+            .bind(new.tenant)
+            .fetch_one(&mut *tx)
+            .await?;
             if generation != new.generation {
                 return Ok(None);
             }
@@ -345,10 +383,13 @@ impl Store {
             .fetch_optional(&mut *tx)
             .await?;
             let Some((off, all_off, released, most, from, to)) = row else {
-                return Err(Kind::NotFound.because(format!("key {} has no version {}", new.name, new.version)));
+                return Err(Kind::NotFound
+                    .because(format!("key {} has no version {}", new.name, new.version)));
             };
             if off != 0 || all_off != 0 {
-                return Err(Kind::KeyDisabled.because(format!("key {} version {}", new.name, new.version)));
+                return Err(
+                    Kind::KeyDisabled.because(format!("key {} version {}", new.name, new.version))
+                );
             }
             let before: Option<(Vec<u8>, Vec<u8>, i64, i64)> = sqlx::query_as(
                 "SELECT recipient, box, seq, expires FROM released WHERE tenant = $1 AND name = $2 AND version = $3 AND evidence = $4",
@@ -361,27 +402,35 @@ impl Store {
             .await?;
             if let Some((recipient, bytes, seq, expires)) = before {
                 if recipient != new.recipient {
-                    return Err(Kind::NonceUsed.because("this evidence had the key released to another recipient"));
+                    return Err(Kind::NonceUsed
+                        .because("this evidence had the key released to another recipient"));
                 }
                 if new.now >= expires {
                     return Err(Kind::SessionExpired.because("the box has ended; attest again"));
                 }
-                let (receipt,): (Vec<u8>,) = sqlx::query_as("SELECT content FROM receipt WHERE tenant = $1 AND seq = $2")
-                    .bind(new.tenant)
-                    .bind(seq)
-                    .fetch_one(&mut *tx)
-                    .await?;
+                let (receipt,): (Vec<u8>,) =
+                    sqlx::query_as("SELECT content FROM receipt WHERE tenant = $1 AND seq = $2")
+                        .bind(new.tenant)
+                        .bind(seq)
+                        .fetch_one(&mut *tx)
+                        .await?;
                 let head = head_of(seq, &receipt::digest(&receipt))?;
                 return Ok(Some(Released { bytes, receipt, head, expires, fresh: false }));
             }
             if new.now >= new.challenge.remembered {
-                return Err(Kind::SessionExpired.because(format!("the session ended {} seconds ago", new.now - new.challenge.remembered)));
+                return Err(Kind::SessionExpired.because(format!(
+                    "the session ended {} seconds ago",
+                    new.now - new.challenge.remembered
+                )));
             }
             if new.now < from || (to != 0 && new.now >= to) {
-                return Err(Kind::KeyWindow.because(format!("now is {}, the window is {from} to {to}", new.now)));
+                return Err(Kind::KeyWindow
+                    .because(format!("now is {}, the window is {from} to {to}", new.now)));
             }
             if most != 0 && released >= most {
-                return Err(Kind::KeyExhausted.because(format!("released {released} times of {most}")));
+                return Err(
+                    Kind::KeyExhausted.because(format!("released {released} times of {most}"))
+                );
             }
             if !new.used {
                 let new_nonce = sqlx::query(USE)
@@ -394,7 +443,9 @@ impl Store {
                     .await?
                     .rows_affected();
                 if new_nonce == 0 {
-                    return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
+                    return Err(
+                        Kind::NonceUsed.because("evidence for this challenge was submitted before")
+                    );
                 }
             }
             let (bytes, receipt) = make(head_of(seq - 1, &head)?)?;
@@ -426,10 +477,20 @@ impl Store {
                 .bind(&receipt)
                 .execute(&mut *tx)
                 .await?;
-            sqlx::query("UPDATE tenant SET head = $2 WHERE name = $1").bind(new.tenant).bind(digest.to_vec()).execute(&mut *tx).await?;
+            sqlx::query("UPDATE tenant SET head = $2 WHERE name = $1")
+                .bind(new.tenant)
+                .bind(digest.to_vec())
+                .execute(&mut *tx)
+                .await?;
             record!(tx, new.tenant, new.record);
             tx.commit().await?;
-            Ok(Some(Released { bytes, receipt, head: head_of(seq, &digest)?, expires: new.expires, fresh: true }))
+            Ok(Some(Released {
+                bytes,
+                receipt,
+                head: head_of(seq, &digest)?,
+                expires: new.expires,
+                fresh: true,
+            }))
         })
     }
 
@@ -437,7 +498,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn receipts(&self, tenant: &str, name: Option<&str>, after: i64, limit: i64) -> Result<Vec<ReceiptRow>> {
+    pub async fn receipts(
+        &self,
+        tenant: &str,
+        name: Option<&str>,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<ReceiptRow>> {
         on!(self, |pools| {
             let rows =
                 match name {
@@ -469,15 +536,21 @@ impl Store {
     /// The database does not answer.
     pub async fn heads(&self, tenant: &str) -> Result<Heads> {
         on!(self, |pools| {
-            let row: Option<HeadsRow> = sqlx::query_as("SELECT seq, head, kept_seq, kept_head, kept_signed FROM tenant WHERE name = $1")
-                .bind(tenant)
-                .fetch_optional(&pools.read)
-                .await?;
+            let row: Option<HeadsRow> = sqlx::query_as(
+                "SELECT seq, head, kept_seq, kept_head, kept_signed FROM tenant WHERE name = $1",
+            )
+            .bind(tenant)
+            .fetch_optional(&pools.read)
+            .await?;
             let Some(row) = row else {
                 let first = Head { seq: 0, digest: receipt::genesis(tenant) };
                 return Ok(Heads { head: first, kept: first, signed: Vec::new() });
             };
-            Ok(Heads { head: head_of(row.seq, &row.head)?, kept: head_of(row.kept_seq, &row.kept_head)?, signed: row.kept_signed })
+            Ok(Heads {
+                head: head_of(row.seq, &row.head)?,
+                kept: head_of(row.kept_seq, &row.kept_head)?,
+                signed: row.kept_signed,
+            })
         })
     }
 
@@ -509,7 +582,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn forget_receipts(&self, event: &Event<'_>, from: Head, to: Head, signed: &[u8]) -> Result<u64> {
+    pub async fn forget_receipts(
+        &self,
+        event: &Event<'_>,
+        from: Head,
+        to: Head,
+        signed: &[u8],
+    ) -> Result<u64> {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             let moved = sqlx::query("UPDATE tenant SET kept_seq = $2, kept_head = $3, kept_signed = $4 WHERE name = $1 AND kept_seq = $5")

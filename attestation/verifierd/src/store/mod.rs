@@ -21,7 +21,10 @@ use crate::config::Database;
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
 
-pub use collateral::{AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow, SignerRow};
+pub use collateral::{
+    AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow,
+    SignerRow,
+};
 pub use connect::names;
 pub use events::{Event, EventChain, EventRow};
 pub use keys::{Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
@@ -89,7 +92,10 @@ macro_rules! row {
 pub(crate) use row;
 
 fn newer(found: i64) -> Problem {
-    Kind::NewerStore.because(format!("the database has version {found}, this program knows up to {}", version()))
+    Kind::NewerStore.because(format!(
+        "the database has version {found}, this program knows up to {}",
+        version()
+    ))
 }
 
 /// Whether the error says that there is no table `meta`.
@@ -125,7 +131,11 @@ impl Store {
     }
 
     async fn opened(database: &Database, connections: Option<u32>, kek: &Kek) -> Result<Self> {
-        let mut store = Self { backend: connect::open(database, connections).await?, found: 0, most: AtomicI64::new(i64::MAX) };
+        let mut store = Self {
+            backend: connect::open(database, connections).await?,
+            found: 0,
+            most: AtomicI64::new(i64::MAX),
+        };
         store.found = store.migrate().await?;
         store.check_kek(kek).await?;
         store.adopt_resources(kek).await?;
@@ -182,14 +192,18 @@ impl Store {
         let sqlite = matches!(self.backend, Backend::Sqlite(_));
         on!(self, |pools| {
             let row: Result<Option<(i64,)>, _> =
-                sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&pools.read).await;
+                sqlx::query_as("SELECT number FROM meta WHERE name = 'version'")
+                    .fetch_optional(&pools.read)
+                    .await;
             let found = match row {
                 Ok(row) => row.map_or(0, |row| row.0),
                 Err(sqlx::Error::Database(error)) if no_meta(&*error) => 0,
                 Err(error) => return Err(error.into()),
             };
             if found == 0 && sqlite {
-                let (tables,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM sqlite_schema").fetch_one(&pools.read).await?;
+                let (tables,): (i64,) = sqlx::query_as("SELECT COUNT(*) FROM sqlite_schema")
+                    .fetch_one(&pools.read)
+                    .await?;
                 strange(tables)?;
             }
             Ok(found)
@@ -202,9 +216,11 @@ impl Store {
     /// It is damaged, or does not answer.
     pub async fn sound(&self) -> Result<()> {
         if let Backend::Sqlite(pools) = &self.backend {
-            let (said,): (String,) = sqlx::query_as("PRAGMA quick_check(1)").fetch_one(&pools.read).await?;
+            let (said,): (String,) =
+                sqlx::query_as("PRAGMA quick_check(1)").fetch_one(&pools.read).await?;
             if said != "ok" {
-                return Err(Kind::Store.because(format!("the database is damaged, restore a backup: {said}")));
+                return Err(Kind::Store
+                    .because(format!("the database is damaged, restore a backup: {said}")));
             }
         }
         Ok(())
@@ -222,12 +238,17 @@ impl Store {
             let tables: i64 = if postgres {
                 0
             } else {
-                let row: (i64,) = sqlx::query_as("SELECT COUNT(*) FROM sqlite_schema").fetch_one(&mut *tx).await?;
+                let row: (i64,) = sqlx::query_as("SELECT COUNT(*) FROM sqlite_schema")
+                    .fetch_one(&mut *tx)
+                    .await?;
                 row.0
             };
             let make = "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, number BIGINT NOT NULL, content TEXT NOT NULL)";
             sqlx::query(make).execute(&mut *tx).await?;
-            let found: Option<(i64,)> = sqlx::query_as("SELECT number FROM meta WHERE name = 'version'").fetch_optional(&mut *tx).await?;
+            let found: Option<(i64,)> =
+                sqlx::query_as("SELECT number FROM meta WHERE name = 'version'")
+                    .fetch_optional(&mut *tx)
+                    .await?;
             let found = found.map_or(0, |row| row.0);
             if found > version() {
                 return Err(newer(found));
@@ -235,7 +256,9 @@ impl Store {
             if found == 0 {
                 strange(tables)?;
                 // Nothing is left in it of what was deleted: see `Store::erase`.
-                sqlx::query("INSERT INTO meta (name, number, content) VALUES ('erased', 1, '')").execute(&mut *tx).await?;
+                sqlx::query("INSERT INTO meta (name, number, content) VALUES ('erased', 1, '')")
+                    .execute(&mut *tx)
+                    .await?;
             }
             for step in &schema::MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
                 let step = step.replace("{blob}", if postgres { "BYTEA" } else { "BLOB" });
@@ -278,7 +301,9 @@ impl Store {
     /// The database does not answer.
     pub async fn tenants(&self) -> Result<Vec<String>> {
         on!(self, |pools| {
-            let rows: Vec<(String,)> = sqlx::query_as("SELECT name FROM tenant ORDER BY name").fetch_all(&pools.read).await?;
+            let rows: Vec<(String,)> = sqlx::query_as("SELECT name FROM tenant ORDER BY name")
+                .fetch_all(&pools.read)
+                .await?;
             Ok(rows.into_iter().map(|row| row.0).collect())
         })
     }
@@ -295,7 +320,9 @@ impl Store {
                 sqlx::query("VACUUM INTO $1").bind(path.to_str()).execute(&pools.read).await?;
                 Ok(())
             }
-            Backend::Postgres(_) => Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump")),
+            Backend::Postgres(_) => {
+                Err(Kind::Backup.because("the database is PostgreSQL: use pg_dump"))
+            }
         }
     }
 
@@ -317,7 +344,10 @@ impl Store {
     /// The database does not answer.
     pub async fn forget_sessions(&self, until: i64) -> Result<()> {
         on!(self, |pools| {
-            sqlx::query("UPDATE tenant SET swept = $1 WHERE swept < $1").bind(until).execute(&pools.durable).await?;
+            sqlx::query("UPDATE tenant SET swept = $1 WHERE swept < $1")
+                .bind(until)
+                .execute(&pools.durable)
+                .await?;
             Ok(())
         })
     }

@@ -21,7 +21,8 @@ pub(super) const STORED: &str = "SELECT CAST(SUM(bytes) AS BIGINT) FROM (\
 /// Holds what a tenant stores, with what a transaction has added, against the most that it may.
 /// Revocations have an eighth more: whoever has filled the rest can still take back.
 pub(super) fn hold(stored: Option<i64>, most: i64, revokes: bool) -> Result<(), Problem> {
-    let (stored, most) = (stored.unwrap_or(0), if revokes { most.saturating_add(most / 8) } else { most });
+    let (stored, most) =
+        (stored.unwrap_or(0), if revokes { most.saturating_add(most / 8) } else { most });
     if stored <= most {
         return Ok(());
     }
@@ -34,8 +35,13 @@ pub(super) fn hold(stored: Option<i64>, most: i64, revokes: bool) -> Result<(), 
 /// Refuses what a transaction has added where the tenant stores more than it may.
 macro_rules! hold_quota {
     ($store:expr, $tx:expr, $tenant:expr, $revokes:expr) => {{
-        let (stored,): (Option<i64>,) = sqlx::query_as($crate::store::quota::STORED).bind($tenant).fetch_one(&mut *$tx).await?;
-        $crate::store::quota::hold(stored, $store.most.load(std::sync::atomic::Ordering::Relaxed), $revokes)?;
+        let (stored,): (Option<i64>,) =
+            sqlx::query_as($crate::store::quota::STORED).bind($tenant).fetch_one(&mut *$tx).await?;
+        $crate::store::quota::hold(
+            stored,
+            $store.most.load(std::sync::atomic::Ordering::Relaxed),
+            $revokes,
+        )?;
     }};
 }
 pub(super) use hold_quota;
@@ -52,7 +58,8 @@ impl Store {
     /// The database does not answer.
     pub async fn stored(&self, tenant: &str) -> Result<i64> {
         on!(self, |pools| {
-            let (stored,): (Option<i64>,) = sqlx::query_as(STORED).bind(tenant).fetch_one(&pools.read).await?;
+            let (stored,): (Option<i64>,) =
+                sqlx::query_as(STORED).bind(tenant).fetch_one(&pools.read).await?;
             Ok(stored.unwrap_or(0))
         })
     }

@@ -72,7 +72,19 @@ pub struct AppraisalRow {
     pub report: String,
 }
 
-row!(AppraisalRow { id, time, layer, verdict, code, policy, ueid, nonce, evidence, sha256, report });
+row!(AppraisalRow {
+    id,
+    time,
+    layer,
+    verdict,
+    code,
+    policy,
+    ueid,
+    nonce,
+    evidence,
+    sha256,
+    report
+});
 
 /// A device that was seen.
 #[derive(Clone, Debug)]
@@ -95,7 +107,16 @@ pub struct DeviceRow {
     pub highest_svn: i64,
 }
 
-row!(DeviceRow { ueid, first_seen, last_seen, last_appraised, verdict, target, kernel_svn, highest_svn });
+row!(DeviceRow {
+    ueid,
+    first_seen,
+    last_seen,
+    last_appraised,
+    verdict,
+    target,
+    kernel_svn,
+    highest_svn
+});
 
 /// How many devices there are.
 #[derive(Clone, Copy, Debug, Default)]
@@ -181,7 +202,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn use_challenge(&self, tenant: &str, challenge: &Challenge, kept: Option<&str>, record: &AppraisalRecord) -> Result<bool> {
+    pub async fn use_challenge(
+        &self,
+        tenant: &str,
+        challenge: &Challenge,
+        kept: Option<&str>,
+        record: &AppraisalRecord,
+    ) -> Result<bool> {
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             let new = sqlx::query(USE)
@@ -207,11 +234,21 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn record(&self, tenant: &str, record: &AppraisalRecord, unproven: i64) -> Result<()> {
+    pub async fn record(
+        &self,
+        tenant: &str,
+        record: &AppraisalRecord,
+        unproven: i64,
+    ) -> Result<()> {
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
             record!(tx, tenant, record);
-            sqlx::query(TRIM).bind(tenant).bind(unproven).bind(record.id.to_vec()).execute(&mut *tx).await?;
+            sqlx::query(TRIM)
+                .bind(tenant)
+                .bind(unproven)
+                .bind(record.id.to_vec())
+                .execute(&mut *tx)
+                .await?;
             tx.commit().await?;
             Ok(())
         })
@@ -224,7 +261,14 @@ impl Store {
     pub async fn end_session(&self, tenant: &str, challenge: &Challenge) -> Result<()> {
         on!(self, |pools| {
             let (token, expires) = (&challenge.token, challenge.expires);
-            sqlx::query(USE).bind(tenant).bind(token).bind(expires).bind(None::<String>).bind(expires).execute(&pools.quick).await?;
+            sqlx::query(USE)
+                .bind(tenant)
+                .bind(token)
+                .bind(expires)
+                .bind(None::<String>)
+                .bind(expires)
+                .execute(&pools.quick)
+                .await?;
             Ok(())
         })
     }
@@ -233,13 +277,18 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn kept(&self, tenant: &str, challenge: &Challenge) -> Result<Option<Option<String>>> {
+    pub async fn kept(
+        &self,
+        tenant: &str,
+        challenge: &Challenge,
+    ) -> Result<Option<Option<String>>> {
         on!(self, |pools| {
-            let row: Option<(Option<String>,)> = sqlx::query_as("SELECT result FROM used WHERE tenant = $1 AND nonce = $2")
-                .bind(tenant)
-                .bind(&challenge.token)
-                .fetch_optional(&pools.read)
-                .await?;
+            let row: Option<(Option<String>,)> =
+                sqlx::query_as("SELECT result FROM used WHERE tenant = $1 AND nonce = $2")
+                    .bind(tenant)
+                    .bind(&challenge.token)
+                    .fetch_optional(&pools.read)
+                    .await?;
             Ok(row.map(|row| row.0))
         })
     }
@@ -248,7 +297,13 @@ impl Store {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn appraisals(&self, tenant: &str, time: i64, id: &[u8], limit: i64) -> Result<Vec<AppraisalRow>> {
+    pub async fn appraisals(
+        &self,
+        tenant: &str,
+        time: i64,
+        id: &[u8],
+        limit: i64,
+    ) -> Result<Vec<AppraisalRow>> {
         on!(self, |pools| {
             Ok(sqlx::query_as(
                 "SELECT id, time, layer, verdict, code, policy, ueid, nonce, evidence, sha256, report FROM appraisal \
@@ -332,13 +387,18 @@ impl Store {
             .bind(hex::encode(ueid))
             .fetch_optional(&mut *tx)
             .await?;
-            let (appraised, revoked) = row.ok_or_else(|| Kind::NotFound.because("there is no such device"))?;
+            let (appraised, revoked) =
+                row.ok_or_else(|| Kind::NotFound.because("there is no such device"))?;
             if appraised > 0 && revoked == 0 {
                 return Err(Kind::Known.because(
                     "the device was accepted, and is not revoked: revoke it first, so that it cannot come back with an older kernel",
                 ));
             }
-            sqlx::query("DELETE FROM device WHERE tenant = $1 AND ueid = $2").bind(event.tenant).bind(ueid).execute(&mut *tx).await?;
+            sqlx::query("DELETE FROM device WHERE tenant = $1 AND ueid = $2")
+                .bind(event.tenant)
+                .bind(ueid)
+                .execute(&mut *tx)
+                .await?;
             record_event!(tx, event, "device-forget", hex::encode(ueid));
             tx.commit().await?;
             Ok(())
@@ -351,7 +411,8 @@ impl Store {
     /// The database does not answer.
     pub async fn device_counts(&self, tenant: &str, since: i64) -> Result<DeviceCounts> {
         on!(self, |pools| {
-            let (all, stale): (i64, i64) = sqlx::query_as(COUNTS).bind(since).bind(tenant).fetch_one(&pools.read).await?;
+            let (all, stale): (i64, i64) =
+                sqlx::query_as(COUNTS).bind(since).bind(tenant).fetch_one(&pools.read).await?;
             Ok(DeviceCounts { all, stale })
         })
     }
@@ -370,8 +431,16 @@ impl Store {
                 .bind(now - 60)
                 .execute(&mut *tx)
                 .await?;
-            sqlx::query("DELETE FROM used WHERE tenant = $1 AND expires < $2").bind(tenant).bind(now - 60).execute(&mut *tx).await?;
-            sqlx::query("DELETE FROM released WHERE tenant = $1 AND expires < $2").bind(tenant).bind(now - 60).execute(&mut *tx).await?;
+            sqlx::query("DELETE FROM used WHERE tenant = $1 AND expires < $2")
+                .bind(tenant)
+                .bind(now - 60)
+                .execute(&mut *tx)
+                .await?;
+            sqlx::query("DELETE FROM released WHERE tenant = $1 AND expires < $2")
+                .bind(tenant)
+                .bind(now - 60)
+                .execute(&mut *tx)
+                .await?;
             sqlx::query(
                 "DELETE FROM appraisal WHERE tenant = $1 AND genuine = 1 AND time < (SELECT time FROM appraisal WHERE tenant = $1 AND genuine = 1 \
                  ORDER BY time DESC LIMIT 1 OFFSET $2)",

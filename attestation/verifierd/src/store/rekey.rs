@@ -35,16 +35,27 @@ pub(super) fn expect(kek: &Kek, sealed: &str) -> Result<()> {
 macro_rules! hold_kek {
     ($tx:expr, $kek:expr) => {{
         let held: (String,) =
-            sqlx::query_as("UPDATE meta SET number = number WHERE name = 'kek' RETURNING content").fetch_one(&mut *$tx).await?;
+            sqlx::query_as("UPDATE meta SET number = number WHERE name = 'kek' RETURNING content")
+                .fetch_one(&mut *$tx)
+                .await?;
         $crate::store::rekey::expect($kek, &held.0)?;
     }};
 }
 pub(super) use hold_kek;
 
 /// Opens under the old KEK and seals under the new one.
-fn again(old: &Kek, new: &Kek, parts: &[&[u8]], sealed: &[u8], what: impl FnOnce() -> String) -> Result<Vec<u8>> {
+fn again(
+    old: &Kek,
+    new: &Kek,
+    parts: &[&[u8]],
+    sealed: &[u8],
+    what: impl FnOnce() -> String,
+) -> Result<Vec<u8>> {
     let secret = old.open(parts, sealed);
-    let secret = secret.ok_or_else(|| Kind::WrongKek.because(format!("{} does not open under the KEK; nothing was changed", what())))?;
+    let secret = secret.ok_or_else(|| {
+        Kind::WrongKek
+            .because(format!("{} does not open under the KEK; nothing was changed", what()))
+    })?;
     Ok(new.seal(parts, &secret))
 }
 
@@ -55,7 +66,8 @@ impl Store {
     /// It is sealed under another, or does not answer.
     pub async fn check_kek(&self, kek: &Kek) -> Result<()> {
         on!(self, |pools| {
-            let named: Option<(String,)> = sqlx::query_as(NAMED).fetch_optional(&pools.read).await?;
+            let named: Option<(String,)> =
+                sqlx::query_as(NAMED).fetch_optional(&pools.read).await?;
             if let Some((sealed,)) = named {
                 return expect(kek, &sealed);
             }
@@ -73,8 +85,11 @@ impl Store {
     /// # Errors
     /// It is sealed under another or none, or does not answer.
     pub async fn expect_kek(&self, kek: &Kek) -> Result<()> {
-        let named: Option<(String,)> = on!(self, |pools| sqlx::query_as(NAMED).fetch_optional(&pools.read).await?);
-        let (sealed,) = named.ok_or_else(|| Kind::Store.because("the database names no KEK: it is damaged, or not this service's"))?;
+        let named: Option<(String,)> =
+            on!(self, |pools| sqlx::query_as(NAMED).fetch_optional(&pools.read).await?);
+        let (sealed,) = named.ok_or_else(|| {
+            Kind::Store.because("the database names no KEK: it is damaged, or not this service's")
+        })?;
         expect(kek, &sealed)
     }
 
@@ -86,7 +101,10 @@ impl Store {
     /// Somebody reads the journal all the time, or the database does not answer.
     pub async fn erase(&self) -> Result<()> {
         let Backend::Sqlite(pools) = &self.backend else { return Ok(()) };
-        let erased: Option<(i64,)> = sqlx::query_as("SELECT number FROM meta WHERE name = 'erased'").fetch_optional(&pools.durable).await?;
+        let erased: Option<(i64,)> =
+            sqlx::query_as("SELECT number FROM meta WHERE name = 'erased'")
+                .fetch_optional(&pools.durable)
+                .await?;
         if erased.is_none() {
             sqlx::query("VACUUM").execute(&pools.durable).await?;
             sqlx::query("INSERT INTO meta (name, number, content) VALUES ('erased', 1, '') ON CONFLICT (name) DO NOTHING")
@@ -94,7 +112,8 @@ impl Store {
                 .await?;
         }
         for _ in 0..TRIES {
-            let (busy, _, _): (i64, i64, i64) = sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&pools.durable).await?;
+            let (busy, _, _): (i64, i64, i64) =
+                sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&pools.durable).await?;
             if busy == 0 {
                 return Ok(());
             }
@@ -117,8 +136,11 @@ impl Store {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             // First the row that everybody holds who seals: whoever was at it has finished, whoever
             // comes later finds another KEK.
-            let (named,): (String,) =
-                sqlx::query_as("UPDATE meta SET number = number WHERE name = 'kek' RETURNING content").fetch_one(&mut *tx).await?;
+            let (named,): (String,) = sqlx::query_as(
+                "UPDATE meta SET number = number WHERE name = 'kek' RETURNING content",
+            )
+            .fetch_one(&mut *tx)
+            .await?;
             if opens(new, &named) {
                 return Ok(None);
             }
@@ -167,17 +189,24 @@ impl Store {
     /// One of them does not open, or the database does not answer; nothing is changed then.
     pub async fn adopt_resources(&self, kek: &Kek) -> Result<()> {
         on!(self, |pools| {
-            let any: Option<(i64,)> = sqlx::query_as("SELECT created FROM resource LIMIT 1").fetch_optional(&pools.read).await?;
+            let any: Option<(i64,)> = sqlx::query_as("SELECT created FROM resource LIMIT 1")
+                .fetch_optional(&pools.read)
+                .await?;
             if any.is_none() {
                 return Ok(());
             }
             let mut tx = pools.durable.begin_with(pools.begin).await?;
             hold_kek!(tx, kek);
             let rows: Vec<(String, String, Vec<u8>, i64)> =
-                sqlx::query_as("SELECT tenant, path, sealed, created FROM resource").fetch_all(&mut *tx).await?;
+                sqlx::query_as("SELECT tenant, path, sealed, created FROM resource")
+                    .fetch_all(&mut *tx)
+                    .await?;
             for (tenant, path, sealed, created) in &rows {
                 let secret = kek.open(&resource_parts(tenant, path), sealed);
-                let secret = secret.ok_or_else(|| Kind::WrongKek.because(format!("resource {path} of tenant {tenant} does not open")))?;
+                let secret = secret.ok_or_else(|| {
+                    Kind::WrongKek
+                        .because(format!("resource {path} of tenant {tenant} does not open"))
+                })?;
                 sqlx::query("INSERT INTO key_name (tenant, name, layer, disabled, version, to_host) VALUES ($1, $2, 'kernel', 0, 1, 0)")
                     .bind(tenant)
                     .bind(path)

@@ -9,11 +9,14 @@ use super::Answer;
 static API: LazyLock<Value> = LazyLock::new(shef_verifierd::api::openapi);
 
 /// Paths of other services' protocols, which are described where they come from.
-const ELSEWHERE: [&str; 4] = ["/kbs/", "/challenge-response/", "/endorsement-provisioning/", "/.well-known/veraison/"];
+const ELSEWHERE: [&str; 4] =
+    ["/kbs/", "/challenge-response/", "/endorsement-provisioning/", "/.well-known/veraison/"];
 
 fn is_of(template: &str, path: &str) -> bool {
-    let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-    template.len() == path.len() && template.iter().zip(path).all(|(known, part)| known.starts_with('{') || *known == part)
+    let (template, path): (Vec<_>, Vec<_>) =
+        (template.split('/').collect(), path.split('/').collect());
+    template.len() == path.len()
+        && template.iter().zip(path).all(|(known, part)| known.starts_with('{') || *known == part)
 }
 
 /// Panics where the answer's status, a member of its body or a parameter that was accepted is not
@@ -26,22 +29,37 @@ pub fn hold(method: &str, path: &str, answer: &Answer) {
     }
     let paths = API["paths"].as_object().unwrap();
     // A path without parameters comes before one with them.
-    let known = paths.get(plain).or_else(|| paths.iter().find(|(template, _)| is_of(template, plain)).map(|(_, known)| known));
-    let Some(operation) = known.and_then(|known| known.get(method.to_ascii_lowercase())) else { return };
+    let known = paths.get(plain).or_else(|| {
+        paths.iter().find(|(template, _)| is_of(template, plain)).map(|(_, known)| known)
+    });
+    let Some(operation) = known.and_then(|known| known.get(method.to_ascii_lowercase())) else {
+        return;
+    };
     let response = &operation["responses"][answer.status.to_string()];
     assert!(response.is_object(), "{method} {path}: status {} is not described", answer.status);
     if !(200..300).contains(&answer.status) {
         return;
     }
     for (name, _) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-        let known = operation["parameters"].as_array().is_some_and(|all| all.iter().any(|parameter| parameter["name"] == name));
+        let known = operation["parameters"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|parameter| parameter["name"] == name));
         assert!(known, "{method} {path}: parameter {name} is not described");
     }
-    let media = answer.headers.get("content-type").map_or("", |media| media.to_str().unwrap().split(';').next().unwrap());
+    let media = answer
+        .headers
+        .get("content-type")
+        .map_or("", |media| media.to_str().unwrap().split(';').next().unwrap());
     let content = &response["content"];
-    assert!(content.is_null() == answer.bytes.is_empty(), "{method} {path}: a body, or none, against the description");
+    assert!(
+        content.is_null() == answer.bytes.is_empty(),
+        "{method} {path}: a body, or none, against the description"
+    );
     if !content.is_null() {
-        assert!(content[media].is_object(), "{method} {path}: media type {media:?} is not described");
+        assert!(
+            content[media].is_object(),
+            "{method} {path}: media type {media:?} is not described"
+        );
         if let Some(schema) = content[media].get("schema") {
             check(&format!("{method} {path}"), schema, &answer.json());
         }
@@ -73,7 +91,10 @@ fn check(place: &str, schema: &Value, value: &Value) {
     }
     if kind == "object" {
         for name in schema["required"].as_array().unwrap() {
-            assert!(value.get(name.as_str().unwrap()).is_some(), "{place}: member {name} is described and missing");
+            assert!(
+                value.get(name.as_str().unwrap()).is_some(),
+                "{place}: member {name} is described and missing"
+            );
         }
     }
 }

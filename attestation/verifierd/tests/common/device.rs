@@ -4,7 +4,9 @@ use shef_proto::cert::{self, Certificate, TcbInfo};
 use shef_proto::config::OnFault;
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
-use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
+use shef_proto::evidence::{
+    self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState,
+};
 use shef_proto::hpke_suite::{PrivateKey, generate_key_pair};
 
 pub const AUDIENCE: &str = "https://verifier.example";
@@ -52,7 +54,8 @@ impl Device {
         let root = Certificate::parse(&root).unwrap();
         let mut entropy = SeededEntropy::new(seed, "device");
         let device_id = SigningKey::generate(&mut entropy);
-        let device_certificate = cert::issue_device_id(&ca, &root, &device_id.public_key(), 1_600_000_001);
+        let device_certificate =
+            cert::issue_device_id(&ca, &root, &device_id.public_key(), 1_600_000_001);
         let ak = SigningKey::generate(&mut entropy);
         let info = TcbInfo { version: "0.1.0".into(), svn, digest: kernel, flags: 0 };
         let parsed = Certificate::parse(&device_certificate).unwrap();
@@ -104,7 +107,10 @@ impl Device {
 
 /// That the kernel after the update is known to be good.
 pub fn next_reference() -> String {
-    format!("[[kernel]]\nname = \"next kernel\"\ndigest = \"{}\"\nsvn = 3\n", hex::encode(NEXT_KERNEL))
+    format!(
+        "[[kernel]]\nname = \"next kernel\"\ndigest = \"{}\"\nsvn = 3\n",
+        hex::encode(NEXT_KERNEL)
+    )
 }
 
 /// What is known to be good, for this device.

@@ -22,7 +22,10 @@ use shef_verifierd::init::{self, Setup};
 use shef_verifierd::role::Role;
 use shef_verifierd::run::{Running, start};
 use tokio::runtime::Runtime;
-use ureq::tls::{Certificate as Pem, ClientCert, PemItem, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider, parse_pem};
+use ureq::tls::{
+    Certificate as Pem, ClientCert, PemItem, PrivateKey as PemKey, RootCerts, TlsConfig,
+    TlsProvider, parse_pem,
+};
 
 pub const POLICY: &str = "id = \"default\"\nroot_of_trust = [\"shef-boot\"]\nmin_kernel_svn = 1\n";
 
@@ -54,19 +57,30 @@ pub struct Answer {
 
 impl Answer {
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("not JSON: {:?}", String::from_utf8_lossy(&self.bytes)))
+        serde_json::from_slice(&self.bytes)
+            .unwrap_or_else(|_| panic!("not JSON: {:?}", String::from_utf8_lossy(&self.bytes)))
     }
 
     #[track_caller]
     pub fn ok(self) -> Value {
-        assert!((200..300).contains(&self.status), "{}: {}", self.status, String::from_utf8_lossy(&self.bytes));
+        assert!(
+            (200..300).contains(&self.status),
+            "{}: {}",
+            self.status,
+            String::from_utf8_lossy(&self.bytes)
+        );
         if self.bytes.is_empty() { Value::Null } else { self.json() }
     }
 
     /// The bytes of a page or list.
     #[track_caller]
     pub fn ok_bytes(self) -> Vec<u8> {
-        assert!((200..300).contains(&self.status), "{}: {}", self.status, String::from_utf8_lossy(&self.bytes));
+        assert!(
+            (200..300).contains(&self.status),
+            "{}: {}",
+            self.status,
+            String::from_utf8_lossy(&self.bytes)
+        );
         self.bytes
     }
 
@@ -76,7 +90,12 @@ impl Answer {
         let body = self.json();
         assert_eq!((self.status, body["code"].as_str()), (status, Some(code)), "{body}");
         assert_eq!(self.headers["content-type"], "application/problem+json");
-        assert!(body["title"].is_string() && !body["detail"].as_str().unwrap().is_empty() && body["status"] == status, "{body}");
+        assert!(
+            body["title"].is_string()
+                && !body["detail"].as_str().unwrap().is_empty()
+                && body["status"] == status,
+            "{body}"
+        );
         body
     }
 }
@@ -92,7 +111,9 @@ impl Client {
             .collect();
         let tls = TlsConfig::builder()
             .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .unversioned_rustls_crypto_provider(Arc::new(
+                rustls::crypto::aws_lc_rs::default_provider(),
+            ))
             .root_certs(RootCerts::new_with_certs(&authorities))
             .client_cert(name.map(|name| {
                 ClientCert::new_with_certs(
@@ -101,7 +122,12 @@ impl Client {
                 )
             }))
             .build();
-        let agent = ureq::Agent::config_builder().tls_config(tls).http_status_as_error(false).max_redirects(0).build().into();
+        let agent = ureq::Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .build()
+            .into();
         Self { agent, url: url.into(), bearer: None }
     }
 
@@ -109,8 +135,15 @@ impl Client {
         Self { bearer: Some(token.into()), ..self.clone() }
     }
 
-    pub fn try_send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, ureq::Error> {
-        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+    pub fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Answer, ureq::Error> {
+        let mut request =
+            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -123,7 +156,11 @@ impl Client {
             self.agent.run(request.body(body).unwrap())?
         };
         let bytes = response.body_mut().with_config().limit(64 << 20).read_to_vec()?;
-        let answer = Answer { status: response.status().as_u16(), headers: response.headers().clone(), bytes };
+        let answer = Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            bytes,
+        };
         described::hold(method, path, &answer);
         Ok(answer)
     }
@@ -137,7 +174,12 @@ impl Client {
     }
 
     pub fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
-        self.send(method, path, &[("content-type", "application/json")], body.to_string().as_bytes())
+        self.send(
+            method,
+            path,
+            &[("content-type", "application/json")],
+            body.to_string().as_bytes(),
+        )
     }
 
     pub fn post(&self, path: &str, body: &Value) -> Answer {
@@ -150,7 +192,10 @@ impl Client {
             body["recipient"] = json!(b64(key.as_bytes()));
         }
         let session = self.post("/v1/sessions", &body).ok();
-        (session["session"].as_str().unwrap().to_owned(), STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap())
+        (
+            session["session"].as_str().unwrap().to_owned(),
+            STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap(),
+        )
     }
 }
 
@@ -186,7 +231,11 @@ impl Service {
         let file = dir.join("verifierd.toml");
         let text = change(std::fs::read_to_string(&file).unwrap());
         std::fs::write(&file, text).unwrap();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         let running = runtime.block_on(start(Config::read(&file).unwrap(), clock)).unwrap();
         let url = format!("https://{}", running.address);
         let operator = Client::new(&dir, &url, Some("operator"));
@@ -203,7 +252,13 @@ impl Service {
 
     /// A client with a certificate of this role.
     pub fn client(&self, tenant: &str, role: Role, name: &str) -> Client {
-        init::client(&self.dir, name, &Identity { tenant: tenant.into(), name: name.into(), role }, now()).unwrap();
+        init::client(
+            &self.dir,
+            name,
+            &Identity { tenant: tenant.into(), name: name.into(), role },
+            now(),
+        )
+        .unwrap();
         Client::new(&self.dir, &self.url(), Some(name))
     }
 
@@ -251,12 +306,27 @@ pub fn fixed_clock(now: i64) -> Clock {
 }
 
 pub fn furnish(operator: &Client, device: &Device) {
-    let anchor = json!({"name": "maker", "kind": "shef-boot", "certificate": b64(device.root.der())});
+    let anchor =
+        json!({"name": "maker", "kind": "shef-boot", "certificate": b64(device.root.der())});
     operator.post("/v1/trust-anchors", &anchor).ok();
     add_reference(operator, "build-1", &reference());
-    operator.send("PUT", "/v1/policies/default", &[("content-type", "application/toml")], POLICY.as_bytes()).ok();
+    operator
+        .send(
+            "PUT",
+            "/v1/policies/default",
+            &[("content-type", "application/toml")],
+            POLICY.as_bytes(),
+        )
+        .ok();
 }
 
 pub fn add_reference(operator: &Client, id: &str, text: &str) {
-    operator.send("PUT", &format!("/v1/corims/{id}"), &[("content-type", "application/toml")], text.as_bytes()).ok();
+    operator
+        .send(
+            "PUT",
+            &format!("/v1/corims/{id}"),
+            &[("content-type", "application/toml")],
+            text.as_bytes(),
+        )
+        .ok();
 }

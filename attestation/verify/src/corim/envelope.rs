@@ -13,9 +13,15 @@ pub(super) struct Header {
 
 /// The parts of the COSE_Sign1 that are checked here: protected bytes and certificates.
 pub(super) fn shape(envelope: &Value) -> Result<(&[u8], Vec<Vec<u8>>), CorimError> {
-    let Value::Tag(18, inner) = envelope else { return Err(unsigned("not a COSE_Sign1 under tag 18; unsigned CoRIMs are not taken")) };
-    let Value::Array(parts) = &**inner else { return Err(unsigned("the COSE_Sign1 is not an array")) };
-    let [Value::Bytes(protected), Value::Map(unprotected), Value::Bytes(_), Value::Bytes(_)] = &parts[..] else {
+    let Value::Tag(18, inner) = envelope else {
+        return Err(unsigned("not a COSE_Sign1 under tag 18; unsigned CoRIMs are not taken"));
+    };
+    let Value::Array(parts) = &**inner else {
+        return Err(unsigned("the COSE_Sign1 is not an array"));
+    };
+    let [Value::Bytes(protected), Value::Map(unprotected), Value::Bytes(_), Value::Bytes(_)] =
+        &parts[..]
+    else {
         return Err(unsigned("the COSE_Sign1 is not header, header, attached payload, signature"));
     };
     let chain = match &unprotected[..] {
@@ -38,21 +44,41 @@ pub(super) fn header(protected: &[u8]) -> Result<Header, CorimError> {
             Some(3) => content = Some(value),
             Some(8) => meta = true,
             Some(15) => {
-                let Value::Map(claims) = value else { return Err(unsigned("the CWT claims are not a map")) };
+                let Value::Map(claims) = value else {
+                    return Err(unsigned("the CWT claims are not a map"));
+                };
                 meta = true;
                 for (claim, value) in claims {
                     match claim.as_int() {
-                        Some(4) => out.not_after = Some(value.as_int().ok_or_else(|| unsigned("exp is not a whole number"))?),
-                        Some(5) => out.not_before = Some(value.as_int().ok_or_else(|| unsigned("nbf is not a whole number"))?),
+                        Some(4) => {
+                            out.not_after = Some(
+                                value
+                                    .as_int()
+                                    .ok_or_else(|| unsigned("exp is not a whole number"))?,
+                            )
+                        }
+                        Some(5) => {
+                            out.not_before = Some(
+                                value
+                                    .as_int()
+                                    .ok_or_else(|| unsigned("nbf is not a whole number"))?,
+                            )
+                        }
                         _ => {}
                     }
                 }
             }
-            _ => return Err(unsigned("the protected header may hold alg (1), content type (3), corim-meta (8) and CWT claims (15) only")),
+            _ => {
+                return Err(unsigned(
+                    "the protected header may hold alg (1), content type (3), corim-meta (8) and CWT claims (15) only",
+                ));
+            }
         }
     }
     if !matches!(algorithm, Some(ESP256 | ES256)) {
-        return Err(unsigned(format!("algorithm {algorithm:?}, expected ECDSA P-256 with SHA-256 (-9 or -7)")));
+        return Err(unsigned(format!(
+            "algorithm {algorithm:?}, expected ECDSA P-256 with SHA-256 (-9 or -7)"
+        )));
     }
     if content != Some(CONTENT_TYPE.into()) {
         return Err(unsigned(format!("the content type is not {CONTENT_TYPE}")));
@@ -66,11 +92,15 @@ pub(super) fn header(protected: &[u8]) -> Result<Header, CorimError> {
 impl Header {
     pub(super) fn in_time(&self, now: i64) -> Result<(), CorimError> {
         if let Some(from) = self.not_before.filter(|from| now < *from) {
-            let text = format!("its validity starts {} s later, at {from}; is a clock wrong?", from - now);
+            let text =
+                format!("its validity starts {} s later, at {from}; is a clock wrong?", from - now);
             return Err(CorimError::Validity { now, text });
         }
         if let Some(until) = self.not_after.filter(|until| now > *until) {
-            return Err(CorimError::Validity { now, text: format!("its validity ended at {until}") });
+            return Err(CorimError::Validity {
+                now,
+                text: format!("its validity ended at {until}"),
+            });
         }
         Ok(())
     }
@@ -78,7 +108,9 @@ impl Header {
 
 /// The encoded tags (CoMIDs and others) inside a CoRIM, after a check of the CoRIM itself.
 pub(super) fn tags(payload: &[u8], limits: &Limits) -> Result<Vec<Vec<u8>>, CorimError> {
-    let Value::Tag(501, map) = cbor::parse(payload, limits)? else { return Err(form("the payload is not a CoRIM under tag 501")) };
+    let Value::Tag(501, map) = cbor::parse(payload, limits)? else {
+        return Err(form("the payload is not a CoRIM under tag 501"));
+    };
     let Value::Map(entries) = *map else { return Err(form("the CoRIM is not a map")) };
     let tags = entries.into_iter().find(|(key, _)| key.as_int() == Some(1)).map(|(_, value)| value);
     let Some(Value::Array(tags)) = tags else { return Err(form("the CoRIM has no tags")) };

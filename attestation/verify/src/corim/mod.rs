@@ -186,12 +186,21 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     let payload = signed.payload.as_deref().ok_or_else(|| form("the payload is not attached"))?;
     let content: [u8; 32] = Sha256::digest(payload).into();
     let listed = |name: &[u8; 32]| trust.deactivated.contains(&hex::encode(name));
-    if !trust.deactivated.is_empty() && (listed(&content) || spellings(&envelope).iter().any(listed)) {
-        return Err(CorimError::Deactivated { what: format!("this CoRIM, whose payload has the SHA-256 {},", hex::encode(content)) });
+    if !trust.deactivated.is_empty()
+        && (listed(&content) || spellings(&envelope).iter().any(listed))
+    {
+        return Err(CorimError::Deactivated {
+            what: format!("this CoRIM, whose payload has the SHA-256 {},", hex::encode(content)),
+        });
     }
     let message = signed.to_be_signed(b"").map_err(form)?;
-    let signature: [u8; 64] = signed.signature.as_slice().try_into().map_err(|_| form("the signature is not 64 bytes r | s"))?;
-    let signer::Signed { signer, keys: signer_keys, end: signer_end } = signer::verified(trust, &x5chain, &message, &signature)?;
+    let signature: [u8; 64] = signed
+        .signature
+        .as_slice()
+        .try_into()
+        .map_err(|_| form("the signature is not 64 bytes r | s"))?;
+    let signer::Signed { signer, keys: signer_keys, end: signer_end } =
+        signer::verified(trust, &x5chain, &message, &signature)?;
     header.in_time(trust.now)?;
 
     // Authentic from here on.
@@ -204,7 +213,8 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
         }
         other => form(other),
     };
-    let (map, comids) = corim::validate::decode_and_validate_at(payload, trust.now).map_err(validity)?;
+    let (map, comids) =
+        corim::validate::decode_and_validate_at(payload, trust.now).map_err(validity)?;
     let id = match &map.id {
         CorimId::Text(text) => text.clone(),
         CorimId::Uuid(uuid) => hex::encode(uuid),
@@ -291,7 +301,11 @@ fn spellings(envelope: &Value) -> Vec<[u8; 32]> {
         let parts = [protected, header, payload, signature].map(Value::clone);
         Sha256::digest(Value::Tag(*tag, Box::new(Value::Array(parts.to_vec()))).encode()).into()
     };
-    headers.iter().flat_map(|header| signatures.iter().map(move |signature| (header, signature))).map(|(h, s)| message(h, s)).collect()
+    headers
+        .iter()
+        .flat_map(|header| signatures.iter().map(move |signature| (header, signature)))
+        .map(|(h, s)| message(h, s))
+        .collect()
 }
 
 /// Checks that a CoRIM may be added: no known one with the same id and a key of the same signer has
@@ -300,11 +314,18 @@ fn spellings(envelope: &Value) -> Vec<[u8; 32]> {
 /// # Errors
 /// A known CoRIM conflicts.
 pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
-    let same = |other: &&Corim| other.id == corim.id && corim.shares_a_key(&other.signer_keys) && other.content != corim.content;
+    let same = |other: &&Corim| {
+        other.id == corim.id
+            && corim.shares_a_key(&other.signer_keys)
+            && other.content != corim.content
+    };
     match known.iter().filter(same).map(|other| other.version).max() {
-        Some(known) if known >= corim.version => {
-            Err(CorimError::Older { id: corim.id.clone(), signer: corim.signer.clone(), version: corim.version, known })
-        }
+        Some(known) if known >= corim.version => Err(CorimError::Older {
+            id: corim.id.clone(),
+            signer: corim.signer.clone(),
+            version: corim.version,
+            known,
+        }),
         _ => Ok(()),
     }
 }

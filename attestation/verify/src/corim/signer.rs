@@ -32,7 +32,13 @@ impl CorimSigner {
     /// A signer known by its key, without authority yet.
     #[must_use]
     pub fn with_key(name: &str, key: PublicKey) -> Self {
-        Self { name: name.into(), identity: Identity::Key(key), kernels: false, shells: false, vendors: BTreeSet::new() }
+        Self {
+            name: name.into(),
+            identity: Identity::Key(key),
+            kernels: false,
+            shells: false,
+            vendors: BTreeSet::new(),
+        }
     }
 
     /// Signers with certificates (codeSigning) of this CA, in the CoRIM's header, without authority
@@ -41,11 +47,20 @@ impl CorimSigner {
     /// # Errors
     /// The certificate is not a self-signed root.
     pub fn with_authority(name: &str, root: &[u8]) -> Result<Self, PolicyError> {
-        let bad = |error: cert::CertError| PolicyError::Anchor { name: name.into(), text: error.to_string() };
+        let bad = |error: cert::CertError| PolicyError::Anchor {
+            name: name.into(),
+            text: error.to_string(),
+        };
         let root = Certificate::parse(root).map_err(bad)?;
         root.check_root().map_err(bad)?;
         let identity = Identity::Authority(Box::new(root));
-        Ok(Self { name: name.into(), identity, kernels: false, shells: false, vendors: BTreeSet::new() })
+        Ok(Self {
+            name: name.into(),
+            identity,
+            kernels: false,
+            shells: false,
+            vendors: BTreeSet::new(),
+        })
     }
 
     /// An IP vendor: its image-signing key vouches for its own images.
@@ -131,21 +146,31 @@ impl CorimSigner {
             #[serde(default)]
             signer: Vec<Entry>,
         }
-        let file: File = toml::from_str(text).map_err(|error| PolicyError::Anchor { name: "signers".into(), text: error.to_string() })?;
+        let file: File = toml::from_str(text).map_err(|error| PolicyError::Anchor {
+            name: "signers".into(),
+            text: error.to_string(),
+        })?;
         file.signer
             .into_iter()
             .map(|entry| {
                 let bad = |text: String| PolicyError::Anchor { name: entry.name.clone(), text };
-                let bytes = |text: &str| hex::decode(text).map_err(|_| bad("not hexadecimal".into()));
+                let bytes =
+                    |text: &str| hex::decode(text).map_err(|_| bad("not hexadecimal".into()));
                 let signer = match (&entry.key, &entry.certificate) {
                     (Some(key), None) => {
-                        let key = PublicKey::from_bytes(&bytes(key)?).map_err(|error| bad(error.to_string()))?;
+                        let key = PublicKey::from_bytes(&bytes(key)?)
+                            .map_err(|error| bad(error.to_string()))?;
                         Self::with_key(&entry.name, key)
                     }
                     (None, Some(der)) => Self::with_authority(&entry.name, &bytes(der)?)?,
                     _ => return Err(bad("expected either key or certificate".into())),
                 };
-                Ok(Self { kernels: entry.kernels, shells: entry.shells, vendors: entry.vendors, ..signer })
+                Ok(Self {
+                    kernels: entry.kernels,
+                    shells: entry.shells,
+                    vendors: entry.vendors,
+                    ..signer
+                })
             })
             .collect()
     }
@@ -157,7 +182,8 @@ impl CorimSigner {
             Identity::Key(key) => format!("key = \"{}\"", hex::encode(key.as_bytes())),
             Identity::Authority(root) => format!("certificate = \"{}\"", hex::encode(root.der())),
         };
-        let vendors: Vec<String> = self.vendors.iter().map(|vendor| format!("{vendor:?}")).collect();
+        let vendors: Vec<String> =
+            self.vendors.iter().map(|vendor| format!("{vendor:?}")).collect();
         format!(
             "[[signer]]\nname = {}\n{identity}\nkernels = {}\nshells = {}\nvendors = [{}]\n",
             toml::Value::from(self.name.as_str()),
@@ -185,8 +211,17 @@ pub(super) struct Signed<'a> {
 }
 
 /// The signer of this signature.
-pub(super) fn verified<'a>(trust: &Trust<'a>, x5chain: &[Vec<u8>], message: &[u8], signature: &[u8; 64]) -> Result<Signed<'a>, CorimError> {
-    let of = |signer: &'a CorimSigner, key: &PublicKey, end| Signed { signer, keys: [vendor_id(key), vendor_id(signer.key())], end };
+pub(super) fn verified<'a>(
+    trust: &Trust<'a>,
+    x5chain: &[Vec<u8>],
+    message: &[u8],
+    signature: &[u8; 64],
+) -> Result<Signed<'a>, CorimError> {
+    let of = |signer: &'a CorimSigner, key: &PublicKey, end| Signed {
+        signer,
+        keys: [vendor_id(key), vendor_id(signer.key())],
+        end,
+    };
     let revoked = |signer: &CorimSigner, key: &PublicKey, chain: &[&Certificate]| {
         let Some(list) = trust.revocations else { return Ok(()) };
         let hash = |bytes: &[u8]| hex::encode(Sha256::digest(bytes));
@@ -194,13 +229,22 @@ pub(super) fn verified<'a>(trust: &Trust<'a>, x5chain: &[Vec<u8>], message: &[u8
             || list.authorities.contains(&hash(key.as_bytes()))
             || list.vendors.contains(&hash(key.as_bytes()))
             || chain.iter().any(|certificate| {
-                certificate.names().iter().any(|name| list.certificates.contains(&hex::encode(name)))
+                certificate
+                    .names()
+                    .iter()
+                    .any(|name| list.certificates.contains(&hex::encode(name)))
                     || list.serials.contains(&hex::encode(certificate.serial()))
             });
-        if hit { Err(CorimError::Deactivated { what: format!("the signer {}", signer.name) }) } else { Ok(()) }
+        if hit {
+            Err(CorimError::Deactivated { what: format!("the signer {}", signer.name) })
+        } else {
+            Ok(())
+        }
     };
     if let [der] = x5chain {
-        let bad = |error: cert::CertError| CorimError::Signer { text: format!("{error} ({})", error.code()) };
+        let bad = |error: cert::CertError| CorimError::Signer {
+            text: format!("{error} ({})", error.code()),
+        };
         let leaf = Certificate::parse(der).map_err(bad)?;
         for signer in trust.signers {
             let Identity::Authority(root) = &signer.identity else { continue };
@@ -214,7 +258,9 @@ pub(super) fn verified<'a>(trust: &Trust<'a>, x5chain: &[Vec<u8>], message: &[u8
             revoked(signer, &key, &[&leaf, root])?;
             return Ok(of(signer, &key, Some(leaf.not_after().min(root.not_after()))));
         }
-        return Err(CorimError::Signer { text: "the certificate was issued by none of the authorities".into() });
+        return Err(CorimError::Signer {
+            text: "the certificate was issued by none of the authorities".into(),
+        });
     }
     for signer in trust.signers {
         let Identity::Key(key) = &signer.identity else { continue };

@@ -4,25 +4,36 @@ use corim::types::common::{ClassIdChoice, MeasuredElement};
 use corim::types::measurement::{MeasurementMap, MeasurementValuesMap, SvnChoice};
 use corim::types::triples::ReferenceTriple;
 
-use super::{CLASS_VENDOR, Corim, CorimError, CorimSigner, KERNEL_MODEL, SHA_256, SHELL_MODEL, form};
+use super::{
+    CLASS_VENDOR, Corim, CorimError, CorimSigner, KERNEL_MODEL, SHA_256, SHELL_MODEL, form,
+};
 use crate::reference::{ImageReference, KernelReference, ShellReference};
 
 /// Adds the values of a triple, if it is about known classes and its signer may vouch for them.
-pub(super) fn reference(signer: &CorimSigner, triple: &ReferenceTriple, out: &mut Corim) -> Result<(), CorimError> {
+pub(super) fn reference(
+    signer: &CorimSigner,
+    triple: &ReferenceTriple,
+    out: &mut Corim,
+) -> Result<(), CorimError> {
     let environment = triple.environment();
     let class = environment.class.as_ref();
     let (Some(class), None, None) = (class, &environment.instance, &environment.group) else {
         out.ignored += 1;
         return Ok(());
     };
-    let (Some(CLASS_VENDOR), Some(model), Some(layer), None) = (class.vendor.as_deref(), class.model.as_deref(), class.layer, class.index)
+    let (Some(CLASS_VENDOR), Some(model), Some(layer), None) =
+        (class.vendor.as_deref(), class.model.as_deref(), class.layer, class.index)
     else {
         out.ignored += 1;
         return Ok(());
     };
     let measurements = Measurements::new(triple.measurements())?;
     let authority = |allowed: bool, class: String| {
-        if allowed { Ok(()) } else { Err(CorimError::Authority { signer: signer.name().into(), class }) }
+        if allowed {
+            Ok(())
+        } else {
+            Err(CorimError::Authority { signer: signer.name().into(), class })
+        }
     };
     match (layer, &class.class_id) {
         (1, None) if model == KERNEL_MODEL => {
@@ -38,17 +49,32 @@ pub(super) fn reference(signer: &CorimSigner, triple: &ReferenceTriple, out: &mu
             measurements.only(&["shell"])
         }
         (2, Some(ClassIdChoice::Bytes(vendor))) => {
-            let vendor: [u8; 32] =
-                vendor.as_slice().try_into().map_err(|_| form("the class id of an image is not the SHA-256 of a key"))?;
-            authority(signer.vendors.contains(&hex::encode(vendor)), format!("images of vendor {}", hex::encode(&vendor[..8])))?;
+            let vendor: [u8; 32] = vendor
+                .as_slice()
+                .try_into()
+                .map_err(|_| form("the class id of an image is not the SHA-256 of a key"))?;
+            authority(
+                signer.vendors.contains(&hex::encode(vendor)),
+                format!("images of vendor {}", hex::encode(&vendor[..8])),
+            )?;
             let (name, digest, svn) = measurements.take("image", true)?;
             let (_, config_digest, _) = measurements.take("configuration", false)?;
             let (_, design_digest, _) = measurements.take("design", false)?;
             let accelerator = model.to_owned();
-            out.reference.images.push(ImageReference { name, accelerator, digest, config_digest, design_digest, vendor, svn });
+            out.reference.images.push(ImageReference {
+                name,
+                accelerator,
+                digest,
+                config_digest,
+                design_digest,
+                vendor,
+                svn,
+            });
             measurements.only(&["image", "configuration", "design"])
         }
-        _ => Err(form(format!("class {CLASS_VENDOR} {model:?} layer {layer} is none of kernel, shell, image"))),
+        _ => Err(form(format!(
+            "class {CLASS_VENDOR} {model:?} layer {layer} is none of kernel, shell, image"
+        ))),
     }
 }
 
@@ -59,7 +85,9 @@ impl<'a> Measurements<'a> {
     fn new(list: &'a [MeasurementMap]) -> Result<Self, CorimError> {
         let mut out: Vec<(&str, &MeasurementValuesMap)> = Vec::new();
         for measurement in list {
-            let Some(MeasuredElement::Text(key)) = &measurement.mkey else { return Err(form("a measurement has no text as key")) };
+            let Some(MeasuredElement::Text(key)) = &measurement.mkey else {
+                return Err(form("a measurement has no text as key"));
+            };
             if measurement.authorized_by.is_some() {
                 return Err(form("authorized-by is not taken: authority comes from the signer"));
             }
@@ -80,17 +108,28 @@ impl<'a> Measurements<'a> {
 
     /// Name, SHA-256 and SVN of a measurement.
     fn take(&self, key: &str, with_svn: bool) -> Result<(String, [u8; 32], u64), CorimError> {
-        let (_, values) = self.0.iter().find(|(known, _)| *known == key).ok_or_else(|| form(format!("no measurement {key:?}")))?;
+        let (_, values) = self
+            .0
+            .iter()
+            .find(|(known, _)| *known == key)
+            .ok_or_else(|| form(format!("no measurement {key:?}")))?;
         let digests = values.digests.as_deref().unwrap_or_default();
         let mut sha256 = digests.iter().filter(|digest| digest.alg().as_int() == Some(SHA_256));
         let (Some(digest), None) = (sha256.next(), sha256.next()) else {
             return Err(form(format!("measurement {key:?} has not exactly one SHA-256 digest")));
         };
-        let digest = digest.value().try_into().map_err(|_| form(format!("the digest of {key:?} is not 32 bytes")))?;
+        let digest = digest
+            .value()
+            .try_into()
+            .map_err(|_| form(format!("the digest of {key:?} is not 32 bytes")))?;
         let svn = match &values.svn {
             Some(SvnChoice::ExactValue(svn)) => *svn,
             None if !with_svn => 0,
-            _ => return Err(form(format!("measurement {key:?} has no exact SVN; least versions are the policy's"))),
+            _ => {
+                return Err(form(format!(
+                    "measurement {key:?} has no exact SVN; least versions are the policy's"
+                )));
+            }
         };
         Ok((values.name.clone().unwrap_or_else(|| key.to_owned()), digest, svn))
     }

@@ -5,7 +5,9 @@ use corim::cbor::value::Value as CborValue;
 use corim::types::common::{ClassIdChoice, MeasuredElement, TagIdChoice};
 use corim::types::corim::CorimId;
 use corim::types::environment::{ClassMap, EnvironmentMap};
-use corim::types::measurement::{Digest as CorimDigest, MeasurementMap, MeasurementValuesMap, SvnChoice};
+use corim::types::measurement::{
+    Digest as CorimDigest, MeasurementMap, MeasurementValuesMap, SvnChoice,
+};
 use corim::types::signed::{CoseAlgorithm, CwtClaims, SignedCorimBuilder};
 use corim::types::triples::ReferenceTriple;
 use shef_proto::cose::{ESP256, SigningKey};
@@ -32,7 +34,13 @@ pub struct Describe<'a> {
 /// There are no values, or a text is not allowed in a CoRIM.
 pub fn write(reference: &ReferenceValues, describe: &Describe<'_>) -> Result<Vec<u8>, CorimError> {
     let class = |class_id, model: &str, layer| EnvironmentMap {
-        class: Some(ClassMap { class_id, vendor: Some(CLASS_VENDOR.into()), model: Some(model.into()), layer: Some(layer), index: None }),
+        class: Some(ClassMap {
+            class_id,
+            vendor: Some(CLASS_VENDOR.into()),
+            model: Some(model.into()),
+            layer: Some(layer),
+            index: None,
+        }),
         instance: None,
         group: None,
     };
@@ -43,14 +51,17 @@ pub fn write(reference: &ReferenceValues, describe: &Describe<'_>) -> Result<Vec
         mval.name = name.map(str::to_owned);
         MeasurementMap { mkey: Some(MeasuredElement::Text(key.into())), mval, authorized_by: None }
     };
-    let mut comid = ComidBuilder::new(TagIdChoice::Text(describe.id.into())).set_tag_version(describe.version);
+    let mut comid =
+        ComidBuilder::new(TagIdChoice::Text(describe.id.into())).set_tag_version(describe.version);
     for k in &reference.kernels {
         let values = vec![measurement("kernel", Some(&k.name), &k.digest, Some(k.svn))];
-        comid = comid.add_reference_triple(ReferenceTriple::new(class(None, KERNEL_MODEL, 1), values));
+        comid =
+            comid.add_reference_triple(ReferenceTriple::new(class(None, KERNEL_MODEL, 1), values));
     }
     for s in &reference.shells {
         let values = vec![measurement("shell", Some(&s.name), &s.digest, None)];
-        comid = comid.add_reference_triple(ReferenceTriple::new(class(None, SHELL_MODEL, 0), values));
+        comid =
+            comid.add_reference_triple(ReferenceTriple::new(class(None, SHELL_MODEL, 0), values));
     }
     for i in &reference.images {
         let values = vec![
@@ -59,10 +70,14 @@ pub fn write(reference: &ReferenceValues, describe: &Describe<'_>) -> Result<Vec
             measurement("design", None, &i.design_digest, None),
         ];
         let vendor = ClassIdChoice::Bytes(i.vendor.to_vec());
-        comid = comid.add_reference_triple(ReferenceTriple::new(class(Some(vendor), &i.accelerator, 2), values));
+        comid = comid.add_reference_triple(ReferenceTriple::new(
+            class(Some(vendor), &i.accelerator, 2),
+            values,
+        ));
     }
     let comid = comid.build().map_err(form)?;
-    let mut corim = CorimBuilder::new(CorimId::Text(describe.id.into())).add_comid_tag(comid).map_err(form)?;
+    let mut corim =
+        CorimBuilder::new(CorimId::Text(describe.id.into())).add_comid_tag(comid).map_err(form)?;
     if let Some(not_after) = describe.not_after {
         corim = corim.set_validity(None, not_after).map_err(form)?;
     }
@@ -73,8 +88,14 @@ pub fn write(reference: &ReferenceValues, describe: &Describe<'_>) -> Result<Vec
 ///
 /// # Errors
 /// The bytes cannot be wrapped.
-pub fn sign(unsigned: Vec<u8>, issuer: &str, key: &SigningKey, certificate: Option<&[u8]>) -> Result<Vec<u8>, CorimError> {
-    let mut builder = SignedCorimBuilder::new(CoseAlgorithm::from_i64(ESP256), unsigned).set_cwt_claims(CwtClaims::new(issuer));
+pub fn sign(
+    unsigned: Vec<u8>,
+    issuer: &str,
+    key: &SigningKey,
+    certificate: Option<&[u8]>,
+) -> Result<Vec<u8>, CorimError> {
+    let mut builder = SignedCorimBuilder::new(CoseAlgorithm::from_i64(ESP256), unsigned)
+        .set_cwt_claims(CwtClaims::new(issuer));
     if let Some(der) = certificate {
         builder = builder.add_unprotected(CborValue::Integer(33), CborValue::Bytes(der.to_vec()));
     }

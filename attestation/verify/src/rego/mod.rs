@@ -103,7 +103,10 @@ pub struct Unconfined;
 #[cfg(feature = "rego")]
 impl Evaluate for Unconfined {
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError> {
-        policy.compile().map_err(|error| RegoError::Failed { text: error.to_string() })?.evaluate(input)
+        policy
+            .compile()
+            .map_err(|error| RegoError::Failed { text: error.to_string() })?
+            .evaluate(input)
     }
 }
 
@@ -144,7 +147,9 @@ impl Rego {
 /// Without the engine the allowed functions are unknown, and every policy is refused.
 #[cfg(not(feature = "rego"))]
 fn look_over(_: &str) -> Result<(), PolicyError> {
-    Err(PolicyError::Rego { text: "this program was built without Rego: expected the cargo feature `rego`".into() })
+    Err(PolicyError::Rego {
+        text: "this program was built without Rego: expected the cargo feature `rego`".into(),
+    })
 }
 
 /// The input of a policy: the claims of the evidence, with their names in reports, and the time.

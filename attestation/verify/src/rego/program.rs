@@ -78,16 +78,20 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 /// Functions of the language that are missing from the engine's list of built-in functions.
-const ABSENT: &[&str] = &["time.now_ns", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr", "print"];
+const ABSENT: &[&str] =
+    &["time.now_ns", "uuid.rfc4122", "http.send", "opa.runtime", "net.lookup_ip_addr", "print"];
 
 /// Whether a policy may call this name: it is on the list, or not a function of the language.
 #[must_use]
 pub fn may_call(name: &str) -> bool {
-    FUNCTIONS.binary_search(&name).is_ok() || !(BUILTINS.contains_key(name) || ABSENT.contains(&name))
+    FUNCTIONS.binary_search(&name).is_ok()
+        || !(BUILTINS.contains_key(name) || ABSENT.contains(&name))
 }
 
 pub(super) fn refusal(name: &str) -> String {
-    format!("{name}: a policy may not call it; it sees its input and nothing else, and the time is input.now")
+    format!(
+        "{name}: a policy may not call it; it sees its input and nothing else, and the time is input.now"
+    )
 }
 
 /// A parsed and analysed policy.
@@ -105,24 +109,34 @@ impl Program {
         let bad = |text: String| PolicyError::Rego { text };
         let mut engine = Engine::new();
         if let Some(max_file_bytes) = NonZeroUsize::new(MAX_BYTES) {
-            engine.set_policy_length_config(PolicyLengthConfig { max_file_bytes, ..PolicyLengthConfig::default() });
+            engine.set_policy_length_config(PolicyLengthConfig {
+                max_file_bytes,
+                ..PolicyLengthConfig::default()
+            });
         }
         engine.set_strict_builtin_errors(true);
         // The engine asks for extensions before its own functions: whatever way a name takes to a
         // call, it ends here.
-        let arities = BUILTINS.iter().map(|(name, (_, arity))| (*name, *arity)).chain([("print", 1)]);
+        let arities =
+            BUILTINS.iter().map(|(name, (_, arity))| (*name, *arity)).chain([("print", 1)]);
         for (name, arity) in arities.filter(|(name, _)| !may_call(name)) {
             let refuse = move |_: Vec<Value>| Err(io::Error::other(refusal(name)).into());
-            engine.add_extension(name.into(), arity, Box::new(refuse)).map_err(|error| bad(error.to_string()))?;
+            engine
+                .add_extension(name.into(), arity, Box::new(refuse))
+                .map_err(|error| bad(error.to_string()))?;
         }
-        let package = engine.add_policy("policy.rego".into(), text.into()).map_err(|error| bad(error.to_string()))?;
+        let package = engine
+            .add_policy("policy.rego".into(), text.into())
+            .map_err(|error| bad(error.to_string()))?;
         if package != "data.shef" {
             return Err(bad(format!("the package is {package:?}, expected `package shef`")));
         }
         // Analyses the policy now: what cannot be run is refused here.
         match engine.compile_with_entrypoint(&ALLOW.into()) {
             Ok(_) => Ok(Self(engine)),
-            Err(error) if error.to_string().contains("not a valid rule path") => Err(bad("there is no rule `allow`".into())),
+            Err(error) if error.to_string().contains("not a valid rule path") => {
+                Err(bad("there is no rule `allow`".into()))
+            }
             Err(error) => Err(bad(error.to_string())),
         }
     }
@@ -153,7 +167,9 @@ impl Program {
             Ok(other) => Err(failed(format!("allow is not true or false but {}", kind(&other)))),
             // The engine says how long it took: that is no function of the input.
             Err(error) if error.to_string().contains("exceeded time limit") => Err(RegoError::Time),
-            Err(error) => Err(failed(error.to_string().lines().last().unwrap_or_default().to_owned())),
+            Err(error) => {
+                Err(failed(error.to_string().lines().last().unwrap_or_default().to_owned()))
+            }
         }
     }
 }

@@ -7,13 +7,16 @@ use std::sync::Mutex;
 use shef_proto::cert::{self, Certificate, TcbInfo};
 use shef_proto::config::OnFault;
 use shef_proto::cose::SigningKey;
-use shef_proto::evidence::{self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState};
+use shef_proto::evidence::{
+    self, Claims, Common, DebugState, Layer, RootOfTrust, ShieldClaims, ShieldState,
+};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::crypto::{ReadyKey, portable};
 use shef_verify::rego::Unconfined;
 use shef_verify::{
-    Appraisal, AppraisalPolicy, CheckId, ImageReference, KernelReference, MemoryChainCache, Policy, ReferenceValues, Rego, Request,
-    Revocations, ShellReference, TrustAnchor, TrustAnchors, appraise,
+    Appraisal, AppraisalPolicy, CheckId, ImageReference, KernelReference, MemoryChainCache, Policy,
+    ReferenceValues, Rego, Request, Revocations, ShellReference, TrustAnchor, TrustAnchors,
+    appraise,
 };
 
 pub const NOW: i64 = 1_795_000_000;
@@ -115,8 +118,14 @@ impl Case {
 
     pub fn certificates(&self) -> Vec<Vec<u8>> {
         let root = Self::root(self.maker);
-        let device = cert::issue_device_id(&key(self.maker), &root, &key("device").public_key(), NOW - 50);
-        let ak = cert::issue_ak(&key("device"), &Certificate::parse(&device).unwrap(), &key("ak").public_key(), &self.tcb);
+        let device =
+            cert::issue_device_id(&key(self.maker), &root, &key("device").public_key(), NOW - 50);
+        let ak = cert::issue_ak(
+            &key("device"),
+            &Certificate::parse(&device).unwrap(),
+            &key("ak").public_key(),
+            &self.tcb,
+        );
         vec![ak, device]
     }
 
@@ -134,7 +143,11 @@ impl Case {
         }
     }
 
-    pub fn appraise_bytes(&self, evidence: &[u8], certificates: &[Vec<u8>]) -> shef_verify::Outcome {
+    pub fn appraise_bytes(
+        &self,
+        evidence: &[u8],
+        certificates: &[Vec<u8>],
+    ) -> shef_verify::Outcome {
         type Known = (&'static str, RootOfTrust, bool);
         static ANCHORS: Mutex<BTreeMap<Known, TrustAnchor>> = Mutex::new(BTreeMap::new());
         let known = (self.known_maker, self.anchor.0, self.anchor.1);
@@ -142,13 +155,32 @@ impl Case {
             .lock()
             .unwrap()
             .entry(known)
-            .or_insert_with(|| TrustAnchor::new(known.0, known.1, known.2, Self::root(known.0).der()).unwrap())
+            .or_insert_with(|| {
+                TrustAnchor::new(known.0, known.1, known.2, Self::root(known.0).der()).unwrap()
+            })
             .clone();
         let anchors = TrustAnchors::new(vec![anchor]);
         let policy = self.appraisal_policy();
-        let request = Request::new(evidence, &anchors, &self.reference, &policy, self.layer, &self.nonce, &self.audience, self.now);
-        let (revocations, challenged, shown_svn) = (self.revocations.as_ref(), self.challenged, self.shown_svn);
-        let request = Request { certificates, revocations, challenged, shown_svn, rego: Some(&Unconfined), ..request };
+        let request = Request::new(
+            evidence,
+            &anchors,
+            &self.reference,
+            &policy,
+            self.layer,
+            &self.nonce,
+            &self.audience,
+            self.now,
+        );
+        let (revocations, challenged, shown_svn) =
+            (self.revocations.as_ref(), self.challenged, self.shown_svn);
+        let request = Request {
+            certificates,
+            revocations,
+            challenged,
+            shown_svn,
+            rego: Some(&Unconfined),
+            ..request
+        };
         let outcome = appraise(&request);
         // A cache of chains never changes a result, nor do keys that it has made ready.
         let ready = |key: &PublicKey| {
@@ -157,7 +189,10 @@ impl Case {
         };
         let cache = MemoryChainCache::new(4).with_ready_keys(ready);
         for _ in 0..2 {
-            assert_eq!(appraise(&Request { chains: Some(&cache), ..request }).appraisal, outcome.appraisal);
+            assert_eq!(
+                appraise(&Request { chains: Some(&cache), ..request }).appraisal,
+                outcome.appraisal
+            );
         }
         outcome
     }
@@ -170,6 +205,11 @@ impl Case {
 
     /// The checks that were made and failed.
     pub fn failed(&self) -> Vec<CheckId> {
-        self.appraise().checks.iter().filter(|check| check.reached && !check.passed).map(|check| check.id).collect()
+        self.appraise()
+            .checks
+            .iter()
+            .filter(|check| check.reached && !check.passed)
+            .map(|check| check.id)
+            .collect()
     }
 }

@@ -70,7 +70,9 @@ impl TestCard {
             self.seen.hanging.store(true, Ordering::SeqCst);
             return self.word(mailbox::STATUS).copy_from_slice(&mailbox::STATUS_BUSY.to_le_bytes());
         }
-        for (to, from) in self.window[mailbox::ANSWER as usize..].iter_mut().zip(request.iter().rev()) {
+        for (to, from) in
+            self.window[mailbox::ANSWER as usize..].iter_mut().zip(request.iter().rev())
+        {
             *to = *from;
         }
         self.word(mailbox::RSP_LEN).copy_from_slice(&len.to_le_bytes());
@@ -166,17 +168,23 @@ pub fn limits() -> Limits {
 }
 
 /// Addresses of an agent and of its metrics, what rules it, its tasks, its thread.
-type Served = (SocketAddr, Option<SocketAddr>, Running, tokio::runtime::Handle, std::thread::JoinHandle<()>);
+type Served =
+    (SocketAddr, Option<SocketAddr>, Running, tokio::runtime::Handle, std::thread::JoinHandle<()>);
 
 /// Runs an agent on a thread.
 fn serve(config: Config, opener: Opener) -> Served {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let agent = Agent::bind(&config, opener).await.unwrap();
             let tasks = tokio::runtime::Handle::current();
-            tell.send((agent.address().unwrap(), agent.metrics_address(), agent.handle(), tasks)).unwrap();
+            tell.send((agent.address().unwrap(), agent.metrics_address(), agent.handle(), tasks))
+                .unwrap();
             agent.serve().await;
         });
     });
@@ -219,10 +227,15 @@ impl Bed {
         config.grace = grace;
         config.devices.get_mut("card1").unwrap().owners = vec!["alice".into()];
         change(&mut config);
-        let cards: BTreeMap<String, Arc<Seen>> = ["card0", "card1"].map(|name| (name.to_owned(), Arc::default())).into();
-        let shared: Vec<(Uri, Arc<Seen>)> = vec![(uri(0), Arc::clone(&cards["card0"])), (uri(1), Arc::clone(&cards["card1"]))];
+        let cards: BTreeMap<String, Arc<Seen>> =
+            ["card0", "card1"].map(|name| (name.to_owned(), Arc::default())).into();
+        let shared: Vec<(Uri, Arc<Seen>)> =
+            vec![(uri(0), Arc::clone(&cards["card0"])), (uri(1), Arc::clone(&cards["card1"]))];
         let opener: Opener = Arc::new(move |uri| {
-            let (_, seen) = shared.iter().find(|(known, _)| known == uri).ok_or(DeviceError::NotInThisVersion { uri: uri.to_string() })?;
+            let (_, seen) = shared
+                .iter()
+                .find(|(known, _)| known == uri)
+                .ok_or(DeviceError::NotInThisVersion { uri: uri.to_string() })?;
             if seen.broken.load(Ordering::SeqCst) {
                 return Err(DeviceError::Gone { offset: 0 });
             }
@@ -230,7 +243,17 @@ impl Bed {
             Ok(Box::new(TestCard { seen: Arc::clone(seen), window: vec![0; CTL_BYTES as usize] }))
         });
         let (address, metrics, running, tasks, thread) = serve(config.clone(), Arc::clone(&opener));
-        let bed = Self { dir, address, cards, config, opener, metrics, running, tasks, thread: Some(thread) };
+        let bed = Self {
+            dir,
+            address,
+            cards,
+            config,
+            opener,
+            metrics,
+            running,
+            tasks,
+            thread: Some(thread),
+        };
         bed.wiped_at_first();
         bed
     }
@@ -246,8 +269,10 @@ impl Bed {
     pub fn restart(&mut self) {
         self.stop();
         self.cards.values().for_each(|card| card.resets.store(0, Ordering::SeqCst));
-        let (address, metrics, running, tasks, thread) = serve(self.config.clone(), Arc::clone(&self.opener));
-        (self.address, self.metrics, self.running, self.tasks, self.thread) = (address, metrics, running, tasks, Some(thread));
+        let (address, metrics, running, tasks, thread) =
+            serve(self.config.clone(), Arc::clone(&self.opener));
+        (self.address, self.metrics, self.running, self.tasks, self.thread) =
+            (address, metrics, running, tasks, Some(thread));
         self.wiped_at_first();
     }
 
@@ -260,7 +285,12 @@ impl Bed {
         self.dir.path().join("agent")
     }
 
-    pub fn open_at(&self, port: u16, owner: &str, device: &str) -> Result<RemoteDevice, DeviceError> {
+    pub fn open_at(
+        &self,
+        port: u16,
+        owner: &str,
+        device: &str,
+    ) -> Result<RemoteDevice, DeviceError> {
         RemoteDevice::open(&uri(port, device), &self.files(owner), limits(), None)
     }
 
@@ -396,23 +426,37 @@ impl Proxy {
         let captured = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(AtomicU64::new(0));
         let live: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-        let (all, count, streams) = (Arc::clone(&captured), Arc::clone(&connections), Arc::clone(&live));
+        let (all, count, streams) =
+            (Arc::clone(&captured), Arc::clone(&connections), Arc::clone(&live));
         std::thread::spawn(move || {
             for owner in listener.incoming() {
                 let (Ok(owner), Ok(agent)) = (owner, TcpStream::connect(target)) else { continue };
                 let number = count.fetch_add(1, Ordering::SeqCst);
-                streams.lock().unwrap().extend([owner.try_clone().unwrap(), agent.try_clone().unwrap()]);
-                for (mut from, mut to, to_agent) in [(owner.try_clone().unwrap(), agent.try_clone().unwrap(), true), (agent, owner, false)]
-                {
+                streams
+                    .lock()
+                    .unwrap()
+                    .extend([owner.try_clone().unwrap(), agent.try_clone().unwrap()]);
+                for (mut from, mut to, to_agent) in [
+                    (owner.try_clone().unwrap(), agent.try_clone().unwrap(), true),
+                    (agent, owner, false),
+                ] {
                     let (all, tamper) = (Arc::clone(&all), Arc::clone(&tamper));
                     std::thread::spawn(move || {
                         let mut buffer = vec![0; 64 * 1024];
                         let mut carried = 0;
                         let mut send = |bytes: &[u8]| {
-                            let parts = if tamper.pause(carried + bytes.len() as u64, to_agent).is_some() { 1 } else { bytes.len() };
+                            let parts =
+                                if tamper.pause(carried + bytes.len() as u64, to_agent).is_some() {
+                                    1
+                                } else {
+                                    bytes.len()
+                                };
                             bytes.chunks(parts.max(1)).try_for_each(|part| {
                                 carried += part.len() as u64;
-                                tamper.pause(carried, to_agent).into_iter().for_each(std::thread::sleep);
+                                tamper
+                                    .pause(carried, to_agent)
+                                    .into_iter()
+                                    .for_each(std::thread::sleep);
                                 to.write_all(part)
                             })
                         };
@@ -481,18 +525,29 @@ impl Mitm {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&seen);
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
                 let connector = tokio_rustls::TlsConnector::from(client);
                 while let Ok((tcp, _)) = listener.accept().await {
-                    let (acceptor, connector, deed, kept) = (acceptor.clone(), connector.clone(), Arc::clone(&deed), Arc::clone(&kept));
+                    let (acceptor, connector, deed, kept) =
+                        (acceptor.clone(), connector.clone(), Arc::clone(&deed), Arc::clone(&kept));
                     tokio::spawn(async move {
                         let Ok(owner) = acceptor.accept(tcp).await else { return };
                         let Ok(tcp) = tokio::net::TcpStream::connect(agent).await else { return };
-                        let Ok(agent) = connector.connect(ServerName::try_from("localhost").unwrap(), tcp).await else { return };
-                        let ((owner_in, mut owner_out), (agent_in, mut agent_out)) = (split(owner), split(agent));
+                        let Ok(agent) = connector
+                            .connect(ServerName::try_from("localhost").unwrap(), tcp)
+                            .await
+                        else {
+                            return;
+                        };
+                        let ((owner_in, mut owner_out), (agent_in, mut agent_out)) =
+                            (split(owner), split(agent));
                         let up = carry(owner_in, &mut agent_out, true, &deed, &kept);
                         let down = carry(agent_in, &mut owner_out, false, &deed, &kept);
                         tokio::select! { () = up => {} () = down => {} }

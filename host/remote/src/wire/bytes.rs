@@ -172,7 +172,10 @@ impl<'a> Reader<'a> {
         core::mem::take(&mut self.0)
     }
 
-    pub(super) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], WireError> {
+    pub(super) fn array<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<[u8; N], WireError> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(WireError::Short { what })?;
         self.0 = rest;
         Ok(*head)
@@ -215,7 +218,11 @@ impl<'a> Reader<'a> {
     pub(super) fn text(&mut self, what: &'static str) -> Result<String, WireError> {
         let len = usize::from(self.u16(what)?);
         if len > super::MAX_TEXT {
-            return Err(WireError::Value { what, found: len as u64, expected: "at most 2048 bytes" });
+            return Err(WireError::Value {
+                what,
+                found: len as u64,
+                expected: "at most 2048 bytes",
+            });
         }
         printable(self.slice(len, what)?).map(str::to_owned).ok_or(WireError::Text { what })
     }

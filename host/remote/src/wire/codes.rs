@@ -63,7 +63,11 @@ pub const CODES: &[Code] = &[
         "the other side broke the agent protocol",
         "it is damaged, hostile or of another version: compare `shef --version` with `shef-agent --version`",
     ),
-    Code::new(VERSION, "owner and agent speak no common version of the protocol", "update the older of the two programs"),
+    Code::new(
+        VERSION,
+        "owner and agent speak no common version of the protocol",
+        "update the older of the two programs",
+    ),
     Code::new(
         NO_DEVICE,
         "the agent has no device of that name",
@@ -79,7 +83,11 @@ pub const CODES: &[Code] = &[
         "the session at the agent is over",
         "it ended, or the connection was away for longer than the agent's time of grace: the card was wiped; open a new session",
     ),
-    Code::new(TIMEOUT, "the agent did not answer in time", "it or the card hangs: nothing is known about the request; open a new session"),
+    Code::new(
+        TIMEOUT,
+        "the agent did not answer in time",
+        "it or the card hangs: nothing is known about the request; open a new session",
+    ),
     Code::new(
         LOST,
         "the connection to the agent was lost",
@@ -90,7 +98,11 @@ pub const CODES: &[Code] = &[
         "the device is not for this owner",
         "ask the agent's operator: `owners` in agent.toml says who may use a device, and the file `revoked` which certificates are revoked",
     ),
-    Code::new(STOPPING, "the agent stops", "it wipes its cards and ends; open a new session when it runs again"),
+    Code::new(
+        STOPPING,
+        "the agent stops",
+        "it wipes its cards and ends; open a new session when it runs again",
+    ),
     Code::new(
         DEVICE_FAILED,
         "a device of the agent does not start or does not reset",

@@ -57,24 +57,41 @@ pub(super) fn read(r: &mut Reader<'_>) -> Result<DeviceError, WireError> {
             let access = if r.flag("access")? { "write" } else { "read" };
             DeviceError::CtlRefused { access, offset: r.u32("offset")? }
         }
-        MEMORY_RANGE => DeviceError::MemoryRange { addr: r.u64("address")?, len: r.u64("length")?, memory_bytes: r.u64("memory size")? },
+        MEMORY_RANGE => DeviceError::MemoryRange {
+            addr: r.u64("address")?,
+            len: r.u64("length")?,
+            memory_bytes: r.u64("memory size")?,
+        },
         MAILBOX_TOO_LONG => {
             let (len, max) = (r.u64("length")?, r.u64("limit")?);
             let size = |n: u64| {
-                usize::try_from(n).map_err(|_| WireError::Value { what: "mailbox length", found: n, expected: "a size of this machine" })
+                usize::try_from(n).map_err(|_| WireError::Value {
+                    what: "mailbox length",
+                    found: n,
+                    expected: "a size of this machine",
+                })
             };
             DeviceError::MailboxTooLong { len: size(len)?, max: size(max)? }
         }
-        MAILBOX_TIMEOUT => DeviceError::MailboxTimeout { status: r.u32("status")?, polls: r.u32("polls")? },
-        found => return Err(WireError::Value { what: "kind of error", found: found.into(), expected: "0 to 5" }),
+        MAILBOX_TIMEOUT => {
+            DeviceError::MailboxTimeout { status: r.u32("status")?, polls: r.u32("polls")? }
+        }
+        found => {
+            return Err(WireError::Value {
+                what: "kind of error",
+                found: found.into(),
+                expected: "0 to 5",
+            });
+        }
     })
 }
 
 /// A stable code: `SHEF-XXX-nnn`.
 pub(super) fn code(r: &mut Reader<'_>) -> Result<String, WireError> {
     let code = r.text("code of an error")?;
-    let fine =
-        code.len() <= 32 && code.starts_with("SHEF-") && code.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-');
+    let fine = code.len() <= 32
+        && code.starts_with("SHEF-")
+        && code.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-');
     if fine { Ok(code) } else { Err(WireError::Text { what: "code of an error" }) }
 }
 

@@ -95,9 +95,13 @@ impl Op {
         match (self, answer) {
             (Self::Ctl(ops), Answer::Values(values)) => fits(ops, values),
             (Self::Kernel(_), Answer::Bytes(_)) => true,
-            (Self::MemRead { len, .. }, Answer::Bytes(bytes)) => bytes.len() as u64 == u64::from(*len),
+            (Self::MemRead { len, .. }, Answer::Bytes(bytes)) => {
+                bytes.len() as u64 == u64::from(*len)
+            }
             (Self::WaitInterrupt, Answer::Flag(_)) => true,
-            (Self::MemWrite { .. } | Self::WaitHint | Self::Reset | Self::Close, Answer::Done) => true,
+            (Self::MemWrite { .. } | Self::WaitHint | Self::Reset | Self::Close, Answer::Done) => {
+                true
+            }
             _ => false,
         }
     }
@@ -225,7 +229,8 @@ pub enum DeviceState {
 impl DeviceState {
     /// All of them, by number.
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Starting, Self::Free, Self::InUse, Self::Orphaned, Self::Resetting, Self::Failed];
+    pub const ALL: [Self; 6] =
+        [Self::Starting, Self::Free, Self::InUse, Self::Orphaned, Self::Resetting, Self::Failed];
 
     /// Stable name.
     pub fn name(self) -> &'static str {
@@ -295,21 +300,36 @@ impl ToAgent {
             HELLO => {
                 let magic = r.array("magic")?;
                 if magic != MAGIC {
-                    return Err(WireError::Value { what: "magic", found: u64::from_be_bytes(magic), expected: "SHEFAGNT" });
+                    return Err(WireError::Value {
+                        what: "magic",
+                        found: u64::from_be_bytes(magic),
+                        expected: "SHEFAGNT",
+                    });
                 }
-                Self::Hello { min: r.u16("first version")?, max: r.u16("last version")?, program: r.text("program")? }
+                Self::Hello {
+                    min: r.u16("first version")?,
+                    max: r.u16("last version")?,
+                    program: r.text("program")?,
+                }
             }
             LIST => Self::List,
             OPEN => {
                 let device = r.name("name of the device")?;
-                let resume =
-                    if r.flag("token's presence")? { Some((Token(r.array("token")?), r.u64("acknowledged number")?)) } else { None };
+                let resume = if r.flag("token's presence")? {
+                    Some((Token(r.array("token")?), r.u64("acknowledged number")?))
+                } else {
+                    None
+                };
                 Self::Open { device, resume }
             }
             REQUEST => {
                 let (id, acked) = (r.u64("number")?, r.u64("acknowledged number")?);
                 if id == 0 || acked >= id {
-                    return Err(WireError::Value { what: "acknowledged number", found: acked, expected: "less than the request's number" });
+                    return Err(WireError::Value {
+                        what: "acknowledged number",
+                        found: acked,
+                        expected: "less than the request's number",
+                    });
                 }
                 Self::Request { id, acked, op: read_op(&mut r)? }
             }
@@ -373,14 +393,29 @@ fn read_op(r: &mut Reader<'_>) -> Result<Op, WireError> {
             while !rest.is_empty() {
                 let kind = rest.u8("access")?;
                 if ops.len() == MAX_OPS {
-                    return Err(WireError::Value { what: "number of accesses", found: MAX_OPS as u64 + 1, expected: "at most 8192" });
+                    return Err(WireError::Value {
+                        what: "number of accesses",
+                        found: MAX_OPS as u64 + 1,
+                        expected: "at most 8192",
+                    });
                 }
                 let offset = rest.u32("offset")?;
                 ops.push(match kind {
                     0 => CtlOp::Read { offset },
                     1 => CtlOp::Write { offset, value: rest.u32("value")? },
-                    2 => CtlOp::Poll { offset, clear: rest.u32("bits")?, some: rest.u32("bits")?, polls: rest.u32("polls")? },
-                    found => return Err(WireError::Value { what: "access", found: found.into(), expected: "0 to 2" }),
+                    2 => CtlOp::Poll {
+                        offset,
+                        clear: rest.u32("bits")?,
+                        some: rest.u32("bits")?,
+                        polls: rest.u32("polls")?,
+                    },
+                    found => {
+                        return Err(WireError::Value {
+                            what: "access",
+                            found: found.into(),
+                            expected: "0 to 2",
+                        });
+                    }
                 });
             }
             Op::Ctl(ops)
@@ -389,7 +424,11 @@ fn read_op(r: &mut Reader<'_>) -> Result<Op, WireError> {
             let request = r.rest();
             if request.len() > mailbox::MAX_REQUEST {
                 let found = request.len() as u64;
-                return Err(WireError::Value { what: "length of a kernel request", found, expected: "at most 8192 bytes" });
+                return Err(WireError::Value {
+                    what: "length of a kernel request",
+                    found,
+                    expected: "at most 8192 bytes",
+                });
             }
             Op::Kernel(request.to_vec())
         }
@@ -404,14 +443,24 @@ fn read_op(r: &mut Reader<'_>) -> Result<Op, WireError> {
         5 => Op::WaitInterrupt,
         6 => Op::Reset,
         7 => Op::Close,
-        found => return Err(WireError::Value { what: "kind of request", found: found.into(), expected: "0 to 7" }),
+        found => {
+            return Err(WireError::Value {
+                what: "kind of request",
+                found: found.into(),
+                expected: "0 to 7",
+            });
+        }
     })
 }
 
 fn bulk(len: usize) -> Result<u32, WireError> {
     match len {
         1..=MAX_BULK => Ok(len as u32),
-        _ => Err(WireError::Value { what: "length of a transfer", found: len as u64, expected: "1 to 262144 bytes" }),
+        _ => Err(WireError::Value {
+            what: "length of a transfer",
+            found: len as u64,
+            expected: "1 to 262144 bytes",
+        }),
     }
 }
 
@@ -432,8 +481,12 @@ impl ToOwner {
                 for listed in list.iter().take(MAX_DEVICES) {
                     w.text(&listed.name);
                     // So that the whole list fits a frame.
-                    w.text(&error::printable(&listed.description.chars().take(200).collect::<String>()));
-                    w.u8(DeviceState::ALL.iter().position(|s| *s == listed.state).unwrap_or(0) as u8);
+                    w.text(&error::printable(
+                        &listed.description.chars().take(200).collect::<String>(),
+                    ));
+                    w.u8(
+                        DeviceState::ALL.iter().position(|s| *s == listed.state).unwrap_or(0) as u8
+                    );
                     w.u8(listed.owner.is_some().into());
                     if let Some(owner) = &listed.owner {
                         w.text(owner);
@@ -506,16 +559,28 @@ impl ToOwner {
             WELCOME => {
                 let magic = r.array("magic")?;
                 if magic != MAGIC {
-                    return Err(WireError::Value { what: "magic", found: u64::from_be_bytes(magic), expected: "SHEFAGNT" });
+                    return Err(WireError::Value {
+                        what: "magic",
+                        found: u64::from_be_bytes(magic),
+                        expected: "SHEFAGNT",
+                    });
                 }
-                Self::Welcome { version: r.u16("version")?, program: r.text("program")?, owner: r.name("owner")? }
+                Self::Welcome {
+                    version: r.u16("version")?,
+                    program: r.text("program")?,
+                    owner: r.name("owner")?,
+                }
             }
             DEVICES => {
                 let mut rest = Reader::new(r.rest());
                 let mut list = Vec::new();
                 while let Some(listed) = read_listed(&mut rest)? {
                     if list.len() == MAX_DEVICES {
-                        return Err(WireError::Value { what: "number of devices", found: list.len() as u64 + 1, expected: "at most 256" });
+                        return Err(WireError::Value {
+                            what: "number of devices",
+                            found: list.len() as u64 + 1,
+                            expected: "at most 256",
+                        });
                     }
                     list.push(listed);
                 }
@@ -523,8 +588,15 @@ impl ToOwner {
             }
             OPENED => {
                 let (token, last) = (Token(r.array("token")?), r.u64("number")?);
-                let (uri, description, root) = (r.text("URI")?, r.text("description")?, r.text("root of trust")?);
-                let info = DeviceInfo::new(uri, description, root, r.u64("memory size")?, r.flag("clock")?);
+                let (uri, description, root) =
+                    (r.text("URI")?, r.text("description")?, r.text("root of trust")?);
+                let info = DeviceInfo::new(
+                    uri,
+                    description,
+                    root,
+                    r.u64("memory size")?,
+                    r.flag("clock")?,
+                );
                 Self::Opened { token, last, info }
             }
             PROGRESS => Self::Progress { id: r.u64("number")?, text: r.text("text")? },
@@ -541,11 +613,21 @@ impl ToOwner {
                         Answer::Values(words.iter().map(|word| u32::from_be_bytes(*word)).collect())
                     }
                     3 => Answer::Bytes(r.rest().to_vec()),
-                    found => return Err(WireError::Value { what: "kind of answer", found: found.into(), expected: "0 to 3" }),
+                    found => {
+                        return Err(WireError::Value {
+                            what: "kind of answer",
+                            found: found.into(),
+                            expected: "0 to 3",
+                        });
+                    }
                 };
                 Self::Done { id, cycles, answer }
             }
-            FAILED => Self::Failed { id: r.u64("number")?, cycles: r.option("cycles")?, error: error::read(&mut r)? },
+            FAILED => Self::Failed {
+                id: r.u64("number")?,
+                cycles: r.option("cycles")?,
+                error: error::read(&mut r)?,
+            },
             REFUSED => Self::Refused { code: error::code(&mut r)?, message: r.text("message")? },
             found => return Err(WireError::Kind { found }),
         };
@@ -561,8 +643,11 @@ fn read_listed(r: &mut Reader<'_>) -> Result<Option<Listed>, WireError> {
     }
     let (name, description) = (r.name("name of a device")?, r.text("description")?);
     let state = r.u8("state")?;
-    let state =
-        *DeviceState::ALL.get(usize::from(state)).ok_or(WireError::Value { what: "state", found: state.into(), expected: "0 to 5" })?;
+    let state = *DeviceState::ALL.get(usize::from(state)).ok_or(WireError::Value {
+        what: "state",
+        found: state.into(),
+        expected: "0 to 5",
+    })?;
     let owner = if r.flag("owner's presence")? { Some(r.name("owner")?) } else { None };
     Ok(Some(Listed { name, description, state, owner, moved: r.u64("moved bytes")? }))
 }

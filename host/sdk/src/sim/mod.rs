@@ -14,7 +14,12 @@ use crate::{DeviceError, SdkError, SystemEntropy};
 pub(crate) fn open(engine: Engine) -> Result<Card, SdkError> {
     let mut entropy = SystemEntropy::new()?;
     let ca = SigningKey::generate(&mut entropy);
-    let root = Certificate::parse(&issue_root(&ca, "throw-away simulated manufacturer", NO_CLOCK, NO_END))?;
+    let root = Certificate::parse(&issue_root(
+        &ca,
+        "throw-away simulated manufacturer",
+        NO_CLOCK,
+        NO_END,
+    ))?;
     let mut blank = Blank::new(CardOptions::new(engine), &mut |_| {}).map_err(DeviceError::from)?;
     let mut uds = Zeroizing::new([0; 32]);
     entropy.fill(&mut uds[..]);

@@ -117,9 +117,16 @@ impl Bus {
         }
     }
 
-    pub(super) fn send(&self, header: &Header, body: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) fn send(
+        &self,
+        header: &Header,
+        body: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         match &*hold(&self.0.out) {
-            Some((socket, _, limit)) => socket.send(&header.encode(), body, fds, Instant::now() + *limit),
+            Some((socket, _, limit)) => {
+                socket.send(&header.encode(), body, fds, Instant::now() + *limit)
+            }
             None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -134,8 +141,19 @@ impl Bus {
         }
     }
 
-    pub(super) fn map(&self, flags: u32, offset: u64, address: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), u32> {
-        self.0.maps.write().unwrap_or_else(PoisonError::into_inner).map(flags, offset, address, size, fd)
+    pub(super) fn map(
+        &self,
+        flags: u32,
+        offset: u64,
+        address: u64,
+        size: u64,
+        fd: Option<OwnedFd>,
+    ) -> Result<(), u32> {
+        self.0
+            .maps
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map(flags, offset, address, size, fd)
     }
 
     /// Waits for copies that are under way: once this returns, the device does not touch the range.
@@ -186,7 +204,8 @@ impl Bus {
 
     /// Bytes that were read from host memory and written to it so far.
     pub fn moved(&self) -> (u64, u64) {
-        let [read, written] = [&self.0.moved[0], &self.0.moved[1]].map(|n| n.load(Ordering::Relaxed));
+        let [read, written] =
+            [&self.0.moved[0], &self.0.moved[1]].map(|n| n.load(Ordering::Relaxed));
         (read, written)
     }
 
@@ -199,7 +218,9 @@ impl Bus {
         self.pieces(address, len, false, |address, n, done, backing| {
             let part = &mut out[done as usize..][..n];
             match backing {
-                Backing::Memory(memory, offset) => memory.read(*offset, part).map_err(|_| DmaErrorKind::NotMapped),
+                Backing::Memory(memory, offset) => {
+                    memory.read(*offset, part).map_err(|_| DmaErrorKind::NotMapped)
+                }
                 Backing::Message => {
                     part.copy_from_slice(&self.ask_read(address, n)?);
                     Ok(())
@@ -216,8 +237,12 @@ impl Bus {
         self.pieces(address, data.len(), true, |address, n, done, backing| {
             let part = &data[done as usize..][..n];
             match backing {
-                Backing::Memory(memory, offset) => memory.write(*offset, part).map_err(|_| DmaErrorKind::NotMapped),
-                Backing::Message => self.ask(&Request::DmaWrite { address, data: part }).map(|_| ()),
+                Backing::Memory(memory, offset) => {
+                    memory.write(*offset, part).map_err(|_| DmaErrorKind::NotMapped)
+                }
+                Backing::Message => {
+                    self.ask(&Request::DmaWrite { address, data: part }).map(|_| ())
+                }
             }
         })
     }
@@ -227,10 +252,20 @@ impl Bus {
     ///
     /// # Errors
     /// As [`Bus::read`].
-    pub fn copy_to(&self, address: u64, to: &SharedMemory, at: u64, len: usize) -> Result<(), DmaError> {
+    pub fn copy_to(
+        &self,
+        address: u64,
+        to: &SharedMemory,
+        at: u64,
+        len: usize,
+    ) -> Result<(), DmaError> {
         self.pieces(address, len, false, |address, n, done, backing| match backing {
-            Backing::Memory(memory, offset) => to.copy_from(at + done, memory, *offset, n).map_err(|_| DmaErrorKind::NotMapped),
-            Backing::Message => to.write(at + done, &self.ask_read(address, n)?).map_err(|_| DmaErrorKind::NotMapped),
+            Backing::Memory(memory, offset) => {
+                to.copy_from(at + done, memory, *offset, n).map_err(|_| DmaErrorKind::NotMapped)
+            }
+            Backing::Message => to
+                .write(at + done, &self.ask_read(address, n)?)
+                .map_err(|_| DmaErrorKind::NotMapped),
         })
     }
 
@@ -238,9 +273,17 @@ impl Bus {
     ///
     /// # Errors
     /// As [`Bus::write`].
-    pub fn copy_from(&self, address: u64, from: &SharedMemory, at: u64, len: usize) -> Result<(), DmaError> {
+    pub fn copy_from(
+        &self,
+        address: u64,
+        from: &SharedMemory,
+        at: u64,
+        len: usize,
+    ) -> Result<(), DmaError> {
         self.pieces(address, len, true, |address, n, done, backing| match backing {
-            Backing::Memory(memory, offset) => memory.copy_from(*offset, from, at + done, n).map_err(|_| DmaErrorKind::NotMapped),
+            Backing::Memory(memory, offset) => {
+                memory.copy_from(*offset, from, at + done, n).map_err(|_| DmaErrorKind::NotMapped)
+            }
             Backing::Message => {
                 let mut data = vec![0; n];
                 from.read(at + done, &mut data).map_err(|_| DmaErrorKind::NotMapped)?;
@@ -261,7 +304,8 @@ impl Bus {
         let mut done = 0;
         while done < len {
             let at = address.wrapping_add(done as u64);
-            done += self.access(at, len - done, write, |n, backing| copy(at, n, done as u64, backing))?;
+            done +=
+                self.access(at, len - done, write, |n, backing| copy(at, n, done as u64, backing))?;
         }
         self.0.moved[usize::from(write)].fetch_add(len as u64, Ordering::Relaxed);
         Ok(())

@@ -93,15 +93,29 @@ impl Served {
         let mut regions: Vec<Region> = (0..region::COUNT).map(|_| Region::default()).collect();
         regions[0] = Region { size: 0x1000, writable: true, memory: None };
         regions[1] = Region { size: 0x1000, writable: false, memory: None };
-        regions[4] = Region { size: 0x10000, writable: true, memory: Some((window.fd().try_clone_to_owned().unwrap(), 0)) };
+        regions[4] = Region {
+            size: 0x10000,
+            writable: true,
+            memory: Some((window.fd().try_clone_to_owned().unwrap(), 0)),
+        };
         // A file that its owner can cut.
         let file = tempfile::tempfile().unwrap();
         file.set_len(0x1000).unwrap();
         regions[5] = Region { size: 0x1000, writable: true, memory: Some((file.into(), 0)) };
         let bus = Bus::new(20);
-        let server = Server::bind(&dir.path().join("s"), regions, bus.clone()).unwrap().within(limit);
-        let (resets, left, stop) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
-        let mut toy = Toy { memory: vec![0; 0x10000], bus: bus.clone(), resets: Arc::clone(&resets), left: Arc::clone(&left) };
+        let server =
+            Server::bind(&dir.path().join("s"), regions, bus.clone()).unwrap().within(limit);
+        let (resets, left, stop) = (
+            Arc::<AtomicU32>::default(),
+            Arc::<AtomicU32>::default(),
+            Arc::<AtomicBool>::default(),
+        );
+        let mut toy = Toy {
+            memory: vec![0; 0x10000],
+            bus: bus.clone(),
+            resets: Arc::clone(&resets),
+            left: Arc::clone(&left),
+        };
         let end = Arc::clone(&stop);
         let thread = std::thread::spawn(move || server.run(&mut toy, &end).unwrap());
         Self { dir, resets, left, bus, stop, thread: Some(thread) }
@@ -172,7 +186,10 @@ impl Raw {
         // The server speaks no later version than the client.
         self.message(7, 1, &[0, 0, 0, 0]);
         let (header, body) = self.answer().unwrap();
-        assert_eq!((header.id, header.command, header.failed(), &body[..4]), (7, 1, None, &[0, 0, 0, 0][..]));
+        assert_eq!(
+            (header.id, header.command, header.failed(), &body[..4]),
+            (7, 1, None, &[0, 0, 0, 0][..])
+        );
     }
 
     /// Whether the stream is still in step: a read of BAR0 is answered as one.

@@ -66,18 +66,25 @@ pub(crate) fn open(system: &System, bdf: Bdf, path: &str) -> Result<(Descriptor,
     lock(system, bdf, &file)?;
     let mut ioas = IoasAlloc { size: size_of::<IoasAlloc>() as u32, flags: 0, ioas: 0 };
     // SAFETY: the kernel writes a number into the structure.
-    unsafe { sys::ioctl(&iommu, &IOAS_ALLOC, &mut ioas) }.map_err(VfioError::refused(bdf, "IOMMU_IOAS_ALLOC"))?;
+    unsafe { sys::ioctl(&iommu, &IOAS_ALLOC, &mut ioas) }
+        .map_err(VfioError::refused(bdf, "IOMMU_IOAS_ALLOC"))?;
     // 16 bytes are what every kernel knows of this structure.
-    let mut bind = abi::vfio_device_bind_iommufd { argsz: 16, iommufd: iommu.as_raw_fd(), ..Default::default() };
+    let mut bind = abi::vfio_device_bind_iommufd {
+        argsz: 16,
+        iommufd: iommu.as_raw_fd(),
+        ..Default::default()
+    };
     // SAFETY: the kernel writes a number into the structure.
     unsafe { sys::ioctl(&file, &BIND, &mut bind) }.map_err(|e| match e.raw_os_error() {
         // It is in use through the node of its group.
         Some(libc::EBUSY) => unopened(system, bdf, path, e),
         _ => VfioError::refused(bdf, "VFIO_DEVICE_BIND_IOMMUFD")(e),
     })?;
-    let mut attach = abi::vfio_device_attach_iommufd_pt { argsz: 12, pt_id: ioas.ioas, ..Default::default() };
+    let mut attach =
+        abi::vfio_device_attach_iommufd_pt { argsz: 12, pt_id: ioas.ioas, ..Default::default() };
     // SAFETY: the kernel writes a number into the structure.
-    unsafe { sys::ioctl(&file, &ATTACH, &mut attach) }.map_err(VfioError::refused(bdf, "VFIO_DEVICE_ATTACH_IOMMUFD_PT"))?;
+    unsafe { sys::ioctl(&file, &ATTACH, &mut attach) }
+        .map_err(VfioError::refused(bdf, "VFIO_DEVICE_ATTACH_IOMMUFD_PT"))?;
     Ok((Descriptor { bdf, file }, Ioas { bdf, iommu, number: ioas.ioas }))
 }
 
@@ -95,12 +102,21 @@ impl AddressSpace for Ioas {
         };
         // SAFETY: the pages stay mapped until `unmap` has taken them from the device again (see
         // `DmaBuffer::drop`).
-        unsafe { sys::ioctl(&self.iommu, &IOAS_MAP, &mut request) }.map_err(unmapped(self.bdf, "IOMMU_IOAS_MAP", len))?;
+        unsafe { sys::ioctl(&self.iommu, &IOAS_MAP, &mut request) }.map_err(unmapped(
+            self.bdf,
+            "IOMMU_IOAS_MAP",
+            len,
+        ))?;
         Ok(vec![Segment { addr: DmaAddr(request.iova), len }])
     }
 
     fn unmap(&self, segment: Segment) -> io::Result<()> {
-        let mut request = IoasUnmap { size: size_of::<IoasUnmap>() as u32, ioas: self.number, iova: segment.addr.0, len: segment.len };
+        let mut request = IoasUnmap {
+            size: size_of::<IoasUnmap>() as u32,
+            ioas: self.number,
+            iova: segment.addr.0,
+            len: segment.len,
+        };
         // SAFETY: the kernel only stops using memory.
         unsafe { sys::ioctl(&self.iommu, &IOAS_UNMAP, &mut request) }.map(|_| ())
     }

@@ -34,7 +34,11 @@ impl Handle for Descriptor {
     }
 
     fn region(&self, index: u32) -> Result<Region, VfioError> {
-        let mut info = abi::vfio_region_info { argsz: size_of::<abi::vfio_region_info>() as u32, index, ..Default::default() };
+        let mut info = abi::vfio_region_info {
+            argsz: size_of::<abi::vfio_region_info>() as u32,
+            index,
+            ..Default::default()
+        };
         // SAFETY: the kernel fills the structure.
         unsafe { sys::ioctl(&self.file, &DEVICE_GET_REGION_INFO, &mut info) }
             .map_err(VfioError::refused(self.bdf, "VFIO_DEVICE_GET_REGION_INFO"))?;
@@ -42,7 +46,11 @@ impl Handle for Descriptor {
     }
 
     fn vectors(&self, index: u32) -> Result<u32, VfioError> {
-        let mut info = abi::vfio_irq_info { argsz: size_of::<abi::vfio_irq_info>() as u32, index, ..Default::default() };
+        let mut info = abi::vfio_irq_info {
+            argsz: size_of::<abi::vfio_irq_info>() as u32,
+            index,
+            ..Default::default()
+        };
         // SAFETY: the kernel writes flags and a count into the structure.
         unsafe { sys::ioctl(&self.file, &DEVICE_GET_IRQ_INFO, &mut info) }
             .map_err(VfioError::refused(self.bdf, "VFIO_DEVICE_GET_IRQ_INFO"))?;
@@ -61,7 +69,8 @@ impl Handle for Descriptor {
         }
         // SAFETY: `struct vfio_irq_set` is five words and the numbers of descriptors; the first
         // word is its length.
-        unsafe { sys::ioctl(&self.file, &DEVICE_SET_IRQS, &mut request) }.map_err(VfioError::refused(self.bdf, "VFIO_DEVICE_SET_IRQS"))?;
+        unsafe { sys::ioctl(&self.file, &DEVICE_SET_IRQS, &mut request) }
+            .map_err(VfioError::refused(self.bdf, "VFIO_DEVICE_SET_IRQS"))?;
         Ok(())
     }
 }

@@ -29,16 +29,22 @@ pub(crate) struct Memory {
 }
 
 /// Opens a function through the group's node.
-pub(crate) fn open(system: &System, bdf: Bdf, path: &str) -> Result<(Descriptor, Memory), VfioError> {
+pub(crate) fn open(
+    system: &System,
+    bdf: Bdf,
+    path: &str,
+) -> Result<(Descriptor, Memory), VfioError> {
     let (container, group) = (node(system, bdf, "/dev/vfio/vfio")?, node(system, bdf, path)?);
     let mut number = container.as_raw_fd();
     // SAFETY: the kernel reads the number of a descriptor that is open.
-    unsafe { sys::ioctl(&group, &GROUP_SET_CONTAINER, &mut number) }.map_err(VfioError::refused(bdf, "VFIO_GROUP_SET_CONTAINER"))?;
-    sys::ioctl_value(&container, &SET_IOMMU, abi::VFIO_NOIOMMU_IOMMU.into()).map_err(VfioError::refused(bdf, "VFIO_SET_IOMMU"))?;
+    unsafe { sys::ioctl(&group, &GROUP_SET_CONTAINER, &mut number) }
+        .map_err(VfioError::refused(bdf, "VFIO_GROUP_SET_CONTAINER"))?;
+    sys::ioctl_value(&container, &SET_IOMMU, abi::VFIO_NOIOMMU_IOMMU.into())
+        .map_err(VfioError::refused(bdf, "VFIO_SET_IOMMU"))?;
     let name = CString::new(bdf.to_string()).unwrap_or_default();
     // SAFETY: the request returns a descriptor of the function that is named.
-    let file =
-        unsafe { sys::ioctl_fd(&group, &GROUP_GET_DEVICE_FD, &name) }.map_err(VfioError::refused(bdf, "VFIO_GROUP_GET_DEVICE_FD"))?;
+    let file = unsafe { sys::ioctl_fd(&group, &GROUP_GET_DEVICE_FD, &name) }
+        .map_err(VfioError::refused(bdf, "VFIO_GROUP_GET_DEVICE_FD"))?;
     tracing::warn!(
         code = "SHEF-PCI-011",
         function = %bdf,

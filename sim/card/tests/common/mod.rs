@@ -8,7 +8,9 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use shef_card::{Blank, Card, CardError, CardOptions, Control, Engine, Identity, ServeOptions, serve};
+use shef_card::{
+    Blank, Card, CardError, CardOptions, Control, Engine, Identity, ServeOptions, serve,
+};
 use shef_device::pci::PciCard;
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::cose::SigningKey;
@@ -22,7 +24,9 @@ pub fn make() -> Result<(Card, Identity), CardError> {
     let mut blank = Blank::new(CardOptions::new(Engine::Model), &mut |_| {})?;
     let key = blank.burn(Zeroizing::new([1; 32]));
     let mut card = blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK))?;
-    card.add_debug_identity(Zeroizing::new([2; 32]), |key| issue_device_id(&ca, &root, key, NO_CLOCK));
+    card.add_debug_identity(Zeroizing::new([2; 32]), |key| {
+        issue_device_id(&ca, &root, key, NO_CLOCK)
+    });
     Ok((
         card,
         Identity {
@@ -49,7 +53,9 @@ impl Served {
         let options = ServeOptions { memory_bytes, ..ServeOptions::new(&dir.path().join("card")) };
         let (sender, ready) = mpsc::channel();
         let end = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || serve(&options, make, &end, || sender.send(()).unwrap()).unwrap());
+        let thread = std::thread::spawn(move || {
+            serve(&options, make, &end, || sender.send(()).unwrap()).unwrap()
+        });
         ready.recv().unwrap();
         Self { dir, stop, thread: Some(thread) }
     }

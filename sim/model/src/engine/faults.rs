@@ -34,7 +34,8 @@ impl Card {
     /// fault.
     pub(super) fn access(&self, addr: u64, len: u64) -> Result<(), FaultKind> {
         let (from, to) = (addr & !63, (addr + len + 63) & !63);
-        let hit = |kind| self.faults.iter().any(|(r, k)| *k == kind && r.start < to && from < r.end);
+        let hit =
+            |kind| self.faults.iter().any(|(r, k)| *k == kind && r.start < to && from < r.end);
         if self.dead || hit(MemoryFault::Hang) {
             Err(FaultKind::Timeout)
         } else if hit(MemoryFault::Error) {
@@ -61,7 +62,12 @@ impl Card {
     }
 
     /// Writes whole beats, of which the marks say which bytes count.
-    pub(super) fn write_marked(&mut self, addr: u64, data: &[u8], marks: impl Iterator<Item = u64>) {
+    pub(super) fn write_marked(
+        &mut self,
+        addr: u64,
+        data: &[u8],
+        marks: impl Iterator<Item = u64>,
+    ) {
         for ((at, beat), mark) in (addr..).step_by(BEAT).zip(data.as_chunks().0).zip(marks) {
             self.write_beat(at, beat, mark);
         }

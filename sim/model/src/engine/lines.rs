@@ -79,7 +79,12 @@ impl Lines {
             None => [s.big_lines.into(), s.small_lines.into()],
         };
         let room: Vec<usize> = config.sets().iter().flat_map(lines).collect();
-        Self { lines: BTreeMap::new(), class: config.regions().iter().map(class).collect(), order: vec![VecDeque::new(); room.len()], room }
+        Self {
+            lines: BTreeMap::new(),
+            class: config.regions().iter().map(class).collect(),
+            order: vec![VecDeque::new(); room.len()],
+            room,
+        }
     }
 
     pub fn clear(&mut self) {
@@ -109,7 +114,8 @@ impl Lines {
     /// of a class to reads.
     pub fn to_seal(&self, region: usize) -> Option<Key> {
         let class = self.class[region];
-        let mut dirty = self.order[class].iter().filter(|key| self.lines.get(key).is_some_and(Line::dirty));
+        let mut dirty =
+            self.order[class].iter().filter(|key| self.lines.get(key).is_some_and(Line::dirty));
         let oldest = dirty.next()?;
         (dirty.count() + 3 >= self.room[class]).then_some(*oldest)
     }

@@ -63,7 +63,13 @@ struct RegionState {
 
 impl RegionState {
     fn new(region: &Region) -> Self {
-        Self { region: region.clone(), cipher: None, versions: Versions::new(region), blocks: 0, frozen: false }
+        Self {
+            region: region.clone(),
+            cipher: None,
+            versions: Versions::new(region),
+            blocks: 0,
+            frozen: false,
+        }
     }
 }
 
@@ -80,7 +86,9 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub fn new(config: &Config) -> Self {
-        let of_set = |set: usize| config.regions().iter().enumerate().filter(move |(_, r)| usize::from(r.set) == set);
+        let of_set = |set: usize| {
+            config.regions().iter().enumerate().filter(move |(_, r)| usize::from(r.set) == set)
+        };
         Self {
             regions: config.regions().iter().map(RegionState::new).collect(),
             lines: Lines::new(config),
@@ -146,7 +154,12 @@ impl Engine {
     fn fault(&mut self, card: &mut Card, fault: Fault) -> Faulted {
         self.records.fault(fault);
         card.dead |= fault.kind == FaultKind::Timeout;
-        match self.regions.iter().position(|r| r.region.id == fault.region).filter(|_| self.config.on_fault() == OnFault::Region) {
+        match self
+            .regions
+            .iter()
+            .position(|r| r.region.id == fault.region)
+            .filter(|_| self.config.on_fault() == OnFault::Region)
+        {
             Some(at) => {
                 self.regions[at].frozen = true;
                 self.lines.retain(|(region, _), _| region != at);
@@ -188,7 +201,11 @@ impl Engine {
         if !burst.incr || burst.size > 6 || burst.start() % 4096 + span > 4096 {
             return Err((RefusalKind::Burst, 0xff));
         }
-        let at = self.regions.iter().position(|r| r.region.contains(burst.addr, 1)).ok_or((RefusalKind::Range, 0xff))?;
+        let at = self
+            .regions
+            .iter()
+            .position(|r| r.region.contains(burst.addr, 1))
+            .ok_or((RefusalKind::Range, 0xff))?;
         let r = &self.regions[at];
         let id = r.region.id;
         if r.frozen {
@@ -200,7 +217,10 @@ impl Engine {
         if r.region.mode.has_epoch() && r.versions.epoch() == 0 {
             return Err((RefusalKind::EpochZero, id));
         }
-        if write && r.region.mode.has_tags() && r.blocks + u64::from(r.region.chunk) / 16 + 2 > MAX_KEY_BLOCKS {
+        if write
+            && r.region.mode.has_tags()
+            && r.blocks + u64::from(r.region.chunk) / 16 + 2 > MAX_KEY_BLOCKS
+        {
             return Err((RefusalKind::Exhausted, id));
         }
         Ok(at)
@@ -212,7 +232,8 @@ impl Engine {
         let mut out: Vec<(u64, Vec<usize>)> = Vec::new();
         for i in 0..burst.beats() as u64 {
             let offset = (burst.start() + (i << burst.size)) - r.base;
-            let (chunk, word) = (offset / u64::from(r.chunk), (offset % u64::from(r.chunk)) as usize / BEAT);
+            let (chunk, word) =
+                (offset / u64::from(r.chunk), (offset % u64::from(r.chunk)) as usize / BEAT);
             match out.last_mut() {
                 Some((c, words)) if *c == chunk => words.push(word),
                 _ => out.push((chunk, vec![word])),
@@ -277,7 +298,9 @@ impl Engine {
         match &r.versions {
             Versions::Epoch(epoch) | Versions::Once(epoch, _) => Ok(*epoch),
             Versions::Counted(counters, _) => Ok(counters.get(&chunk).copied().unwrap_or(0)),
-            Versions::Tree => self.of_tree(card, region, |trees, card| trees.version(card, region, chunk)),
+            Versions::Tree => {
+                self.of_tree(card, region, |trees, card| trees.version(card, region, chunk))
+            }
             Versions::Without => Ok(0),
         }
     }
@@ -306,7 +329,12 @@ impl Engine {
     fn raise(&mut self, card: &mut Card, region: usize, chunk: u64) -> Result<u64, Faulted> {
         let r = &mut self.regions[region];
         // Never by what the accelerator or memory does: writes are refused before it comes to this.
-        let internal = Fault { kind: FaultKind::Internal, region: r.region.id, chunk, version: r.versions.epoch() };
+        let internal = Fault {
+            kind: FaultKind::Internal,
+            region: r.region.id,
+            chunk,
+            version: r.versions.epoch(),
+        };
         match &mut r.versions {
             Versions::Once(epoch, map) => {
                 let epoch = *epoch;
@@ -321,7 +349,9 @@ impl Engine {
                 *counter += 1;
                 Ok(*counter)
             }
-            Versions::Tree => self.of_tree(card, region, |trees, card| trees.raise(card, region, chunk)),
+            Versions::Tree => {
+                self.of_tree(card, region, |trees, card| trees.raise(card, region, chunk))
+            }
             Versions::Without => Ok(0),
             Versions::Epoch(_) => Err(self.fault(card, internal)),
         }
@@ -329,7 +359,13 @@ impl Engine {
 
     /// What lies below the lines for a chunk: memory, verified, or zeros where nothing was ever
     /// sealed.
-    fn below(&mut self, card: &mut Card, region: usize, chunk: u64, version: u64) -> Result<Zeroizing<Vec<u8>>, Faulted> {
+    fn below(
+        &mut self,
+        card: &mut Card,
+        region: usize,
+        chunk: u64,
+        version: u64,
+    ) -> Result<Zeroizing<Vec<u8>>, Faulted> {
         let r = &self.regions[region].region;
         let (mode, len) = (r.mode, u64::from(r.chunk));
         let (id, addr, tag_addr) = (r.id, r.chunk_addr(chunk), r.tag_addr(chunk));
@@ -339,7 +375,10 @@ impl Engine {
         }
         let here = |kind| Fault { kind, region: id, chunk, version };
         if let Err(kind) = card.access(addr, len) {
-            return Err(self.fault(card, if kind == FaultKind::Bus { here(kind) } else { Fault::memory(kind) }));
+            return Err(self.fault(
+                card,
+                if kind == FaultKind::Bus { here(kind) } else { Fault::memory(kind) },
+            ));
         }
         card.memory.read(addr, &mut data);
         if mode.has_tags() {
@@ -348,7 +387,11 @@ impl Engine {
             }
             let mut tag = [0; TAG_LEN as usize];
             card.memory.read(tag_addr, &mut tag);
-            if !self.regions[region].cipher.as_ref().is_some_and(|c| c.open(version, chunk, &mut data, &tag)) {
+            if !self.regions[region]
+                .cipher
+                .as_ref()
+                .is_some_and(|c| c.open(version, chunk, &mut data, &tag))
+            {
                 return Err(self.fault(card, here(FaultKind::Tag)));
             }
         }
@@ -360,7 +403,9 @@ impl Engine {
     /// are zeros already.
     fn complete(&mut self, card: &mut Card, region: usize, chunk: u64) -> Result<(), Faulted> {
         let key = (region, chunk);
-        if self.regions[region].region.mode == Mode::Output || self.lines.get(key).is_none_or(|l| l.whole) {
+        if self.regions[region].region.mode == Mode::Output
+            || self.lines.get(key).is_none_or(|l| l.whole)
+        {
             return Ok(());
         }
         let version = self.version(card, region, chunk)?;
@@ -381,8 +426,11 @@ impl Engine {
             match self.writable(card, region, chunk) {
                 Ok(()) => {
                     self.count(region, count::BEATS_WRITTEN, beats.len() as u64);
-                    let Some(line) = self.lines.get_mut((region, chunk)) else { return Resp::SlvErr };
-                    let all = words.iter().zip(beats).fold(false, |_, (w, beat)| line.write(*w, beat));
+                    let Some(line) = self.lines.get_mut((region, chunk)) else {
+                        return Resp::SlvErr;
+                    };
+                    let all =
+                        words.iter().zip(beats).fold(false, |_, (w, beat)| line.write(*w, beat));
                     if all && self.seal(card, region, chunk).is_err() {
                         return Resp::SlvErr;
                     }
@@ -418,7 +466,9 @@ impl Engine {
             if dirty.is_some() || r.versions.written().is_none_or(|map| map.is_written(chunk)) {
                 return Err(Denied::Refused(RefusalKind::SecondWrite));
             }
-        } else if mode != Mode::Bypass && self.version(card, region, chunk)? >= self.regions[region].versions.limit() {
+        } else if mode != Mode::Bypass
+            && self.version(card, region, chunk)? >= self.regions[region].versions.limit()
+        {
             return Err(Denied::Refused(RefusalKind::Exhausted));
         }
         if let Some((r, c)) = self.lines.to_seal(region)
@@ -497,7 +547,9 @@ impl Engine {
 
     /// Whether the region has an epoch and `epoch` is above it.
     pub fn may_raise(&self, id: u8, epoch: u64) -> bool {
-        self.regions.get(usize::from(id)).is_some_and(|r| r.region.mode.has_epoch() && epoch > r.versions.epoch() && epoch <= MAX_EPOCH)
+        self.regions.get(usize::from(id)).is_some_and(|r| {
+            r.region.mode.has_epoch() && epoch > r.versions.epoch() && epoch <= MAX_EPOCH
+        })
     }
 
     /// Flush, then a new epoch for one region: its map is cleared and its lines are dropped.
@@ -533,9 +585,12 @@ mod tests {
             prefetch: 0,
             counter_bits: bits,
         };
-        let mut e = Engine::new(&Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap());
+        let mut e = Engine::new(
+            &Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap(),
+        );
         e.enabled = true;
-        e.regions[0].cipher = Some(ChunkCipher::new(0, &shef_proto::load::Key::new(&[1; 16]).unwrap()));
+        e.regions[0].cipher =
+            Some(ChunkCipher::new(0, &shef_proto::load::Key::new(&[1; 16]).unwrap()));
         e
     }
 
@@ -556,7 +611,10 @@ mod tests {
             assert_eq!(e.write(&mut card, &burst, &word), Resp::SlvErr);
             assert_eq!(e.read(&mut card, &burst)[0], Beat { data: [9; BEAT], resp: Resp::Okay });
             let r = e.records;
-            assert_eq!((r.refusals, r.faults, r.refusal.map(|r| (r.kind, r.addr))), (2, 0, Some((RefusalKind::Exhausted, 192))));
+            assert_eq!(
+                (r.refusals, r.faults, r.refusal.map(|r| (r.kind, r.addr))),
+                (2, 0, Some((RefusalKind::Exhausted, 192)))
+            );
             assert_eq!(e.write(&mut card, &Burst::whole(4 * 64, 1), &word), Resp::Okay);
         }
     }

@@ -45,7 +45,8 @@ impl Trees {
     /// The trees of these regions, of which those of mode `tree` have one.
     pub fn new<'a>(regions: impl Iterator<Item = (usize, &'a Region)>) -> Self {
         let tree = |r: &Region| Tree { region: r.clone(), cipher: None, root: BTreeMap::new() };
-        let trees: BTreeMap<_, _> = regions.filter(|(_, r)| r.mode == Mode::Tree).map(|(at, r)| (at, tree(r))).collect();
+        let trees: BTreeMap<_, _> =
+            regions.filter(|(_, r)| r.mode == Mode::Tree).map(|(at, r)| (at, tree(r))).collect();
         let levels = trees.values().map(|t| t.region.tree_levels()).max().unwrap_or(0);
         let level = || (0..SETS).map(|_| Vec::new()).collect();
         Self { trees, cache: (0..levels).map(|_| level()).collect(), now: 0 }
@@ -80,7 +81,13 @@ impl Trees {
 
     /// The counter of child `child` of level `level`, in a node that is on chip and verified, or in
     /// the root table.
-    fn counter(&mut self, card: &mut Card, region: usize, level: u32, child: u64) -> Result<&mut u64, Fault> {
+    fn counter(
+        &mut self,
+        card: &mut Card,
+        region: usize,
+        level: u32,
+        child: u64,
+    ) -> Result<&mut u64, Fault> {
         if level == self.tree(region)?.region.tree_levels() {
             return Ok(self.trees.get_mut(&region).ok_or(INTERNAL)?.root.entry(child).or_insert(0));
         }
@@ -88,33 +95,61 @@ impl Trees {
         self.load(card, region, level, number)?;
         self.now += 1;
         let now = self.now;
-        let node = self.set(level, number).iter_mut().find(|n| n.region == region && n.number == number).ok_or(INTERNAL)?;
+        let node = self
+            .set(level, number)
+            .iter_mut()
+            .find(|n| n.region == region && n.number == number)
+            .ok_or(INTERNAL)?;
         node.used = now;
         Ok(&mut node.counters[(child % NODE_ARITY) as usize])
     }
 
-    fn bump(&mut self, card: &mut Card, region: usize, level: u32, child: u64) -> Result<u64, Fault> {
+    fn bump(
+        &mut self,
+        card: &mut Card,
+        region: usize,
+        level: u32,
+        child: u64,
+    ) -> Result<u64, Fault> {
         let id = self.tree(region)?.region.id;
         let counter = self.counter(card, region, level, child)?;
         if *counter >= MAX_EPOCH {
-            return Err(Fault { region: id, chunk: (u64::from(level) << 36) | (child / NODE_ARITY), version: *counter, ..INTERNAL });
+            return Err(Fault {
+                region: id,
+                chunk: (u64::from(level) << 36) | (child / NODE_ARITY),
+                version: *counter,
+                ..INTERNAL
+            });
         }
         *counter += 1;
         let version = *counter;
         if level < self.tree(region)?.region.tree_levels() {
             let number = child / NODE_ARITY;
-            self.set(level, number).iter_mut().filter(|n| n.region == region && n.number == number).for_each(|n| n.dirty = true);
+            self.set(level, number)
+                .iter_mut()
+                .filter(|n| n.region == region && n.number == number)
+                .for_each(|n| n.dirty = true);
         }
         Ok(version)
     }
 
     /// Brings a node on chip.
-    fn load(&mut self, card: &mut Card, region: usize, level: u32, number: u64) -> Result<(), Fault> {
+    fn load(
+        &mut self,
+        card: &mut Card,
+        region: usize,
+        level: u32,
+        number: u64,
+    ) -> Result<(), Fault> {
         if self.set(level, number).iter().any(|n| n.region == region && n.number == number) {
             return Ok(());
         }
         let version = *self.counter(card, region, level + 1, number)?;
-        let counters = if version == 0 { [0; ARITY] } else { self.fetch(card, region, level, number, version)? };
+        let counters = if version == 0 {
+            [0; ARITY]
+        } else {
+            self.fetch(card, region, level, number, version)?
+        };
         if self.set(level, number).len() >= WAYS {
             let set = self.set(level, number);
             let oldest = (0..set.len()).min_by_key(|&i| set[i].used).unwrap_or(0);
@@ -128,13 +163,25 @@ impl Trees {
         Ok(())
     }
 
-    fn fetch(&mut self, card: &Card, region: usize, level: u32, number: u64, version: u64) -> Result<[u64; ARITY], Fault> {
+    fn fetch(
+        &mut self,
+        card: &Card,
+        region: usize,
+        level: u32,
+        number: u64,
+        version: u64,
+    ) -> Result<[u64; ARITY], Fault> {
         let t = self.tree(region)?;
         let addr = t.region.node_addr(level, number);
         card.access(addr, NODE_LEN as u64).map_err(Fault::memory)?;
         let mut bytes = [0; NODE_LEN];
         card.memory.read(addr, &mut bytes);
-        let fault = Fault { kind: FaultKind::Node, region: t.region.id, chunk: u64::from(level) << 36 | number, version };
+        let fault = Fault {
+            kind: FaultKind::Node,
+            region: t.region.id,
+            chunk: u64::from(level) << 36 | number,
+            version,
+        };
         t.cipher.as_ref().and_then(|c| c.open(version, level as u8, number, &bytes)).ok_or(fault)
     }
 
@@ -143,7 +190,12 @@ impl Trees {
         let version = self.bump(card, node.region, level + 1, node.number)?;
         let t = self.tree(node.region)?;
         let addr = t.region.node_addr(level, node.number);
-        let bytes = t.cipher.as_ref().ok_or(INTERNAL)?.seal(version, level as u8, node.number, &node.counters);
+        let bytes = t.cipher.as_ref().ok_or(INTERNAL)?.seal(
+            version,
+            level as u8,
+            node.number,
+            &node.counters,
+        );
         card.access(addr, NODE_LEN as u64).map_err(Fault::memory)?;
         card.write_part(addr, &bytes);
         Ok(())

@@ -24,7 +24,9 @@ impl Versions {
         match region.mode {
             Mode::Input => Self::Epoch(0),
             Mode::Output => Self::Once(0, WrittenMap::empty(region.chunks())),
-            Mode::Counted => Self::Counted(BTreeMap::new(), (1 << region.counter_bits.unwrap_or(36)) - 1),
+            Mode::Counted => {
+                Self::Counted(BTreeMap::new(), (1 << region.counter_bits.unwrap_or(36)) - 1)
+            }
             Mode::Tree => Self::Tree,
             _ => Self::Without,
         }

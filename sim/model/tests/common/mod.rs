@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use shef_model::{Accelerator, Model};
-use shef_proto::channel::{Answer, ChannelError, MESSAGE_LEN, OwnerChannel, Request, Sealed, Statement};
+use shef_proto::channel::{
+    Answer, ChannelError, MESSAGE_LEN, OwnerChannel, Request, Sealed, Statement,
+};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::PublicKey;
@@ -10,8 +12,27 @@ use shef_proto::load::{FirstEpoch, SessionKeys, first_epochs, seal_load_key};
 use shef_regs::{ctl, krn};
 
 #[expect(clippy::too_many_arguments, reason = "a row of a table")]
-pub fn region(id: u8, name: &str, mode: Mode, base: u64, size: u64, chunk: u32, key_bits: u16, tag_base: u64) -> Region {
-    Region { id, name: name.into(), mode, base, size, chunk, key_bits, tag_base, ..Region::default() }
+pub fn region(
+    id: u8,
+    name: &str,
+    mode: Mode,
+    base: u64,
+    size: u64,
+    chunk: u32,
+    key_bits: u16,
+    tag_base: u64,
+) -> Region {
+    Region {
+        id,
+        name: name.into(),
+        mode,
+        base,
+        size,
+        chunk,
+        key_bits,
+        tag_base,
+        ..Region::default()
+    }
 }
 
 /// The demo's Shield: as in `shell-rtl/accel/digits/shield.toml`.
@@ -52,7 +73,9 @@ pub fn field(model: &Model, f: shef_regs::Field) -> u32 {
 
 pub fn seed(model: &mut Model, seed: &[u8; 32]) -> PublicKey {
     for (i, w) in seed.chunks(4).enumerate() {
-        model.krn_write(krn::SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap();
+        model
+            .krn_write(krn::SEED + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap()))
+            .unwrap();
     }
     model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)).unwrap();
     public_key(model)
@@ -79,7 +102,9 @@ pub fn load(model: &mut Model, message: &[u8]) -> bool {
 /// Hands over 88 bytes; the answer, or `None` if it was refused.
 pub fn ring(model: &mut Model, request: &Sealed) -> Option<Sealed> {
     for (i, w) in request.chunks(4).enumerate() {
-        model.ctl_write(ctl::CHAN_REQ + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap())).unwrap();
+        model
+            .ctl_write(ctl::CHAN_REQ + 4 * i as u32, u32::from_le_bytes(w.try_into().unwrap()))
+            .unwrap();
     }
     model.ctl_write(ctl::CHAN_DOORBELL, 1).unwrap();
     (field(model, ctl::STATUS_CHAN_REFUSED) == 0).then(|| response(model))
@@ -99,13 +124,21 @@ impl Owner {
         Self::start_with(config, accelerator, &epochs)
     }
 
-    pub fn start_with(config: Config, accelerator: Box<dyn Accelerator>, epochs: &[FirstEpoch]) -> Self {
+    pub fn start_with(
+        config: Config,
+        accelerator: Box<dyn Accelerator>,
+        epochs: &[FirstEpoch],
+    ) -> Self {
         let mut model = Model::new(config.clone(), accelerator);
         let pk = seed(&mut model, &[7; 32]);
-        let (load_key, keys) = seal_load_key(&config, &pk, b"info", epochs, &mut SeededEntropy::new(1, "owner")).unwrap();
+        let (load_key, keys) =
+            seal_load_key(&config, &pk, b"info", epochs, &mut SeededEntropy::new(1, "owner"))
+                .unwrap();
         assert!(load(&mut model, &load_key));
         assert_eq!(state(&model), ctl::STATUS_STATE_KEYED);
-        let shown: Vec<u8> = (0..8).flat_map(|i| model.ctl_read(ctl::CONFIRM + 4 * i).unwrap().to_le_bytes()).collect();
+        let shown: Vec<u8> = (0..8)
+            .flat_map(|i| model.ctl_read(ctl::CONFIRM + 4 * i).unwrap().to_le_bytes())
+            .collect();
         keys.check_confirmation(&shown).unwrap();
         let channel = OwnerChannel::new(&keys);
         Self { model, keys, channel, load_key }
@@ -125,7 +158,9 @@ impl Owner {
     pub fn statement(&mut self) -> Statement {
         let config = self.model.config().clone();
         let model = &mut self.model;
-        self.channel.statement::<ChannelError>(&config, &mut |m| Ok(ring(model, m).expect("not refused"))).unwrap()
+        self.channel
+            .statement::<ChannelError>(&config, &mut |m| Ok(ring(model, m).expect("not refused")))
+            .unwrap()
     }
 
     pub fn copy_in(&mut self, run: &shef_seal::SealedRun) {

@@ -19,7 +19,8 @@ fn word(at: usize) -> u32 {
 /// What firmware draws, and the place of the word that waits for the next draw: 31 words that follow
 /// each other after a first one, which waited for its reader, most likely that at `waits`.
 pub fn draws(waits: usize) -> impl Iterator<Item = (usize, [u8; 32])> {
-    let places = (0..PERIOD).flat_map(move |first| (0..PERIOD).map(move |rest| ((waits + first) % PERIOD, rest)));
+    let places = (0..PERIOD)
+        .flat_map(move |first| (0..PERIOD).map(move |rest| ((waits + first) % PERIOD, rest)));
     places.map(|(first, rest)| {
         let words = std::iter::once(word(first)).chain((0..31).map(|n| word(rest + 32 * n)));
         let raw: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();

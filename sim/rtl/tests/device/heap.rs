@@ -39,7 +39,11 @@ fn blocks(bytes: &[u8], at: usize, words: usize) -> impl Iterator<Item = (usize,
         let header = word(bytes, at + 4 * next).filter(|_| next < words)?;
         let (block, size) = (next, (header >> 1) as usize);
         next += size;
-        (size >= 2 && size.is_multiple_of(2) && next <= words).then_some((block, size, header & 1 != 0))
+        (size >= 2 && size.is_multiple_of(2) && next <= words).then_some((
+            block,
+            size,
+            header & 1 != 0,
+        ))
     })
 }
 
@@ -58,7 +62,8 @@ impl Ram {
             }
             // The heap is what is behind the statics; its first word is no block, nor its last.
             let heap = (STACK..STACK + STATICS).step_by(2).find(|heap| HEAP_END - heap - 2 == sum);
-            let place = heap.and_then(|heap| Some(Self { offset: at.checked_sub(4 * (heap + 1))?, heap }));
+            let place =
+                heap.and_then(|heap| Some(Self { offset: at.checked_sub(4 * (heap + 1))?, heap }));
             if let Some(place) = place.filter(|_| used > 0)
                 && found.iter().all(|first| first.offset != place.offset)
             {
@@ -78,7 +83,9 @@ impl Ram {
             return None;
         }
         let used = || blocks.iter().filter(|(.., used)| *used);
-        let deepest = (0..STACK).find(|index| word(bytes, self.offset + 4 * index) != Some(0)).unwrap_or(STACK);
+        let deepest = (0..STACK)
+            .find(|index| word(bytes, self.offset + 4 * index) != Some(0))
+            .unwrap_or(STACK);
         Some(Use {
             live: 4 * used().map(|(_, size, _)| size).sum::<usize>(),
             reach: used().next_back().map_or(0, |(at, size, _)| 4 * (at + size)),

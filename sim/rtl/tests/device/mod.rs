@@ -6,14 +6,18 @@
 pub mod common;
 pub mod heap;
 
-use common::{Answers, DESIGN, FakeShield, Manufacturer, PLAINTEXT, SHELL, TARGET, UDS, World, config, description};
+use common::{
+    Answers, DESIGN, FakeShield, Manufacturer, PLAINTEXT, SHELL, TARGET, UDS, World, config,
+    description,
+};
 use shef_kernel::{KernelImage, Medium, SIGNATURE_FILE_LEN};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_rtl::{Fabric, KernelPort, KernelSim, KernelStraps, Library, build, kernel_spec};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub const IMAGE: &[u8] = include_bytes!("../../../../attestation/firmware/kernel.img");
-pub const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] = include_bytes!("../../../../attestation/firmware/kernel.sig");
+pub const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
+    include_bytes!("../../../../attestation/firmware/kernel.sig");
 /// Cycles within which a boot ends, and an answer comes.
 pub const LIMIT: u64 = 60_000_000;
 
@@ -88,7 +92,15 @@ pub fn straps(kind: RootOfTrust) -> KernelStraps {
         RootOfTrust::Board => 2,
         RootOfTrust::Provider => 3,
     };
-    KernelStraps { uds: UDS, root, target: KernelStraps::name(TARGET), shell: SHELL, shell_flags: 0, debug: false, seeded: false }
+    KernelStraps {
+        uds: UDS,
+        root,
+        target: KernelStraps::name(TARGET),
+        shell: SHELL,
+        shell_flags: 0,
+        debug: false,
+        seeded: false,
+    }
 }
 
 /// A device with the committed image, in reset.
@@ -103,15 +115,21 @@ pub fn device(kind: RootOfTrust) -> Firmware {
 
 /// A verifier that knows the committed image, and the device after boot. `change` comes before
 /// reset ends.
-pub fn world_with(kind: RootOfTrust, image: &shef_proto::image::Description, change: impl FnOnce(&mut Firmware)) -> World<Firmware> {
+pub fn world_with(
+    kind: RootOfTrust,
+    image: &shef_proto::image::Description,
+    change: impl FnOnce(&mut Firmware),
+) -> World<Firmware> {
     let mut firmware = device(kind);
     change(&mut firmware);
     let cycles = firmware.sim.boot(LIMIT).expect("boot");
     println!("boot: {cycles} cycles");
     assert_eq!(firmware.sim.alert(), 0);
     let mut world = World::with(kind, DebugState::DisabledSinceBoot, image, |_| {});
-    let (digest, svn) = (KernelImage::digest(IMAGE), KernelImage::parse(IMAGE).expect("an image").svn);
-    world.reference.kernels = vec![shef_verify::KernelReference { name: "firmware".into(), digest, svn }];
+    let (digest, svn) =
+        (KernelImage::digest(IMAGE), KernelImage::parse(IMAGE).expect("an image").svn);
+    world.reference.kernels =
+        vec![shef_verify::KernelReference { name: "firmware".into(), digest, svn }];
     world.on(firmware)
 }
 

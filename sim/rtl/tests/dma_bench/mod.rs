@@ -12,7 +12,8 @@ use shef_device::ring::{Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Re
 use shef_device::{DeviceError, OutOfRange};
 use shef_rtl::memory::{Bytes, SparseMemory};
 use shef_rtl::{
-    Agent, AxiLite, AxiMemory, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, Library, Sim, build, cycle, module_spec,
+    Agent, AxiLite, AxiMemory, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory,
+    Library, Sim, build, cycle, module_spec,
 };
 
 /// Bytes of card memory.
@@ -75,7 +76,13 @@ impl Shared {
     /// Nothing is mapped.
     pub fn new() -> Self {
         let bytes = SparseMemory::over(Arc::new(Pages::default()));
-        Self(Rc::new(RefCell::new(Host { bytes, readable: Vec::new(), writable: Vec::new(), poisoned: Vec::new(), accesses: 0 })))
+        Self(Rc::new(RefCell::new(Host {
+            bytes,
+            readable: Vec::new(),
+            writable: Vec::new(),
+            poisoned: Vec::new(),
+            accesses: 0,
+        })))
     }
 
     /// Memory for a ring, mapped.
@@ -199,7 +206,9 @@ impl Agent for Msix {
 impl Bench {
     /// With this timing of host and card memory.
     pub fn new(host: AxiMemoryConfig, mem: AxiMemoryConfig) -> Self {
-        Self::with(mem, |sim, shared| Link::Host(HostMemory::new(sim, "host_", host, shared).expect("host port")))
+        Self::with(mem, |sim, shared| {
+            Link::Host(HostMemory::new(sim, "host_", host, shared).expect("host port"))
+        })
     }
 
     /// With a host port that breaks the protocol.
@@ -304,12 +313,20 @@ pub const HOST: u64 = 1 << 20;
 pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
     const HALF: u64 = CARD_BYTES / 2;
     bench.host.0.borrow_mut().map(HOST..HOST + CARD_BYTES);
-    let mut queues =
-        [(0, OP_TO_CARD), (1, OP_TO_HOST)].map(|(index, op)| (bench.queue(index, 2048, (1 << 31) + (u64::from(index) << 20), 64), op));
+    let mut queues = [(0, OP_TO_CARD), (1, OP_TO_HOST)].map(|(index, op)| {
+        (bench.queue(index, 2048, (1 << 31) + (u64::from(index) << 20), 64), op)
+    });
     for (queue, op) in &mut queues {
         for n in 0..count {
             let at = n % (HALF / piece) * piece + if *op == OP_TO_HOST { HALF } else { 0 };
-            let d = Descriptor { op: *op, flags: 0, tag: n as u32, host: HOST + at, card: at, bytes: piece as u32 };
+            let d = Descriptor {
+                op: *op,
+                flags: 0,
+                tag: n as u32,
+                host: HOST + at,
+                card: at,
+                bytes: piece as u32,
+            };
             assert!(queue.push(&d).expect("in the ring"));
         }
     }
@@ -324,7 +341,10 @@ pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
             }
         }
         bench.step(8);
-        assert!(bench.sim.cycles() - start < 2_000 + count * piece / 16, "{left} completions are missing");
+        assert!(
+            bench.sim.cycles() - start < 2_000 + count * piece / 16,
+            "{left} completions are missing"
+        );
     }
     bench.sim.cycles() - start
 }

@@ -28,18 +28,30 @@ impl Inside {
         // as the build of the design
         let flags = "--cc --no-timing -O3 --x-assign fast --x-initial fast --assert --prefix Vtop --output-split 30000 \
                      --output-split-cfuncs 3000 --threads 1 -Wno-fatal -Werror-USERERROR --savable";
-        let (headers, sources): (Vec<_>, Vec<_>) =
-            spec.resolve_sources().unwrap().into_iter().partition(|p| p.extension().is_some_and(|e| e == "svh" || e == "vh"));
+        let (headers, sources): (Vec<_>, Vec<_>) = spec
+            .resolve_sources()
+            .unwrap()
+            .into_iter()
+            .partition(|p| p.extension().is_some_and(|e| e == "svh" || e == "vh"));
         let mut c = Command::new(&tc.verilator);
-        c.env("VERILATOR_ROOT", &tc.root).args(flags.split(' ')).args(["--top-module", &spec.top, "--Mdir"]).arg(&dir);
-        c.args(headers.iter().filter_map(|p| p.parent()).map(|folder| format!("+incdir+{}", folder.display())));
+        c.env("VERILATOR_ROOT", &tc.root)
+            .args(flags.split(' '))
+            .args(["--top-module", &spec.top, "--Mdir"])
+            .arg(&dir);
+        c.args(
+            headers
+                .iter()
+                .filter_map(|p| p.parent())
+                .map(|folder| format!("+incdir+{}", folder.display())),
+        );
         // Foreign modules as they are synthesised, without what they print; not what they include.
         for source in sources {
             let text = std::fs::read_to_string(&source).unwrap();
             let module = text.contains("\nendmodule") || text.contains("\nendpackage");
             if module && spec.foreign.iter().any(|folder| source.starts_with(folder)) {
                 let copy = dir.join(source.file_name().unwrap());
-                std::fs::write(&copy, format!("`define SYNTHESIS\n{text}\n`undef SYNTHESIS\n")).unwrap();
+                std::fs::write(&copy, format!("`define SYNTHESIS\n{text}\n`undef SYNTHESIS\n"))
+                    .unwrap();
                 c.arg(copy);
             } else {
                 c.arg(source);
@@ -56,13 +68,28 @@ impl Inside {
             .map(|n| read(&n))
             .find(|t| t.contains("void Vtop___024root::__Vserialize("))
             .expect("the code that writes snapshots");
-        let body = code.split("void Vtop___024root::__Vserialize(").nth(1).unwrap().split("::__Vdeserialize(").next().unwrap();
+        let body = code
+            .split("void Vtop___024root::__Vserialize(")
+            .nth(1)
+            .unwrap()
+            .split("::__Vdeserialize(")
+            .next()
+            .unwrap();
         let (mut check, mut variables, mut loops) = (0, Vec::new(), Vec::new());
         for line in body.lines().map(str::trim) {
             if let Some(number) = line.strip_prefix("uint64_t __Vcheckval = 0x") {
                 check = u64::from_str_radix(number.trim_end_matches("ULL;"), 16).unwrap();
             } else if line.starts_with("for (") {
-                loops.push(line.split("< ").nth(1).unwrap().split(';').next().unwrap().parse::<usize>().unwrap());
+                loops.push(
+                    line.split("< ")
+                        .nth(1)
+                        .unwrap()
+                        .split(';')
+                        .next()
+                        .unwrap()
+                        .parse::<usize>()
+                        .unwrap(),
+                );
             } else if line == "}" && !loops.is_empty() {
                 loops.pop();
             } else if let Some(name) = line.strip_prefix("os<<") {
@@ -94,16 +121,29 @@ impl Inside {
 
     /// The names of those that differ between two snapshots.
     pub fn differing<'a>(&'a self, a: &'a [u8], b: &'a [u8]) -> Vec<&'a str> {
-        self.of_snapshot(a).zip(self.of_snapshot(b)).filter(|((_, a), (_, b))| a != b).map(|((name, _), _)| name).collect()
+        self.of_snapshot(a)
+            .zip(self.of_snapshot(b))
+            .filter(|((_, a), (_, b))| a != b)
+            .map(|((name, _), _)| name)
+            .collect()
     }
 }
 
 /// Bytes of an element of each variable that a header declares.
 fn sizes(header: &str) -> HashMap<String, usize> {
-    let word = |t: &str| t.rsplit(|c: char| !c.is_alphanumeric() && c != '_').find(|w| !w.is_empty()).unwrap_or_default().to_owned();
+    let word = |t: &str| {
+        t.rsplit(|c: char| !c.is_alphanumeric() && c != '_')
+            .find(|w| !w.is_empty())
+            .unwrap_or_default()
+            .to_owned()
+    };
     let mut sizes = HashMap::new();
     for line in header.lines().map(str::trim).filter(|l| l.ends_with(';')) {
-        if let Some((kind, rest)) = line.strip_prefix("VL_IN").or(line.strip_prefix("VL_OUT")).and_then(|l| l.split_once('(')) {
+        if let Some((kind, rest)) = line
+            .strip_prefix("VL_IN")
+            .or(line.strip_prefix("VL_OUT"))
+            .and_then(|l| l.split_once('('))
+        {
             let bytes = match kind {
                 "8" => 1,
                 "16" => 2,
@@ -112,7 +152,14 @@ fn sizes(header: &str) -> HashMap<String, usize> {
             };
             sizes.insert(word(rest.split(',').next().unwrap()), bytes);
         } else {
-            let known = [("VlWide", 4), ("CData", 1), ("SData", 2), ("IData", 4), ("QData", 8), ("bool", 1)];
+            let known = [
+                ("VlWide", 4),
+                ("CData", 1),
+                ("SData", 2),
+                ("IData", 4),
+                ("QData", 8),
+                ("bool", 1),
+            ];
             if let Some((_, bytes)) = known.into_iter().find(|(t, _)| line.contains(t)) {
                 sizes.insert(word(line), bytes);
             }

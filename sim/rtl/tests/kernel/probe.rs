@@ -92,13 +92,20 @@ impl Kernel {
         });
         assert!(taken, "the mailbox takes no request");
         let answer = self.0.receive(cycles).expect("host port")?;
-        let word = |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
+        let word =
+            |n: usize| u32::from_le_bytes(answer[4 * n..4 * n + 4].try_into().expect("word"));
         Some((word(0), word(1)))
     }
 
     /// Words of this value in the state of the subsystem, at any byte.
     pub fn count(&self, word: u32) -> usize {
-        self.0.save().expect("savable").bytes().windows(4).filter(|w| *w == word.to_le_bytes()).count()
+        self.0
+            .save()
+            .expect("savable")
+            .bytes()
+            .windows(4)
+            .filter(|w| *w == word.to_le_bytes())
+            .count()
     }
 
     pub fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {

@@ -59,7 +59,9 @@ impl Asm {
 
     fn store(&mut self, f3: u32, rs2: Reg, imm: i32, rs1: Reg) -> &mut Self {
         let imm = imm as u32;
-        self.put((imm >> 5 & 0x7f) << 25 | rs2 << 20 | rs1 << 15 | f3 << 12 | (imm & 0x1f) << 7 | 0x23)
+        self.put(
+            (imm >> 5 & 0x7f) << 25 | rs2 << 20 | rs1 << 15 | f3 << 12 | (imm & 0x1f) << 7 | 0x23,
+        )
     }
 
     pub fn sw(&mut self, rs2: Reg, imm: i32, rs1: Reg) -> &mut Self {
@@ -108,9 +110,15 @@ impl Asm {
             let distance = (self.labels[to] as i32 - *at as i32) * 4;
             let d = distance as u32;
             words[*at] |= if words[*at] & 0x7f == 0x6f {
-                (d >> 20 & 1) << 31 | (d >> 1 & 0x3ff) << 21 | (d >> 11 & 1) << 20 | (d >> 12 & 0xff) << 12
+                (d >> 20 & 1) << 31
+                    | (d >> 1 & 0x3ff) << 21
+                    | (d >> 11 & 1) << 20
+                    | (d >> 12 & 0xff) << 12
             } else {
-                (d >> 12 & 1) << 31 | (d >> 5 & 0x3f) << 25 | (d >> 1 & 0xf) << 8 | (d >> 11 & 1) << 7
+                (d >> 12 & 1) << 31
+                    | (d >> 5 & 0x3f) << 25
+                    | (d >> 1 & 0xf) << 8
+                    | (d >> 11 & 1) << 7
             };
         }
         words
@@ -156,12 +164,22 @@ pub fn probe() -> Vec<u32> {
     a.label("loop").lw(FLAG, 4, MAILBOX).andi(FLAG, FLAG, 1).beq(FLAG, 0, "loop");
     a.lw(ASK, 0, REQUEST).lw(ADDRESS, 4, REQUEST).lw(VALUE, 8, REQUEST).lw(FILL, 12, REQUEST);
     a.addi(CAUSE, 0, 0).addi(RESULT, 0, 0);
-    for (ask, to) in
-        [(Ask::Read, "read"), (Ask::Write, "write"), (Ask::Call, "call"), (Ask::Or, "or"), (Ask::Fill, "fill"), (Ask::WriteByte, "byte")]
-    {
+    for (ask, to) in [
+        (Ask::Read, "read"),
+        (Ask::Write, "write"),
+        (Ask::Call, "call"),
+        (Ask::Or, "or"),
+        (Ask::Fill, "fill"),
+        (Ask::WriteByte, "byte"),
+    ] {
         a.addi(T, 0, ask as i32).beq(ASK, T, to);
     }
-    a.label("answer").sw(RESULT, 0, ANSWER).sw(CAUSE, 4, ANSWER).addi(T, 0, 8).sw(T, 8, MAILBOX).jump("loop");
+    a.label("answer")
+        .sw(RESULT, 0, ANSWER)
+        .sw(CAUSE, 4, ANSWER)
+        .addi(T, 0, 8)
+        .sw(T, 8, MAILBOX)
+        .jump("loop");
     a.label("read").lw(RESULT, 0, ADDRESS).jump("answer");
     a.label("write").sw(VALUE, 0, ADDRESS).jump("answer");
     a.label("byte").sb(VALUE, 0, ADDRESS).jump("answer");
@@ -173,9 +191,19 @@ pub fn probe() -> Vec<u32> {
         .addi(VALUE, VALUE, -1)
         .bne(VALUE, 0, "or")
         .jump("answer");
-    a.label("fill").sw(FILL, 0, ADDRESS).addi(ADDRESS, ADDRESS, 4).addi(VALUE, VALUE, -1).bne(VALUE, 0, "fill").jump("answer");
+    a.label("fill")
+        .sw(FILL, 0, ADDRESS)
+        .addi(ADDRESS, ADDRESS, 4)
+        .addi(VALUE, VALUE, -1)
+        .bne(VALUE, 0, "fill")
+        .jump("answer");
     // Goes on behind what trapped; behind the call where the target cannot be fetched.
-    a.label("trap").csrr(CAUSE, MCAUSE).addi(CAUSE, CAUSE, 1).csrr(T, MEPC).addi(T, T, 4).csrw(MEPC, T);
+    a.label("trap")
+        .csrr(CAUSE, MCAUSE)
+        .addi(CAUSE, CAUSE, 1)
+        .csrr(T, MEPC)
+        .addi(T, T, 4)
+        .csrw(MEPC, T);
     a.addi(T, 0, 2).bne(CAUSE, T, "back").csrw(MEPC, RA).label("back").mret();
     a.words()
 }

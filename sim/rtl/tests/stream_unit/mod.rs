@@ -76,9 +76,11 @@ impl Unit {
     pub fn new(lib: &Library) -> Self {
         let mut sim = Sim::new(lib).expect("instance");
         let p = |n: &str| sim.port(n).expect("port");
-        let (cmd_valid, cmd_ready, cmd, len) = (p("cmd_valid_i"), p("cmd_ready_o"), p("cmd_i"), p("len_i"));
+        let (cmd_valid, cmd_ready, cmd, len) =
+            (p("cmd_valid_i"), p("cmd_ready_o"), p("cmd_i"), p("len_i"));
         let (in_valid, in_ready, in_data) = (p("in_valid_i"), p("in_ready_o"), p("in_data_i"));
-        let (out_valid, out_ready, out_data) = (p("out_valid_o"), p("out_ready_i"), p("out_data_o"));
+        let (out_valid, out_ready, out_data) =
+            (p("out_valid_o"), p("out_ready_i"), p("out_data_o"));
         let (ok, wipe) = (p("ok_o"), p("wipe_i"));
         sim.reset("rst_ni", 2);
         let mut unit = Self {
@@ -172,7 +174,10 @@ impl Unit {
                 break;
             }
             if let Some(b) = offered {
-                assert!(out_valid && s.get(self.out_data) == b, "out_data_o changes before it is taken");
+                assert!(
+                    out_valid && s.get(self.out_data) == b,
+                    "out_data_o changes before it is taken"
+                );
             }
             offered = None;
             if out_valid {

@@ -24,7 +24,8 @@ pub fn run(s: &mut Session) -> Result<()> {
     accelerator(s, &mut channel)?;
     for set in 0..s.config.sets().len() {
         for page in 0..2 {
-            channel.must(&mut s.bench, &Request::stats(u8::try_from(set).unwrap_or_default(), page))?;
+            channel
+                .must(&mut s.bench, &Request::stats(u8::try_from(set).unwrap_or_default(), page))?;
         }
     }
     gaps(s)?;
@@ -36,7 +37,8 @@ pub fn run(s: &mut Session) -> Result<()> {
     registers(s)?;
     // a session whose epochs are not set yet
     Owner::open(&mut s.bench, &s.config, &first_epochs(&s.config, 0), s.seed ^ 1)?;
-    let reads: Vec<Op> = s.config.epoch_regions().map(|r| Op::Read { id: 2, addr: r.base, beats: 1 }).collect();
+    let reads: Vec<Op> =
+        s.config.epoch_regions().map(|r| Op::Read { id: 2, addr: r.base, beats: 1 }).collect();
     s.bench.burst(&reads)?;
 
     let mut channel = restore(s)?;
@@ -81,7 +83,8 @@ fn registers(s: &mut Session) -> Result<()> {
 
 /// Accesses registers of an accelerator that answers at once, with errors, and not at all.
 fn accelerator(s: &mut Session, channel: &mut RecordedChannel) -> Result<()> {
-    const ANSWERS: [&str; 5] = ["reg_awready", "reg_wready", "reg_arready", "reg_bvalid", "reg_rvalid"];
+    const ANSWERS: [&str; 5] =
+        ["reg_awready", "reg_wready", "reg_arready", "reg_bvalid", "reg_rvalid"];
     let put = |s: &mut Session, names: &[&str], value: u64| {
         for name in names {
             s.bench.core().sim().poke(name, value);
@@ -113,7 +116,10 @@ fn accelerator(s: &mut Session, channel: &mut RecordedChannel) -> Result<()> {
 
 fn refused(s: &mut Session, channel: &mut RecordedChannel, request: &Request) -> Result<()> {
     match channel.ask(&mut s.bench, request)?.status {
-        0 => Err(BenchError::Refused { what: "a request that cannot be done", status: host::ready(&mut s.bench)? }),
+        0 => Err(BenchError::Refused {
+            what: "a request that cannot be done",
+            status: host::ready(&mut s.bench)?,
+        }),
         _ => Ok(()),
     }
 }
@@ -121,7 +127,13 @@ fn refused(s: &mut Session, channel: &mut RecordedChannel, request: &Request) ->
 /// Writes the second half of a chunk, then all of it: the line is full before the burst's last
 /// beat.
 fn gaps(s: &mut Session) -> Result<()> {
-    let regions: Vec<Region> = s.config.regions().iter().filter(|r| r.chunk >= 256 && !r.mode.has_epoch()).cloned().collect();
+    let regions: Vec<Region> = s
+        .config
+        .regions()
+        .iter()
+        .filter(|r| r.chunk >= 256 && !r.mode.has_epoch())
+        .cloned()
+        .collect();
     let mut ops = Vec::new();
     for r in &regions {
         let half = u64::from(r.chunk) / 2;
@@ -135,14 +147,23 @@ fn gaps(s: &mut Session) -> Result<()> {
 
 /// Memory answers under the wrong id while a command seals gathered writes.
 fn commands_that_break(s: &mut Session) -> Result<()> {
-    let Some(r) = s.config.regions().iter().find(|r| r.mode == Mode::Output && r.chunk > 64).cloned() else { return Ok(()) };
+    let Some(r) =
+        s.config.regions().iter().find(|r| r.mode == Mode::Output && r.chunk > 64).cloned()
+    else {
+        return Ok(());
+    };
     let board = &s.scoreboards[usize::from(r.id)];
     let free = board.used.iter().copied().find(|c| !board.plain.contains_key(c));
     // under `halt` there are no more answers
     let (Some(chunk), false) = (free, s.config.on_fault() == OnFault::Halt) else { return Ok(()) };
     for request in [Request::invalidate(), Request::epoch(r.id, s.epoch + 1)] {
         let mut channel = restore(s)?;
-        s.bench.burst(&[Op::Write { id: 1, addr: r.chunk_addr(chunk), data: vec![1; 64], strobes: Vec::new() }])?;
+        s.bench.burst(&[Op::Write {
+            id: 1,
+            addr: r.chunk_addr(chunk),
+            data: vec![1; 64],
+            strobes: Vec::new(),
+        }])?;
         for memory in s.bench.core().axi_memories() {
             memory.inject(Hostile::WrongBid(1));
         }
@@ -159,7 +180,15 @@ fn wipe_while_answers_wait(s: &mut Session) -> Result<()> {
     let addr = r.chunk_addr(s.scoreboards[usize::from(r.id)].used[0]);
     let core = s.bench.core();
     let name = |signal: &str| format!("acc{port}_{signal}");
-    let read = [("arid", 1), ("araddr", addr), ("arlen", beats - 1), ("arsize", 6), ("arburst", 1), ("arvalid", 1), ("rready", 0)];
+    let read = [
+        ("arid", 1),
+        ("araddr", addr),
+        ("arlen", beats - 1),
+        ("arsize", 6),
+        ("arburst", 1),
+        ("arvalid", 1),
+        ("rready", 0),
+    ];
     for (signal, value) in read {
         core.sim().poke(&name(signal), value);
     }

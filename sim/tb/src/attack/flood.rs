@@ -22,7 +22,13 @@ pub struct Flood {
 impl Flood {
     /// A flood from a seed.
     pub fn new(bench: &mut RtlBench, seed: u64, old: Sealed) -> Result<Self> {
-        Ok(Self { lite: AxiLite::new(bench.core().sim(), "ctl_")?, rng: Rng::new(seed), old, answered: 0, over: false })
+        Ok(Self {
+            lite: AxiLite::new(bench.core().sim(), "ctl_")?,
+            rng: Rng::new(seed),
+            old,
+            answered: 0,
+            over: false,
+        })
     }
 
     /// Completes the last access.
@@ -63,7 +69,12 @@ impl Agent for Flood {
             }
             4 => self.lite.start_write(sim, u64::from(ctl::CHAN_DOORBELL), value, 15),
             5 => self.lite.start_write(sim, u64::from(ctl::LOAD_DOORBELL), value & 0x7ff, 15),
-            6 => self.lite.start_write(sim, u64::from(ctl::LOAD_MSG) + 4 * self.rng.below(256), value, 15),
+            6 => self.lite.start_write(
+                sim,
+                u64::from(ctl::LOAD_MSG) + 4 * self.rng.below(256),
+                value,
+                15,
+            ),
             7 => self.lite.start_read(sim, u64::from(ctl::CHAN_RSP) + 4 * word),
             _ => self.lite.start_read(sim, u64::from(ctl::STATUS)),
         }

@@ -46,7 +46,12 @@ impl RecordedChannel {
     }
 
     /// Opens the answer to [`RecordedChannel::seal`]; `None` if it is not authentic.
-    pub fn accept(&mut self, request: &Request, sealed: &Sealed, answer: &Sealed) -> Option<Answer> {
+    pub fn accept(
+        &mut self,
+        request: &Request,
+        sealed: &Sealed,
+        answer: &Sealed,
+    ) -> Option<Answer> {
         let a = self.channel.answer(answer).ok()?;
         self.wire.push((*request, *sealed, *answer));
         Some(a)
@@ -63,7 +68,8 @@ impl RecordedChannel {
     pub fn ask(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Answer> {
         let sealed = self.seal(request)?;
         let answer = host::carry(bench, &sealed)?;
-        self.accept(request, &sealed, &answer).ok_or(BenchError::Refused { what: "an answer of the Shield", status: 0 })
+        self.accept(request, &sealed, &answer)
+            .ok_or(BenchError::Refused { what: "an answer of the Shield", status: 0 })
     }
 
     /// Sends a request and returns the answer's status, or `None` if the Shield ended the session
@@ -83,12 +89,17 @@ impl RecordedChannel {
     /// Like [`RecordedChannel::ask`], but any status other than done is an error.
     pub fn must(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Answer> {
         let a = self.ask(bench, request)?;
-        if a.status == 0 { Ok(a) } else { Err(BenchError::Refused { what: "an honest request", status: u32::from(a.status) }) }
+        if a.status == 0 {
+            Ok(a)
+        } else {
+            Err(BenchError::Refused { what: "an honest request", status: u32::from(a.status) })
+        }
     }
 
     /// Reads page 0 of the statement.
     pub fn page0(&mut self, bench: &mut RtlBench) -> Result<ShieldStatement> {
         let a = self.must(bench, &Request::statement(0))?;
-        ShieldStatement::from_payload(&a.payload).ok_or(BenchError::Refused { what: "page 0", status: 0 })
+        ShieldStatement::from_payload(&a.payload)
+            .ok_or(BenchError::Refused { what: "page 0", status: 0 })
     }
 }

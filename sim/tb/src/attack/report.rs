@@ -134,16 +134,20 @@ impl Report {
     /// An empty report.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let by_kind = Kind::ALL.iter().map(|k| Count { kind: k.name().into(), ..Count::default() }).collect();
-        let by_state = State::ALL.iter().map(|s| InState { state: s.name().into(), n: 0 }).collect();
-        let by_command = COMMANDS.iter().map(|c| OfCommand { command: (*c).into(), n: 0 }).collect();
+        let by_kind =
+            Kind::ALL.iter().map(|k| Count { kind: k.name().into(), ..Count::default() }).collect();
+        let by_state =
+            State::ALL.iter().map(|s| InState { state: s.name().into(), n: 0 }).collect();
+        let by_command =
+            COMMANDS.iter().map(|c| OfCommand { command: (*c).into(), n: 0 }).collect();
         Self { seed, by_kind, by_state, by_command, ..Self::default() }
     }
 
     /// Whether the run passed.
     #[must_use]
     pub fn passed(&self) -> bool {
-        let zero = self.delivered_wrong + self.accepted_wrong + self.refused_wrong + self.hangs == 0;
+        let zero =
+            self.delivered_wrong + self.accepted_wrong + self.refused_wrong + self.hangs == 0;
         zero && self.failures.is_empty() && self.honest * 3 >= self.transactions
     }
 
@@ -165,7 +169,8 @@ impl Report {
         self.accepted_wrong += u64::from(!v.accepted_wrong.is_empty());
         self.refused_wrong += u64::from(!v.refused_wrong.is_empty());
         self.hangs += u64::from(!v.hangs.is_empty());
-        let mut wrong: Vec<String> = v.wrong().map(|(name, what)| format!("{name}: {what}")).collect();
+        let mut wrong: Vec<String> =
+            v.wrong().map(|(name, what)| format!("{name}: {what}")).collect();
         if wrong.is_empty() && kind.must_be_noticed() && !v.detected {
             wrong.push("not noticed".into());
         }
@@ -192,21 +197,38 @@ impl Report {
             return Err(format!("attempts on {} and on {}", self.top, other.top));
         }
         for s in &other.slices {
-            let both = |t: &&Slice| t.seed == s.seed && t.from < s.from + s.n && s.from < t.from + t.n;
+            let both =
+                |t: &&Slice| t.seed == s.seed && t.from < s.from + s.n && s.from < t.from + t.n;
             if let Some(t) = self.slices.iter().find(both) {
-                return Err(format!("attempts {}..{} and {}..{} of seed {} overlap", t.from, t.from + t.n, s.from, s.from + s.n, s.seed));
+                return Err(format!(
+                    "attempts {}..{} and {}..{} of seed {} overlap",
+                    t.from,
+                    t.from + t.n,
+                    s.from,
+                    s.from + s.n,
+                    s.seed
+                ));
             }
         }
         for (name, t) in &other.configurations {
-            let mine = self.configurations.entry(name.clone()).or_insert_with(|| Target { n: 0, design: t.design.clone() });
+            let mine = self
+                .configurations
+                .entry(name.clone())
+                .or_insert_with(|| Target { n: 0, design: t.design.clone() });
             if mine.design != t.design {
-                return Err(format!("configuration {name} is of another design: {} and {}", mine.design, t.design));
+                return Err(format!(
+                    "configuration {name} is of another design: {} and {}",
+                    mine.design, t.design
+                ));
             }
             mine.n += t.n;
         }
         for c in &other.by_kind {
             match self.by_kind.iter_mut().find(|m| m.kind == c.kind) {
-                Some(m) => (m.n, m.detected, m.cycles) = (m.n + c.n, m.detected + c.detected, m.cycles + c.cycles),
+                Some(m) => {
+                    (m.n, m.detected, m.cycles) =
+                        (m.n + c.n, m.detected + c.detected, m.cycles + c.cycles)
+                }
                 None => self.by_kind.push(c.clone()),
             }
         }
@@ -254,7 +276,13 @@ mod tests {
     use super::*;
 
     fn slice(seed: u64, from: u64, n: u64) -> Report {
-        let mut r = Report { n, honest: n, transactions: n, slices: vec![Slice { seed, from, n }], ..Report::new(seed) };
+        let mut r = Report {
+            n,
+            honest: n,
+            transactions: n,
+            slices: vec![Slice { seed, from, n }],
+            ..Report::new(seed)
+        };
         r.by_kind[0].n = n;
         r.by_kind[0].detected = n;
         (r.by_state[2].n, r.spanning_sessions, r.top) = (n, n / 50, "core".into());
@@ -267,7 +295,10 @@ mod tests {
         let mut sum = slice(1, 0, 100);
         sum.add(&slice(1, 100, 50)).unwrap_or_else(|e| panic!("{e}"));
         sum.add(&slice(2, 0, 7)).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!((sum.n, sum.by_kind[0].n, sum.by_kind[0].detected, sum.configurations["one"].n), (157, 157, 157, 157));
+        assert_eq!(
+            (sum.n, sum.by_kind[0].n, sum.by_kind[0].detected, sum.configurations["one"].n),
+            (157, 157, 157, 157)
+        );
         assert_eq!((sum.by_state[2].n, sum.spanning_sessions, sum.top.as_str()), (157, 3, "core"));
         assert_eq!(sum.slices.len(), 3);
         assert!(sum.passed());

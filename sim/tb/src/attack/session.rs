@@ -126,29 +126,49 @@ fn used(r: &Region, rng: &mut Rng) -> Vec<u64> {
 impl Session {
     /// Builds the Shield of a configuration, keys it with a Load Key, runs two rounds of honest
     /// traffic and takes a snapshot.
-    pub fn open(name: &str, toml: &str, dir: &Path, seed: u64, make: Make, progress: &dyn Fn(&str)) -> Result<Self> {
+    pub fn open(
+        name: &str,
+        toml: &str,
+        dir: &Path,
+        seed: u64,
+        make: Make,
+        progress: &dyn Fn(&str),
+    ) -> Result<Self> {
         let (spec, config) = design(toml, &dir.join(name))?;
         let spec = if make.waves { spec.trace() } else { spec };
         let spec = if make.quick { spec } else { spec.fast() };
-        let spec = if make.coverage { spec.source("sim/tb/cover/shef_cover.sv").coverage() } else { spec };
+        let spec =
+            if make.coverage { spec.source("sim/tb/cover/shef_cover.sv").coverage() } else { spec };
         progress(&format!("{name}: building"));
         let spec = spec.savable();
         let lib = build(&spec)?;
         progress(&format!("{name}: keying"));
         let mut bench = RtlBench::new(&lib, &config, None)?;
-        host::wait_for(&mut bench, "EMPTY", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY)?;
+        host::wait_for(&mut bench, "EMPTY", |s| {
+            ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY
+        })?;
         let empty = bench.core().save()?;
         let key = Owner::fresh(&mut bench, seed)?;
         let snapshot = bench.core().save()?;
         let epochs = first_epochs(&config, FIRST_EPOCH);
-        let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(seed, "owner"))?;
+        let (message, keys) = seal_load_key(
+            &config,
+            &key,
+            b"bench",
+            &epochs,
+            &mut SeededEntropy::new(seed, "owner"),
+        )?;
         let owner = Owner::load(&mut bench, &config, &message, keys)?;
         let mut channel = RecordedChannel::replay(owner.keys(), &[])?;
         // Every chunk, tag and node of the honest traffic is checked against the format.
         let oracle = Oracle::new(&config, owner.keys(), &epochs);
         bench.watch(&oracle);
         let mut rng = Rng::new(seed ^ 0x5e55);
-        let scoreboards = config.regions().iter().map(|r| Scoreboard { used: used(r, &mut rng), plain: BTreeMap::new() }).collect();
+        let scoreboards = config
+            .regions()
+            .iter()
+            .map(|r| Scoreboard { used: used(r, &mut rng), plain: BTreeMap::new() })
+            .collect();
         let mut s = Self {
             config,
             bench,
@@ -178,12 +198,17 @@ impl Session {
         s.bench.core().axi_memories().iter_mut().for_each(shef_rtl::AxiMemory::clear_hooks);
         let page = channel.page0(&mut s.bench)?;
         if page.stopped || page.faults != 0 || page.refusals != 0 {
-            return Err(BenchError::Refused { what: "honest traffic", status: host::ready(&mut s.bench)? });
+            return Err(BenchError::Refused {
+                what: "honest traffic",
+                status: host::ready(&mut s.bench)?,
+            });
         }
         s.snapshot = s.bench.core().save()?;
         s.wire.clone_from(&channel.wire);
         channel.must(&mut s.bench, &Request::close())?;
-        host::wait_for(&mut s.bench, "CLOSED", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED)?;
+        host::wait_for(&mut s.bench, "CLOSED", |s| {
+            ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED
+        })?;
         s.closed = (s.bench.core().save()?, channel.wire);
         Ok(s)
     }
@@ -209,17 +234,31 @@ impl Session {
                     }
                     Mode::Bypass if first => self.bench.mem_write(r.chunk_addr(c), &data),
                     // Not every chunk is written, and some have a gap at their end.
-                    _ if if first { r.mode != Mode::Output && rng.one_in(8) } else { r.mode == Mode::Output && rng.one_in(2) } => continue,
+                    _ if if first {
+                        r.mode != Mode::Output && rng.one_in(8)
+                    } else {
+                        r.mode == Mode::Output && rng.one_in(2)
+                    } =>
+                    {
+                        continue;
+                    }
                     Mode::Counted | Mode::Tree if !first && before.is_none() => continue,
                     _ => {
                         let gap = !first && rng.one_in(4);
                         let used = if gap { 1 + rng.below(beats) } else { beats } as usize * 64;
                         match before {
-                            Some(b) if r.mode != Mode::Output => data[used..].copy_from_slice(&b[used..]),
+                            Some(b) if r.mode != Mode::Output => {
+                                data[used..].copy_from_slice(&b[used..])
+                            }
                             _ => data[used..].fill(0),
                         }
                         let id = (c % 7) as u8;
-                        ops.push(Op::Write { id, addr: r.chunk_addr(c), data: data[..used].to_vec(), strobes: Vec::new() });
+                        ops.push(Op::Write {
+                            id,
+                            addr: r.chunk_addr(c),
+                            data: data[..used].to_vec(),
+                            strobes: Vec::new(),
+                        });
                     }
                 }
                 self.scoreboards[usize::from(r.id)].plain.insert(c, data);
@@ -232,9 +271,15 @@ impl Session {
             for (c, plain) in &self.scoreboards[usize::from(r.id)].plain {
                 let p = piece(&self.bench, r, *c);
                 if !self.holds(r, *c, &p, plain) {
-                    return Err(BenchError::File(format!("region {} chunk {c} is not as sealed", r.name)));
+                    return Err(BenchError::File(format!(
+                        "region {} chunk {c} is not as sealed",
+                        r.name
+                    )));
                 }
-                ops.push((Op::Read { id: (c % 5) as u8, addr: r.chunk_addr(*c), beats: r.chunk / 64 }, plain.clone()));
+                ops.push((
+                    Op::Read { id: (c % 5) as u8, addr: r.chunk_addr(*c), beats: r.chunk / 64 },
+                    plain.clone(),
+                ));
             }
         }
         let (ops, want): (Vec<Op>, Vec<Vec<u8>>) = ops.into_iter().unzip();
@@ -253,15 +298,24 @@ impl Session {
             for stride in [8, 64, 512] {
                 let mut left = 700;
                 for c in (stride..r.chunks()).step_by(stride as usize) {
-                    let near = self.scoreboards[usize::from(r.id)].used.iter().any(|u| u / 8 == c / 8);
+                    let near =
+                        self.scoreboards[usize::from(r.id)].used.iter().any(|u| u / 8 == c / 8);
                     if near || left == 0 {
                         continue;
                     }
                     left -= 1;
                     let mut data = vec![0; 64];
                     rng.fill(&mut data);
-                    ops.push(Op::Write { id: 0, addr: r.chunk_addr(c), data: data.clone(), strobes: Vec::new() });
-                    let plain = self.scoreboards[usize::from(r.id)].plain.entry(c).or_insert_with(|| vec![0; r.chunk as usize]);
+                    ops.push(Op::Write {
+                        id: 0,
+                        addr: r.chunk_addr(c),
+                        data: data.clone(),
+                        strobes: Vec::new(),
+                    });
+                    let plain = self.scoreboards[usize::from(r.id)]
+                        .plain
+                        .entry(c)
+                        .or_insert_with(|| vec![0; r.chunk as usize]);
                     plain[..64].copy_from_slice(&data);
                 }
             }

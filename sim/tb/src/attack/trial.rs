@@ -116,7 +116,13 @@ fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> Option<T> {
 
 impl<'a> Trial<'a> {
     /// An attempt on a configuration, from the snapshot of this state.
-    pub fn new(s: &'a mut Session, kind: Kind, state: State, on: bool, mut rng: Rng) -> Result<Self> {
+    pub fn new(
+        s: &'a mut Session,
+        kind: Kind,
+        state: State,
+        on: bool,
+        mut rng: Rng,
+    ) -> Result<Self> {
         let memory = timing(&mut rng);
         let stalls = (!rng.one_in(3)).then(|| rng.next_u64());
         let (snapshot, wire) = match state {
@@ -156,7 +162,9 @@ impl<'a> Trial<'a> {
         let outcome = match self.kind {
             _ if self.v.state != State::Keyed => self.without_session(),
             _ if self.on => self.two_sessions(),
-            Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate => self.forgery(),
+            Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate => {
+                self.forgery()
+            }
             Kind::Delay => self.delay(),
             Kind::Reorder => self.reorder(),
             Kind::Error | Kind::Silence => self.failing(),
@@ -169,7 +177,9 @@ impl<'a> Trial<'a> {
             Err(BenchError::Rtl(e)) if matches!(e, shef_rtl::Error::Hang { .. }) => {
                 self.v.hangs.push(format!("{e}: {}", self.s.bench.channels()));
             }
-            Err(BenchError::Wait { what, status }) => self.v.hangs.push(format!("{what}, status {status:#x}")),
+            Err(BenchError::Wait { what, status }) => {
+                self.v.hangs.push(format!("{what}, status {status:#x}"))
+            }
             Err(BenchError::Bus(e)) => self.v.delivered_wrong.push(e),
             Err(e) => self.v.refused_wrong.push(e.to_string()),
         }
@@ -183,7 +193,9 @@ impl<'a> Trial<'a> {
             // The hardware takes a hundred times as long to open a Load Key as for anything else
             // here.
             0 => self.forged_load_key(),
-            1..700 if self.kind == Kind::Truncate && self.rng.one_in(2) => self.broken_burst(&[0, 1, 2]),
+            1..700 if self.kind == Kind::Truncate && self.rng.one_in(2) => {
+                self.broken_burst(&[0, 1, 2])
+            }
             1..50 if self.kind == Kind::Replay => self.stale_epoch(),
             1..700 => self.forged_chunk(),
             700..840 => self.forged_result(),

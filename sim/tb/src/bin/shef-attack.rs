@@ -16,7 +16,12 @@ struct Args {
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Option<Args> {
-    let mut a = Args { plan: Plan { n: 1000, seed: 1, jobs: 1, ..Plan::default() }, dir: None, sum: Vec::new(), json: false };
+    let mut a = Args {
+        plan: Plan { n: 1000, seed: 1, jobs: 1, ..Plan::default() },
+        dir: None,
+        sum: Vec::new(),
+        json: false,
+    };
     while let Some(name) = args.next() {
         match name.as_str() {
             "--json" => a.json = true,
@@ -60,7 +65,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let report = match &args.dir {
-        Some(dir) if args.sum.is_empty() => run(&args.plan, dir, &|line| eprintln!("{line}")).map_err(|e| format!("{e} ({})", e.code())),
+        Some(dir) if args.sum.is_empty() => run(&args.plan, dir, &|line| eprintln!("{line}"))
+            .map_err(|e| format!("{e} ({})", e.code())),
         _ => sum(&args.sum),
     };
     let report = match report {
@@ -79,7 +85,9 @@ fn main() -> ExitCode {
         for c in &report.by_kind {
             println!("{:9} {:7} attempts, {:7} noticed", c.kind, c.n, c.detected);
         }
-        let count = |list: Vec<(&String, u64)>| list.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ");
+        let count = |list: Vec<(&String, u64)>| {
+            list.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+        };
         println!(
             "{}: acts in {}; {} over two sessions; commands: {}",
             report.top,

@@ -8,7 +8,9 @@ use shef_demo::world::World;
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::OnFault;
 use shef_proto::cose::SigningKey;
-use shef_proto::evidence::{self, Claims, Common, DebugState, RootOfTrust, ShieldClaims, ShieldState};
+use shef_proto::evidence::{
+    self, Claims, Common, DebugState, RootOfTrust, ShieldClaims, ShieldState,
+};
 use shef_verify::{ReferenceValues, TrustAnchor};
 
 fn now() -> i64 {
@@ -69,15 +71,31 @@ impl Hardware {
             bypass: vec![],
             state: ShieldState::Fresh,
         });
-        let tcb = cert::TcbInfo { version: "1".into(), svn: kernel.svn, digest: kernel.digest, flags: 0 };
-        let device = cert::issue_device_id(&key("maker"), &Certificate::parse(&root()).unwrap(), &key("device").public_key(), now() - 50);
-        let ak = cert::issue_ak(&key("device"), &Certificate::parse(&device).unwrap(), &key("ak").public_key(), &tcb);
+        let tcb =
+            cert::TcbInfo { version: "1".into(), svn: kernel.svn, digest: kernel.digest, flags: 0 };
+        let device = cert::issue_device_id(
+            &key("maker"),
+            &Certificate::parse(&root()).unwrap(),
+            &key("device").public_key(),
+            now() - 50,
+        );
+        let ak = cert::issue_ak(
+            &key("device"),
+            &Certificate::parse(&device).unwrap(),
+            &key("ak").public_key(),
+            &tcb,
+        );
         evidence::sign(&Claims { common, shield }, &key("ak"), &[&ak, &device])
     }
 }
 
 impl Adversary for Hardware {
-    fn message(&mut self, kind: MessageKind, bytes: Vec<u8>, _: &mut dyn Device) -> Option<Vec<u8>> {
+    fn message(
+        &mut self,
+        kind: MessageKind,
+        bytes: Vec<u8>,
+        _: &mut dyn Device,
+    ) -> Option<Vec<u8>> {
         Some(match kind {
             MessageKind::ShieldEvidence => self.evidence(true),
             MessageKind::KernelEvidence => self.evidence(false),

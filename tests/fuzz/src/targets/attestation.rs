@@ -22,14 +22,19 @@ use shef_verify::corim::{self, CorimSigner, Trust};
 use shef_verify::ear::{self, Expect};
 use shef_verify::jwt::{self, JwtKey, NamedKey};
 use shef_verify::rego::Unconfined;
-use shef_verify::{AppraisalPolicy, CheckId, Policy, ReferenceValues, Rego, Revocations, TrustAnchor, appraise, crypto};
+use shef_verify::{
+    AppraisalPolicy, CheckId, Policy, ReferenceValues, Rego, Revocations, TrustAnchor, appraise,
+    crypto,
+};
 
 use super::good::{good, good_policy, signer};
 use super::{ACCEPTED, outcome, utf8};
 use crate::world::{AUDIENCE, NOW, World, config, description, entropy};
 
 pub fn run_cbor(bytes: &[u8]) -> String {
-    outcome(cbor::parse(bytes, &Limits::bytes(8192)), |value: Value| assert_eq!(value.encode(), bytes, "one encoding"))
+    outcome(cbor::parse(bytes, &Limits::bytes(8192)), |value: Value| {
+        assert_eq!(value.encode(), bytes, "one encoding")
+    })
 }
 
 pub fn run_certificate(bytes: &[u8]) -> String {
@@ -54,8 +59,16 @@ pub fn run_claims(bytes: &[u8]) -> String {
 
 pub fn run_appraisal(bytes: &[u8]) -> String {
     let good = good();
-    let request =
-        shef_verify::Request::new(bytes, &good.anchors, &good.values, &good.policy, Layer::Kernel, &good.kernel_nonce, AUDIENCE, NOW);
+    let request = shef_verify::Request::new(
+        bytes,
+        &good.anchors,
+        &good.values,
+        &good.policy,
+        Layer::Kernel,
+        &good.kernel_nonce,
+        AUDIENCE,
+        NOW,
+    );
     let appraisal = appraise(&request).appraisal;
     assert!(!appraisal.accepted() || bytes == good.kernel, "only what the device signed");
     match appraisal.first_failure() {
@@ -82,14 +95,18 @@ pub fn run_image_secret(bytes: &[u8]) -> String {
 
 pub fn run_image(bytes: &[u8]) -> String {
     let header = outcome(Header::parse(bytes), |header| assert_eq!(header.bytes(), bytes));
-    let container = outcome(Container::parse(bytes), |container| assert_eq!(container.to_bytes(), bytes));
+    let container =
+        outcome(Container::parse(bytes), |container| assert_eq!(container.to_bytes(), bytes));
     format!("{header}; {container}")
 }
 
 pub fn run_load_key(bytes: &[u8]) -> String {
     let (private, _) = derive_key_pair(b"shield");
-    let message = outcome(load::Message::from_bytes(bytes), |message| assert_eq!(message.to_bytes(), bytes));
-    let opened = outcome(load::open_load_key(&config(), &private, bytes), |_| assert_eq!(bytes, good().load_key));
+    let message =
+        outcome(load::Message::from_bytes(bytes), |message| assert_eq!(message.to_bytes(), bytes));
+    let opened = outcome(load::open_load_key(&config(), &private, bytes), |_| {
+        assert_eq!(bytes, good().load_key)
+    });
     format!("{message}; {opened}")
 }
 
@@ -113,8 +130,12 @@ pub fn run_kernel(bytes: &[u8]) -> String {
         ));
     }
     WORLD.with_borrow_mut(|world| {
-        let answer = Answer::decode(&world.kernel.handle(bytes)).expect("the kernel answers in the form of the mailbox");
-        assert!(world.kernel.platform_mut().loaded.is_none(), "nothing is loaded without a key box for this kernel");
+        let answer = Answer::decode(&world.kernel.handle(bytes))
+            .expect("the kernel answers in the form of the mailbox");
+        assert!(
+            world.kernel.platform_mut().loaded.is_none(),
+            "nothing is loaded without a key box for this kernel"
+        );
         outcome(answer.into_result(), |_| {})
     })
 }
@@ -130,7 +151,10 @@ pub fn run_medium(bytes: &[u8]) -> String {
     let size = bytes.len();
     let read = RefCell::new(BTreeSet::new());
     let word = |at: usize| {
-        assert!(at.is_multiple_of(4) && read.borrow_mut().insert(at), "the word at {at} is read twice, or across two");
+        assert!(
+            at.is_multiple_of(4) && read.borrow_mut().insert(at),
+            "the word at {at} is read twice, or across two"
+        );
         // No window is smaller than the head, which is read whatever the size is.
         assert!(at + 4 <= size.max(Medium::IMAGE), "the word at {at} is outside");
         core::array::from_fn(|i| bytes.get(at + i).copied().unwrap_or(0))
@@ -138,34 +162,52 @@ pub fn run_medium(bytes: &[u8]) -> String {
     outcome(Medium::read(size, IMAGE_MAX, word), |medium| {
         assert!(medium.image_len <= IMAGE_MAX);
         let piece = |at: usize, len: usize| bytes.get(at..at + len).expect("inside of the medium");
-        let (image, certificate) = (piece(Medium::IMAGE, medium.image_len), piece(medium.certificate(), medium.certificate_len));
-        let signature = piece(medium.signature(), SIGNATURE_FILE_LEN).try_into().expect("128 bytes");
+        let (image, certificate) = (
+            piece(Medium::IMAGE, medium.image_len),
+            piece(medium.certificate(), medium.certificate_len),
+        );
+        let signature =
+            piece(medium.signature(), SIGNATURE_FILE_LEN).try_into().expect("128 bytes");
         let built = Medium::build(image, signature, certificate);
-        assert!(built.len() <= size && built[..Medium::IMAGE] == bytes[..Medium::IMAGE], "one layout");
+        assert!(
+            built.len() <= size && built[..Medium::IMAGE] == bytes[..Medium::IMAGE],
+            "one layout"
+        );
     })
 }
 
 pub fn run_identity(bytes: &[u8]) -> String {
-    outcome(Identity::from_bytes(bytes), |identity| assert_eq!(&identity.to_bytes()[..], bytes, "one encoding"))
+    outcome(Identity::from_bytes(bytes), |identity| {
+        assert_eq!(&identity.to_bytes()[..], bytes, "one encoding")
+    })
 }
 
 /// What comes, as a signed message and as what stands in one.
 pub fn run_close_record(bytes: &[u8]) -> String {
     let key = signer();
-    let message = outcome(CloseRecord::verify(bytes, &key.public_key()), |_| assert_eq!(bytes, good().close_record, "signed by nobody"));
+    let message = outcome(CloseRecord::verify(bytes, &key.public_key()), |_| {
+        assert_eq!(bytes, good().close_record, "signed by nobody")
+    });
     let signed = cose::sign(&close::FORM, &key, bytes, &[]);
-    let content = outcome(CloseRecord::verify(&signed, &key.public_key()), |record| assert_eq!(record.sign(&key), signed));
+    let content = outcome(CloseRecord::verify(&signed, &key.public_key()), |record| {
+        assert_eq!(record.sign(&key), signed)
+    });
     format!("{message}; {content}")
 }
 
 /// As [`run_close_record`].
 pub fn run_receipt(bytes: &[u8]) -> String {
     let (key, keys) = (signer(), [signer().public_key()]);
-    let message = outcome(Receipt::verify(bytes, &keys), |_| assert_eq!(bytes, good().receipt, "signed by nobody"));
+    let message = outcome(Receipt::verify(bytes, &keys), |_| {
+        assert_eq!(bytes, good().receipt, "signed by nobody")
+    });
     let signed = cose::sign(&receipt::FORM, &key, bytes, &[]);
-    let content = outcome(Receipt::verify(&signed, &keys), |receipt| assert_eq!(receipt.sign(&key), signed));
+    let content =
+        outcome(Receipt::verify(&signed, &keys), |receipt| assert_eq!(receipt.sign(&key), signed));
     let mut audit = Audit::new("default", &keys, None);
-    let audited = outcome(audit.push(&signed), |receipt| assert_eq!((receipt.seq, receipt.tenant.as_str()), (1, "default")));
+    let audited = outcome(audit.push(&signed), |receipt| {
+        assert_eq!((receipt.seq, receipt.tenant.as_str()), (1, "default"))
+    });
     format!("{message}; {content}; {audited}")
 }
 
@@ -187,14 +229,24 @@ pub fn run_cmw(bytes: &[u8]) -> String {
 
 pub fn run_media_type(bytes: &[u8]) -> String {
     utf8(bytes, |text| match MediaType::parse(text) {
-        Some(media) => format!("{} profile", if media.eat_profile.is_some() { "with" } else { "without" }),
+        Some(media) => {
+            format!("{} profile", if media.eat_profile.is_some() { "with" } else { "without" })
+        }
         None => "no media type".into(),
     })
 }
 
 fn verify_result(text: &str, holds: impl FnOnce(ear::Ear)) -> String {
     let known = [JwtKey { kid: "k".into(), key: signer().public_key() }];
-    let expect = Expect { issuer: None, audience: AUDIENCE, nonce: None, layer: Layer::Shield, policy: None, now: NOW + 1, leeway: 0 };
+    let expect = Expect {
+        issuer: None,
+        audience: AUDIENCE,
+        nonce: None,
+        layer: Layer::Shield,
+        policy: None,
+        now: NOW + 1,
+        leeway: 0,
+    };
     outcome(ear::verify(text, &known, &expect, crypto::portable), holds)
 }
 
@@ -203,8 +255,12 @@ pub fn run_result(bytes: &[u8]) -> String {
         verify_result(text, |_| {
             // The signature is over header and claims; only the text of the signature could be
             // another.
-            let signed = |token: &[u8]| token.rsplitn(2, |byte| *byte == b'.').nth(1).map(<[u8]>::to_vec);
-            assert!(good().results.iter().any(|token| signed(token) == signed(bytes)), "a result that nobody signed");
+            let signed =
+                |token: &[u8]| token.rsplitn(2, |byte| *byte == b'.').nth(1).map(<[u8]>::to_vec);
+            assert!(
+                good().results.iter().any(|token| signed(token) == signed(bytes)),
+                "a result that nobody signed"
+            );
         })
     })
 }
@@ -213,14 +269,28 @@ pub fn run_result(bytes: &[u8]) -> String {
 pub fn run_result_claims(bytes: &[u8]) -> String {
     let key = NamedKey { kid: "k".into(), key: signer() };
     match jwt::sign(bytes, &key) {
-        Ok(token) => verify_result(&token, |ear| assert!(ear.issued <= NOW + 1 && ear.expires > NOW)),
+        Ok(token) => {
+            verify_result(&token, |ear| assert!(ear.issued <= NOW + 1 && ear.expires > NOW))
+        }
         Err(error) => error.to_string(),
     }
 }
 
 fn read_corim(bytes: &[u8], signers: &[CorimSigner], holds: impl FnOnce(corim::Corim)) -> String {
     let deactivated = BTreeSet::new();
-    outcome(corim::read(bytes, &Trust { signers, deactivated: &deactivated, revocations: None, now: NOW, verify: crypto::portable }), holds)
+    outcome(
+        corim::read(
+            bytes,
+            &Trust {
+                signers,
+                deactivated: &deactivated,
+                revocations: None,
+                now: NOW,
+                verify: crypto::portable,
+            },
+        ),
+        holds,
+    )
 }
 
 pub fn run_corim(bytes: &[u8]) -> String {
@@ -244,7 +314,9 @@ pub fn run_corim_content(bytes: &[u8]) -> String {
 pub fn run_signers(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
         outcome(CorimSigner::list_from_toml(text), |list| {
-            assert!(list.iter().all(|signer| CorimSigner::list_from_toml(&signer.to_toml()).is_ok()));
+            assert!(
+                list.iter().all(|signer| CorimSigner::list_from_toml(&signer.to_toml()).is_ok())
+            );
         })
     })
 }
@@ -277,19 +349,24 @@ pub fn run_rego(bytes: &[u8]) -> String {
                 AUDIENCE,
                 NOW,
             );
-            let appraisal = appraise(&shef_verify::Request { rego: Some(&Unconfined), ..request }).appraisal;
-            assert_eq!(appraisal.accepted(), appraisal.check(CheckId::Rego).is_some_and(|check| check.passed));
+            let appraisal =
+                appraise(&shef_verify::Request { rego: Some(&Unconfined), ..request }).appraisal;
+            assert_eq!(
+                appraisal.accepted(),
+                appraisal.check(CheckId::Rego).is_some_and(|check| check.passed)
+            );
         })
     })
 }
 
 pub fn run_reference(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
-        let toml = outcome(ReferenceValues::from_toml(text).map_err(|error| error.code()), |values| {
-            if let Ok(again) = values.to_toml() {
-                assert_eq!(ReferenceValues::from_toml(&again).as_ref(), Ok(&values));
-            }
-        });
+        let toml =
+            outcome(ReferenceValues::from_toml(text).map_err(|error| error.code()), |values| {
+                if let Ok(again) = values.to_toml() {
+                    assert_eq!(ReferenceValues::from_toml(&again).as_ref(), Ok(&values));
+                }
+            });
         let json = outcome(ReferenceValues::from_json(text).map_err(|error| error.code()), |_| {});
         format!("{toml}; {json}")
     })
@@ -315,7 +392,9 @@ fn use_bundle(bundle: &Bundle) {
 }
 
 pub fn run_bundle(bytes: &[u8]) -> String {
-    outcome(Bundle::open(bytes, &signer().public_key(), crypto::portable), |_| assert_eq!(bytes, good().bundle, "signed by nobody"))
+    outcome(Bundle::open(bytes, &signer().public_key(), crypto::portable), |_| {
+        assert_eq!(bytes, good().bundle, "signed by nobody")
+    })
 }
 
 /// A bundle that its maker has signed.
@@ -323,7 +402,10 @@ pub fn run_bundle_content(bytes: &[u8]) -> String {
     let key = signer();
     let signed = cose::sign(&bundle::FORM, &key, bytes, &[]);
     outcome(Bundle::open(&signed, &key.public_key(), crypto::portable), |bundle| {
-        assert_eq!(Bundle::open(&bundle.sign(&key), &key.public_key(), crypto::portable).as_ref(), Ok(&bundle));
+        assert_eq!(
+            Bundle::open(&bundle.sign(&key), &key.public_key(), crypto::portable).as_ref(),
+            Ok(&bundle)
+        );
         use_bundle(&bundle);
     })
 }

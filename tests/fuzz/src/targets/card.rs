@@ -4,7 +4,10 @@ use std::sync::OnceLock;
 
 use shef_device::Uri;
 use shef_device::ring::Descriptor;
-use shef_proto::channel::{self, MESSAGE_LEN, OwnerChannel, PAYLOAD_LEN, Received, RegionStatement, ShieldChannel, ShieldStatement};
+use shef_proto::channel::{
+    self, MESSAGE_LEN, OwnerChannel, PAYLOAD_LEN, Received, RegionStatement, ShieldChannel,
+    ShieldStatement,
+};
 use shef_proto::hpke_suite::derive_key_pair;
 use shef_proto::load::{self, SessionKeys};
 use shef_remote::wire::{Frames, ToAgent, ToOwner, WireError};
@@ -24,8 +27,17 @@ const PLACE: (u8, u64, u64) = (1, 3, 4);
 fn session() -> SessionKeys {
     static MESSAGE: OnceLock<Vec<u8>> = OnceLock::new();
     let (private, public) = derive_key_pair(b"shield");
-    let message =
-        MESSAGE.get_or_init(|| load::seal_load_key(&config(), &public, b"", &load::first_epochs(&config(), 1), &mut entropy(8)).unwrap().0);
+    let message = MESSAGE.get_or_init(|| {
+        load::seal_load_key(
+            &config(),
+            &public,
+            b"",
+            &load::first_epochs(&config(), 1),
+            &mut entropy(8),
+        )
+        .unwrap()
+        .0
+    });
     load::open_load_key(&config(), &private, message).unwrap().0
 }
 
@@ -37,7 +49,11 @@ fn chunk_cipher() -> &'static ChunkCipher {
 /// Two chunks and their tags, as the Shield leaves them in memory.
 pub fn sealed() -> Vec<u8> {
     let mut data = [[1; CHUNK], [2; CHUNK]];
-    let tags: Vec<u8> = data.iter_mut().zip(PLACE.2..).flat_map(|(chunk, index)| chunk_cipher().seal(PLACE.1, index, chunk)).collect();
+    let tags: Vec<u8> = data
+        .iter_mut()
+        .zip(PLACE.2..)
+        .flat_map(|(chunk, index)| chunk_cipher().seal(PLACE.1, index, chunk))
+        .collect();
     [data.concat(), tags].concat()
 }
 
@@ -48,7 +64,8 @@ pub fn run_sealed_chunks(bytes: &[u8]) -> String {
     let count = bytes.len() / (CHUNK + TAG);
     let (chunks, tags) = bytes.split_at(count * CHUNK);
     let mut opened = Vec::new();
-    for (index, (chunk, tag)) in chunks.chunks_exact(CHUNK).zip(tags.chunks_exact(TAG)).enumerate() {
+    for (index, (chunk, tag)) in chunks.chunks_exact(CHUNK).zip(tags.chunks_exact(TAG)).enumerate()
+    {
         let (mut plain, tag) = (chunk.to_vec(), tag.try_into().unwrap());
         let opens = chunk_cipher().open(PLACE.1, PLACE.2 + index as u64, &mut plain, tag);
         let same = |part: &[u8], at: usize| good.get(at..at + part.len()) == Some(part);
@@ -60,7 +77,11 @@ pub fn run_sealed_chunks(bytes: &[u8]) -> String {
         assert!(opens || plain == chunk, "nothing comes out of a chunk that does not open");
         opened.push(if opens { ACCEPTED } else { "refused" });
     }
-    format!("{}, {} bytes over", opened.join(" "), if tags.len() == count * TAG { "no" } else { "some" })
+    format!(
+        "{}, {} bytes over",
+        opened.join(" "),
+        if tags.len() == count * TAG { "no" } else { "some" }
+    )
 }
 
 fn node_cipher() -> &'static NodeCipher {
@@ -77,7 +98,11 @@ pub fn run_tree_node(bytes: &[u8]) -> String {
     static GOOD: OnceLock<[u8; NODE_LEN]> = OnceLock::new();
     let Ok(bytes) = <&[u8; NODE_LEN]>::try_from(bytes) else { return "length".into() };
     let opened = node_cipher().open(5, 1, 7, bytes);
-    assert_eq!(opened.is_some(), bytes == GOOD.get_or_init(node), "only what was sealed in this place");
+    assert_eq!(
+        opened.is_some(),
+        bytes == GOOD.get_or_init(node),
+        "only what was sealed in this place"
+    );
     opened.map_or("refused", |_| ACCEPTED).into()
 }
 
@@ -87,7 +112,9 @@ fn channel() -> (OwnerChannel, [channel::Sealed; 2]) {
     let keys = session();
     let (mut owner, mut shield) = (OwnerChannel::new(&keys), ShieldChannel::new(&keys));
     let mut answer = |request: &channel::Sealed| {
-        let Received::Run(request) = shield.receive(request) else { panic!("the next request is run") };
+        let Received::Run(request) = shield.receive(request) else {
+            panic!("the next request is run")
+        };
         shield.answer(&channel::Answer::to(&request, 0))
     };
     let first = answer(&owner.request(&channel::Request::read(8)).unwrap());
@@ -110,11 +137,15 @@ pub fn run_channel_answer(bytes: &[u8]) -> String {
 /// Pages of a statement, which come sealed.
 pub fn run_statement(bytes: &[u8]) -> String {
     let Ok(page) = <&[u8; PAYLOAD_LEN]>::try_from(bytes) else { return "length".into() };
-    let shield = ShieldStatement::from_payload(page).map(|statement| assert_eq!(statement.to_payload(), *page));
-    let region = RegionStatement::from_payload(page).map(|statement| assert_eq!(statement.to_payload(), *page));
+    let shield = ShieldStatement::from_payload(page)
+        .map(|statement| assert_eq!(statement.to_payload(), *page));
+    let region = RegionStatement::from_payload(page)
+        .map(|statement| assert_eq!(statement.to_payload(), *page));
     match (shield, region) {
         (None, None) => "neither".into(),
-        (shield, _) => format!("{ACCEPTED} as {}", if shield.is_some() { "Shield" } else { "region" }),
+        (shield, _) => {
+            format!("{ACCEPTED} as {}", if shield.is_some() { "Shield" } else { "region" })
+        }
     }
 }
 
@@ -147,7 +178,9 @@ fn frames(bytes: &[u8], decode: impl Fn(&[u8]) -> Result<(), WireError>) -> Stri
 }
 
 pub fn run_agent_requests(bytes: &[u8]) -> String {
-    frames(bytes, |frame| ToAgent::decode(frame).map(|message| assert_eq!(&message.encode()[4..], frame)))
+    frames(bytes, |frame| {
+        ToAgent::decode(frame).map(|message| assert_eq!(&message.encode()[4..], frame))
+    })
 }
 
 pub fn run_agent_answers(bytes: &[u8]) -> String {
@@ -165,10 +198,16 @@ pub fn run_vfio_user_request(bytes: &[u8]) -> String {
     match wire::Request::decode(u16::from_le_bytes(*command), body) {
         Ok(request) => {
             let (command, body) = request.encode();
-            assert_eq!(wire::Request::decode(command, &body).map(|again| again.encode()), Ok((command, body)));
+            assert_eq!(
+                wire::Request::decode(command, &body).map(|again| again.encode()),
+                Ok((command, body))
+            );
             format!("{ACCEPTED} {}", wire::command::name(command))
         }
-        Err(error) => format!("error {}", if error == shef_vfio_user::errno::EINVAL { "EINVAL" } else { "EOPNOTSUPP" }),
+        Err(error) => format!(
+            "error {}",
+            if error == shef_vfio_user::errno::EINVAL { "EINVAL" } else { "EOPNOTSUPP" }
+        ),
     }
 }
 
@@ -177,7 +216,11 @@ pub fn run_vfio_user_answer(bytes: &[u8]) -> String {
         assert_eq!(wire::Header::decode(head).encode(), *head);
     }
     outcome(wire::RegionInfo::decode(bytes), |(info, _)| {
-        assert!(info.areas.iter().all(|(offset, size)| offset.checked_add(*size).is_some_and(|end| end <= info.size)));
+        assert!(
+            info.areas.iter().all(|(offset, size)| offset
+                .checked_add(*size)
+                .is_some_and(|end| end <= info.size))
+        );
     })
 }
 
@@ -186,11 +229,18 @@ pub fn run_shield_toml(bytes: &[u8]) -> String {
         outcome(shef_gen::shield::parse(text), |shield| {
             // What the generator accepts, everybody else reads.
             let bytes = shield.config.to_cbor();
-            assert_eq!(shef_proto::config::Config::from_cbor(&bytes).unwrap().digest(), shield.config.digest());
+            assert_eq!(
+                shef_proto::config::Config::from_cbor(&bytes).unwrap().digest(),
+                shield.config.digest()
+            );
         })
     })
 }
 
 pub fn run_uri(bytes: &[u8]) -> String {
-    utf8(bytes, |text| outcome(text.parse::<Uri>(), |uri| assert_eq!(uri.to_string().parse::<Uri>().ok(), Some(uri))))
+    utf8(bytes, |text| {
+        outcome(text.parse::<Uri>(), |uri| {
+            assert_eq!(uri.to_string().parse::<Uri>().ok(), Some(uri))
+        })
+    })
 }

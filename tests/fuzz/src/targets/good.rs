@@ -57,7 +57,8 @@ pub fn good_policy() -> Policy {
     Policy::strict("fuzz", &[shef_proto::evidence::RootOfTrust::ShefBoot])
 }
 
-const REVOCATIONS: &str = "issued = 1\nnext_update = 2000000000\ndevices = []\nserials = [\"01\"]\n";
+const REVOCATIONS: &str =
+    "issued = 1\nnext_update = 2000000000\ndevices = []\nserials = [\"01\"]\n";
 
 pub fn good() -> &'static Good {
     static GOOD: OnceLock<Good> = OnceLock::new();
@@ -70,18 +71,32 @@ fn make() -> Good {
     let kernel = world.evidence(Layer::Kernel, &kernel_nonce).unwrap();
     let secret = world.vendor.secret(3);
     let verified = world.verified_kernel();
-    let sealed = verified.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap();
-    let requests = shef_proto::mailbox::load_requests(&world.vendor.container.clone(), &sealed.to_cbor());
+    let sealed = verified
+        .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3))
+        .unwrap();
+    let requests =
+        shef_proto::mailbox::load_requests(&world.vendor.container.clone(), &sealed.to_cbor());
     let mut requests: Vec<Vec<u8>> = requests.iter().map(Request::encode).collect();
-    requests.push(Request::KernelEvidence { nonce: kernel_nonce.clone(), audience: AUDIENCE.into() }.encode());
-    requests.push(Request::ShieldEvidence { nonce: kernel_nonce.clone(), audience: AUDIENCE.into() }.encode());
+    requests.push(
+        Request::KernelEvidence { nonce: kernel_nonce.clone(), audience: AUDIENCE.into() }.encode(),
+    );
+    requests.push(
+        Request::ShieldEvidence { nonce: kernel_nonce.clone(), audience: AUDIENCE.into() }.encode(),
+    );
     world.load(&sealed.to_cbor()).unwrap();
     let shield_nonce = world.nonce();
     let shield = world.evidence(Layer::Shield, &shield_nonce).unwrap();
     let (_, public) = derive_key_pair(b"shield");
-    let info = load::Info { tenant: b"tenant".to_vec(), evidence_digest: [1; 32], nonce: shield_nonce.clone() }.to_bytes().unwrap();
+    let info = load::Info {
+        tenant: b"tenant".to_vec(),
+        evidence_digest: [1; 32],
+        nonce: shield_nonce.clone(),
+    }
+    .to_bytes()
+    .unwrap();
     let epochs = load::first_epochs(&config(), 1);
-    let (load_key, _) = load::seal_load_key(&config(), &public, &info, &epochs, &mut entropy(8)).unwrap();
+    let (load_key, _) =
+        load::seal_load_key(&config(), &public, &info, &epochs, &mut entropy(8)).unwrap();
     let outcome = world.appraise(Layer::Shield, &shield, &shield_nonce);
     let key = NamedKey { kid: "k".into(), key: signer() };
     let results = Dialect::ALL.map(|dialect| {
@@ -101,7 +116,8 @@ fn make() -> Good {
         };
         ear::sign(&outcome, Layer::Shield, &issue, &key).unwrap().into_bytes()
     });
-    let describe = Describe { id: "values", version: 1, issuer: "builder", not_after: Some(NOW + 10) };
+    let describe =
+        Describe { id: "values", version: 1, issuer: "builder", not_after: Some(NOW + 10) };
     let unsigned_corim = corim::write(&world.reference, &describe).unwrap();
     let corim = corim::sign(unsigned_corim.clone(), "builder", &signer(), None).unwrap();
     let record_of_close = CloseRecord {
@@ -127,7 +143,10 @@ fn make() -> Good {
         to_host: false,
     };
     let vendor = world.reference.images[0].vendor;
-    let corim_signer = CorimSigner::with_key("builder", signer().public_key()).for_kernels().for_shells().for_vendor(&vendor);
+    let corim_signer = CorimSigner::with_key("builder", signer().public_key())
+        .for_kernels()
+        .for_shells()
+        .for_vendor(&vendor);
     let bundle = Bundle {
         created: NOW,
         evidence: Some(BundledEvidence {
@@ -148,7 +167,10 @@ fn make() -> Good {
         revocations: Some(REVOCATIONS.into()),
     };
     let record = Cmw::Record(Record::evidence(&kernel));
-    let collection = Cmw::Collection { kind: Some("tag:example.com,2026:x".into()), items: vec![("a".into(), record.clone())] };
+    let collection = Cmw::Collection {
+        kind: Some("tag:example.com,2026:x".into()),
+        items: vec![("a".into(), record.clone())],
+    };
     let mut chain = Evidence::parse(&kernel).unwrap().x5chain().to_vec();
     chain.push(world.manufacturer.root.der().to_vec());
     Good {
@@ -160,7 +182,12 @@ fn make() -> Good {
         header: world.vendor.container.header().bytes().to_vec(),
         load_key,
         requests,
-        wrappers: vec![record.to_cbor(), record.to_json().into_bytes(), collection.to_cbor(), collection.to_json().into_bytes()],
+        wrappers: vec![
+            record.to_cbor(),
+            record.to_json().into_bytes(),
+            collection.to_cbor(),
+            collection.to_json().into_bytes(),
+        ],
         results: results.to_vec(),
         corim,
         unsigned_corim,
@@ -169,7 +196,10 @@ fn make() -> Good {
         kernel_image: kernel_image(2),
         close_record: record_of_close.sign(&signer()),
         receipt: receipt.sign(&signer()),
-        reference: vec![world.reference.to_toml().unwrap().into_bytes(), serde_json::to_vec(&world.reference).unwrap()],
+        reference: vec![
+            world.reference.to_toml().unwrap().into_bytes(),
+            serde_json::to_vec(&world.reference).unwrap(),
+        ],
         anchors_toml: world.anchors[0].to_toml().into_bytes(),
         anchors: world.anchors.clone().into(),
         values: world.reference.clone(),
@@ -200,7 +230,9 @@ pub mod seeds {
     use shef_vfio_user::wire;
 
     pub fn claims() -> Vec<Vec<u8>> {
-        [&good().kernel, &good().shield].map(|evidence| Evidence::parse(evidence).unwrap().unverified_claims().to_cbor()).to_vec()
+        [&good().kernel, &good().shield]
+            .map(|evidence| Evidence::parse(evidence).unwrap().unverified_claims().to_cbor())
+            .to_vec()
     }
 
     pub fn answers() -> Vec<Vec<u8>> {
@@ -233,7 +265,9 @@ pub mod seeds {
     }
 
     pub fn result_claims() -> Vec<Vec<u8>> {
-        let claims = |token: &Vec<u8>| B64.decode(token.split(|byte| *byte == b'.').nth(1).unwrap()).unwrap();
+        let claims = |token: &Vec<u8>| {
+            B64.decode(token.split(|byte| *byte == b'.').nth(1).unwrap()).unwrap()
+        };
         good().results.iter().map(claims).collect()
     }
 
@@ -258,10 +292,19 @@ pub mod seeds {
         let session = |layer, recipient| shef_verifierd::session::Session {
             layer,
             recipient,
-            ..shef_verifierd::session::Session::new(shef_verifierd::session::Protocol::Native, "default", vec![7; 48], NOW, 60)
+            ..shef_verifierd::session::Session::new(
+                shef_verifierd::session::Protocol::Native,
+                "default",
+                vec![7; 48],
+                NOW,
+                60,
+            )
         };
-        let sessions =
-            [session(Some(Layer::Kernel), None), session(Some(Layer::Shield), Some(derive_key_pair(b"a").1)), session(None, None)];
+        let sessions = [
+            session(Some(Layer::Kernel), None),
+            session(Some(Layer::Shield), Some(derive_key_pair(b"a").1)),
+            session(None, None),
+        ];
         let fields = |session: &shef_verifierd::session::Session| {
             let token = B64.decode(session.token(&crate::targets::service::kek())).unwrap();
             token[..token.len() - 32].to_vec()
@@ -316,12 +359,26 @@ pub mod seeds {
             refusal_addr: 5,
             requests: 6,
         };
-        let region = RegionStatement { mode: Mode::Output, chunk_log2: 12, frozen: true, written: 3, epoch: 1, chunks: 16 };
+        let region = RegionStatement {
+            mode: Mode::Output,
+            chunk_log2: 12,
+            frozen: true,
+            written: 3,
+            epoch: 1,
+            chunks: 16,
+        };
         vec![shield.to_payload().to_vec(), region.to_payload().to_vec()]
     }
 
     pub fn descriptors() -> Vec<Vec<u8>> {
-        let descriptor = ring::Descriptor { op: ring::OP_TO_CARD, flags: ring::CHAIN, tag: 7, host: 0x1000, card: 0x2000, bytes: 4096 };
+        let descriptor = ring::Descriptor {
+            op: ring::OP_TO_CARD,
+            flags: ring::CHAIN,
+            tag: 7,
+            host: 0x1000,
+            card: 0x2000,
+            bytes: 4096,
+        };
         vec![descriptor.encode().to_vec()]
     }
 
@@ -340,33 +397,67 @@ pub mod seeds {
             Op::Reset,
             Op::Close,
         ];
-        let requests = ops.into_iter().enumerate().map(|(at, op)| ToAgent::Request { id: at as u64 + 1, acked: at as u64, op });
+        let requests = ops.into_iter().enumerate().map(|(at, op)| ToAgent::Request {
+            id: at as u64 + 1,
+            acked: at as u64,
+            op,
+        });
         let open = |resume| ToAgent::Open { device: "card0".into(), resume };
-        let first =
-            [ToAgent::Hello { min: 1, max: 1, program: "shef 0.1.0".into() }, ToAgent::List, open(None), open(Some((Token([7; 32]), 3)))];
+        let first = [
+            ToAgent::Hello { min: 1, max: 1, program: "shef 0.1.0".into() },
+            ToAgent::List,
+            open(None),
+            open(Some((Token([7; 32]), 3))),
+        ];
         first.into_iter().chain(requests).map(|message| message.encode()).collect()
     }
 
     /// Boot media: whole words, and pieces that need padding.
     pub fn media() -> Vec<Vec<u8>> {
         let signature = core::array::from_fn(|i| i as u8);
-        vec![Medium::build(&good().kernel_image, &signature, &good().chain[1]), Medium::build(b"image", &signature, b"certificate")]
+        vec![
+            Medium::build(&good().kernel_image, &signature, &good().chain[1]),
+            Medium::build(b"image", &signature, b"certificate"),
+        ]
     }
 
     pub fn identities() -> Vec<Vec<u8>> {
         let manufacturer = Manufacturer::new(1);
-        let mut platform = FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
-        let measured = Measurement { digest: KernelImage::digest(&good().kernel_image), svn: 2, version: "0.1.0" };
+        let mut platform =
+            FakePlatform::new(&manufacturer, RootOfTrust::ShefBoot, DebugState::DisabledSinceBoot);
+        let measured = Measurement {
+            digest: KernelImage::digest(&good().kernel_image),
+            svn: 2,
+            version: "0.1.0",
+        };
         vec![identify(&mut platform, &measured).expect("an identity").to_bytes().to_vec()]
     }
 
     pub fn agent_answers() -> Vec<Vec<u8>> {
-        let answers = [Answer::Done, Answer::Flag(true), Answer::Values(vec![1, 2]), Answer::Bytes(vec![3; 40])];
-        let done = answers.into_iter().enumerate().map(|(at, answer)| ToOwner::Done { id: at as u64, cycles: Some(9), answer });
-        let listed =
-            Listed { name: "card0".into(), description: "a card".into(), state: DeviceState::InUse, owner: Some("alice".into()), moved: 7 };
+        let answers = [
+            Answer::Done,
+            Answer::Flag(true),
+            Answer::Values(vec![1, 2]),
+            Answer::Bytes(vec![3; 40]),
+        ];
+        let done = answers.into_iter().enumerate().map(|(at, answer)| ToOwner::Done {
+            id: at as u64,
+            cycles: Some(9),
+            answer,
+        });
+        let listed = Listed {
+            name: "card0".into(),
+            description: "a card".into(),
+            state: DeviceState::InUse,
+            owner: Some("alice".into()),
+            moved: 7,
+        };
         let first = [
-            ToOwner::Welcome { version: 1, program: "shef-agent 0.1.0".into(), owner: "alice".into() },
+            ToOwner::Welcome {
+                version: 1,
+                program: "shef-agent 0.1.0".into(),
+                owner: "alice".into(),
+            },
             ToOwner::Devices(vec![listed]),
             ToOwner::Opened {
                 token: Token([7; 32]),
@@ -374,7 +465,11 @@ pub mod seeds {
                 info: DeviceInfo::new("tls://h:1/card0", "a card", "simulated", 1 << 30, true),
             },
             ToOwner::Progress { id: 0, text: "opening".into() },
-            ToOwner::Failed { id: 4, cycles: None, error: DeviceError::UnknownUri { uri: "x:".into() } },
+            ToOwner::Failed {
+                id: 4,
+                cycles: None,
+                error: DeviceError::UnknownUri { uri: "x:".into() },
+            },
             ToOwner::Refused { code: "SHEF-AGT-005".into(), message: "no".into() },
         ];
         first.into_iter().chain(done).map(|message| message.encode()).collect()
@@ -397,13 +492,17 @@ pub mod seeds {
             Request::DmaWrite { address: 0x1000, data: &[9; 16] },
             Request::Reset,
         ];
-        let joined = |(command, body): (u16, Vec<u8>)| [command.to_le_bytes().to_vec(), body].concat();
+        let joined =
+            |(command, body): (u16, Vec<u8>)| [command.to_le_bytes().to_vec(), body].concat();
         requests.iter().map(|request| joined(request.encode())).collect()
     }
 
     pub fn vfio_user_answers() -> Vec<Vec<u8>> {
         let region = |areas| wire::RegionInfo { flags: 3, size: 0x10000, offset: 0, areas };
-        vec![region(vec![]).encode(0, 32), region(vec![(0, 0x1000), (0x8000, 0x1000)]).encode(2, 256)]
+        vec![
+            region(vec![]).encode(0, 32),
+            region(vec![(0, 0x1000), (0x8000, 0x1000)]).encode(2, 256),
+        ]
     }
 
     pub fn shield_tomls() -> Vec<Vec<u8>> {

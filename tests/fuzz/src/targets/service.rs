@@ -23,10 +23,14 @@ pub fn kek() -> Kek {
 pub fn run_session(bytes: &[u8]) -> String {
     let kek = kek();
     let token = utf8(bytes, |text| {
-        outcome(Session::open(&kek, Protocol::Native, "default", text), |_| panic!("a token that the service did not make"))
+        outcome(Session::open(&kek, Protocol::Native, "default", text), |_| {
+            panic!("a token that the service did not make")
+        })
     });
     let signed = B64.encode([bytes, &kek.session_mac(bytes)].concat());
-    let content = outcome(Session::open(&kek, Protocol::Native, "default", &signed), |session| assert_eq!(session.token(&kek), signed));
+    let content = outcome(Session::open(&kek, Protocol::Native, "default", &signed), |session| {
+        assert_eq!(session.token(&kek), signed)
+    });
     format!("{token}; {content}")
 }
 
@@ -36,7 +40,11 @@ pub fn run_jwk(bytes: &[u8]) -> String {
 }
 
 pub fn run_service_config(bytes: &[u8]) -> String {
-    utf8(bytes, |text| outcome(Config::parse(text, "verifierd.toml", Path::new("/etc/shef")), |config| assert!(!config.tenants.is_empty())))
+    utf8(bytes, |text| {
+        outcome(Config::parse(text, "verifierd.toml", Path::new("/etc/shef")), |config| {
+            assert!(!config.tenants.is_empty())
+        })
+    })
 }
 
 /// The CA of clients, and a revocation list of it.
@@ -44,8 +52,10 @@ fn authority() -> &'static (CertificateDer<'static>, Vec<u8>) {
     static AUTHORITY: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
     AUTHORITY.get_or_init(|| {
         const NEW_YEAR: i64 = 1_767_225_600;
-        let (ca, certificate) = Ca::new("a CA of clients", KeyPair::generate().unwrap(), NEW_YEAR).unwrap();
-        let list = ca.revocations([(vec![9], NEW_YEAR)], Validity { from: NEW_YEAR, days: 365 }).unwrap();
+        let (ca, certificate) =
+            Ca::new("a CA of clients", KeyPair::generate().unwrap(), NEW_YEAR).unwrap();
+        let list =
+            ca.revocations([(vec![9], NEW_YEAR)], Validity { from: NEW_YEAR, days: 365 }).unwrap();
         (certificate.der().clone(), list.der().to_vec())
     })
 }
@@ -58,5 +68,10 @@ pub fn certificate_list() -> Vec<u8> {
 pub fn run_certificate_list(bytes: &[u8]) -> String {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let list = CertificateRevocationListDer::from(bytes.to_vec());
-    outcome(shef_anchors::client_verifier(&[authority().0.clone()], &provider, |builder| builder.with_crls([list.clone()])), drop)
+    outcome(
+        shef_anchors::client_verifier(&[authority().0.clone()], &provider, |builder| {
+            builder.with_crls([list.clone()])
+        }),
+        drop,
+    )
 }

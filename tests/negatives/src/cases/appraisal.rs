@@ -32,7 +32,9 @@ fn one_bit() -> Vec<Seen> {
     let device = shield();
     let mut seen: Vec<Seen> = (0..256)
         .map(|bit| {
-            let bytes = device.changed(|claims| claims.shield.as_mut().unwrap().image_digest[bit / 8] ^= 1 << (bit % 8));
+            let bytes = device.changed(|claims| {
+                claims.shield.as_mut().unwrap().image_digest[bit / 8] ^= 1 << (bit % 8)
+            });
             device.ask(format!("bit {bit}"), &bytes)
         })
         .collect();
@@ -47,32 +49,44 @@ fn unknown_model() -> Vec<Seen> {
     let target = device.claims.common.target.clone();
     device.verifier.policy(|policy| policy.targets = [target].into());
     vec![
-        device.ask("another", &device.changed(|claims| claims.common.target = "another-card".into())),
+        device
+            .ask("another", &device.changed(|claims| claims.common.target = "another-card".into())),
         device.ask("ours and more", &device.changed(|claims| claims.common.target.push('2'))),
     ]
 }
 
 fn old_svn() -> Vec<Seen> {
     let mut device = shield();
-    let (kernel, image) = (device.claims.common.kernel_svn, device.claims.shield.as_ref().unwrap().image_svn);
-    device.verifier.policy(|policy| (policy.min_kernel_svn, policy.min_image_svn) = (kernel, image));
+    let (kernel, image) =
+        (device.claims.common.kernel_svn, device.claims.shield.as_ref().unwrap().image_svn);
+    device
+        .verifier
+        .policy(|policy| (policy.min_kernel_svn, policy.min_image_svn) = (kernel, image));
     assert_eq!(device.ask("", &device.evidence).code, crate::ACCEPTED);
-    device.verifier.policy(|policy| (policy.min_kernel_svn, policy.min_image_svn) = (kernel + 1, image));
+    device
+        .verifier
+        .policy(|policy| (policy.min_kernel_svn, policy.min_image_svn) = (kernel + 1, image));
     let mut seen = vec![device.ask("kernel", &device.evidence)];
-    device.verifier.policy(|policy| (policy.min_kernel_svn, policy.min_image_svn) = (kernel, image + 1));
+    device
+        .verifier
+        .policy(|policy| (policy.min_kernel_svn, policy.min_image_svn) = (kernel, image + 1));
     seen.push(device.ask("image", &device.evidence));
     seen
 }
 
 fn no_svn() -> Vec<Seen> {
     let device = shield();
-    vec![device.ask("kernel", &device.with_claim(-75_003, None)), device.ask("image of the claims", &device.with_claim(-75_013, None))]
+    vec![
+        device.ask("kernel", &device.with_claim(-75_003, None)),
+        device.ask("image of the claims", &device.with_claim(-75_013, None)),
+    ]
 }
 
 fn debug() -> Vec<Seen> {
     let device = shield();
     let mut on = Device::in_debug();
-    on.verifier.anchors = vec![on.world.manufacturer.anchor(on.claims.common.root_of_trust, true)].into();
+    on.verifier.anchors =
+        vec![on.world.manufacturer.anchor(on.claims.common.root_of_trust, true)].into();
     vec![
         on.ask("0", &on.evidence),
         device.ask("1", &device.changed(|claims| claims.common.debug = DebugState::Disabled)),
@@ -83,14 +97,25 @@ fn debug() -> Vec<Seen> {
 fn flags() -> Vec<Seen> {
     let device = shield();
     // Bits of OperationalFlags: 0 not configured, 1 not secure, 2 recovery, 3 debug.
-    [("not configured", 0), ("not secure", 1), ("recovery", 2), ("debug", 3), ("a bit that has no name", 31)]
-        .into_iter()
-        .map(|(what, bit)| {
-            let tcb = cert::TcbInfo { flags: 1 << bit, ..device.tcb.clone() };
-            let ak = cert::issue_ak(&device.device_id, &device.device_certificate, &device.ak.public_key(), &tcb);
-            device.ask(what, &device.with_chain(&[ak, device.device_certificate.der().to_vec()]))
-        })
-        .collect()
+    [
+        ("not configured", 0),
+        ("not secure", 1),
+        ("recovery", 2),
+        ("debug", 3),
+        ("a bit that has no name", 31),
+    ]
+    .into_iter()
+    .map(|(what, bit)| {
+        let tcb = cert::TcbInfo { flags: 1 << bit, ..device.tcb.clone() };
+        let ak = cert::issue_ak(
+            &device.device_id,
+            &device.device_certificate,
+            &device.ak.public_key(),
+            &tcb,
+        );
+        device.ask(what, &device.with_chain(&[ak, device.device_certificate.der().to_vec()]))
+    })
+    .collect()
 }
 
 fn mode() -> Vec<Seen> {
@@ -108,7 +133,12 @@ fn least_svn() -> Vec<Seen> {
     let device = shield();
     [(552, "exact, tagged"), (553, "least")]
         .into_iter()
-        .map(|(tag, what)| device.ask(what, &device.with_claim(-75_003, Some(Value::Tag(tag, Box::new(Value::Uint(2)))))))
+        .map(|(tag, what)| {
+            device.ask(
+                what,
+                &device.with_claim(-75_003, Some(Value::Tag(tag, Box::new(Value::Uint(2))))),
+            )
+        })
         .collect()
 }
 
@@ -117,7 +147,10 @@ fn configuration() -> Vec<Seen> {
     let mut other = shield();
     other.verifier.reference.images[0].config_digest[0] ^= 1;
     vec![
-        device.ask("in the evidence", &device.changed(|claims| claims.shield.as_mut().unwrap().config_digest[31] ^= 1)),
+        device.ask(
+            "in the evidence",
+            &device.changed(|claims| claims.shield.as_mut().unwrap().config_digest[31] ^= 1),
+        ),
         other.ask("in the reference value", &other.evidence),
     ]
 }
@@ -125,7 +158,8 @@ fn configuration() -> Vec<Seen> {
 fn with_rego(text: &str) -> Device {
     let mut device = shield();
     let rego = Rego::new(text).unwrap_or_else(|error| panic!("{error}"));
-    device.verifier.policy = AppraisalPolicy::new(device.verifier.policy.typed().clone()).with_rego(rego);
+    device.verifier.policy =
+        AppraisalPolicy::new(device.verifier.policy.typed().clone()).with_rego(rego);
     device
 }
 

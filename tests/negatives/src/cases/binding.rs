@@ -10,7 +10,8 @@ use crate::Seen;
 use crate::device::Device;
 use crate::world::entropy;
 
-pub(super) const CASES: &[(u32, Run)] = &[(50, other_audience), (51, no_audience), (56, swapped_key), (61, other_layer)];
+pub(super) const CASES: &[(u32, Run)] =
+    &[(50, other_audience), (51, no_audience), (56, swapped_key), (61, other_layer)];
 
 fn other_audience() -> Vec<Seen> {
     let mut device = Device::new(Layer::Shield);
@@ -54,11 +55,20 @@ fn swapped_key() -> Vec<Seen> {
     let mut device = Device::new(Layer::Kernel);
     let verified = device.world.verified_kernel();
     let secret = device.world.vendor.secret(3);
-    let good = verified.release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3)).unwrap();
+    let good = verified
+        .release_image_key("vendor", "image", 1, [9; 16], &secret, &mut entropy(3))
+        .unwrap();
     let (host, public) = derive_key_pair(b"the host");
     let mut info = good.info().clone();
-    let expected = Expected { layer: Layer::Kernel, evidence_digest: &info.evidence_digest.clone(), nonce: &info.nonce.clone(), key: None };
-    seen.push(Seen::of("box for the swapped key", &good.open(&host, &expected), |error| error.code()));
+    let expected = Expected {
+        layer: Layer::Kernel,
+        evidence_digest: &info.evidence_digest.clone(),
+        nonce: &info.nonce.clone(),
+        key: None,
+    };
+    seen.push(Seen::of("box for the swapped key", &good.open(&host, &expected), |error| {
+        error.code()
+    }));
     // The host's own box, for its own key, to the kernel: the kernel's key is not the one it names.
     info.recipient = public;
     let forged = KeyBox::seal(&info, &secret.to_bytes(), &mut entropy(4)).unwrap().to_cbor();

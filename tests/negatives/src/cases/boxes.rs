@@ -10,7 +10,8 @@ use super::Run;
 use crate::Seen;
 use crate::world::entropy;
 
-pub(super) const CASES: &[(u32, Run)] = &[(57, other_info), (58, flips), (59, sequence), (60, substitution)];
+pub(super) const CASES: &[(u32, Run)] =
+    &[(57, other_info), (58, flips), (59, sequence), (60, substitution)];
 
 const DIGEST: [u8; 32] = [0xe1; 32];
 const NONCE: [u8; 48] = [0x42; 48];
@@ -39,20 +40,34 @@ impl Released {
 
     /// The box with one field replaced.
     pub fn with_field(&self, field: i64, value: Value) -> Vec<u8> {
-        let Value::Map(mut entries) = cbor::parse(&self.bytes, &Limits::bytes(MAX_BOX)).unwrap() else { unreachable!() };
+        let Value::Map(mut entries) = cbor::parse(&self.bytes, &Limits::bytes(MAX_BOX)).unwrap()
+        else {
+            unreachable!()
+        };
         entries.iter_mut().find(|(key, _)| *key == Value::int(field)).unwrap().1 = value;
         Value::Map(entries).encode()
     }
 
     fn field(&self, field: i64) -> Vec<u8> {
-        let Value::Map(entries) = cbor::parse(&self.bytes, &Limits::bytes(MAX_BOX)).unwrap() else { unreachable!() };
-        let Some((_, Value::Bytes(bytes))) = entries.into_iter().find(|(key, _)| *key == Value::int(field)) else { unreachable!() };
+        let Value::Map(entries) = cbor::parse(&self.bytes, &Limits::bytes(MAX_BOX)).unwrap() else {
+            unreachable!()
+        };
+        let Some((_, Value::Bytes(bytes))) =
+            entries.into_iter().find(|(key, _)| *key == Value::int(field))
+        else {
+            unreachable!()
+        };
         bytes
     }
 
     /// As the owner who asked for `key-a` of `tenant`.
     pub fn open(&self, released: &KeyBox) -> Result<Zeroizing<Vec<u8>>, ReleaseError> {
-        let expected = Expected { layer: Layer::Shield, evidence_digest: &DIGEST, nonce: &NONCE, key: Some(("tenant", "key-a")) };
+        let expected = Expected {
+            layer: Layer::Shield,
+            evidence_digest: &DIGEST,
+            nonce: &NONCE,
+            key: Some(("tenant", "key-a")),
+        };
         released.open(&self.key, &expected)
     }
 
@@ -62,7 +77,12 @@ impl Released {
     }
 }
 
-fn info(tenant: &str, key_id: &str, evidence_digest: [u8; 32], recipient: PublicKey) -> ReleaseInfo {
+fn info(
+    tenant: &str,
+    key_id: &str,
+    evidence_digest: [u8; 32],
+    recipient: PublicKey,
+) -> ReleaseInfo {
     ReleaseInfo {
         tenant: tenant.into(),
         key_id: key_id.into(),
@@ -81,7 +101,10 @@ fn other_info() -> Vec<Seen> {
     let good = Released::new();
     let recipient = good.key.public_key();
     let under = |variant: &str, other: &Released| {
-        let bytes = Released { key: derive_key_pair(b"").0, bytes: good.with_field(3, other.field(3).as_slice().into()) };
+        let bytes = Released {
+            key: derive_key_pair(b"").0,
+            bytes: good.with_field(3, other.field(3).as_slice().into()),
+        };
         good.ask(variant, &bytes.with_field(4, other.field(4).as_slice().into()))
     };
     let mut version = info("tenant", "key-a", DIGEST, recipient);
@@ -108,7 +131,12 @@ fn flips() -> Vec<Seen> {
             let mut changed = ciphertext.clone();
             changed[at] ^= bit;
             let part = if at < ciphertext.len() - 16 { "ciphertext" } else { "tag" };
-            seen.push(good.ask(format!("{part}, byte {at}"), &good.with_field(4, changed.as_slice().into())));
+            seen.push(
+                good.ask(
+                    format!("{part}, byte {at}"),
+                    &good.with_field(4, changed.as_slice().into()),
+                ),
+            );
         }
     }
     let enc = good.field(3);
@@ -119,7 +147,12 @@ fn flips() -> Vec<Seen> {
     }
     // Another point of the curve is a key, and not the one.
     let (_, other) = derive_key_pair(b"somebody");
-    seen.push(good.ask("another encapsulated key", &good.with_field(3, other.as_bytes().as_slice().into())));
+    seen.push(
+        good.ask(
+            "another encapsulated key",
+            &good.with_field(3, other.as_bytes().as_slice().into()),
+        ),
+    );
     seen
 }
 

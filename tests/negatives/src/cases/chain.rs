@@ -50,7 +50,10 @@ fn leaves(device: &Device, forms: Vec<(&str, Parts)>) -> Vec<Seen> {
 
 /// Evidence under DeviceID certificates of these parts.
 fn devices(device: &Device, forms: Vec<(&str, Parts)>) -> Vec<Seen> {
-    assert_eq!(device.ask("", &device.with_device(&Parts::of(&device.device_certificate))).code, ACCEPTED);
+    assert_eq!(
+        device.ask("", &device.with_device(&Parts::of(&device.device_certificate))).code,
+        ACCEPTED
+    );
     forms.into_iter().map(|(what, parts)| device.ask(what, &device.with_device(&parts))).collect()
 }
 
@@ -66,7 +69,8 @@ fn self_signed() -> Vec<Seen> {
     own.issuer = own.subject.clone();
     let second = device.device_certificate.der().to_vec();
     vec![
-        device.ask("under its own name", &device.with_chain(&[own.sign(&device.ak), second.clone()])),
+        device
+            .ask("under its own name", &device.with_chain(&[own.sign(&device.ak), second.clone()])),
         device.ask("under its own key identifier", &{
             let ski = own.extensions.iter().find(|e| hex::encode(e).contains(SKI)).unwrap();
             let id = hex::encode(&ski[ski.len() - 20..]);
@@ -91,13 +95,19 @@ fn root_included() -> Vec<Seen> {
     let device = shield();
     let [ak, id] = [device.ak_certificate.der().to_vec(), device.device_certificate.der().to_vec()];
     let root = device.world.manufacturer.root.der().to_vec();
-    vec![device.ask("omitted", &device.with_chain(&[ak.clone(), id.clone()])), device.ask("included", &device.with_chain(&[ak, id, root]))]
+    vec![
+        device.ask("omitted", &device.with_chain(&[ak.clone(), id.clone()])),
+        device.ask("included", &device.with_chain(&[ak, id, root])),
+    ]
 }
 
 fn shuffled() -> Vec<Seen> {
     let device = shield();
     let [ak, id] = [device.ak_certificate.der().to_vec(), device.device_certificate.der().to_vec()];
-    vec![device.ask("DeviceID first", &device.with_chain(&[id, ak.clone()])), device.ask("AK twice", &device.with_chain(&[ak.clone(), ak]))]
+    vec![
+        device.ask("DeviceID first", &device.with_chain(&[id, ak.clone()])),
+        device.ask("AK twice", &device.with_chain(&[ak.clone(), ak])),
+    ]
 }
 
 fn stranger() -> Vec<u8> {
@@ -121,23 +131,33 @@ fn five() -> Vec<Seen> {
     let mut beside = device.verifier.clone();
     beside.beside = all.clone();
     let bare = device.spoilt(|token| token.unprotected = shef_proto::cbor::Value::Map(vec![]));
-    vec![device.ask("in the evidence", &device.with_chain(&all)), beside.ask("beside the evidence", &bare)]
+    vec![
+        device.ask("in the evidence", &device.with_chain(&all)),
+        beside.ask("beside the evidence", &bare),
+    ]
 }
 
 fn path_length() -> Vec<Seen> {
     let device = shield();
     let maker = &device.world.manufacturer;
-    let short = Parts::of(&maker.root).with(BASIC, &[ext(BASIC, true, "30060101ff020100")]).sign(&maker.key);
+    let short = Parts::of(&maker.root)
+        .with(BASIC, &[ext(BASIC, true, "30060101ff020100")])
+        .sign(&maker.key);
     let root = TrustAnchor::new("short", RootOfTrust::ShefBoot, false, &short);
     let mut seen = vec![Seen::of("root of length 0 as trust anchor", &root, |error| error.code())];
-    seen.extend(leaves(&device, vec![("leaf with a length", device.leaf().with(BASIC, &[ext(BASIC, true, "3003020100")]))]));
+    seen.extend(leaves(
+        &device,
+        vec![("leaf with a length", device.leaf().with(BASIC, &[ext(BASIC, true, "3003020100")]))],
+    ));
     // The AK issues a certificate for another key: a chain of three, cut to the two that are taken.
     let below = SigningKey::derive(b"below the AK");
-    let forged = cert::issue_ak(&device.ak, &device.ak_certificate, &below.public_key(), &device.tcb);
+    let forged =
+        cert::issue_ak(&device.ak, &device.ak_certificate, &below.public_key(), &device.tcb);
     let payload = device.claims.to_cbor();
     let mut token = device.token(&payload);
     let chain = [forged.as_slice(), device.ak_certificate.der()].map(shef_proto::cbor::Value::from);
-    token.unprotected = shef_proto::cbor::Value::map(vec![(33, shef_proto::cbor::Value::Array(chain.to_vec()))]);
+    token.unprotected =
+        shef_proto::cbor::Value::map(vec![(33, shef_proto::cbor::Value::Array(chain.to_vec()))]);
     token.signature = (&below.sign(&crate::device::to_sign(&token.protected, &payload))).into();
     seen.push(device.ask("AK issued by an AK", &token.bytes()));
     seen
@@ -151,7 +171,10 @@ fn issuer_no_ca() -> Vec<Seen> {
         vec![
             ("CA false", good.with(BASIC, &[ext(BASIC, true, "3000")])),
             ("no basic constraints", good.with(BASIC, &[])),
-            ("basic constraints not critical", good.with(BASIC, &[ext(BASIC, false, "30060101ff020100")])),
+            (
+                "basic constraints not critical",
+                good.with(BASIC, &[ext(BASIC, false, "30060101ff020100")]),
+            ),
             ("no keyCertSign", good.with(USAGE, &[ext(USAGE, true, "03020780")])),
         ],
     )
@@ -174,7 +197,10 @@ fn leaf_ca() -> Vec<Seen> {
 fn no_key_usage() -> Vec<Seen> {
     let device = shield();
     let mut seen = leaves(&device, vec![("AK", device.leaf().with(USAGE, &[]))]);
-    seen.extend(devices(&device, vec![("DeviceID", Parts::of(&device.device_certificate).with(USAGE, &[]))]));
+    seen.extend(devices(
+        &device,
+        vec![("DeviceID", Parts::of(&device.device_certificate).with(USAGE, &[]))],
+    ));
     seen
 }
 
@@ -200,14 +226,22 @@ fn unknown_critical() -> Vec<Seen> {
     let device = shield();
     let unknown = ext("2a0304", true, "0500");
     let mut seen = leaves(&device, vec![("AK", with_extension(&device.leaf(), unknown.clone()))]);
-    seen.extend(devices(&device, vec![("DeviceID", with_extension(&Parts::of(&device.device_certificate), unknown))]));
+    seen.extend(devices(
+        &device,
+        vec![("DeviceID", with_extension(&Parts::of(&device.device_certificate), unknown))],
+    ));
     seen
 }
 
 fn tcb_info() -> Vec<Seen> {
     let device = shield();
     let good = device.leaf();
-    let whole = good.extensions.iter().find(|extension| hex::encode(extension).contains(TCB)).unwrap().clone();
+    let whole = good
+        .extensions
+        .iter()
+        .find(|extension| hex::encode(extension).contains(TCB))
+        .unwrap()
+        .clone();
     // The fields of the extension, to be changed as text.
     let text = hex::encode(&whole);
     let fwid = format!("302d06096086480165030402010420{}", hex::encode(device.tcb.digest));
@@ -235,8 +269,14 @@ fn tcb_info() -> Vec<Seen> {
             ("FWID of SHA-384", change("0402010420", "0402020420")),
             ("negative SVN", change(&svn, "8301ff")),
             ("SVN of 65 bits", change(&svn, "8309010000000000000000")),
-            ("SVN not in its shortest form", change(&svn, &format!("830200{:02x}", device.tcb.svn))),
-            ("length not in its shortest form", change(&format!("a62f{fwid}"), &format!("a6812f{fwid}"))),
+            (
+                "SVN not in its shortest form",
+                change(&svn, &format!("830200{:02x}", device.tcb.svn)),
+            ),
+            (
+                "length not in its shortest form",
+                change(&format!("a62f{fwid}"), &format!("a6812f{fwid}")),
+            ),
             ("indefinite length", change(&format!("a62f{fwid}"), &format!("a680{fwid}0000"))),
         ],
     )
@@ -255,13 +295,22 @@ fn key_identifiers() -> Vec<Seen> {
     let device = shield();
     let good = device.leaf();
     let other = ext(AKI, false, &format!("30168014{}", "00".repeat(20)));
-    let mut seen = leaves(&device, vec![("AK", good.with(AKI, std::slice::from_ref(&other))), ("AK without", good.with(AKI, &[]))]);
+    let mut seen = leaves(
+        &device,
+        vec![
+            ("AK", good.with(AKI, std::slice::from_ref(&other))),
+            ("AK without", good.with(AKI, &[])),
+        ],
+    );
     let id = Parts::of(&device.device_certificate);
     seen.extend(devices(
         &device,
         vec![
             ("DeviceID", id.with(AKI, &[other])),
-            ("subject key identifier", id.with(SKI, &[ext(SKI, false, &format!("0414{}", "00".repeat(20)))])),
+            (
+                "subject key identifier",
+                id.with(SKI, &[ext(SKI, false, &format!("0414{}", "00".repeat(20)))]),
+            ),
         ],
     ));
     seen
@@ -276,7 +325,10 @@ fn algorithms_differ() -> Vec<Seen> {
         vec![
             ("inside", Parts { inner_algorithm: sha384.clone(), ..good.clone() }),
             ("outside", Parts { outer_algorithm: sha384.clone(), ..good.clone() }),
-            ("both another", Parts { inner_algorithm: sha384.clone(), outer_algorithm: sha384, ..good }),
+            (
+                "both another",
+                Parts { inner_algorithm: sha384.clone(), outer_algorithm: sha384, ..good },
+            ),
         ],
     )
 }
@@ -285,9 +337,18 @@ fn other_keys() -> Vec<Seen> {
     let device = shield();
     let good = device.leaf();
     let oid = |hex: &str| tlv(6, &[&hex::decode(hex).unwrap()]);
-    let p521 = tlv(0x30, &[&tlv(0x30, &[&oid("2a8648ce3d0201"), &oid("2b81040023")]), &tlv(3, &[&[0, 4], &[0x11; 132]])]);
+    let p521 = tlv(
+        0x30,
+        &[
+            &tlv(0x30, &[&oid("2a8648ce3d0201"), &oid("2b81040023")]),
+            &tlv(3, &[&[0, 4], &[0x11; 132]]),
+        ],
+    );
     let modulus = tlv(0x30, &[&tlv(2, &[&[0x41; 128]]), &tlv(2, &[&[1, 0, 1]])]);
-    let rsa = tlv(0x30, &[&tlv(0x30, &[&oid("2a864886f70d010101"), &[5, 0]]), &tlv(3, &[&[0], &modulus])]);
+    let rsa = tlv(
+        0x30,
+        &[&tlv(0x30, &[&oid("2a864886f70d010101"), &[5, 0]]), &tlv(3, &[&[0], &modulus])],
+    );
     let ed25519 = tlv(0x30, &[&tlv(0x30, &[&oid("2b6570")]), &tlv(3, &[&[0], &[0x22; 32]])]);
     leaves(
         &device,
@@ -340,16 +401,28 @@ fn digest(bytes: &[u8]) -> String {
 
 fn revoked() -> Vec<Seen> {
     let device = shield();
-    let mine = device.with_chain(&[device.ak_certificate.der().to_vec(), device.device_certificate.der().to_vec()]);
+    let mine = device.with_chain(&[
+        device.ak_certificate.der().to_vec(),
+        device.device_certificate.der().to_vec(),
+    ]);
     assert_eq!(with_list(&device, list()).ask("", &mine).code, ACCEPTED);
     let root = &device.world.manufacturer.root;
     let claims = &device.claims;
     let shield = claims.shield.as_ref().unwrap();
     type Change<'a> = Box<dyn FnOnce(&mut Revocations) -> bool + 'a>;
     let forms: Vec<(&str, Change<'_>)> = vec![
-        ("serial number of the AK", Box::new(|l| l.serials.insert(hex::encode(device.ak_certificate.serial())))),
-        ("serial number of the DeviceID", Box::new(|l| l.serials.insert(hex::encode(device.device_certificate.serial())))),
-        ("certificate of the AK", Box::new(|l| l.certificates.insert(digest(device.ak_certificate.der())))),
+        (
+            "serial number of the AK",
+            Box::new(|l| l.serials.insert(hex::encode(device.ak_certificate.serial()))),
+        ),
+        (
+            "serial number of the DeviceID",
+            Box::new(|l| l.serials.insert(hex::encode(device.device_certificate.serial()))),
+        ),
+        (
+            "certificate of the AK",
+            Box::new(|l| l.certificates.insert(digest(device.ak_certificate.der()))),
+        ),
         ("certificate of the CA", Box::new(|l| l.certificates.insert(digest(root.der())))),
         ("key of the CA", Box::new(|l| l.authorities.insert(digest(root.key().as_bytes())))),
         ("device", Box::new(|l| l.devices.insert(hex::encode(claims.common.ueid)))),
@@ -374,8 +447,10 @@ fn no_list() -> Vec<Seen> {
     assert_eq!(with_list(&device, list()).ask("", &device.evidence).code, ACCEPTED);
     vec![
         device.ask("none", &device.evidence),
-        with_list(&device, Revocations { next_update: NOW - 1, ..list() }).ask("out of date", &device.evidence),
-        with_list(&device, Revocations { issued: NOW + 1, ..list() }).ask("of the future", &device.evidence),
+        with_list(&device, Revocations { next_update: NOW - 1, ..list() })
+            .ask("out of date", &device.evidence),
+        with_list(&device, Revocations { issued: NOW + 1, ..list() })
+            .ask("of the future", &device.evidence),
     ]
 }
 
@@ -395,7 +470,11 @@ fn cached() -> Vec<Seen> {
     let by_certificate = revoke(&|list| list.certificates.insert(digest(root.der())));
     let mut withdrawn = device.verifier.clone();
     withdrawn.anchors = TrustAnchors::new(Vec::new());
-    let seen = vec![ask("key revoked", &by_key), ask("certificate revoked", &by_certificate), ask("withdrawn", &withdrawn)];
+    let seen = vec![
+        ask("key revoked", &by_key),
+        ask("certificate revoked", &by_certificate),
+        ask("withdrawn", &withdrawn),
+    ];
     assert_eq!(ask("", &device.verifier).code, ACCEPTED, "and back");
     seen
 }
@@ -415,7 +494,12 @@ fn measured() -> Vec<Seen> {
     let certified = |change: &dyn Fn(&mut cert::TcbInfo)| {
         let mut tcb = device.tcb.clone();
         change(&mut tcb);
-        let ak = cert::issue_ak(&device.device_id, &device.device_certificate, &device.ak.public_key(), &tcb);
+        let ak = cert::issue_ak(
+            &device.device_id,
+            &device.device_certificate,
+            &device.ak.public_key(),
+            &tcb,
+        );
         assert!(Certificate::parse(&ak).is_ok());
         device.with_chain(&[ak, device.device_certificate.der().to_vec()])
     };

@@ -6,12 +6,16 @@ use corim::builder::{ComidBuilder, CorimBuilder};
 use corim::types::common::{MeasuredElement, TagIdChoice};
 use corim::types::corim::CorimId;
 use corim::types::environment::{ClassMap, EnvironmentMap};
-use corim::types::measurement::{Digest as CorimDigest, MeasurementMap, MeasurementValuesMap, SvnChoice};
+use corim::types::measurement::{
+    Digest as CorimDigest, MeasurementMap, MeasurementValuesMap, SvnChoice,
+};
 use corim::types::triples::ReferenceTriple;
 use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::cose::SigningKey;
 use shef_proto::evidence::Layer;
-use shef_verify::corim::{Corim, CorimError, CorimSigner, Describe, Trust, admit, merge, read, sign, write};
+use shef_verify::corim::{
+    Corim, CorimError, CorimSigner, Describe, Trust, admit, merge, read, sign, write,
+};
 use shef_verify::{ReferenceValues, Revocations, crypto};
 
 use super::Run;
@@ -20,8 +24,13 @@ use crate::parts::other_s;
 use crate::world::{NOW, sha256};
 use crate::{ACCEPTED, Seen};
 
-pub(super) const CASES: &[(u32, Run)] =
-    &[(94, one_key_twice), (96, no_common_algorithm), (97, two_values), (100, authority), (118, of_others)];
+pub(super) const CASES: &[(u32, Run)] = &[
+    (94, one_key_twice),
+    (96, no_common_algorithm),
+    (97, two_values),
+    (100, authority),
+    (118, of_others),
+];
 
 const ISSUER: &str = "builder of kernels";
 
@@ -39,8 +48,10 @@ struct Known {
 impl Known {
     fn new() -> Self {
         let vendor = SigningKey::derive(b"an IP vendor").public_key();
-        let signers =
-            vec![CorimSigner::with_key(ISSUER, builder().public_key()).for_kernels().for_shells(), CorimSigner::vendor("vendor", vendor)];
+        let signers = vec![
+            CorimSigner::with_key(ISSUER, builder().public_key()).for_kernels().for_shells(),
+            CorimSigner::vendor("vendor", vendor),
+        ];
         Self { signers, deactivated: BTreeSet::new(), revocations: Revocations::default() }
     }
 
@@ -50,7 +61,16 @@ impl Known {
 
     fn read_at(&self, bytes: &[u8], now: i64) -> Result<Corim, CorimError> {
         let revocations = Some(&self.revocations);
-        read(bytes, &Trust { signers: &self.signers, deactivated: &self.deactivated, revocations, now, verify: crypto::portable })
+        read(
+            bytes,
+            &Trust {
+                signers: &self.signers,
+                deactivated: &self.deactivated,
+                revocations,
+                now,
+                verify: crypto::portable,
+            },
+        )
     }
 
     fn ask(&self, variant: &str, bytes: &[u8]) -> Seen {
@@ -74,14 +94,29 @@ fn signed(reference: &ReferenceValues, version: u64) -> Vec<u8> {
 /// A CoRIM about the device's kernel, made with the types of crate `corim` alone and signed by the
 /// builder.
 fn of_kernel(digests: Vec<CorimDigest>, copies: usize) -> Vec<u8> {
-    let class =
-        ClassMap { class_id: None, vendor: Some("shef".into()), model: Some("security-kernel".into()), layer: Some(1), index: None };
+    let class = ClassMap {
+        class_id: None,
+        vendor: Some("shef".into()),
+        model: Some("security-kernel".into()),
+        layer: Some(1),
+        index: None,
+    };
     let mut mval = MeasurementValuesMap::default();
     mval.svn = Some(SvnChoice::ExactValue(2));
     mval.digests = Some(digests);
-    let one = MeasurementMap { mkey: Some(MeasuredElement::Text("kernel".into())), mval, authorized_by: None };
-    let triple = ReferenceTriple::new(EnvironmentMap { class: Some(class), instance: None, group: None }, vec![one; copies]);
-    let comid = ComidBuilder::new(TagIdChoice::Text("kernels".into())).add_reference_triple(triple).build().unwrap();
+    let one = MeasurementMap {
+        mkey: Some(MeasuredElement::Text("kernel".into())),
+        mval,
+        authorized_by: None,
+    };
+    let triple = ReferenceTriple::new(
+        EnvironmentMap { class: Some(class), instance: None, group: None },
+        vec![one; copies],
+    );
+    let comid = ComidBuilder::new(TagIdChoice::Text("kernels".into()))
+        .add_reference_triple(triple)
+        .build()
+        .unwrap();
     let corim = CorimBuilder::new(CorimId::Text("kernels".into())).add_comid_tag(comid).unwrap();
     sign(corim.build_bytes().unwrap(), ISSUER, &builder(), None).unwrap()
 }
@@ -131,7 +166,9 @@ pub(super) fn corim_with_other_s(variant: &str) -> Seen {
 /// The signed message with one part replaced, by position: protected, unprotected, payload,
 /// signature.
 fn with_part(bytes: &[u8], at: usize, value: Value) -> Vec<u8> {
-    let Value::Tag(18, inner) = cbor::parse(bytes, &Limits::bytes(1 << 20)).unwrap() else { unreachable!() };
+    let Value::Tag(18, inner) = cbor::parse(bytes, &Limits::bytes(1 << 20)).unwrap() else {
+        unreachable!()
+    };
     let Value::Array(mut parts) = *inner else { unreachable!() };
     parts[at] = value;
     Value::Tag(18, Box::new(Value::Array(parts))).encode()
@@ -149,20 +186,32 @@ fn authority() -> Vec<Seen> {
     *flipped.last_mut().unwrap() ^= 1;
     let stranger = SigningKey::derive(b"a stranger");
     let vendor = SigningKey::derive(b"an IP vendor");
-    let by = |reference: &ReferenceValues, key: &SigningKey| sign(write(reference, &describe(1)).unwrap(), ISSUER, key, None).unwrap();
+    let by = |reference: &ReferenceValues, key: &SigningKey| {
+        sign(write(reference, &describe(1)).unwrap(), ISSUER, key, None).unwrap()
+    };
     let content = Value::Map(vec![
         (Value::int(1), Value::int(-9)),
         (Value::int(3), "application/json".into()),
         (Value::int(15), Value::Map(vec![(Value::int(1), ISSUER.into())])),
     ]);
-    let images = ReferenceValues { images: device.verifier.reference.images.clone(), ..ReferenceValues::default() };
+    let images = ReferenceValues {
+        images: device.verifier.reference.images.clone(),
+        ..ReferenceValues::default()
+    };
 
     let mut seen = vec![
         known.ask("unsigned", &unsigned),
         known.ask("signature changed", &flipped),
         known.ask(
             "payload of another",
-            &with_part(&good, 2, write(&ReferenceValues { shells: vec![], ..reference.clone() }, &describe(1)).unwrap().as_slice().into()),
+            &with_part(
+                &good,
+                2,
+                write(&ReferenceValues { shells: vec![], ..reference.clone() }, &describe(1))
+                    .unwrap()
+                    .as_slice()
+                    .into(),
+            ),
         ),
         known.ask("signed by a stranger", &by(&reference, &stranger)),
         known.ask("another content type", &with_part(&good, 0, content.encode().as_slice().into())),
@@ -182,9 +231,13 @@ fn authority() -> Vec<Seen> {
     newer.kernels[0].digest = [0xee; 32];
     let (first, second) = (known.read(&good).unwrap(), known.read(&signed(&newer, 2)).unwrap());
     let again = known.read(&signed(&newer, 1)).unwrap();
-    assert!(merge(&[first.clone(), again.clone()]).is_err(), "nobody can say which of two is meant");
-    let admitted =
-        |what: &str, corim: &Corim, known: &Corim| Seen::of(what, &admit(corim, std::slice::from_ref(known)), |error| error.code());
+    assert!(
+        merge(&[first.clone(), again.clone()]).is_err(),
+        "nobody can say which of two is meant"
+    );
+    let admitted = |what: &str, corim: &Corim, known: &Corim| {
+        Seen::of(what, &admit(corim, std::slice::from_ref(known)), |error| error.code())
+    };
     seen.push(admitted("same id and version, other content", &again, &first));
     seen.push(admitted("older than one that is known", &first, &second));
     let images = device.verifier.reference.images.clone();
@@ -203,8 +256,15 @@ fn of_others() -> Vec<Seen> {
     let bytes = of_kernel(vec![digest(1, 7, 32)], 1);
     let corim = known.read(&bytes).unwrap();
     assert_eq!((corim.reference.kernels[0].digest, corim.reference.kernels[0].svn), ([7; 32], 2));
-    let decoded = corim::types::signed::decode_signed_corim(&signed(&reference(&device), 3)).unwrap();
-    let (_, comids) = corim::validate::decode_and_validate_at(decoded.payload.as_deref().unwrap(), NOW).unwrap();
-    let read = comids.iter().all(|comid| comid.triples.reference_triples.as_ref().is_some_and(|list| !list.is_empty()));
-    vec![known.ask("theirs by us", &bytes), Seen::new("ours by them", if read { ACCEPTED } else { "not read" })]
+    let decoded =
+        corim::types::signed::decode_signed_corim(&signed(&reference(&device), 3)).unwrap();
+    let (_, comids) =
+        corim::validate::decode_and_validate_at(decoded.payload.as_deref().unwrap(), NOW).unwrap();
+    let read = comids
+        .iter()
+        .all(|comid| comid.triples.reference_triples.as_ref().is_some_and(|list| !list.is_empty()));
+    vec![
+        known.ask("theirs by us", &bytes),
+        Seen::new("ours by them", if read { ACCEPTED } else { "not read" }),
+    ]
 }

@@ -24,20 +24,28 @@ use sha2::{Digest, Sha256};
 pub(super) const CASES: &[(u32, Run)] = &[(35, high_s)];
 
 /// What reads the good bytes, and those with the other s.
-fn read<T, E>(variant: &str, good: &[u8], read: impl Fn(&[u8]) -> Result<T, E>, code: impl FnOnce(&E) -> &str) -> Seen {
+fn read<T, E>(
+    variant: &str,
+    good: &[u8],
+    read: impl Fn(&[u8]) -> Result<T, E>,
+    code: impl FnOnce(&E) -> &str,
+) -> Seen {
     assert!(read(good).is_ok(), "{variant}: what is signed is read");
     Seen::of(variant, &read(&other_s(good)), code)
 }
 
 fn high_s() -> Vec<Seen> {
     let mut seen = vec![result_with_other_s("result"), corim_with_other_s("CoRIM")];
-    for (variant, layer) in [("kernel evidence", Layer::Kernel), ("Shield evidence", Layer::Shield)] {
+    for (variant, layer) in [("kernel evidence", Layer::Kernel), ("Shield evidence", Layer::Shield)]
+    {
         let device = Device::new(layer);
         let evidence = other_s(&device.signed(&device.claims.to_cbor()));
         seen.push(device.ask(variant, &evidence));
         let wrapper = Cmw::Record(Record::evidence(&evidence));
-        for (form, bytes) in [("CBOR", wrapper.to_cbor()), ("JSON", wrapper.to_json().into_bytes())] {
-            let inside = Cmw::parse(&bytes).and_then(|cmw| cmw.evidence().map(<[u8]>::to_vec)).unwrap();
+        for (form, bytes) in [("CBOR", wrapper.to_cbor()), ("JSON", wrapper.to_json().into_bytes())]
+        {
+            let inside =
+                Cmw::parse(&bytes).and_then(|cmw| cmw.evidence().map(<[u8]>::to_vec)).unwrap();
             seen.push(device.ask(format!("{variant} in a CMW, {form}"), &inside));
         }
     }
@@ -47,8 +55,15 @@ fn high_s() -> Vec<Seen> {
     seen.extend(of_device(&key));
     seen.extend(of_service(&key));
     let bundle = Bundle { created: NOW, ..Bundle::default() }.sign(&key);
-    for (variant, verify) in [("bundle", crypto::portable as cose::VerifyFn), ("bundle, by aws-lc", crypto::aws_lc)] {
-        seen.push(read(variant, &bundle, |bytes| Bundle::open(bytes, &keys[0], verify), |error| error.code()));
+    for (variant, verify) in
+        [("bundle", crypto::portable as cose::VerifyFn), ("bundle, by aws-lc", crypto::aws_lc)]
+    {
+        seen.push(read(
+            variant,
+            &bundle,
+            |bytes| Bundle::open(bytes, &keys[0], verify),
+            |error| error.code(),
+        ));
     }
     seen
 }
@@ -57,12 +72,29 @@ fn certificates() -> Vec<Seen> {
     let device = Device::new(Layer::Shield);
     let [ak, id] = [&device.ak_certificate, &device.device_certificate].map(Certificate::der);
     let authority = &device.world.manufacturer;
-    let leaf = cert::issue_signer(&authority.key, &authority.root, &device.ak.public_key(), "signer", NOW - 1, NOW + 1);
+    let leaf = cert::issue_signer(
+        &authority.key,
+        &authority.root,
+        &device.ak.public_key(),
+        "signer",
+        NOW - 1,
+        NOW + 1,
+    );
     let leaf = Certificate::parse(&certificate_with_other_s(&leaf)).unwrap();
     vec![
-        device.ask("AK certificate", &device.with_chain(&[certificate_with_other_s(ak), id.to_vec()])),
-        device.ask("DeviceID certificate", &device.with_chain(&[ak.to_vec(), certificate_with_other_s(id)])),
-        Seen::of("certificate of a CoRIM signer", &validate_signer(&leaf, &authority.root, NOW, cose::verify), |error| error.code()),
+        device.ask(
+            "AK certificate",
+            &device.with_chain(&[certificate_with_other_s(ak), id.to_vec()]),
+        ),
+        device.ask(
+            "DeviceID certificate",
+            &device.with_chain(&[ak.to_vec(), certificate_with_other_s(id)]),
+        ),
+        Seen::of(
+            "certificate of a CoRIM signer",
+            &validate_signer(&leaf, &authority.root, NOW, cose::verify),
+            |error| error.code(),
+        ),
     ]
 }
 
@@ -86,9 +118,24 @@ fn of_device(key: &SigningKey) -> Vec<Seen> {
         admit(&kernel, &file, &Sha256::digest(xy).into(), 2)
     };
     vec![
-        read("image header", header, |bytes| Header::open(bytes.to_vec(), &public), |error| error.code()),
-        read("image header, parsed before", header, |bytes| Header::parse(bytes)?.verify(&public), |error| error.code()),
-        read("close record", &record.sign(key), |bytes| CloseRecord::verify(bytes, &key.public_key()), |error| error.code()),
+        read(
+            "image header",
+            header,
+            |bytes| Header::open(bytes.to_vec(), &public),
+            |error| error.code(),
+        ),
+        read(
+            "image header, parsed before",
+            header,
+            |bytes| Header::parse(bytes)?.verify(&public),
+            |error| error.code(),
+        ),
+        read(
+            "close record",
+            &record.sign(key),
+            |bytes| CloseRecord::verify(bytes, &key.public_key()),
+            |error| error.code(),
+        ),
         read("kernel image on the boot medium", &key.sign(&image), boots, |error| error.code()),
     ]
 }
@@ -115,7 +162,17 @@ fn of_service(key: &SigningKey) -> Vec<Seen> {
     let forgotten = Forgotten { tenant: "default".into(), head, time: NOW }.sign(key);
     vec![
         read("receipt", &receipt, |bytes| Receipt::verify(bytes, &keys), |error| error.code()),
-        read("receipt stored in its chain", &receipt, |bytes| Audit::new("default", &keys, None).push(bytes), |error| error.code()),
-        read("statement of forgotten receipts", &forgotten, |bytes| Forgotten::verify(bytes, &keys, "default", head), |error| error.code()),
+        read(
+            "receipt stored in its chain",
+            &receipt,
+            |bytes| Audit::new("default", &keys, None).push(bytes),
+            |error| error.code(),
+        ),
+        read(
+            "statement of forgotten receipts",
+            &forgotten,
+            |bytes| Forgotten::verify(bytes, &keys, "default", head),
+            |error| error.code(),
+        ),
     ]
 }

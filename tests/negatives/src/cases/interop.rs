@@ -20,13 +20,22 @@ pub(super) const CASES: &[(u32, Run)] = &[(114, veraison), (115, kbs)];
 /// Keys of results, as a relying party gets them.
 fn known_keys(service: &Service) -> Vec<JwtKey> {
     let set = service.stranger().get("/.well-known/jwks.json").ok();
-    let point =
-        |key: &Value| [vec![4], B64.decode(key["x"].as_str().unwrap()).unwrap(), B64.decode(key["y"].as_str().unwrap()).unwrap()].concat();
+    let point = |key: &Value| {
+        [
+            vec![4],
+            B64.decode(key["x"].as_str().unwrap()).unwrap(),
+            B64.decode(key["y"].as_str().unwrap()).unwrap(),
+        ]
+        .concat()
+    };
     set["keys"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|key| JwtKey { kid: key["kid"].as_str().unwrap().into(), key: PublicKey::from_bytes(&point(key)).unwrap() })
+        .map(|key| JwtKey {
+            kid: key["kid"].as_str().unwrap().into(),
+            key: PublicKey::from_bytes(&point(key)).unwrap(),
+        })
         .collect()
 }
 
@@ -38,13 +47,15 @@ fn veraison() -> Vec<Seen> {
     let keys = known_keys(&service);
     let client = &service.operator;
     let discovery = client.get("/.well-known/veraison/verification").ok();
-    let new = discovery["api-endpoints"]["newChallengeResponseSession"].as_str().unwrap().to_owned();
+    let new =
+        discovery["api-endpoints"]["newChallengeResponseSession"].as_str().unwrap().to_owned();
     [("", 48), ("?nonceSize=32", 32), ("?nonceSize=64", 64)]
         .into_iter()
         .flat_map(|(query, size)| [Layer::Kernel, Layer::Shield].map(|layer| (query, size, layer)))
         .map(|(query, size, layer)| {
             let variant = format!("{} with {size} bytes", layer.name());
-            let started = client.send("POST", &format!("{new}{query}"), &[("accept", SESSION)], b"");
+            let started =
+                client.send("POST", &format!("{new}{query}"), &[("accept", SESSION)], b"");
             if started.status != 201 || started.headers["content-type"] != SESSION {
                 return answered(variant, &started);
             }
@@ -52,19 +63,36 @@ fn veraison() -> Vec<Seen> {
             let text = started.json()["nonce"].as_str().unwrap().to_owned();
             // Clients decode either alphabet: both must give the same bytes.
             let nonce = STANDARD.decode(&text).unwrap();
-            assert_eq!((nonce.len(), B64.decode(text.trim_end_matches('=')).unwrap()), (size, nonce.clone()));
+            assert_eq!(
+                (nonce.len(), B64.decode(text.trim_end_matches('=')).unwrap()),
+                (size, nonce.clone())
+            );
             let base = new.rsplit_once('/').unwrap().0;
             let kind = format!("application/eat+cwt; eat_profile=\"{}\"", layer.profile());
             let headers = [("accept", SESSION), ("content-type", kind.as_str())];
-            let answer = client.send("POST", &format!("{base}/{location}"), &headers, &device.evidence(layer, &nonce));
+            let answer = client.send(
+                "POST",
+                &format!("{base}/{location}"),
+                &headers,
+                &device.evidence(layer, &nonce),
+            );
             if answer.status != 200 {
                 return answered(variant, &answer);
             }
             let body = answer.json();
             let claims = body["result"].as_str().unwrap();
-            let expect = Expect { issuer: None, audience: "default", nonce: Some(&nonce), layer, policy: None, now: now(), leeway: 5 };
+            let expect = Expect {
+                issuer: None,
+                audience: "default",
+                nonce: Some(&nonce),
+                layer,
+                policy: None,
+                now: now(),
+                leeway: 5,
+            };
             let result = ear::verify(claims, &keys, &expect, crypto::portable);
-            let affirming = result.as_ref().is_ok_and(|ear| ear.status == shef_verify::Status::Affirming);
+            let affirming =
+                result.as_ref().is_ok_and(|ear| ear.status == shef_verify::Status::Affirming);
             assert!(body["status"] == "complete" && (affirming || result.is_err()), "{body}");
             Seen::of(variant, &result, |error| error.code())
         })
@@ -76,7 +104,14 @@ fn kbs() -> Vec<Seen> {
     let (service, device) = furnished();
     let client = &service.operator;
     let policy = format!("{POLICY}to_host = true\n");
-    client.send("PUT", "/v1/policies/host", &[("content-type", "application/toml")], policy.as_bytes()).ok();
+    client
+        .send(
+            "PUT",
+            "/v1/policies/host",
+            &[("content-type", "application/toml")],
+            policy.as_bytes(),
+        )
+        .ok();
     [Layer::Kernel, Layer::Shield]
         .into_iter()
         .map(|layer| {

@@ -50,7 +50,12 @@ pub fn add_image_key(service: &Service, name: &str, more: &Value) {
 }
 
 pub fn add_data_key(service: &Service, name: &str, more: &Value) {
-    add(service, name, json!({"layer": "shield", "policy": "default", "secret": b64(SECRET)}), more);
+    add(
+        service,
+        name,
+        json!({"layer": "shield", "policy": "default", "secret": b64(SECRET)}),
+        more,
+    );
 }
 
 /// A release to fresh evidence.
@@ -70,23 +75,33 @@ fn limit() -> Vec<Seen> {
     for _ in 0..2 {
         fetch(&service, &device, "data", None).ok();
     }
-    vec![answered("one more", &fetch(&service, &device, "data", None)), answered("and again", &fetch(&service, &device, "data", None))]
+    vec![
+        answered("one more", &fetch(&service, &device, "data", None)),
+        answered("and again", &fetch(&service, &device, "data", None)),
+    ]
 }
 
 fn window() -> Vec<Seen> {
     let (service, device) = furnished();
     add_data_key(&service, "later", &json!({"not_before": now() + 1000}));
     add_data_key(&service, "gone", &json!({"not_before": 1, "not_after": 2}));
-    vec![answered("before it", &fetch(&service, &device, "later", None)), answered("after it", &fetch(&service, &device, "gone", None))]
+    vec![
+        answered("before it", &fetch(&service, &device, "later", None)),
+        answered("after it", &fetch(&service, &device, "gone", None)),
+    ]
 }
 
 fn disabled() -> Vec<Seen> {
     let (service, device) = furnished();
     add_data_key(&service, "data", &json!({}));
-    service.operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})).ok();
+    service
+        .operator
+        .post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32}))
+        .ok();
     service.operator.post("/v1/keys/data/disable", &json!({"version": 1})).ok();
     fetch(&service, &device, "data", Some(2)).ok();
-    let version = answered("version rotated away and disabled", &fetch(&service, &device, "data", Some(1)));
+    let version =
+        answered("version rotated away and disabled", &fetch(&service, &device, "data", Some(1)));
     add_image_key(&service, "image", &json!({}));
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
@@ -97,7 +112,10 @@ fn disabled() -> Vec<Seen> {
     vec![
         version,
         answered("key", &fetch(&service, &device, "data", None)),
-        answered("box that was given out before", &release(&service.operator, "image", &session, &evidence)),
+        answered(
+            "box that was given out before",
+            &release(&service.operator, "image", &session, &evidence),
+        ),
     ]
 }
 
@@ -121,7 +139,12 @@ fn names() -> Vec<Seen> {
         "a%0Ab",
         &long,
     ];
-    names.into_iter().map(|name| answered(name, &service.operator.call("PUT", &format!("/v1/keys/{name}"), &body))).collect()
+    names
+        .into_iter()
+        .map(|name| {
+            answered(name, &service.operator.call("PUT", &format!("/v1/keys/{name}"), &body))
+        })
+        .collect()
 }
 
 fn other_tenant() -> Vec<Seen> {
@@ -134,8 +157,14 @@ fn other_tenant() -> Vec<Seen> {
     assert_eq!(other.get("/v1/devices").ok()["devices"], json!([]));
     vec![
         answered("read", &other.get("/v1/keys/data")),
-        answered("release", &release(&other, "data", &session, &device.evidence(Layer::Shield, &nonce))),
-        answered("rotate", &other.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32}))),
+        answered(
+            "release",
+            &release(&other, "data", &session, &device.evidence(Layer::Shield, &nonce)),
+        ),
+        answered(
+            "rotate",
+            &other.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})),
+        ),
         answered("disable", &other.post("/v1/keys/data/disable", &json!({"version": 1}))),
     ]
 }
@@ -144,7 +173,10 @@ fn other_tenant() -> Vec<Seen> {
 fn audit(variant: &str, receipts: &[Vec<u8>], key: PublicKey, known: &Head) -> Seen {
     let keys = [key];
     let mut audit = Audit::new("default", &keys, None);
-    let result = receipts.iter().try_for_each(|receipt| audit.push(receipt).map(drop)).and_then(|()| audit.finish(known));
+    let result = receipts
+        .iter()
+        .try_for_each(|receipt| audit.push(receipt).map(drop))
+        .and_then(|()| audit.finish(known));
     Seen::of(variant, &result, |error| error.code())
 }
 
@@ -156,9 +188,11 @@ fn receipts() -> Vec<Seen> {
         head = fetch(&service, &device, "data", None).ok()["head"].clone();
     }
     let list = service.operator.get("/v1/receipts").ok();
-    let good: Vec<Vec<u8>> = list["receipts"].as_array().unwrap().iter().map(|row| unb64(&row["receipt"])).collect();
+    let good: Vec<Vec<u8>> =
+        list["receipts"].as_array().unwrap().iter().map(|row| unb64(&row["receipt"])).collect();
     let jwk = service.operator.get("/.well-known/jwks.json").ok()["keys"][0].clone();
-    let key = PublicKey::from_bytes(&[vec![4], unb64(&jwk["x"]), unb64(&jwk["y"])].concat()).unwrap();
+    let key =
+        PublicKey::from_bytes(&[vec![4], unb64(&jwk["x"]), unb64(&jwk["y"])].concat()).unwrap();
     let digest = hex::decode(head["digest"].as_str().unwrap()).unwrap().try_into().unwrap();
     let known = Head { seq: head["seq"].as_u64().unwrap(), digest };
     assert_eq!(audit("", &good, key, &known).code, ACCEPTED);
@@ -201,7 +235,11 @@ fn crash() -> Vec<Seen> {
         assert_eq!(again.ok(), first, "the same bytes");
         service.restart();
     }
-    assert_eq!(service.operator.get("/v1/keys/image").ok()["versions"][0]["released"], 1, "counted once");
+    assert_eq!(
+        service.operator.get("/v1/keys/image").ok()["versions"][0]["released"],
+        1,
+        "counted once"
+    );
     assert_eq!(service.operator.get("/v1/receipts").ok()["receipts"].as_array().unwrap().len(), 1);
     seen
 }
@@ -220,7 +258,11 @@ fn store_down() -> Vec<Seen> {
         answered("list of keys", &service.operator.get("/v1/keys")),
     ];
     service.restart();
-    assert_eq!(service.operator.get("/v1/receipts").ok()["receipts"], json!([]), "nothing was released");
+    assert_eq!(
+        service.operator.get("/v1/receipts").ok()["receipts"],
+        json!([]),
+        "nothing was released"
+    );
     release(&service.operator, "data", &session, &evidence).ok();
     seen
 }
@@ -256,7 +298,10 @@ fn log() -> &'static Log {
     LOG.get_or_init(|| {
         let log = Log::default();
         let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(move || writer.clone()).finish();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(LevelFilter::TRACE)
+            .with_writer(move || writer.clone())
+            .finish();
         tracing::subscriber::set_global_default(subscriber).expect("the program has no other log");
         log
     })
@@ -265,7 +310,12 @@ fn log() -> &'static Log {
 /// Forms in which a secret would show.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let debug = format!("{secret:?}");
-    vec![secret.to_vec(), hex::encode(secret).into_bytes(), b64(secret).into_bytes(), debug.trim_matches(['[', ']']).as_bytes().to_vec()]
+    vec![
+        secret.to_vec(),
+        hex::encode(secret).into_bytes(),
+        b64(secret).into_bytes(),
+        debug.trim_matches(['[', ']']).as_bytes().to_vec(),
+    ]
 }
 
 fn secrets() -> Vec<Seen> {
@@ -278,11 +328,28 @@ fn secrets() -> Vec<Seen> {
     keep(fetch(&service, &device, "data", None));
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     keep(release(&service.operator, "image", &session, &device.evidence(Layer::Kernel, &nonce)));
-    for path in ["/v1/keys", "/v1/keys/data", "/v1/keys/image", "/v1/appraisals", "/v1/receipts", "/v1/devices", "/metrics", "/"] {
+    for path in [
+        "/v1/keys",
+        "/v1/keys/data",
+        "/v1/keys/image",
+        "/v1/appraisals",
+        "/v1/receipts",
+        "/v1/devices",
+        "/metrics",
+        "/",
+    ] {
         keep(service.operator.get(path));
     }
-    keep(service.operator.call("PUT", "/v1/keys/data", &json!({"layer": "shield", "policy": "default", "secret": b64(SECRET)})));
-    keep(service.operator.call("PUT", "/v1/keys/bad", &json!({"layer": "kernel", "policy": "default", "secret": b64(SECRET)})));
+    keep(service.operator.call(
+        "PUT",
+        "/v1/keys/data",
+        &json!({"layer": "shield", "policy": "default", "secret": b64(SECRET)}),
+    ));
+    keep(service.operator.call(
+        "PUT",
+        "/v1/keys/bad",
+        &json!({"layer": "kernel", "policy": "default", "secret": b64(SECRET)}),
+    ));
     let mut database = Vec::new();
     for entry in std::fs::read_dir(&service.dir).unwrap().flatten() {
         if entry.file_name().to_string_lossy().contains(".db") {
@@ -295,7 +362,10 @@ fn secrets() -> Vec<Seen> {
     [("log", log), ("answers", answers), ("database", database)]
         .into_iter()
         .map(|(place, bytes)| {
-            let found = [SECRET, &IMAGE_KEY].into_iter().flat_map(forms).any(|form| bytes.windows(form.len()).any(|window| window == form));
+            let found = [SECRET, &IMAGE_KEY]
+                .into_iter()
+                .flat_map(forms)
+                .any(|form| bytes.windows(form.len()).any(|window| window == form));
             Seen::new(place, if found { "a secret shows" } else { ACCEPTED })
         })
         .collect()

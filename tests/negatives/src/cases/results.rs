@@ -50,7 +50,10 @@ impl Relying {
     fn with(change: impl FnOnce(&mut Issue<'_>)) -> Self {
         let device = Device::new(Layer::Shield);
         let nonce = device.verifier.nonce.clone();
-        let key = NamedKey { kid: "2026-11".into(), key: SigningKey::derive(b"the verifier's key for results") };
+        let key = NamedKey {
+            kid: "2026-11".into(),
+            key: SigningKey::derive(b"the verifier's key for results"),
+        };
         let mut issue = Issue {
             dialect: Dialect::Draft04,
             issuer: "verifier.example",
@@ -66,7 +69,9 @@ impl Relying {
             with_ueid: true,
         };
         change(&mut issue);
-        let token = ear::sign(&device.verifier.outcome(&device.evidence), Layer::Shield, &issue, &key).unwrap();
+        let token =
+            ear::sign(&device.verifier.outcome(&device.evidence), Layer::Shield, &issue, &key)
+                .unwrap();
         let known = vec![JwtKey { kid: key.kid.clone(), key: key.key.public_key() }];
         Self { key, known, token, nonce, device }
     }
@@ -81,7 +86,8 @@ impl Relying {
             now: NOW + 10,
             leeway: 5,
         };
-        let results = [crypto::portable, crypto::aws_lc].map(|verify| ear::verify(token, &self.known, &expect, verify));
+        let results = [crypto::portable, crypto::aws_lc]
+            .map(|verify| ear::verify(token, &self.known, &expect, verify));
         assert_eq!(results[0], results[1], "both implementations of ECDSA say the same");
         Seen::of(variant, &results[0], |error| error.code())
     }
@@ -108,7 +114,10 @@ pub(super) fn result_with_other_s(variant: &str) -> Seen {
     let relying = Relying::new();
     let (message, signature) = relying.token.rsplit_once('.').unwrap();
     assert_eq!(relying.ask("", &relying.token).code, ACCEPTED);
-    relying.ask(variant, &format!("{message}.{}", B64.encode(other_s(&B64.decode(signature).unwrap()))))
+    relying.ask(
+        variant,
+        &format!("{message}.{}", B64.encode(other_s(&B64.decode(signature).unwrap()))),
+    )
 }
 
 fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
@@ -127,7 +136,10 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
 fn public_forms(key: &PublicKey) -> Vec<(&'static str, Vec<u8>)> {
     let head = hex::decode("3059301306072a8648ce3d020106082a8648ce3d030107034200").unwrap();
     let der = [&head[..], key.as_bytes()].concat();
-    let pem = format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", base64::engine::general_purpose::STANDARD.encode(&der));
+    let pem = format!(
+        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+        base64::engine::general_purpose::STANDARD.encode(&der)
+    );
     vec![("point", key.as_bytes().to_vec()), ("DER", der), ("PEM", pem.into_bytes())]
 }
 
@@ -140,7 +152,10 @@ fn public_key_as_secret() -> Vec<Seen> {
     }
     let header = json!({"alg": "ES256", "typ": "JWT", "kid": relying.key.kid});
     let secret = relying.known[0].key.as_bytes().to_vec();
-    seen.push(relying.ask("HMAC under the name ES256", &relying.forged(&header, |message| hmac(&secret, message))));
+    seen.push(relying.ask(
+        "HMAC under the name ES256",
+        &relying.forged(&header, |message| hmac(&secret, message)),
+    ));
     seen
 }
 
@@ -148,7 +163,15 @@ fn no_algorithm() -> Vec<Seen> {
     let relying = Relying::new();
     ["none", "None", "NONE", "nOnE", "", "ES384", "RS256"]
         .into_iter()
-        .map(|name| relying.ask(name, &relying.forged(&json!({"alg": name, "typ": "JWT", "kid": relying.key.kid}), |_| Vec::new())))
+        .map(|name| {
+            relying.ask(
+                name,
+                &relying
+                    .forged(&json!({"alg": name, "typ": "JWT", "kid": relying.key.kid}), |_| {
+                        Vec::new()
+                    }),
+            )
+        })
         .collect()
 }
 
@@ -174,12 +197,16 @@ fn brought_keys() -> Vec<Seen> {
     let device = &relying.device;
     let header = |label: i64, value: shef_proto::cbor::Value| {
         device.spoilt(|token| {
-            let shef_proto::cbor::Value::Map(entries) = &mut token.unprotected else { unreachable!() };
+            let shef_proto::cbor::Value::Map(entries) = &mut token.unprotected else {
+                unreachable!()
+            };
             entries.push((shef_proto::cbor::Value::int(label), value));
         })
     };
     seen.push(device.ask("kid in evidence", &header(4, (&[1, 2, 3]).into())));
-    seen.push(device.ask("x5u in evidence", &header(35, "https://attacker.example/chain.der".into())));
+    seen.push(
+        device.ask("x5u in evidence", &header(35, "https://attacker.example/chain.der".into())),
+    );
     seen
 }
 
@@ -224,7 +251,8 @@ fn out_of_time() -> Vec<Seen> {
 fn retired_key() -> Vec<Seen> {
     let mut relying = Relying::new();
     // While both are published, both verify.
-    let next = JwtKey { kid: "2026-12".into(), key: SigningKey::derive(b"the next key").public_key() };
+    let next =
+        JwtKey { kid: "2026-12".into(), key: SigningKey::derive(b"the next key").public_key() };
     relying.known.push(next);
     assert_eq!(relying.ask("", &relying.token).code, ACCEPTED);
     relying.known.remove(0);
@@ -240,23 +268,37 @@ fn retired_key() -> Vec<Seen> {
 fn dialects() -> Vec<Seen> {
     let new = Relying::new();
     let old = Relying::with(|issue| issue.dialect = Dialect::Veraison2023);
-    let read = |relying: &Relying, profile: &str, status: &str, vector: &str, policy: &str, verifier: &str| {
+    let read = |relying: &Relying,
+                profile: &str,
+                status: &str,
+                vector: &str,
+                policy: &str,
+                verifier: &str| {
         let claims: Value = serde_json::from_slice(&relying.claims()).ok()?;
         let submod = claims["submods"].as_object()?.values().next()?.clone();
         let numbers = submod[vector].as_object()?.values().all(Value::is_i64);
-        let both = claims[verifier]["developer"].is_string() && claims[verifier]["build"].is_string();
+        let both =
+            claims[verifier]["developer"].is_string() && claims[verifier]["build"].is_string();
         let policy = match &submod[policy] {
             Value::String(text) => !text.is_empty(),
             Value::Array(list) => !list.is_empty(),
             _ => false,
         };
-        let right =
-            claims["eat_profile"] == profile && claims["iat"].is_i64() && submod[status] == "affirming" && numbers && both && policy;
+        let right = claims["eat_profile"] == profile
+            && claims["iat"].is_i64()
+            && submod[status] == "affirming"
+            && numbers
+            && both
+            && policy;
         right.then_some(())
     };
     let verdict = |variant: &str, read: Option<()>, relying: &Relying| {
         let own = relying.ask(variant, &relying.token);
-        if read.is_some() { own } else { Seen::new(variant, "is not what readers of this dialect expect") }
+        if read.is_some() {
+            own
+        } else {
+            Seen::new(variant, "is not what readers of this dialect expect")
+        }
     };
     vec![
         verdict(
@@ -314,5 +356,8 @@ fn relying_party_policy() -> Vec<Seen> {
         assert_ne!(ask(&worse), Ok(true), "{name} {value}");
     }
     let answer = ask(&submod);
-    vec![Seen::new("affirming", if answer == Ok(true) { ACCEPTED.to_owned() } else { format!("{answer:?}") })]
+    vec![Seen::new(
+        "affirming",
+        if answer == Ok(true) { ACCEPTED.to_owned() } else { format!("{answer:?}") },
+    )]
 }

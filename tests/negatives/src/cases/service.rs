@@ -54,8 +54,14 @@ pub fn answered(variant: impl Into<String>, answer: &Answer) -> Seen {
 
 fn problem(variant: impl Into<String>, status: u16, body: &Value) -> Seen {
     let kind = shef_verifierd::problem::Kind::ALL.iter().find(|kind| body["code"] == kind.code());
-    let of_the_form = kind.is_some_and(|kind| kind.status() == status) && body["title"].is_string() && body["status"] == status;
-    let code = if of_the_form { body["code"].as_str().unwrap_or_default().to_owned() } else { format!("{status}: {body}") };
+    let of_the_form = kind.is_some_and(|kind| kind.status() == status)
+        && body["title"].is_string()
+        && body["status"] == status;
+    let code = if of_the_form {
+        body["code"].as_str().unwrap_or_default().to_owned()
+    } else {
+        format!("{status}: {body}")
+    };
     Seen::new(variant, code)
 }
 
@@ -75,7 +81,9 @@ pub const OTHER_TOKEN: &str = "token of the other tenant's operator";
 
 pub fn two_tenants(text: String) -> String {
     let digest = hex::encode(shef_verifierd::secrets::sha256(OTHER_TOKEN.as_bytes()));
-    format!("{text}\n[[tenant]]\nname = \"other\"\n[[tenant.token]]\nname = \"operator\"\nrole = \"operator\"\nsha256 = \"{digest}\"\n")
+    format!(
+        "{text}\n[[tenant]]\nname = \"other\"\n[[tenant.token]]\nname = \"operator\"\nrole = \"operator\"\nsha256 = \"{digest}\"\n"
+    )
 }
 
 pub fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> Answer {
@@ -84,13 +92,19 @@ pub fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> An
 
 fn empty() -> Vec<Seen> {
     let service = Service::start();
-    PATHS.into_iter().map(|path| answered(path, &service.operator.send("POST", path, &[JSON], b""))).collect()
+    PATHS
+        .into_iter()
+        .map(|path| answered(path, &service.operator.send("POST", path, &[JSON], b"")))
+        .collect()
 }
 
 fn too_large() -> Vec<Seen> {
     let service = Service::start();
     let body = vec![b' '; 65_537];
-    PATHS.into_iter().map(|path| answered(path, &service.operator.send("POST", path, &[JSON], &body))).collect()
+    PATHS
+        .into_iter()
+        .map(|path| answered(path, &service.operator.send("POST", path, &[JSON], &body)))
+        .collect()
 }
 
 /// A body that never comes.
@@ -100,17 +114,30 @@ impl hyper::body::Body for Never {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Pending
     }
 }
 
 /// A request to the service's router, as an operator, without a connection.
-fn direct(service: &Service, variant: &str, path: &str, headers: &[(&str, &str)], body: Body) -> Seen {
-    let identity = Identity { tenant: "default".into(), name: "operator".into(), role: Role::Operator };
+fn direct(
+    service: &Service,
+    variant: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Body,
+) -> Seen {
+    let identity =
+        Identity { tenant: "default".into(), name: "operator".into(), role: Role::Operator };
     let peer = Peer { address: service.running().address, identity: Some(identity), stale: false };
-    let request =
-        headers.iter().fold(hyper::Request::builder().method("POST").uri(path), |request, (name, value)| request.header(*name, *value));
+    let request = headers
+        .iter()
+        .fold(hyper::Request::builder().method("POST").uri(path), |request, (name, value)| {
+            request.header(*name, *value)
+        });
     let mut request = request.body(body).unwrap();
     request.extensions_mut().insert(peer);
     let router = shef_verifierd::router::router(Arc::clone(&service.running().app));
@@ -127,14 +154,17 @@ fn direct(service: &Service, variant: &str, path: &str, headers: &[(&str, &str)]
 }
 
 fn slow() -> Vec<Seen> {
-    let service = Service::with(|text| format!("{text}\n[limits]\nbody_seconds = 1\n"), Clock::System);
+    let service =
+        Service::with(|text| format!("{text}\n[limits]\nbody_seconds = 1\n"), Clock::System);
     PATHS.into_iter().map(|path| direct(&service, path, path, &[JSON], Body::new(Never))).collect()
 }
 
 fn veraison_session(service: &Service) -> (String, Vec<u8>) {
     let answer = service.operator.send("POST", "/challenge-response/v1/newSession", &[], b"");
     let location = answer.headers["location"].to_str().unwrap().to_owned();
-    let nonce = crate::service::unb64(&json!(answer.json()["nonce"].as_str().unwrap().trim_end_matches('=')));
+    let nonce = crate::service::unb64(&json!(
+        answer.json()["nonce"].as_str().unwrap().trim_end_matches('=')
+    ));
     (format!("/challenge-response/v1/{location}"), nonce)
 }
 
@@ -144,9 +174,11 @@ fn content_type() -> Vec<Seen> {
     let mut seen = Vec::new();
     for path in PATHS.into_iter().chain([session.as_str()]) {
         let name = if path == session { "a session of challenge-response" } else { path };
-        for (what, headers) in
-            [("text", &[("content-type", "text/plain")][..]), ("CBOR", &[("content-type", "application/cbor")]), ("none", &[])]
-        {
+        for (what, headers) in [
+            ("text", &[("content-type", "text/plain")][..]),
+            ("CBOR", &[("content-type", "application/cbor")]),
+            ("none", &[]),
+        ] {
             let answer = service.operator.send("POST", path, headers, b"{}");
             assert!(answer.headers.contains_key("accept"), "{name}: the answer says what is taken");
             seen.push(answered(format!("{name}, {what}"), &answer));
@@ -163,7 +195,10 @@ fn unknown_profile() -> Vec<Seen> {
             let (session, nonce) = veraison_session(&service);
             let kind = format!("application/eat+cwt; eat_profile=\"{profile}\"");
             let evidence = device.evidence(Layer::Kernel, &nonce);
-            answered(profile, &service.operator.send("POST", &session, &[("content-type", &kind)], &evidence))
+            answered(
+                profile,
+                &service.operator.send("POST", &session, &[("content-type", &kind)], &evidence),
+            )
         })
         .collect()
 }
@@ -193,7 +228,9 @@ fn same_session() -> Vec<Seen> {
         let evidence = device.evidence(Layer::Kernel, &nonce);
         (session, evidence)
     };
-    let release = |session: &str, evidence: &[u8]| super::release::release(operator, "image", session, evidence);
+    let release = |session: &str, evidence: &[u8]| {
+        super::release::release(operator, "image", session, evidence)
+    };
     let (session, evidence) = fresh();
     submit(operator, "/v1/appraise", &session, &evidence).ok();
     let mut seen = vec![
@@ -201,12 +238,20 @@ fn same_session() -> Vec<Seen> {
         answered("appraised, then for a key", &release(&session, &evidence)),
         answered(
             "other evidence for the same nonce",
-            &submit(operator, "/v1/appraise", &session, &Device::new(1).evidence(Layer::Kernel, &nonce_of(&evidence))),
+            &submit(
+                operator,
+                "/v1/appraise",
+                &session,
+                &Device::new(1).evidence(Layer::Kernel, &nonce_of(&evidence)),
+            ),
         ),
     ];
     let (session, evidence) = fresh();
     release(&session, &evidence).ok();
-    seen.push(answered("for a key, then appraised", &submit(operator, "/v1/appraise", &session, &evidence)));
+    seen.push(answered(
+        "for a key, then appraised",
+        &submit(operator, "/v1/appraise", &session, &evidence),
+    ));
     let nonce = [9; 32];
     let body = json!({"nonce": b64(&nonce), "layer": "kernel", "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
     operator.post("/v1/appraise", &body).ok();
@@ -215,7 +260,12 @@ fn same_session() -> Vec<Seen> {
 }
 
 fn nonce_of(evidence: &[u8]) -> Vec<u8> {
-    shef_proto::evidence::Evidence::parse(evidence).unwrap().unverified_claims().common.nonce.clone()
+    shef_proto::evidence::Evidence::parse(evidence)
+        .unwrap()
+        .unverified_claims()
+        .common
+        .nonce
+        .clone()
 }
 
 fn parallel() -> Vec<Seen> {
@@ -225,11 +275,24 @@ fn parallel() -> Vec<Seen> {
         let (session, nonce) = service.operator.session(Layer::Kernel, None);
         let evidence = device.evidence(Layer::Kernel, &nonce);
         let answers: Vec<Answer> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| submit(&service.operator, "/v1/appraise", &session, &evidence))).collect();
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| submit(&service.operator, "/v1/appraise", &session, &evidence))
+                })
+                .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1, "exactly one wins");
-        seen.extend(answers.iter().filter(|answer| answer.status != 200).map(|answer| answered("SQLite, one that lost", answer)));
+        assert_eq!(
+            answers.iter().filter(|answer| answer.status == 200).count(),
+            1,
+            "exactly one wins"
+        );
+        seen.extend(
+            answers
+                .iter()
+                .filter(|answer| answer.status != 200)
+                .map(|answer| answered("SQLite, one that lost", answer)),
+        );
     }
     seen
 }
@@ -243,7 +306,10 @@ fn expired() -> Vec<Seen> {
     service.set_clock(start + 100_000);
     vec![
         answered("appraised", &submit(&service.operator, "/v1/appraise", &session, &evidence)),
-        answered("for a key", &super::release::release(&service.operator, "image", &session, &evidence)),
+        answered(
+            "for a key",
+            &super::release::release(&service.operator, "image", &session, &evidence),
+        ),
     ]
 }
 
@@ -264,7 +330,9 @@ fn nobodys() -> Vec<Seen> {
         ("no base64", "not a session!"),
     ]
     .into_iter()
-    .map(|(what, token)| answered(what, &submit(&service.operator, "/v1/appraise", token, &evidence)))
+    .map(|(what, token)| {
+        answered(what, &submit(&service.operator, "/v1/appraise", token, &evidence))
+    })
     .collect()
 }
 
@@ -289,10 +357,23 @@ fn other_layer() -> Vec<Seen> {
     super::release::add_data_key(&service, "data", &json!({}));
     let (_, recipient) = derive_key_pair(b"one-time key of the owner");
     let (kernel, nonce) = service.operator.session(Layer::Kernel, None);
-    let for_data = super::release::release(&service.operator, "data", &kernel, &device.evidence(Layer::Kernel, &nonce));
+    let for_data = super::release::release(
+        &service.operator,
+        "data",
+        &kernel,
+        &device.evidence(Layer::Kernel, &nonce),
+    );
     let (shield, nonce) = service.operator.session(Layer::Shield, Some(&recipient));
-    let for_image = super::release::release(&service.operator, "image", &shield, &device.evidence(Layer::Shield, &nonce));
-    vec![answered("kernel's session, data key", &for_data), answered("Shield's session, image key", &for_image)]
+    let for_image = super::release::release(
+        &service.operator,
+        "image",
+        &shield,
+        &device.evidence(Layer::Shield, &nonce),
+    );
+    vec![
+        answered("kernel's session, data key", &for_data),
+        answered("Shield's session, image key", &for_image),
+    ]
 }
 
 fn clock_steps() -> Vec<Seen> {
@@ -304,7 +385,12 @@ fn clock_steps() -> Vec<Seen> {
     let open = service.operator.session(Layer::Kernel, None);
     service.set_clock(start + 100_000);
     service.runtime.block_on(service.running().app.sweep()).unwrap();
-    let forwards = submit(&service.operator, "/v1/appraise", &open.0, &device.evidence(Layer::Kernel, &open.1));
+    let forwards = submit(
+        &service.operator,
+        "/v1/appraise",
+        &open.0,
+        &device.evidence(Layer::Kernel, &open.1),
+    );
     service.set_clock(start);
     let back = submit(&service.operator, "/v1/appraise", &used.0, &evidence);
     vec![answered("forwards", &forwards), answered("forwards and back", &back)]
@@ -322,7 +408,11 @@ fn appraised(variant: &str, answer: &Answer) -> Seen {
     let failed = checks.iter().find(|check| check["passed"] == false && check["reached"] == true);
     let code = failed.map_or(ACCEPTED, |check| check["code"].as_str().unwrap());
     let claims = serde_json::from_value(appraisal["vector"].clone()).unwrap();
-    Seen { claims: Some(claims), check: failed.map(|_| code.to_owned()), ..Seen::new(variant, code) }
+    Seen {
+        claims: Some(claims),
+        check: failed.map(|_| code.to_owned()),
+        ..Seen::new(variant, code)
+    }
 }
 
 /// A device that was updated answers with its older kernel, which reference values and policy still
@@ -347,13 +437,19 @@ fn rollback() -> Vec<Seen> {
     super::release::release(&service.operator, "image", &session, &waiting).ok();
     ask(&service, "/v1/appraise", &Device::updated(1)).ok();
     let mut seen = vec![
-        appraised("box that was given out before", &super::release::release(&service.operator, "image", &session, &waiting)),
+        appraised(
+            "box that was given out before",
+            &super::release::release(&service.operator, "image", &session, &waiting),
+        ),
         appraised("appraised", &ask(&service, "/v1/appraise", &device)),
         appraised("explained", &ask(&service, "/v1/explain", &device)),
     ];
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
-    seen.push(appraised("for a key", &super::release::release(&service.operator, "image", &session, &evidence)));
+    seen.push(appraised(
+        "for a key",
+        &super::release::release(&service.operator, "image", &session, &evidence),
+    ));
     service.restart();
     seen.push(appraised("after a restart", &ask(&service, "/v1/appraise", &device)));
     // Another device may still be where this one was.

@@ -32,14 +32,16 @@ fn shield() -> Device {
 
 /// The entries of the claims-set, encoded.
 fn encoded(device: &Device) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut entries: Vec<_> = device.entries().iter().map(|(key, value)| (key.encode(), value.encode())).collect();
+    let mut entries: Vec<_> =
+        device.entries().iter().map(|(key, value)| (key.encode(), value.encode())).collect();
     entries.sort();
     entries
 }
 
 /// Replaces the only place where `from` occurs.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let places: Vec<usize> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    let places: Vec<usize> =
+        (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
     let [at] = places[..] else { panic!("{} places", places.len()) };
     [&bytes[..at], to, &bytes[at + from.len()..]].concat()
 }
@@ -67,7 +69,10 @@ fn nesting() -> Vec<Seen> {
     let deep = |levels: usize| [vec![0x81; levels], vec![0]].concat();
     vec![
         device.ask("200,000 levels", &deep(200_000)),
-        device.ask("200,000 levels behind the tags", &[&[0xd8, 61, 0xd2][..], &deep(200_000)].concat()),
+        device.ask(
+            "200,000 levels behind the tags",
+            &[&[0xd8, 61, 0xd2][..], &deep(200_000)].concat(),
+        ),
         device.ask("as many as fit", &deep(6_000)),
         device.ask("tags as deep as fits", &[vec![0xd2; 6_000], vec![0]].concat()),
         device.ask("as many as fit, in the payload", &device.signed(&deep(4_000))),
@@ -130,10 +135,25 @@ fn label_twice() -> Vec<Seen> {
     let chain = device.token(&[]).unprotected;
     let Value::Map(chain) = chain else { unreachable!() };
     vec![
-        device.ask("alg", &device.spoilt(|token| token.protected = raw_map(&[alg.clone(), alg.clone(), typ.clone()]))),
-        device.ask("alg, another value", &device.spoilt(|token| token.protected = raw_map(&[alg.clone(), other, typ.clone()]))),
-        device.ask("content type", &device.spoilt(|token| token.protected = raw_map(&[alg, typ.clone(), typ]))),
-        device.ask("x5chain", &device.spoilt(|token| token.unprotected = Value::Map([&chain[..], &chain[..]].concat()))),
+        device.ask(
+            "alg",
+            &device.spoilt(|token| {
+                token.protected = raw_map(&[alg.clone(), alg.clone(), typ.clone()])
+            }),
+        ),
+        device.ask(
+            "alg, another value",
+            &device.spoilt(|token| token.protected = raw_map(&[alg.clone(), other, typ.clone()])),
+        ),
+        device.ask(
+            "content type",
+            &device.spoilt(|token| token.protected = raw_map(&[alg, typ.clone(), typ])),
+        ),
+        device.ask(
+            "x5chain",
+            &device
+                .spoilt(|token| token.unprotected = Value::Map([&chain[..], &chain[..]].concat())),
+        ),
     ]
 }
 
@@ -153,7 +173,8 @@ fn label_in_both() -> Vec<Seen> {
             let chain = device.token(&[]).unprotected;
             device.spoilt(|token| {
                 let Value::Map(mut entries) = chain else { unreachable!() };
-                entries.extend([(Value::int(1), Value::int(-9)), (Value::int(3), Value::Uint(263))]);
+                entries
+                    .extend([(Value::int(1), Value::int(-9)), (Value::int(3), Value::Uint(263))]);
                 token.protected = Value::Map(entries).encode();
             })
         }),
@@ -191,7 +212,10 @@ fn long_integers() -> Vec<Seen> {
         device.ask("two bytes", &with(-75_003, &[0x19, 0, svn])),
         device.ask("four bytes", &with(-75_003, &[0x1a, 0, 0, 0, svn])),
         device.ask("eight bytes", &with(-75_003, &[0x1b, 0, 0, 0, 0, 0, 0, 0, svn])),
-        device.ask("length of a byte string", &with(-75_002, &[&[0x59, 0, 32][..], &device.claims.common.kernel_digest].concat())),
+        device.ask(
+            "length of a byte string",
+            &with(-75_002, &[&[0x59, 0, 32][..], &device.claims.common.kernel_digest].concat()),
+        ),
         device.ask("tag", &[&[0xd9, 0, 61], &good[2..]].concat()),
     ]
 }
@@ -216,7 +240,9 @@ fn floats() -> Vec<Seen> {
 
 fn tagged(what: &[(&str, &[u64])]) -> Vec<Seen> {
     let device = shield();
-    what.iter().map(|(name, tags)| device.ask(*name, &device.spoilt(|token| token.tags = tags.to_vec()))).collect()
+    what.iter()
+        .map(|(name, tags)| device.ask(*name, &device.spoilt(|token| token.tags = tags.to_vec())))
+        .collect()
 }
 
 fn tags() -> Vec<Seen> {
@@ -244,28 +270,41 @@ fn other_messages() -> Vec<Seen> {
     // parts.
     let device = shield();
     let Token { protected, unprotected, payload, .. } = device.token(&device.claims.to_cbor());
-    let of = |tag: u64, parts: Vec<Value>| Value::Tag(61, Box::new(Value::Tag(tag, Box::new(Value::Array(parts))))).encode();
+    let of = |tag: u64, parts: Vec<Value>| {
+        Value::Tag(61, Box::new(Value::Tag(tag, Box::new(Value::Array(parts))))).encode()
+    };
     let head = [Value::from(protected.as_slice()), unprotected, payload];
-    seen.push(device.ask("COSE_Mac0 of its shape", &of(17, [&head[..], &[Value::from(&[7; 32])]].concat())));
+    seen.push(
+        device
+            .ask("COSE_Mac0 of its shape", &of(17, [&head[..], &[Value::from(&[7; 32])]].concat())),
+    );
     seen.push(device.ask("COSE_Encrypt0 of its shape", &of(16, head.to_vec())));
     seen
 }
 
 fn detached() -> Vec<Seen> {
     let device = shield();
-    vec![device.ask("nil payload, signed over the right one", &device.spoilt(|token| token.payload = Value::Null))]
+    vec![device.ask(
+        "nil payload, signed over the right one",
+        &device.spoilt(|token| token.payload = Value::Null),
+    )]
 }
 
 fn crit() -> Vec<Seen> {
     let device = shield();
     let with = |list: Vec<Value>, more: Vec<(i64, Value)>| {
         device.spoilt(|token| {
-            let entries = [vec![(1, Value::int(-9)), (2, Value::Array(list)), (3, Value::Uint(263))], more].concat();
+            let entries =
+                [vec![(1, Value::int(-9)), (2, Value::Array(list)), (3, Value::Uint(263))], more]
+                    .concat();
             token.protected = Value::map(entries).encode();
         })
     };
     vec![
-        device.ask("unknown label that is there", &with(vec![Value::int(99)], vec![(99, Value::Null)])),
+        device.ask(
+            "unknown label that is there",
+            &with(vec![Value::int(99)], vec![(99, Value::Null)]),
+        ),
         device.ask("unknown label that is not there", &with(vec![Value::int(99)], vec![])),
         device.ask("known label", &with(vec![Value::int(1)], vec![])),
         device.ask("empty", &with(vec![], vec![])),
@@ -276,11 +315,16 @@ fn utf8() -> Vec<Seen> {
     let device = shield();
     let payload = device.claims.to_cbor();
     let audience = device.verifier.audience.as_bytes();
-    [("a stray byte", &[0xff][..]), ("overlong", &[0xc0, 0x80]), ("a surrogate", &[0xed, 0xa0, 0x80]), ("cut", &[0xe2, 0x82])]
-        .into_iter()
-        .map(|(what, bad)| {
-            let text = [bad, &audience[bad.len()..]].concat();
-            device.ask(what, &device.signed(&replaced(&payload, audience, &text)))
-        })
-        .collect()
+    [
+        ("a stray byte", &[0xff][..]),
+        ("overlong", &[0xc0, 0x80]),
+        ("a surrogate", &[0xed, 0xa0, 0x80]),
+        ("cut", &[0xe2, 0x82]),
+    ]
+    .into_iter()
+    .map(|(what, bad)| {
+        let text = [bad, &audience[bad.len()..]].concat();
+        device.ask(what, &device.signed(&replaced(&payload, audience, &text)))
+    })
+    .collect()
 }

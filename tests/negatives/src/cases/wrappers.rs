@@ -30,7 +30,10 @@ fn depth() -> Vec<Seen> {
     let device = good();
     let wrap = |levels: usize| {
         let record = Cmw::Record(Record::evidence(&device.evidence));
-        (0..levels).fold(record, |inner, _| Cmw::Collection { kind: None, items: vec![("part".into(), inner)] })
+        (0..levels).fold(record, |inner, _| Cmw::Collection {
+            kind: None,
+            items: vec![("part".into(), inner)],
+        })
     };
     assert_eq!(ask(&device, "", &wrap(2).to_cbor()).code, ACCEPTED);
     [3, 4]
@@ -54,7 +57,9 @@ fn record(device: &Device, kind: Value, indicator: Option<u64>) -> Vec<u8> {
 fn indicators() -> Vec<Seen> {
     let device = good();
     let with = |bits: u8| record(&device, Value::Uint(263), Some(u64::from(bits)));
-    let json = String::from_utf8(Cmw::Record(Record::evidence(&device.evidence)).to_json().into_bytes()).unwrap();
+    let json =
+        String::from_utf8(Cmw::Record(Record::evidence(&device.evidence)).to_json().into_bytes())
+            .unwrap();
     let zero = json.replace(&format!(",{}]", indicator::EVIDENCE), ",0]");
     assert_ne!(zero, json);
     vec![
@@ -67,14 +72,21 @@ fn indicators() -> Vec<Seen> {
         ask(
             &device,
             "all but evidence",
-            &with(indicator::RESULTS | indicator::ENDORSEMENTS | indicator::REFERENCE_VALUES | indicator::POLICY),
+            &with(
+                indicator::RESULTS
+                    | indicator::ENDORSEMENTS
+                    | indicator::REFERENCE_VALUES
+                    | indicator::POLICY,
+            ),
         ),
     ]
 }
 
 fn types() -> Vec<Seen> {
     let device = good();
-    let of = |kind: Type, value: &[u8]| Cmw::Record(Record { kind, value: value.to_vec(), indicator: None }).to_cbor();
+    let of = |kind: Type, value: &[u8]| {
+        Cmw::Record(Record { kind, value: value.to_vec(), indicator: None }).to_cbor()
+    };
     let media = |text: &str| Type::Media(text.into());
     let corim = Value::Tag(501, Box::new(Value::Map(vec![]))).encode();
     vec![

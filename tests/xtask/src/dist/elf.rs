@@ -19,7 +19,10 @@ pub fn is_static(bytes: &[u8]) -> Result<(), String> {
         if at(header, 4)? == u64::from(PT_INTERP) {
             let (from, len) = (at(header + 8, 8)? as usize, at(header + 32, 8)? as usize);
             let name = bytes.get(from..from + len).unwrap_or_default();
-            return Err(format!("the program is not static: it asks for {:?}", String::from_utf8_lossy(name).trim_end_matches('\0')));
+            return Err(format!(
+                "the program is not static: it asks for {:?}",
+                String::from_utf8_lossy(name).trim_end_matches('\0')
+            ));
         }
     }
     Ok(())
@@ -36,7 +39,8 @@ mod tests {
         // The same without its interpreter.
         let table = u64::from_le_bytes(own[32..40].try_into().unwrap()) as usize;
         let mut changed = own.clone();
-        let header = (0..own[56] as usize).map(|n| table + n * 56).find(|at| own[*at] == 3).unwrap();
+        let header =
+            (0..own[56] as usize).map(|n| table + n * 56).find(|at| own[*at] == 3).unwrap();
         changed[header] = 0;
         assert_eq!(is_static(&changed), Ok(()));
         assert!(is_static(b"#!/bin/sh").is_err());

@@ -57,23 +57,48 @@ fn cannot(what: impl std::fmt::Display) -> Failure {
 /// What the program is built for: musl where rustc and a C compiler for it are there, glibc linked
 /// in otherwise.
 fn target() -> (&'static str, &'static str) {
-    let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", MUSL]).current_dir(root()).output();
-    let std = libraries.is_ok_and(|out| Path::new(String::from_utf8_lossy(&out.stdout).trim()).is_dir());
-    let cc = Command::new("musl-gcc").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    let libraries = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", MUSL])
+        .current_dir(root())
+        .output();
+    let std =
+        libraries.is_ok_and(|out| Path::new(String::from_utf8_lossy(&out.stdout).trim()).is_dir());
+    let cc = Command::new("musl-gcc")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok();
     if std && cc {
         (MUSL, "musl")
     } else {
-        (GNU, "glibc, linked in (for musl: `rustup target add x86_64-unknown-linux-musl`, and musl-gcc)")
+        (
+            GNU,
+            "glibc, linked in (for musl: `rustup target add x86_64-unknown-linux-musl`, and musl-gcc)",
+        )
     }
 }
 
 fn build(target: &str) -> Result<PathBuf, Failure> {
-    let mut cargo =
-        process::cargo(&["build", "--release", "--locked", "--quiet", "--package", PROGRAM, "--bin", PROGRAM, "--target", target]);
+    let mut cargo = process::cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--package",
+        PROGRAM,
+        "--bin",
+        PROGRAM,
+        "--target",
+        target,
+    ]);
     if target == MUSL {
         cargo.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
     } else {
-        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "-C target-feature=+crt-static");
+        cargo.env(
+            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS",
+            "-C target-feature=+crt-static",
+        );
     }
     process::run(&mut cargo, "building shef-verifierd")?;
     Ok(process::target_dir().join(target).join("release").join(PROGRAM))
@@ -93,15 +118,30 @@ fn starts_in_an_empty_root(program: &Path, dir: &Path) -> Result<(), Failure> {
             command.args(["--map-root-user", "--root"]).arg(&empty);
             command
         };
-        command.arg(format!("/{PROGRAM}")).args(args).env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("SHEF_LOG", "warn");
+        command
+            .arg(format!("/{PROGRAM}"))
+            .args(args)
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("SHEF_LOG", "warn");
         command
     };
-    process::run(&mut inside(&["init", "--dir", "/v", "--listen", "127.0.0.1:0"]), "shef-verifierd init in an empty root")?;
-    process::run(&mut inside(&["check", "--config", "/v/verifierd.toml"]), "shef-verifierd check in an empty root")?;
-    let mut child = inside(&["run", "--config", "/v/verifierd.toml"]).stdout(Stdio::piped()).spawn().map_err(cannot)?;
+    process::run(
+        &mut inside(&["init", "--dir", "/v", "--listen", "127.0.0.1:0"]),
+        "shef-verifierd init in an empty root",
+    )?;
+    process::run(
+        &mut inside(&["check", "--config", "/v/verifierd.toml"]),
+        "shef-verifierd check in an empty root",
+    )?;
+    let mut child = inside(&["run", "--config", "/v/verifierd.toml"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
     let mut line = String::new();
     let read = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
-    let connected = line.split('"').nth(3).is_some_and(|address| std::net::TcpStream::connect(address).is_ok());
+    let connected =
+        line.split('"').nth(3).is_some_and(|address| std::net::TcpStream::connect(address).is_ok());
     let _ = child.kill();
     let _ = child.wait();
     if matches!(read, Some(Ok(1..))) && connected {
@@ -120,7 +160,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let out = args.out.clone().unwrap_or_else(|| process::target_dir().join("dist"));
     let (target, linked) = target();
     let (program, linked) = match &args.program {
-        Some(program) => (program.clone(), "built elsewhere; the SBOM is that of a build for this target"),
+        Some(program) => {
+            (program.clone(), "built elsewhere; the SBOM is that of a build for this target")
+        }
         None => {
             say(&format!("building {PROGRAM} for {target}: {linked}"));
             (build(target)?, linked)
@@ -158,7 +200,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(out.join(PROGRAM), fs::Permissions::from_mode(0o755)).map_err(cannot)?;
+        fs::set_permissions(out.join(PROGRAM), fs::Permissions::from_mode(0o755))
+            .map_err(cannot)?;
     }
     fs::write(out.join("SHA256SUMS"), sums).map_err(cannot)?;
     let document = Document { target, linked, files, starts_in_an_empty_root: true };

@@ -34,7 +34,9 @@ fn file<W: Write>(tar: &mut Builder<W>, name: &str, mode: u32, bytes: &[u8]) -> 
 fn layer(program: &[u8]) -> io::Result<Vec<u8>> {
     let mut tar = Builder::new(Vec::new());
     file(&mut tar, PROGRAM, 0o755, program)?;
-    for (folder, mode, owner) in [("var/", 0o755, 0), ("var/lib/", 0o755, 0), (&*format!("{STATE}/"), 0o700, USER)] {
+    for (folder, mode, owner) in
+        [("var/", 0o755, 0), ("var/lib/", 0o755, 0), (&*format!("{STATE}/"), 0o700, USER)]
+    {
         tar.append_data(&mut header(EntryType::Directory, mode, 0, owner), folder, io::empty())?;
     }
     tar.into_inner()
@@ -84,7 +86,8 @@ pub fn write(out: &mut Vec<u8>, program: &[u8], version: &str) -> io::Result<()>
     let mut tar = Builder::new(out);
     file(&mut tar, "oci-layout", 0o644, br#"{"imageLayoutVersion":"1.0.0"}"#)?;
     file(&mut tar, "index.json", 0o644, index.as_bytes())?;
-    let mut blobs = [manifest.as_bytes(), config.as_bytes(), &packed].map(|bytes| (digest(bytes), bytes));
+    let mut blobs =
+        [manifest.as_bytes(), config.as_bytes(), &packed].map(|bytes| (digest(bytes), bytes));
     blobs.sort();
     for (digest, bytes) in blobs {
         file(&mut tar, &format!("blobs/sha256/{digest}"), 0o644, bytes)?;
@@ -118,7 +121,10 @@ mod tests {
         let get = |entry: &Value| {
             let digest = entry["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
             let bytes = &files[&format!("blobs/sha256/{digest}")];
-            assert_eq!((super::digest(bytes).as_str(), bytes.len()), (digest, entry["size"].as_u64().unwrap() as usize));
+            assert_eq!(
+                (super::digest(bytes).as_str(), bytes.len()),
+                (digest, entry["size"].as_u64().unwrap() as usize)
+            );
             bytes.clone()
         };
         let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();

@@ -64,14 +64,25 @@ struct Locked {
 /// # Errors
 /// cargo does not say what the program is made of.
 pub fn write(target: &str) -> Result<Vec<u8>, Failure> {
-    let mut cargo = process::cargo(&["metadata", "--format-version", "1", "--locked", "--filter-platform", target]);
+    let mut cargo = process::cargo(&[
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+        "--filter-platform",
+        target,
+    ]);
     let out = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(cannot)?;
     if !out.status.success() {
         return Err(cannot("cargo metadata failed; its messages are above"));
     }
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).map_err(cannot)?;
-    let document = document(&serde_json::from_slice(&out.stdout).map_err(cannot)?, &toml::from_str(&lock).map_err(cannot)?);
-    let document = document.ok_or_else(|| cannot(format!("cargo metadata knows no package {PROGRAM}")))?;
+    let document = document(
+        &serde_json::from_slice(&out.stdout).map_err(cannot)?,
+        &toml::from_str(&lock).map_err(cannot)?,
+    );
+    let document =
+        document.ok_or_else(|| cannot(format!("cargo metadata knows no package {PROGRAM}")))?;
     serde_json::to_vec_pretty(&document).map_err(cannot)
 }
 
@@ -80,15 +91,23 @@ fn purl(package: &Package) -> String {
 }
 
 fn document(metadata: &Metadata, lock: &Lock) -> Option<Value> {
-    let packages: BTreeMap<&str, &Package> = metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
-    let checksums: BTreeMap<(&str, &str), &str> =
-        lock.package.iter().filter_map(|locked| Some(((&*locked.name, &*locked.version), locked.checksum.as_deref()?))).collect();
+    let packages: BTreeMap<&str, &Package> =
+        metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
+    let checksums: BTreeMap<(&str, &str), &str> = lock
+        .package
+        .iter()
+        .filter_map(|locked| Some(((&*locked.name, &*locked.version), locked.checksum.as_deref()?)))
+        .collect();
     // What runs, and what builds it: everything but what only tests use.
     let used = |node: &Node| -> Vec<String> {
-        let deps = node.deps.iter().filter(|dep| dep.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev")));
+        let deps = node
+            .deps
+            .iter()
+            .filter(|dep| dep.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev")));
         deps.map(|dep| dep.pkg.clone()).collect()
     };
-    let graph: BTreeMap<&str, Vec<String>> = metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), used(node))).collect();
+    let graph: BTreeMap<&str, Vec<String>> =
+        metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), used(node))).collect();
     let main = metadata.packages.iter().find(|package| package.name == PROGRAM)?;
     let (mut reached, mut open) = (BTreeSet::new(), vec![main.id.as_str()]);
     while let Some(id) = open.pop() {
@@ -104,7 +123,8 @@ fn document(metadata: &Metadata, lock: &Lock) -> Option<Value> {
         }
         if let Some(license) = &package.license {
             // Older packages separate alternatives by a slash.
-            entry["licenses"] = json!([{"expression": license.replace(" / ", "/").replace('/', " OR ")}]);
+            entry["licenses"] =
+                json!([{"expression": license.replace(" / ", "/").replace('/', " OR ")}]);
         }
         if let Some(sha256) = checksums.get(&(&*package.name, &*package.version)) {
             entry["hashes"] = json!([{"alg": "SHA-256", "content": sha256}]);
@@ -115,7 +135,16 @@ fn document(metadata: &Metadata, lock: &Lock) -> Option<Value> {
     let mut components: Vec<&Package> = list().filter(|package| package.id != main.id).collect();
     components.sort_by_key(|package| (&package.name, &package.version));
     let dependencies: BTreeMap<String, BTreeSet<String>> = list()
-        .map(|package| (purl(package), graph[&*package.id].iter().filter_map(|id| packages.get(&**id).copied()).map(purl).collect()))
+        .map(|package| {
+            (
+                purl(package),
+                graph[&*package.id]
+                    .iter()
+                    .filter_map(|id| packages.get(&**id).copied())
+                    .map(purl)
+                    .collect(),
+            )
+        })
         .collect();
     Some(json!({
         "bomFormat": "CycloneDX",
@@ -138,16 +167,32 @@ mod tests {
         let named = |name: &str| components.iter().find(|component| component["name"] == name);
         for name in ["rustls", "aws-lc-sys", "sqlx", "axum", "libsqlite3-sys"] {
             let component = named(name).unwrap_or_else(|| panic!("{name} is missing"));
-            assert_eq!(component["hashes"][0]["content"].as_str().unwrap().len(), 64, "{component}");
-            assert!(component["licenses"][0]["expression"].is_string() && component["purl"].is_string(), "{component}");
+            assert_eq!(
+                component["hashes"][0]["content"].as_str().unwrap().len(),
+                64,
+                "{component}"
+            );
+            assert!(
+                component["licenses"][0]["expression"].is_string() && component["purl"].is_string(),
+                "{component}"
+            );
         }
         assert!(named("shef-verify").unwrap()["purl"].is_null());
         // Tests use these, and the program does not.
         for name in ["ureq", "tempfile", "shef", "proptest"] {
             assert!(named(name).is_none(), "{name} is listed");
         }
-        let refs: BTreeSet<&str> = sbom["dependencies"].as_array().unwrap().iter().map(|entry| entry["ref"].as_str().unwrap()).collect();
+        let refs: BTreeSet<&str> = sbom["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["ref"].as_str().unwrap())
+            .collect();
         assert_eq!(refs.len(), components.len() + 1);
-        assert!(components.iter().all(|component| refs.contains(component["bom-ref"].as_str().unwrap())));
+        assert!(
+            components
+                .iter()
+                .all(|component| refs.contains(component["bom-ref"].as_str().unwrap()))
+        );
     }
 }

@@ -104,7 +104,9 @@ pub enum By {
 /// Finds tests for the places with `filter` in their files or functions that the list does not name,
 /// and prints lines for it.
 pub fn unnamed(filter: &str) -> Result<(), Failure> {
-    for (heading, mutant) in places::unnamed()?.into_iter().filter(|(heading, _)| heading.contains(filter)) {
+    for (heading, mutant) in
+        places::unnamed()?.into_iter().filter(|(heading, _)| heading.contains(filter))
+    {
         let said = match mutant {
             None => "mutant = \"\"".to_owned(),
             Some(mutant) => match native::who_catches(&mutant)? {
@@ -123,7 +125,9 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     let all = load()?;
     let chosen = |m: &&Mutant| m.name.contains(filter) && (by == By::Attack || m.test.is_some());
     if !all.iter().any(|m| chosen(&m)) {
-        return Err(Failure::failed(format!("no mutant has {filter:?} in its name; tests/mutants lists them")));
+        return Err(Failure::failed(format!(
+            "no mutant has {filter:?} in its name; tests/mutants lists them"
+        )));
     }
     let mut binaries = Vec::new();
     if by == By::Attack || all.iter().filter(chosen).any(|m| !m.is_native()) {
@@ -136,18 +140,35 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     let mut survivors = Vec::new();
     match by {
         By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
-        By::Attack => line("| mutant | removed rule | detected by | attempts |\n|---|---|---|---:|"),
+        By::Attack => {
+            line("| mutant | removed rule | detected by | attempts |\n|---|---|---|---:|")
+        }
     }
     for m in all.iter().filter(chosen) {
         say(&format!("mutant {} ({})", m.name, m.breaks));
         let start = Instant::now();
-        let caught = if by == By::Attack && m.attack.is_some() { attack_mutant(m, &weaken(m)?, verilator)? } else { None };
+        let caught = if by == By::Attack && m.attack.is_some() {
+            attack_mutant(m, &weaken(m)?, verilator)?
+        } else {
+            None
+        };
         let test = m.test.as_deref().unwrap_or_default();
-        let outcome = if caught.is_some() { "caught" } else { m.try_test(m.binary(&binaries), verilator)? };
+        let outcome =
+            if caught.is_some() { "caught" } else { m.try_test(m.binary(&binaries), verilator)? };
         match (by, caught) {
-            (By::Test, _) => line(&format!("{:<34} {:<9} {:>6}  {}", m.name, outcome, start.elapsed().as_secs(), test)),
-            (By::Attack, Some((what, after))) => line(&format!("| {} | {} | {what} | {after} |", m.name, m.breaks)),
-            (By::Attack, None) => line(&format!("| {} | {} | {outcome}: test `{test}` | - |", m.name, m.breaks)),
+            (By::Test, _) => line(&format!(
+                "{:<34} {:<9} {:>6}  {}",
+                m.name,
+                outcome,
+                start.elapsed().as_secs(),
+                test
+            )),
+            (By::Attack, Some((what, after))) => {
+                line(&format!("| {} | {} | {what} | {after} |", m.name, m.breaks))
+            }
+            (By::Attack, None) => {
+                line(&format!("| {} | {} | {outcome}: test `{test}` | - |", m.name, m.breaks))
+            }
         }
         if outcome != "caught" {
             survivors.push(format!("{}: {outcome}", m.name));
@@ -171,16 +192,25 @@ struct Seen {
 }
 
 /// Attacks a mutant until something is wrong: what it was, and after how many attempts.
-fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(String, u64)>, Failure> {
+fn attack_mutant(
+    m: &Mutant,
+    copy: &Path,
+    verilator: &Path,
+) -> Result<Option<(String, u64)>, Failure> {
     let Some(configuration) = &m.attack else { return Ok(None) };
     let mut c = process::built("shef-attack")?;
-    c.env("SHEF_ROOT", copy).env("SHEF_CACHE", process::cache_dir()).env("SHEF_VERILATOR", verilator).stdin(Stdio::null());
-    c.args(["--stop", "--no-waves", "--quick", "--json", "--configuration", configuration, "--n"]).arg(ATTEMPTS.to_string());
+    c.env("SHEF_ROOT", copy)
+        .env("SHEF_CACHE", process::cache_dir())
+        .env("SHEF_VERILATOR", verilator)
+        .stdin(Stdio::null());
+    c.args(["--stop", "--no-waves", "--quick", "--json", "--configuration", configuration, "--n"])
+        .arg(ATTEMPTS.to_string());
     c.arg("--dir").arg(copy.join("attack"));
     let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;
     let told = String::from_utf8_lossy(&out.stderr);
     let log = copy.with_extension("attack.log");
-    std::fs::write(&log, told.as_bytes()).map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
+    std::fs::write(&log, told.as_bytes())
+        .map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
     if out.stdout.is_empty() {
         // It does not even get through the honest traffic before the first attempt.
         let last = told.lines().last().unwrap_or_default();
@@ -190,8 +220,8 @@ fn attack_mutant(m: &Mutant, copy: &Path, verilator: &Path) -> Result<Option<(St
             Ok(Some(("honest traffic".into(), 0)))
         };
     }
-    let report: Report =
-        serde_json::from_slice(&out.stdout).map_err(|e| Failure::failed(format!("{}: the bench's report: {e}", m.name)))?;
+    let report: Report = serde_json::from_slice(&out.stdout)
+        .map_err(|e| Failure::failed(format!("{}: the bench's report: {e}", m.name)))?;
     Ok(report.failures.first().map(|f| {
         let seen = f.text.lines().nth(1).unwrap_or_default().trim();
         (format!("{}, {seen}", f.kind), report.n)
@@ -215,11 +245,16 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
 /// A file that cannot be read.
 pub fn by_hand() -> Result<Vec<Mutant>, Failure> {
     let folder = root().join("tests/mutants");
-    let fail = |p: &Path, e: &dyn std::fmt::Display| Failure::failed(format!("{}: {e}", p.display()));
+    let fail =
+        |p: &Path, e: &dyn std::fmt::Display| Failure::failed(format!("{}: {e}", p.display()));
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
         .map_err(|e| fail(&folder, &e))?
         .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "toml") && !p.ends_with(places::LIST) && !p.ends_with(places_rtl::LIST))
+        .filter(|p| {
+            p.extension().is_some_and(|e| e == "toml")
+                && !p.ends_with(places::LIST)
+                && !p.ends_with(places_rtl::LIST)
+        })
         .collect();
     paths.sort();
     let mut all = Vec::new();
@@ -243,12 +278,16 @@ fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
     copy_tree(&root().join("sim/rtl/tests"), &copy.join("sim/rtl/tests")).map_err(fail)?;
     for e in &m.edit {
         let path = copy.join("shell-rtl").join(&e.file);
-        let text = std::fs::read_to_string(&path).map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
+        let text = std::fs::read_to_string(&path)
+            .map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
         std::fs::write(&path, m.applied(e, &text)?).map_err(fail)?;
     }
     if m.edit.iter().any(|e| e.file.ends_with(".uasm")) {
         let mut assemble = process::built("shef-gen")?;
-        assemble.arg("ucode").arg(copy.join("shell-rtl/ucode/shield.uasm")).arg(copy.join("shell-rtl/rtl/core/shef_ucode_pkg.sv"));
+        assemble
+            .arg("ucode")
+            .arg(copy.join("shell-rtl/ucode/shield.uasm"))
+            .arg(copy.join("shell-rtl/rtl/core/shef_ucode_pkg.sv"));
         process::run(&mut assemble, "assembling the microprogram")?;
     }
     Ok(copy.to_path_buf())
@@ -261,7 +300,10 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
         let Some(name) = path.file_name() else { continue };
         if path.is_dir() {
             copy_tree(&path, &to.join(name))?;
-        } else if path.extension().is_some_and(|e| ["sv", "toml", "uasm", "vlt"].iter().any(|known| e == *known)) {
+        } else if path
+            .extension()
+            .is_some_and(|e| ["sv", "toml", "uasm", "vlt"].iter().any(|known| e == *known))
+        {
             std::fs::copy(&path, to.join(name))?;
         }
     }
@@ -270,19 +312,25 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
 
 impl Mutant {
     fn copy(&self) -> PathBuf {
-        process::target_dir().join("mutants").join(self.name.replace(|c: char| !c.is_alphanumeric() && c != '.', "-"))
+        process::target_dir()
+            .join("mutants")
+            .join(self.name.replace(|c: char| !c.is_alphanumeric() && c != '.', "-"))
     }
 
     /// The text of a file with one of its edits.
     fn applied(&self, edit: &Edit, text: &str) -> Result<String, Failure> {
         edit.apply(text).map_err(|found| {
-            Failure::failed(format!("{}: its text occurs {found} times in {}, expected once; fix tests/mutants", self.name, edit.file))
+            Failure::failed(format!(
+                "{}: its text occurs {found} times in {}, expected once; fix tests/mutants",
+                self.name, edit.file
+            ))
         })
     }
 
     /// All that it says: what decides whether it is caught, beside the RTL and the test.
     pub fn text(&self) -> String {
-        let edits: String = self.edit.iter().map(|e| format!("{}\0{}\0{}\0", e.file, e.find, e.replace)).collect();
+        let edits: String =
+            self.edit.iter().map(|e| format!("{}\0{}\0{}\0", e.file, e.find, e.replace)).collect();
         format!("{:?} {edits}", self.test)
     }
 
@@ -306,13 +354,19 @@ impl Mutant {
     ///
     /// # Errors
     /// The mutant cannot be applied, the test not started.
-    pub fn try_test(&self, binary: Option<&Binary>, verilator: &Path) -> Result<&'static str, Failure> {
+    pub fn try_test(
+        &self,
+        binary: Option<&Binary>,
+        verilator: &Path,
+    ) -> Result<&'static str, Failure> {
         if self.is_native() {
             let (outcome, text) = native::try_test(self)?;
             self.log(&text)?;
             return Ok(outcome);
         }
-        let Some(binary) = binary else { return Ok(if self.test.is_some() { "NO TEST" } else { "SURVIVED" }) };
+        let Some(binary) = binary else {
+            return Ok(if self.test.is_some() { "NO TEST" } else { "SURVIVED" });
+        };
         if !self.sound(binary, verilator)? {
             return Ok("TEST FAILS");
         }
@@ -338,7 +392,8 @@ impl Mutant {
     fn sound(&self, binary: &Binary, verilator: &Path) -> Result<bool, Failure> {
         static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
         let test = self.test.clone().unwrap_or_default();
-        let known = |test: &str| KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(test).copied();
+        let known =
+            |test: &str| KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(test).copied();
         if let Some(sound) = known(&test) {
             return Ok(sound);
         }
@@ -354,14 +409,27 @@ impl Mutant {
     }
 
     /// Runs its test on a copy: whether it passed, and what it printed.
-    fn run_on(&self, copy: &Path, binary: &Binary, verilator: &Path) -> Result<(bool, String), Failure> {
-        let name = self.test.as_deref().and_then(|test| test.rsplit('/').next()).unwrap_or_default();
+    fn run_on(
+        &self,
+        copy: &Path,
+        binary: &Binary,
+        verilator: &Path,
+    ) -> Result<(bool, String), Failure> {
+        let name =
+            self.test.as_deref().and_then(|test| test.rsplit('/').next()).unwrap_or_default();
         let mut c = binary.command(verilator);
         c.args(["--include-ignored", "--exact", name]);
         c.env("SHEF_ROOT", copy).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
         c.env("SHEF_IBEX", tools::ensure_ibex(&root(), &say)?);
         let out = c.output().map_err(|e| Failure::failed(format!("{}: {e}", binary.name())))?;
-        Ok((out.status.success(), format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))))
+        Ok((
+            out.status.success(),
+            format!(
+                "{}{}",
+                String::from_utf8_lossy(&out.stdout),
+                String::from_utf8_lossy(&out.stderr)
+            ),
+        ))
     }
 
     /// Keeps what its test printed.
@@ -384,14 +452,22 @@ mod tests {
         let mut wrong = Vec::new();
         for m in &mutants {
             assert!(m.test.is_some() || m.attack.is_some(), "{}: nobody is to notice it", m.name);
-            assert!(m.is_native() || !m.edit.iter().any(super::native::is), "{}: both RTL and Rust", m.name);
+            assert!(
+                m.is_native() || !m.edit.iter().any(super::native::is),
+                "{}: both RTL and Rust",
+                m.name
+            );
             // Edits of one file follow one another.
             let mut files: BTreeMap<String, String> = BTreeMap::new();
             for e in &m.edit {
-                let text = files.entry(e.path()).or_insert_with_key(|path| std::fs::read_to_string(root().join(path)).unwrap_or_default());
+                let text = files.entry(e.path()).or_insert_with_key(|path| {
+                    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+                });
                 match e.apply(text) {
                     Ok(new) => *text = new,
-                    Err(found) => wrong.push(format!("{}: {} times in {}: {}", m.name, found, e.file, e.find)),
+                    Err(found) => {
+                        wrong.push(format!("{}: {} times in {}: {}", m.name, found, e.file, e.find))
+                    }
                 }
             }
         }

@@ -23,7 +23,9 @@ const READ: [&str; 2] = ["tests/vectors", "shell-rtl/regs"];
 /// An edit that does not apply, a copy that cannot be written, cargo that does not start.
 pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
     let _alone = alone()?;
-    let [package, target, test] = mutant.test.as_deref().unwrap_or_default().split('/').collect::<Vec<_>>()[..] else {
+    let [package, target, test] =
+        mutant.test.as_deref().unwrap_or_default().split('/').collect::<Vec<_>>()[..]
+    else {
         return Ok(("NO TEST", String::new()));
     };
     let of = of_target(package, target);
@@ -55,8 +57,14 @@ pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
     let package = format!("shef-{of}");
     let folder = prepare(mutant, &package)?;
     let tests = root().join(BELOW).join(of).join("tests");
-    let files = std::fs::read_dir(&tests).map_err(|e| failed(&tests, e))?.flatten().map(|entry| entry.path());
-    let mut targets: Vec<_> = files.filter(|path| path.is_file()).filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    let files = std::fs::read_dir(&tests)
+        .map_err(|e| failed(&tests, e))?
+        .flatten()
+        .map(|entry| entry.path());
+    let mut targets: Vec<_> = files
+        .filter(|path| path.is_file())
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
     targets.sort();
     targets.push(LIB.into());
     for target in targets {
@@ -64,12 +72,12 @@ pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
         if !built {
             return Err(Failure::failed(format!("{} does not build:\n{text}", mutant.name)));
         }
-        let (passed, text) = cargo(&folder, &of_target(&package, &target), &["--", "--include-ignored"])?;
+        let (passed, text) =
+            cargo(&folder, &of_target(&package, &target), &["--", "--include-ignored"])?;
         let (_, failures) = text.rsplit_once("\nfailures:\n").unwrap_or(("", &text));
-        let failing = failures
-            .lines()
-            .filter_map(|line| line.strip_prefix("    "))
-            .find(|line| line.chars().all(|c| c.is_alphanumeric() || "_:".contains(c)) && !line.is_empty());
+        let failing = failures.lines().filter_map(|line| line.strip_prefix("    ")).find(|line| {
+            line.chars().all(|c| c.is_alphanumeric() || "_:".contains(c)) && !line.is_empty()
+        });
         if !passed {
             return Ok(Some(format!("{package}/{target}/{}", failing.unwrap_or_default())));
         }
@@ -83,7 +91,11 @@ const LIB: &str = "lib";
 /// Arguments that choose a test target.
 fn of_target<'a>(package: &'a str, target: &'a str) -> Vec<&'a str> {
     let of = ["--package", package];
-    if target == LIB { [&of[..], &["--lib"]].concat() } else { [&of[..], &["--test", target]].concat() }
+    if target == LIB {
+        [&of[..], &["--lib"]].concat()
+    } else {
+        [&of[..], &["--test", target]].concat()
+    }
 }
 
 /// The folder of the copy is one mutant's at a time, whichever process runs it.
@@ -91,7 +103,9 @@ fn alone() -> Result<(File, MutexGuard<'static, ()>), Failure> {
     static WORKSPACE: Mutex<()> = Mutex::new(());
     let here = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = process::target_dir().join("mutants-native.lock");
-    let file = std::fs::create_dir_all(process::target_dir()).and_then(|()| File::create(&path)).map_err(|e| failed(&path, e))?;
+    let file = std::fs::create_dir_all(process::target_dir())
+        .and_then(|()| File::create(&path))
+        .map_err(|e| failed(&path, e))?;
     file.lock().map_err(|e| failed(&path, e))?;
     Ok((file, here))
 }
@@ -108,8 +122,12 @@ fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
     // Times of files do not always tell cargo that a source changed.
     for edit in &mutant.edit {
         let of = edit.file.split('/').nth(1).unwrap_or_default();
-        let mut clean = process::cargo(&["clean", "--offline", "--quiet", "--package", &format!("shef-{of}")]);
-        process::run(clean.current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target")), "cargo clean")?;
+        let mut clean =
+            process::cargo(&["clean", "--offline", "--quiet", "--package", &format!("shef-{of}")]);
+        process::run(
+            clean.current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target")),
+            "cargo clean",
+        )?;
     }
     Ok(folder)
 }
@@ -118,10 +136,20 @@ fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
 fn cargo(folder: &Path, of: &[&str], more: &[&str]) -> Result<(bool, String), Failure> {
     let cargo = process::cargo(&["test", "--offline", "--quiet"]);
     let mut c = Command::new("timeout");
-    c.arg(LIMITS[usize::from(!more.contains(&"--no-run"))]).arg(cargo.get_program()).args(cargo.get_args()).args(of).args(more);
-    c.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target")).env_remove("RUSTC_WORKSPACE_WRAPPER");
-    let out = c.stdin(Stdio::null()).output().map_err(|e| Failure::failed(format!("cargo: {e}")))?;
-    Ok((out.status.success(), format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))))
+    c.arg(LIMITS[usize::from(!more.contains(&"--no-run"))])
+        .arg(cargo.get_program())
+        .args(cargo.get_args())
+        .args(of)
+        .args(more);
+    c.current_dir(folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env_remove("RUSTC_WORKSPACE_WRAPPER");
+    let out =
+        c.stdin(Stdio::null()).output().map_err(|e| Failure::failed(format!("cargo: {e}")))?;
+    Ok((
+        out.status.success(),
+        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr)),
+    ))
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Failure {
@@ -132,11 +160,13 @@ fn failed(path: &Path, error: std::io::Error) -> Failure {
 fn workspace(package: &str) -> Result<String, Failure> {
     let path = root().join("Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, e))?;
-    let mut manifest: toml::Table = toml::from_str(&text).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))?;
+    let mut manifest: toml::Table =
+        toml::from_str(&text).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))?;
     manifest.remove("profile");
     if let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) {
         let folder = package.strip_prefix("shef-").unwrap_or(package);
-        workspace.insert("members".into(), toml::Value::Array(vec![format!("{BELOW}{folder}").into()]));
+        workspace
+            .insert("members".into(), toml::Value::Array(vec![format!("{BELOW}{folder}").into()]));
     }
     toml::to_string(&manifest).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))
 }
@@ -166,7 +196,9 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         return Ok(());
     }
     let folder = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, bytes)).map_err(|e| failed(path, e))
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(path, bytes))
+        .map_err(|e| failed(path, e))
 }
 
 /// Whether an edit is of such a source.

@@ -31,7 +31,8 @@ pub const LIST: &str = "tests/mutants/places.toml";
 /// Where places are looked for.
 const SOURCES: [&str; 2] = ["attestation/kernel/src", "attestation/firmware/src"];
 /// Built for the processor in the FPGA alone: no native test runs it.
-const OF_THE_CORE: [&str; 2] = ["attestation/firmware/src/bin", "attestation/firmware/src/machine.rs"];
+const OF_THE_CORE: [&str; 2] =
+    ["attestation/firmware/src/bin", "attestation/firmware/src/machine.rs"];
 /// Generated files have none.
 const GENERATED: &str = "regs.rs";
 /// What a statement that erases, wipes, locks or halts has in it.
@@ -58,8 +59,19 @@ const ERASES: [&str; 20] = [
     "sys::ALERT",
 ];
 /// What a block that refuses has in it.
-const REFUSES: [&str; 11] =
-    ["Err(", "None", "Failed", "stop(", ".wipe()", ".reset()", ".erase(", ".unload", "unwrap_or(0)", "false", "break"];
+const REFUSES: [&str; 11] = [
+    "Err(",
+    "None",
+    "Failed",
+    "stop(",
+    ".wipe()",
+    ".reset()",
+    ".erase(",
+    ".unload",
+    "unwrap_or(0)",
+    "false",
+    "break",
+];
 const COMPARES: [&str; 15] = [
     " == ",
     " != ",
@@ -92,7 +104,12 @@ struct Said {
 
 impl Said {
     fn is_one(&self) -> bool {
-        [&self.test, &self.mutant, &self.why].into_iter().flatten().filter(|text| !text.is_empty()).count() == 1
+        [&self.test, &self.mutant, &self.why]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.is_empty())
+            .count()
+            == 1
     }
 }
 
@@ -119,10 +136,16 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
     let list = list()?;
     let mut mutants = Vec::new();
     for place in places()? {
-        let said = list.get(&place.file).and_then(|of| of.get(&place.function)).and_then(|of| of.get(&place.key));
+        let said = list
+            .get(&place.file)
+            .and_then(|of| of.get(&place.function))
+            .and_then(|of| of.get(&place.key));
         let Some(said) = said else { continue };
         if !said.is_one() {
-            return Err(Failure::failed(format!("{LIST}: {}: a test, a mutant or a reason, and one of them", place.name())));
+            return Err(Failure::failed(format!(
+                "{LIST}: {}: a test, a mutant or a reason, and one of them",
+                place.name()
+            )));
         }
         if said.test.is_some() {
             mutants.extend(place.mutant(said.test.clone())?);
@@ -134,8 +157,16 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
 /// Places that the list does not name, each with its mutant, if there can be one.
 pub fn unnamed() -> Result<Vec<(String, Option<Mutant>)>, Failure> {
     let list = list()?;
-    let known = |place: &Place| list.get(&place.file).and_then(|of| of.get(&place.function)).is_some_and(|of| of.contains_key(&place.key));
-    places()?.into_iter().filter(|place| !known(place)).map(|place| Ok((place.heading(), place.mutant(None)?))).collect()
+    let known = |place: &Place| {
+        list.get(&place.file)
+            .and_then(|of| of.get(&place.function))
+            .is_some_and(|of| of.contains_key(&place.key))
+    };
+    places()?
+        .into_iter()
+        .filter(|place| !known(place))
+        .map(|place| Ok((place.heading(), place.mutant(None)?)))
+        .collect()
 }
 
 fn list() -> Result<List, Failure> {
@@ -151,7 +182,12 @@ pub fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 impl Place {
     /// Name of its mutant.
     fn name(&self) -> String {
-        let stem = self.file.strip_prefix("attestation/").unwrap_or(&self.file).replace("/src", "").replace(".rs", "");
+        let stem = self
+            .file
+            .strip_prefix("attestation/")
+            .unwrap_or(&self.file)
+            .replace("/src", "")
+            .replace(".rs", "");
         format!("{}: {}: {}", stem, self.function, self.key)
     }
 
@@ -166,11 +202,24 @@ impl Place {
     }
 
     fn mutant(&self, test: Option<String>) -> Result<Option<Mutant>, Failure> {
-        let Some(weak) = self.weak.as_ref().filter(|_| !self.is_of_the_core()) else { return Ok(None) };
+        let Some(weak) = self.weak.as_ref().filter(|_| !self.is_of_the_core()) else {
+            return Ok(None);
+        };
         let path = root().join(&self.file);
         let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
-        let edit = Edit { file: self.file.clone(), find: text[self.at.clone()].into(), replace: weak.clone(), at: Some(self.at.start) };
-        Ok(Some(Mutant { name: self.name(), breaks: self.key.clone(), test, attack: None, edit: vec![edit] }))
+        let edit = Edit {
+            file: self.file.clone(),
+            find: text[self.at.clone()].into(),
+            replace: weak.clone(),
+            at: Some(self.at.start),
+        };
+        Ok(Some(Mutant {
+            name: self.name(),
+            breaks: self.key.clone(),
+            test,
+            attack: None,
+            edit: vec![edit],
+        }))
     }
 }
 
@@ -208,7 +257,9 @@ pub fn code(text: &str) -> Vec<u8> {
     let text = text.split("#[cfg(test)]").next().unwrap_or(text);
     let mut out = text.as_bytes().to_vec();
     let mut at = 0;
-    let blank = |out: &mut Vec<u8>, range: Range<usize>| out[range].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+    let blank = |out: &mut Vec<u8>, range: Range<usize>| {
+        out[range].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ')
+    };
     while at < out.len() {
         let rest = &text.as_bytes()[at..];
         let len = if rest.starts_with(b"//") {
@@ -253,8 +304,10 @@ fn until(code: &[u8], from: usize, ends: &[&str]) -> Option<usize> {
 /// Whether the arguments of a closure end here, and its body follows.
 fn closure(code: &[u8], at: usize) -> bool {
     let before = |n: usize| at.checked_sub(n).map_or(b' ', |at| code[at]);
-    let none = before(1) == b'|' && (before(2) == b'(' || before(2) == b' ' && [b'=', b','].contains(&before(3)));
-    code[at..].starts_with(b"| ") && (none || before(1).is_ascii_alphanumeric() || before(1) == b'_')
+    let none = before(1) == b'|'
+        && (before(2) == b'(' || before(2) == b' ' && [b'=', b','].contains(&before(3)));
+    code[at..].starts_with(b"| ")
+        && (none || before(1).is_ascii_alphanumeric() || before(1) == b'_')
 }
 
 /// A block from its brace on.
@@ -300,11 +353,19 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
                 let part = trim(part);
                 let inner = &text[part.clone()];
                 if !(inner.starts_with("let ") || operator == " || " && inner.contains("let ")) {
-                    let weak = if *value { format!("(true || ({inner}))") } else { format!("(false && ({inner}))") };
+                    let weak = if *value {
+                        format!("(true || ({inner}))")
+                    } else {
+                        format!("(false && ({inner}))")
+                    };
                     found.push((part, format!("=> {value}"), Some(weak)));
                 } else if operator == " || " {
                     // Of a chain with `let`, the last part is enough.
-                    for part in parts(&code, part, " && ").into_iter().map(trim).filter(|part| !text[part.clone()].starts_with("let ")) {
+                    for part in parts(&code, part, " && ")
+                        .into_iter()
+                        .map(trim)
+                        .filter(|part| !text[part.clone()].starts_with("let "))
+                    {
                         let weak = format!("(false && ({}))", &text[part.clone()]);
                         found.push((part, "=> false".into(), Some(weak)));
                     }
@@ -330,24 +391,33 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
                 continue;
             }
             let Some(then) = block(&code, open + 1) else { continue };
-            let other = code[then.end..].starts_with(b"} else {").then(|| block(&code, then.end + 7)).flatten();
-            let refuses = |block: Range<usize>| has(&code, block.clone(), &REFUSES) || has(&code, block, &ERASES);
+            let other = code[then.end..]
+                .starts_with(b"} else {")
+                .then(|| block(&code, then.end + 7))
+                .flatten();
+            let refuses = |block: Range<usize>| {
+                has(&code, block.clone(), &REFUSES) || has(&code, block, &ERASES)
+            };
             match (refuses(then), other.is_some_and(refuses)) {
                 (true, false) => condition(from..open, &[false]),
                 (false, true) => condition(from..open, &[true]),
                 _ => condition(from..open, &[true, false]),
             }
-        } else if code[at..].starts_with(b" = ") || code[at..].starts_with(b": ") || closure(&code, at) {
+        } else if code[at..].starts_with(b" = ")
+            || code[at..].starts_with(b": ")
+            || closure(&code, at)
+        {
             let from = at + if code[at] == b' ' { 3 } else { 2 };
-            let Some(end) = until(&code, from, &[";", ",", ")", " {", "\n"])
-                .or_else(|| (from..code.len()).find(|end| code[*end] == b')' || code[*end] == b'}'))
-            else {
+            let Some(end) = until(&code, from, &[";", ",", ")", " {", "\n"]).or_else(|| {
+                (from..code.len()).find(|end| code[*end] == b')' || code[*end] == b'}')
+            }) else {
                 continue;
             };
             let value = &text[from..end];
-            let starts = ["if ", "match ", "|", "&&", "let "].iter().any(|begin| value.starts_with(begin));
-            let top =
-                parts(&code, from..end, " && ").len() > 1 || COMPARES[..6].iter().any(|sign| until(&code[..end], from, &[sign]).is_some());
+            let starts =
+                ["if ", "match ", "|", "&&", "let "].iter().any(|begin| value.starts_with(begin));
+            let top = parts(&code, from..end, " && ").len() > 1
+                || COMPARES[..6].iter().any(|sign| until(&code[..end], from, &[sign]).is_some());
             if !starts && top && !value.contains("=>") && !value.contains(" = ") {
                 condition(from..end, &[true, false]);
             }
@@ -367,20 +437,36 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
         let (bare, source) = (shown.trim(), &text[statement.clone()]);
         if bare.contains(" => ") {
             let (_, value) = bare.split_once(" => ").unwrap_or_default();
-            if !bare.contains(" if ") && ["Err(", "return Err("].iter().any(|begin| value.starts_with(begin)) && bare.ends_with(',') {
+            if !bare.contains(" if ")
+                && ["Err(", "return Err("].iter().any(|begin| value.starts_with(begin))
+                && bare.ends_with(',')
+            {
                 found.push((statement, "=> taken".into(), None));
             }
             continue;
         }
-        let whole = bare.ends_with(';') && !bare.starts_with("let ") && !bare.starts_with("use ") && !bare.starts_with("const ");
-        let starts =
-            bare.split(['(', '.', ' ', '*']).next().is_some_and(|first| !["return", "fn", "pub", "impl", "type", ""].contains(&first));
+        let whole = bare.ends_with(';')
+            && !bare.starts_with("let ")
+            && !bare.starts_with("use ")
+            && !bare.starts_with("const ");
+        let starts = bare
+            .split(['(', '.', ' ', '*'])
+            .next()
+            .is_some_and(|first| !["return", "fn", "pub", "impl", "type", ""].contains(&first));
         if (whole || bare.ends_with("!(),")) && starts && !bare.starts_with(['}', ')', '.', '?']) {
             if bare.ends_with("?;") && !bare.contains(" = ") {
-                found.push((statement.clone(), "=> ignored".into(), Some(format!("let _ = {};", source.trim_end_matches("?;")))));
+                found.push((
+                    statement.clone(),
+                    "=> ignored".into(),
+                    Some(format!("let _ = {};", source.trim_end_matches("?;"))),
+                ));
             }
             if ERASES.iter().any(|erases| bare.contains(erases)) {
-                found.push((statement, "=> removed".into(), Some(if whole { String::new() } else { "\"\",".into() })));
+                found.push((
+                    statement,
+                    "=> removed".into(),
+                    Some(if whole { String::new() } else { "\"\",".into() }),
+                ));
             }
         }
     }
@@ -408,9 +494,14 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
 fn function(code: &[u8], text: &str, at: usize) -> String {
     let mut name = "file";
     for begin in (0..at).filter(|begin| word(code, *begin, "fn ")) {
-        let Some(open) = until(code, begin, &[" {", ";"]).filter(|open| code[*open] == b' ') else { continue };
+        let Some(open) = until(code, begin, &[" {", ";"]).filter(|open| code[*open] == b' ') else {
+            continue;
+        };
         if block(code, open + 1).is_some_and(|body| body.contains(&at)) {
-            name = text[begin + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(name);
+            name = text[begin + 3..]
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .next()
+                .unwrap_or(name);
         }
     }
     name.into()
@@ -424,16 +515,28 @@ mod tests {
     fn every_comparison_and_every_erasure_is_in_the_list() {
         let unnamed = unnamed().unwrap_or_else(|e| panic!("{e:?}"));
         let names: Vec<&str> = unnamed.iter().map(|(name, _)| name.as_str()).collect();
-        assert!(names.is_empty(), "not in {LIST}; `cargo xtask mutants --unnamed` finds their tests:\n{}", names.join("\n"));
-        let (list, places) = (list().unwrap_or_else(|e| panic!("{e:?}")), places().unwrap_or_else(|e| panic!("{e:?}")));
-        let by_hand: BTreeMap<String, Mutant> =
-            super::super::by_hand().unwrap_or_else(|e| panic!("{e:?}")).into_iter().map(|m| (m.name.clone(), m)).collect();
+        assert!(
+            names.is_empty(),
+            "not in {LIST}; `cargo xtask mutants --unnamed` finds their tests:\n{}",
+            names.join("\n")
+        );
+        let (list, places) = (
+            list().unwrap_or_else(|e| panic!("{e:?}")),
+            places().unwrap_or_else(|e| panic!("{e:?}")),
+        );
+        let by_hand: BTreeMap<String, Mutant> = super::super::by_hand()
+            .unwrap_or_else(|e| panic!("{e:?}"))
+            .into_iter()
+            .map(|m| (m.name.clone(), m))
+            .collect();
         for (file, functions) in &list {
             let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
             for (function, keys) in functions {
                 for (key, said) in keys {
                     let here = format!("{LIST}: {file}: {function}: {key}");
-                    let place = places.iter().find(|place| (&place.file, &place.function, &place.key) == (file, function, key));
+                    let place = places.iter().find(|place| {
+                        (&place.file, &place.function, &place.key) == (file, function, key)
+                    });
                     let place = place.unwrap_or_else(|| panic!("{here}: there is no such place"));
                     let Said { test, mutant, .. } = said;
                     assert!(said.is_one(), "{here}: a test, a mutant or a reason, and one of them");
@@ -442,13 +545,16 @@ mod tests {
                         "{here}: needs a mutant written by hand, or a reason"
                     );
                     let Some(name) = mutant else { continue };
-                    let mutant = by_hand.get(name).unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
-                    let edits = mutant
-                        .edit
-                        .iter()
-                        .filter(|edit| edit.file == *file)
-                        .filter_map(|edit| Some(text.find(&edit.find)?..text.find(&edit.find)? + edit.find.len()));
-                    let meets = edits.into_iter().any(|edit| edit.start < place.at.end && place.at.start < edit.end);
+                    let mutant = by_hand
+                        .get(name)
+                        .unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
+                    let edits =
+                        mutant.edit.iter().filter(|edit| edit.file == *file).filter_map(|edit| {
+                            Some(text.find(&edit.find)?..text.find(&edit.find)? + edit.find.len())
+                        });
+                    let meets = edits
+                        .into_iter()
+                        .any(|edit| edit.start < place.at.end && place.at.start < edit.end);
                     assert!(meets, "{here}: mutant {name} changes another place");
                 }
             }
@@ -474,7 +580,10 @@ fn one(a: u32) -> Result<(), ()> {
     }
 }
 ";
-        let keys: Vec<String> = scan("x.rs", source).into_iter().map(|place| format!("{}: {}", place.function, place.key)).collect();
+        let keys: Vec<String> = scan("x.rs", source)
+            .into_iter()
+            .map(|place| format!("{}: {}", place.function, place.key))
+            .collect();
         let expected = [
             "a == 1 => false",
             "b.len() > 2 => false",

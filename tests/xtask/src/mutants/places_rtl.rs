@@ -83,11 +83,17 @@ enum Kind {
 }
 
 fn is_zero(value: &str) -> bool {
-    value == "'0" || value.split_once("'d").or_else(|| value.split_once("'h")).is_some_and(|(bits, zero)| bits != "1" && zero == "0")
+    value == "'0"
+        || value
+            .split_once("'d")
+            .or_else(|| value.split_once("'h"))
+            .is_some_and(|(bits, zero)| bits != "1" && zero == "0")
 }
 
 fn is_constant(value: &str) -> bool {
-    is_zero(value) || value.starts_with(|c: char| c.is_ascii_digit()) || value.starts_with(|c: char| c.is_ascii_uppercase())
+    is_zero(value)
+        || value.starts_with(|c: char| c.is_ascii_digit())
+        || value.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
 fn is_name(text: &str) -> bool {
@@ -96,11 +102,17 @@ fn is_name(text: &str) -> bool {
 
 /// Name and value of a statement that sets a register.
 fn sets(statement: &str) -> Option<(&str, &str)> {
-    statement.strip_suffix(';')?.split_once(" <= ").filter(|(name, value)| is_name(name) && !value.contains(' '))
+    statement
+        .strip_suffix(';')?
+        .split_once(" <= ")
+        .filter(|(name, value)| is_name(name) && !value.contains(' '))
 }
 
 fn kind(line: &str, joints: bool) -> Option<Kind> {
-    if ["for (", "localparam", "parameter", "`", "assert ", "import "].iter().any(|begin| line.starts_with(begin)) {
+    if ["for (", "localparam", "parameter", "`", "assert ", "import "]
+        .iter()
+        .any(|begin| line.starts_with(begin))
+    {
         return None;
     }
     if let Some((_, value)) = sets(line).filter(|(_, value)| is_constant(value)) {
@@ -122,7 +134,8 @@ fn kind(line: &str, joints: bool) -> Option<Kind> {
         return Some(Kind::Joins);
     }
     let port = line.strip_prefix('.').and_then(|port| port.split_once('('));
-    let port = port.filter(|(name, value)| is_name(name) && logic(value) && !value.starts_with('{'));
+    let port =
+        port.filter(|(name, value)| is_name(name) && logic(value) && !value.starts_with('{'));
     port.map(|_| Kind::Line)
 }
 
@@ -140,7 +153,9 @@ fn scan(text: &str, joints: bool) -> Vec<Place> {
         from += line.len();
         let kind = kind(bare, joints);
         match (kind, found.last_mut()) {
-            (Some(Kind::Erases(zero)), Some((range, Kind::Erases(some)))) if open => (range.end, *some) = (at.end, *some || zero),
+            (Some(Kind::Erases(zero)), Some((range, Kind::Erases(some)))) if open => {
+                (range.end, *some) = (at.end, *some || zero)
+            }
             (Some(Kind::Joins), Some((range, Kind::Joins))) if open => range.end = at.end,
             (Some(kind), _) => found.push((at, kind)),
             (None, _) => {}
@@ -155,7 +170,8 @@ fn scan(text: &str, joints: bool) -> Vec<Place> {
             Kind::Line => text.trim().to_owned(),
             Kind::Joins => text.lines().next().unwrap_or_default().trim().to_owned(),
             Kind::Erases(_) => {
-                let names: Vec<&str> = text.lines().filter_map(|line| Some(sets(line.trim())?.0)).collect();
+                let names: Vec<&str> =
+                    text.lines().filter_map(|line| Some(sets(line.trim())?.0)).collect();
                 format!("erases {}", names.join(", "))
             }
         };
@@ -184,7 +200,10 @@ fn places() -> Result<Vec<(String, String, Vec<Place>)>, Failure> {
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         files.sort();
         for path in files {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = path
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default();
             if name.ends_with(".sv") && !name.ends_with("_pkg.sv") {
                 let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
                 let file = format!("{folder}/{name}");
@@ -210,9 +229,19 @@ fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
             let Some(weak) = said.weak.clone() else { continue };
             let line = text[..place.at.start].matches('\n').count() + 1;
             let stem = file.rsplit('/').next().unwrap_or(&file).trim_end_matches(".sv");
-            let edit = Edit { file: file.clone(), find: text[place.at.clone()].into(), replace: weak, at: Some(place.at.start) };
-            let mutant =
-                Mutant { name: format!("{stem}-{line}"), breaks: place.key, test: said.test.clone(), attack: None, edit: vec![edit] };
+            let edit = Edit {
+                file: file.clone(),
+                find: text[place.at.clone()].into(),
+                replace: weak,
+                at: Some(place.at.start),
+            };
+            let mutant = Mutant {
+                name: format!("{stem}-{line}"),
+                breaks: place.key,
+                test: said.test.clone(),
+                attack: None,
+                edit: vec![edit],
+            };
             out.push((said.clone(), mutant));
         }
     }
@@ -224,7 +253,11 @@ fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
 /// # Errors
 /// A file that cannot be read.
 pub fn load() -> Result<Vec<Mutant>, Failure> {
-    Ok(weakened()?.into_iter().filter(|(said, _)| said.test.is_some()).map(|(_, mutant)| mutant).collect())
+    Ok(weakened()?
+        .into_iter()
+        .filter(|(said, _)| said.test.is_some())
+        .map(|(_, mutant)| mutant)
+        .collect())
 }
 
 /// The mutants in which this proof must fail: name, file below `rtl`, and its text with the edit.
@@ -233,7 +266,9 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
 /// A file that cannot be read.
 pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>, Failure> {
     let mut out = Vec::new();
-    for (_, mutant) in weakened()?.into_iter().filter(|(said, _)| said.proof.as_deref() == Some(proof)) {
+    for (_, mutant) in
+        weakened()?.into_iter().filter(|(said, _)| said.proof.as_deref() == Some(proof))
+    {
         for edit in &mutant.edit {
             let path = root().join(edit.path());
             let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
@@ -251,17 +286,29 @@ mod tests {
 
     #[test]
     fn every_place_of_the_rtl_is_in_the_list() {
-        let (list, places) = (list().unwrap_or_else(|e| panic!("{e:?}")), places().unwrap_or_else(|e| panic!("{e:?}")));
+        let (list, places) = (
+            list().unwrap_or_else(|e| panic!("{e:?}")),
+            places().unwrap_or_else(|e| panic!("{e:?}")),
+        );
         let mut unnamed = Vec::new();
         for (file, _, places) in &places {
-            let known = |place: &&Place| !list.get(file).is_some_and(|of| of.contains_key(&place.key));
-            unnamed.extend(places.iter().filter(known).map(|place| format!("[{file:?}]\n{:?} = {{ why = \"\" }}", place.key)));
+            let known =
+                |place: &&Place| !list.get(file).is_some_and(|of| of.contains_key(&place.key));
+            unnamed.extend(
+                places
+                    .iter()
+                    .filter(known)
+                    .map(|place| format!("[{file:?}]\n{:?} = {{ why = \"\" }}", place.key)),
+            );
         }
         assert!(unnamed.is_empty(), "not in {LIST}:\n{}", unnamed.join("\n"));
         // What each mutant changes: file below `shell-rtl`, and text.
         let mut known: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
         for mutant in super::super::by_hand().unwrap_or_else(|e| panic!("{e:?}")) {
-            known.insert(mutant.name, mutant.edit.into_iter().map(|edit| (edit.file, edit.find)).collect());
+            known.insert(
+                mutant.name,
+                mutant.edit.into_iter().map(|edit| (edit.file, edit.find)).collect(),
+            );
         }
         for (proof, mutant, file, find) in formal::mutants().unwrap_or_else(|e| panic!("{e:?}")) {
             known.insert(format!("{proof}/{mutant}"), vec![(format!("rtl/{file}"), find)]);
@@ -269,19 +316,31 @@ mod tests {
         weakened().unwrap_or_else(|e| panic!("{e:?}"));
         let proofs = formal::names();
         for (file, of) in &list {
-            let (_, text, places) = places.iter().find(|(name, ..)| name == file).unwrap_or_else(|| panic!("{LIST}: there is no {file}"));
+            let (_, text, places) = places
+                .iter()
+                .find(|(name, ..)| name == file)
+                .unwrap_or_else(|| panic!("{LIST}: there is no {file}"));
             for (key, said) in of {
                 let here = format!("{LIST}: {file}: {key}");
-                let place = places.iter().find(|place| place.key == *key).unwrap_or_else(|| panic!("{here}: there is no such place"));
-                assert!(said.weak.as_deref() != Some(&text[place.at.clone()]), "{here}: nothing is weakened");
+                let place = places
+                    .iter()
+                    .find(|place| place.key == *key)
+                    .unwrap_or_else(|| panic!("{here}: there is no such place"));
+                assert!(
+                    said.weak.as_deref() != Some(&text[place.at.clone()]),
+                    "{here}: nothing is weakened"
+                );
                 if let Some(proof) = &said.proof {
                     assert!(proofs.contains(proof), "{here}: there is no proof {proof}");
                 }
                 let Some(name) = &said.mutant else { continue };
-                let edits = known.get(name).unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
+                let edits =
+                    known.get(name).unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
                 let meets = edits.iter().filter(|(changed, _)| changed == file).any(|(_, find)| {
                     let start = text.find(find.as_str());
-                    start.is_some_and(|start| start < place.at.end && place.at.start < start + find.len())
+                    start.is_some_and(|start| {
+                        start < place.at.end && place.at.start < start + find.len()
+                    })
                 });
                 assert!(meets, "{here}: mutant {name} changes another place");
             }
@@ -329,7 +388,10 @@ mod tests {
             "erases key_q",
         ];
         assert_eq!(keys, expected);
-        let joined = scan("  assign a = b && !held;\n  assign c = d && !held;\n\n  assign e = f || g;\n  assign h = i;\n", true);
+        let joined = scan(
+            "  assign a = b && !held;\n  assign c = d && !held;\n\n  assign e = f || g;\n  assign h = i;\n",
+            true,
+        );
         let keys: Vec<&str> = joined.iter().map(|place| place.key.as_str()).collect();
         assert_eq!(keys, ["assign a = b && !held;", "assign e = f || g;"]);
     }

@@ -77,7 +77,10 @@ impl Built {
     pub fn outcome(&self) -> Outcome {
         match (self.ok, self.findings.len()) {
             (true, 0) => Outcome::passed(),
-            (_, n) => Outcome::failed(format!("{}\n{n} finding(s) of compiler and clippy", self.findings.concat())),
+            (_, n) => Outcome::failed(format!(
+                "{}\n{n} finding(s) of compiler and clippy",
+                self.findings.concat()
+            )),
         }
     }
 }
@@ -88,35 +91,60 @@ impl Built {
 /// # Errors
 /// cargo cannot be started.
 pub fn build() -> Result<Built, Failure> {
-    let mut cargo = process::cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]);
-    let mut child =
-        cargo.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?;
-    let out = child.stdout.take().ok_or_else(|| Failure::failed("cargo test --no-run: no output"))?;
+    let mut cargo =
+        process::cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]);
+    let mut child = cargo
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?;
+    let out =
+        child.stdout.take().ok_or_else(|| Failure::failed("cargo test --no-run: no output"))?;
     let mut built = Built::default();
     let mut programs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for line in BufReader::new(out).lines() {
         let line = line.map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?;
         let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
-        built.findings.extend(message.message.filter(|d| d.level == "warning" || d.level.starts_with("error")).and_then(|d| d.rendered));
-        let (Some(target), Some(profile), Some(path)) = (message.target, message.profile, message.executable) else { continue };
+        built.findings.extend(
+            message
+                .message
+                .filter(|d| d.level == "warning" || d.level.starts_with("error"))
+                .and_then(|d| d.rendered),
+        );
+        let (Some(target), Some(profile), Some(path)) =
+            (message.target, message.profile, message.executable)
+        else {
+            continue;
+        };
         let folder = message.manifest_path.parent().map(Path::to_path_buf).unwrap_or_default();
         let package = package_name(&message.manifest_path);
         if message.reason != "compiler-artifact" {
             continue;
         }
         if profile.test {
-            built.binaries.push(Binary { package, target: target.name, path, folder, digests: String::new(), names: Names::default() });
+            built.binaries.push(Binary {
+                package,
+                target: target.name,
+                path,
+                folder,
+                digests: String::new(),
+                names: Names::default(),
+            });
         } else if target.kind.iter().any(|k| k == "bin" || k == "example") {
             programs.entry(package).or_default().push(path);
         }
     }
-    built.ok = child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
+    built.ok =
+        child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
     let mut seen: BTreeMap<PathBuf, (String, Names)> = BTreeMap::new();
     for b in &mut built.binaries {
         // The tests of whole systems start all programs and examples but this one, others their
         // package's own.
         let all = b.package == "shef-e2e";
-        let starts = programs.iter().filter(|(p, _)| (all && **p != "xtask") || **p == b.package).flat_map(|(_, paths)| paths);
+        let starts = programs
+            .iter()
+            .filter(|(p, _)| (all && **p != "xtask") || **p == b.package)
+            .flat_map(|(_, paths)| paths);
         for path in [&b.path].into_iter().chain(starts) {
             let (digest, names) = seen.entry(path.clone()).or_insert_with(|| {
                 let bytes = fs::read(path).unwrap_or_default();
@@ -161,20 +189,32 @@ impl Binary {
 
     /// Digest of what decides how its tests end.
     pub fn key(&self, which: &Which, rest: &Rest) -> String {
-        let named: String = rest.named.iter().zip(self.names).filter(|(_, named)| *named).map(|(digest, _)| digest.as_str()).collect();
+        let named: String = rest
+            .named
+            .iter()
+            .zip(self.names)
+            .filter(|(_, named)| *named)
+            .map(|(digest, _)| digest.as_str())
+            .collect();
         kept::key(&self.name(), &[&format!("{which:?}"), &self.digests, &rest.files, &named])
     }
 
     /// The program, with what cargo would give it.
     pub fn command(&self, verilator: &Path) -> Command {
         let mut c = Command::new(&self.path);
-        c.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env("SHEF_VERILATOR", verilator);
+        c.current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("SHEF_VERILATOR", verilator);
         c
     }
 
     /// Whether it has tests for the full run.
     pub fn has_long(&self) -> bool {
-        let out = Command::new(&self.path).args(["--list", "--ignored", "long::"]).current_dir(&self.folder).stdin(Stdio::null()).output();
+        let out = Command::new(&self.path)
+            .args(["--list", "--ignored", "long::"])
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .output();
         out.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).lines().any(|l| l.ends_with(": test")))
     }
 
@@ -187,7 +227,9 @@ impl Binary {
         } else {
             LIMIT
         };
-        let log = process::target_dir().join("test").join(format!("{}-{which:?}.log", self.name().replace('/', "-")));
+        let log = process::target_dir()
+            .join("test")
+            .join(format!("{}-{which:?}.log", self.name().replace('/', "-")));
         match run_logged(c, &log, limit) {
             Ok((ended, text)) => judge(&ended, &text, &log),
             Err(e) => Outcome::failed(format!("{}: {e}", self.path.display())),
@@ -224,14 +266,20 @@ fn run_logged(mut c: Command, log: &Path, limit: Duration) -> std::io::Result<(E
 const SHOWN: usize = 300;
 
 fn judge(ended: &Ended, text: &str, log: &Path) -> Outcome {
-    let (passed, mut failed) = text.lines().filter_map(closing_line).fold((0, 0), |(p, f), (a, b)| (p + a, f + b));
+    let (passed, mut failed) =
+        text.lines().filter_map(closing_line).fold((0, 0), |(p, f), (a, b)| (p + a, f + b));
     if ended.well && failed == 0 {
         return Outcome { passed, ..Outcome::default() };
     }
     failed = failed.max(1);
     let lines: Vec<&str> = text.lines().collect();
     let shown = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
-    Outcome { passed, failed, text: format!("{shown}\n{} (all of it: {})", ended.how, log.display()), ..Outcome::default() }
+    Outcome {
+        passed,
+        failed,
+        text: format!("{shown}\n{} (all of it: {})", ended.how, log.display()),
+        ..Outcome::default()
+    }
 }
 
 /// Passed and failed tests of a closing line of the test harness.
@@ -268,7 +316,10 @@ impl Rest {
     /// Reads them off the checkout.
     pub fn of(tree: &Tree) -> Self {
         let files = tree.digest(|p| !p.ends_with(".rs") && !kept::counts_where_named(p));
-        Self { files, named: kept::NAMED.iter().map(|mark| tree.digest(|p| p.contains(mark))).collect() }
+        Self {
+            files,
+            named: kept::NAMED.iter().map(|mark| tree.digest(|p| p.contains(mark))).collect(),
+        }
     }
 }
 
@@ -280,7 +331,12 @@ fn names_in(program: &[u8]) -> Names {
 /// Runs `work` unless it passed on this content, and keeps its pass.
 pub fn once(kept: &Kept, key: &str, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
     if let Some(pass) = kept.get(key) {
-        return Outcome { passed: pass.passed, kept: true, text: format!("at {}", pass.commit), ..Outcome::default() };
+        return Outcome {
+            passed: pass.passed,
+            kept: true,
+            text: format!("at {}", pass.commit),
+            ..Outcome::default()
+        };
     }
     let start = Instant::now();
     let outcome = work();
@@ -296,7 +352,14 @@ mod tests {
 
     #[test]
     fn a_program_depends_on_the_pages_that_it_names() {
-        let named = |program: &[u8]| kept::NAMED.into_iter().zip(names_in(program)).filter(|(_, n)| *n).map(|(m, _)| m).collect::<Vec<_>>();
+        let named = |program: &[u8]| {
+            kept::NAMED
+                .into_iter()
+                .zip(names_in(program))
+                .filter(|(_, n)| *n)
+                .map(|(m, _)| m)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(named(b"\0/docs/reference/negatives.md\0"), [".md", "docs/"]);
         assert_eq!(named(b"shell-rtl/formal and Cargo.lock"), ["formal", "Cargo.lock"]);
         assert!(named(b"shell-rtl/rtl/shef_set.sv").is_empty() && named(b"").is_empty());
@@ -304,13 +367,25 @@ mod tests {
 
     #[test]
     fn closing_lines_are_added_up() {
-        assert_eq!(closing_line("test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out"), Some((4, 0)));
-        assert_eq!(closing_line("test result: FAILED. 3 passed; 2 failed; 0 ignored"), Some((3, 2)));
+        assert_eq!(
+            closing_line(
+                "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out"
+            ),
+            Some((4, 0))
+        );
+        assert_eq!(
+            closing_line("test result: FAILED. 3 passed; 2 failed; 0 ignored"),
+            Some((3, 2))
+        );
         assert_eq!(closing_line("test shield::reads ... ok"), None);
     }
 
     fn shell(script: &str, limit: Duration) -> Outcome {
-        let log = std::env::temp_dir().join(format!("shef-binaries-{}-{}.log", std::process::id(), script.len()));
+        let log = std::env::temp_dir().join(format!(
+            "shef-binaries-{}-{}.log",
+            std::process::id(),
+            script.len()
+        ));
         let mut c = Command::new("sh");
         c.args(["-c", script]);
         let (ended, text) = run_logged(c, &log, limit).expect("sh");
@@ -323,7 +398,8 @@ mod tests {
         let long = Duration::from_secs(60);
         let good = shell("echo 'test result: ok. 2 passed; 0 failed; 0 ignored'", long);
         assert!(good.ok() && good.passed == 2);
-        let bad = shell("echo 'test result: FAILED. 2 passed; 1 failed; 0 ignored'; exit 101", long);
+        let bad =
+            shell("echo 'test result: FAILED. 2 passed; 1 failed; 0 ignored'; exit 101", long);
         assert_eq!((bad.passed, bad.failed), (2, 1));
         assert_eq!(shell("echo no closing line; kill -9 $$", long).failed, 1);
         let hung = shell("echo before; sleep 60", Duration::from_millis(200));

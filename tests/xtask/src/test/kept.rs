@@ -38,7 +38,11 @@ pub struct Kept {
 impl Kept {
     /// With `again`, nothing that passed before counts; what passes now is kept all the same.
     pub fn open(again: bool) -> Self {
-        Self { folder: process::cache_dir().join("passed"), used: !again && std::env::var_os("SHEF_SEED").is_none(), commit: commit() }
+        Self {
+            folder: process::cache_dir().join("passed"),
+            used: !again && std::env::var_os("SHEF_SEED").is_none(),
+            commit: commit(),
+        }
     }
 
     /// The pass of this content.
@@ -54,8 +58,9 @@ impl Kept {
         // cannot be kept is run again, no more.
         let part = self.folder.join(format!("{key}.{}", std::process::id()));
         let text = serde_json::to_string(&pass).unwrap_or_default();
-        let _ =
-            fs::create_dir_all(&self.folder).and_then(|()| fs::write(&part, text)).and_then(|()| fs::rename(&part, self.folder.join(key)));
+        let _ = fs::create_dir_all(&self.folder)
+            .and_then(|()| fs::write(&part, text))
+            .and_then(|()| fs::rename(&part, self.folder.join(key)));
     }
 
     /// The commit that is checked out.
@@ -66,11 +71,18 @@ impl Kept {
 
 fn commit() -> String {
     let git = |args: &[&str]| {
-        let out = Command::new("git").args(args).current_dir(root()).stderr(Stdio::null()).output().ok()?;
-        Some(String::from_utf8_lossy(&out.stdout).trim().to_owned()).filter(|_| out.status.success())
+        let out = Command::new("git")
+            .args(args)
+            .current_dir(root())
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
+        Some(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+            .filter(|_| out.status.success())
     };
     let changed = git(&["status", "--porcelain"]).is_some_and(|text| !text.is_empty());
-    git(&["rev-parse", "--short=12", "HEAD"]).map_or_else(|| "unknown".into(), |head| if changed { head + "+" } else { head })
+    git(&["rev-parse", "--short=12", "HEAD"])
+        .map_or_else(|| "unknown".into(), |head| if changed { head + "+" } else { head })
 }
 
 /// The files of the checkout, each with its digest.
@@ -109,8 +121,20 @@ impl Tree {
 
 fn listed() -> Option<Vec<String>> {
     let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let out = Command::new("git").args(args).current_dir(root()).stderr(Stdio::null()).output().ok().filter(|o| o.status.success())?;
-    Some(String::from_utf8_lossy(&out.stdout).split('\0').filter(|p| !p.is_empty()).map(str::to_owned).collect())
+    let out = Command::new("git")
+        .args(args)
+        .current_dir(root())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|o| o.status.success())?;
+    Some(
+        String::from_utf8_lossy(&out.stdout)
+            .split('\0')
+            .filter(|p| !p.is_empty())
+            .map(str::to_owned)
+            .collect(),
+    )
 }
 
 /// The same without git: everything but build products.
@@ -184,7 +208,10 @@ mod tests {
         let (one, other) = (key("lint", &["a", "b"]), key("lint", &["ab", ""]));
         assert_ne!(one, other);
         kept.put(&one, "lint", 3, 7);
-        assert_eq!(kept.get(&one).map(|p| (p.name, p.passed, p.commit)), Some(("lint".into(), 3, "c".into())));
+        assert_eq!(
+            kept.get(&one).map(|p| (p.name, p.passed, p.commit)),
+            Some(("lint".into(), 3, "c".into()))
+        );
         assert!(kept.get(&other).is_none());
         fs::write(folder.join(&other), "{").expect("file");
         assert!(kept.get(&other).is_none(), "half a record is no pass");
@@ -196,7 +223,10 @@ mod tests {
     #[test]
     fn the_tree_has_the_sources_and_no_build_products() {
         let tree = Tree::read().unwrap_or_else(|e| panic!("{e:?}"));
-        assert!(tree.0.contains_key("Cargo.toml") && tree.0.contains_key("tests/xtask/src/test/kept.rs"));
+        assert!(
+            tree.0.contains_key("Cargo.toml")
+                && tree.0.contains_key("tests/xtask/src/test/kept.rs")
+        );
         assert!(!tree.0.keys().any(|p| p.starts_with("target/")));
         let walked = walked();
         assert!(tree.0.keys().all(|p| walked.contains(p)), "the list without git lacks files");

@@ -111,7 +111,12 @@ impl<'a> Lanes<'a> {
                     // What waits for a step that failed, or for one that does not exist, never
                     // runs.
                     for step in std::mem::take(&mut state.waiting) {
-                        let missing: Vec<_> = step.after.iter().filter(|name| !state.passed.contains(*name)).cloned().collect();
+                        let missing: Vec<_> = step
+                            .after
+                            .iter()
+                            .filter(|name| !state.passed.contains(*name))
+                            .cloned()
+                            .collect();
                         let text = format!("needs '{}', which did not pass", missing.join("', '"));
                         let outcome = if missing.iter().all(|name| state.skipped.contains(name)) {
                             Outcome::skipped(text)
@@ -133,7 +138,8 @@ impl<'a> Lanes<'a> {
             drop(state);
             let start = Instant::now();
             // A panic is a failure of its step; the other lanes would wait for it for ever.
-            let outcome = catch_unwind(AssertUnwindSafe(|| (step.work)(self))).unwrap_or_else(|_| Outcome::failed("it panicked"));
+            let outcome = catch_unwind(AssertUnwindSafe(|| (step.work)(self)))
+                .unwrap_or_else(|_| Outcome::failed("it panicked"));
             let done = Done { name: step.name, outcome, took: start.elapsed() };
             state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             told(&done);
@@ -154,7 +160,12 @@ impl<'a> Lanes<'a> {
 /// The longest of the steps that may begin.
 fn next<'a>(state: &mut State<'a>) -> Option<Step<'a>> {
     let ready = |s: &Step<'_>| s.after.iter().all(|name| state.passed.contains(name));
-    let (at, _) = state.waiting.iter().enumerate().filter(|(_, s)| ready(s)).max_by_key(|(at, s)| (s.expected, usize::MAX - at))?;
+    let (at, _) = state
+        .waiting
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| ready(s))
+        .max_by_key(|(at, s)| (s.expected, usize::MAX - at))?;
     Some(state.waiting.remove(at))
 }
 
@@ -162,8 +173,18 @@ fn next<'a>(state: &mut State<'a>) -> Option<Step<'a>> {
 mod tests {
     use super::*;
 
-    fn step<'a>(name: &str, expected: u64, after: Option<&str>, outcome: fn() -> Outcome) -> Step<'a> {
-        Step { name: name.into(), expected, after: after.map(str::to_owned).into_iter().collect(), work: Box::new(move |_| outcome()) }
+    fn step<'a>(
+        name: &str,
+        expected: u64,
+        after: Option<&str>,
+        outcome: fn() -> Outcome,
+    ) -> Step<'a> {
+        Step {
+            name: name.into(),
+            expected,
+            after: after.map(str::to_owned).into_iter().collect(),
+            work: Box::new(move |_| outcome()),
+        }
     }
 
     fn names(done: &[Done]) -> Vec<&str> {
@@ -197,7 +218,12 @@ mod tests {
             lanes.add(step("tests", 1, None, Outcome::passed));
             Outcome::passed()
         };
-        lanes.add(Step { name: "build".into(), expected: 1, after: Vec::new(), work: Box::new(work) });
+        lanes.add(Step {
+            name: "build".into(),
+            expected: 1,
+            after: Vec::new(),
+            work: Box::new(work),
+        });
         // In one lane: in two, the added step may end first.
         assert_eq!(names(&lanes.run(1, &|_| ())), ["build", "tests"]);
     }

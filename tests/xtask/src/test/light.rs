@@ -17,7 +17,12 @@ const HEAVY: &[&str] = &["shef-card", "shef-demo", "shef-model", "shef-rtl", "li
 
 /// Checks them all. What the compiler or clippy says of one is a failure.
 pub fn run() -> Outcome {
-    let said: Vec<String> = LIGHT.iter().map(|args| check(args)).chain([heavy()]).filter(|text| !text.is_empty()).collect();
+    let said: Vec<String> = LIGHT
+        .iter()
+        .map(|args| check(args))
+        .chain([heavy()])
+        .filter(|text| !text.is_empty())
+        .collect();
     if said.is_empty() { Outcome::passed() } else { Outcome::failed(said.join("\n")) }
 }
 
@@ -28,11 +33,27 @@ fn check(args: &[&str]) -> String {
 
 /// What of the simulator is in the light command.
 fn heavy() -> String {
-    let args = ["-p", "shef-cli", "--no-default-features", "--edges", "normal", "--prefix", "none", "--format", "{p}"];
+    let args = [
+        "-p",
+        "shef-cli",
+        "--no-default-features",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ];
     match output("tree", &args) {
         Ok((tree, _)) => {
-            let found: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).filter(|name| HEAVY.contains(name)).collect();
-            found.first().map_or_else(String::new, |name| format!("{name} is in `shef-cli --no-default-features`"))
+            let found: Vec<&str> = tree
+                .lines()
+                .filter_map(|line| line.split(' ').next())
+                .filter(|name| HEAVY.contains(name))
+                .collect();
+            found.first().map_or_else(String::new, |name| {
+                format!("{name} is in `shef-cli --no-default-features`")
+            })
         }
         Err(error) => error,
     }
@@ -41,7 +62,15 @@ fn heavy() -> String {
 /// What cargo prints: stdout, and stderr, which is the error where it fails without a word.
 fn output(command: &str, args: &[&str]) -> Result<(String, String), String> {
     let line = format!("cargo {command} {}", args.join(" "));
-    let out = process::cargo(&[command, "--quiet"]).args(args).stdin(Stdio::null()).output().map_err(|e| format!("{line}: {e}"))?;
+    let out = process::cargo(&[command, "--quiet"])
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{line}: {e}"))?;
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    if out.status.success() { Ok((String::from_utf8_lossy(&out.stdout).into_owned(), said)) } else { Err(format!("{line}\n{said}")) }
+    if out.status.success() {
+        Ok((String::from_utf8_lossy(&out.stdout).into_owned(), said))
+    } else {
+        Err(format!("{line}\n{said}"))
+    }
 }

@@ -106,7 +106,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut report = Report {
         passed: done.iter().map(|d| d.outcome.passed).sum(),
         failed: done.iter().map(|d| d.outcome.failed).sum(),
-        skipped: done.iter().filter_map(|d| Some(format!("{}: {}", d.name, d.outcome.skipped.as_ref()?))).collect(),
+        skipped: done
+            .iter()
+            .filter_map(|d| Some(format!("{}: {}", d.name, d.outcome.skipped.as_ref()?)))
+            .collect(),
         steps: done.iter().map(row).collect(),
         seconds: start.elapsed().as_secs(),
         commit: plan.kept.commit().to_owned(),
@@ -116,12 +119,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let designs = designs_since(since);
     let ran = |d: &&Done| !d.outcome.kept && d.outcome.skipped.is_none();
-    let times: Vec<(String, f64)> = done.iter().filter(ran).map(|d| (d.name.clone(), d.took.as_secs_f64())).collect();
+    let times: Vec<(String, f64)> =
+        done.iter().filter(ran).map(|d| (d.name.clone(), d.took.as_secs_f64())).collect();
     if args.full {
         line(&table(&report));
         let path = process::target_dir().join("full.json");
         let text = serde_json::to_string_pretty(&report).unwrap_or_default();
-        std::fs::write(&path, text).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+        std::fs::write(&path, text)
+            .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
     } else {
         // What cargo has to build depends on what was there; in CI that is nothing.
         let ci = std::env::var_os("CI").is_some();
@@ -136,20 +141,31 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // A word that selects nothing is a slip, unless its step was to come out of a build that
     // failed.
     let built = done.iter().any(|d| d.name == BUILD && d.outcome.ok());
-    for word in args.only.iter().filter(|word| built && !done.iter().any(|d| d.name.contains(*word))) {
-        line(&format!("FAILED  no step has {word:?} in its name; docs/test-run.md lists those of the normal run"));
+    for word in
+        args.only.iter().filter(|word| built && !done.iter().any(|d| d.name.contains(*word)))
+    {
+        line(&format!(
+            "FAILED  no step has {word:?} in its name; docs/test-run.md lists those of the normal run"
+        ));
         report.failed += 1;
     }
     let again = done.iter().filter(|d| d.outcome.kept).count();
     if again > 0 {
-        line(&format!("{again} steps were not run: they passed on the same content (--again runs them)"));
+        line(&format!(
+            "{again} steps were not run: they passed on the same content (--again runs them)"
+        ));
     }
     for s in &report.skipped {
         line(&format!("skipped: {s}"));
     }
     report.steps.extend(designs);
     line(&format!("time: {} s", report.seconds));
-    line(&format!("{} passed, {} failed, {} skipped", report.passed, report.failed, report.skipped.len()));
+    line(&format!(
+        "{} passed, {} failed, {} skipped",
+        report.passed,
+        report.failed,
+        report.skipped.len()
+    ));
     if args.json {
         println!("{}", serde_json::json!(report));
     }
@@ -168,17 +184,28 @@ fn told(d: &Done) -> String {
     match (&o.skipped, o.ok(), o.kept) {
         (Some(why), ..) => format!("skipped {}: {why}", d.name),
         (_, true, true) => format!("kept    {} (passed {})", d.name, o.text),
-        (_, true, false) if o.passed > 1 => format!("ok      {} ({} passed, {seconds} s)", d.name, o.passed),
-        (_, true, false) if !o.text.is_empty() => format!("{}\nwarning {} ({seconds} s)", o.text, d.name),
+        (_, true, false) if o.passed > 1 => {
+            format!("ok      {} ({} passed, {seconds} s)", d.name, o.passed)
+        }
+        (_, true, false) if !o.text.is_empty() => {
+            format!("{}\nwarning {} ({seconds} s)", o.text, d.name)
+        }
         (_, true, false) => format!("ok      {} ({seconds} s)", d.name),
-        (_, false, _) => format!("{}\nFAILED  {} ({} failed, {seconds} s)", o.text, d.name, o.failed),
+        (_, false, _) => {
+            format!("{}\nFAILED  {} ({} failed, {seconds} s)", o.text, d.name, o.failed)
+        }
     }
 }
 
 fn row(d: &Done) -> Row {
     // A tenth of a second is as fine as it is.
     let seconds = (d.took.as_secs_f64() * 10.0).round() / 10.0;
-    Row { name: d.name.clone(), ok: d.outcome.ok() && d.outcome.skipped.is_none(), seconds, kept: d.outcome.kept }
+    Row {
+        name: d.name.clone(),
+        ok: d.outcome.ok() && d.outcome.skipped.is_none(),
+        seconds,
+        kept: d.outcome.kept,
+    }
 }
 
 fn table(report: &Report) -> String {
@@ -188,19 +215,30 @@ fn table(report: &Report) -> String {
         (true, true) => "kept",
         (true, false) => "ok",
     };
-    let rows: Vec<String> = report.steps.iter().map(|s| format!("{:<width$} {:>10} {:>8.1} s", s.name, state(s), s.seconds)).collect();
+    let rows: Vec<String> = report
+        .steps
+        .iter()
+        .map(|s| format!("{:<width$} {:>10} {:>8.1} s", s.name, state(s), s.seconds))
+        .collect();
     rows.join("\n")
 }
 
 /// The Verilated designs that were built since then.
 fn designs_since(since: SystemTime) -> Vec<Row> {
-    let Ok(entries) = std::fs::read_dir(process::cache_dir().join("verilated")) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(process::cache_dir().join("verilated")) else {
+        return Vec::new();
+    };
     let one = |folder: PathBuf| {
         let record = folder.join("build.json");
         let new = record.metadata().and_then(|m| m.modified()).is_ok_and(|at| at >= since);
-        let value: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(record).ok().filter(|_| new)?).ok()?;
+        let value: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(record).ok().filter(|_| new)?).ok()?;
         let ms = value["verilator_ms"].as_f64()? + value["cxx_ms"].as_f64()?;
-        let name = format!("Verilator build: {} ({})", value["design"].as_str()?, value["profile"].as_str()?);
+        let name = format!(
+            "Verilator build: {} ({})",
+            value["design"].as_str()?,
+            value["profile"].as_str()?
+        );
         Some(Row { name, ok: true, seconds: (ms / 100.0).round() / 10.0, kept: false })
     };
     let mut rows: Vec<Row> = entries.flatten().filter_map(|e| one(e.path())).collect();
@@ -213,22 +251,42 @@ fn checked(result: Result<(), Failure>) -> Outcome {
     match result {
         Ok(()) => Outcome::passed(),
         Err(Failure::Message { message, .. }) => Outcome::failed(message),
-        Err(Failure::Exit(code)) => Outcome::failed(format!("exit status {code}; its messages are above")),
+        Err(Failure::Exit(code)) => {
+            Outcome::failed(format!("exit status {code}; its messages are above"))
+        }
     }
 }
 
 impl Plan {
-    fn add<'a>(&'a self, lanes: &Lanes<'a>, name: &str, after: &[&str], work: impl FnOnce(&Lanes<'a>) -> Outcome + Send + 'a) {
+    fn add<'a>(
+        &'a self,
+        lanes: &Lanes<'a>,
+        name: &str,
+        after: &[&str],
+        work: impl FnOnce(&Lanes<'a>) -> Outcome + Send + 'a,
+    ) {
         let needed = [BUILD, PACKAGES, VERILATOR, PROVER].contains(&name);
         if !needed && !self.only.is_empty() && !self.only.iter().any(|word| name.contains(word)) {
             return;
         }
         let expected = sizes::expected(&self.expected, name);
-        lanes.add(Step { name: name.into(), expected, after: after.iter().map(|s| (*s).to_owned()).collect(), work: Box::new(work) });
+        lanes.add(Step {
+            name: name.into(),
+            expected,
+            after: after.iter().map(|s| (*s).to_owned()).collect(),
+            work: Box::new(work),
+        });
     }
 
     /// The same, unless it passed on this content; `inputs` is the digest of what decides it.
-    fn add_once<'a>(&'a self, lanes: &Lanes<'a>, name: &str, after: &[&str], inputs: String, work: impl FnOnce() -> Outcome + Send + 'a) {
+    fn add_once<'a>(
+        &'a self,
+        lanes: &Lanes<'a>,
+        name: &str,
+        after: &[&str],
+        inputs: String,
+        work: impl FnOnce() -> Outcome + Send + 'a,
+    ) {
         let (key, title) = (kept::key(name, &[&inputs]), name.to_owned());
         self.add(lanes, name, after, move |_| binaries::once(&self.kept, &key, &title, work));
     }
@@ -242,50 +300,76 @@ impl Plan {
     /// Tools and packages.
     fn set_up<'a>(&'a self, lanes: &Lanes<'a>) {
         self.add(lanes, VERILATOR, &[], |_| {
-            let found = tools::ensure_verilator(&root(), &say).and_then(|path| tools::ensure_ibex(&root(), &say).map(|_| path));
+            let found = tools::ensure_verilator(&root(), &say)
+                .and_then(|path| tools::ensure_ibex(&root(), &say).map(|_| path));
             checked(found.map_err(Failure::from).map(|path| {
                 let _ = self.verilator.set(path);
             }))
         });
         self.add(lanes, PACKAGES, &[], |lanes| {
-            let chromium: (_, _, fn() -> bool) = ("chromium", "the operator's page in a browser", tools::has_chromium);
+            let chromium: (_, _, fn() -> bool) =
+                ("chromium", "the operator's page in a browser", tools::has_chromium);
             let mut wanted = vec![
                 ("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries as fn() -> bool),
                 ("postgresql", "the verifier service on PostgreSQL", tools::has_postgres),
             ];
             let (packages, what) = compat::PACKAGES;
-            wanted.extend([chromium, (packages, what, tools::has_openssl)].into_iter().filter(|_| self.full));
+            wanted.extend(
+                [chromium, (packages, what, tools::has_openssl)].into_iter().filter(|_| self.full),
+            );
             for (packages, what, there) in wanted {
                 if let Err(command) = tools::debian_packages(packages, what, there) {
                     // Its tests pass over what is not there; this line says so.
-                    self.add(lanes, what, &[], move |_| Outcome::skipped(format!("run `{command}`")));
+                    self.add(lanes, what, &[], move |_| {
+                        Outcome::skipped(format!("run `{command}`"))
+                    });
                 }
             }
             Outcome::passed()
         });
-        self.add(lanes, PROVER, &[], |_| match tools::ensure_yosys(&root(), &say).and_then(|_| tools::ensure_prover(&root(), &say)) {
-            Ok(_) => Outcome::passed(),
-            Err(e) => Outcome::skipped(e.to_string()),
+        self.add(lanes, PROVER, &[], |_| {
+            match tools::ensure_yosys(&root(), &say)
+                .and_then(|_| tools::ensure_prover(&root(), &say))
+            {
+                Ok(_) => Outcome::passed(),
+                Err(e) => Outcome::skipped(e.to_string()),
+            }
         });
     }
 
     /// What looks at the RTL alone.
     fn rtl<'a>(&'a self, lanes: &Lanes<'a>) {
-        let rtl = self.tree.digest(|path| path.starts_with("shell-rtl/") || path.starts_with("tests/xtask/src/"));
-        self.add(lanes, "module table, nothing faked", &[], |_| checked(lint::table().and_then(|()| lint::nothing_faked())));
+        let rtl = self
+            .tree
+            .digest(|path| path.starts_with("shell-rtl/") || path.starts_with("tests/xtask/src/"));
+        self.add(lanes, "module table, nothing faked", &[], |_| {
+            checked(lint::table().and_then(|()| lint::nothing_faked()))
+        });
         self.add(lanes, "area table", &[], |_| match (area::fresh(), self.full) {
             // To update it takes an hour of synthesis, which the end of a piece of work pays, and not
             // each change on the way.
-            (Err(Failure::Message { message, .. }), false) => Outcome { text: message, ..Outcome::passed() },
+            (Err(Failure::Message { message, .. }), false) => {
+                Outcome { text: message, ..Outcome::passed() }
+            }
             (result, _) => checked(result),
         });
-        self.add_once(lanes, "RTL lint", &[VERILATOR], rtl.clone(), || checked(lint::verilator(self.verilator())));
+        self.add_once(lanes, "RTL lint", &[VERILATOR], rtl.clone(), || {
+            checked(lint::verilator(self.verilator()))
+        });
         self.add_once(lanes, "RTL elaborates in a second front end", &[PROVER], rtl, || {
-            checked(tools::ensure_yosys(&root(), &say).map_err(Failure::from).and_then(|yosys| lint::yosys(&yosys)))
+            checked(
+                tools::ensure_yosys(&root(), &say)
+                    .map_err(Failure::from)
+                    .and_then(|yosys| lint::yosys(&yosys)),
+            )
         });
         if !self.full {
             self.add(lanes, "quick proofs", &[PROVER], |_| {
-                checked(tools::ensure_prover(&root(), &say).map_err(Failure::from).and_then(|prover| formal::quick(&prover, &|_| ())))
+                checked(
+                    tools::ensure_prover(&root(), &say)
+                        .map_err(Failure::from)
+                        .and_then(|prover| formal::quick(&prover, &|_| ())),
+                )
             });
         }
     }
@@ -298,11 +382,20 @@ impl Plan {
             const COMPAT: &str = "tests/compat/Cargo.toml";
             let run = |args: &[&str], what: &str| process::run(&mut process::cargo(args), what);
             let fmt = run(&["fmt", "--all", "--check"], "cargo fmt; run `cargo fmt --all`")
-                .and_then(|()| run(&["fmt", "--check", "--manifest-path", EXAMPLE], "cargo fmt of the example"))
-                .and_then(|()| run(&["fmt", "--check", "--manifest-path", COMPAT], "cargo fmt of tests/compat"));
+                .and_then(|()| {
+                    run(&["fmt", "--check", "--manifest-path", EXAMPLE], "cargo fmt of the example")
+                })
+                .and_then(|()| {
+                    run(&["fmt", "--check", "--manifest-path", COMPAT], "cargo fmt of tests/compat")
+                });
             let lock = |manifest: &str| {
-                let help = format!("cargo update; run `cargo update --workspace --manifest-path {manifest}`");
-                run(&["update", "--quiet", "--workspace", "--locked", "--manifest-path", manifest], &help)
+                let help = format!(
+                    "cargo update; run `cargo update --workspace --manifest-path {manifest}`"
+                );
+                run(
+                    &["update", "--quiet", "--workspace", "--locked", "--manifest-path", manifest],
+                    &help,
+                )
             };
             checked(fmt.and_then(|()| lock(EXAMPLE)).and_then(|()| lock(COMPAT)))
         });
@@ -318,10 +411,12 @@ impl Plan {
             Err(e) => checked(Err(e)),
         });
         self.add(lanes, "generated files are up to date", &[BUILD], |_| {
-            checked(
-                crate::pictures::run(&root(), true)
-                    .and_then(|()| process::run(&mut crate::generator("check")?, "shef-gen check; run `cargo xtask generate`")),
-            )
+            checked(crate::pictures::run(&root(), true).and_then(|()| {
+                process::run(
+                    &mut crate::generator("check")?,
+                    "shef-gen check; run `cargo xtask generate`",
+                )
+            }))
         });
     }
 
@@ -329,16 +424,27 @@ impl Plan {
     fn tests<'a>(&'a self, lanes: &Lanes<'a>, built: &'a Built) {
         let rest = binaries::Rest::of(&self.tree);
         for binary in &built.binaries {
-            let (key, name) = (binary.key(&Which::Normal, &rest), format!("tests: {}", binary.name()));
+            let (key, name) =
+                (binary.key(&Which::Normal, &rest), format!("tests: {}", binary.name()));
             let title = name.clone();
             self.add(lanes, &name, &[BUILD, VERILATOR, PACKAGES], move |_| {
-                binaries::once(&self.kept, &key, &title, || binary.run(&Which::Normal, self.verilator()))
+                binaries::once(&self.kept, &key, &title, || {
+                    binary.run(&Which::Normal, self.verilator())
+                })
             });
         }
         // After the build: both want the target folder for themselves.
-        let sources = self.tree.digest(|p| p.ends_with(".rs") || p.ends_with("Cargo.toml") || p == "Cargo.lock");
+        let sources = self
+            .tree
+            .digest(|p| p.ends_with(".rs") || p.ends_with("Cargo.toml") || p == "Cargo.lock");
         self.add_once(lanes, "light builds", &[BUILD], sources, light::run);
-        self.add_once(lanes, "examples in the documentation", &[BUILD], self.tree.digest(|p| p.ends_with(".rs")), binaries::doctests);
+        self.add_once(
+            lanes,
+            "examples in the documentation",
+            &[BUILD],
+            self.tree.digest(|p| p.ends_with(".rs")),
+            binaries::doctests,
+        );
         if self.full {
             full::steps(self, lanes, built);
         }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 /// The page with the table.
 pub const PAGE: &str = "docs/test-run.md";
 /// What stands before and after the table that [`record`] writes.
-const MARKS: (&str, &str) = ("<!-- steps: written by `cargo xtask test --record` -->", "<!-- end of steps -->");
+const MARKS: (&str, &str) =
+    ("<!-- steps: written by `cargo xtask test --record` -->", "<!-- end of steps -->");
 /// A step is named when it takes so many times as long as recorded, measured by the whole run.
 const GROWTH: f64 = 1.5;
 /// Seconds below which a step is noise.
@@ -42,8 +43,10 @@ fn parse(page: &str) -> BTreeMap<String, u64> {
 /// Steps that took half as long again as recorded. A machine that is slower as a whole has no
 /// growth: each step is held against what the others took.
 pub fn grown(recorded: &BTreeMap<String, u64>, ran: &[(String, f64)]) -> Vec<String> {
-    let pairs: Vec<(&str, f64, f64)> =
-        ran.iter().filter_map(|(name, now)| Some((name.as_str(), *recorded.get(name)? as f64, *now))).collect();
+    let pairs: Vec<(&str, f64, f64)> = ran
+        .iter()
+        .filter_map(|(name, now)| Some((name.as_str(), *recorded.get(name)? as f64, *now)))
+        .collect();
     let (then, now) = pairs.iter().fold((0.0, 0.0), |(a, b), (_, then, now)| (a + then, b + now));
     if then == 0.0 {
         return Vec::new();
@@ -63,15 +66,20 @@ pub fn grown(recorded: &BTreeMap<String, u64>, ran: &[(String, f64)]) -> Vec<Str
 /// The page is missing, or has no place for the table.
 pub fn record(ran: &[(String, f64)]) -> Result<(), Failure> {
     let path = root().join(PAGE);
-    let page = std::fs::read_to_string(&path).map_err(|e| Failure::failed(format!("{PAGE}: {e}")))?;
-    let old = table(&page).ok_or_else(|| Failure::failed(format!("{PAGE} has no lines '{}' and '{}'", MARKS.0, MARKS.1)))?;
+    let page =
+        std::fs::read_to_string(&path).map_err(|e| Failure::failed(format!("{PAGE}: {e}")))?;
+    let old = table(&page).ok_or_else(|| {
+        Failure::failed(format!("{PAGE} has no lines '{}' and '{}'", MARKS.0, MARKS.1))
+    })?;
     let mut steps = parse(&page);
     steps.extend(ran.iter().map(|(name, seconds)| (name.clone(), seconds.round() as u64)));
     let mut rows: Vec<_> = steps.into_iter().filter(|(_, seconds)| *seconds > 0).collect();
     rows.sort_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
-    let rows: String = rows.iter().map(|(name, seconds)| format!("| `{name}` | {seconds} |\n")).collect();
+    let rows: String =
+        rows.iter().map(|(name, seconds)| format!("| `{name}` | {seconds} |\n")).collect();
     let new = format!("\n\n| step | s |\n|---|---:|\n{rows}\n");
-    std::fs::write(&path, page.replacen(old, &new, 1)).map_err(|e| Failure::failed(format!("{PAGE}: {e}")))
+    std::fs::write(&path, page.replacen(old, &new, 1))
+        .map_err(|e| Failure::failed(format!("{PAGE}: {e}")))
 }
 
 #[cfg(test)]
@@ -80,12 +88,25 @@ mod tests {
 
     #[test]
     fn a_step_that_grew_is_named_and_a_slow_machine_is_not() {
-        let page = format!("{}\n| step | s |\n|---|---:|\n| `a` | 100 |\n| `b` | 20 |\n| `c` | 100 |\n{}\n", MARKS.0, MARKS.1);
+        let page = format!(
+            "{}\n| step | s |\n|---|---:|\n| `a` | 100 |\n| `b` | 20 |\n| `c` | 100 |\n{}\n",
+            MARKS.0, MARKS.1
+        );
         let recorded = parse(&page);
         assert_eq!(recorded.get("b"), Some(&20));
-        let ran = |a: f64, b: f64, c: f64| [("a".to_owned(), a), ("b".to_owned(), b), ("c".to_owned(), c), ("new".to_owned(), 900.0)];
+        let ran = |a: f64, b: f64, c: f64| {
+            [
+                ("a".to_owned(), a),
+                ("b".to_owned(), b),
+                ("c".to_owned(), c),
+                ("new".to_owned(), 900.0),
+            ]
+        };
         assert!(grown(&recorded, &ran(100.0, 20.0, 100.0)).is_empty());
-        assert!(grown(&recorded, &ran(300.0, 60.0, 300.0)).is_empty(), "three times as slow as a whole");
+        assert!(
+            grown(&recorded, &ran(300.0, 60.0, 300.0)).is_empty(),
+            "three times as slow as a whole"
+        );
         let named = grown(&recorded, &ran(100.0, 40.0, 100.0));
         assert!(named.len() == 1 && named[0].starts_with("'b' took 40 s, 20 s"), "{named:?}");
     }

@@ -71,14 +71,19 @@ impl<W: Write> Archive<W> {
             } else if kind.is_symlink() {
                 self.link(&text, &fs::read_link(entry.path())?.display().to_string())?;
             } else {
-                self.copy(&text, entry.metadata()?.permissions().mode() & 0o111 != 0, &entry.path())?;
+                self.copy(
+                    &text,
+                    entry.metadata()?.permissions().mode() & 0o111 != 0,
+                    &entry.path(),
+                )?;
             }
         }
         Ok(())
     }
 
     pub fn copy(&mut self, name: &str, executable: bool, from: &Path) -> io::Result<()> {
-        let contents = fs::read(from).map_err(|e| io::Error::other(format!("{}: {e}", from.display())))?;
+        let contents =
+            fs::read(from).map_err(|e| io::Error::other(format!("{}: {e}", from.display())))?;
         self.file(name, executable, &contents)
     }
 
@@ -112,7 +117,10 @@ mod tests {
         // length 6.
         let second = &text[116..];
         assert!(second.starts_with("07070100000002000081ed"), "{second}");
-        assert_eq!((&second[54..62], &second[94..102], &second[110..115]), ("00000005", "00000006", "bin/a"));
+        assert_eq!(
+            (&second[54..62], &second[94..102], &second[110..115]),
+            ("00000005", "00000006", "bin/a")
+        );
         assert_eq!(&second[116..121], "hello");
         assert!(text.contains("TRAILER!!!"));
     }
@@ -129,8 +137,16 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
         let text = String::from_utf8(archive.finish().unwrap()).unwrap();
         // Each header's mode and, after it, the name.
-        let entries: Vec<_> = text.match_indices("070701").map(|(at, _)| (&text[at + 14..at + 22], &text[at + 110..])).collect();
-        let expected = [("000041ed", "usr\0"), ("000041ed", "usr/bin\0"), ("000081a4", "usr/bin/a\0"), ("0000a1ff", "usr/bin/b\0")];
+        let entries: Vec<_> = text
+            .match_indices("070701")
+            .map(|(at, _)| (&text[at + 14..at + 22], &text[at + 110..]))
+            .collect();
+        let expected = [
+            ("000041ed", "usr\0"),
+            ("000041ed", "usr/bin\0"),
+            ("000081a4", "usr/bin/a\0"),
+            ("0000a1ff", "usr/bin/b\0"),
+        ];
         for ((mode, name), (expected_mode, expected_name)) in entries.iter().zip(expected) {
             assert!(
                 *mode == expected_mode && name.starts_with(expected_name),

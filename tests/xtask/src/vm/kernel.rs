@@ -20,7 +20,11 @@ const PACKAGES: &str = "flex bison bc libelf-dev xz-utils";
 /// The kernel image, built if need be; else why not, and the command that helps.
 pub fn ensure(root: &Path) -> Result<PathBuf, String> {
     let tools = root.join("target/tools");
-    let digest: String = Sha256::digest(format!("{SOURCE}\n{CONFIG}")).iter().take(6).map(|b| format!("{b:02x}")).collect();
+    let digest: String = Sha256::digest(format!("{SOURCE}\n{CONFIG}"))
+        .iter()
+        .take(6)
+        .map(|b| format!("{b:02x}"))
+        .collect();
     let image = tools.join(format!("kernel-{digest}"));
     once(&tools, "kernel", || image.is_file(), |part| build(part, &image))?;
     Ok(image)
@@ -29,7 +33,12 @@ pub fn ensure(root: &Path) -> Result<PathBuf, String> {
 fn build(part: &Path, image: &Path) -> Result<(), String> {
     let there = || {
         let runs = |program| {
-            Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+            Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|s| s.success())
         };
         ["flex", "bison", "bc", "xz"].iter().all(runs) && Path::new("/usr/include/gelf.h").is_file()
     };
@@ -38,22 +47,34 @@ fn build(part: &Path, image: &Path) -> Result<(), String> {
     say("downloading the source of a kernel from Debian (150 MB)");
     let apt = Apt::new(&part.join("apt"))?;
     apt.get(&["download", SOURCE])?;
-    let package = files(&apt.dir).into_iter().find(|p| p.extension().is_some_and(|e| e == "deb")).ok_or("apt downloaded nothing")?;
+    let package = files(&apt.dir)
+        .into_iter()
+        .find(|p| p.extension().is_some_and(|e| e == "deb"))
+        .ok_or("apt downloaded nothing")?;
     let at = |error: String| format!("{SOURCE}: {error}");
     output(Command::new("dpkg-deb").arg("--extract").arg(package).arg(part)).map_err(at)?;
     output(
-        Command::new("tar").arg("--extract").arg("--file").arg(part.join(format!("usr/src/{SOURCE}.tar.xz"))).arg("--directory").arg(part),
+        Command::new("tar")
+            .arg("--extract")
+            .arg("--file")
+            .arg(part.join(format!("usr/src/{SOURCE}.tar.xz")))
+            .arg("--directory")
+            .arg(part),
     )
     .map_err(at)?;
     let source = part.join(SOURCE);
-    let make = |arguments: &[&str]| output(Command::new("make").arg("-C").arg(&source).args(arguments)).map_err(at);
-    let write = |name: &str, text: &str| fs::write(source.join(name), text).map_err(|e| at(e.to_string()));
+    let make = |arguments: &[&str]| {
+        output(Command::new("make").arg("-C").arg(&source).args(arguments)).map_err(at)
+    };
+    let write =
+        |name: &str, text: &str| fs::write(source.join(name), text).map_err(|e| at(e.to_string()));
     write("kernel/configs/shef.config", CONFIG)?;
     make(&["tinyconfig", "shef.config"])?;
     let made = fs::read_to_string(source.join(".config")).map_err(|e| at(e.to_string()))?;
     // What depends on something that is not set is dropped without a word.
-    if let Some(lost) = CONFIG.lines().find(|line| line.starts_with("CONFIG_") && line.ends_with("=y") && !made.lines().any(|l| l == *line))
-    {
+    if let Some(lost) = CONFIG.lines().find(|line| {
+        line.starts_with("CONFIG_") && line.ends_with("=y") && !made.lines().any(|l| l == *line)
+    }) {
         return Err(at(format!("{lost} did not remain")));
     }
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);

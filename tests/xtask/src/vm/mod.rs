@@ -48,12 +48,15 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them, the one of an unmodified kernel first.
-    pub const ALL: [Self; 4] = [Self::Card(Iommu::Type1), Self::Card(Iommu::Iommufd), Self::Card(Iommu::None), Self::Unit];
+    pub const ALL: [Self; 4] =
+        [Self::Card(Iommu::Type1), Self::Card(Iommu::Iommufd), Self::Card(Iommu::None), Self::Unit];
 
     /// As a step of a test run is named.
     pub fn title(self) -> String {
         match self {
-            Self::Card(iommu) => format!("the card in a virtual machine, by /dev/vfio with {}", iommu.name()),
+            Self::Card(iommu) => {
+                format!("the card in a virtual machine, by /dev/vfio with {}", iommu.name())
+            }
             Self::Unit => "the agent's unit under systemd in a virtual machine".to_owned(),
         }
     }
@@ -149,7 +152,11 @@ impl Report {
     fn failed(&self) -> Vec<String> {
         let name = |v: &Value| v["name"].as_str().unwrap_or("?").to_owned();
         let steps = self.steps.iter().filter(|s| s["ok"] != true).map(name);
-        let attacks = self.attacks.iter().filter(|a| a["detected"] != true || a["words_delivered"] != 0).map(name);
+        let attacks = self
+            .attacks
+            .iter()
+            .filter(|a| a["detected"] != true || a["words_delivered"] != 0)
+            .map(name);
         let digits = (self.digits["equal_to_reference"] != true).then(|| "digits".to_owned());
         steps.chain(attacks).chain(digits).collect()
     }
@@ -179,13 +186,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         _ => {}
     }
     // What was not tried is not right.
-    if reports.iter().any(|report| report.skipped.is_some()) { Err(Failure::Exit(3)) } else { reports.iter().try_for_each(verdict) }
+    if reports.iter().any(|report| report.skipped.is_some()) {
+        Err(Failure::Exit(3))
+    } else {
+        reports.iter().try_for_each(verdict)
+    }
 }
 
 fn print(report: &Report) {
     for step in &report.steps {
         let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
-        println!("{} {:<22} {}", if step["ok"] == true { "ok     " } else { "FAILED " }, text("name"), text("detail"));
+        println!(
+            "{} {:<22} {}",
+            if step["ok"] == true { "ok     " } else { "FAILED " },
+            text("name"),
+            text("detail")
+        );
     }
     for attack in &report.attacks {
         let refused = attack["detected"] == true && attack["words_delivered"] == 0;
@@ -198,7 +214,10 @@ fn print(report: &Report) {
     }
     match &report.skipped {
         Some(why) => println!("skipped: {why}"),
-        None => println!("Linux {}, {}, {}, {} s", report.kernel, report.driver, report.iommu, report.seconds),
+        None => println!(
+            "Linux {}, {}, {}, {} s",
+            report.kernel, report.driver, report.iommu, report.seconds
+        ),
     }
 }
 
@@ -225,7 +244,11 @@ pub fn test(purpose: Purpose) -> Result<Result<(), Failure>, String> {
 fn verdict(report: &Report) -> Result<(), Failure> {
     match report.failed() {
         failed if failed.is_empty() => Ok(()),
-        failed => Err(Failure::failed(format!("failed in the guest: {}; its console is in {}", failed.join(", "), console().display()))),
+        failed => Err(Failure::failed(format!(
+            "failed in the guest: {}; its console is in {}",
+            failed.join(", "),
+            console().display()
+        ))),
     }
 }
 
@@ -248,7 +271,11 @@ fn libraries(programs: &[PathBuf]) -> Result<std::collections::BTreeSet<PathBuf>
     let o = o.map_err(|e| Failure::failed(format!("cannot start ldd: {e}")))?;
     // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f...)`, and the loader alone.
     let text = String::from_utf8_lossy(&o.stdout).into_owned();
-    Ok(text.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':')).map(PathBuf::from).collect())
+    Ok(text
+        .split_whitespace()
+        .filter(|word| word.starts_with('/') && !word.ends_with(':'))
+        .map(PathBuf::from)
+        .collect())
 }
 
 /// A program without its debug information, which a guest would have to hold in memory.
@@ -265,7 +292,11 @@ fn job(iommu: Iommu) -> String {
     // with: the interface that is there, or the one that is asked for.
     let (node, shared, card) = match iommu {
         Iommu::Type1 => ("/dev/vfio/$group", "", String::new()),
-        Iommu::Iommufd => ("/dev/vfio/devices/$(ls /sys/bus/pci/devices/$edu/vfio-dev)", "chmod 666 /dev/iommu", format!("?iommu={name}")),
+        Iommu::Iommufd => (
+            "/dev/vfio/devices/$(ls /sys/bus/pci/devices/$edu/vfio-dev)",
+            "chmod 666 /dev/iommu",
+            format!("?iommu={name}"),
+        ),
         Iommu::None => ("/dev/vfio/noiommu-$group", "", format!("?iommu={name}")),
     };
     let permission = match iommu {
@@ -314,7 +345,13 @@ fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<(), Fa
     }
 }
 
-fn pack(mut a: Archive<impl Write>, setup: &Setup, iommu: Iommu, programs: &[PathBuf; 2], to: &Path) -> Result<(), Failure> {
+fn pack(
+    mut a: Archive<impl Write>,
+    setup: &Setup,
+    iommu: Iommu,
+    programs: &[PathBuf; 2],
+    to: &Path,
+) -> Result<(), Failure> {
     let libraries = libraries(programs)?;
     let [shef, edu] = programs;
     let (shef, edu) = (stripped(shef)?, stripped(edu)?);
@@ -328,7 +365,14 @@ fn pack(mut a: Archive<impl Write>, setup: &Setup, iommu: Iommu, programs: &[Pat
         let mut folders = std::collections::BTreeSet::new();
         for library in &libraries {
             let name = library.strip_prefix("/").unwrap_or(library);
-            for folder in name.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev().filter(|f| *f != Path::new("")) {
+            for folder in name
+                .ancestors()
+                .skip(1)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .filter(|f| *f != Path::new(""))
+            {
                 if folders.insert(folder.to_owned()) {
                     a.folder(&folder.display().to_string())?;
                 }
@@ -382,10 +426,16 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
     // A design that is not in the cache is compiled first.
     while !socket.exists() {
         if let Ok(Some(status)) = running.0.try_wait() {
-            return Err(Failure::failed(format!("shef sim serve ended ({status}); its messages are in {}", log.display())));
+            return Err(Failure::failed(format!(
+                "shef sim serve ended ({status}); its messages are in {}",
+                log.display()
+            )));
         }
         if begin.elapsed() > LIMIT {
-            return Err(Failure::failed(format!("shef sim serve created no socket; its messages are in {}", log.display())));
+            return Err(Failure::failed(format!(
+                "shef sim serve created no socket; its messages are in {}",
+                log.display()
+            )));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -426,7 +476,9 @@ impl Said {
             ("failed", what) => self.failures.push(what.to_owned()),
             // `@@ step ok NAME: DETAIL`
             ("step", rest) => {
-                if let Some((verdict, (name, detail))) = rest.split_once(' ').and_then(|(v, rest)| Some((v, rest.split_once(": ")?))) {
+                if let Some((verdict, (name, detail))) =
+                    rest.split_once(' ').and_then(|(v, rest)| Some((v, rest.split_once(": ")?)))
+                {
                     self.steps.push(step(name, verdict == "ok", detail.to_owned()));
                 }
             }
@@ -439,7 +491,10 @@ impl Said {
     }
 
     fn json(&self, name: &str) -> Value {
-        self.documents.get(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
+        self.documents
+            .get(name)
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or(Value::Null)
     }
 }
 
@@ -498,9 +553,11 @@ const BULK: u64 = 64 << 10;
 /// Whether bulk data went through rings: the card reached the guest's memory by itself.
 fn rings(state: &Value) -> Value {
     let bytes = |key: &str| state[key].as_u64().unwrap_or(0);
-    let (read, written, interrupts) = (bytes("dma_read"), bytes("dma_written"), bytes("dma_interrupts"));
-    let detail =
-        format!("the card's DMA engine read {read} bytes of the guest's memory, wrote {written}, and raised {interrupts} interrupts");
+    let (read, written, interrupts) =
+        (bytes("dma_read"), bytes("dma_written"), bytes("dma_interrupts"));
+    let detail = format!(
+        "the card's DMA engine read {read} bytes of the guest's memory, wrote {written}, and raised {interrupts} interrupts"
+    );
     step("rings", read >= BULK && written > 0 && interrupts > 0, detail)
 }
 
@@ -517,7 +574,12 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
         .args(["-accel", "tcg", "-machine", "q35,memory-backend=mem", "-cpu", "max", "-m", memory])
         .args(["-object", &format!("memory-backend-memfd,id=mem,size={memory},share=on")])
         .args(["-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"])
-        .args(["-chardev", &format!("socket,id=control,path={}.control", socket.display()), "-serial", "chardev:control"])
+        .args([
+            "-chardev",
+            &format!("socket,id=control,path={}.control", socket.display()),
+            "-serial",
+            "chardev:control",
+        ])
         .args(["-device", "edu,dma_mask=0xffffffffffff", "-device", &card.to_string()])
         .arg("-initrd")
         .arg(initrd)
@@ -532,13 +594,16 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
         line += " intel_iommu=on";
     }
     command.args(["-append", &line]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-    let mut running = Running(child.map_err(|e| Failure::failed(format!("cannot start QEMU: {e}")))?);
+    let child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
+    let mut running =
+        Running(child.map_err(|e| Failure::failed(format!("cannot start QEMU: {e}")))?);
     let out = running.0.stdout.take().ok_or_else(|| Failure::failed("QEMU: no output"))?;
     let (lines, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-            if lines.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err() {
+            if lines.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err()
+            {
                 return;
             }
         }
@@ -572,7 +637,11 @@ fn step(name: &str, ok: bool, detail: String) -> Value {
 
 /// Whether the guest came up.
 fn booted(said: &Said) -> Value {
-    step("boot", said.words.contains_key("ready") && said.failures.is_empty(), said.failures.join("; "))
+    step(
+        "boot",
+        said.words.contains_key("ready") && said.failures.is_empty(),
+        said.failures.join("; "),
+    )
 }
 
 /// Steps of the demo, or that there are none.
@@ -585,10 +654,14 @@ fn demo(said: &Said) -> Vec<Value> {
 fn report(said: &Said, iommu: Iommu) -> Report {
     let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
     let mut steps = vec![booted(said)];
-    let edu = ["edu", "edu-locked-memory", "edu-removal"].iter().filter_map(|name| said.documents.get(*name));
+    let edu = ["edu", "edu-locked-memory", "edu-removal"]
+        .iter()
+        .filter_map(|name| said.documents.get(*name));
     for line in edu.flat_map(|text| text.lines()) {
-        if let Some((verdict, (name, detail))) =
-            line.strip_prefix("edu ").and_then(|l| l.split_once(' ')).and_then(|(v, l)| Some((v, l.split_once(": ")?)))
+        if let Some((verdict, (name, detail))) = line
+            .strip_prefix("edu ")
+            .and_then(|l| l.split_once(' '))
+            .and_then(|(v, l)| Some((v, l.split_once(": ")?)))
         {
             steps.push(step(&format!("vfio-{name}"), verdict == "ok", detail.to_owned()));
         }
@@ -617,17 +690,33 @@ fn report(said: &Said, iommu: Iommu) -> Report {
         refused("vfio-permission", "edu-permission", "SHEF-PCI-006", "another user's open");
     }
     let before = said.json("doctor-before").to_string();
-    steps.push(step("doctor-unbound", before.contains("SHEF-PCI-004"), "a card without driver is named with its command".to_owned()));
+    steps.push(step(
+        "doctor-unbound",
+        before.contains("SHEF-PCI-004"),
+        "a card without driver is named with its command".to_owned(),
+    ));
     let doctor = said.json("doctor");
-    steps.push(step("doctor", doctor[0]["ready"] == true, "the bound card can be opened".to_owned()));
+    steps.push(step(
+        "doctor",
+        doctor[0]["ready"] == true,
+        "the bound card can be opened".to_owned(),
+    ));
     let interface = doctor[0]["checks"]
         .as_array()
         .and_then(|checks| checks.iter().find(|c| c["check"] == "IOMMU"))
         .and_then(|c| c["found"].as_str())
         .unwrap_or_default();
-    steps.push(step("interface", interface.starts_with(&format!("interface {},", iommu.name())), interface.to_owned()));
+    steps.push(step(
+        "interface",
+        interface.starts_with(&format!("interface {},", iommu.name())),
+        interface.to_owned(),
+    ));
     let info = said.json("info");
-    steps.push(step("info", info["kernel"]["state"].is_string(), info["description"].as_str().unwrap_or_default().to_owned()));
+    steps.push(step(
+        "info",
+        info["kernel"]["state"].is_string(),
+        info["description"].as_str().unwrap_or_default().to_owned(),
+    ));
     steps.extend(demo(said));
     let demo = said.json("demo");
     Report {
@@ -676,19 +765,26 @@ mod tests {
         ]);
         let r = report(&said, Iommu::Type1);
         assert_eq!((r.kernel.as_str(), &r.digits["tested"]), ("6.1", &1.into()));
-        let step = |name: &str| r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"] == true;
+        let step = |name: &str| {
+            r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"]
+                == true
+        };
         assert!(step("boot") && step("vfio-dma") && !step("vfio-reset") && step("seal"));
         // So has a program that panicked before it said anything.
         assert!(!step("edu-removal") && r.steps.iter().all(|s| s["name"] != "edu"));
         // What the guest never said has failed.
-        assert!(!step("edu-locked-memory") && !step("doctor") && !step("info") && !step("vfio-permission"));
+        assert!(
+            !step("edu-locked-memory")
+                && !step("doctor")
+                && !step("info")
+                && !step("vfio-permission")
+        );
         assert!(r.failed().contains(&"digits".to_owned()));
     }
 
     #[test]
     fn bulk_that_went_through_the_window_has_failed() {
-        let state =
-            |read, interrupts| serde_json::json!({ "is": "state", "dma_read": read, "dma_written": 1, "dma_interrupts": interrupts });
+        let state = |read, interrupts| serde_json::json!({ "is": "state", "dma_read": read, "dma_written": 1, "dma_interrupts": interrupts });
         assert_eq!(rings(&state(1 << 20, 9))["ok"], true);
         for other in [state(100, 9), state(1 << 20, 0), serde_json::Value::Null] {
             assert_eq!(rings(&other)["ok"], false, "{other}");
@@ -699,7 +795,9 @@ mod tests {
     fn a_card_with_a_native_kernel_has_failed() {
         let identity = |engine: &str| serde_json::json!({ "is": "identity", "engine": engine });
         assert_eq!(security_kernel(&identity("sim:rtl"))["ok"], true);
-        for other in [identity("sim:rtl?kernel=native"), identity("sim:model"), serde_json::Value::Null] {
+        for other in
+            [identity("sim:rtl?kernel=native"), identity("sim:model"), serde_json::Value::Null]
+        {
             assert_eq!(security_kernel(&other)["ok"], false, "{other}");
         }
     }

@@ -21,7 +21,8 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Suites: QEMU with vfio-user-pci is in the second, the kernel that boots fastest in the third.
 const SUITES: [&str; 3] = ["trixie", "trixie-backports", "bookworm"];
 /// Modules, in the order in which they are loaded.
-const MODULES: [&str; 6] = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"];
+const MODULES: [&str; 6] =
+    ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"];
 
 /// What is there to start a guest with.
 pub struct Guest {
@@ -66,12 +67,24 @@ impl Guest {
     }
 
     fn works(&self) -> Result<(), String> {
-        let o = self.qemu().args(["-device", "help"]).stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
-        let text = String::from_utf8_lossy(&o.stdout).into_owned() + &String::from_utf8_lossy(&o.stderr);
+        let o = self
+            .qemu()
+            .args(["-device", "help"])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| e.to_string())?;
+        let text =
+            String::from_utf8_lossy(&o.stdout).into_owned() + &String::from_utf8_lossy(&o.stderr);
         if !text.contains("\"vfio-user-pci\"") {
-            return Err(format!("QEMU does not run, or has no vfio-user-pci: {}", last_line(&text)));
+            return Err(format!(
+                "QEMU does not run, or has no vfio-user-pci: {}",
+                last_line(&text)
+            ));
         }
-        if !self.kernel().is_file() || !self.busybox().is_file() || self.module("vfio-pci").is_none() {
+        if !self.kernel().is_file()
+            || !self.busybox().is_file()
+            || self.module("vfio-pci").is_none()
+        {
             return Err("kernel, vfio-pci or busybox is missing".to_owned());
         }
         Ok(())
@@ -82,7 +95,12 @@ impl Guest {
 pub fn ensure(root: &Path) -> Result<Guest, String> {
     let tools = root.join("target/tools");
     let guest = Guest { dir: tools.join(FOLDER) };
-    once(&tools, "guest", || guest.dir.is_dir() && guest.works().is_ok(), |part| install(part, &guest))?;
+    once(
+        &tools,
+        "guest",
+        || guest.dir.is_dir() && guest.works().is_ok(),
+        |part| install(part, &guest),
+    )?;
     guest.works()?;
     Ok(guest)
 }
@@ -99,12 +117,19 @@ pub fn systemd(root: &Path) -> Result<PathBuf, String> {
         |part| {
             say("downloading systemd from Debian (20 MB)");
             let apt = Apt::new(&part.join("apt"))?;
-            apt.get(&[&["install", "--download-only", "--target-release", "trixie"], &SYSTEM_PACKAGES[..]].concat())?;
+            apt.get(
+                &[
+                    &["install", "--download-only", "--target-release", "trixie"],
+                    &SYSTEM_PACKAGES[..],
+                ]
+                .concat(),
+            )?;
             let tree = part.join("root");
             unpack(&apt.dir.join("cache/archives"), &tree)?;
             // Where package base-files has them.
             for name in ["bin", "sbin", "lib", "lib64"] {
-                std::os::unix::fs::symlink(format!("usr/{name}"), tree.join(name)).map_err(|e| format!("{}: {e}", tree.display()))?;
+                std::os::unix::fs::symlink(format!("usr/{name}"), tree.join(name))
+                    .map_err(|e| format!("{}: {e}", tree.display()))?;
             }
             fs::rename(&tree, &dir).map_err(|e| format!("cannot rename {}: {e}", tree.display()))
         },
@@ -116,14 +141,20 @@ pub fn systemd(root: &Path) -> Result<PathBuf, String> {
 pub fn unpack(from: &Path, to: &Path) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|e| format!("cannot create {}: {e}", to.display()))?;
     for deb in files(from).into_iter().filter(|p| p.extension().is_some_and(|e| e == "deb")) {
-        output(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(to)).map_err(|e| format!("dpkg-deb: {e}"))?;
+        output(Command::new("dpkg-deb").arg("--extract").arg(&deb).arg(to))
+            .map_err(|e| format!("dpkg-deb: {e}"))?;
     }
     Ok(())
 }
 
 /// Has something made below the folder of tools by one process at a time, where it is not `there`;
 /// `make` gets an empty folder, which is removed.
-pub fn once(tools: &Path, name: &str, there: impl Fn() -> bool, make: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+pub fn once(
+    tools: &Path,
+    name: &str,
+    there: impl Fn() -> bool,
+    make: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<(), String> {
     if there() {
         return Ok(());
     }
@@ -143,7 +174,11 @@ pub fn once(tools: &Path, name: &str, there: impl Fn() -> bool, make: impl FnOnc
 }
 
 fn remove(dir: &Path) -> Result<(), String> {
-    if dir.exists() { fs::remove_dir_all(dir).map_err(|e| format!("cannot remove {}: {e}", dir.display())) } else { Ok(()) }
+    if dir.exists() {
+        fs::remove_dir_all(dir).map_err(|e| format!("cannot remove {}: {e}", dir.display()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Fetches and unpacks beside the final place, then renames.
@@ -154,12 +189,29 @@ fn install(part: &Path, guest: &Guest) -> Result<(), String> {
     remove(&guest.dir)?;
     let apt = Apt::new(&part.join("apt"))?;
     say("downloading QEMU, a kernel and busybox from Debian (70 MB)");
-    apt.get(&["install", "--download-only", "--target-release", "trixie-backports", "qemu-system-x86", "seabios"])?;
+    apt.get(&[
+        "install",
+        "--download-only",
+        "--target-release",
+        "trixie-backports",
+        "qemu-system-x86",
+        "seabios",
+    ])?;
     let depends = apt.run(
         "apt-cache",
-        &["depends", "--important", &format!("linux-image-cloud-amd64={}", apt.version("linux-image-cloud-amd64", "bookworm")?)],
+        &[
+            "depends",
+            "--important",
+            &format!(
+                "linux-image-cloud-amd64={}",
+                apt.version("linux-image-cloud-amd64", "bookworm")?
+            ),
+        ],
     )?;
-    let kernel = depends.lines().find_map(|l| l.trim().strip_prefix("Depends: ")).ok_or("the kernel's metapackage names no kernel")?;
+    let kernel = depends
+        .lines()
+        .find_map(|l| l.trim().strip_prefix("Depends: "))
+        .ok_or("the kernel's metapackage names no kernel")?;
     apt.get(&["download", kernel, "busybox-static"])?;
 
     let (root, other) = (part.join("tool/root"), part.join("other"));
@@ -178,7 +230,9 @@ fn install(part: &Path, guest: &Guest) -> Result<(), String> {
         let to = match name {
             "busybox" if path.parent().is_some_and(|p| p.ends_with("bin")) => tool.join("busybox"),
             _ if name.starts_with("vmlinuz-") => tool.join("vmlinuz"),
-            _ if MODULES.iter().any(|m| name == format!("{m}.ko")) => tool.join("modules").join(name),
+            _ if MODULES.iter().any(|m| name == format!("{m}.ko")) => {
+                tool.join("modules").join(name)
+            }
             _ => continue,
         };
         take(&path, to)?;
@@ -218,14 +272,28 @@ impl Apt {
     /// With fresh lists.
     pub fn new(dir: &Path) -> Result<Self, String> {
         if !Path::new(KEYRING).is_file() {
-            return Err(format!("{KEYRING} is missing; run `apt-get install debian-archive-keyring`"));
+            return Err(format!(
+                "{KEYRING} is missing; run `apt-get install debian-archive-keyring`"
+            ));
         }
-        let mirror = mirror().ok_or_else(|| format!("the sources of this machine name no Debian mirror; set {MIRROR}=http://..."))?;
+        let mirror = mirror().ok_or_else(|| {
+            format!("the sources of this machine name no Debian mirror; set {MIRROR}=http://...")
+        })?;
         let failed = |e: std::io::Error| format!("cannot write below {}: {e}", dir.display());
-        for sub in ["etc/apt.conf.d", "etc/preferences.d", "etc/sources.list.d", "state/lists/partial", "cache/archives/partial", "log"] {
+        for sub in [
+            "etc/apt.conf.d",
+            "etc/preferences.d",
+            "etc/sources.list.d",
+            "state/lists/partial",
+            "cache/archives/partial",
+            "log",
+        ] {
             fs::create_dir_all(dir.join(sub)).map_err(failed)?;
         }
-        let sources: String = SUITES.iter().map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n")).collect();
+        let sources: String = SUITES
+            .iter()
+            .map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n"))
+            .collect();
         fs::write(dir.join("etc/sources.list"), sources).map_err(failed)?;
         fs::write(dir.join("status"), "").map_err(failed)?;
         let at = |sub: &str| dir.join(sub).display().to_string();
@@ -242,14 +310,23 @@ impl Apt {
             "Acquire::Languages=none".to_owned(),
             "Acquire::Retries=2".to_owned(),
         ];
-        let apt = Self { dir: dir.to_owned(), options: options.into_iter().flat_map(|o| ["-o".to_owned(), o]).collect() };
+        let apt = Self {
+            dir: dir.to_owned(),
+            options: options.into_iter().flat_map(|o| ["-o".to_owned(), o]).collect(),
+        };
         apt.get(&["update"])?;
         Ok(apt)
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
-        output(Command::new(program).args(&self.options).args(arguments).current_dir(&self.dir).env("LC_ALL", "C"))
-            .map_err(|e| format!("{program} {}: {e}", arguments.join(" ")))
+        output(
+            Command::new(program)
+                .args(&self.options)
+                .args(arguments)
+                .current_dir(&self.dir)
+                .env("LC_ALL", "C"),
+        )
+        .map_err(|e| format!("{program} {}: {e}", arguments.join(" ")))
     }
 
     /// `apt-get`.
@@ -288,7 +365,8 @@ fn last_line(text: &str) -> String {
 
 /// What is in a folder, in order.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = fs::read_dir(dir).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect();
+    let mut all: Vec<PathBuf> =
+        fs::read_dir(dir).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect();
     all.sort();
     all
 }
@@ -311,7 +389,8 @@ mod tests {
 
     #[test]
     fn the_mirror_is_that_of_the_machine() {
-        let new = "Types: deb\n# a comment\nURIs: http://mirror.example/debian/\nSuites: bookworm\n";
+        let new =
+            "Types: deb\n# a comment\nURIs: http://mirror.example/debian/\nSuites: bookworm\n";
         assert_eq!(mirror_of(new).as_deref(), Some("http://mirror.example/debian"));
         let old = "# deb http://no.example/debian x main\ndeb [arch=amd64] http://security.example/debian-security bookworm main\n\
                    deb http://mirror.example/debian bookworm main\n";

@@ -41,18 +41,41 @@ fn wanted(name: &str) -> bool {
 
 /// The commands of the page that set an agent up: the block of code with `useradd`.
 fn commands() -> Option<&'static str> {
-    PAGE.split("```").find_map(|block| block.split_once('\n').map(|(_, code)| code).filter(|code| code.contains("useradd")))
+    PAGE.split("```").find_map(|block| {
+        block.split_once('\n').map(|(_, code)| code).filter(|code| code.contains("useradd"))
+    })
 }
 
 /// Packs the initramfs.
-pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf; 2], to: &Path) -> Result<(), Failure> {
-    let commands = commands().ok_or_else(|| Failure::failed("docs/how-to/owner-and-agent.md has no block of code with useradd"))?;
+pub fn pack(
+    mut a: Archive<impl Write>,
+    setup: &Setup,
+    [shef, agent]: &[PathBuf; 2],
+    to: &Path,
+) -> Result<(), Failure> {
+    let commands = commands().ok_or_else(|| {
+        Failure::failed("docs/how-to/owner-and-agent.md has no block of code with useradd")
+    })?;
     let (shef, agent) = (stripped(shef)?, stripped(agent)?);
     let write = || -> std::io::Result<()> {
         setup.system.iter().try_for_each(|system| a.tree(system, &wanted))?;
         // A served card measures the design that its image is for.
-        a.tree(&root(), &|name| name == "shell-rtl" || name.starts_with("shell-rtl/rtl") || name.starts_with("shell-rtl/shell"))?;
-        for dir in ["proc", "sys", "dev", "tmp", "run", "root", "home", "modules", "etc/systemd/system/multi-user.target.wants"] {
+        a.tree(&root(), &|name| {
+            name == "shell-rtl"
+                || name.starts_with("shell-rtl/rtl")
+                || name.starts_with("shell-rtl/shell")
+        })?;
+        for dir in [
+            "proc",
+            "sys",
+            "dev",
+            "tmp",
+            "run",
+            "root",
+            "home",
+            "modules",
+            "etc/systemd/system/multi-user.target.wants",
+        ] {
             a.folder(dir)?;
         }
         a.link("var/run", "/run")?;
@@ -67,7 +90,11 @@ pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf;
         a.file("etc/machine-id", false, b"00000000000000000000000000000001\n")?;
         a.file("etc/passwd", false, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")?;
         a.file("etc/group", false, b"root:x:0:\ntty:x:5:\nnogroup:x:65534:\n")?;
-        a.file("etc/systemd/system/job.service", false, include_bytes!("../../../vm/unit/job.service"))?;
+        a.file(
+            "etc/systemd/system/job.service",
+            false,
+            include_bytes!("../../../vm/unit/job.service"),
+        )?;
         a.file("lib.sh", false, LIBRARY)?;
         a.file("job", false, JOB.as_bytes())?;
         a.file("probe", false, include_bytes!("../../../vm/unit/probe"))?;
@@ -101,16 +128,23 @@ const CAN: [(&str, &str, &str); 14] = [
 /// What the guest said, as the document that the command prints.
 pub fn report(said: &Said) -> Report {
     let mut steps = vec![booted(said)];
-    let names: Vec<&str> = JOB.lines().filter_map(|line| line.strip_prefix("shown ")?.split(' ').next()).collect();
-    let found = names.iter().map_while(|name| said.steps.iter().find(|s| s["name"] == **name).cloned());
+    let names: Vec<&str> =
+        JOB.lines().filter_map(|line| line.strip_prefix("shown ")?.split(' ').next()).collect();
+    let found =
+        names.iter().map_while(|name| said.steps.iter().find(|s| s["name"] == **name).cloned());
     let before = steps.len();
     steps.extend(found);
     match names.get(steps.len() - before) {
         // The job ends with the first step that is not right.
-        Some(name) => steps.push(step(name, false, "the guest did not come to it, and to nothing after it".to_owned())),
+        Some(name) => steps.push(step(
+            name,
+            false,
+            "the guest did not come to it, and to nothing after it".to_owned(),
+        )),
         None => steps.extend(after(said)),
     }
-    let (word, demo) = (|key: &str| said.words.get(key).cloned().unwrap_or_default(), said.json("demo"));
+    let (word, demo) =
+        (|key: &str| said.words.get(key).cloned().unwrap_or_default(), said.json("demo"));
     Report {
         driver: word("driver"),
         iommu: format!("systemd {}", word("systemd")),
@@ -134,15 +168,28 @@ fn after(said: &Said) -> Vec<Value> {
     };
     for (name, inside, outside) in CAN {
         let (found_inside, found_outside) = (answer("inside", name), answer("outside", name));
-        let detail =
-            format!("in the unit {found_inside} (expected {inside}), the same user outside it {found_outside} (expected {outside})");
-        steps.push(step(&format!("unit-{name}"), found_inside == inside && found_outside == outside, detail));
+        let detail = format!(
+            "in the unit {found_inside} (expected {inside}), the same user outside it {found_outside} (expected {outside})"
+        );
+        steps.push(step(
+            &format!("unit-{name}"),
+            found_inside == inside && found_outside == outside,
+            detail,
+        ));
     }
     steps.extend(demo(said));
     // `→ Overall exposure level for shef-agent.service: 3.3 OK :-)`
     let exposure = said.words.get("exposure").cloned().unwrap_or_default();
-    let level = exposure.split(": ").nth(1).and_then(|rest| rest.split_whitespace().next()).and_then(|level| level.parse::<f64>().ok());
-    steps.push(step("exposure", level.is_some_and(|level| level <= EXPOSURE), format!("{exposure} (at most {EXPOSURE})")));
+    let level = exposure
+        .split(": ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|level| level.parse::<f64>().ok());
+    steps.push(step(
+        "exposure",
+        level.is_some_and(|level| level <= EXPOSURE),
+        format!("{exposure} (at most {EXPOSURE})"),
+    ));
     steps
 }
 

@@ -47,7 +47,9 @@ impl Trial<'_> {
         // A lost response is noticed after the time-out.
         for _ in 0..100 {
             let status = self.s.bench.ctl_read(ctl::STATUS)?;
-            if ctl::STATUS_FAULT_KIND.get(status) != 0 || ctl::STATUS_STATE.get(status) != ctl::STATUS_STATE_KEYED {
+            if ctl::STATUS_FAULT_KIND.get(status) != 0
+                || ctl::STATUS_STATE.get(status) != ctl::STATUS_STATE_KEYED
+            {
                 break;
             }
             self.s.bench.wait();
@@ -109,7 +111,11 @@ impl Trial<'_> {
         let fail = |s: &mut Session, at: u64| {
             for m in s.bench.core().axi_memories() {
                 // Silence covers the page, errors cover one word.
-                if silent { m.silent_ranges.push(at & !4095..(at | 4095) + 1) } else { m.error_ranges.push(at & !63..(at | 63) + 1) }
+                if silent {
+                    m.silent_ranges.push(at & !4095..(at | 4095) + 1)
+                } else {
+                    m.error_ranges.push(at & !63..(at | 63) + 1)
+                }
             }
         };
         if self.rng.one_in(3) {
@@ -117,7 +123,11 @@ impl Trial<'_> {
             let Some((mut transaction, r, c)) = self.one_write() else { return Ok(()) };
             self.spare(&r, c..c + 1);
             self.warm_up()?;
-            let at = if r.mode.has_tags() && self.rng.one_in(2) { r.tag_addr(c) } else { r.chunk_addr(c) };
+            let at = if r.mode.has_tags() && self.rng.one_in(2) {
+                r.tag_addr(c)
+            } else {
+                r.chunk_addr(c)
+            };
             self.v.act = format!("write of region {} chunk {c} at {at:#x}", r.name);
             fail(self.s, at);
             transaction.required = false;
@@ -139,7 +149,12 @@ impl Trial<'_> {
             let there = [(r, c)];
             // Responses to later reads with the id of a silent page are taken for the missing ones,
             // so tags can fail too.
-            self.v.detected = noticed && if silent { self.fault_reported(&[], None)? } else { self.fault_reported(&[kind], Some(&there))? };
+            self.v.detected = noticed
+                && if silent {
+                    self.fault_reported(&[], None)?
+                } else {
+                    self.fault_reported(&[kind], Some(&there))?
+                };
             return Ok(());
         }
         let (r, c) = self.victim();
@@ -156,10 +171,18 @@ impl Trial<'_> {
         let per = r.chunk / 64;
         let data = self.plain(&r, c).unwrap_or_default();
         let op = Op::Read { id: 1, addr: r.chunk_addr(c), beats: per };
-        let got = self.execute(&[Transaction { op, want: Outcome { okay: vec![true; per as usize], data }, required: false }])?;
+        let got = self.execute(&[Transaction {
+            op,
+            want: Outcome { okay: vec![true; per as usize], data },
+            required: false,
+        }])?;
         let there = [(r, c)];
         // In a tree the answer to the next node passes for the missing one.
-        let kinds: &[FaultKind] = if silent && matches!(part, Part::Node(_)) { &[kind, FaultKind::Node] } else { &[kind] };
+        let kinds: &[FaultKind] = if silent && matches!(part, Part::Node(_)) {
+            &[kind, FaultKind::Node]
+        } else {
+            &[kind]
+        };
         let told = self.fault_reported(kinds, if silent { None } else { Some(&there) })?;
         self.v.detected = told && got[0].okay.iter().all(|o| !o);
         Ok(())

@@ -46,7 +46,8 @@ impl Trial<'_> {
         let request = self.some_request();
         // Every older message but the last, whose repetition is answered by the stored answer and
         // runs nothing.
-        let before: Vec<Sealed> = self.channel.wire.iter().rev().skip(1).map(|(_, m, _)| *m).collect();
+        let before: Vec<Sealed> =
+            self.channel.wire.iter().rev().skip(1).map(|(_, m, _)| *m).collect();
         let sealed = self.channel.seal(&request)?;
         let (bad, words) = self.forged_message(&sealed, &before);
         self.v.act = format!("request {request:?}");
@@ -58,22 +59,31 @@ impl Trial<'_> {
             // What lies in the window is the last message, as the host left it.
             let status = host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;
             if channel_refused(status) || host::shown(&mut self.s.bench)? != answer {
-                self.v.refused_wrong.push("the last message again did not get its stored answer".into());
+                self.v
+                    .refused_wrong
+                    .push("the last message again did not get its stored answer".into());
             }
         }
         let status = host::ring(&mut self.s.bench, &bad, words)?;
         if !channel_refused(status) {
-            self.v.accepted_wrong.push(format!("a forged message was not refused, status {status:#x}"));
+            self.v
+                .accepted_wrong
+                .push(format!("a forged message was not refused, status {status:#x}"));
         }
         let answer = host::carry(&mut self.s.bench, &sealed)?;
         match self.channel.accept(&request, &sealed, &answer) {
             Some(a) if a.status == 0 => {}
-            a => self.v.refused_wrong.push(format!("the true message after it: {:?}", a.map(|a| a.status))),
+            a => self
+                .v
+                .refused_wrong
+                .push(format!("the true message after it: {:?}", a.map(|a| a.status))),
         }
         if self.rng.one_in(4) {
             let page = self.channel.page0(&mut self.s.bench)?;
             if page.requests != self.channel.wire.len() as u64 || page.stopped {
-                self.v.accepted_wrong.push(format!("{} requests were sent, page {page:?}", self.channel.wire.len()));
+                self.v
+                    .accepted_wrong
+                    .push(format!("{} requests were sent, page {page:?}", self.channel.wire.len()));
             }
         }
         self.v.detected = channel_refused(status);
@@ -122,7 +132,9 @@ impl Trial<'_> {
         let status = host::ring(&mut self.s.bench, &second, 0..host::WORDS)?;
         self.v.detected = channel_refused(status);
         if !self.v.detected {
-            self.v.accepted_wrong.push(format!("a message was run before its turn, status {status:#x}"));
+            self.v
+                .accepted_wrong
+                .push(format!("a message was run before its turn, status {status:#x}"));
         }
         if host::carry(&mut self.s.bench, &first)? != answer {
             self.v.refused_wrong.push("the first message has another answer".into());
@@ -142,7 +154,13 @@ impl Trial<'_> {
             self.watch.bind(&mut self.s.bench);
         }
         let epochs = first_epochs(&config, FIRST_EPOCH);
-        let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(self.s.seed, "owner"))?;
+        let (message, keys) = seal_load_key(
+            &config,
+            &key,
+            b"bench",
+            &epochs,
+            &mut SeededEntropy::new(self.s.seed, "owner"),
+        )?;
         let mut entropy = SeededEntropy::new(self.rng.next_u64(), "another owner");
         // For the same Shield; for another Shield.
         let (same, _) = seal_load_key(&config, &key, b"bench", &epochs, &mut entropy)?;
@@ -170,7 +188,11 @@ impl Trial<'_> {
             }
             _ => n = self.below(n as u64) as usize,
         }
-        self.v.act = format!("Load Key, {n} of {} bytes{}", message.len(), if again { ", while a session is open" } else { "" });
+        self.v.act = format!(
+            "Load Key, {n} of {} bytes{}",
+            message.len(),
+            if again { ", while a session is open" } else { "" }
+        );
         self.v.transactions += 1;
         let status = host::load(&mut self.s.bench, &bad[..n])?;
         let state = ctl::STATUS_STATE.get(status);
@@ -180,7 +202,8 @@ impl Trial<'_> {
             self.v.detected = state == ctl::STATUS_STATE_KEYED;
             return self.check_unharmed();
         }
-        self.v.detected = ctl::STATUS_LOAD_REFUSED.get(status) != 0 && state == ctl::STATUS_STATE_FRESH;
+        self.v.detected =
+            ctl::STATUS_LOAD_REFUSED.get(status) != 0 && state == ctl::STATUS_STATE_FRESH;
         if !self.v.detected {
             self.v.accepted_wrong.push(format!("a forged Load Key, status {status:#x}"));
             return Ok(());

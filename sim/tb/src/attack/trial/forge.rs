@@ -43,7 +43,11 @@ pub fn mangle(rng: &mut Rng, kind: Kind, now: &[u8], other: &[u8], old: &[u8]) -
         Kind::Replay => new.copy_from_slice(old),
         Kind::Splice => {
             let from = if rng.one_in(2) { old } else { other };
-            if rng.one_in(2) { new[a..].copy_from_slice(&from[a..]) } else { new[..a].copy_from_slice(&from[..a]) }
+            if rng.one_in(2) {
+                new[a..].copy_from_slice(&from[a..])
+            } else {
+                new[..a].copy_from_slice(&from[..a])
+            }
         }
         Kind::Truncate => {
             if rng.one_in(2) {
@@ -79,7 +83,10 @@ impl Trial<'_> {
     /// Another sealed chunk of the same shape, in the same region or another.
     fn foreign(&mut self, r: &Region, chunk: u64) -> (Region, u64) {
         let like: Vec<Region> = self.regions(|m| m != Mode::Bypass);
-        let like: Vec<Region> = like.into_iter().filter(|o| o.chunk == r.chunk && layout::parts(o) == layout::parts(r)).collect();
+        let like: Vec<Region> = like
+            .into_iter()
+            .filter(|o| o.chunk == r.chunk && layout::parts(o) == layout::parts(r))
+            .collect();
         for _ in 0..20 {
             let o = pick(&mut self.rng, &like).unwrap_or_else(|| r.clone());
             let c = self.some_chunk(&o);
@@ -132,7 +139,11 @@ impl Trial<'_> {
     }
 
     /// Forges a message, and picks the words of it that are written.
-    pub(super) fn forged_message(&mut self, now: &Sealed, before: &[Sealed]) -> (Sealed, Range<usize>) {
+    pub(super) fn forged_message(
+        &mut self,
+        now: &Sealed,
+        before: &[Sealed],
+    ) -> (Sealed, Range<usize>) {
         let mut m = *now;
         let all = 0..MESSAGE_LEN / 4;
         let old = pick(&mut self.rng, before).unwrap_or([0; MESSAGE_LEN]);

@@ -24,10 +24,13 @@ impl Trial<'_> {
             self.v.honest += u64::from(transaction.required && legal);
             let name = || match &transaction.op {
                 Op::Read { addr, beats, .. } => format!("read of {beats} words at {addr:#x}"),
-                Op::Write { addr, data, .. } => format!("write of {} words at {addr:#x}", data.len() / 64),
+                Op::Write { addr, data, .. } => {
+                    format!("write of {} words at {addr:#x}", data.len() / 64)
+                }
                 Op::Wrap { addr, .. } => format!("wrapped burst at {addr:#x}"),
             };
-            let unknown = self.mixed_up && self.s.config.bypass_regions().any(|r| r.contains(address(&transaction.op), 1));
+            let unknown = self.mixed_up
+                && self.s.config.bypass_regions().any(|r| r.contains(address(&transaction.op), 1));
             for (k, okay) in got.okay.iter().enumerate() {
                 if unknown && *okay {
                     continue;
@@ -52,23 +55,32 @@ impl Trial<'_> {
     ///
     /// Every attempt checks the plain status. Only one in four reads the sealed statement, which
     /// takes as long as everything else together.
-    pub(super) fn fault_reported(&mut self, kinds: &[FaultKind], victims: Option<&[(Region, u64)]>) -> Result<bool> {
+    pub(super) fn fault_reported(
+        &mut self,
+        kinds: &[FaultKind],
+        victims: Option<&[(Region, u64)]>,
+    ) -> Result<bool> {
         let policy = self.s.config.on_fault();
         let halts = policy == OnFault::Halt;
         if halts {
-            host::wait_for(&mut self.s.bench, "CLOSED after a fault", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED)?;
+            host::wait_for(&mut self.s.bench, "CLOSED after a fault", |s| {
+                ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED
+            })?;
             host::ready(&mut self.s.bench)?;
             self.nothing_left()?;
         }
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
         let kind = FaultKind::from_number(ctl::STATUS_FAULT_KIND.get(status) as u8);
-        let known = kind.is_some_and(|k| k != FaultKind::None && (kinds.is_empty() || kinds.contains(&k)));
+        let known =
+            kind.is_some_and(|k| k != FaultKind::None && (kinds.is_empty() || kinds.contains(&k)));
         // If a fault stops only its region, a fault without a known region (a bus response without
         // an address) still stops everything.
         let stopped = ctl::STATUS_STOPPED.get(status) != 0;
         let frozen = victims.filter(|_| self.by_region() && !stopped).map(|v| v[0].0.clone());
         // A response taken for a lost one is a fault of the region that receives it.
-        let somewhere = self.by_region() && victims.is_none() && matches!(kind, Some(FaultKind::Tag | FaultKind::Node | FaultKind::Bus));
+        let somewhere = self.by_region()
+            && victims.is_none()
+            && matches!(kind, Some(FaultKind::Tag | FaultKind::Node | FaultKind::Bus));
         if !known || (frozen.is_none() && !halts && !stopped && !somewhere) {
             self.v.act.push_str(&format!(": status {status:#x}"));
             return Ok(false);
@@ -84,7 +96,9 @@ impl Trial<'_> {
         if let Some(page) = page {
             let there = victims.is_none_or(|v| {
                 v.iter().any(|(r, c)| {
-                    let version = !r.mode.has_epoch() || page.fault_version == self.epochs.get(&r.id).copied().unwrap_or(self.s.epoch);
+                    let version = !r.mode.has_epoch()
+                        || page.fault_version
+                            == self.epochs.get(&r.id).copied().unwrap_or(self.s.epoch);
                     match page.fault_kind {
                         // Not every bus response can be attributed to a request.
                         FaultKind::Bus if page.fault_region == u8::MAX => true,
@@ -94,7 +108,11 @@ impl Trial<'_> {
                 })
             });
             let stopped = page.stopped || frozen.is_some() || somewhere;
-            if !stopped || page.faults == 0 || !(kinds.is_empty() || kinds.contains(&page.fault_kind)) || !there {
+            if !stopped
+                || page.faults == 0
+                || !(kinds.is_empty() || kinds.contains(&page.fault_kind))
+                || !there
+            {
                 self.v.act.push_str(&format!(": statement {page:?}"));
                 return Ok(false);
             }
@@ -112,7 +130,10 @@ impl Trial<'_> {
     fn halt_statement(&mut self) -> Result<ShieldStatement> {
         let shown = host::shown(&mut self.s.bench)?;
         let Some(words) = self.channel.halt_statement(&shown) else {
-            return Err(BenchError::Refused { what: "the last message", status: host::ready(&mut self.s.bench)? });
+            return Err(BenchError::Refused {
+                what: "the last message",
+                status: host::ready(&mut self.s.bench)?,
+            });
         };
         if let Some((_, message, _)) = self.channel.wire.last().copied() {
             host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;
@@ -138,13 +159,21 @@ impl Trial<'_> {
         }
         if self.s.config.on_fault() != OnFault::Halt && self.rng.one_in(4) {
             // Nothing reaches the accelerator either.
-            let some = [Request::write(0x10, 7), Request::read(0x10), Request::flush(), Request::invalidate()];
+            let some = [
+                Request::write(0x10, 7),
+                Request::read(0x10),
+                Request::flush(),
+                Request::invalidate(),
+            ];
             let Some(request) = pick(&mut self.rng, &some) else { return Ok(()) };
             self.command(&request);
             self.v.transactions += 1;
             let answer = self.channel.ask(&mut self.s.bench, &request)?;
             if answer.status != status::STOPPED {
-                self.v.accepted_wrong.push(format!("{request:?} in a Shield that has stopped: status {}", answer.status));
+                self.v.accepted_wrong.push(format!(
+                    "{request:?} in a Shield that has stopped: status {}",
+                    answer.status
+                ));
             }
         }
         Ok(())
@@ -166,9 +195,12 @@ impl Trial<'_> {
             // The chunks that were dirty in it are not sealed any more.
             self.must(&Request::flush())?;
             self.check_written();
-            let transactions = may_be_refused((0..4).filter_map(|_| self.read_of_frozen(frozen)).collect());
+            let transactions =
+                may_be_refused((0..4).filter_map(|_| self.read_of_frozen(frozen)).collect());
             if self.execute(&transactions)?.iter().any(|o| o.okay.contains(&true)) {
-                self.v.delivered_wrong.push("a burst to a frozen region succeeded after a flush".into());
+                self.v
+                    .delivered_wrong
+                    .push("a burst to a frozen region succeeded after a flush".into());
             }
         }
         Ok(())
@@ -195,7 +227,10 @@ impl Trial<'_> {
     pub(super) fn counted(&mut self) -> Result<()> {
         let page = self.channel.page0(&mut self.s.bench)?;
         if page.refusals != self.refusals {
-            self.v.accepted_wrong.push(format!("{} bursts were refused, the statement counts {}", self.refusals, page.refusals));
+            self.v.accepted_wrong.push(format!(
+                "{} bursts were refused, the statement counts {}",
+                self.refusals, page.refusals
+            ));
         }
         if page.stopped || page.faults != 0 {
             self.v.refused_wrong.push(format!("honest traffic made a fault: {page:?}"));
@@ -245,9 +280,14 @@ impl Trial<'_> {
                 continue;
             }
             if r.mode == Mode::Output && self.s.open_chunk(&r, *c, &p).is_some() {
-                self.v.accepted_wrong.push(format!("region {} chunk {c} opens to something else", r.name));
+                self.v
+                    .accepted_wrong
+                    .push(format!("region {} chunk {c} opens to something else", r.name));
             } else {
-                self.v.refused_wrong.push(format!("region {} chunk {c} does not lie in memory as it was written", r.name));
+                self.v.refused_wrong.push(format!(
+                    "region {} chunk {c} does not lie in memory as it was written",
+                    r.name
+                ));
             }
         }
     }

@@ -19,7 +19,9 @@ impl Trial<'_> {
     pub(super) fn victim(&mut self) -> (Region, u64) {
         let regions = self.regions(|m| m != Mode::Bypass);
         loop {
-            let Some(r) = pick(&mut self.rng, &regions) else { unreachable!("a configuration has a sealed region") };
+            let Some(r) = pick(&mut self.rng, &regions) else {
+                unreachable!("a configuration has a sealed region")
+            };
             let c = self.some_chunk(&r);
             if self.sealed_at_snapshot(&r, c) {
                 self.spare(&r, c..c + 1);
@@ -45,9 +47,13 @@ impl Trial<'_> {
         for memory in self.s.bench.core().axi_memories() {
             let patches = Arc::clone(&patches);
             memory.on_read(move |addr, beat| {
-                for (at, bytes) in patches.iter().filter(|(at, b)| *at < addr + 64 && addr < *at + b.len() as u64) {
+                for (at, bytes) in
+                    patches.iter().filter(|(at, b)| *at < addr + 64 && addr < *at + b.len() as u64)
+                {
                     for (i, b) in beat.iter_mut().enumerate() {
-                        if let Some(new) = (addr + i as u64).checked_sub(*at).and_then(|k| bytes.get(k as usize)) {
+                        if let Some(new) =
+                            (addr + i as u64).checked_sub(*at).and_then(|k| bytes.get(k as usize))
+                        {
                             *b = *new;
                         }
                     }
@@ -66,8 +72,14 @@ impl Trial<'_> {
         if self.by_region() && self.rng.one_in(2) {
             self.dirty(&r)?;
         }
-        let what: Vec<String> = f.patches.iter().map(|(at, b)| format!("{} B at {at:#x}", b.len())).collect();
-        self.v.act = format!("region {} chunk {c}: {} {}", r.name, what.join(", "), if wire { "on the wire" } else { "in memory" });
+        let what: Vec<String> =
+            f.patches.iter().map(|(at, b)| format!("{} B at {at:#x}", b.len())).collect();
+        self.v.act = format!(
+            "region {} chunk {c}: {} {}",
+            r.name,
+            what.join(", "),
+            if wire { "on the wire" } else { "in memory" }
+        );
         if early {
             self.plant(f.patches, wire);
             self.warm_up()?;
@@ -91,7 +103,11 @@ impl Trial<'_> {
 
     /// Reads attacked chunks among honest bursts. None of their bytes may be delivered, and the
     /// Shield must report the fault.
-    pub(super) fn read_victims(&mut self, victims: &[(Region, u64)], kind: FaultKind) -> Result<()> {
+    pub(super) fn read_victims(
+        &mut self,
+        victims: &[(Region, u64)],
+        kind: FaultKind,
+    ) -> Result<()> {
         let n = self.below(3);
         let mut transactions = self.honest(n);
         let spared = self.by_region();
@@ -107,7 +123,11 @@ impl Trial<'_> {
             transactions.insert(at, transaction);
         }
         let got = self.execute(&transactions)?;
-        let through = victims.len() == 1 && transactions.iter().zip(&got).any(|(d, o)| d.op == asked[0] && o.okay.contains(&true));
+        let through = victims.len() == 1
+            && transactions
+                .iter()
+                .zip(&got)
+                .any(|(d, o)| d.op == asked[0] && o.okay.contains(&true));
         if through {
             self.v.act.push_str(": words of the chunk were delivered");
         }
@@ -148,12 +168,14 @@ impl Trial<'_> {
         let after = self.read_of(r, c, true);
         self.execute(&[before])?;
         let next = self.s.epoch + 1 + self.below(3);
-        self.v.act = format!("region {} chunk {c} of epoch {} in epoch {next}", r.name, self.s.epoch);
+        self.v.act =
+            format!("region {} chunk {c} of epoch {} in epoch {next}", r.name, self.s.epoch);
         self.must(&Request::epoch(r.id, next))?;
         self.epochs.insert(r.id, next);
         let got = self.execute(&may_be_refused(vec![after]))?;
         let through = got[0].okay.contains(&true);
-        self.v.detected = self.fault_reported(&[FaultKind::Tag], Some(&[(r.clone(), c)]))? && !through;
+        self.v.detected =
+            self.fault_reported(&[FaultKind::Tag], Some(&[(r.clone(), c)]))? && !through;
         Ok(())
     }
 
@@ -169,7 +191,9 @@ impl Trial<'_> {
     /// unaffected.
     pub(super) fn public(&mut self) -> Result<()> {
         let open = self.regions(|m| m == Mode::Bypass);
-        let Some(r) = pick(&mut self.rng, &open) else { unreachable!("the configuration has an unprotected region") };
+        let Some(r) = pick(&mut self.rng, &open) else {
+            unreachable!("the configuration has an unprotected region")
+        };
         let c = self.some_chunk(&r);
         let mut bytes = self.plain(&r, c).unwrap_or_default();
         for _ in 0..1 + self.below(8) {

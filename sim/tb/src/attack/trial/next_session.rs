@@ -64,7 +64,9 @@ impl Trial<'_> {
             (Request::close().op, "close"),
             (Request::abort().op, "abort"),
         ];
-        self.v.commands.extend(names.iter().find(|(op, _)| *op == request.op).map(|(_, name)| *name));
+        self.v
+            .commands
+            .extend(names.iter().find(|(op, _)| *op == request.op).map(|(_, name)| *name));
     }
 
     /// A random way to end a session.
@@ -84,7 +86,12 @@ impl Trial<'_> {
         let request = match &region {
             Some(r) if self.rng.one_in(2) => {
                 // The present one, or a lower one, also with larger low bits.
-                let epochs = [self.s.epoch, self.s.epoch - 1, self.s.epoch + 1 - (1 << self.rng.below(48)), self.rng.below(self.s.epoch)];
+                let epochs = [
+                    self.s.epoch,
+                    self.s.epoch - 1,
+                    self.s.epoch + 1 - (1 << self.rng.below(48)),
+                    self.rng.below(self.s.epoch),
+                ];
                 Request::epoch(r.id, pick(&mut self.rng, &epochs).unwrap_or(0).min(self.s.epoch))
             }
             Some(r) => Request::epoch(r.id, self.s.epoch + 1 + self.rng.below(9)),
@@ -110,8 +117,13 @@ impl Trial<'_> {
         self.judge(&transactions, &got);
         match &region {
             Some(_) if !up && answer.status != 0 => {}
-            Some(_) if !up => self.v.accepted_wrong.push("an epoch that is not above the present one was set".into()),
-            _ if answer.status != 0 => self.v.refused_wrong.push(format!("{request:?}: status {}", answer.status)),
+            Some(_) if !up => self
+                .v
+                .accepted_wrong
+                .push("an epoch that is not above the present one was set".into()),
+            _ if answer.status != 0 => {
+                self.v.refused_wrong.push(format!("{request:?}: status {}", answer.status))
+            }
             Some(r) => {
                 self.epochs.insert(r.id, request.value);
                 self.read_of_epoch(r, request.value)?;
@@ -139,10 +151,16 @@ impl Trial<'_> {
         }
         self.watch.secret(&data);
         let op = Op::Write { id: 3, addr: r.chunk_addr(c), data, strobes: Vec::new() };
-        self.execute(&[Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required: true }])?;
+        self.execute(&[Transaction {
+            op,
+            want: Outcome { okay: vec![true], data: Vec::new() },
+            required: true,
+        }])?;
         self.must(&Request::flush())?;
         if piece(&self.s.bench, r, c) != (sealed, tag) {
-            self.v.refused_wrong.push(format!("region {} chunk {c} is not as sealed in epoch {epoch}", r.name));
+            self.v
+                .refused_wrong
+                .push(format!("region {} chunk {c} is not as sealed in epoch {epoch}", r.name));
         }
         Ok(())
     }
@@ -167,7 +185,12 @@ impl Trial<'_> {
             End::Reset => {
                 self.s.bench.core().reset();
                 let memory = timing(&mut self.rng);
-                self.s.bench.core().axi_memories().iter_mut().for_each(|m| m.config = memory.clone());
+                self.s
+                    .bench
+                    .core()
+                    .axi_memories()
+                    .iter_mut()
+                    .for_each(|m| m.config = memory.clone());
             }
             End::Wipe => {
                 self.s.bench.wipe()?;
@@ -211,7 +234,9 @@ impl Trial<'_> {
         }
         let after = self.s.bench.core().counters();
         if (before.reads, before.writes) != (after.reads, after.writes) {
-            self.v.delivered_wrong.push("the Shield asked the memory for something without a session".into());
+            self.v
+                .delivered_wrong
+                .push("the Shield asked the memory for something without a session".into());
         }
         Ok(())
     }
@@ -222,14 +247,21 @@ impl Trial<'_> {
         // Memory that breaks the protocol owes what it likes.
         let breach = matches!(self.kind, Kind::Truncate | Kind::Reorder | Kind::Silence);
         if !breach && !self.s.bench.core().axi_memories().iter().all(|m| m.idle()) {
-            self.v.accepted_wrong.push("the session is over, and memory still owes it a response".into());
+            self.v
+                .accepted_wrong
+                .push("the session is over, and memory still owes it a response".into());
         }
         if self.s.bench.core().sim().peek("acc_left") != 0 {
-            self.v.accepted_wrong.push("the session is over, and the accelerator's memory is not clear".into());
+            self.v
+                .accepted_wrong
+                .push("the session is over, and the accelerator's memory is not clear".into());
         }
         match self.s.bench.krn_write(krn::CTRL, 1) {
             Err(BenchError::Register(_)) => {}
-            Ok(()) => self.v.accepted_wrong.push("the seed doorbell was accepted without a new seed".into()),
+            Ok(()) => self
+                .v
+                .accepted_wrong
+                .push("the seed doorbell was accepted without a new seed".into()),
             Err(e) => return Err(e),
         }
         self.registers_hidden()
@@ -242,7 +274,8 @@ impl Trial<'_> {
         let (mut answer, mut confirm) = ([0; MESSAGE_LEN], [0; ctl::CONFIRM_BYTES]);
         host::bytes_out(&mut |a| self.s.bench.ctl_read(a), ctl::CHAN_RSP, &mut answer)?;
         host::bytes_out(&mut |a| self.s.bench.ctl_read(a), ctl::CONFIRM, &mut confirm)?;
-        let (mut key, mut t, mut last) = ([0; krn::PUBKEY_BYTES], [0; krn::T_BYTES], [0; krn::LAST_BYTES]);
+        let (mut key, mut t, mut last) =
+            ([0; krn::PUBKEY_BYTES], [0; krn::T_BYTES], [0; krn::LAST_BYTES]);
         for (at, bytes) in [(krn::PUBKEY, &mut key[..]), (krn::T, &mut t), (krn::LAST, &mut last)] {
             host::bytes_out(&mut |a| self.s.bench.krn_read(a), at, bytes)?;
         }
@@ -254,7 +287,9 @@ impl Trial<'_> {
             ("the last message", !closed && last != [0; krn::LAST_BYTES]),
         ];
         for (what, _) in shown.iter().filter(|(_, shows)| *shows) {
-            self.v.accepted_wrong.push(format!("{what} of an older session is shown in state {state}"));
+            self.v
+                .accepted_wrong
+                .push(format!("{what} of an older session is shown in state {state}"));
         }
         Ok(())
     }
@@ -265,7 +300,9 @@ impl Trial<'_> {
         self.v.transactions += 1;
         let status = host::ring(&mut self.s.bench, &sealed, 0..host::WORDS)?;
         if !channel_refused(status) {
-            self.v.accepted_wrong.push(format!("a message of a lost session was taken, status {status:#x}"));
+            self.v
+                .accepted_wrong
+                .push(format!("a message of a lost session was taken, status {status:#x}"));
         }
         Ok(channel_refused(status))
     }
@@ -274,7 +311,11 @@ impl Trial<'_> {
     pub(super) fn strays(&mut self) {
         for _ in 0..1 + self.below(3) {
             let id = if self.rng.one_in(2) { self.below(256) } else { self.below(8) } as u8;
-            let h = if self.rng.one_in(2) { Hostile::UnownedR { id } } else { Hostile::UnownedB { id } };
+            let h = if self.rng.one_in(2) {
+                Hostile::UnownedR { id }
+            } else {
+                Hostile::UnownedB { id }
+            };
             let ports = self.s.bench.core().axi_memories().len() as u64;
             let port = self.below(ports) as usize;
             self.v.act.push_str(&format!(", {h:?} at port {port}"));
@@ -294,7 +335,12 @@ impl Trial<'_> {
             }
             Kind::Delay => {
                 let late = 60 + self.below(3000);
-                self.s.bench.core().axi_memories().iter_mut().for_each(|m| m.config.read_latency = late);
+                self.s
+                    .bench
+                    .core()
+                    .axi_memories()
+                    .iter_mut()
+                    .for_each(|m| m.config.read_latency = late);
                 self.v.act = format!("latency {late}; ");
             }
             _ => self.warm_up()?,
@@ -302,7 +348,11 @@ impl Trial<'_> {
         let end = self.some_end();
         self.end_under_way(end)?;
         // A port that timed out is not used again before reset.
-        let mut expect = if self.kind == Kind::Silence && end != End::Reset { Expect::CleanOrReported } else { Expect::Clean };
+        let mut expect = if self.kind == Kind::Silence && end != End::Reset {
+            Expect::CleanOrReported
+        } else {
+            Expect::Clean
+        };
         self.s.bench.core().axi_memories().iter_mut().for_each(shef_rtl::AxiMemory::behave);
         if self.kind == Kind::Flood {
             self.flood_at_rest()?;
@@ -357,12 +407,19 @@ impl Trial<'_> {
         // Below the epochs of the session before, or any.
         let epoch = if self.rng.one_in(2) { 7 } else { 1 + self.below(MAX_EPOCH) };
         let epochs = first_epochs(&config, epoch);
-        let (message, keys) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(seed, "owner"))?;
+        let (message, keys) = seal_load_key(
+            &config,
+            &key,
+            b"bench",
+            &epochs,
+            &mut SeededEntropy::new(seed, "owner"),
+        )?;
         if self.kind == Kind::Truncate {
             let n = self.below(message.len() as u64) as usize;
             self.v.transactions += 1;
             let status = host::load(&mut self.s.bench, &message[..n])?;
-            self.v.detected = ctl::STATUS_LOAD_REFUSED.get(status) != 0 && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_FRESH;
+            self.v.detected = ctl::STATUS_LOAD_REFUSED.get(status) != 0
+                && ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_FRESH;
             if !self.v.detected {
                 self.v.accepted_wrong.push(format!("{n} bytes of a Load Key, status {status:#x}"));
             }
@@ -376,7 +433,9 @@ impl Trial<'_> {
         match Owner::load(&mut self.s.bench, &config, &message, keys) {
             Ok(owner) => Ok(Some(Next { owner, epoch, sealed: Vec::new() })),
             // A Shield that halts ends such a session at once.
-            Err(BenchError::Refused { .. }) if *expect == Expect::CleanOrReported && config.on_fault() == OnFault::Halt => {
+            Err(BenchError::Refused { .. })
+                if *expect == Expect::CleanOrReported && config.on_fault() == OnFault::Halt =>
+            {
                 self.v.detected = true;
                 Ok(None)
             }
@@ -391,12 +450,18 @@ impl Trial<'_> {
         let seed = [0x5e; krn::SEED_BYTES];
         host::bytes_in(&mut |a, v| self.s.bench.krn_write(a, v), krn::SEED, &seed)?;
         self.s.bench.krn_write(krn::CTRL, 1)?;
-        let over = |s| ctl::STATUS_UNCLEARED.get(s) != 0 || ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_FRESH;
+        let over = |s| {
+            ctl::STATUS_UNCLEARED.get(s) != 0 || ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_FRESH
+        };
         let status = host::wait_for(&mut self.s.bench, "UNCLEARED", over)?;
         self.s.bench.core().sim().poke("acc_uncleared", 0);
         self.v.transactions += 1;
-        if ctl::STATUS_UNCLEARED.get(status) == 0 || ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_FRESH {
-            self.v.accepted_wrong.push(format!("a session began beside an accelerator that was not cleared, status {status:#x}"));
+        if ctl::STATUS_UNCLEARED.get(status) == 0
+            || ctl::STATUS_STATE.get(status) == ctl::STATUS_STATE_FRESH
+        {
+            self.v.accepted_wrong.push(format!(
+                "a session began beside an accelerator that was not cleared, status {status:#x}"
+            ));
         }
         self.nothing_runs()
     }
@@ -411,7 +476,9 @@ impl Trial<'_> {
         let page = self.below(2) as u32;
         match next.owner.call(&mut self.s.bench, &Request::stats(set, page)) {
             Ok(counted) if counted.payload.iter().any(|b| *b != 0) => {
-                self.v.accepted_wrong.push(format!("statistics of set {set} at the beginning of a session: {counted:?}"));
+                self.v.accepted_wrong.push(format!(
+                    "statistics of set {set} at the beginning of a session: {counted:?}"
+                ));
             }
             Err(e) if required => return Err(e),
             _ => {}
@@ -431,10 +498,23 @@ impl Trial<'_> {
                 let okay = vec![true; data.len() / 64];
                 let read = |data: &[u8]| {
                     let op = Op::Read { id, addr: r.chunk_addr(c), beats: r.chunk / 64 };
-                    Transaction { op, want: Outcome { okay: okay.clone(), data: data.to_vec() }, required }
+                    Transaction {
+                        op,
+                        want: Outcome { okay: okay.clone(), data: data.to_vec() },
+                        required,
+                    }
                 };
-                let op = Op::Write { id, addr: r.chunk_addr(c), data: data.clone(), strobes: Vec::new() };
-                let write = Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required };
+                let op = Op::Write {
+                    id,
+                    addr: r.chunk_addr(c),
+                    data: data.clone(),
+                    strobes: Vec::new(),
+                };
+                let write = Transaction {
+                    op,
+                    want: Outcome { okay: vec![true], data: Vec::new() },
+                    required,
+                };
                 if matches!(r.mode, Mode::Output | Mode::Counted | Mode::Tree) {
                     self.watch.secret(&data);
                 }
@@ -465,7 +545,8 @@ impl Trial<'_> {
         let mut refused = 0;
         for (k, transactions) in [first, second, third].iter().enumerate() {
             if k == 2 {
-                let request = if self.rng.one_in(2) { Request::flush() } else { Request::invalidate() };
+                let request =
+                    if self.rng.one_in(2) { Request::flush() } else { Request::invalidate() };
                 self.command(&request);
                 match next.owner.call(&mut self.s.bench, &request) {
                     Err(e) if required => return Err(e),
@@ -486,7 +567,13 @@ impl Trial<'_> {
     }
 
     /// Checks a statement against what the session did.
-    fn check_statement(&mut self, next: &Next, statement: &Statement, refused: usize, expect: Expect) {
+    fn check_statement(
+        &mut self,
+        next: &Next,
+        statement: &Statement,
+        refused: usize,
+        expect: Expect,
+    ) {
         let page = statement.shield();
         if page.stopped || page.faults != 0 {
             if expect == Expect::Clean {
@@ -499,7 +586,9 @@ impl Trial<'_> {
             return;
         }
         if page.refusals != 0 {
-            self.v.refused_wrong.push(format!("refusals in the statement of an honest session: {page:?}"));
+            self.v
+                .refused_wrong
+                .push(format!("refusals in the statement of an honest session: {page:?}"));
         }
         for r in self.s.config.regions() {
             let epoch = if r.mode.has_epoch() { next.epoch } else { 0 };
@@ -515,7 +604,11 @@ impl Trial<'_> {
             if let Some(map) = statement.written(r.id)
                 && let Some(c) = (0..r.chunks()).find(|c| map.is_written(*c) != was_sealed(*c))
             {
-                self.v.accepted_wrong.push(format!("region {} chunk {c}: the written map says {}", r.name, map.is_written(c)));
+                self.v.accepted_wrong.push(format!(
+                    "region {} chunk {c}: the written map says {}",
+                    r.name,
+                    map.is_written(c)
+                ));
             }
         }
         for (r, c, plain) in next.sealed.iter().filter(|(r, ..)| r.mode == Mode::Output) {
@@ -524,14 +617,21 @@ impl Trial<'_> {
             let (mut data, tag) = piece(&self.s.bench, r, *c);
             let opens = next.cipher(r).is_some_and(|k| k.open(next.epoch, *c, &mut data, &tag));
             if !opens || data != *plain {
-                self.v.accepted_wrong.push(format!("a clean statement, and region {} chunk {c} is not what was written", r.name));
+                self.v.accepted_wrong.push(format!(
+                    "a clean statement, and region {} chunk {c} is not what was written",
+                    r.name
+                ));
             }
         }
     }
 
     /// A forgery in the new session, such as data from the session before.
     fn forged_next(&mut self, next: &mut Next) -> Result<()> {
-        if next.owner.statement(&mut self.s.bench).is_ok_and(|s| !s.shield().stopped && s.shield().faults == 0) {
+        if next
+            .owner
+            .statement(&mut self.s.bench)
+            .is_ok_and(|s| !s.shield().stopped && s.shield().faults == 0)
+        {
             next.owner.call(&mut self.s.bench, &Request::invalidate())?;
         } else {
             // A session that reports that it is not clean opens no result.
@@ -540,8 +640,14 @@ impl Trial<'_> {
         }
         let Some((r, c, _)) = pick(&mut self.rng, &next.sealed) else { return Ok(()) };
         let now = piece(&self.s.bench, &r, c);
-        let like: Vec<_> = next.sealed.iter().filter(|(o, d, _)| o.chunk == r.chunk && (o.id, *d) != (r.id, c)).cloned().collect();
-        let other: Piece = pick(&mut self.rng, &like).map_or((vec![0; now.0.len()], [0; 16]), |(o, d, _)| piece(&self.s.bench, &o, d));
+        let like: Vec<_> = next
+            .sealed
+            .iter()
+            .filter(|(o, d, _)| o.chunk == r.chunk && (o.id, *d) != (r.id, c))
+            .cloned()
+            .collect();
+        let other: Piece = pick(&mut self.rng, &like)
+            .map_or((vec![0; now.0.len()], [0; 16]), |(o, d, _)| piece(&self.s.bench, &o, d));
         let old = self.old_piece(&r, c);
         let mut bad = now.clone();
         let how = self.below(3);
@@ -571,7 +677,9 @@ impl Trial<'_> {
             self.v.delivered_wrong.push(format!("words of forged region {} chunk {c}", r.name));
         }
         if self.s.config.on_fault() == OnFault::Halt {
-            host::wait_for(&mut self.s.bench, "CLOSED after a fault", |s| ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED)?;
+            host::wait_for(&mut self.s.bench, "CLOSED after a fault", |s| {
+                ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED
+            })?;
         }
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
         self.v.detected = ctl::STATUS_FAULT_KIND.get(status) == u32::from(FaultKind::Tag.number());

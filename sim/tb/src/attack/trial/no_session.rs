@@ -24,7 +24,10 @@ impl Trial<'_> {
         let before = self.state()?;
         let mut want = before;
         self.v.act = format!("{}: ", self.v.state.name());
-        let forged = matches!(self.kind, Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate);
+        let forged = matches!(
+            self.kind,
+            Kind::Flip | Kind::Swap | Kind::Replay | Kind::Splice | Kind::Zero | Kind::Truncate
+        );
         if forged && self.v.state == State::Fresh && self.rng.one_in(16) {
             return self.forged_load_key();
         }
@@ -41,7 +44,12 @@ impl Trial<'_> {
             }
             Kind::Delay => {
                 let late = 60 + self.below(1000);
-                self.s.bench.core().axi_memories().iter_mut().for_each(|m| m.config.read_latency = late);
+                self.s
+                    .bench
+                    .core()
+                    .axi_memories()
+                    .iter_mut()
+                    .for_each(|m| m.config.read_latency = late);
                 self.v.act.push_str(&format!("latency {late}"));
             }
             Kind::Error | Kind::Silence => {
@@ -75,7 +83,9 @@ impl Trial<'_> {
                 }
             }
         }
-        host::wait_for(&mut self.s.bench, "the state after an act without a session", |s| ctl::STATUS_STATE.get(s) == want)?;
+        host::wait_for(&mut self.s.bench, "the state after an act without a session", |s| {
+            ctl::STATUS_STATE.get(s) == want
+        })?;
         self.nothing_left()?;
         self.nothing_runs()?;
         self.v.transactions += 1;
@@ -101,9 +111,21 @@ impl Trial<'_> {
         let config = self.s.config.clone();
         let epochs = first_epochs(&config, FIRST_EPOCH);
         let key = self.s.fresh.key;
-        let (message, _) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(self.s.seed, "owner"))?;
+        let (message, _) = seal_load_key(
+            &config,
+            &key,
+            b"bench",
+            &epochs,
+            &mut SeededEntropy::new(self.s.seed, "owner"),
+        )?;
         let seed = self.rng.next_u64();
-        let (other, _) = seal_load_key(&config, &key, b"bench", &epochs, &mut SeededEntropy::new(seed, "another owner"))?;
+        let (other, _) = seal_load_key(
+            &config,
+            &key,
+            b"bench",
+            &epochs,
+            &mut SeededEntropy::new(seed, "another owner"),
+        )?;
         let bad = match self.kind {
             Kind::Replay | Kind::Reset | Kind::Error | Kind::Silence => message,
             Kind::Truncate => message[..self.below(message.len() as u64) as usize].to_vec(),
@@ -119,9 +141,12 @@ impl Trial<'_> {
         let before = self.state()?;
         self.v.transactions += 1;
         let status = host::load(&mut self.s.bench, &bad)?;
-        let refused = ctl::STATUS_LOAD_REFUSED.get(status) != 0 && ctl::STATUS_STATE.get(status) == before;
+        let refused =
+            ctl::STATUS_LOAD_REFUSED.get(status) != 0 && ctl::STATUS_STATE.get(status) == before;
         if !refused {
-            self.v.accepted_wrong.push(format!("a Load Key that nobody waits for, status {status:#x}"));
+            self.v
+                .accepted_wrong
+                .push(format!("a Load Key that nobody waits for, status {status:#x}"));
         }
         Ok(refused)
     }
@@ -135,12 +160,18 @@ impl Trial<'_> {
             State::Closed if self.rng.one_in(2) => self.channel.next_message(self.s.keys())?,
             _ => pick(&mut self.rng, &all).unwrap_or([0; shef_proto::channel::MESSAGE_LEN]),
         };
-        let (bad, words) = if self.rng.one_in(2) { (now, 0..host::WORDS) } else { self.forged_message(&now, &all) };
+        let (bad, words) = if self.rng.one_in(2) {
+            (now, 0..host::WORDS)
+        } else {
+            self.forged_message(&now, &all)
+        };
         self.v.act.push_str("a message of the channel");
         self.v.transactions += 1;
         let status = host::ring(&mut self.s.bench, &bad, words)?;
         if !channel_refused(status) {
-            self.v.accepted_wrong.push(format!("a message was run without a session, status {status:#x}"));
+            self.v
+                .accepted_wrong
+                .push(format!("a message was run without a session, status {status:#x}"));
         }
         Ok(channel_refused(status))
     }

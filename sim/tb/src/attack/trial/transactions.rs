@@ -28,19 +28,25 @@ struct Busy {
 impl Trial<'_> {
     /// The plaintext of a chunk, if it is known.
     pub(super) fn plain(&self, r: &Region, chunk: u64) -> Option<Vec<u8>> {
-        let known = self.fresh.get(&(r.id, chunk)).or_else(|| self.s.scoreboards[usize::from(r.id)].plain.get(&chunk));
-        let zeros = || matches!(r.mode, Mode::Counted | Mode::Tree).then(|| vec![0; r.chunk as usize]);
+        let known = self
+            .fresh
+            .get(&(r.id, chunk))
+            .or_else(|| self.s.scoreboards[usize::from(r.id)].plain.get(&chunk));
+        let zeros =
+            || matches!(r.mode, Mode::Counted | Mode::Tree).then(|| vec![0; r.chunk as usize]);
         known.cloned().or_else(zeros)
     }
 
     /// Whether memory still holds a chunk as it was sealed at the snapshot.
     pub(super) fn sealed_at_snapshot(&self, r: &Region, chunk: u64) -> bool {
-        self.s.scoreboards[usize::from(r.id)].plain.contains_key(&chunk) && !self.fresh.contains_key(&(r.id, chunk))
+        self.s.scoreboards[usize::from(r.id)].plain.contains_key(&chunk)
+            && !self.fresh.contains_key(&(r.id, chunk))
     }
 
     /// Whether honest traffic may access a chunk.
     fn free(&self, r: &Region, chunk: u64) -> bool {
-        !self.frozen.contains(&r.id) && !self.avoid.iter().any(|(id, c)| *id == r.id && c.contains(&chunk))
+        !self.frozen.contains(&r.id)
+            && !self.avoid.iter().any(|(id, c)| *id == r.id && c.contains(&chunk))
     }
 
     /// A random chunk of a region, among those that traffic uses.
@@ -63,7 +69,8 @@ impl Trial<'_> {
     fn read_beside(&mut self, r: &Region, chunk: u64, alone: bool, busy: &Busy) -> Transaction {
         let per = u64::from(r.chunk) / 64;
         let first = self.below(per);
-        let mut beats = 1 + if self.rng.one_in(2) { per - first - 1 } else { self.below(per - first) };
+        let mut beats =
+            1 + if self.rng.one_in(2) { per - first - 1 } else { self.below(per - first) };
         if self.rng.one_in(3) && !alone {
             beats = beats.max(1 + self.below(16));
         }
@@ -80,7 +87,11 @@ impl Trial<'_> {
             want.data.extend_from_slice(&plain[at..at + 64]);
             want.okay.push(true);
         }
-        let op = Op::Read { id: self.below(8) as u8, addr: r.base + start * 64, beats: want.okay.len() as u32 };
+        let op = Op::Read {
+            id: self.below(8) as u8,
+            addr: r.base + start * 64,
+            beats: want.okay.len() as u32,
+        };
         Transaction { op, want, required: true }
     }
 
@@ -88,9 +99,11 @@ impl Trial<'_> {
         for _ in 0..40 {
             let r = self.some_region();
             let c = self.some_chunk(&r);
-            if self.free(&r, c) && !busy.written.contains(&(r.id, c)) && self.plain(&r, c).is_some() {
+            if self.free(&r, c) && !busy.written.contains(&(r.id, c)) && self.plain(&r, c).is_some()
+            {
                 let transaction = self.read_beside(&r, c, false, busy);
-                let last = (c * u64::from(r.chunk) + 64 * transaction.want.okay.len() as u64).div_ceil(u64::from(r.chunk));
+                let last = (c * u64::from(r.chunk) + 64 * transaction.want.okay.len() as u64)
+                    .div_ceil(u64::from(r.chunk));
                 busy.read.extend((c..=last).map(|c| (r.id, c)));
                 return Some(transaction);
             }
@@ -104,7 +117,8 @@ impl Trial<'_> {
             let r = pick(&mut self.rng, &regions)?;
             let c = self.some_chunk(&r);
             let taken = busy.written.contains(&(r.id, c)) || busy.read.contains(&(r.id, c));
-            if taken || !self.free(&r, c) || (r.mode == Mode::Output && self.plain(&r, c).is_some()) {
+            if taken || !self.free(&r, c) || (r.mode == Mode::Output && self.plain(&r, c).is_some())
+            {
                 continue;
             }
             busy.written.insert((r.id, c));
@@ -120,8 +134,11 @@ impl Trial<'_> {
         let beats = if self.rng.one_in(3) { 1 + self.below(per - first) } else { per - first };
         let mut data = vec![0; 64 * beats as usize];
         self.rng.fill(&mut data);
-        let strobes: Vec<u64> =
-            if self.rng.one_in(4) { (0..beats).map(|k| self.rng.next_u64() | u64::from(k == 0)).collect() } else { Vec::new() };
+        let strobes: Vec<u64> = if self.rng.one_in(4) {
+            (0..beats).map(|k| self.rng.next_u64() | u64::from(k == 0)).collect()
+        } else {
+            Vec::new()
+        };
         let mut plain = self.plain(r, chunk).unwrap_or_else(|| vec![0; r.chunk as usize]);
         let at = 64 * first as usize;
         for (i, d) in data.iter().enumerate() {
@@ -133,7 +150,12 @@ impl Trial<'_> {
             self.watch.secret(&plain);
         }
         self.fresh.insert((r.id, chunk), plain);
-        let op = Op::Write { id: self.below(4) as u8, addr: r.chunk_addr(chunk) + 64 * first, data, strobes };
+        let op = Op::Write {
+            id: self.below(4) as u8,
+            addr: r.chunk_addr(chunk) + 64 * first,
+            data,
+            strobes,
+        };
         Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required: true }
     }
 
@@ -149,7 +171,11 @@ impl Trial<'_> {
         let data = plain[..64].to_vec();
         self.fresh.insert((r.id, c), plain);
         let op = Op::Write { id: 1, addr: r.chunk_addr(c), data, strobes: vec![1] };
-        self.execute(&[Transaction { op, want: Outcome { okay: vec![true], data: Vec::new() }, required: true }])?;
+        self.execute(&[Transaction {
+            op,
+            want: Outcome { okay: vec![true], data: Vec::new() },
+            required: true,
+        }])?;
         Ok(())
     }
 
@@ -165,8 +191,15 @@ impl Trial<'_> {
             0 => Op::Wrap { write: self.rng.one_in(2), id, addr: r.chunk_addr(c) & !255, beats: 4 },
             1 => Op::Read { id, addr: (1 << 50) + r.base, beats },
             2 => Op::Read { id, addr: r.base + r.size - 64, beats: beats + 1 },
-            3 if r.mode != Mode::Input => Op::Write { id, addr: r.base + r.size - 64, data: data(beats + 1), strobes: Vec::new() },
-            _ if r.mode == Mode::Input => Op::Write { id, addr: r.chunk_addr(c), data: data(1), strobes: Vec::new() },
+            3 if r.mode != Mode::Input => Op::Write {
+                id,
+                addr: r.base + r.size - 64,
+                data: data(beats + 1),
+                strobes: Vec::new(),
+            },
+            _ if r.mode == Mode::Input => {
+                Op::Write { id, addr: r.chunk_addr(c), data: data(1), strobes: Vec::new() }
+            }
             // A second write of a result that is already in memory.
             _ if r.mode == Mode::Output && self.sealed_at_snapshot(&r, c) && self.free(&r, c) => {
                 Op::Write { id, addr: r.chunk_addr(c), data: data(1), strobes: Vec::new() }
@@ -177,8 +210,11 @@ impl Trial<'_> {
             Op::Read { beats, .. } | Op::Wrap { write: false, beats, .. } => *beats as usize,
             _ => 0,
         };
-        let want =
-            if n == 0 { Outcome { okay: vec![false], data: Vec::new() } } else { Outcome { okay: vec![false; n], data: vec![0; 64 * n] } };
+        let want = if n == 0 {
+            Outcome { okay: vec![false], data: Vec::new() }
+        } else {
+            Outcome { okay: vec![false; n], data: vec![0; 64 * n] }
+        };
         Some(Transaction { op, want, required: true })
     }
 

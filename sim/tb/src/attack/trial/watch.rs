@@ -65,9 +65,14 @@ impl Watch {
                     s.seen.push(format!("the Shield wrote to {addr:#x} of a frozen region"));
                 }
                 match places.iter().find(|(p, _)| p.contains(&addr)) {
-                    None => s.seen.push(format!("the Shield wrote to {addr:#x}, which is no place for it")),
+                    None => s
+                        .seen
+                        .push(format!("the Shield wrote to {addr:#x}, which is no place for it")),
                     Some((_, true)) if *strobes & 0xff == 0xff && s.plain.contains(&head(data)) => {
-                        s.seen.push(format!("plaintext on the memory bus at {addr:#x}: {:02x?}", &data[..8]));
+                        s.seen.push(format!(
+                            "plaintext on the memory bus at {addr:#x}: {:02x?}",
+                            &data[..8]
+                        ));
                     }
                     Some(_) => {}
                 }
@@ -83,11 +88,22 @@ impl Watch {
 
     /// From now on, no chunk of this region may be written.
     pub fn freeze(&self, r: &Region) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).frozen.push(r.base..r.base + r.size);
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .frozen
+            .push(r.base..r.base + r.size);
     }
 
     /// The first violations that were seen.
     pub fn seen(&self) -> Vec<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).seen.iter().take(4).cloned().collect()
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .seen
+            .iter()
+            .take(4)
+            .cloned()
+            .collect()
     }
 }
