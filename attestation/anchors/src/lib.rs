@@ -1,8 +1,9 @@
-//! TLS certificates held against CAs that are valid themselves.
+//! Verification of TLS certificates against CAs that must be valid themselves.
 //!
-//! A trust anchor of webpki is a name and a key: it accepts a leaf before its CA begins, and after
-//! its CA has ended. The verifiers here accept a leaf only while the certificate of its CA is valid
-//! too. They hold each CA by itself, and ask at each handshake, as a server outlives certificates.
+//! A trust anchor of webpki is a name and a key: it accepts a leaf before its CA becomes valid, and
+//! after its CA has expired. The verifiers here accept a leaf only while the certificate of its CA
+//! is valid too. They keep the CAs separate, and check each handshake, because a server can outlive
+//! certificates.
 #![forbid(unsafe_code)]
 
 mod names;
@@ -23,7 +24,7 @@ use rustls::{
 };
 use x509_cert::der::Decode as _;
 
-/// When a certificate is valid, in seconds since 1970, both ends included.
+/// Validity of a certificate, in seconds since 1970, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     /// Start.
@@ -33,7 +34,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// The validity that a certificate in DER names.
+    /// The validity of a certificate in DER.
     ///
     /// # Errors
     /// Not a certificate.
@@ -47,7 +48,7 @@ impl Validity {
         })
     }
 
-    /// Whether `now` is within.
+    /// Checks that `now` is within.
     ///
     /// # Errors
     /// [`CertificateError::NotValidYet`], [`CertificateError::Expired`].
@@ -59,7 +60,7 @@ impl Validity {
     }
 }
 
-/// Verifiers under one CA each.
+/// Verifiers, each under one CA.
 #[derive(Debug)]
 struct Anchors<V: ?Sized> {
     list: Vec<(Validity, Arc<V>)>,
@@ -85,9 +86,9 @@ impl<V: ?Sized> Anchors<V> {
         Ok(Self { schemes: Arc::clone(first), list, names })
     }
 
-    /// What the first CA says that accepts and is valid itself; else the refusal that says most.
+    /// The result of the first CA that accepts and is valid itself; else the most specific error.
     fn hold<T>(&self, now: UnixTime, verify: impl Fn(&V) -> Result<T, Error>) -> Result<T, Error> {
-        // Under a CA of another name, or of the same name with another key.
+        // A CA of another name, or of the same name with another key.
         let elsewhere = |error: &Error| match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer) => 2,
             Error::InvalidCertificate(CertificateError::BadSignature) => 1,
@@ -109,11 +110,11 @@ fn builder(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Other(OtherError(Arc::new(error)))
 }
 
-/// A verifier of clients' certificates under these CAs. `with` adds revocation lists and what else
-/// is asked of clients.
+/// A verifier of client certificates under these CAs. `with` adds revocation lists and further
+/// requirements.
 ///
 /// # Errors
-/// A certificate that is none, no certificate at all, or a revocation list that is none.
+/// A malformed certificate, no certificate at all, or a malformed revocation list.
 pub fn client_verifier(
     cas: &[CertificateDer<'_>],
     provider: &Arc<CryptoProvider>,
@@ -127,10 +128,10 @@ pub fn client_verifier(
     Ok(Arc::new(Anchors::<dyn ClientCertVerifier>::new(cas, make)?))
 }
 
-/// A verifier of servers' certificates under these CAs.
+/// A verifier of server certificates under these CAs.
 ///
 /// # Errors
-/// A certificate that is none, or no certificate at all.
+/// A malformed certificate, or no certificate at all.
 pub fn server_verifier(
     cas: &[CertificateDer<'_>],
     provider: &Arc<CryptoProvider>,

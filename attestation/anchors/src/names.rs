@@ -15,10 +15,10 @@ const ORDERS: [&[u8]; 3] = [
       \x64\x09",
 ];
 
-/// SHA-256 of the TBSCertificate, which the issuer signed; of the DER; and, if the signature is of
-/// ECDSA, of the DER with the other spelling of the signature, because anyone can turn one into the
-/// other. The curve is the issuer's, which does not stand in the certificate: each curve that the
-/// signature fits gives a name. `None` if this is no certificate.
+/// SHA-256 of the TBSCertificate, which the issuer signed; of the DER; and, for an ECDSA signature,
+/// of the DER with the other encoding of the signature, because anyone can convert one into the
+/// other. The curve is the issuer's, which the certificate does not contain: each curve that the
+/// signature fits yields a name. `None` for anything but a certificate.
 #[must_use]
 pub fn names(certificate: &CertificateDer<'_>) -> Option<Vec<[u8; 32]>> {
     let (tbs, twins) = parts(certificate).ok()?;
@@ -30,7 +30,7 @@ pub fn names(certificate: &CertificateDer<'_>) -> Option<Vec<[u8; 32]>> {
     )
 }
 
-/// The TBSCertificate, and the certificate in its other spellings.
+/// The TBSCertificate, and the certificate with the other encodings of its signature.
 fn parts(certificate: &[u8]) -> der::Result<(Vec<u8>, Vec<Vec<u8>>)> {
     AnyRef::from_der(certificate)?.sequence(|reader| {
         let (tbs, algorithm): (AnyRef<'_>, AnyRef<'_>) = (reader.decode()?, reader.decode()?);
@@ -49,7 +49,8 @@ fn parts(certificate: &[u8]) -> der::Result<(Vec<u8>, Vec<Vec<u8>>)> {
     })
 }
 
-/// The other spelling of an ECDSA signature in DER: n - s for s. `None` if s is not in range.
+/// The other encoding of an ECDSA signature in DER: n - s instead of s. `None` if s is out of
+/// range.
 fn other(signature: &[u8], order: &[u8]) -> der::Result<Option<Vec<u8>>> {
     let (r, s) = AnyRef::from_der(signature)?.sequence(
         |reader| -> der::Result<(UintRef<'_>, UintRef<'_>)> {
@@ -61,7 +62,7 @@ fn other(signature: &[u8], order: &[u8]) -> der::Result<Option<Vec<u8>>> {
     AnyRef::new(Tag::Sequence, &body)?.to_der().map(Some)
 }
 
-/// a - b of big-endian numbers; `None` if that is not positive.
+/// a - b of big-endian numbers; `None` if the result is not positive.
 fn difference(a: &[u8], b: &[u8]) -> Option<Vec<u8>> {
     let zeros = a.len().checked_sub(b.len())?;
     let mut out = vec![0; a.len()];

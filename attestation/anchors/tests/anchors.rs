@@ -11,10 +11,11 @@ use std::time::Duration;
 /// 2026-01-01.
 const NEW_YEAR: i64 = 1_767_225_600;
 const DAY: i64 = 86_400;
-/// Days that a CA is good for.
+/// Validity of a CA in days.
 const CA_DAYS: i64 = 3650;
 
-/// A CA from this day on, and leaves of it that begin ten days before it and end ten days after it.
+/// A CA valid from a given day, and leaves under it whose validity begins ten days earlier and ends
+/// ten days later.
 struct Made {
     ca: Ca,
     root: CertificateDer<'static>,
@@ -41,7 +42,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// What clients and servers are told under these CAs at a time.
+/// The errors of clients and servers under these CAs at a given time.
 fn told(cas: &[&Made], of: &Made, now: i64) -> [Option<CertificateError>; 2] {
     let roots: Vec<_> = cas.iter().map(|made| made.root.clone()).collect();
     let clients = client_verifier(&roots, &provider(), |builder| builder).expect("CAs");
@@ -64,7 +65,7 @@ fn a_leaf_counts_while_its_ca_does() {
         Validity::of(&one.root).expect("a CA"),
         Validity { from: (NEW_YEAR - DAY).cast_unsigned(), until: end.cast_unsigned() }
     );
-    // webpki alone accepts the leaf at each of these times.
+    // webpki without these verifiers accepts the leaf at each of these times.
     let mut store = RootCertStore::empty();
     store.add(one.root.clone()).expect("a CA");
     let alone = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider())
@@ -73,7 +74,7 @@ fn a_leaf_counts_while_its_ca_does() {
     for (now, expected) in [
         (NEW_YEAR - 2 * DAY, Some(CertificateError::NotValidYet)),
         (NEW_YEAR - DAY - 1, Some(CertificateError::NotValidYet)),
-        // The clock of either end may be a day behind that of the issuer.
+        // The peer's clock may be a day behind the issuer's.
         (NEW_YEAR - DAY, None),
         (NEW_YEAR, None),
         (end, None),
@@ -87,7 +88,7 @@ fn a_leaf_counts_while_its_ca_does() {
 
 #[test]
 fn one_ca_that_ended_neither_helps_nor_harms_another() {
-    // All with one name, as the CAs of `init` are.
+    // All have the same name, like the CAs of `init`.
     let (old, new) = (made("CA", NEW_YEAR - CA_DAYS * DAY - DAY), made("CA", NEW_YEAR - 5 * DAY));
     let stranger = made("CA", NEW_YEAR - 5 * DAY);
     for cas in [[&old, &new], [&new, &old]] {
@@ -133,7 +134,7 @@ fn revocation_lists_and_optional_certificates_stay_as_they_were() {
         matches!(&late, Err(Error::InvalidCertificate(error)) if format!("{error:?}").contains("ExpiredRevocationList")),
         "{late:?}"
     );
-    // A CA without a list lets nobody in.
+    // A CA without a list admits no client.
     let first = with(&lists[..1]);
     first.verify_client_cert(&one.client, &[], at(NEW_YEAR)).expect("not revoked");
     assert_eq!(

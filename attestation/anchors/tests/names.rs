@@ -1,4 +1,4 @@
-//! A certificate that is named in one spelling of its signature is named in the other.
+//! Naming a certificate in one encoding of its signature names it in the other.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     [head, body].concat()
 }
 
-/// The certificate that anyone can make of another one: n - s in the place of s.
+/// The variant that anyone can make of a certificate: n - s instead of s.
 fn malleated(der: &[u8], order: &[u8]) -> Vec<u8> {
     let certificate = x509_cert::Certificate::from_der(der).unwrap();
     let [r, s] =
@@ -77,13 +77,13 @@ fn both_spellings_have_the_same_names() {
             let certificate = ca.issue(Holder::Client { name: "alice", uri: None }, &key, validity).unwrap();
             let other = CertificateDer::from(malleated(certificate.der(), &order));
             assert_ne!(certificate.der(), &other);
-            // TLS takes both, so a list of revoked certificates names both.
+            // TLS accepts both, so a list of revoked certificates names both.
             let verifier = client_verifier(&[root.der().clone()], &provider, |builder| builder).unwrap();
             let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(START as u64 + 60));
             verifier.verify_client_cert(&other, &[], now).unwrap();
             let (of_one, of_other) = (names(certificate.der()).unwrap(), names(&other).unwrap());
             assert_eq!(of_one[0], of_other[0], "what the CA signed");
-            // One name a curve that the signature fits.
+            // One name for each curve that the signature fits.
             assert_eq!((of_one.len(), of_other.len()), (5 - at, 5 - at));
             assert_eq!((of_one[1], of_one[2]), (of_other[2], of_other[1]));
         }

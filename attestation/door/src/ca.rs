@@ -1,5 +1,5 @@
-//! The certification authority of a server that keeps its own: certificates for the server and for
-//! its clients, and the list of those that are revoked.
+//! The certification authority of a server with a local CA: certificates for the server and its
+//! clients, and the list of revoked certificates.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
@@ -15,11 +15,11 @@ use rustls::pki_types::DnsName;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
-/// Days that a CA is good for.
+/// Validity of a CA in days.
 const CA_DAYS: u32 = 3650;
 const CA_USAGES: &[KeyUsagePurpose] = &[KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
 
-/// To whom a certificate is given.
+/// The holder of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub enum Holder<'a> {
     /// A server that clients reach under these host names and addresses.
@@ -38,13 +38,13 @@ pub enum Holder<'a> {
     },
 }
 
-/// Time of issue, in seconds since 1970, and length of the validity. The validity starts with the
-/// day before the time of issue, because the clocks of both ends differ.
+/// Time of issue, in seconds since 1970, and length of the validity. The validity starts on the day
+/// before the time of issue, because the peers' clocks differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Validity {
     /// Time of issue.
     pub from: i64,
-    /// Days of validity from the time of issue on.
+    /// Days of validity from the time of issue.
     pub days: u32,
 }
 
@@ -67,8 +67,8 @@ fn at(seconds: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// The host name or address in `text` as a certificate names it: an IPv6 address without its
-/// brackets, a name that a client can ask for, or a wildcard of such names.
+/// The host name or address in `text` in the form of certificates: an IPv6 address without its
+/// brackets, a name that a client can request, or a wildcard of such names.
 #[must_use]
 pub fn host(text: &str) -> Option<String> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -86,7 +86,7 @@ impl Ca {
     /// A new CA with this key, and its certificate.
     ///
     /// # Errors
-    /// The name cannot stand in a certificate.
+    /// The name cannot be in a certificate.
     pub fn new(name: &str, key: KeyPair, from: i64) -> Result<(Self, Certificate), Error> {
         let mut params = params(name, CA_USAGES, Validity { from, days: CA_DAYS });
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -94,7 +94,7 @@ impl Ca {
         Ok((Self(Issuer::new(params, key)), certificate))
     }
 
-    /// The CA that has this name and this key.
+    /// The CA with this name and key.
     #[must_use]
     pub fn with_key(name: &str, key: KeyPair) -> Self {
         Self(Issuer::new(params(name, CA_USAGES, Validity { from: 0, days: CA_DAYS }), key))
@@ -103,7 +103,7 @@ impl Ca {
     /// A certificate for `key`.
     ///
     /// # Errors
-    /// A name, address or URI cannot stand in a certificate.
+    /// A name, address or URI cannot be in a certificate.
     pub fn issue(
         &self,
         holder: Holder<'_>,
@@ -134,10 +134,10 @@ impl Ca {
         params.signed_by(key, &self.0)
     }
 
-    /// The revocation list of these serial numbers and times.
+    /// The revocation list with these serial numbers and times.
     ///
     /// # Errors
-    /// The key does not sign.
+    /// The key cannot sign.
     pub fn revocations(
         &self,
         revoked: impl IntoIterator<Item = (Vec<u8>, i64)>,
@@ -146,7 +146,7 @@ impl Ca {
         let params = CertificateRevocationListParams {
             this_update: validity.start().into(),
             next_update: validity.end().into(),
-            // Only upwards, as the clock.
+            // Increases with the clock.
             crl_number: SerialNumber::from(validity.from.unsigned_abs()),
             issuing_distribution_point: None,
             revoked_certs: revoked

@@ -1,10 +1,10 @@
 //! Files that commands change while a service reads them, or that another administrator changes at
 //! the same time.
 //!
-//! A command takes the [`lock`] of the folder, reads what is there, and [`replace`]s the file. A
-//! reader finds the old file or the new one, whole: it is written as a [`Part`], under a name that no
-//! other file has. No function here but [`open_linked`] follows a symbolic link at the end of a path,
-//! and root trusts neither folders that others can change nor their files.
+//! A command takes the [`lock`] of the folder, reads the file, and [`replace`]s it. A reader finds
+//! the old or the new file, always complete: the new one is written as a [`Part`], under a name
+//! that no other file has. Except for [`open_linked`], no function here follows a symbolic link at
+//! the end of a path. Root trusts neither folders that others can change nor their files.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Name of the lock in a folder.
 pub const LOCK: &str = ".lock";
-/// Most bytes that a reader takes from a file.
+/// Maximum bytes that a reader takes from a file.
 const MOST: u64 = 64 << 20;
-/// How long a command waits for another one.
+/// How long a command waits for another.
 const WAIT: Duration = Duration::from_secs(10);
-/// How often it looks.
+/// Interval between its attempts.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The folder of a file.
@@ -31,7 +31,7 @@ fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
 }
 
-/// Gives a file that root made the owner and group of `like`.
+/// Gives a file created by root the owner and group of `like`.
 fn hand_over(file: &File, like: &std::fs::Metadata) -> io::Result<()> {
     if file.metadata()?.uid() == 0 {
         fchown(file, Some(like.uid()), Some(like.gid()))
@@ -40,12 +40,12 @@ fn hand_over(file: &File, like: &std::fs::Metadata) -> io::Result<()> {
     }
 }
 
-/// Who owns a folder that root writes to.
+/// The owner of a folder that root writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Root alone.
+    /// Root only.
     Root,
-    /// Root, or the user of a service that has the folder to itself.
+    /// Root, or the user of a service with exclusive use of the folder.
     Service,
 }
 
@@ -53,8 +53,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether this process is root's and the folder is another user's, who can exchange its files at any
-/// moment.
+/// Whether this process runs as root and the folder belongs to another user, who can exchange its
+/// files at any moment.
 ///
 /// # Errors
 /// The folder cannot be found.
@@ -62,11 +62,11 @@ pub fn foreign(folder: &Path) -> io::Result<bool> {
     Ok(is_root() && std::fs::metadata(folder)?.uid() != 0)
 }
 
-/// Refuses a folder in which root must not change files: users other than `owner` can put links or
-/// files of their own there.
+/// Rejects a folder in which root must not change files: users other than `owner` can put links or
+/// their own files there.
 ///
 /// # Errors
-/// It cannot be found, or this process is root's and another user can change the folder.
+/// The folder cannot be found, or this process runs as root and another user can change the folder.
 pub fn check(folder: &Path, owner: Owner) -> io::Result<()> {
     // A link to a folder is not root's folder.
     let found = if owner == Owner::Root {
@@ -92,8 +92,8 @@ pub fn check(folder: &Path, owner: Owner) -> io::Result<()> {
 #[derive(Debug)]
 pub struct FolderLock(#[expect(dead_code, reason = "held")] File);
 
-/// Opens the lock of a folder. A new one gets the owner of the folder. One that is there keeps its
-/// owner: in a folder of another user, its name may stand for any file.
+/// Opens the lock of a folder. A new lock file gets the owner of the folder. An existing one keeps
+/// its owner: in another user's folder, its name may refer to any file.
 fn open_lock(folder: &Path) -> io::Result<File> {
     let path = folder.join(LOCK);
     loop {
@@ -107,15 +107,15 @@ fn open_lock(folder: &Path) -> io::Result<File> {
             Err(error) => return Err(error),
         }
         match no_follow(OpenOptions::new().read(true).write(true)).open(&path) {
-            // Taken away in between.
+            // Removed in between.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             opened => return opened,
         }
     }
 }
 
-/// Waits until no other command changes files of `folder`, which `owner` may own. The lock is a file
-/// that only the owner of the folder and root can open.
+/// Waits until no other command changes files of `folder`, which `owner` may own. The lock is a
+/// file that only the owner of the folder and root can open.
 ///
 /// # Errors
 /// Those of [`check`], the lock cannot be opened, or another command holds it for ten seconds.
@@ -142,13 +142,13 @@ pub fn lock(folder: &Path, owner: Owner) -> io::Result<FolderLock> {
     }
 }
 
-/// Makes an empty file with exactly this mode, whatever the umask is. If root makes it, it gets the
-/// owner and group of the file that it replaces, or of its folder.
+/// Creates an empty file with exactly this mode, whatever the umask. If root creates it, it gets
+/// the owner and group of the file that it replaces, or of its folder.
 ///
 /// # Errors
-/// It exists, or cannot be made.
+/// It exists, or cannot be created.
 pub fn create(path: &Path, mode: u32, in_place_of: &Path) -> io::Result<File> {
-    // Before there is a new file: it may have the name of the old one.
+    // Before the new file exists: it may have the name of the old one.
     let owner =
         std::fs::symlink_metadata(in_place_of).or_else(|_| std::fs::metadata(folder(path)))?;
     let file = no_follow(OpenOptions::new().write(true).create_new(true).mode(mode)).open(path)?;
@@ -166,7 +166,7 @@ pub fn create(path: &Path, mode: u32, in_place_of: &Path) -> io::Result<File> {
 /// A name beside `path` that no other file has: the whole name, a random number and `.part`.
 ///
 /// # Errors
-/// The system gives no random number.
+/// The system provides no random number.
 pub fn beside(path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -175,13 +175,13 @@ pub fn beside(path: &Path) -> io::Result<PathBuf> {
     Ok(name.into())
 }
 
-/// A new file in the folder of the one that it becomes. It is not held open: another library can write
-/// to it. Unless it is [placed](Part::place) or [replaces](Part::replace) a file, it is removed when
-/// dropped, and no other file is.
+/// A new file in the folder of its future name. It is not kept open, so another library can write
+/// to it. Dropping it removes it, and no other file, unless it was [placed](Part::place) or
+/// [replaced](Part::replace) a file.
 #[derive(Debug)]
 pub struct Part {
     path: PathBuf,
-    /// Device and number of the file.
+    /// Device and inode number of the file.
     id: (u64, u64),
 }
 
@@ -190,10 +190,10 @@ fn id(found: &std::fs::Metadata) -> (u64, u64) {
 }
 
 impl Part {
-    /// Makes a file [`beside`] `path`, as [`create`] does, and fills it.
+    /// Creates a file [`beside`] `path`, like [`create`], and fills it.
     ///
     /// # Errors
-    /// It cannot be made or filled: nothing is left then.
+    /// It cannot be created or filled: nothing is left then.
     pub fn new(
         path: &Path,
         mode: u32,
@@ -208,13 +208,13 @@ impl Part {
         Ok(part)
     }
 
-    /// Where it is now.
+    /// Its current path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes what is in it down to the disk, and looks whether the name still stands for this file.
+    /// Syncs its content to disk, and checks that its name still refers to this file.
     fn sync(&self) -> io::Result<()> {
         let file = no_follow(OpenOptions::new().read(true)).open(&self.path)?;
         if id(&file.metadata()?) != self.id {
@@ -226,10 +226,10 @@ impl Part {
         file.sync_all()
     }
 
-    /// Gives it the name `path`, down to the disk.
+    /// Gives it the name `path`, and syncs that to disk.
     ///
     /// # Errors
-    /// There is a file of this name, which stays as it is, or the part cannot be written.
+    /// A file of this name exists, and stays as it is, or the part cannot be written.
     pub fn place(self, path: &Path) -> io::Result<()> {
         self.sync()?;
         std::fs::hard_link(&self.path, path)?;
@@ -238,13 +238,13 @@ impl Part {
         File::open(folder)?.sync_all()
     }
 
-    /// Puts it in the place of the file `path`, down to the disk.
+    /// Replaces the file `path` by it, and syncs that to disk.
     ///
     /// # Errors
     /// It cannot be written: the old file stays.
     pub fn replace(self, path: &Path) -> io::Result<()> {
         self.sync()?;
-        // Afterwards there is nothing to remove under the old name.
+        // After the rename, nothing is left to remove under the old name.
         std::fs::rename(&self.path, path)?;
         File::open(folder(path))?.sync_all()
     }
@@ -256,8 +256,8 @@ impl Drop for Part {
     }
 }
 
-/// Makes a file that is not there, as [`create`], with these bytes, down to the disk. Under its name
-/// it is whole, or it is not there.
+/// Creates a new file, like [`create`], with these bytes, and syncs it to disk. Its name only ever
+/// refers to the complete file.
 ///
 /// # Errors
 /// It exists, or cannot be written: nothing is left then.
@@ -265,8 +265,8 @@ pub fn write_new(path: &Path, mode: u32, in_place_of: &Path, bytes: &[u8]) -> io
     Part::new(path, mode, in_place_of, |file| file.write_all(bytes))?.place(path)
 }
 
-/// Refuses a file that root must not use: one of a third user, and one of root's own that another
-/// user has given a second name.
+/// Rejects a file that root must not use: a third user's, and one of root's to which another user
+/// has given a second name.
 fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io::Result<()> {
     if !found.is_file() {
         let text = if found.is_symlink() {
@@ -295,11 +295,11 @@ fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io::Result<()>
     Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
-/// Looks at a file that another library opens by its name, by the rules of [`open`]; `None` if it is
-/// missing. The file is not opened: closing it would end the locks that this process has on it.
+/// Checks a file that another library opens by name, by the rules of [`open`]; `None` if it is
+/// missing. Does not open the file: closing it would release this process's locks on it.
 ///
 /// # Errors
-/// It cannot be found, is a symbolic link or no file, or belongs to a third user.
+/// It cannot be found, is a symbolic link or not a file, or belongs to a third user.
 pub fn look(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -310,8 +310,8 @@ pub fn look(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
     Ok(Some(found))
 }
 
-/// Takes from group and others what they may do with a file that [`open`] opens. Gives the mode that
-/// it had, if it was another one.
+/// Removes the permissions of group and others from a file that [`open`] accepts. Returns the
+/// former mode if it changed.
 ///
 /// # Errors
 /// Those of [`open`], or its mode cannot be changed.
@@ -323,19 +323,19 @@ pub fn close_to_others(path: &Path) -> io::Result<Option<u32>> {
     Ok(Some(found.mode() & 0o777))
 }
 
-/// Opens a file for reading. Root opens a file of another user only in that user's folder, and in
-/// its own.
+/// Opens a file for reading. Root opens another user's file only in that user's folder or in one of
+/// root's.
 ///
 /// # Errors
-/// It cannot be opened, is a symbolic link or no file, or belongs to a third user.
+/// It cannot be opened, is a symbolic link or not a file, or belongs to a third user.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // A pipe in its place does not hold the command up.
+    // A pipe in its place must not block the command.
     let file = options
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
         .open(path);
-    // A link fails with an error that speaks of many of them.
+    // For a link, report this error instead of "too many levels of symbolic links".
     let file = file.or_else(|error| look(path).and(Err(error)))?;
     ours(&file.metadata()?, &std::fs::metadata(folder(path))?)?;
     Ok(file)
@@ -345,7 +345,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// orchestrators link the current version of a file.
 ///
 /// # Errors
-/// It cannot be opened, or is no regular file.
+/// It cannot be opened, or is not a regular file.
 pub fn open_linked(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -373,7 +373,7 @@ pub fn contents(file: &File) -> io::Result<Vec<u8>> {
     if len > MOST {
         return Err(large(len));
     }
-    // Room for all of it and for the read that finds the end: a buffer that grows leaves a part behind.
+    // Room for all of it and for the read at its end: a growing buffer leaves a copy behind.
     let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 32);
     file.take(MOST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST { Err(large(bytes.len() as u64)) } else { Ok(bytes) }
@@ -384,7 +384,7 @@ fn text(file: &File) -> io::Result<String> {
         .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// Reads a file that [`open`] opens.
+/// Reads a file by the rules of [`open`].
 ///
 /// # Errors
 /// Those of [`open`] and [`contents`], or it is not UTF-8.
@@ -392,7 +392,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     text(&open(path)?)
 }
 
-/// Reads a file that [`open_linked`] opens.
+/// Reads a file by the rules of [`open_linked`].
 ///
 /// # Errors
 /// Those of [`open_linked`] and [`contents`], or it is not UTF-8.
@@ -400,8 +400,8 @@ pub fn read_linked(path: &Path) -> io::Result<String> {
     text(&open_linked(path)?)
 }
 
-/// Puts `bytes` in the place of a file, whole and down to the disk. The new file has the owner and
-/// mode of the old one. If there was no file, it has `mode` and the owner of the folder.
+/// Replaces a file by `bytes` as a whole, and syncs it to disk. The new file has the owner and mode
+/// of the old one. Without an old file, it has `mode` and the owner of the folder.
 ///
 /// # Errors
 /// It cannot be written: the old file stays, and nothing else is left.
@@ -446,8 +446,8 @@ mod tests {
         assert!(lock(dir.path(), Owner::Root).is_err());
     }
 
-    /// Writing beside a file removes neither `NAME.new` nor `NAME.part`, which may be a user's file,
-    /// such as a KEK.
+    /// Writing a file removes neither `NAME.new` nor `NAME.part`, which may be a user's file, such
+    /// as a KEK.
     #[test]
     fn a_part_takes_only_itself_away() {
         let dir = tempfile::tempdir().unwrap();
@@ -465,7 +465,7 @@ mod tests {
         drop(Part::new(&path, 0o600, &path, |_| Ok(())).unwrap());
         Part::new(&path, 0o600, &path, |_| Err(ErrorKind::StorageFull.into())).unwrap_err();
         assert_eq!(read(&path).unwrap(), "three");
-        // Another file under the part's name is not taken for what was written.
+        // Another file under the part's name is not mistaken for the written one.
         let part = Part::new(&path, 0o600, &path, |_| Ok(())).unwrap();
         std::fs::rename(dir.path().join("kek.old"), part.path()).unwrap();
         assert!(part.replace(&path).unwrap_err().to_string().contains("exchanged"));
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(read(&path).unwrap().lines().count(), 24);
     }
 
-    /// What only root can make: a folder of another user.
+    /// Only root can make this: another user's folder.
     fn given_away(folder: &Path) -> bool {
         is_root() && std::os::unix::fs::chown(folder, Some(4001), Some(4002)).is_ok()
     }
@@ -510,7 +510,7 @@ mod tests {
         let lock_file = dir.path().join(LOCK);
         drop(lock(dir.path(), Owner::Service).unwrap());
         assert_eq!(owner(&lock_file), 4001);
-        // A file of root's under the name of the lock.
+        // Root's file under the name of the lock.
         let other = dir.path().join("other");
         std::fs::write(&other, "root's").unwrap();
         std::fs::remove_file(&lock_file).unwrap();

@@ -1,5 +1,5 @@
-//! Admission of TLS connections. The agent and the verifier service each have a [CA](ca) of their
-//! own, and keep unauthenticated connections in a separate pool from authenticated ones.
+//! Admission of TLS connections. The agent and the verifier service each have a separate [CA](ca),
+//! and keep unauthenticated connections in a separate pool from authenticated ones.
 //!
 //! A connection occupies a slot in the [`Pool`] of handshakes until it is authenticated. A full pool
 //! never rejects a new connection: it evicts the oldest one that has done nothing yet, from the
@@ -72,8 +72,8 @@ impl Door {
 }
 
 impl Ticket {
-    /// A whole `ClientHello` has arrived: the other end takes part in a handshake, and is evicted
-    /// after those that do not.
+    /// A complete `ClientHello` has arrived: the peer takes part in a handshake. Silent connections
+    /// are evicted before it.
     pub fn spoke(&self) {
         self.slot.engage(true);
     }
@@ -117,7 +117,7 @@ mod tests {
         let crowd: Vec<Ticket> = (0..100).map(|_| door.enter(v4(1))).collect();
         assert_eq!(door.waiting(), PER_ADDRESS);
         assert!(is_displaced(&crowd[0]).await && !is_displaced(&crowd[99]).await);
-        // Many addresses fill the pool; the one with the most places makes room.
+        // Many addresses fill the pool; the one with the most slots makes room.
         let others: Vec<Ticket> = (2..200).map(|n| door.enter(v4(n))).collect();
         assert_eq!(door.waiting(), HANDSHAKES);
         assert!(
@@ -125,14 +125,14 @@ mod tests {
                 && is_displaced(&others[0]).await
                 && !is_displaced(&others[197]).await
         );
-        // One that speaks stays longer than those that do not.
+        // A connection that has spoken stays longer than silent ones.
         let speaks = door.enter(v4(201));
         speaks.spoke();
         let more: Vec<Ticket> = (0..PER_ADDRESS).map(|n| door.enter(v4(202 + n as u8))).collect();
         assert!(!is_displaced(&speaks).await);
         drop((crowd, others, more));
         assert_eq!(door.waiting(), 1);
-        // The address of somebody known has a pool of its own.
+        // A known client's address has a separate pool.
         speaks.admit();
         let known = door.enter(v4(201));
         let strangers: Vec<Ticket> = (0..200).map(|n| door.enter(v4(n))).collect();

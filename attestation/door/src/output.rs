@@ -1,4 +1,4 @@
-//! What a command says on its standard output.
+//! Standard output and exit status of a command.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
@@ -15,8 +15,8 @@ pub fn line(text: impl Display) -> io::Result<()> {
     }
 }
 
-/// Exit status of a command line that was not understood, or that asked for help, once that has been
-/// `printed`: 2 and 0, and 5 if standard output takes no more.
+/// Exit status for a wrong command line or a request for help, after the text has been `printed`: 2
+/// or 0, or 5 if standard output cannot be written.
 #[must_use]
 pub fn usage(wrong: bool, printed: io::Result<()>) -> u8 {
     match printed {
@@ -26,8 +26,8 @@ pub fn usage(wrong: bool, printed: io::Result<()>) -> u8 {
     }
 }
 
-/// Writes one line to stderr. If it is closed or its disk is full, the exit status still says what
-/// happened.
+/// Writes one line to stderr. If stderr is closed or its disk is full, the exit status still
+/// reports the result.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -11,9 +11,9 @@ use crate::hold;
 /// Limits of a pool, each at least one.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
-    /// Slots of all.
+    /// Slots in total.
     pub all: usize,
-    /// Slots of all strangers.
+    /// Slots of all strangers together.
     pub strangers: usize,
     /// Slots of one holder.
     pub holder: usize,
@@ -24,7 +24,7 @@ struct Held<K> {
     holder: K,
     stranger: bool,
     engaged: bool,
-    /// When it was taken, or last engaged or not.
+    /// When it was taken, or last changed between engaged and idle.
     since: u64,
     displaced: Arc<Notify>,
 }
@@ -57,9 +57,9 @@ impl<K: Clone + Ord> Inner<K> {
 }
 
 /// Slots, each of a holder: an address, or a client that is known by name. A newcomer always gets
-/// one. If its holder, the strangers or all have reached their limit, another slot is evicted: of that
-/// holder, of the stranger with the most slots, or of the holder with the most. Slots that are not
-/// engaged are evicted first, the oldest of them before the others.
+/// one. If its holder, the strangers or the pool have reached their limit, another slot is evicted:
+/// of that holder, of the stranger with the most slots, or of the holder with the most. Idle slots
+/// are evicted before engaged ones, and the oldest first.
 pub struct Pool<K> {
     shares: Shares,
     inner: Mutex<Inner<K>>,
@@ -116,7 +116,7 @@ impl<K: Clone + Ord> Pool<K> {
         Slot { pool: Arc::clone(self), id, displaced }
     }
 
-    /// Number of slots that are taken.
+    /// Number of taken slots.
     #[must_use]
     pub fn taken(&self) -> usize {
         hold(&self.inner).held.len()
@@ -137,7 +137,7 @@ impl<K: Clone + Ord> Pool<K> {
 }
 
 impl<K: Clone + Ord> Slot<K> {
-    /// Says whether the holder is at work. From then on its slot is as young as a new one.
+    /// Sets whether the holder is at work. This makes its slot as young as a new one.
     pub fn engage(&self, engaged: bool) {
         let mut inner = hold(&self.pool.inner);
         let since = inner.number();
@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_has_most_makes_room_and_who_works_stays() {
         let pool = Pool::new(Shares { all: 8, strangers: 6, holder: 3 });
-        // A holder makes room for itself: what rests first, and of that the oldest.
+        // A holder makes room for itself: idle slots first, the oldest of them before the others.
         let greedy: Vec<_> = (0..3).map(|_| pool.enter("greedy", true)).collect();
         greedy[0].engage(true);
         let another = pool.enter("greedy", true);
@@ -183,16 +183,16 @@ mod tests {
             evicted(&greedy[1]).await && !evicted(&greedy[0]).await && !evicted(&greedy[2]).await
         );
         greedy[0].engage(false);
-        // It rests now, for a shorter time than the others.
+        // It is idle now, but for a shorter time than the others.
         let last = pool.enter("greedy", true);
         assert!(evicted(&greedy[2]).await && !evicted(&greedy[0]).await);
-        // Strangers have their share, and the one with most makes room.
+        // Strangers have a share, and the one with the most slots makes room.
         let others: Vec<_> =
             ["a", "b", "c"].into_iter().map(|name| pool.enter(name, true)).collect();
         assert_eq!(pool.taken(), 6);
         let one = pool.enter("d", true);
         assert!(evicted(&another).await && pool.taken() == 6);
-        // The rest is for those that are known, and the whole pool for all of them.
+        // The rest is for known holders, and the whole pool for all of them.
         let known: Vec<_> =
             ["x", "y", "z"].into_iter().map(|name| pool.enter(name, false)).collect();
         assert_eq!(pool.taken(), 8);

@@ -36,7 +36,7 @@ fn copy() -> u64 {
     match mark.load(Ordering::Acquire) {
         0 => {
             let new = LAST.fetch_add(1, Ordering::AcqRel) + 1;
-            // Of several threads that see the zero first, one gives the number.
+            // If several threads see the zero first, one of them assigns the number.
             mark.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire)
                 .map_or_else(|number| number, |_| new)
         }
@@ -48,16 +48,17 @@ fn copy() -> u64 {
 fn wiped() -> Option<&'static AtomicU64> {
     const BYTES: usize = 4096;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: no address is asked for, so nothing that exists is replaced; the result is checked.
+    // SAFETY: the kernel chooses the address, so no existing mapping is replaced; the result is
+    // checked.
     let page =
         unsafe { libc::mmap(null_mut(), BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-    // SAFETY: the page is the one just mapped, if it was.
+    // SAFETY: the page is the one just mapped, if the mapping succeeded.
     if page == libc::MAP_FAILED || unsafe { libc::madvise(page, BYTES, libc::MADV_WIPEONFORK) } != 0
     {
         return None;
     }
-    // SAFETY: the word is at the start of a page that is never unmapped, and everybody reaches it
-    // by this reference.
+    // SAFETY: the word is at the start of a page that is never unmapped, and all threads access it
+    // through this reference.
     Some(unsafe { AtomicU64::from_ptr(page.cast()) })
 }
 
@@ -65,17 +66,17 @@ fn wiped() -> Option<&'static AtomicU64> {
 mod tests {
     use super::*;
 
-    /// The answer of a copy that keeps the number.
+    /// The exit status of a forked copy that keeps the process id.
     fn of_a_copy(asked: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: the copy runs `asked` and ends by `_exit`.
+        // SAFETY: the copy runs `asked` and exits with `_exit`.
         let copy = unsafe { libc::fork() };
         if copy == 0 {
             let answer = asked();
-            // SAFETY: ends the copy, and runs nothing of the test's harness.
+            // SAFETY: ends the copy without running any code of the test harness.
             unsafe { libc::_exit(answer) };
         }
         let mut status = 0;
-        // SAFETY: the number is that of the copy, and the status lives over the call.
+        // SAFETY: the id is the copy's, and the status outlives the call.
         assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
         assert!(libc::WIFEXITED(status));
         libc::WEXITSTATUS(status)

@@ -84,7 +84,7 @@ impl Channel {
 
     /// The next message; `None` if the other end closed between messages.
     pub fn receive(&mut self) -> io::Result<Option<(u8, &str)>> {
-        // A message is the only one on its way: questions and answers take turns.
+        // At most one message is in flight: requests and answers alternate.
         self.message.resize(4096, 0);
         let (mut have, mut want) = (0, 4);
         let deadline = self.deadline();

@@ -22,12 +22,12 @@ use crate::{MEMORY, MODE, PATIENCE};
 /// not affect other policies.
 const HARD: Duration = Duration::from_millis(100);
 
-/// An evaluation that ended at [`MAX_TIME`] with less processor time than this was kept waiting by
-/// others.
+/// Less processor time than this in an evaluation that ended at [`MAX_TIME`] means that other work
+/// kept it waiting.
 const STARVED: Duration = MAX_TIME.saturating_mul(9).checked_div(10).expect("10 is not 0");
 
-/// Time on the clock for an evaluation that was kept waiting: together with the first one less than
-/// the caller's patience.
+/// Wall-clock limit for an evaluation that was kept waiting: together with the first attempt less
+/// than the caller's patience.
 const BUSY: Duration = MAX_TIME.saturating_mul(3);
 
 const _: () = assert!(BUSY.as_millis() + MAX_TIME.as_millis() < PATIENCE.as_millis());
@@ -113,7 +113,7 @@ fn confine() -> io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    // What serves others comes first. Where that is refused, it is as important as they are.
+    // Serving others has priority over policies. If the system refuses, priorities are equal.
     let _ = nice(5);
     let status = std::fs::read_to_string("/proc/self/status")?;
     let size = status.lines().find_map(|line| {
@@ -154,8 +154,8 @@ impl Clock {
         let mut bytes = [0; 1024];
         let read = self.stat.read_at(&mut bytes, 0)?;
         let text = String::from_utf8_lossy(&bytes[..read]);
-        // Fields 14 and 15, in hundredths of a second; the name of the program, in brackets, may
-        // hold blanks.
+        // Fields 14 and 15, in hundredths of a second; the name of the program, in parentheses, may
+        // contain spaces.
         let fields =
             text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
         let used = fields
@@ -170,7 +170,7 @@ impl Clock {
     }
 }
 
-/// What `work` gives, and the processor time that it took.
+/// The result of `work`, and its processor time.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let now = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
     let before = now();
@@ -206,7 +206,8 @@ impl Programs {
         let (policy, program) = &mut self.0[at];
         let (mut answer, used) = timed(|| program.evaluate(input));
         if answer == Err(RegoError::Time) && used < STARVED {
-            // The machine was busy: once more, with as much processor time and more of the clock.
+            // The machine was busy: try again, with the same processor time and more wall-clock
+            // time.
             let (again, used) = timed(|| match policy.compile() {
                 Ok(fresh) => {
                     *program = fresh;

@@ -85,7 +85,7 @@ impl Workers {
             .partition(|worker| worker.used.elapsed() < unused);
         let kept: Vec<Worker> = kept;
         lock(&self.idle).extend(kept);
-        // They end here, where nobody waits for the lock.
+        // Drop them here, outside the lock.
         drop::<Vec<Worker>>(retired);
     }
 
@@ -187,7 +187,7 @@ impl Answer for Result<(), PolicyError> {
     }
 }
 
-/// The worker gave no answer.
+/// The worker did not answer.
 struct Gone {
     late: bool,
 }

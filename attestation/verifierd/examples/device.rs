@@ -1,4 +1,4 @@
-//! A simulated device for trying the service out: shows its manufacturer's root and its reference
+//! A simulated device for trying out the service: prints its manufacturer's root and its reference
 //! values, answers challenges, opens boxes.
 #[path = "../tests/common/device.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
@@ -25,7 +25,7 @@ enum Command {
     Reference,
     /// Evidence of a layer for a challenge, base64url.
     Evidence { layer: String, nonce: String, audience: String },
-    /// Opens a box that was released to the kernel; prints the secret in hexadecimal.
+    /// Opens a box for the kernel; prints the secret in hexadecimal.
     Open { key_box: String },
 }
 

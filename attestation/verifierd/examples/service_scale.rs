@@ -1,10 +1,10 @@
-//! What a service costs that has seen a million devices and given out ten million receipts, beside
-//! one that has seen a thousandth of that.
+//! Cost of a service with a million devices and ten million receipts, compared with one that has a
+//! thousandth of that.
 //!
-//! `cargo xtask bench verifier --scale [--json]`. Both on SQLite, in one process, the small one
+//! `cargo xtask bench verifier --scale [--json]`. Both run on SQLite, in one process, the small one
 //! first. Times are CPU times of the process, so that other work on the machine does not count;
-//! memory is what the process holds. `SHEF_SCALE_DEVICES` sets another number of devices; there are
-//! ten receipts for each.
+//! memory is the resident set of the process. `SHEF_SCALE_DEVICES` sets another number of devices;
+//! there are ten receipts for each.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -17,7 +17,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::secrets::{SystemEntropy, random};
 
-/// Least CPU time of a measurement in seconds.
+/// Minimum CPU time of a measurement in seconds.
 const LEAST: f64 = 0.5;
 
 /// CPU time of this process in seconds: fields 14 and 15 of its stat, in hundredths.
@@ -33,7 +33,7 @@ fn cpu() -> f64 {
     (fields[11] + fields[12]) / 100.0
 }
 
-/// What this process holds, in MiB.
+/// Resident memory of this process, in MiB.
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
@@ -42,7 +42,7 @@ fn resident() -> f64 {
     (kibibytes / 102.4).round() / 10.0
 }
 
-/// Puts devices and receipts into the database of a service that does not run.
+/// Adds devices and receipts to the database of a stopped service.
 async fn fill(file: &Path, devices: i64) -> Result<(), sqlx::Error> {
     const COUNT: &str =
         "WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < $1)";
@@ -54,7 +54,7 @@ async fn fill(file: &Path, devices: i64) -> Result<(), sqlx::Error> {
         .bind(now())
         .execute(&mut *tx)
         .await?;
-    // The receipts of the chain are not verified here: any bytes do.
+    // The receipts are not verified here, so any bytes do.
     let receipt = "INSERT INTO receipt SELECT 'default', n, $2 - $1 + n, 'key-' || n % ($1 / 1000), randomblob(320) FROM count";
     sqlx::query(sqlx::AssertSqlSafe(format!("{COUNT} {receipt}")))
         .bind(devices * 10)
@@ -68,7 +68,7 @@ async fn fill(file: &Path, devices: i64) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Times a second that `work` fits into a second of CPU time.
+/// How often `work` runs in a second of CPU time.
 fn rate(mut work: impl FnMut(i64)) -> f64 {
     work(0);
     let (start, mut number) = (cpu(), 0);
@@ -81,7 +81,7 @@ fn rate(mut work: impl FnMut(i64)) -> f64 {
     (number as f64 / (cpu() - start)).round()
 }
 
-/// Rates by name, and what the process holds after all of them.
+/// Rates by name, and the resident memory after all of them.
 fn measure(devices: i64) -> (Vec<(&'static str, f64)>, f64) {
     let mut service = Service::with(
         |text| {

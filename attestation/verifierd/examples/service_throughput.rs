@@ -1,13 +1,12 @@
 //! Appraisals per second of the whole service over mutual TLS, clients included, in one process,
 //! and their latency at half that load.
 //!
-//! `cargo xtask bench verifier [--json]`. Each request carries fresh evidence for a nonce of its
-//! own; it is appraised with the chain cached, recorded, its nonce used up, and answered with a
-//! signed result. The rate counts CPU time of the process, so that other work on the machine does
-//! not count: appraisals in two seconds of CPU time are what two free cores do in one second.
-//! Latencies are of the clock on the wall, from the moment at which a request was due. The baseline
-//! is the same clients asking over the same connections for what costs nothing, whether the service
-//! is alive.
+//! `cargo xtask bench verifier [--json]`. Each request carries fresh evidence for a new nonce. The
+//! service appraises it with a cached chain, records it, uses the nonce up and returns a signed
+//! result. The rate counts CPU time of the process, so that other work on the machine does not
+//! count: appraisals in two seconds of CPU time are those of two free cores in one second.
+//! Latencies are wall-clock times from the moment at which a request was due. The baseline is the
+//! same clients with a request that costs nothing, a health check, over the same connections.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -20,9 +19,9 @@ use shef_proto::evidence::Layer;
 use shef_verifierd::secrets::random;
 
 const CLIENTS: usize = 4;
-/// Seconds of a run.
+/// Duration of a run in seconds.
 const SECONDS: f64 = 4.0;
-/// Pieces of evidence of each client, for as fast as it goes and for half of that.
+/// Pieces of evidence for each client, at full and at half rate.
 const FULL: usize = 4000;
 const HALF: usize = 2000;
 
@@ -48,20 +47,20 @@ fn bodies(device: &Device, count: usize) -> Vec<Value> {
         .collect()
 }
 
-/// Milliseconds that each request took, and what all of them cost.
+/// Milliseconds of each request, and the cost of all.
 struct Run {
     /// Sorted.
     times: Vec<f64>,
-    /// Seconds on the wall.
+    /// Seconds of wall-clock time.
     wall: f64,
     /// Seconds of CPU time.
     cpu: f64,
 }
 
 impl Run {
-    /// All clients at once, each asking for `seconds` at most: as fast as it is answered, or `rate`
-    /// requests a second from all together. `ask` gets client and number of the request, and says
-    /// whether there was still something to ask.
+    /// Runs all clients at once, each for at most `seconds`: as fast as possible, or at a total of
+    /// `rate` requests a second. `ask` receives client and request number, and returns false when
+    /// the client has nothing left to send.
     fn new(seconds: f64, rate: Option<f64>, ask: impl Fn(usize, usize) -> bool + Sync) -> Self {
         let (start, spent) = (Instant::now(), cpu());
         let one = |client: usize| {
@@ -91,7 +90,7 @@ impl Run {
         Self { times, wall: start.elapsed().as_secs_f64(), cpu: cpu() - spent }
     }
 
-    /// Requests that two free cores answer in a second.
+    /// Requests per second of two free cores.
     fn on_two_cores(&self) -> f64 {
         (self.times.len() as f64 / self.cpu * 2.0).round()
     }
@@ -100,7 +99,7 @@ impl Run {
         (self.times.len() as f64 / self.wall).round()
     }
 
-    /// Milliseconds within which this part of the requests was answered.
+    /// Milliseconds within which this fraction of the requests was answered.
     fn within(&self, part: f64) -> f64 {
         let at = (self.times.len() as f64 * part) as usize;
         self.times

@@ -1,5 +1,5 @@
-//! What every request passes through: identity, rate, role, origin, media type, whole body in time
-//! and size, a place to work; then log and counters.
+//! What every request passes through: identity, rate limit, role, origin, media type, a complete
+//! body within the time and size limits, and a request slot; then logging and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use crate::problem::{Answered, Kind, Result};
 use crate::role::Need;
 use crate::server::Peer;
 
-/// The middleware that admits a request, answers in its place where it does not, and counts it.
+/// Middleware: admits a request or answers in its place, and counts it.
 pub async fn every_request(State(app): Shared, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request
@@ -47,8 +47,7 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     }
     let headers = response.headers_mut();
     if unread {
-        // The connection ends with a body that nobody took, and the client must not send its next
-        // request on it.
+        // The body was not read, so the client must not send another request on this connection.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -67,8 +66,8 @@ pub async fn every_request(State(app): Shared, request: Request, next: Next) -> 
     response
 }
 
-/// A refusal that is kept: of what somebody may not do, and of changes that were not made. Denied
-/// evidence has its own records.
+/// The summary of a refusal to record: requests beyond the caller's rights, and changes that
+/// failed. Denied evidence has its own records.
 fn refusal(route: &Route, response: &Response) -> Option<String> {
     let status = response.status();
     let of_a_change = route.need == Need::Operate && route.changes() && status.is_client_error();
@@ -77,7 +76,7 @@ fn refusal(route: &Route, response: &Response) -> Option<String> {
         .then(|| format!("{} {} {} {code}", route.method, route.path, status.as_u16()))
 }
 
-/// Statuses that are counted by themselves.
+/// The metrics label of a status; those without one share `other`.
 fn status_label(status: u16) -> &'static str {
     const LABELS: [(u16, &str); 20] = [
         (200, "200"),
@@ -112,7 +111,7 @@ async fn admit(
     unread: &mut bool,
 ) -> Result<(Request, Option<(tokio::sync::OwnedSemaphorePermit, Held)>)> {
     let Some(route) = route else {
-        // No such path or method: the fallbacks answer, and nothing is read.
+        // No such path or method: the fallbacks answer without reading the body.
         return Ok((request, None));
     };
     let config = app.config.load_full();
@@ -165,7 +164,7 @@ async fn admit(
     let body =
         read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
     *unread = false;
-    // Behind the body: an answer before it would cost the client its connection.
+    // After the body: an earlier answer would cost the client its connection.
     if route.changes() {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let authority =
@@ -181,12 +180,13 @@ async fn admit(
     Ok((Request::from_parts(parts, Body::from(body)), Some((place, held))))
 }
 
-/// Paths of other services' protocols, whose clients have no way to show who they are.
+/// Whether a path belongs to another service's protocol, whose clients cannot authenticate.
 fn is_compat(path: &str) -> bool {
     path.starts_with("/challenge-response/") || path.starts_with("/kbs/")
 }
 
-/// Whoever shows nothing, where the configuration lets them in: they may submit evidence.
+/// The identity of clients without credentials, if the configuration admits them: they may submit
+/// evidence.
 fn anonymous(config: &Config) -> Result<Identity> {
     let tenant = config.compat.anonymous_tenant.clone();
     let tenant = tenant.ok_or_else(|| {
@@ -195,7 +195,7 @@ fn anonymous(config: &Config) -> Result<Identity> {
     Ok(Identity::anonymous(&tenant))
 }
 
-/// The whole body, erased when the last handle to it goes: it may hold a secret.
+/// Reads the whole body. It may hold a secret: dropping the last handle erases it.
 async fn read(body: Body, limit: usize, time: Duration, held: &mut Held) -> Result<Bytes> {
     match tokio::time::timeout(time, collect(body, limit, held)).await {
         Ok(body) => body
@@ -222,7 +222,7 @@ async fn collect(body: Body, limit: usize, held: &mut Held) -> Result<Zeroizing<
         })?;
         let Ok(data) = frame.into_data() else { continue };
         if whole.capacity() - whole.len() < data.len() {
-            // A vector that grows by itself leaves what it held behind.
+            // A growing vector would leave a copy of its old content behind.
             let capacity = (whole.len() + data.len()).next_power_of_two().min(limit);
             held.grow(capacity)?;
             let mut larger = Zeroizing::new(Vec::with_capacity(capacity));

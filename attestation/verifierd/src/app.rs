@@ -29,14 +29,13 @@ use crate::secrets::{Kek, Signer, read_secret};
 use crate::store::{DeviceCounts, Event, Store};
 use crate::tls;
 
-/// How long a replica trusts what it has read before it asks the store whether another one changed
-/// it.
+/// How long a replica uses its collateral before it checks the store for changes by other replicas.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Most certificate chains that are kept, about 2 KiB each.
+/// Capacity of the cache of certificate chains; an entry is about 2 KiB.
 const CHAINS: usize = 64 * 1024;
 
-/// Where the time comes from.
+/// Source of the time.
 #[derive(Debug, Default)]
 pub enum Clock {
     /// The system.
@@ -61,60 +60,61 @@ impl Clock {
 
 /// State of the service; shared by all requests.
 pub struct App {
-    /// The configuration; exchanged on reload.
+    /// The configuration; replaced on reload.
     pub config: ArcSwap<Config>,
     /// The store.
     pub store: Store,
-    /// Seals keys, signs sessions; exchanged on reload.
+    /// Seals keys, signs sessions; replaced on reload.
     pub kek: ArcSwap<Kek>,
     /// Signs results and receipts.
     pub signer: ArcSwap<Signer>,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// Requests of each tenant.
+    /// Request rates of the tenants.
     pub rates: Rates,
-    /// Requests that are worked on.
+    /// Slots for requests in progress.
     pub places: Arc<Semaphore>,
-    /// What the bodies of requests hold.
+    /// Memory held by the bodies of requests.
     pub bodies: Arc<Bodies>,
-    /// Certificate chains that were verified.
+    /// Cache of verified certificate chains.
     pub chains: Arc<MemoryChainCache>,
     /// The time.
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
     lanes: Mutex<HashMap<String, Arc<Lane>>>,
-    /// Work of all lanes that waits: half of the places, so that the rest is there for what need
-    /// not wait.
+    /// Queued work of all lanes: half of the request slots, so that the other half serves requests
+    /// that need not wait.
     waiting: Arc<Semaphore>,
-    /// Devices of each tenant as they were counted last, and when.
+    /// Last count of each tenant's devices, and its time.
     counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
-    /// Refused logins in the log.
+    /// Limits refused logins in the log.
     pub logins: Arc<Quiet>,
-    /// Refusals of each identity that are kept as events: what one is refused hides nothing of
+    /// Limits, for each identity, the refusals that become events: no identity can crowd out
     /// another's.
     refusals: Mutex<HashMap<String, Quiet>>,
 }
 
-/// Refused logins that are logged at once, and the seconds after which there may be one more.
+/// Refused logins that may be logged in a burst, and the time until one more may be.
 const LOGINS: (u32, Duration) = (50, Duration::from_secs(2));
 
-/// Refusals of one identity that are kept at once, and the time after which there may be one more:
+/// Refusals of one identity that may be recorded in a burst, and the time until one more may be:
 /// 1,440 a day.
 const REFUSALS: (u32, Duration) = (60, Duration::from_secs(60));
 
-/// Seconds for which devices are not counted again: of a million that takes a tenth of a second.
+/// Seconds for which a count of devices stays valid: counting a million takes a tenth of a second.
 const COUNTED_SECONDS: i64 = 15;
 
 /// The signing key and the retired ones.
 ///
 /// # Errors
-/// A file is missing, no regular file, open to others, or holds no key; those of [`read_secret`].
+/// A file is missing, not a regular file, accessible to others, or holds no key; see also
+/// [`read_secret`].
 pub fn signer(config: &Config) -> Result<Signer> {
     let mut retired = Vec::new();
     let by_command = config.rotated();
     for path in config.retired.iter().chain(by_command.exists().then_some(&by_command)) {
         let bad = |text: String| Kind::Material.because(format!("{}: {text}", path.display()));
-        // Public keys of others may be linked.
+        // The configured public keys may be symbolic links.
         let read = if *path == by_command { files::read } else { files::read_linked };
         let text = read(path).map_err(|error| bad(error.to_string()))?;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -160,8 +160,9 @@ impl App {
         Ok(Arc::new(app))
     }
 
-    /// What older versions did not remember or sign: once, behind a database's extension; and which key
-    /// signed what they remember under a name, while the name says it.
+    /// Adds what older versions did not remember or sign, once, after a schema migration. Also
+    /// moves CoRIM versions that are remembered under a signer's name to its key, while the name
+    /// still tells it.
     async fn bring_up_to_date(&self) -> Result<()> {
         let extended = (1..crate::store::version()).contains(&self.store.found);
         let named = self.store.remembered_by_name().await?;
@@ -199,8 +200,8 @@ impl App {
         Ok(())
     }
 
-    /// How many devices a tenant has, as of now or a few seconds ago; who asks meanwhile waits for
-    /// the same count.
+    /// How many devices a tenant has, at most a few seconds old. Concurrent callers wait for the
+    /// same count.
     ///
     /// # Errors
     /// The database does not answer.
@@ -220,13 +221,13 @@ impl App {
         Ok(counts)
     }
 
-    /// Has a tenant's devices counted anew: there is one less.
+    /// Invalidates the count of a tenant's devices, after one was removed.
     pub async fn recount(&self, tenant: &str) {
         self.counted.lock().await.remove(tenant);
     }
 
-    /// What ends soon or has ended, seconds since 1970, by what it is: certificates of signers and
-    /// CoRIMs of these tenants, and those of the service itself.
+    /// What expires, with the end in seconds since 1970: certificates of signers and CoRIMs of
+    /// these tenants, and those of the service itself.
     ///
     /// # Errors
     /// The database does not answer, or a file cannot be read.
@@ -243,8 +244,7 @@ impl App {
         Ok(first.into_iter().collect())
     }
 
-    /// Keeps a refusal as an event of its tenant; of too many only how many there were.
-    ///
+    /// Records a refusal as an event of its tenant; if there are too many, only their number.
     /// # Panics
     /// Never: nothing panics under the lock.
     pub async fn refused(&self, who: &Identity, what: &str) {
@@ -274,8 +274,8 @@ impl App {
         self.store.add_tenants(&names).await
     }
 
-    /// Takes a new configuration: tenants, tokens, limits, signing keys, KEK. What
-    /// [`Config::fixed`] lists stays as it is.
+    /// Applies a new configuration: tenants, tokens, limits, signing keys, KEK. The settings that
+    /// [`Config::fixed`] lists stay unchanged.
     ///
     /// # Errors
     /// A file cannot be used; the old configuration stays.
@@ -294,10 +294,10 @@ impl App {
         Ok(())
     }
 
-    /// Opens a secret of the database.
+    /// Unseals a secret from the database.
     ///
     /// # Errors
-    /// The KEK was rotated while this replica ran, or the secret is not the one of its name.
+    /// The KEK was rotated while this replica ran, or the secret belongs to another name.
     pub async fn unseal(&self, parts: &[&[u8]], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let kek = self.kek.load_full();
         if let Some(secret) = kek.open(parts, sealed) {
@@ -314,10 +314,10 @@ impl App {
         self.clock.now()
     }
 
-    /// What a tenant's appraisals are held against: at most a second old.
+    /// The tenant's collateral, at most a second old.
     ///
     /// # Errors
-    /// The database does not answer, or holds what cannot be read.
+    /// The database does not answer, or holds unreadable collateral.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
@@ -337,14 +337,14 @@ impl App {
         self.read_collateral(tenant).await
     }
 
-    /// Reads it again: after a change, or when a release finds another generation.
+    /// Reads the collateral again: after a change, or when a release finds another generation.
     ///
     /// # Errors
-    /// The database does not answer, or holds what cannot be read.
+    /// The database does not answer, or holds unreadable collateral.
     pub async fn read_collateral(&self, tenant: &str) -> Result<Arc<Collateral>> {
         let rows = self.store.collateral(tenant).await?;
         let now = self.now();
-        // Off the threads that serve others: there may be much.
+        // Off the threads that serve connections: there may be a lot to parse.
         let collateral = Arc::new(block_in_place(|| Collateral::new(&rows, now))?);
         self.keep(tenant, &collateral);
         Ok(collateral)
@@ -353,7 +353,7 @@ impl App {
     fn keep(&self, tenant: &str, collateral: &Arc<Collateral>) {
         let mut known = self.collateral.lock().expect("no panic under this lock");
         match known.get_mut(tenant) {
-            // A slower reader never replaces what is newer.
+            // A slower reader never replaces newer collateral.
             Some((old, _)) if old.generation > collateral.generation => {}
             _ => {
                 known.insert(tenant.to_owned(), (Arc::clone(collateral), Instant::now()));
@@ -361,7 +361,7 @@ impl App {
         }
     }
 
-    /// Where a tenant's appraisals are worked on.
+    /// The lane that a tenant's appraisals run in.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
@@ -371,7 +371,7 @@ impl App {
             return Arc::clone(lane);
         }
         let config = self.config.load();
-        // Whatever one tenant sends, there are places for the requests of others.
+        // Keep slots for other tenants' requests, whatever this one sends.
         let most = if config.tenants.len() > 1 {
             config.limits.requests / 4
         } else {
@@ -387,8 +387,8 @@ impl App {
         Arc::clone(lanes.entry(tenant.to_owned()).or_insert(Arc::new(lane)))
     }
 
-    /// The highest security version that a known kernel of this evidence's device has shown to this
-    /// tenant; 0 for none.
+    /// The highest security version that a known kernel of the evidence's device has shown to this
+    /// tenant, or 0.
     ///
     /// # Errors
     /// The database does not answer.
@@ -398,12 +398,12 @@ impl App {
         Ok(device.map_or(0, |device| device.highest_svn.unsigned_abs()))
     }
 
-    /// Forgets receipts from before `before`, and signs that it does: but only those that form the
-    /// chain. Gives how many went.
+    /// Deletes receipts from before `before`, if they form the chain, and signs a statement about
+    /// it. Returns how many.
     async fn forget_receipts(&self, tenant: &str, before: i64) -> Result<u64> {
         let (heads, rows) =
             (self.store.heads(tenant).await?, self.store.old_receipts(tenant, before).await?);
-        // Another replica may be at it.
+        // Another replica may be doing the same.
         if rows.is_empty() || self.store.heads(tenant).await?.kept != heads.kept {
             return Ok(0);
         }
@@ -435,7 +435,7 @@ impl App {
         self.store.forget_receipts(&Event::own(tenant, time), from, to, &signed).await
     }
 
-    /// Forgets and deletes what has ended.
+    /// Deletes expired data.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,5 +1,4 @@
-//! What appraisals of a tenant are held against, read once for each generation; and the appraisal
-//! with all of it.
+//! The collateral of a tenant, read once for each generation, and the appraisal with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub const POLICY_TOML: &str = "application/toml";
 pub const POLICY_JSON: &str = "application/json";
 /// Media types of policies.
 pub const POLICY_TYPES: &[&str] = &[POLICY_TOML, POLICY_JSON];
-/// Media types of reference values: signed CoRIMs, and plain lists that the operator vouches for.
+/// Media types of reference values: signed CoRIMs, and plain lists on the operator's authority.
 pub const REFERENCE_TYPES: &[&str] = &[corim::MEDIA_TYPE, "application/toml", "application/json"];
 
 /// One version of a policy.
@@ -53,8 +52,8 @@ struct BothParts {
 }
 
 impl StoredPolicy {
-    /// Reads a text. Its part in Rego is looked over, not parsed:
-    /// [`Lane::check`](crate::lanes::Lane::check).
+    /// Parses a policy. Its part in Rego gets only basic checks:
+    /// [`Lane::check`](crate::lanes::Lane::check) parses it.
     ///
     /// # Errors
     /// Not a policy.
@@ -87,7 +86,7 @@ impl StoredPolicy {
         self.policy.rego()
     }
 
-    /// Whether keys under it may be marked as the host's.
+    /// Whether keys under this policy may be marked as the host's.
     #[must_use]
     pub fn to_host(&self) -> bool {
         self.policy.typed().to_host
@@ -100,33 +99,33 @@ impl StoredPolicy {
     }
 }
 
-/// Everything that appraisals of one tenant are held against.
+/// Everything that appraisals of one tenant need.
 #[derive(Debug)]
 pub struct Collateral {
     /// Generation in the store.
     pub generation: i64,
-    /// When the first of its CoRIMs ends, seconds since 1970: then it is read again.
+    /// When the first of its CoRIMs expires, seconds since 1970; the collateral is read again then.
     pub ends: i64,
-    /// When the first of its signers' certificates ends, and the first of its active CoRIMs,
-    /// seconds since 1970; in the past for those that have.
+    /// When the first of its signers' certificates and the first of its active CoRIMs expire,
+    /// seconds since 1970; in the past if they have expired.
     pub watched: Watched,
-    /// Versions of the CoRIMs that are stored.
+    /// Versions of the stored CoRIMs.
     pub versions: Vec<CorimVersion>,
-    /// Ids of active CoRIMs whose payload is deactivated under another id: they do not count.
+    /// Ids of active CoRIMs whose payload is deactivated under another id: they have no effect.
     pub withdrawn: Vec<String>,
     anchors: TrustAnchors,
     signers: Vec<CorimSigner>,
     /// Certificates in the CoRIMs.
     signer_certificates: Vec<Certificate>,
     reference: ReferenceValues,
-    /// By name and version; or why one cannot be used, such as a function in Rego that policies
-    /// could call once.
+    /// By name and version; an error text for a policy that cannot be used, for example one that
+    /// calls a function of Rego that is no longer available.
     policies: BTreeMap<(String, i64), std::result::Result<Arc<StoredPolicy>, String>>,
     revocations: Revocations,
     revocation_rows: Vec<RevocationRow>,
 }
 
-/// Ends that somebody must see coming; [`i64::MAX`] where there is none.
+/// Expiry times to warn about; [`i64::MAX`] without one.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     /// Of a signer's certificate.
@@ -136,7 +135,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Those that there are, by name.
+    /// The expiry times that are set, by name.
     pub fn list(self) -> impl Iterator<Item = (&'static str, i64)> {
         [("signer", self.signer), ("corim", self.corim)]
             .into_iter()
@@ -147,7 +146,7 @@ impl Watched {
 /// Parses a trust anchor.
 ///
 /// # Errors
-/// Not a root, or a kind that does not exist.
+/// Not a root certificate, or an unknown kind.
 pub fn anchor(row: &AnchorRow) -> Result<TrustAnchor> {
     let kind = RootOfTrust::from_name(&row.kind).ok_or_else(|| {
         Kind::Anchor.because(format!(
@@ -159,7 +158,7 @@ pub fn anchor(row: &AnchorRow) -> Result<TrustAnchor> {
         .map_err(|error| Kind::Anchor.because(error.to_string()))
 }
 
-/// Reference values of one entry, and until when they count.
+/// Reference values of one entry.
 pub struct Parsed {
     /// The CoRIM, when it is one.
     corim: Option<corim::Corim>,
@@ -167,10 +166,10 @@ pub struct Parsed {
     pub reference: ReferenceValues,
 }
 
-/// Parses reference values; a CoRIM must be signed by one of the signers.
+/// Parses reference values; one of the signers must have signed a CoRIM.
 ///
 /// # Errors
-/// Not of the form, not signed by a known signer, or past its time.
+/// Malformed, not signed by a known signer, or expired.
 pub fn reference(
     media_type: &str,
     content: &[u8],
@@ -206,10 +205,10 @@ pub fn reference(
     Ok(Parsed { corim: None, reference })
 }
 
-/// Parses a signer of CoRIMs: one entry `[[signer]]`, whose name is the one it is stored under.
+/// Parses a signer of CoRIMs: one entry `[[signer]]` with the name that it is stored under.
 ///
 /// # Errors
-/// Not of the form.
+/// Malformed.
 pub fn signer(name: &str, content: &str) -> Result<CorimSigner> {
     let list = CorimSigner::list_from_toml(content)
         .map_err(|error| Kind::Corim.because(error.to_string()))?;
@@ -227,10 +226,10 @@ pub fn signer(name: &str, content: &str) -> Result<CorimSigner> {
 pub const REVOCATION_KINDS: [&str; 8] =
     ["device", "serial", "certificate", "authority", "kernel", "shell", "image", "vendor"];
 
-/// Checks a revocation, and gives its value the canonical spelling.
+/// Checks a revocation, and converts its value to the canonical spelling.
 ///
 /// # Errors
-/// A kind that does not exist, or a value of another form.
+/// An unknown kind, or a malformed value.
 pub fn check_revocation(row: &mut RevocationRow) -> Result<()> {
     row.value = revoked_value(&row.kind, &row.value)?;
     if row.reason.is_empty() || row.reason.len() > 256 {
@@ -242,7 +241,7 @@ pub fn check_revocation(row: &mut RevocationRow) -> Result<()> {
 /// The canonical spelling of a revocation's value.
 ///
 /// # Errors
-/// A kind that does not exist, or a value of another form.
+/// An unknown kind, or a malformed value.
 pub fn revoked_value(kind: &str, value: &str) -> Result<String> {
     let (read, expected): (fn(&str) -> Option<String>, _) = match kind {
         "device" => (name::ueid, name::UEID),
@@ -260,8 +259,8 @@ pub fn revoked_value(kind: &str, value: &str) -> Result<String> {
     })
 }
 
-/// A revocation with its value in the canonical spelling: versions before 0.2 stored values as they
-/// were typed.
+/// A revocation with its value in the canonical spelling: versions before 0.2 stored values as
+/// typed.
 fn canonical(mut row: RevocationRow) -> RevocationRow {
     row.value = revoked_value(&row.kind, &row.value).unwrap_or(row.value);
     row
@@ -287,7 +286,7 @@ fn revocations(rows: &[RevocationRow]) -> Result<Revocations> {
     Ok(list)
 }
 
-/// What is remembered of a CoRIM: its version, under each key of its signer.
+/// The version of a CoRIM to remember, under each key of its signer.
 fn versions(corim: &corim::Corim) -> Result<Vec<CorimVersion>> {
     let version = i64::try_from(corim.version).map_err(|_| {
         Kind::Corim.because(format!(
@@ -304,20 +303,20 @@ fn versions(corim: &corim::Corim) -> Result<Vec<CorimVersion>> {
         .collect())
 }
 
-/// How the store names the signer of a CoRIM: by its key. Versions before 0.2 stored the name under
-/// which it was registered.
+/// How the store names the signer of a CoRIM: by its key. Versions before 0.2 stored the signer's
+/// registered name.
 fn signer_id(key: &[u8; 32]) -> String {
     format!("key:{}", hex::encode(key))
 }
 
-/// What a version before 0.2 remembered under a signer's name, under the key that has this name now.
+/// Converts a version that was remembered under a signer's name (before 0.2) to the current key of
+/// that name.
 fn by_key(known: &CorimVersion, signers: &[CorimSigner]) -> Option<CorimVersion> {
     let signer = signers.iter().find(|signer| signer.name() == known.signer)?;
     Some(CorimVersion { signer: signer_id(&sha256(signer.key().as_bytes())), ..known.clone() })
 }
 
-/// Demands that no higher version of a CoRIM was known, ever: one that was taken out, or has ended,
-/// is not followed by an older one.
+/// Rejects a CoRIM if a higher version was ever known, even one that was removed or has expired.
 fn newest<'a>(
     corim: &corim::Corim,
     known: impl IntoIterator<Item = &'a CorimVersion>,
@@ -340,11 +339,11 @@ fn newest<'a>(
 }
 
 impl Collateral {
-    /// Parses what the store holds, as of `now`. What was good when it came in and is past its
-    /// time, or whose signer is gone, does not count; what cannot be read at all is an error.
+    /// Parses the stored collateral, as of `now`. Entries that have expired since, or whose signer
+    /// is gone, have no effect; an unreadable entry is an error.
     ///
     /// # Errors
-    /// The store holds what this version cannot read.
+    /// The store holds data that this version cannot read.
     pub fn new(rows: &CollateralRows, now: i64) -> Result<Self> {
         let revoked = revocations(&rows.revocations)?;
         let anchors = rows.anchors.iter().map(anchor).collect::<Result<Vec<_>>>()?;
@@ -355,8 +354,8 @@ impl Collateral {
             .collect::<Result<Vec<_>>>()?;
         let mut values = ReferenceValues::default();
         let (mut corims, mut stored, mut ends) = (Vec::new(), Vec::new(), i64::MAX);
-        // What an inactive CoRIM holds is not in force under another spelling of its signatures either,
-        // whether or not its signer is still registered.
+        // The content of an inactive CoRIM is not in force under another encoding of its signatures
+        // either, whether or not its signer is still registered.
         let payload = |row: &CorimRow| corim::content(&row.content).ok();
         let are_corims = || rows.corims.iter().filter(|row| row.media_type == corim::MEDIA_TYPE);
         let inactive: BTreeSet<[u8; 32]> =
@@ -375,8 +374,7 @@ impl Collateral {
             let counts = row.active != 0 && !withdrawn.contains(&row.id);
             let read = |at| reference(&row.media_type, &row.content, &signers, &revoked, at);
             let found = read(now);
-            // One that has ended counted when it came in: older versions of it stay out all the
-            // same.
+            // An expired CoRIM counted when it was stored: older versions stay out all the same.
             let as_it_was = found.as_ref().err().and_then(|_| read(row.created).ok()?.corim);
             if let Some(corim) = as_it_was.as_ref().or_else(|| found.as_ref().ok()?.corim.as_ref())
             {
@@ -443,12 +441,11 @@ impl Collateral {
         })
     }
 
-    /// Checks reference values before they are stored beside what is there: they count, and
+    /// Checks new reference values together with the stored ones: they must be in force and
     /// contradict nothing.
     ///
     /// # Errors
-    /// Not of the form, not signed by a known signer, past their time, or another version of what
-    /// is there.
+    /// Malformed, not signed by a known signer, expired, or another version of a stored CoRIM.
     pub fn check(rows: &CollateralRows, row: &CorimRow, now: i64) -> Result<ReferenceValues> {
         let revoked = revocations(&rows.revocations)?;
         let signers = rows
@@ -471,10 +468,11 @@ impl Collateral {
         Ok(parsed.reference)
     }
 
-    /// Checks that what is switched on again is no older version of what was known since.
+    /// Checks that a CoRIM to activate is not older than a version that became known since.
     ///
     /// # Errors
-    /// It is. What is past its time, or of a signer who is gone, does not count either way.
+    /// It is older. A CoRIM that has expired or whose signer is gone passes: it has no effect
+    /// either way.
     pub fn check_activation(rows: &CollateralRows, id: &str, now: i64) -> Result<()> {
         let revoked = revocations(&rows.revocations)?;
         let signers = rows
@@ -492,7 +490,7 @@ impl Collateral {
     /// A policy by `name` (its newest version) or `name@version`.
     ///
     /// # Errors
-    /// There is none; or it cannot be used, and then no older one takes its place.
+    /// There is no such policy, or it cannot be used; an older version never replaces it.
     pub fn policy(&self, id: &str) -> Result<Arc<StoredPolicy>> {
         let none = || Kind::NotFound.because(format!("there is no policy {id}"));
         let (name, version) = match id.split_once('@') {
@@ -511,7 +509,7 @@ impl Collateral {
         policy.clone().map_err(|why| Kind::Policy.because(format!("policy {id}: {why}")))
     }
 
-    /// Appraises. It may take its time: [`Lane::work`](crate::lanes::Lane::work).
+    /// Appraises evidence. It may take long: use [`Lane::work`](crate::lanes::Lane::work).
     #[must_use]
     pub fn appraise(
         &self,
@@ -540,7 +538,7 @@ impl Collateral {
         })
     }
 
-    /// Whether an anchor or a reference value is what this revocation names.
+    /// Whether a revocation names one of the anchors or reference values.
     #[must_use]
     pub fn names(&self, kind: &str, value: &str) -> bool {
         let reference = &self.reference;
@@ -574,7 +572,7 @@ impl Collateral {
         }
     }
 
-    /// Revocations that this evidence falls under, for people who read a denial.
+    /// Revocations that apply to this evidence, to explain a denial.
     #[must_use]
     pub fn revocations_of(&self, evidence: &Received) -> Vec<&RevocationRow> {
         let names = evidence.claims().map(claimed_names).unwrap_or_default();
@@ -587,7 +585,7 @@ impl Collateral {
     }
 }
 
-/// What claims name that can be revoked: kinds and values.
+/// Everything in the claims that a revocation can name: kinds and values.
 fn claimed_names(claims: &Claims) -> Vec<(&'static str, String)> {
     let common = &claims.common;
     let mut names = vec![
@@ -602,7 +600,7 @@ fn claimed_names(claims: &Claims) -> Vec<(&'static str, String)> {
     names
 }
 
-/// Whether a certificate is what this revocation names.
+/// Whether a revocation names this certificate.
 fn certificate_names(certificate: &Certificate, kind: &str, value: &str) -> bool {
     match kind {
         "serial" => {
@@ -614,7 +612,7 @@ fn certificate_names(certificate: &Certificate, kind: &str, value: &str) -> bool
     }
 }
 
-/// Whether evidence shows what this revocation names.
+/// Whether a revocation names something in this evidence.
 #[must_use]
 pub fn evidence_names(evidence: &[u8], kind: &str, value: &str) -> bool {
     let Ok(evidence) = Evidence::parse(evidence) else { return false };
@@ -625,7 +623,7 @@ pub fn evidence_names(evidence: &[u8], kind: &str, value: &str) -> bool {
             .any(|(claimed, named)| *claimed == kind && named == value)
 }
 
-/// Evidence as it came, read once.
+/// Evidence as received, parsed once.
 #[derive(Clone, Debug)]
 pub struct Received(Arc<Read>);
 
@@ -636,32 +634,32 @@ struct Read {
 }
 
 impl Received {
-    /// Reads evidence; what cannot be read is denied by the appraisal, with the reason.
+    /// Parses evidence; the appraisal denies malformed evidence, with the reason.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Arc::new(Read { evidence: Evidence::parse(&bytes), bytes }))
     }
 
-    /// The bytes as they came.
+    /// The bytes as received.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0.bytes
     }
 
-    /// The claims, where it could be read; nobody has vouched for them yet.
+    /// The claims, if they can be read; not verified yet.
     #[must_use]
     pub fn claims(&self) -> Option<&Claims> {
         self.0.evidence.as_ref().ok().map(Evidence::unverified_claims)
     }
 
-    /// The layer that it says it is of; what says nothing is appraised, and denied, as the
-    /// kernel's.
+    /// The layer that the evidence claims. Evidence without a layer is appraised as the kernel's,
+    /// and denied.
     #[must_use]
     pub fn layer(&self) -> Layer {
         self.claims().map_or(Layer::Kernel, Claims::layer)
     }
 
-    /// The claims in words; proven only where the appraisal says so.
+    /// The claims as text; only the appraisal proves them.
     #[must_use]
     pub fn describe(&self) -> Value {
         let Ok(evidence) = &self.0.evidence else { return Value::Null };
@@ -686,11 +684,11 @@ pub struct AppraisalInput<'a> {
     pub nonce: &'a [u8],
     /// Audience of the challenge.
     pub audience: &'a str,
-    /// When the challenge was made, if this service made it.
+    /// When this service made the challenge, if it did.
     pub challenged: Option<i64>,
-    /// Keys of this service: evidence with one of them in `cnf` is refused.
+    /// Keys of this service: evidence with one of them in `cnf` is rejected.
     pub own_keys: &'a [PublicKey],
-    /// The highest security version that a known kernel of the device has shown; 0 for none.
+    /// The highest security version that a known kernel of the device has shown, or 0.
     pub shown_svn: u64,
     /// Seconds since 1970.
     pub now: i64,
@@ -700,7 +698,7 @@ fn passed(outcome: &Outcome, checks: &[CheckId]) -> bool {
     checks.iter().all(|id| outcome.appraisal.check(*id).is_some_and(|check| check.passed))
 }
 
-/// Whether a certified device has signed this evidence for this nonce: only then is the nonce used
+/// Whether a certified device has signed this evidence for this nonce. Only then is the nonce used
 /// up, so that strangers cannot burn it.
 #[must_use]
 pub fn is_genuine(outcome: &Outcome) -> bool {
@@ -717,8 +715,7 @@ pub fn record(
     let common = input.evidence.claims().map(|claims| &claims.common);
     let accepted = outcome.verified.is_some();
     let kernel_svn = common.map_or(0, |common| common.kernel_svn);
-    // A kernel that nobody knows may claim any version: it must not lock the device out of those
-    // that are known.
+    // An unknown kernel may claim any version: it must not lock the device out of known kernels.
     let proven = is_genuine(outcome) && passed(outcome, &[CheckId::Measured, CheckId::Kernel]);
     AppraisalRecord {
         id: random(),
@@ -734,7 +731,7 @@ pub fn record(
         genuine: is_genuine(outcome),
         fresh: input.challenged.is_some(),
         nonce: input.nonce.to_vec(),
-        // What nobody can read is of no use to anybody, and may be any bytes.
+        // Unreadable evidence is useless, and may be arbitrary bytes.
         evidence: common.map(|_| input.evidence.bytes().to_vec()).unwrap_or_default(),
         sha256: sha256(input.evidence.bytes()),
         report: outcome.appraisal.to_json(),

@@ -1,5 +1,5 @@
-//! The audit log: one structured event for each appraisal, release and change. Never secrets, never
-//! evidence, never bodies.
+//! The audit log: one structured event for each appraisal, release and change. It never contains
+//! secrets, evidence or bodies.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::auth::Identity;
 use crate::store::AppraisalRecord;
 
-/// Lets through so many at once, and one more in each period; counts what it holds back. Strangers
-/// choose how often they are refused, and they must not choose how much is written.
+/// Admits a burst of messages, then one in each period, and counts the suppressed ones. Strangers
+/// choose how often they are refused; they must not choose how much is logged.
 #[derive(Debug)]
 pub struct Quiet {
     most: u32,
@@ -18,13 +18,13 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// So many at once, and one more in each period.
+    /// A burst of `most` messages, and one more in each period.
     #[must_use]
     pub fn new(most: u32, period: Duration) -> Self {
         Self { most, period, state: Mutex::new((most, Instant::now(), 0)) }
     }
 
-    /// Whether this one may be written, and if so, how many were held back since the one before.
+    /// Whether this message may be written, and if so, how many were suppressed since the last one.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
@@ -47,7 +47,8 @@ impl Quiet {
     }
 }
 
-/// A login that was refused, in the handshake or by what a request showed. Never what was shown.
+/// A login that the handshake or the check of a request's credentials refused. The credentials are
+/// never logged.
 pub fn login_refused(quiet: &Quiet, address: Option<SocketAddr>, reason: &str) {
     if let Some(held_back) = quiet.pass(Instant::now()) {
         let address = address.map_or_else(String::new, |address| address.to_string());
@@ -64,12 +65,12 @@ pub fn appraisal(who: &Identity, action: &'static str, record: &AppraisalRecord)
     );
 }
 
-/// A change, and what it was about.
+/// A change, and its subject.
 pub fn change(who: &Identity, action: &'static str, what: &str) {
     tracing::info!(target: "audit", tenant = %who.tenant, who = %who.name, role = who.role.name(), action, what);
 }
 
-/// A release, or the refusal of one.
+/// A release, new or repeated.
 pub fn release(who: &Identity, key: &str, version: i64, seq: u64, fresh: bool) {
     tracing::info!(
         target: "audit", tenant = %who.tenant, who = %who.name, role = who.role.name(), action = "release", key, version, receipt = seq, fresh,

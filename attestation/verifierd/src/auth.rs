@@ -1,5 +1,5 @@
-//! Who is asking: a client certificate's SAN URI, or a bearer token. What they may do: roles. How
-//! often: a token bucket for each tenant.
+//! Identity of a caller: a client certificate's SAN URI, or a bearer token. Its role. Its rate
+//! limit: a token bucket for each tenant.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -20,17 +20,17 @@ use crate::problem::{Kind, Result};
 use crate::role::{Need, Role};
 use crate::secrets::sha256;
 
-/// The name of whoever shows nothing.
+/// The name of callers without credentials.
 const ANONYMOUS: &str = "Anonymous";
 
-/// Somebody known.
+/// A known caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Tenant.
     pub tenant: String,
     /// Name in the audit log.
     pub name: String,
-    /// What they may do.
+    /// Its role.
     pub role: Role,
 }
 
@@ -51,7 +51,8 @@ impl Identity {
         })
     }
 
-    /// The identity in a client certificate that TLS has verified: its only URI of that form.
+    /// The identity in a client certificate that TLS has verified: the certificate's only URI of
+    /// that form.
     #[must_use]
     pub fn from_certificate(der: &[u8]) -> Option<Self> {
         let certificate = Certificate::from_der(der).ok()?;
@@ -64,24 +65,24 @@ impl Identity {
         found.next().is_none().then_some(identity)
     }
 
-    /// Whoever shows nothing, where the configuration lets them in: they may submit evidence of
-    /// this tenant.
+    /// The identity of callers without credentials, if the configuration admits them: they may
+    /// submit evidence of this tenant.
     #[must_use]
     pub fn anonymous(tenant: &str) -> Self {
         Self { tenant: tenant.into(), name: ANONYMOUS.into(), role: Role::Attest }
     }
 
-    /// Whether this is nobody known. No name of a certificate or token is that one: it has an
-    /// upper-case letter.
+    /// Whether this is the anonymous identity. Its name has an upper-case letter, which no name in
+    /// a certificate or of a token has.
     #[must_use]
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS
     }
 
-    /// Demands a right.
+    /// Requires a right.
     ///
     /// # Errors
-    /// The role is too small.
+    /// The role does not have it.
     pub fn demand(&self, need: Need) -> Result<()> {
         if self.role.may(need) {
             return Ok(());
@@ -105,7 +106,7 @@ fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
     if scheme.eq_ignore_ascii_case("bearer") {
         return Some(rest.trim().as_bytes().to_vec());
     }
-    // A browser's form of the same: the token is the password.
+    // The browser's form of the same: the token is the password.
     if scheme.eq_ignore_ascii_case("basic") {
         let pair = STANDARD.decode(rest.trim()).ok()?;
         let at = pair.iter().position(|byte| *byte == b':')?;
@@ -114,10 +115,10 @@ fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
     None
 }
 
-/// Who sends this request. A certificate counts before a token.
+/// The identity of a request. A certificate takes precedence over a token.
 ///
 /// # Errors
-/// Nobody known, or a tenant that the configuration does not have.
+/// Unknown credentials, or a tenant that is not in the configuration.
 pub fn identify(
     config: &Config,
     certificate: Option<&Identity>,

@@ -1,4 +1,4 @@
-//! Backup and restore of the embedded database, and the audit of the receipts in any.
+//! Backup and restore of the embedded database, and the audit of receipts in either database.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn cannot(path: &Path, error: impl std::fmt::Display) -> Problem {
     Kind::Backup.because(format!("{}: {error}", path.display()))
 }
 
-/// The database, to be read beside the service that runs on it.
+/// Opens the database for reading, beside the running service.
 async fn look(config: &Config, present: bool) -> Result<Store> {
     let store = Store::look(&config.database, &Kek::read(&config.kek)?, present).await?;
     store.ok_or_else(|| {
@@ -25,12 +25,12 @@ async fn look(config: &Config, present: bool) -> Result<Store> {
     })
 }
 
-/// Writes a consistent copy of the database while the service runs. Keys in it are sealed; the KEK
-/// is not in it.
+/// Writes a consistent copy of the database while the service runs. Its keys are sealed; it does
+/// not contain the KEK.
 ///
 /// # Errors
-/// The file exists, the database or the copy is damaged, or the database is not SQLite: PostgreSQL has
-/// tools of its own.
+/// The file exists, the database or the copy is damaged, or the database is not SQLite: PostgreSQL
+/// has separate tools.
 pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     if matches!(config.database, Database::Postgres(_)) {
         return Err(Kind::Backup
@@ -54,7 +54,7 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
                 Kind::Store.because("the database is empty: `shef-verifierd run` makes its tables")
             );
         }
-        // Under its name it is whole, or it is not there.
+        // The final name only ever holds a complete copy.
         let part = Part::new(to, 0o600, to, |_| Ok(())).map_err(|error| cannot(to, error))?;
         store.copy_to(part.path()).await?;
         Store::copy(part.path(), &kek).await?.close().await;
@@ -65,13 +65,13 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
     made
 }
 
-/// Puts a backup where the configuration's database is missing. Sessions that were open count as
-/// used, because the backup may not know that they were; receipts younger than the backup are
-/// missing, and an audit against a younger head says so.
+/// Puts a backup in the place of the missing database. Sessions that were open count as used,
+/// because the backup may not know that they were. Receipts younger than the backup are missing,
+/// and an audit against a younger head reports that.
 ///
 /// # Errors
-/// A database is there or what is left of one, or the backup is none, damaged, of a newer version, or
-/// sealed under another KEK.
+/// A database or remains of one exist, or the backup is not a database of this service, is damaged,
+/// of a newer version, or sealed under another KEK.
 pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let Database::Sqlite(path) = &config.database else {
         return Err(Kind::Backup.because("the database is PostgreSQL: use pg_restore"));
@@ -84,7 +84,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
             Ok(found) if found.is_file() && found.len() == 0 => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(cannot(&name, error)),
-            // What is in it may be a revocation.
+            // It may contain a revocation.
             Ok(_) => {
                 let text = format!(
                     "the copy {0} is incomplete without the changes in this file, and `restore` does not read it. Restore a copy that \
@@ -99,7 +99,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let _alone =
         files::lock(files::folder(path), Owner::Service).map_err(|error| cannot(path, error))?;
     for name in names(path) {
-        // A journal of another database would be written into this one.
+        // SQLite would write another database's journal into this one.
         if std::fs::symlink_metadata(&name).is_ok() {
             return Err(cannot(
                 &name,
@@ -107,7 +107,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
             ));
         }
     }
-    // For its owner alone, whatever the mode of the backup is.
+    // For the owner only, whatever the mode of the backup.
     let part = Part::new(path, 0o600, path, |file| std::io::copy(&mut backup, file).map(drop))
         .map_err(|error| cannot(path, error))?;
     let ready = async {
@@ -122,13 +122,13 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
         .close()
         .await;
         let store = Store::command(&Database::Sqlite(part.path().to_owned()), &kek).await?;
-        // One more second: a session that was made in this very one ends then.
+        // One more second: a session made within this second expires then.
         let forgot = store.forget_sessions(now + config.limits.session_seconds + 1).await;
         store.close().await;
         forgot
     }
     .await;
-    // With its last connection, SQLite has written its journal into the database.
+    // Closing its last connection, SQLite has written its journal into the database.
     let left: Vec<_> = names(part.path())
         .into_iter()
         .skip(1)
@@ -142,7 +142,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     part.place(path).map_err(|error| cannot(path, error))
 }
 
-/// A tenant's chains that were verified.
+/// A tenant's verified chains.
 #[derive(Clone, Debug)]
 pub struct Audited {
     /// Tenant.
@@ -151,18 +151,18 @@ pub struct Audited {
     pub from: Head,
     /// The head.
     pub head: Head,
-    /// How many events there are.
+    /// How many events exist.
     pub events: i64,
     /// Digest of the last of them.
     pub events_head: Vec<u8>,
 }
 
 /// Verifies the receipts of every configured tenant, from the oldest kept to the head, and its
-/// events. What is kept begins at the first receipt, or where the service has signed that it forgot
-/// those before.
+/// events. The chain begins at the first receipt, or at the service's signed statement that it
+/// deleted earlier ones.
 ///
 /// # Errors
-/// The first receipt or event that does not fit.
+/// The first receipt or event that breaks a chain.
 pub async fn audit(config: &Config) -> Result<Vec<Audited>> {
     let store = look(config, true).await?;
     let result = audit_in(config, &store).await;
@@ -205,7 +205,7 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
     Ok(list)
 }
 
-/// Verifies the chain of a tenant's events, and gives each to `take`.
+/// Verifies the chain of a tenant's events, and passes each to `take`.
 async fn events_of(
     store: &Store,
     tenant: &str,
@@ -225,11 +225,11 @@ async fn events_of(
     }
 }
 
-/// Gives every event of one tenant, or of all, as one line of JSON with its tenant, and verifies
-/// their chains on the way.
+/// Passes every event of one tenant or of all to `out`, as one line of JSON with its tenant, and
+/// verifies the chains on the way.
 ///
 /// # Errors
-/// There is no such tenant, an event does not fit, or `out` takes no more.
+/// There is no such tenant, an event breaks its chain, or `out` fails.
 pub async fn events(
     config: &Config,
     tenant: Option<&str>,

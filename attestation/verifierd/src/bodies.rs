@@ -1,6 +1,6 @@
-//! Memory for the bodies of requests. Bodies are read before a request takes one of
-//! `limits.requests`, since a slow client may not hold one of those; so what they hold is counted
-//! here, by tenant.
+//! Memory of request bodies. A body is read before its request takes one of `limits.requests`, so
+//! that a slow client does not hold one. This module therefore counts the memory of bodies, by
+//! tenant.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,22 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::config::Limits;
 use crate::problem::{Kind, Result};
 
-/// Bytes that bodies hold, by tenant.
+/// Bytes held by bodies, by tenant.
 #[derive(Debug, Default)]
 pub struct Bodies(Mutex<BTreeMap<String, usize>>);
 
-/// The bytes of one body, until it is dropped.
+/// The bytes of one body, counted until this is dropped.
 #[derive(Debug)]
 pub struct Held {
     bodies: Arc<Bodies>,
     tenant: String,
     bytes: usize,
-    /// Bytes of all bodies, and of those of one tenant.
+    /// Maximum of all bodies, and of one tenant's.
     most: (usize, usize),
 }
 
-/// Bytes that all bodies may hold, and those of one tenant: as many as `requests` bodies have, and a
-/// quarter of them, but room for four of the largest, and one.
+/// Maximum bytes of all bodies, and of one tenant's: `requests` bodies of ordinary size, and a
+/// quarter of that, but at least four of the largest bodies, and one.
 fn most(limits: &Limits) -> (usize, usize) {
     let largest = limits.body_bytes.max(limits.corim_bytes);
     let all = limits.requests.saturating_mul(limits.body_bytes).max(largest.saturating_mul(4));
@@ -35,7 +35,7 @@ impl Bodies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing yet, for a body of this tenant.
+    /// An empty account for a body of this tenant.
     #[must_use]
     pub fn hold(self: &Arc<Self>, tenant: &str, limits: &Limits) -> Held {
         Held { bodies: Arc::clone(self), tenant: tenant.to_owned(), bytes: 0, most: most(limits) }
@@ -43,10 +43,10 @@ impl Bodies {
 }
 
 impl Held {
-    /// Counts this many bytes in all for the body.
+    /// Sets the size of the body to `bytes`.
     ///
     /// # Errors
-    /// The bodies of its tenant, or of all, hold as much as they may.
+    /// The bodies of its tenant, or all bodies, have reached their limit.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.bytes);
         let mut held = self.bodies.lock();

@@ -1,5 +1,5 @@
-//! `shef-verifierd check`: a configuration and everything that it names, looked at beside the
-//! service that may run on it. Nothing is written.
+//! `shef-verifierd check`: checks a configuration, its files and its database, beside the service
+//! that may run on it. Writes nothing.
 
 use crate::app::signer;
 use crate::appraiser::Collateral;
@@ -11,16 +11,16 @@ use crate::store::{Store, version};
 use crate::time;
 use crate::tls;
 
-/// What there is to say of a good configuration.
+/// Findings about a valid configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What is so.
+    /// Facts.
     pub notes: Vec<String>,
-    /// What ends soon, or has ended.
+    /// Certificates and lists that expire soon, or have.
     pub warnings: Vec<String>,
 }
 
-/// Checks a configuration and the files and the database that it names.
+/// Checks a configuration, its files and its database.
 ///
 /// # Errors
 /// The first thing that would keep the service from starting.

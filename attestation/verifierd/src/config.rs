@@ -1,4 +1,4 @@
-//! The configuration: one TOML file. Every mistake names line and column.
+//! The configuration: one TOML file. Every error names line and column.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use crate::problem::{Kind, Problem, Result};
 use crate::role::Role;
 use crate::store;
 
-/// Whether clients must show certificates.
+/// Whether clients must present certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientAuth {
-    /// A certificate of the CA, or no connection.
+    /// A certificate of the CA is required.
     Required,
     /// A certificate of the CA, or a bearer token.
     Optional,
@@ -49,7 +49,7 @@ struct File {
     tenant: Vec<Spanned<TenantFile>>,
 }
 
-/// Files of the TLS side. Relative paths start at the configuration's folder.
+/// Files for TLS. Relative paths start at the configuration's folder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tls {
@@ -61,7 +61,7 @@ pub struct Tls {
     pub client_ca: PathBuf,
     /// Revocation lists of that CA, PEM.
     pub crls: Vec<PathBuf>,
-    /// Whether clients must show certificates.
+    /// Whether clients must present certificates.
     pub client_auth: ClientAuth,
 }
 
@@ -95,7 +95,7 @@ impl Default for StorageFile {
     }
 }
 
-/// Where data is kept.
+/// Where to keep data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Database {
     /// A file.
@@ -121,35 +121,35 @@ impl Default for SigningFile {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Most bytes of a body.
+    /// Maximum size of a body in bytes.
     pub body_bytes: usize,
-    /// Most bytes of a CoRIM.
+    /// Maximum size of a CoRIM in bytes.
     pub corim_bytes: usize,
-    /// Most bytes that a tenant stores: reference values, policies, keys and resources,
+    /// Maximum bytes that a tenant stores: reference values, policies, keys and resources,
     /// revocations, anchors, signers.
     pub tenant_bytes: i64,
-    /// Seconds in which TLS handshake and request header must arrive.
+    /// Seconds within which TLS handshake and request header must arrive.
     pub header_seconds: u64,
-    /// Seconds in which a body must arrive.
+    /// Seconds within which a body must arrive.
     pub body_seconds: u64,
-    /// Seconds that open requests get when the service stops.
+    /// Seconds that open requests have to finish when the service stops.
     pub shutdown_seconds: u64,
-    /// Most connections.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Seconds after which a connection ends, when its request has been answered: nobody stays on
-    /// an identity of yesterday.
+    /// Seconds after which a connection ends, once its request has been answered: no client keeps
+    /// an outdated identity.
     pub connection_seconds: u64,
-    /// Most requests that are worked on at once.
+    /// Maximum number of concurrent requests.
     pub requests: usize,
-    /// Seconds for which a session is good.
+    /// Seconds for which a session is valid.
     pub session_seconds: i64,
-    /// Seconds for which an attestation result is good.
+    /// Seconds for which an attestation result is valid.
     pub result_seconds: i64,
-    /// Seconds for which a released box can be fetched again.
+    /// Seconds for which a client can fetch a released box again.
     pub release_seconds: i64,
-    /// Requests a second and tenant.
+    /// Requests per second for each tenant.
     pub rate: u32,
-    /// Requests that a tenant may send at once after a pause.
+    /// Requests that a tenant may send in a burst after a pause.
     pub burst: u32,
 }
 
@@ -174,19 +174,19 @@ impl Default for Limits {
     }
 }
 
-/// How long things are kept.
+/// How long to keep data.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
     /// Appraisals kept for each tenant.
     pub appraisals: i64,
-    /// Appraisals kept for each tenant beside these: of evidence that no certified device has
+    /// Appraisals kept for each tenant in addition: of evidence that no certified device has
     /// signed. Anybody can send that.
     pub unproven: i64,
-    /// Days for which receipts are kept; 0: for ever. The chain stays verifiable from the oldest
-    /// one kept.
+    /// Days for which to keep receipts; 0: for ever. The chain stays verifiable from the oldest one
+    /// kept.
     pub receipt_days: u32,
-    /// A device that was not accepted for so many seconds is stale.
+    /// Seconds without an accepted appraisal after which a device is stale.
     pub stale_seconds: i64,
 }
 
@@ -196,14 +196,14 @@ impl Default for Retention {
     }
 }
 
-/// Clients of other services.
+/// Settings for clients of other services.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compat {
-    /// Tenant of clients that show nothing, on the Veraison and KBS paths only; none: they are
-    /// refused.
+    /// Tenant of clients without credentials, on the Veraison and KBS paths only; if it is missing,
+    /// they are rejected.
     pub anonymous_tenant: Option<String>,
-    /// Resources of that tenant that such clients may fetch, by path; all others need the role
+    /// Resources of that tenant that these clients may fetch, by path; all others need the role
     /// `release`.
     pub anonymous_resources: Vec<String>,
 }
@@ -244,7 +244,7 @@ struct TokenFile {
 pub struct Token {
     /// Name in the audit log.
     pub name: String,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
     /// SHA-256 of the token.
     pub sha256: [u8; 32],
@@ -257,8 +257,7 @@ pub struct Tenant {
     pub name: String,
     /// Its bearer tokens.
     pub tokens: Vec<Token>,
-    /// Identities that may have evidence held against these policies only; who is not here may name
-    /// any.
+    /// Policies that these identities may use; all other identities may name any policy.
     pub submitters: BTreeMap<String, Vec<String>>,
 }
 
@@ -269,27 +268,27 @@ pub struct Config {
     pub file: PathBuf,
     /// Address to listen on.
     pub listen: SocketAddr,
-    /// What evidence must name as its audience, and the issuer of results.
+    /// The audience that evidence must name, and the issuer of results.
     pub audience: String,
     /// TLS files.
     pub tls: Tls,
-    /// Where data is kept.
+    /// Where to keep data.
     pub database: Database,
-    /// Most database connections.
+    /// Maximum number of database connections.
     pub connections: u32,
     /// File of the key encryption key.
     pub kek: PathBuf,
     /// File of the signing key.
     pub signing_key: PathBuf,
-    /// Public keys (hexadecimal points) that signed earlier and are still published.
+    /// Public keys (hexadecimal points) of earlier signing keys that are still published.
     pub retired: Vec<PathBuf>,
     /// Limits.
     pub limits: Limits,
-    /// How long things are kept.
+    /// How long to keep data.
     pub retention: Retention,
-    /// Clients of other services.
+    /// Settings for clients of other services.
     pub compat: Compat,
-    /// Who runs the service for all tenants, as `TENANT/NAME`: they see the metrics of all of them.
+    /// Operators of the service as a whole, as `TENANT/NAME`: they see the metrics of all tenants.
     pub operators: Vec<String>,
     /// Tenants.
     pub tenants: Vec<Tenant>,
@@ -309,7 +308,7 @@ impl At<'_> {
     }
 }
 
-/// Where the value of a key of a table stands, for values whose place the parser does not tell.
+/// Where the value of a key in a table is, for values whose position the parser does not report.
 fn place(text: &str, table: &str, key: &str) -> Range<usize> {
     let (mut at, mut inside) = (0, false);
     for line in text.split_inclusive('\n') {
@@ -324,7 +323,7 @@ fn place(text: &str, table: &str, key: &str) -> Range<usize> {
     0..0
 }
 
-/// Every number of a configuration: table, key, value, least and most.
+/// Every number of a configuration: table, key, value, minimum and maximum.
 fn bounds(
     limits: &Limits,
     retention: &Retention,
@@ -357,7 +356,7 @@ fn bounds(
     ]
 }
 
-/// The name of a file that need not exist: absolute, in the folder that it really lies in.
+/// The path of a file that need not exist: absolute, with its folder's symbolic links resolved.
 fn resolved(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (whole.parent().map(Path::canonicalize), whole.file_name()) {
@@ -366,7 +365,7 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether two names are of one file, however they are written, and whether or not it exists.
+/// Whether two paths name the same file, whatever their spelling, and whether or not it exists.
 pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
@@ -375,8 +374,8 @@ pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
 
 impl Config {
     /// Every file that the service, its commands or SQLite use under a name that follows from the
-    /// configuration, whether or not it exists: what it is, and its path. A command that makes a file
-    /// takes no other one of these names.
+    /// configuration, whether or not it exists: its purpose and its path. Commands do not create
+    /// other files under these names.
     fn files(&self) -> Vec<(&'static str, PathBuf)> {
         let mut all = vec![
             ("storage.kek", self.kek.clone()),
@@ -408,13 +407,13 @@ impl Config {
         all
     }
 
-    /// What `path` is the name of already, by the configuration.
+    /// The purpose of `path`, if the configuration already uses it.
     #[must_use]
     pub fn reserved(&self, path: &Path) -> Option<&'static str> {
         self.files().into_iter().find(|(_, file)| same_file(file, path)).map(|(what, _)| what)
     }
 
-    /// The same of a set-up as `init` makes it in `folder`, and of the configuration that is there.
+    /// The same for a set-up by `init` in `folder`, and for the configuration that exists there.
     #[must_use]
     pub fn reserved_in(folder: &Path, path: &Path) -> Option<&'static str> {
         let name = "verifierd.toml";
@@ -423,7 +422,7 @@ impl Config {
         both.into_iter().flatten().find_map(|config| config.reserved(path))
     }
 
-    /// A file as the configuration names it, whose relative paths start at its folder.
+    /// Resolves a path from the configuration: relative paths start at its folder.
     #[must_use]
     pub fn named(&self, path: &Path) -> PathBuf {
         let (own, path) = (resolved(&self.file), resolved(path));
@@ -439,8 +438,8 @@ impl Config {
         self.tenants.iter().find(|tenant| tenant.name == name)
     }
 
-    /// The file beside the signing key in which `shef-verifierd signing rotate` keeps the public
-    /// keys that it has retired.
+    /// The file beside the signing key in which `shef-verifierd signing rotate` keeps the retired
+    /// public keys.
     #[must_use]
     pub fn rotated(&self) -> PathBuf {
         let mut name = self.signing_key.as_os_str().to_owned();
@@ -448,7 +447,7 @@ impl Config {
         name.into()
     }
 
-    /// What differs in another configuration and counts only after a restart.
+    /// Settings that differ in another configuration and need a restart.
     #[must_use]
     pub fn fixed(&self, other: &Self) -> Vec<&'static str> {
         let (a, b) = (&self.limits, &other.limits);
@@ -468,7 +467,7 @@ impl Config {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// It cannot be read, is not TOML, or a value cannot be used.
+    /// The file cannot be read, is not TOML, or has an invalid value.
     pub fn read(path: &Path) -> Result<Self> {
         let text = files::read_linked(path)
             .map_err(|error| Kind::Config.because(format!("{}: {error}", path.display())))?;
@@ -482,7 +481,7 @@ impl Config {
     /// Checks a text; relative paths start at `folder`.
     ///
     /// # Errors
-    /// Not TOML, or a value cannot be used; the text says where.
+    /// Not TOML, or an invalid value; the error says where.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self> {
         let at = At { name, text };
         let file: File = toml::from_str(text)
@@ -608,8 +607,8 @@ impl Config {
                 return Err(at.error(&place(text, table, name), what));
             }
         }
-        // What an attestation releases is remembered until its box ends: for longer than the
-        // attestation counts.
+        // The service remembers the releases of an attestation until the box ends, which must
+        // outlast the attestation.
         let l = &file.limits;
         if l.result_seconds > l.release_seconds {
             let said = |name| Some(place(text, "limits", name)).filter(|span| span.start > 0);
@@ -732,7 +731,7 @@ mod tests {
                 "[limits]\nrelease_seconds = 9\nresult_seconds = 10\n[[tenant]]",
                 "v.toml:5:1: limits.result_seconds",
             ),
-            // Not where another table has a key of that name.
+            // Not the key of the same name in another table.
             (
                 "[[tenant]]",
                 "[storage]\nconnections = 9\n[limits]\nconnections = 0\n[[tenant]]",

@@ -1,8 +1,8 @@
-//! One appraisal, for any API: challenge, input, appraisal, record, used challenge,
-//! counter, audit event, signed result.
+//! One appraisal, for any API: challenge, input, appraisal, record, used challenge, counter, audit
+//! event, signed result.
 //!
-//! `/v1/appraise`, `/v1/release`, Veraison's protocol and the KBS differ in how they ask and
-//! answer, and in nothing else.
+//! `/v1/appraise`, `/v1/release`, Veraison's protocol and the KBS differ only in the form of
+//! requests and responses.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ use crate::secrets::{Signer, random};
 use crate::session::Challenge;
 use crate::store::AppraisalRecord;
 
-/// The policy of a request that names none.
+/// The policy of a request that names no policy.
 pub const DEFAULT_POLICY: &str = "default";
 
-/// The policy that somebody may have their evidence held against, and the collateral that it is of:
-/// the newest version of a policy that is theirs to name.
+/// The policy for a caller's evidence, and the collateral that it belongs to: the newest version of
+/// a policy that the caller may name.
 ///
 /// # Errors
-/// There is none of this name, it is not theirs to name, or they name a version and are no
-/// operator: who submits evidence does not choose the rules.
+/// There is no policy of this name, the caller may not name it, or the caller names a version and
+/// is not an operator: those who submit evidence do not choose the rules.
 pub async fn policy(
     app: &App,
     identity: &Identity,
@@ -63,13 +63,13 @@ pub async fn policy(
     Ok((collateral, policy))
 }
 
-/// Evidence, and everything that it is held against.
+/// Evidence, and everything that its appraisal needs.
 pub struct Case<'a> {
     /// The service.
     pub app: &'a App,
-    /// Who asks.
+    /// The caller.
     pub identity: &'a Identity,
-    /// What they ask for; in the audit log.
+    /// The action in the audit log.
     pub action: &'static str,
     /// The challenge.
     pub challenge: Challenge,
@@ -81,37 +81,37 @@ pub struct Case<'a> {
     pub collateral: Arc<Collateral>,
     /// The policy.
     pub policy: Arc<StoredPolicy>,
-    /// When it is appraised.
+    /// Time of the appraisal.
     pub now: i64,
     signer: Arc<Signer>,
     audience: String,
     shown_svn: u64,
 }
 
-/// How a result is written.
+/// Format of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// Names of its claims.
+    /// Names of the claims.
     pub dialect: Dialect,
-    /// Whose parser reads it.
+    /// Which parser reads it.
     pub reader: Reader,
     /// `jti`.
     pub id: [u8; 16],
 }
 
 impl Form {
-    /// With an id that nothing else has.
+    /// A format with a unique id.
     #[must_use]
     pub fn new(dialect: Dialect, reader: Reader) -> Self {
         Self { dialect, reader, id: random() }
     }
 }
 
-/// A case that was appraised.
+/// An appraised case.
 pub struct Appraised {
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What is kept of it.
+    /// The record to keep.
     pub record: AppraisalRecord,
 }
 
@@ -155,11 +155,11 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Appraises; nothing is used up or recorded yet. Nothing is denied for what another replica
-    /// has changed meanwhile: then it is appraised again, against the newest collateral.
+    /// Appraises; uses nothing up and records nothing yet. If a denial may be due to another
+    /// replica's change, appraises again with the newest collateral.
     ///
     /// # Errors
-    /// The tenant has more appraisals under way than it may, or the database does not answer.
+    /// The tenant has too many appraisals in progress, or the database does not answer.
     pub async fn appraise(&mut self) -> Result<Appraised> {
         let (appraised, identity) = (self.hold().await?, self.identity);
         let tenant = &identity.tenant;
@@ -173,7 +173,7 @@ impl<'a> Case<'a> {
         self.hold().await
     }
 
-    /// Holds the evidence against the collateral that the case has.
+    /// Appraises the evidence with the current collateral of the case.
     async fn hold(&self) -> Result<Appraised> {
         let (collateral, policy, signer) =
             (Arc::clone(&self.collateral), Arc::clone(&self.policy), Arc::clone(&self.signer));
@@ -199,11 +199,12 @@ impl<'a> Case<'a> {
         self.app.lane(&self.identity.tenant).work(work).await
     }
 
-    /// Uses the challenge up and records, with what is kept for whoever asks again. Evidence that
-    /// no certified device signed uses nothing up, so that strangers cannot.
+    /// Uses the challenge up and records the appraisal, with the data that a repeated request
+    /// needs. Evidence that no certified device signed does not use the challenge up, so that
+    /// strangers cannot.
     ///
     /// # Errors
-    /// The challenge was used before; the database does not answer.
+    /// The challenge was used before, or the database does not answer.
     pub async fn keep(&self, appraised: &Appraised, kept: Option<&str>) -> Result<()> {
         let (tenant, store, record) = (&self.identity.tenant, &self.app.store, &appraised.record);
         if !record.genuine {
@@ -215,7 +216,7 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
-    /// Counts, and tells the audit log.
+    /// Counts the appraisal, and writes it to the audit log.
     pub fn tell(&self, appraised: &Appraised) {
         let verdict = if appraised.accepted() { "accepted" } else { "denied" };
         let code = appraised.outcome.appraisal.first_failure().map_or("none", |check| check.code);
@@ -230,7 +231,7 @@ impl<'a> Case<'a> {
     /// The signed result.
     ///
     /// # Errors
-    /// The key cannot be used.
+    /// The signing key cannot be used.
     pub fn result(&self, appraised: &Appraised, form: Form) -> Result<String> {
         let (id, policy) = (hex::encode(form.id), self.policy.id());
         let issue = Issue {
@@ -251,7 +252,7 @@ impl<'a> Case<'a> {
             .map_err(|error| Kind::Internal.because(error.to_string()))
     }
 
-    /// The answer to denied evidence: every check.
+    /// The answer to denied evidence, with every check.
     #[must_use]
     pub fn denied(&self, appraised: &Appraised) -> Problem {
         let appraisal = &appraised.outcome.appraisal;

@@ -1,5 +1,5 @@
-//! `shef-verifierd init`: a working local set-up with a CA of its own. And certificates of that CA
-//! later on.
+//! `shef-verifierd init`: a working set-up with a local CA. Later on, this module issues further
+//! certificates of that CA.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::secrets::{SystemEntropy, random};
 use crate::tls;
 
 const CA_NAME: &str = "shef-verifierd CA";
-/// Days that a certificate is good for.
+/// Days for which a certificate is valid.
 const DAYS: u32 = 365;
 
 fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     write_in_place_of(path, path, mode, bytes)
 }
 
-/// The same for a file that comes in the place of another one, under another name.
+/// Like `write`, for a file that is to replace `other` under another name.
 fn write_in_place_of(path: &Path, other: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     files::write_new(path, mode, other, bytes).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
@@ -40,8 +40,8 @@ pub(crate) fn hex_line(secret: &[u8; 32]) -> Zeroizing<[u8; 65]> {
     line
 }
 
-/// Writes `NAME.key` and `NAME.pem`: both of them, or neither. `like` is whose owner they get; they
-/// have owners of their own names without it.
+/// Writes `NAME.key` and `NAME.pem`: both of them, or neither. They get the owner of `like`, or
+/// without it the owner that follows from their own names.
 fn write_pair(
     folder: &Path,
     name: &str,
@@ -57,8 +57,7 @@ fn write_pair(
     )
 }
 
-/// Writes a new secret of 32 bytes to a file of its own, down to the disk, to come in the place of
-/// another one.
+/// Writes a new secret of 32 bytes to a new file and syncs it; the file is to replace another one.
 ///
 /// # Errors
 /// The file exists or cannot be written.
@@ -70,7 +69,7 @@ fn cannot(error: impl std::fmt::Display) -> crate::problem::Problem {
     Kind::Material.because(format!("certificate: {error}"))
 }
 
-/// What a file of the service holds.
+/// Reads a file of the service.
 fn owned(path: &Path) -> Result<String> {
     files::read(path)
         .map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
@@ -82,7 +81,7 @@ fn authority(folder: &Path) -> Result<Ca> {
     Ok(Ca::with_key(CA_NAME, KeyPair::from_pem(&pem).map_err(cannot)?))
 }
 
-/// A key and the certificate that the CA in `folder` gives it, as PEM.
+/// Generates a key and a certificate by the CA in `folder`, as PEM.
 fn issue(folder: &Path, holder: Holder<'_>, now: i64) -> Result<(String, String)> {
     let ca = authority(folder)?;
     let key = KeyPair::generate().map_err(cannot)?;
@@ -90,7 +89,7 @@ fn issue(folder: &Path, holder: Holder<'_>, now: i64) -> Result<(String, String)
     Ok((key.serialize_pem(), certificate.pem()))
 }
 
-/// Refuses a name whose files would be others of the service, except for `own`.
+/// Rejects a name if its files would collide with other files of the service, except `own`.
 fn free(folder: &Path, name: &str, own: &[&str]) -> Result<()> {
     for path in ["", ".key", ".pem"].map(|end| folder.join(format!("{name}{end}"))) {
         if let Some(what) = Config::reserved_in(folder, &path).filter(|what| !own.contains(what)) {
@@ -106,25 +105,25 @@ fn free(folder: &Path, name: &str, own: &[&str]) -> Result<()> {
 /// Writes `NAME.key` and `NAME.pem` for a client of this identity.
 ///
 /// # Errors
-/// The folder has no CA, the files exist, or the name is one of the service's.
+/// The folder has no CA, the files exist, or the service uses the name.
 pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Result<()> {
     free(folder, name, &[])?;
     let holder = Holder::Client { name: &identity.name, uri: Some(&identity.uri()) };
     write_pair(folder, name, None, issue(folder, holder, now)?)
 }
 
-/// Writes the CA's revocation list `crl.pem`: what it held, and these certificates, good for
+/// Writes the CA's revocation list `crl.pem`: its present entries and these certificates, valid for
 /// `days`.
 ///
 /// # Errors
-/// The folder has no CA, a file is no certificate of it, or the list cannot be written.
+/// The folder has no CA, a file is not a certificate of this CA, or the list cannot be written.
 pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> Result<usize> {
     let path = folder.join("crl.pem");
     let cannot_write =
         |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let _alone = files::lock(folder, Owner::Service).map_err(cannot_write)?;
     let root = folder.join("ca.pem");
-    // What is read is what was found to be the service's.
+    // Read the same file whose ownership was checked.
     let held = if path.is_symlink() || path.exists() { Some(owned(&path)?) } else { None };
     let ca = tls::names_in(&root, owned(&root)?.as_bytes())?;
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
@@ -158,10 +157,10 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
     Ok(count)
 }
 
-/// A host name or address as certificates name it.
+/// A host name or address in the form that certificates use.
 ///
 /// # Errors
-/// Clients cannot ask for such a host.
+/// Not a valid host name or address.
 pub fn host(text: &str) -> Result<String> {
     let expected = "expected a host name or an address, such as \"localhost\" or \"127.0.0.1\"";
     shef_door::ca::host(text)
@@ -171,8 +170,8 @@ pub fn host(text: &str) -> Result<String> {
 /// Writes `NAME.key` and `NAME.pem` for a server at these host names and addresses.
 ///
 /// # Errors
-/// One of them is neither, the folder has no CA, the files exist, or the name is one of the
-/// service's.
+/// A host is neither a name nor an address, the folder has no CA, the files exist, or the service
+/// uses the name.
 pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<()> {
     free(folder, name, &["tls.certificate", "tls.key"])?;
     let hosts = &hosts.iter().map(|text| host(text)).collect::<Result<Vec<_>>>()?;
@@ -180,7 +179,7 @@ pub fn server(folder: &Path, name: &str, hosts: &[String], now: i64) -> Result<(
     write_pair(folder, name, Some(&folder.join("server.key")), issue(folder, holder, now)?)
 }
 
-/// What [`init`] makes.
+/// Parameters of [`init`].
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Address to listen on.
@@ -193,12 +192,12 @@ pub struct Setup {
     pub tenant: String,
 }
 
-/// Makes a set-up in an empty or missing folder: CA, server certificate, an operator's client
+/// Creates a set-up in an empty or missing folder: CA, server certificate, an operator's client
 /// certificate, signing key, KEK, configuration.
 ///
 /// # Errors
-/// The configuration would not be valid, a host is neither name nor address, or the folder holds
-/// something already or cannot be written, and is as it was.
+/// The configuration would not be valid, a host is neither a name nor an address, the folder is not
+/// empty, or it cannot be written. The folder is then left as it was.
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
@@ -210,14 +209,14 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
         return Err(Kind::Exists.because(format!("{} is not empty", folder.display())));
     }
     fill(folder, &text, setup, now).inspect_err(|_| {
-        // It was empty.
+        // The folder was empty before.
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let _ = std::fs::remove_file(entry.path());
         }
     })
 }
 
-/// Makes the files of a set-up.
+/// Creates the files of a set-up.
 fn fill(folder: &Path, config: &str, setup: &Setup, now: i64) -> Result<()> {
     let key = KeyPair::generate().map_err(cannot)?;
     write(&folder.join("ca.key"), 0o600, Zeroizing::new(key.serialize_pem()).as_bytes())?;

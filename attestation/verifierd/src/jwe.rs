@@ -1,4 +1,5 @@
-//! JWE (RFC 7516, flattened JSON) with ECDH-ES+A256KW and A256GCM: how resources go to KBS clients.
+//! JWE (RFC 7516, flattened JSON) with ECDH-ES+A256KW and A256GCM: the format of resources for KBS
+//! clients.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral};
@@ -21,10 +22,10 @@ fn failed<E>(_: E) -> Problem {
     Kind::Internal.because("encryption failed")
 }
 
-/// A P-256 key in a JWK: the only kind that evidence vouches for.
+/// Parses a P-256 key in a JWK: the only kind that evidence vouches for.
 ///
 /// # Errors
-/// Another kind of key, members beside those of a key, or not a point of the curve.
+/// Another kind of key, additional members, or not a point on the curve.
 pub fn recipient(key: &Value) -> Result<PublicKey> {
     const MEMBERS: [&str; 5] = ["alg", "crv", "kty", "x", "y"];
     let bad = |found: &str| {
@@ -78,7 +79,7 @@ fn concat_kdf(shared: &[u8]) -> Result<Zeroizing<[u8; 32]>> {
 
 /// Encrypts to a key.
 ///
-/// Clients serialise the header again to get the additional data, so its members stand in one
+/// Clients serialise the header again to get the additional data, so its members have a fixed
 /// order, without spaces.
 ///
 /// # Errors

@@ -1,9 +1,8 @@
-//! Work that takes long enough to be in others' way: appraisals, and dry runs of policies over what
-//! was recorded.
+//! Work that takes long enough to delay others: appraisals, and dry runs of policies over recorded
+//! evidence.
 //!
-//! Each tenant has a lane of its own, with workers of its own for policies in Rego: whatever its
-//! policies do, they wait for each other and for nobody else. The work is done off the threads that
-//! serve connections.
+//! Each tenant has a separate lane, with separate workers for policies in Rego: a slow policy
+//! delays only its tenant. The work runs off the threads that serve connections.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -22,31 +21,31 @@ use crate::problem::{Kind, Result};
 /// How long work waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Most time of a dry run.
+/// Maximum time of a dry run.
 const DRY_RUN: Duration = Duration::from_secs(10);
 
-/// Workers that had nothing to do for this long end.
+/// Idle time after which a worker ends.
 const UNUSED: Duration = Duration::from_secs(60);
 
-/// Most work of one tenant at once, whatever the number of processors.
+/// Maximum concurrent work of one tenant, whatever the number of processors.
 const MOST: usize = 16;
 
 /// The lane of one tenant.
 pub struct Lane {
     tenant: String,
-    /// Work that is under way.
+    /// Slots for work in progress.
     places: Arc<Semaphore>,
-    /// Work that is under way or waits: no more than leaves room for other tenants' requests.
+    /// Slots for work in progress or waiting; few enough to leave room for other tenants' requests.
     queue: Semaphore,
-    /// Work of all tenants that waits: however many of them send too much, there is room for the
-    /// requests of others.
+    /// Slots for waiting work of all tenants: even if many tenants send too much, requests of
+    /// others have room.
     waiting: Arc<Semaphore>,
     dry_runs: Arc<Semaphore>,
     workers: Workers,
     metrics: Arc<Metrics>,
 }
 
-/// The one dry run of a tenant, until it is dropped.
+/// The one dry run of a tenant; dropping this ends it.
 #[derive(Debug)]
 pub struct DryRun {
     start: Instant,
@@ -54,8 +53,8 @@ pub struct DryRun {
 }
 
 impl Lane {
-    /// The lane of a tenant that may have this much work under way or waiting; what waits takes a
-    /// place among the work of all lanes that does.
+    /// The lane of a tenant that may have `most` items of work in progress or waiting. Waiting work
+    /// also takes one of the `waiting` slots that all lanes share.
     #[must_use]
     pub fn new(
         tenant: &str,
@@ -76,11 +75,11 @@ impl Lane {
         }
     }
 
-    /// Does some work when it is its turn. What has begun is finished, also when nobody waits for
-    /// it any more.
+    /// Runs some work when its turn comes. Work that has begun is finished, even if the caller has
+    /// gone.
     ///
     /// # Errors
-    /// The tenant has more under way than it may.
+    /// The tenant has too much work in progress.
     pub async fn work<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -114,7 +113,7 @@ impl Lane {
     /// Begins a dry run.
     ///
     /// # Errors
-    /// One of the same tenant is under way.
+    /// The tenant already has a dry run in progress.
     pub fn dry_run(&self) -> Result<DryRun> {
         match Arc::clone(&self.dry_runs).try_acquire_owned() {
             Ok(place) => Ok(DryRun { start: Instant::now(), _place: place }),
@@ -124,23 +123,23 @@ impl Lane {
         }
     }
 
-    /// Whether a policy in Rego can be run.
+    /// Checks that a policy in Rego can be run.
     ///
     /// # Errors
-    /// It is not one, or passes a limit while it is parsed; the tenant has more under way than it
-    /// may.
+    /// It does not parse, or exceeds a limit while it is parsed; or the tenant has too much work in
+    /// progress.
     pub async fn check(self: &Arc<Self>, policy: Option<&Rego>) -> Result<()> {
         let Some(policy) = policy.cloned() else { return Ok(()) };
         let checked = self.work(move |lane| lane.workers.check(&policy)).await?;
         checked.map_err(|error| Kind::Policy.because(error.to_string()))
     }
 
-    /// Ends workers that nobody needs.
+    /// Ends idle workers.
     pub fn retire(&self) {
         self.workers.retire(UNUSED);
     }
 
-    /// Process ids of the workers that wait for a question.
+    /// Process ids of the idle workers.
     #[must_use]
     pub fn workers(&self) -> Vec<u32> {
         self.workers.ids()
@@ -166,10 +165,10 @@ impl Evaluate for Lane {
 }
 
 impl DryRun {
-    /// Whether there is time for the next of `all` records, `held` of which are done.
+    /// Checks that there is time for the next of `all` records, after `held` of them.
     ///
     /// # Errors
-    /// There is none left.
+    /// The time is up.
     pub fn goes_on(&self, held: usize, all: usize) -> Result<()> {
         if self.start.elapsed() < DRY_RUN {
             return Ok(());
@@ -211,7 +210,7 @@ mod tests {
         refused(late.goes_on(3, 30), Kind::DryRunTime);
     }
 
-    /// Work waits for its turn for a while; where as much waits as may, it does not wait at all.
+    /// Work waits for its turn for a limited time; if the queue is full, it does not wait at all.
     #[test]
     fn work_waits_for_a_while_and_not_in_crowds() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -248,7 +247,7 @@ mod tests {
                 Kind::Busy,
             );
             assert!(start.elapsed() >= PATIENCE);
-            // One that ends in time makes room for it.
+            // Work that ends in time makes room for it.
             let waits = begin();
             all.iter().for_each(|_| go.send(()).unwrap());
             go.send(()).unwrap();
@@ -259,7 +258,7 @@ mod tests {
         });
     }
 
-    /// Work beyond a tenant's part of the service's requests does not begin.
+    /// Work beyond a tenant's share of the service's requests does not begin.
     #[test]
     fn a_tenant_has_so_much_work_and_no_more() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

@@ -1,5 +1,5 @@
-//! The verifier service: challenges, appraises evidence, releases keys to what was proven, keeps
-//! receipts.
+//! The verifier service: issues challenges, appraises evidence, releases keys to proven devices,
+//! keeps receipts.
 #![forbid(unsafe_code)]
 
 mod admission;

@@ -14,7 +14,7 @@ use shef_verifierd::role::Role;
 use shef_verifierd::{backup, check, init, rekey, run, secrets, signing};
 use tracing_subscriber::EnvFilter;
 
-/// Keys pass through buffers of others.
+/// Libraries keep copies of keys in their buffers.
 #[global_allocator]
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 
@@ -31,7 +31,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a working set-up with a CA of its own in an empty folder.
+    /// Create a working set-up with a local CA in an empty folder.
     Init {
         /// The folder.
         #[arg(long)]
@@ -40,10 +40,10 @@ enum Command {
         #[arg(long, default_value = "127.0.0.1:8443")]
         listen: String,
         /// Host name or address at which clients reach the service, for its certificate; may be
-        /// repeated. A client that asks for another one refuses the service.
+        /// repeated. Clients reject the service under any other name.
         #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
         host: Vec<String>,
-        /// What evidence must name; `https://HOST:PORT` of the first host when not given.
+        /// Audience that evidence must name; by default `https://HOST:PORT` of the first host.
         #[arg(long)]
         audience: Option<String>,
         /// First tenant.
@@ -56,31 +56,31 @@ enum Command {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Check a configuration and everything it names, without serving or writing; also beside a
-    /// service that runs on it.
+    /// Check a configuration, its files and its database, without serving or writing; also beside a
+    /// running service.
     Check {
         /// The configuration.
         #[arg(long)]
         config: PathBuf,
     },
-    /// Issue a client certificate of the CA in a folder.
+    /// Issue a client certificate by the CA in a folder.
     Client {
-        /// The folder that init made.
+        /// The folder created by init.
         #[arg(long)]
         dir: PathBuf,
         /// Tenant.
         #[arg(long, default_value = "default")]
         tenant: String,
-        /// attest, release, audit or operator.
+        /// Role: attest, release, audit or operator.
         #[arg(long)]
         role: String,
         /// Name in the audit log, and of the files.
         #[arg(long)]
         name: String,
     },
-    /// Issue another server certificate of the CA in a folder, to take the place of one that ends.
+    /// Issue another server certificate by the CA in a folder, to replace one that expires.
     Server {
-        /// The folder that init made.
+        /// The folder created by init.
         #[arg(long)]
         dir: PathBuf,
         /// Name of the files.
@@ -91,25 +91,25 @@ enum Command {
         #[arg(long, default_values_t = [String::from("localhost"), String::from("127.0.0.1")])]
         host: Vec<String>,
     },
-    /// Write the CA's list of revoked client certificates anew, crl.pem, with more of them or the
-    /// same.
+    /// Renew the CA's list of revoked client certificates, crl.pem; optionally add certificates.
     Revoke {
-        /// The folder that init made.
+        /// The folder created by init.
         #[arg(long)]
         dir: PathBuf,
-        /// Certificates that are revoked from now on.
+        /// Certificates to revoke.
         #[arg(value_name = "FILE")]
         certificates: Vec<PathBuf>,
-        /// Days until the list ends: run this again before, or every client certificate is refused.
+        /// Days until the list expires. Run this again before then, or every client certificate is
+        /// rejected.
         #[arg(long, default_value_t = 30)]
         days: u32,
     },
-    /// Make a bearer token and its entry for the configuration.
+    /// Create a bearer token and its entry for the configuration.
     Token {
         /// Name in the audit log.
         #[arg(long)]
         name: String,
-        /// attest, release, audit or operator.
+        /// Role: attest, release, audit or operator.
         #[arg(long)]
         role: String,
     },
@@ -118,11 +118,11 @@ enum Command {
         /// The configuration.
         #[arg(long)]
         config: PathBuf,
-        /// The copy; must not exist.
+        /// The copy; must not exist yet.
         #[arg(long)]
         out: PathBuf,
     },
-    /// Put a backup where the database is missing.
+    /// Restore a backup if the database is missing.
     Restore {
         /// The configuration.
         #[arg(long)]
@@ -133,48 +133,47 @@ enum Command {
     },
     /// Seal all keys in the database under another KEK, in one transaction.
     Rekey {
-        /// The configuration; its storage.kek is the KEK so far.
+        /// The configuration; its storage.kek is the current KEK.
         #[arg(long)]
         config: PathBuf,
-        /// File of the other KEK; made when it is missing.
+        /// File of the new KEK; created if missing.
         #[arg(long)]
         to: PathBuf,
     },
     /// The key that signs results and receipts.
     Signing {
-        /// What to do with it.
+        /// What to do with the key.
         #[command(subcommand)]
         command: Signing,
     },
-    /// Print who changed what, or was refused it, as JSON lines, and verify the chain of these
-    /// events.
+    /// Print all changes and refusals, with their callers, as JSON lines, and verify the chain of
+    /// these events.
     Events {
         /// The configuration.
         #[arg(long)]
         config: PathBuf,
-        /// Of this tenant only.
+        /// Only events of this tenant.
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Verify the chains of receipts and of events of every tenant, also beside the running
-    /// service.
+    /// Verify the chains of receipts and events of every tenant, also beside the running service.
     Audit {
         /// The configuration.
         #[arg(long)]
         config: PathBuf,
     },
-    /// What a code means.
+    /// Explain a code.
     Explain {
         /// The code.
         code: String,
     },
-    /// The version.
+    /// Print the version.
     Version,
 }
 
 #[derive(Subcommand)]
 enum Signing {
-    /// Make a new one; the old one's public key stays published. It counts from the next SIGHUP on.
+    /// Make a new key. The old public key stays published. SIGHUP puts the new key into use.
     Rotate {
         /// The configuration.
         #[arg(long)]
@@ -214,8 +213,8 @@ fn block<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     runtime.map_err(|error| Kind::Internal.because(error.to_string()))?.block_on(future)
 }
 
-/// Keeps other processes of the same user, and core dumps, away from the memory of this one, where
-/// keys are.
+/// Protects this process's memory, which holds keys, from other processes of the same user and from
+/// core dumps.
 fn close_memory() -> Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).map_err(|error| {
@@ -248,7 +247,7 @@ fn command(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Run { config } => block(run::run(config, |address| {
-            // It serves all the same.
+            // Keep serving all the same.
             if let Err(problem) = say(format_args!("{{\"listen\": \"{address}\"}}")) {
                 tracing::warn!(code = problem.kind.code(), %problem, "nobody was told that it listens");
             }
@@ -384,12 +383,12 @@ fn command(command: Command) -> Result<()> {
     }
 }
 
-/// Statuses as everywhere in this project: 0 done, 1 checked and the answer is no, 2 wrong use, 4
+/// Exit statuses, the same in the whole project: 0 done, 1 checked and negative, 2 wrong usage, 4
 /// transport, 5 bad input or configuration, 70 internal.
 fn status(problem: &Problem) -> u8 {
     match problem.kind {
         Kind::Audit => 1,
-        // Of `explain`: no other command looks for a thing by name.
+        // Only from `explain`: no other command looks up anything by name.
         Kind::NotFound => 2,
         Kind::Store | Kind::Listen => 4,
         Kind::Internal => 70,

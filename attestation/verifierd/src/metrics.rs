@@ -1,5 +1,5 @@
-//! Prometheus text. Label values are `&'static str`, so they come from the program and never from a
-//! client.
+//! Prometheus text. Label values are `&'static str`, so they always come from the program, not from
+//! a client.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,22 +8,22 @@ use std::sync::Mutex;
 /// A family of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// Answers, by route and status.
+    /// Responses, by route and status.
     Requests,
     /// Appraisals, by layer, verdict and first failed check.
     Appraisals,
     /// Key releases, by layer and result.
     Releases,
-    /// Connections that ended in the TLS handshake, or were evicted, by reason.
+    /// Connections that ended in the TLS handshake or were evicted, by reason.
     Handshakes,
-    /// Changes of the configuration on SIGHUP, by result.
+    /// Reloads of the configuration on SIGHUP, by result.
     Reloads,
-    /// Evaluations of policies in Rego that gave no answer, by reason.
+    /// Evaluations of policies in Rego that failed, by reason.
     Policies,
 }
 
 impl Counter {
-    /// Whether it says something of the process, and nothing of a tenant.
+    /// Whether it is about the process rather than a tenant.
     fn of_the_service(self) -> bool {
         matches!(self, Self::Handshakes | Self::Reloads)
     }
@@ -81,7 +81,7 @@ const BUCKETS: [(f64, &str); 9] = [
 
 #[derive(Default)]
 struct Inner {
-    /// Of each tenant; of no tenant under the empty name.
+    /// By tenant; the empty name holds those without a tenant.
     counters: BTreeMap<String, BTreeMap<(Counter, Vec<&'static str>), u64>>,
     buckets: [u64; BUCKETS.len() + 1],
     seconds: f64,
@@ -93,18 +93,18 @@ pub struct Metrics {
     inner: Mutex<Inner>,
 }
 
-/// A value that is asked for when metrics are read.
+/// A value that is computed when metrics are read.
 pub struct Gauge {
     /// Name.
     pub name: &'static str,
     /// Help line.
     pub help: &'static str,
-    /// Values, each with its label and the label's value; both empty where there is one value.
+    /// Values, each with its label and the label's value; both are empty for a single value.
     pub values: Vec<(&'static str, &'static str, f64)>,
 }
 
 impl Gauge {
-    /// One value.
+    /// A gauge with one value.
     #[must_use]
     pub fn one(name: &'static str, help: &'static str, value: f64) -> Self {
         Self { name, help, values: vec![("", "", value)] }
@@ -133,7 +133,7 @@ impl Inner {
 }
 
 impl Metrics {
-    /// Counts one of a tenant, or of nobody known.
+    /// Counts an event of a tenant, or of an unknown caller.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
@@ -147,7 +147,7 @@ impl Metrics {
         *counters.entry((counter, labels.to_vec())).or_default() += 1;
     }
 
-    /// Notes how long a request took.
+    /// Records the duration of a request.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
@@ -158,7 +158,7 @@ impl Metrics {
         inner.seconds += seconds;
     }
 
-    /// The text: of one tenant, or of the whole service.
+    /// Renders the text: for one tenant, or for the whole service.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.

@@ -1,4 +1,4 @@
-//! Names of tenants, keys, policies and people, and paths of KBS resources.
+//! Names of tenants, keys, policies and identities, and paths of KBS resources.
 
 /// Name of a tenant, key, policy: `[a-z0-9][a-z0-9._-]{0,63}`.
 #[must_use]
@@ -12,7 +12,7 @@ pub fn is_name(name: &str) -> bool {
         && !name.contains("..")
 }
 
-/// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, as its clients know them: each part
+/// Path of a KBS resource, `REPOSITORY/TYPE/TAG`, as its clients write it: each part
 /// `[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}`, in upper or lower case.
 #[must_use]
 pub fn is_path(path: &str) -> bool {
@@ -26,7 +26,7 @@ pub fn is_path(path: &str) -> bool {
     path.split('/').count() == 3 && path.split('/').all(part)
 }
 
-/// The rule of [`is_name`], for messages.
+/// The rule of [`is_name`], for error messages.
 #[must_use]
 pub fn name_rule() -> &'static str {
     "names are 1 to 64 characters: lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit"

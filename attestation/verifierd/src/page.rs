@@ -1,4 +1,4 @@
-//! The operator's page: rendered here, readable without a script, nothing from elsewhere.
+//! The operator's page: rendered on the server, usable without scripts, nothing from other origins.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn page(title: &str, who: &Identity, body: &Markup) -> Response {
     for (name, value) in [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        // With no-referrer a browser would not say that the form comes from here.
+        // With no-referrer, the browser would hide that the form comes from this page.
         (header::REFERRER_POLICY, "same-origin"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ] {
@@ -138,7 +138,7 @@ fn appraisals(rows: &[AppraisalRow]) -> Markup {
     }
 }
 
-/// A code in words.
+/// Explains a code.
 fn why(code: &str) -> Markup {
     let known = shef_verify::CODES.iter().find(|known| known.id == code);
     html! {
@@ -147,7 +147,7 @@ fn why(code: &str) -> Markup {
     }
 }
 
-/// Where the tables of the overview begin, as their links `more` say it.
+/// Where the tables of the overview begin, as encoded in their `more` links.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct From {
@@ -157,7 +157,7 @@ struct From {
     receipts: Option<i64>,
 }
 
-/// The link to the rows behind a table's last one, where there may be more.
+/// The link to further rows of a table, if there may be any.
 fn more(table: &str, rows: usize, next: impl FnOnce() -> Option<String>) -> Markup {
     let next = if rows as i64 == ROWS { next() } else { None };
     html! { @if let Some(next) = next { p { a href=(format!("/?{table}={next}#{table}")) { "more…" } } } }
@@ -377,8 +377,8 @@ async fn revoke(
         .map_err(|_| Kind::Malformed.because("not a form"))?;
     let axum::extract::Query(form) =
         axum::extract::Query::<Confirmed>::try_from_uri(&uri).map_err(bad)?;
-    // The browser sends certificate or password by itself: only a form of ours, for this very
-    // target, counts.
+    // The browser sends certificate or password automatically: only a form of this page, for this
+    // very target, counts.
     if !app.kek.load().form_verify(&form_parts(&who, &form.kind, &form.value), &form.token) {
         return Err(
             Kind::Forbidden.because("the form is not one that this service gave to this identity")

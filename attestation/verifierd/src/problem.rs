@@ -1,5 +1,5 @@
-//! Everything that can go wrong, as one type: an error of start-up and an answer in
-//! `application/problem+json` (RFC 9457).
+//! Every error, as one type: an error at start-up and a response in `application/problem+json` (RFC
+//! 9457).
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -9,7 +9,7 @@ use shef_proto::service::CODES;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = ($code:literal, $status:literal),)*) => {
-        /// What went wrong; each has a stable code.
+        /// Kinds of errors; each has a stable code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Kind {
@@ -26,13 +26,13 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $code,)* }
             }
 
-            /// Status of the answer; 0 for what happens before there are answers.
+            /// HTTP status; 0 for errors that happen outside a request.
             #[must_use]
             pub fn status(self) -> u16 {
                 match self { $(Self::$variant => $status,)* }
             }
 
-            /// One line.
+            /// One-line summary.
             #[must_use]
             pub fn summary(self) -> &'static str {
                 code::find(CODES, self.code()).map_or("", |code| code.summary)
@@ -42,108 +42,108 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The configuration file.
+    /// Invalid configuration file.
     Config = ("SHEF-SVC-001", 0),
-    /// A file of keys or certificates.
+    /// Unusable file of keys or certificates.
     Material = ("SHEF-SVC-002", 0),
-    /// A secret that others may read.
+    /// A secret that others can read.
     Permissions = ("SHEF-SVC-003", 0),
     /// The database does not open.
     Store = ("SHEF-SVC-004", 503),
-    /// A database of a newer program.
+    /// A database of a newer version.
     NewerStore = ("SHEF-SVC-005", 0),
-    /// Another KEK than the one the keys are sealed under.
+    /// The keys are sealed under another KEK.
     WrongKek = ("SHEF-SVC-006", 503),
-    /// The address.
+    /// The address cannot be used.
     Listen = ("SHEF-SVC-007", 0),
-    /// `init` where something is already.
+    /// `init` would overwrite something.
     Exists = ("SHEF-SVC-008", 0),
-    /// Backup or restore.
+    /// Backup or restore failed.
     Backup = ("SHEF-SVC-009", 0),
-    /// A chain of receipts that does not hold.
+    /// Broken chain of receipts.
     Audit = ("SHEF-SVC-010", 0),
-    /// What a command says cannot be written.
+    /// A command cannot write its output.
     Output = ("SHEF-SVC-011", 0),
 
-    /// No such path or thing.
+    /// No such path or object.
     NotFound = ("SHEF-SVC-020", 404),
-    /// Wrong method.
+    /// Method not allowed.
     Method = ("SHEF-SVC-021", 405),
-    /// Body over the limit.
+    /// Body exceeds the limit.
     TooLarge = ("SHEF-SVC-022", 413),
-    /// Body too slow.
+    /// Body arrives too slowly.
     Slow = ("SHEF-SVC-023", 408),
-    /// Content type.
+    /// Unsupported content type.
     MediaType = ("SHEF-SVC-024", 415),
-    /// Accept header.
+    /// No acceptable media type.
     NotAcceptable = ("SHEF-SVC-025", 406),
     /// Malformed request.
     Malformed = ("SHEF-SVC-026", 400),
-    /// Who is asking?
+    /// Missing or unknown credentials.
     Unauthenticated = ("SHEF-SVC-027", 401),
-    /// Not theirs.
+    /// Missing right.
     Forbidden = ("SHEF-SVC-028", 403),
-    /// Too many requests of a tenant.
+    /// A tenant exceeds its rate.
     RateLimited = ("SHEF-SVC-029", 429),
-    /// Too many at once.
+    /// Too many concurrent requests.
     Busy = ("SHEF-SVC-030", 503),
-    /// A fault of the service.
+    /// Internal error.
     Internal = ("SHEF-SVC-031", 500),
 
-    /// Session token not ours.
+    /// Session token not from this service.
     Session = ("SHEF-SVC-040", 400),
-    /// Session token too old.
+    /// Session token expired.
     SessionExpired = ("SHEF-SVC-041", 410),
-    /// The nonce was used.
+    /// The nonce was used before.
     NonceUsed = ("SHEF-SVC-042", 409),
-    /// The appraisal says no.
+    /// The appraisal denies the evidence.
     Denied = ("SHEF-SVC-043", 422),
 
-    /// Policy that cannot be used.
+    /// Unusable policy.
     Policy = ("SHEF-SVC-050", 422),
-    /// Trust anchor that cannot be used.
+    /// Unusable trust anchor.
     Anchor = ("SHEF-SVC-051", 422),
-    /// Reference values that cannot be used.
+    /// Unusable reference values.
     Corim = ("SHEF-SVC-052", 422),
-    /// Revocation that cannot be used.
+    /// Unusable revocation.
     Revocation = ("SHEF-SVC-053", 422),
-    /// A name that is taken.
+    /// The name is taken.
     Conflict = ("SHEF-SVC-054", 409),
     /// Malformed name.
     Name = ("SHEF-SVC-055", 422),
-    /// A second dry run at once.
+    /// Another dry run is in progress.
     DryRun = ("SHEF-SVC-056", 429),
-    /// A dry run that took too long.
+    /// The dry run took too long.
     DryRunTime = ("SHEF-SVC-057", 503),
-    /// A tenant that stores as much as it may.
+    /// The tenant's storage is full.
     Full = ("SHEF-SVC-058", 409),
-    /// A device that is not to be forgotten.
+    /// The device must not be forgotten.
     Known = ("SHEF-SVC-059", 409),
 
-    /// Key description.
+    /// Unusable key description.
     Key = ("SHEF-SVC-060", 422),
-    /// Disabled.
+    /// The key is disabled.
     KeyDisabled = ("SHEF-SVC-061", 409),
-    /// Outside its window.
+    /// Outside the key's validity window.
     KeyWindow = ("SHEF-SVC-062", 409),
-    /// Limit reached.
+    /// The key's release limit is reached.
     KeyExhausted = ("SHEF-SVC-063", 409),
-    /// Session of another layer.
+    /// The session is for another layer.
     Layer = ("SHEF-SVC-064", 409),
-    /// No recipient in a session.
+    /// The session has no recipient.
     Recipient = ("SHEF-SVC-065", 409),
 }
 
-/// One thing that went wrong.
+/// An error.
 #[derive(Debug)]
 pub struct Problem {
-    /// Which.
+    /// Its kind.
     pub kind: Kind,
-    /// What was expected, what was found.
+    /// The expected and the actual value.
     pub detail: String,
-    /// More members of the answer.
+    /// More members of the response.
     pub extra: Map<String, Value>,
-    /// More headers of the answer.
+    /// More headers of the response.
     pub headers: Vec<(header::HeaderName, HeaderValue)>,
 }
 
@@ -162,14 +162,14 @@ impl Problem {
         Self { kind, detail: detail.into(), extra: Map::new(), headers: Vec::new() }
     }
 
-    /// With another member in the answer.
+    /// Adds a member to the response.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.extra.insert(name.into(), value);
         self
     }
 
-    /// With another header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: header::HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -178,14 +178,14 @@ impl Problem {
         self
     }
 
-    /// With `Retry-After`.
+    /// Adds `Retry-After`.
     #[must_use]
     pub fn retry_after(self, seconds: u64) -> Self {
         self.header(header::RETRY_AFTER, &seconds.to_string())
     }
 }
 
-/// Makes a problem of each kind by name: `Kind::NotFound.because("...")`.
+/// Creates problems of a kind: `Kind::NotFound.because("...")`.
 impl Kind {
     /// The problem with this text.
     #[must_use]
@@ -199,7 +199,7 @@ pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
 impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
-        // The text may hold SQL, never values: parameters are bound.
+        // The text may hold SQL but no values: parameters are bound.
         tracing::error!(error = %error, "store");
         Self::new(Kind::Store, "the database refused or is out of reach").retry_after(1)
     }
@@ -225,7 +225,7 @@ impl IntoResponse for Problem {
             .headers_mut()
             .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
-            // A header for each: browsers do not part two schemes that share one.
+            // One header each: browsers do not separate two schemes in one header.
             for scheme in ["Bearer", "Basic realm=\"shef-verifierd\""] {
                 response
                     .headers_mut()
@@ -240,7 +240,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The code that an answer carries, for log and metrics.
+/// The code in a response, for log and metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered(pub &'static str);
 
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn codes_are_unique_and_explained() {
-        // Each kind has its own line of the table, and no line is left over.
+        // Each kind has one line of the table, and each line has a kind.
         assert_eq!(
             CODES.iter().map(|code| code.id).collect::<Vec<_>>(),
             Kind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! Rotation of the KEK, as a command.
+//! The command that rotates the KEK.
 
 use std::path::Path;
 
@@ -11,12 +11,13 @@ use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, random};
 use crate::store::Store;
 
-/// Seals everything in the configured database under the KEK in `to`, which is made when it is
-/// missing. The configured KEK stays where it is: backups stand under it. Run again after a crash,
-/// it does what is left to do. Gives how many secrets there were, `None` when all was done.
+/// Seals everything in the configured database under the KEK in `to`, which is created if missing.
+/// The configured KEK file stays in place: backups are sealed under it. After a crash, another run
+/// completes the work. Returns how many secrets there were, or `None` if all of them were already
+/// resealed.
 ///
 /// # Errors
-/// The database stands under neither KEK, or cannot be used; or a file cannot be.
+/// The database is sealed under neither KEK, or the database or a file cannot be used.
 pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
     if config.named(to).to_str().is_none() {
         return Err(Kind::Config.because(format!(
@@ -35,7 +36,7 @@ pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
         return Err(Kind::Exists
             .because(format!("{} is the file of {name}; give another name", to.display())));
     }
-    // Two of these commands take turns.
+    // Two concurrent runs take turns.
     let _alone = match &config.database {
         Database::Sqlite(path) => {
             let lock = files::lock(files::folder(path), Owner::Service);
@@ -53,7 +54,7 @@ pub async fn rekey(config: &Config, to: &Path) -> Result<Option<u64>> {
     };
     let done = async {
         if !to.exists() {
-            // On disk, name and all, before anything depends on it.
+            // Synced to disk, name and all, before anything depends on it.
             init::write_secret(to, &config.kek, &Zeroizing::new(random()))?;
         }
         let new = Kek::read(to)?;

@@ -1,30 +1,30 @@
-//! Roles of an identity, and what a request needs.
+//! Roles of an identity, and the rights that requests need.
 
-/// What an identity may do.
+/// Role of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Sessions and appraisals.
     Attest,
-    /// These, and key releases.
+    /// The same, and key releases.
     Release,
-    /// Reading everything but secrets.
+    /// Read access to everything except secrets.
     Audit,
-    /// All of the tenant.
+    /// Everything within the tenant.
     Operator,
 }
 
-/// What a request needs.
+/// Right that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing: health, keys for verification.
+    /// No right: health, keys for verification.
     Open,
-    /// To submit evidence.
+    /// Submit evidence.
     Attest,
-    /// To have keys released.
+    /// Have keys released.
     Release,
-    /// To read.
+    /// Read.
     Read,
-    /// To change.
+    /// Make changes.
     Operate,
 }
 
@@ -48,7 +48,7 @@ impl Role {
             .find(|role| role.name() == name)
     }
 
-    /// Whether this role may do that.
+    /// Whether this role has a right.
     #[must_use]
     pub fn may(self, need: Need) -> bool {
         match need {

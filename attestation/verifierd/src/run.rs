@@ -1,4 +1,5 @@
-//! The life of the process: start, reload on SIGHUP, sweep, orderly end on SIGTERM and SIGINT.
+//! The life cycle of the process: start, reload on SIGHUP, sweep, orderly shutdown on SIGTERM and
+//! SIGINT.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,14 +20,14 @@ use crate::server::{self, Timing};
 use crate::time::DAY;
 use crate::tls;
 
-/// What has less left is warned about.
+/// Days of remaining validity below which the service warns.
 const WARN_DAYS: i64 = 14;
 
-/// A revocation list: it is made anew every few weeks.
+/// The same for a revocation list, which is renewed every few weeks.
 const WARN_LIST_DAYS: i64 = 2;
 
-/// In words, what has ended or ends soon: `what` is one of those that [`App::ends`] gives, and has
-/// `left` seconds.
+/// A warning if something has expired or expires soon: `what` is one of the names that
+/// [`App::ends`] returns, and has `left` seconds.
 #[must_use]
 pub fn ends_soon(what: &str, left: i64) -> Option<String> {
     let days = if what == "crl" { WARN_LIST_DAYS } else { WARN_DAYS };
@@ -55,7 +56,7 @@ pub struct Running {
     pub address: SocketAddr,
     /// Its state.
     pub app: Arc<App>,
-    /// What it was started with: some of it counts until it ends.
+    /// The configuration at the start: some settings need a restart.
     fixed: Config,
     tls: Arc<ArcSwap<tls::Material>>,
     stop: watch::Sender<bool>,
@@ -63,7 +64,7 @@ pub struct Running {
     jobs: Vec<JoinHandle<()>>,
 }
 
-/// Starts the service; returns when it takes connections.
+/// Starts the service; returns once it accepts connections.
 ///
 /// # Errors
 /// A file, the database or the address cannot be used.
@@ -121,11 +122,11 @@ async fn warn(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// What is done again and again.
+/// A periodic task.
 type Work = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// Does `work` every `period` until the service stops; what fails is told in the log, and tried
-/// again the next time.
+/// Runs `work` every `period` until the service stops; logs a failure and tries again the next
+/// time.
 async fn every(
     period: Duration,
     what: &'static str,
@@ -147,12 +148,11 @@ async fn every(
 }
 
 impl Running {
-    /// Takes a new configuration. Connections that are open stay; their certificates are held
-    /// against the new one with their next request. Gives the names of changed settings that count
-    /// only after a restart.
+    /// Applies a new configuration. Open connections stay; their certificates are checked against
+    /// it at their next request. Returns the names of changed settings that need a restart.
     ///
     /// # Errors
-    /// It cannot be used; the old one stays.
+    /// The new configuration cannot be used; the old one stays.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>> {
         let result = async {
             let server = tls::server(&config.tls, self.app.now())?;
@@ -170,7 +170,7 @@ impl Running {
         result
     }
 
-    /// Ends: no new connection, open requests get their time, then the database closes.
+    /// Shuts down: no new connections, open requests may finish, then the database closes.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.serving.await;
@@ -181,14 +181,14 @@ impl Running {
     }
 }
 
-/// Runs until SIGTERM or SIGINT, and tells `ready` where it listens; SIGHUP reads the configuration
-/// again.
+/// Runs until SIGTERM or SIGINT, and passes the listening address to `ready`; SIGHUP reloads the
+/// configuration.
 ///
 /// # Errors
-/// It cannot start.
+/// The service cannot start.
 pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    // Before anybody is told that it runs: a signal that comes then must find its place.
+    // Before `ready`: the handlers must be in place when a caller may send a signal.
     let cannot =
         |error: std::io::Error| crate::problem::Kind::Internal.because(format!("signals: {error}"));
     let mut hup = signal(SignalKind::hangup()).map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! The service's own secrets: the key encryption key, what is derived from it, and the signing key.
+//! The service's own secrets: the key encryption key, keys derived from it, and the signing key.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -43,15 +43,16 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// Reads 32 bytes in hexadecimal from a regular file that nobody else may read.
+/// Reads 32 bytes in hexadecimal from a regular file that only its owner can read.
 ///
 /// # Errors
-/// Missing, no regular file, open to others, not 64 hexadecimal digits; or this is root, and the file
-/// is a symbolic link in the folder of another user.
+/// Missing, not a regular file, accessible to others, not 64 hexadecimal digits; or this is root,
+/// and the file is a symbolic link in the folder of another user.
 pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
     use std::os::unix::fs::PermissionsExt as _;
     let cannot = |error: io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
-    // Orchestrators link the current version of a secret. Root follows no link in the folder of others.
+    // Orchestrators link the current version of a secret. Root follows no link in another user's
+    // folder.
     let open = if files::foreign(files::folder(path)).map_err(cannot)? {
         files::open
     } else {
@@ -63,7 +64,7 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
         return Err(Kind::Permissions
             .because(format!("{}: mode is {mode:03o}, expected 600", path.display())));
     }
-    // Room for all of it, so that no part of it is left where it grows.
+    // Full capacity at once: a growing buffer would leave parts of the secret behind.
     let mut text = Zeroizing::new(Vec::with_capacity(128));
     file.by_ref().take(128).read_to_end(&mut text).map_err(cannot)?;
     let mut key = Zeroizing::new([0; 32]);
@@ -81,8 +82,8 @@ impl hkdf::KeyType for Derived {
     }
 }
 
-/// The key encryption key: seals keys at rest and signs session tokens. Replicas share it. What is
-/// derived from it stays in one place: what is moved is where that is.
+/// The key encryption key: seals keys at rest and signs session tokens. Replicas share it. The
+/// derived keys stay in one place on the heap; a move only moves pointers.
 pub struct Kek {
     seal: Box<LessSafeKey>,
     session: Box<hmac::Key>,
@@ -99,12 +100,12 @@ fn join(parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Parts that the secret of a key's version is bound to.
+/// Parts that bind the secret of a key's version.
 pub(crate) fn key_parts<'a>(tenant: &'a str, name: &'a str, version: &'a [u8; 8]) -> [&'a [u8]; 4] {
     [b"key", tenant.as_bytes(), name.as_bytes(), version]
 }
 
-/// Parts that a resource is bound to.
+/// Parts that bind a resource.
 pub(crate) fn resource_parts<'a>(tenant: &'a str, path: &'a str) -> [&'a [u8]; 3] {
     [b"resource", tenant.as_bytes(), path.as_bytes()]
 }
@@ -136,10 +137,10 @@ impl Kek {
         })
     }
 
-    /// From the KEK file.
+    /// Reads the KEK file.
     ///
     /// # Errors
-    /// As [`read_secret`].
+    /// As for [`read_secret`].
     pub fn read(path: &Path) -> Result<Self> {
         scrubbed::<DERIVATION, _>(|| Ok(Self::new(&*read_secret(path)?)))
     }
@@ -151,7 +152,7 @@ impl Kek {
     #[must_use]
     pub fn seal(&self, parts: &[&[u8]], secret: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = random();
-        // Room for all of it: a buffer that grows leaves the secret behind.
+        // Full capacity at once: a growing buffer would leave the secret behind.
         let mut sealed = Vec::with_capacity(NONCE_LEN + secret.len() + AES_256_GCM.tag_len());
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(secret);
@@ -164,7 +165,7 @@ impl Kek {
         sealed
     }
 
-    /// Opens what [`Kek::seal`] made for the same parts; `None` for anything else.
+    /// Unseals the output of [`Kek::seal`] for the same parts; `None` for anything else.
     #[must_use]
     pub fn open(&self, parts: &[&[u8]], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_LEN>()?;
@@ -194,13 +195,13 @@ impl Kek {
         hmac::verify(&self.session, token, mac).is_ok()
     }
 
-    /// A token for forms of this identity.
+    /// A token for this identity's forms.
     #[must_use]
     pub fn form_token(&self, parts: &[&[u8]]) -> String {
         B64.encode(hmac::sign(&self.form, &join(parts)))
     }
 
-    /// Whether a form's token is of this identity; in constant time.
+    /// Whether a form's token belongs to this identity; in constant time.
     #[must_use]
     pub fn form_verify(&self, parts: &[&[u8]], token: &str) -> bool {
         B64.decode(token).is_ok_and(|mac| hmac::verify(&self.form, &join(parts), &mac).is_ok())
@@ -212,15 +213,15 @@ pub struct Signer {
     jwt: AwsLcKey,
     cose: SigningKey,
     public: PublicKey,
-    /// The present key first.
+    /// The current key first.
     all: Vec<PublicKey>,
 }
 
 impl Signer {
-    /// From a private scalar, and earlier public keys that are still published.
+    /// Creates a signer from a private scalar, and earlier public keys that are still published.
     ///
     /// # Errors
-    /// Not a scalar in range.
+    /// The scalar is out of range.
     pub fn new(scalar: &[u8; 32], retired: Vec<PublicKey>) -> Result<Self> {
         let bad = || Kind::Material.because("signing key: not a private key of P-256");
         let private = PrivateKey::from_bytes(scalar).map_err(|_| bad())?;
@@ -241,7 +242,7 @@ impl Signer {
         &self.public
     }
 
-    /// The present key and the retired ones.
+    /// The current key and the retired ones.
     #[must_use]
     pub fn public_keys(&self) -> &[PublicKey] {
         &self.all
@@ -259,8 +260,7 @@ impl Signer {
         &self.cose
     }
 
-    /// The keys that results of this service are verified with: the present one and the retired
-    /// ones.
+    /// The keys that verify results of this service: the current one and the retired ones.
     #[must_use]
     pub fn keys(&self) -> Vec<JwtKey> {
         self.all.iter().map(|key| JwtKey { kid: thumbprint(key), key: *key }).collect()
@@ -306,7 +306,7 @@ pub fn jwk(key: &PublicKey) -> serde_json::Value {
 mod tests {
     use super::*;
 
-    /// A buffer that grew has room to spare, and has left the secret where it was before.
+    /// A buffer that has grown has spare capacity, and has left the secret in its old place.
     #[test]
     fn no_secret_stays_behind_in_a_buffer_that_grew() {
         let kek = Kek::new(&random());

@@ -1,9 +1,9 @@
-//! Connections: TLS handshake, HTTP/1.1, time limits, and an orderly end.
+//! Connections: TLS handshake, HTTP/1.1, time limits, and orderly shutdown.
 //!
-//! Until its handshake is over, a connection occupies a slot at the door; then it takes one of the
-//! connections' slots. Both are pools ([`shef_door`]) that turn no newcomer away: whoever has most
-//! slots makes room, one address or identity has at most a quarter of them, and a quarter is for
-//! clients with a certificate.
+//! Until its handshake is complete, a connection occupies a slot at the door; then it takes a
+//! connection slot. Both are pools ([`shef_door`]) that accept every newcomer: the holder of the
+//! most slots makes room. One address or identity has at most a quarter of the slots, and a quarter
+//! is reserved for clients with a certificate.
 
 use std::future::Future;
 use std::io;
@@ -36,19 +36,19 @@ use crate::metrics::{Counter, Metrics};
 use crate::problem::{Kind, Result};
 use crate::tls::Material;
 
-/// What a connection knows of its other end; an extension of each request.
+/// A connection's peer; an extension of each request.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Its address.
     pub address: SocketAddr,
     /// The identity of its certificate.
     pub identity: Option<Identity>,
-    /// Whether it has a certificate that would not get in any more: revoked, ended, or of a CA that
-    /// is gone.
+    /// Whether its certificate would no longer be accepted: revoked, expired, or of a CA that was
+    /// removed.
     pub stale: bool,
 }
 
-/// The certificate of a connection, and what it was held against last.
+/// The certificate of a connection, and the configuration that last checked it.
 struct Shown {
     chain: Vec<CertificateDer<'static>>,
     identity: Option<Identity>,
@@ -56,7 +56,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Whether it still gets in; looked at again when the configuration is another one.
+    /// Whether the certificate is still accepted; checked again when the configuration changes.
     fn is_good(&self, now: &Arc<Material>) -> bool {
         let mut held = self.held.lock().expect("no panic under this lock");
         if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, now)) {
@@ -68,42 +68,42 @@ impl Shown {
     }
 }
 
-/// Limits of connections.
+/// Time limits and number of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// For the handshake, and for each request header.
     pub header: Duration,
     /// For a write that makes no progress, and between requests.
     pub idle: Duration,
-    /// For open requests at the end.
+    /// For open requests at shutdown.
     pub shutdown: Duration,
-    /// Most connections whose handshake is over.
+    /// Maximum number of connections after the handshake.
     pub connections: usize,
-    /// After which a connection ends, when its request has been answered.
+    /// Age at which a connection ends, once its request has been answered.
     pub age: Duration,
 }
 
-/// Opens the address.
+/// Binds the address.
 ///
 /// # Errors
-/// It is taken, or not of this machine.
+/// It is taken, or not an address of this machine.
 pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address)
         .await
         .map_err(|error| Kind::Listen.because(format!("{address}: {error}")))
 }
 
-/// Who holds a connection: whoever showed a certificate by its identity, everybody else by address.
+/// The holder of a connection: the identity in its certificate, or else the address.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Holder {
     Address(IpAddr),
     Identity(String),
 }
 
-/// Time for the rest of an answer when a connection is evicted.
+/// Time to finish a response when a connection is evicted.
 const LAST: Duration = Duration::from_millis(100);
 
-/// Serves until `stop` turns true; then lets open requests end.
+/// Serves until `stop` turns true; then lets open requests finish.
 pub async fn serve(
     listener: TcpListener,
     tls: Arc<ArcSwap<Material>>,
@@ -124,7 +124,8 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of descriptors, or a client that left: wait a little rather than spin.
+                    // Out of descriptors, or the client has gone: wait a little instead of
+                    // spinning.
                     tracing::warn!(%error, "accept");
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
@@ -132,7 +133,7 @@ pub async fn serve(
             },
             () = stopped(&mut stop) => break,
         };
-        // In the order in which they came: the oldest is who makes room.
+        // In the order of arrival: the oldest makes room.
         let (ticket, pool) = (door.enter(address.ip()), Arc::clone(&pool));
         let (tls, router, mut stop) = (Arc::clone(&tls), router.clone(), stop.clone());
         let (metrics, quiet) = (Arc::clone(&metrics), Arc::clone(&quiet));
@@ -174,12 +175,12 @@ pub async fn serve(
     }
 }
 
-/// Waits for the end of the service.
+/// Waits until the service stops.
 pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// A connection whose handshake is over.
+/// A connection after its handshake.
 struct Shaken {
     stream: TlsStream<Idle>,
     shown: Option<Shown>,
@@ -199,7 +200,7 @@ async fn handshake(
     let shown = stream.get_ref().1.peer_certificates().map(|chain| Shown {
         chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
         identity: chain.first().and_then(|certificate| Identity::from_certificate(certificate)),
-        // A resumed session brings the certificate of its first handshake, which may be long ago.
+        // A resumed session carries the certificate of its first handshake, which may be long ago.
         held: Mutex::new(
             (stream.get_ref().1.handshake_kind() != Some(HandshakeKind::Resumed))
                 .then_some(material),
@@ -208,7 +209,7 @@ async fn handshake(
     Ok(Shaken { stream, shown })
 }
 
-/// A request under way: its connection is evicted after those that rest.
+/// A request in progress: idle connections are evicted before this one.
 struct Engaged(Arc<Slot<Holder>>);
 
 impl Engaged {
@@ -224,7 +225,7 @@ impl Drop for Engaged {
     }
 }
 
-/// Serves a connection to its end. Whether it was evicted.
+/// Serves a connection to its end. Returns whether it was evicted.
 async fn connection(
     Shaken { stream, shown }: Shaken,
     slot: Slot<Holder>,
@@ -272,8 +273,8 @@ async fn connection(
     }
 }
 
-/// A stream that fails when neither direction moves for a time: a client that does not read its
-/// answer cannot hold a place for ever.
+/// A stream that fails when neither direction makes progress for a time: a client that does not
+/// read its response cannot hold a slot for ever.
 struct Idle {
     stream: TcpStream,
     limit: Duration,

@@ -1,5 +1,5 @@
-//! Challenges. A session is a signed token: making one writes nothing, so a flood of sessions costs
-//! nothing.
+//! Challenges. A session is a signed token: creating one writes nothing, so a flood of sessions
+//! costs nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
@@ -10,15 +10,16 @@ use shef_proto::hpke_suite::PublicKey;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, random};
 
-/// Bytes of a nonce when nobody asks for another length: 64 characters of base64 without padding.
+/// Default length of a nonce in bytes: 64 characters of base64 without padding.
 pub const NONCE_LEN: usize = 48;
 const MAX_TOKEN: usize = 1024;
-/// Seconds for which a relying party's own nonce is remembered.
+/// Seconds for which the service remembers a relying party's own nonce.
 const OWN_NONCE: i64 = 24 * 3600;
 const LABEL: &str = "shef-session/2";
 
 /// A nonce whose base64 text is the same in the standard and in the URL alphabet: no character 62
-/// or 63. Each group of three bytes is drawn until it has none; 0.046 bit of each six are lost.
+/// or 63. Each group of three bytes is redrawn until it has neither; this loses 0.046 bit of every
+/// six.
 #[must_use]
 pub fn draw_nonce(len: usize) -> Vec<u8> {
     let mut nonce = Vec::with_capacity(len + 2);
@@ -32,7 +33,7 @@ pub fn draw_nonce(len: usize) -> Vec<u8> {
     nonce
 }
 
-/// Whose protocol a session speaks. A session of one is none of another.
+/// The protocol of a session. A session is valid in its own protocol only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// `/v1`.
@@ -60,25 +61,25 @@ impl Protocol {
 /// An open challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Random; under it, and not under its nonce, a session is used up.
+    /// Random; identifies the used session (the nonce does not).
     pub id: [u8; 16],
-    /// Whose protocol it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
     /// Tenant.
     pub tenant: String,
-    /// Layer whose evidence is expected; `None` where the evidence says it itself (other services'
-    /// protocols), and then no key is released.
+    /// Layer of the expected evidence; `None` if the evidence names it (other services' protocols),
+    /// and then no key is released.
     pub layer: Option<Layer>,
     /// The nonce.
     pub nonce: Vec<u8>,
-    /// Whether this service drew the nonce. One that a client brought says nothing about when the
+    /// Whether this service drew the nonce. A nonce from the client says nothing about when the
     /// evidence was made.
     pub drawn: bool,
-    /// Seconds since 1970 at which it was made.
+    /// Creation time, seconds since 1970.
     pub issued: i64,
-    /// Seconds since 1970 at which it ends.
+    /// Expiry, seconds since 1970.
     pub expires: i64,
-    /// One-time key of the owner's that data keys go to.
+    /// The owner's one-time key that data keys are sealed to.
     pub recipient: Option<PublicKey>,
 }
 
@@ -122,14 +123,14 @@ impl Session {
         B64.encode(bytes)
     }
 
-    /// Opens a token of this protocol and tenant. Its end is not looked at: see
+    /// Opens a token of this protocol and tenant. Does not check its expiry: see
     /// [`Session::is_open`].
     ///
     /// # Errors
-    /// Changed, of another protocol or tenant, or of another KEK.
+    /// The token was altered, is of another protocol or tenant, or was made under another KEK.
     pub fn open(kek: &Kek, protocol: Protocol, tenant: &str, token: &str) -> Result<Self> {
         let session = (token.len() <= MAX_TOKEN).then(|| Self::read(kek, token)).flatten();
-        // The same words for both: a stranger learns nothing about other tenants.
+        // The same error for both: a stranger learns nothing about other tenants.
         let session = session.filter(|session| session.tenant == tenant).ok_or_else(|| {
             Kind::Session.because("the token is not one that this service gave to this tenant")
         })?;
@@ -185,7 +186,7 @@ impl Session {
         self.layer.ok_or_else(|| Kind::Session.because("the session was made for another protocol"))
     }
 
-    /// Demands that the session has not ended.
+    /// Checks that the session has not expired.
     ///
     /// # Errors
     /// It has.
@@ -198,24 +199,25 @@ impl Session {
     }
 }
 
-/// The nonce that evidence must carry, and what this service knows of it.
+/// The nonce that evidence must carry, and its origin.
 #[derive(Clone, Debug)]
 pub struct Challenge {
     /// The nonce.
     pub nonce: Vec<u8>,
-    /// What is used up with it. No two sessions share one, and no two identities' own nonces do.
+    /// The token that is used up with it. No two sessions share one, and neither do two identities'
+    /// own nonces.
     pub token: Vec<u8>,
-    /// Seconds since 1970 until which it can be used.
+    /// Expiry, seconds since 1970.
     pub expires: i64,
-    /// Seconds since 1970 until which its use is remembered, and what is kept with it.
+    /// Seconds since 1970 until which its use, and the data kept with it, are remembered.
     pub remembered: i64,
-    /// When this service drew the nonce. `None`: somebody else did, at a time that nobody here
-    /// knows, so it counts as fresh for no rule and no record of a device.
+    /// When this service drew the nonce. `None`: another party did, at an unknown time, so it does
+    /// not count as fresh for any rule or device record.
     pub drawn: Option<i64>,
 }
 
 impl Challenge {
-    /// That of a session.
+    /// The challenge of a session.
     #[must_use]
     pub fn of(session: &Session) -> Self {
         Self {
@@ -227,7 +229,7 @@ impl Challenge {
         }
     }
 
-    /// The own nonce of an identity of this name.
+    /// An identity's own nonce.
     #[must_use]
     pub fn own(who: &str, nonce: Vec<u8>, now: i64) -> Self {
         let expires = now + OWN_NONCE;

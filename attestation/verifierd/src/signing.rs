@@ -1,4 +1,4 @@
-//! Rotation of the key that signs results and receipts, as a command.
+//! The command that rotates the key that signs results and receipts.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ use crate::init::hex_line;
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, thumbprint};
 
-/// Puts `content` in the place of a file, whole.
+/// Replaces a file as a whole.
 fn exchange(path: &Path, mode: u32, content: &[u8]) -> Result<()> {
     files::replace(path, mode, content)
         .map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))
 }
 
-/// Makes a new signing key. The public key of the old one stays published as a retired one, so that
-/// results and receipts of both verify; its private half is gone. Gives the ids of both.
+/// Makes a new signing key. The public key of the old one stays published as retired, so that the
+/// results and receipts of both verify; its private half is gone. Returns the ids of both.
 ///
 /// # Errors
-/// A file cannot be read or written; the old key stays then.
+/// A file cannot be read or written; the old key then stays.
 pub fn rotate(config: &Config) -> Result<(String, String)> {
-    // The key is read under the lock: each of two rotations retires another one.
+    // The lock covers the read: two concurrent rotations each retire a different key.
     let cannot = |error: std::io::Error| {
         Kind::Material.because(format!("{}: {error}", config.signing_key.display()))
     };
     let _alone = files::lock(files::folder(&config.signing_key), Owner::Service).map_err(cannot)?;
-    // A file comes in its place: whoever links it exchanges what the link names.
+    // The rename would replace a symbolic link, not the file that it names.
     files::open(&config.signing_key).map_err(cannot)?;
     let before = signer(config)?;
     let mut retired: Vec<String> = match files::read(&config.rotated()) {
@@ -39,8 +39,8 @@ pub fn rotate(config: &Config) -> Result<(String, String)> {
         }
     };
     retired.insert(0, hex::encode(before.public_key().as_bytes()));
-    // First the old one is known as retired, then it is: after a crash in between, nothing that was
-    // signed has lost its key.
+    // List the old key as retired first, then replace it: after a crash in between, every signature
+    // still has its public key.
     exchange(&config.rotated(), 0o644, format!("{}\n", retired.join("\n")).as_bytes())?;
     let (private, public) = generate_key_pair(&mut SystemEntropy);
     exchange(&config.signing_key, 0o600, &hex_line(&private.to_bytes())[..])?;

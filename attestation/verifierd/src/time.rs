@@ -1,4 +1,4 @@
-//! Dates for people: UTC, proleptic Gregorian.
+//! Human-readable dates: UTC, proleptic Gregorian.
 
 /// Seconds of a day.
 pub const DAY: i64 = 24 * 3600;

@@ -1,4 +1,4 @@
-//! The TLS side: TLS 1.3 only, client certificates of the configured CA, revocation lists.
+//! TLS: version 1.3 only, client certificates of the configured CA, revocation lists.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn first(path: &Path) -> Result<x509_cert::Certificate> {
     x509_cert::Certificate::from_der(&first).map_err(|error| cannot(path, error))
 }
 
-/// Seconds since 1970 at which a certificate ends.
+/// When a certificate expires, in seconds since 1970.
 ///
 /// # Errors
 /// Not a certificate.
@@ -48,18 +48,18 @@ pub fn not_after(path: &Path) -> Result<i64> {
     Ok(first(path)?.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64)
 }
 
-/// Which key issued a certificate, to which, under which number. Names would not do: every CA that
-/// `init` makes has the same.
+/// The keys that issued and hold a certificate, and its serial number. Names would not do: every CA
+/// of `init` has the same name.
 pub struct Names {
     /// Identifier of the issuer's key.
     pub issuer: Option<Vec<u8>>,
-    /// Identifier of its own key, where it is a CA.
+    /// Identifier of the certificate's own key, for a CA.
     pub subject: Option<Vec<u8>>,
     /// Serial number.
     pub serial: Vec<u8>,
 }
 
-/// The names in the first certificate of a file.
+/// The identifiers in the first certificate of a file.
 ///
 /// # Errors
 /// Not a certificate.
@@ -67,7 +67,7 @@ pub fn names(path: &Path) -> Result<Names> {
     names_in(path, &read(path)?)
 }
 
-/// The same of what was read from it.
+/// Like [`names`], from the content of the file.
 ///
 /// # Errors
 /// Not a certificate.
@@ -93,7 +93,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         .map_err(|error| cannot(path, error))
 }
 
-/// The revocation lists in what was read from a file, at least one.
+/// The revocation lists in the content of a file, at least one.
 fn lists(path: &Path, pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>> {
     let list: Vec<_> = CertificateRevocationListDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
@@ -101,7 +101,7 @@ fn lists(path: &Path, pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'st
     if list.is_empty() { Err(cannot(path, "no revocation list in PEM")) } else { Ok(list) }
 }
 
-/// The same, parsed. Nobody has verified their signature.
+/// The revocation lists in a file, parsed. Their signatures are not verified.
 ///
 /// # Errors
 /// Not revocation lists.
@@ -109,7 +109,7 @@ pub fn revocations(path: &Path) -> Result<Vec<CertificateList>> {
     revocations_in(path, &read(path)?)
 }
 
-/// The same of what was read from it.
+/// Like [`revocations`], from the content of the file.
 ///
 /// # Errors
 /// Not revocation lists.
@@ -120,11 +120,11 @@ pub(crate) fn revocations_in(path: &Path, pem: &[u8]) -> Result<Vec<CertificateL
         .collect()
 }
 
-/// Ends of the configured certificates and lists, seconds since 1970, by what they are: the
-/// server's, the first of the clients' CAs, the first list.
+/// When the configured certificates and lists expire, in seconds since 1970, by name: the server's
+/// certificate, the first CA of clients, the first list.
 ///
 /// # Errors
-/// A file holds none.
+/// A file has no certificate or list.
 pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
     let mut ends = vec![("server", not_after(&tls.certificate)?)];
     if tls.client_auth != ClientAuth::Off {
@@ -144,7 +144,7 @@ pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
     Ok(ends)
 }
 
-/// The server's side of TLS, and what it holds client certificates against.
+/// The server's TLS configuration, and the verifier of client certificates.
 pub struct Material {
     /// For new connections.
     pub config: Arc<ServerConfig>,
@@ -152,7 +152,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// Whether a client's certificates would get in now: for connections that were made under
+    /// Whether a client's certificates would be accepted now: for connections that were made under
     /// another configuration, and for resumed ones.
     #[must_use]
     pub fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
@@ -163,8 +163,8 @@ impl Material {
     }
 }
 
-/// Checks that clients can accept a server's certificate: they refuse one outside its validity, one
-/// of a CA, and one that names no host or another purpose.
+/// Checks that clients can accept a server certificate: they reject a certificate outside its
+/// validity, of a CA, without a host name, or for another purpose.
 fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(), String> {
     let tbs = certificate.tbs_certificate();
     let seconds = |time: x509_cert::time::Time| time.to_unix_duration().as_secs() as i64;
@@ -209,11 +209,11 @@ fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(),
     Ok(())
 }
 
-/// The server's side of TLS from the configured files.
+/// The server's TLS configuration from the configured files.
 ///
 /// # Errors
-/// A file is missing, not PEM, does not fit its key, is open to others, or no client would accept
-/// the certificate.
+/// A file is missing, not PEM, does not match its key, is accessible to others, or no client would
+/// accept the certificate.
 pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     use std::os::unix::fs::PermissionsExt as _;
     let file = files::open_linked(&tls.key).map_err(|error| cannot(&tls.key, error))?;
@@ -239,8 +239,8 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         for path in &tls.crls {
             crls.extend(lists(path, &read(path)?)?);
         }
-        // With lists, a client whose CA has none is refused, and so is every client once a list is
-        // past its end.
+        // With lists, a client whose CA has no list is rejected, and so is every client once a list
+        // has expired.
         let verifier = shef_anchors::client_verifier(
             &certificates(&tls.client_ca)?,
             &provider,

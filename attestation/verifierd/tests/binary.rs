@@ -64,9 +64,9 @@ pub struct Process {
     pub client: Client,
 }
 
-/// Starts the binary and waits until it says where it listens.
+/// Starts the binary and waits until it prints its address.
 pub fn run(dir: &Dir) -> Process {
-    // A write beyond the limit on the size of files is an error, as on a full disk, and no end of
+    // A write beyond the file size limit returns an error, as on a full disk, instead of killing
     // the program.
     let mut child = Command::new("sh")
         .args([
@@ -87,7 +87,7 @@ pub fn run(dir: &Dir) -> Process {
             break line["address"].as_str().unwrap().to_owned();
         }
     };
-    // Whatever it logs later must not fill the pipe.
+    // Its log must not fill the pipe.
     std::thread::spawn(move || lines.for_each(drop));
     Process {
         child,
@@ -118,7 +118,7 @@ fn init_makes_a_set_up_that_runs_and_never_overwrites() {
     assert!(command(&["explain", "shef-svc-042"]).status.success());
     let mut process = run(&dir);
     assert_eq!(process.client.get("/healthz").ok()["status"], "ok");
-    // A mistake in the file: SIGHUP keeps the old configuration. Then an orderly end.
+    // An error in the file: SIGHUP keeps the old configuration. Then an orderly shutdown.
     let text = std::fs::read_to_string(&dir.config).unwrap();
     std::fs::write(&dir.config, text.replace("[storage]", "[storag]")).unwrap();
     signal(&process.child, "-HUP");
@@ -148,7 +148,7 @@ fn start_up_errors_say_what_and_where() {
     std::fs::write(&dir.config, &text).unwrap();
     assert!(command(&["check", "--config", &dir.config]).status.success());
     make_database(&dir);
-    // Another KEK, a KEK that others may read, a database of a newer version.
+    // Another KEK, a KEK that others can read, a database of a newer version.
     let kek = dir.path.join("kek");
     let right = std::fs::read(&kek).unwrap();
     std::fs::write(&kek, "00".repeat(32)).unwrap();
@@ -218,8 +218,8 @@ fn an_ipv6_address_is_a_host_and_an_unknown_code_is_wrong_use() {
     }
 }
 
-/// What would not work is refused before anything is made or shown, and what is to be written into
-/// the configuration is printed as it must stand there.
+/// Commands reject bad input before they create or print anything, and print configuration text
+/// exactly as it must be in the file.
 #[test]
 fn commands_refuse_what_would_not_work_and_say_what_to_write() {
     let dir = dir();
@@ -286,7 +286,7 @@ fn commands_refuse_what_would_not_work_and_say_what_to_write() {
     assert_eq!(kek, [format!("kek = {:?}", elsewhere.canonicalize().unwrap())]);
 }
 
-/// Starts the service once: it makes its database.
+/// Starts the service once, which creates its database.
 pub fn make_database(dir: &Dir) {
     let mut process = run(dir);
     signal(&process.child, "-TERM");
@@ -308,11 +308,11 @@ fn newer(database: &Path) {
 struct Case {
     session: String,
     evidence: String,
-    /// Answer, where one came.
+    /// The response, if one came.
     answer: Option<serde_json::Value>,
 }
 
-/// A list that no configuration names revokes nothing, and a file has one purpose.
+/// A list that is not in the configuration revokes nothing, and a file has one purpose.
 #[test]
 fn commands_look_whether_they_had_an_effect() {
     let dir = dir();
@@ -387,7 +387,7 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
                     })
                 })
                 .collect();
-            // At another moment each time: from before the first commit to after the last.
+            // A different moment each time: from before the first commit to after the last.
             std::thread::sleep(std::time::Duration::from_millis(3 + round * 9));
             signal(&child, "-KILL");
             child.wait().unwrap();
@@ -405,7 +405,7 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
                 &json!({"key": "data", "session": case.session, "evidence": case.evidence}),
             )
             .ok();
-        // What was answered is there, byte for byte; what was not is answered now, once.
+        // Answered releases are there, byte for byte; the others are answered now, once.
         if let Some(answer) = &case.answer {
             assert_eq!(*answer, again);
         }
@@ -424,7 +424,7 @@ fn kill_nine_loses_no_receipt_and_releases_nothing_twice() {
     );
 }
 
-/// Lets no file of a process grow beyond so many bytes; `unlimited` lifts it.
+/// Limits the size of a process's files to `bytes`; `unlimited` lifts the limit.
 fn limit_files(process: &str, bytes: &str) {
     assert!(
         Command::new("prlimit")
@@ -435,7 +435,7 @@ fn limit_files(process: &str, bytes: &str) {
     );
 }
 
-/// Whatever a command could not write whole is not there, and the same command works later.
+/// A command that cannot write a whole file leaves no file behind, and works later.
 #[test]
 fn a_full_disk_leaves_no_part_of_a_file() {
     let dir = dir();
@@ -471,7 +471,7 @@ fn a_full_disk_leaves_no_part_of_a_file() {
         "--host",
         "127.0.0.1",
     ];
-    // A key has about 240 bytes, a certificate 700, a database 4,096 and more.
+    // A key has about 240 bytes, a certificate 700, a database at least 4,096.
     for (bytes, args) in [
         ("100", &["client", "--dir", folder, "--role", "attest", "--name", "fleet"][..]),
         ("300", &["client", "--dir", folder, "--role", "attest", "--name", "fleet"]),
@@ -534,7 +534,7 @@ fn a_full_disk_releases_nothing_and_loses_nothing() {
         client.post("/v1/appraise", &appraisal).problem(503, "SHEF-SVC-004");
     }
     assert_eq!((count(&client), client.get("/healthz").status), ((1, 1), 200));
-    // There is room again: what was refused was not used up, and what was released is there.
+    // With space again: a refused request used nothing up, and the released boxes are there.
     limit_files(&child.id().to_string(), "unlimited");
     client.post("/v1/release", &open).ok();
     assert_eq!(client.post("/v1/release", &first).ok(), answer);
@@ -606,7 +606,7 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // At another moment each time, from the beginning to the end.
+        // A different moment each time, from the beginning to the end.
         std::thread::sleep(whole * round / ROUNDS);
         signal(&child, "-KILL");
         child.wait().unwrap();
@@ -616,8 +616,8 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
         });
         assert_ne!(opens[0], opens[1], "round {round}: exactly one KEK opens the database");
         cut_short += u32::from(opens[0]);
-        // The same command again does what is left; where that is everything, every secret opened
-        // under the old KEK.
+        // The same command completes the work; with nothing left, every secret has opened under the
+        // old KEK.
         name(round);
         let output = command(&args);
         let said = String::from_utf8(output.stdout).unwrap();
@@ -677,7 +677,7 @@ fn backup_restore_and_audit() {
     assert_eq!(client.get("/v1/receipts").ok()["head"]["seq"], 1);
     signal(&child, "-TERM");
     child.wait().unwrap();
-    // A receipt that somebody took out of the database shows.
+    // A receipt missing from the database is detected.
     assert!(command(&["audit", "--config", &dir.config]).status.success());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -755,8 +755,8 @@ fn nothing_secret_is_in_the_log_the_database_or_the_answers() {
     assert!(log().contains("\"target\":\"audit\"") && log().contains("\"action\":\"release\""));
 }
 
-/// Somebody who tries tokens all day is seen in the log, does not fill it, and leaves nothing of
-/// what they tried there.
+/// Persistent attempts with wrong tokens show in the log but do not fill it, and the log never
+/// contains the tokens.
 #[test]
 fn refused_logins_are_logged_at_a_rate_and_without_what_was_shown() {
     let dir = dir();

@@ -1,4 +1,4 @@
-//! Clients of Veraison and of the KBS, played from their documented protocols.
+//! Clients of Veraison and of the KBS, implemented from their documented protocols.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA384, digest};
@@ -19,14 +19,14 @@ pub fn claims(token: &Value) -> Value {
         .unwrap()
 }
 
-/// Lets in whoever shows nothing.
+/// Admits clients without credentials.
 pub const LET_IN: &str = "[compat]\nanonymous_tenant = \"default\"\nanonymous_resources = [\"default/key/one\", \"default/key/two\"]\n";
 
 pub fn furnished() -> (Service, Device, Client) {
     furnished_with("", Default::default())
 }
 
-/// With more in the configuration, behind its first tenant, and another clock.
+/// With additional configuration, after its first tenant, and another clock.
 pub fn furnished_with(more: &str, clock: Clock) -> (Service, Device, Client) {
     let service = Service::with(|text| format!("{text}\n{more}\n{LET_IN}"), clock);
     let device = Device::new(1);
@@ -88,7 +88,7 @@ impl Kbs {
         json!({"kty": "EC", "crv": "P-256", "alg": "ECDH-ES+A256KW", "x": B64.encode(&point[1..33]), "y": B64.encode(&point[33..])})
     }
 
-    /// The body that attests, with evidence for this client's own key.
+    /// The attestation body, with evidence for this client's own key.
     pub fn attestation(&self, device: &Device, public: &Value) -> Value {
         let own = self.public();
         let text = format!(
@@ -112,7 +112,7 @@ impl Kbs {
         self.submit(&self.attestation(device, &self.public()))
     }
 
-    /// A session with the key that this device's evidence vouches for, attested; and its result.
+    /// An attested session with the key that this device's evidence vouches for, and its result.
     pub fn of_card(client: &Client, device: &Device) -> (Self, String) {
         let kbs = Self { key: p256_key::Key::of(&device.key.to_bytes()), ..Self::begin(client) };
         let token = kbs.attest(device).ok()["token"].as_str().unwrap().to_owned();
@@ -128,13 +128,13 @@ impl Kbs {
         )
     }
 
-    /// Opens a JWE the way that the known client does: the header is read and written again before
-    /// it is authenticated.
+    /// Opens a JWE like the known client, which parses and serialises the header again before
+    /// authenticating it.
     pub fn open(&self, jwe: &Value) -> Vec<u8> {
         self.open_with_key(jwe).0
     }
 
-    /// The same, with the key under which the content is encrypted.
+    /// The same; also returns the content encryption key.
     pub fn open_with_key(&self, jwe: &Value) -> (Vec<u8>, Vec<u8>) {
         let header: Value = serde_json::from_slice(&unb64(&jwe["protected"])).unwrap();
         let epk = &header["epk"];
@@ -167,7 +167,7 @@ impl Kbs {
     }
 }
 
-/// A resource that goes to any key of the host's.
+/// A resource that goes to any key of the host.
 pub fn host_resource(operator: &Client, path: &str) {
     let policy = format!("{POLICY}to_host = true\n");
     operator

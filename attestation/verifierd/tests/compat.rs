@@ -1,5 +1,5 @@
-//! Clients of Veraison, played from its documented protocols, against the running service; what
-//! comes in by its paths and by ours.
+//! Veraison's clients work against the running service, and submissions by Veraison's paths and by
+//! the native ones mix. The clients are implemented from the documented protocols.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
@@ -51,7 +51,7 @@ fn a_veraison_client_gets_a_result() {
     );
     for _ in 0..20 {
         let (path, session) = new_session(&client, "");
-        // Clients decode the standard alphabet, others the URL one.
+        // Some clients decode the standard alphabet, others the URL one.
         let text = session["nonce"].as_str().unwrap();
         let nonce = STANDARD.decode(text).unwrap();
         assert_eq!((nonce.len(), B64.decode(text).unwrap()), (48, nonce.clone()));
@@ -67,7 +67,7 @@ fn a_veraison_client_gets_a_result() {
         let result = claims(&done["result"]);
         assert_eq!(result["eat_profile"], "tag:github.com,2023:veraison/ear");
         assert_eq!(result["submods"]["fpga-kernel"]["ear.status"], "affirming", "{result}");
-        // A session takes evidence once, and shows its result until it ends.
+        // A session takes evidence once, and shows its result until it expires.
         client
             .send("POST", &path, &[("accept", SESSION), ("content-type", &media)], &evidence)
             .problem(409, "SHEF-SVC-042");
@@ -126,7 +126,7 @@ fn bad_evidence_is_answered_with_a_result_that_says_no() {
             )
             .problem(400, "SHEF-SVC-026");
     }
-    // As in Veraison's own example: what there is instead is said.
+    // As in Veraison's own example: the error lists the alternatives.
     let short = client
         .send("POST", "/challenge-response/v1/newSession?nonceSize=8", &[("accept", SESSION)], b"")
         .problem(400, "SHEF-SVC-026");
@@ -171,7 +171,7 @@ fn sessions_of_other_protocols_release_nothing_and_strangers_only_attest() {
         )
         .problem(401, "SHEF-SVC-027");
     client.send("POST", "/kbs/v0/resource/a/b/c", &[], b"x").problem(403, "SHEF-SVC-028");
-    // Where the configuration names no tenant for strangers, they may not even ask.
+    // If the configuration names no tenant for anonymous clients, they are rejected.
     let closed = Service::start();
     closed
         .stranger()
@@ -179,8 +179,8 @@ fn sessions_of_other_protocols_release_nothing_and_strangers_only_attest() {
         .problem(401, "SHEF-SVC-027");
 }
 
-/// The names that a client asks for are those that it gets, though a profile has a comma; without
-/// `aud` where its parser refuses one.
+/// Clients get the claim names that they request, even if a profile contains a comma; without `aud`
+/// if the client's parser rejects it.
 #[test]
 fn results_in_the_names_that_are_asked_for() {
     let (service, device, client) = furnished();
@@ -218,7 +218,7 @@ fn results_in_the_names_that_are_asked_for() {
         );
     }
     appraise(&asked("tag:ietf.org,2025-07:ear"), json!({})).problem(406, "SHEF-SVC-025");
-    // On Veraison's paths too, beside the type of the session.
+    // Also on Veraison's paths, beside the session's media type.
     for (accept, profile) in
         [(SESSION.to_owned(), old), (format!("{SESSION}, {}", asked(new)), new)]
     {
@@ -236,8 +236,8 @@ fn results_in_the_names_that_are_asked_for() {
     }
 }
 
-/// A nonce that a client brings is no challenge of the service: not fresh for a policy, not for the
-/// record of a device, and nobody else's.
+/// A nonce from the client is not a challenge of the service: it is not fresh for a policy or for
+/// the record of a device, and belongs to this client only.
 #[test]
 fn a_nonce_that_the_client_brings_is_no_challenge() {
     let (service, device, client) = furnished();
@@ -268,19 +268,19 @@ fn a_nonce_that_the_client_brings_is_no_challenge() {
             &evidence,
         )
     };
-    // One that the service draws is.
+    // A nonce that the service draws is one.
     let (path, session) = new_session(&client, "");
     let drawn = STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap();
     assert_eq!(status(&submit(&path, &drawn).ok()), "affirming");
     let before = last().expect("a device that was seen");
     assert!(before > 0);
-    // The same under a nonce of the client's: too old for all that anybody knows.
+    // The same under a nonce of the client: it may be arbitrarily old.
     let own = [7; 32];
     let query = format!("?nonce={}", B64.encode(own));
     let (path, _) = new_session(&client, &query);
     assert_eq!(status(&submit(&path, &own).ok()), "contraindicated");
     put(POLICY);
-    // Without that rule it is accepted, and the device's record stays as it is.
+    // Without that rule the evidence is accepted, and the device's record does not change.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let (path, _) = new_session(&client, &query);
     assert_eq!(status(&submit(&path, &own).ok()), "affirming");
@@ -289,9 +289,9 @@ fn a_nonce_that_the_client_brings_is_no_challenge() {
     operator.post("/v1/appraise", &body).ok();
     operator.post("/v1/appraise", &body).problem(409, "SHEF-SVC-042");
     assert_eq!(last(), Some(before));
-    // Another identity's own nonce is another one, though its bytes are the same.
+    // Another identity's own nonce is a different one, even with the same bytes.
     service.client("default", Role::Attest, "second").post("/v1/appraise", &body).ok();
-    // Nor does a session with the nonce of another one show its result, burn it or end it.
+    // Nor does a session with another session's nonce show its result, burn it or end it.
     let (victim, session) = new_session(&client, "");
     let nonce = STANDARD.decode(session["nonce"].as_str().unwrap()).unwrap();
     let query = format!("?nonce={}", B64.encode(&nonce));
@@ -305,7 +305,7 @@ fn a_nonce_that_the_client_brings_is_no_challenge() {
     assert_eq!(client.send("GET", &thief, &[("accept", SESSION)], b"").ok()["status"], "waiting");
 }
 
-/// A session speaks the protocol that it was made for.
+/// A session is valid only in the protocol that it was made for.
 #[test]
 fn a_session_of_one_protocol_is_none_of_another() {
     let (service, device, client) = furnished();
@@ -379,13 +379,13 @@ fn corims_come_in_signed_by_a_known_signer_only() {
     operator
         .send("PUT", "/v1/corims/x", &[("content-type", "application/rim+cose")], &changed)
         .problem(422, "SHEF-SVC-052");
-    // Without its signer a CoRIM counts no more.
+    // Without its signer a CoRIM has no effect.
     operator.send("DELETE", "/v1/signers/vendor", &[], b"").ok();
     assert_eq!(appraise(), 422);
 }
 
-/// Two that contradict each other come at once: one stays, and appraisals go on. Who changed what
-/// is kept, and nothing that was not changed.
+/// Of two contradicting changes at the same time one stays, and appraisals go on. Events record who
+/// changed what, and only actual changes.
 #[test]
 fn changes_of_collateral_are_whole_and_leave_their_event() {
     let (service, device) = (Service::start(), Device::new(1));
@@ -438,13 +438,13 @@ fn changes_of_collateral_are_whole_and_leave_their_event() {
             [put(0), put(1)].map(|thread| thread.join().unwrap()).to_vec()
         });
         assert!(statuses == [201, 422] || statuses == [422, 201], "{statuses:?}");
-        // The other's image has another version than the device shows.
+        // The image in the other CoRIM has another version than the device's.
         assert_eq!(appraise(), if statuses[0] == 201 { 200 } else { 422 });
         for k in 0..2 {
             operator.send("DELETE", &format!("/v1/corims/r{round}-{k}"), &[], b"");
         }
     }
-    // What is off and contradicts is not switched on.
+    // An inactive CoRIM that contradicts others cannot be activated.
     let describe = Describe { id: "digits", version: 1, issuer: "vendor", not_after: None };
     let put = |id: &str, values: &ReferenceValues| {
         let body = write_signed(values, &describe, &key, None).unwrap();
@@ -478,7 +478,7 @@ fn changes_of_collateral_are_whole_and_leave_their_event() {
         events.iter().map(|event| event["seq"].as_i64().unwrap()).collect::<Vec<_>>(),
         (1..=events.len() as i64).collect::<Vec<_>>()
     );
-    // What was refused is there too, and is no change.
+    // Refusals are recorded too, but not as changes.
     events.retain(|event| event["action"] != "refused");
     let last: Vec<(&str, &str)> = events[events.len() - 5..]
         .iter()

@@ -1,4 +1,4 @@
-//! Clients of a CA that is not valid itself.
+//! Clients of a CA outside its validity are rejected.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -9,8 +9,8 @@ use shef_verifierd::tls::server;
 
 const DAY: i64 = 86_400;
 
-/// Whether a service lets a client in whose certificate is valid today, and whose CA begins so many
-/// days from now.
+/// Whether a service accepts a client whose certificate is valid today, and whose CA becomes valid
+/// in `ca_from` days.
 fn accepts(ca_from: i64) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
@@ -44,7 +44,7 @@ fn accepts(ca_from: i64) -> bool {
 #[test]
 fn a_client_is_let_in_only_while_its_ca_is_valid() {
     assert!(accepts(-10));
-    // A CA is good for 3650 days.
+    // A CA is valid for 3650 days.
     assert!(!accepts(-3651), "the CA has ended");
     assert!(!accepts(2), "the CA has not begun");
 }

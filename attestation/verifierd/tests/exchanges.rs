@@ -1,5 +1,5 @@
-//! What other people's clients send and expect, without the clients: exchanges that
-//! `cargo xtask compat` recorded with them are played again, and answered alike.
+//! Third-party clients get the responses that they expect. Instead of the clients, the test replays
+//! exchanges that `cargo xtask compat` recorded with them.
 
 #[path = "../../../tests/compat/src/exchange.rs"]
 #[allow(dead_code, reason = "what records stands in the program of the clients")]
@@ -17,8 +17,8 @@ use shef_proto::evidence::Layer;
 use crate::clients::*;
 use crate::common::*;
 
-/// The nonce of the evidence that belongs into a request: that of the challenge, which in the KBS
-/// protocol stands in the runtime data that are hashed.
+/// The nonce for a request's evidence: the challenge's, which in the KBS protocol is in the hashed
+/// runtime data.
 fn nonce(request: &Request, values: &Values) -> Vec<u8> {
     let Body::Text(body) = &request.body else {
         return STANDARD.decode(values.get("nonce")).unwrap();

@@ -1,5 +1,5 @@
-//! The life of a fleet: certificates, images, signers, authorities and keys change while the
-//! service runs (docs/how-to/fleet.md).
+//! A fleet's certificates, images, signers, authorities and keys can change while the service runs
+//! (docs/how-to/fleet.md).
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ fn revoke(client: &Client, kind: &str, value: &str) {
         .ok();
 }
 
-/// Reads the configuration again after it was changed.
+/// Reloads a changed configuration.
 fn reload(
     service: &Service,
     change: impl FnOnce(String) -> String,
@@ -101,7 +101,7 @@ fn a_certificate_is_revoked_and_the_device_goes_on_with_another() {
     revoke(operator, "certificate", &hex::encode(sha256(&evidence.x5chain()[1])));
     assert_eq!(denied(appraise(operator, &old, Layer::Kernel)), "SHEF-ATT-025");
     appraise(operator, &new, Layer::Kernel).ok();
-    // The whole authority, as after its key was lost.
+    // The whole authority, as after the loss of its key.
     revoke(operator, "authority", &hex::encode(sha256(new.root.key().as_bytes())));
     assert_eq!(denied(appraise(operator, &new, Layer::Kernel)), "SHEF-ATT-025");
 }
@@ -123,8 +123,8 @@ fn images_overlap_until_the_old_one_is_switched_off_or_revoked() {
     operator.send("POST", "/v1/corims/build-1/deactivate", &[], b"").ok();
     assert_eq!(denied(appraise(operator, &old, Layer::Shield)), "SHEF-ATT-040");
     appraise(operator, &new, Layer::Shield).ok();
-    // Switched on again, the old image is known; revoked, it is refused for good, and so is
-    // everything of its vendor.
+    // Reactivated, the old image is known. Revoked, it is rejected for good, and so is everything
+    // of its vendor.
     operator.send("POST", "/v1/corims/build-1/activate", &[], b"").ok();
     appraise(operator, &old, Layer::Shield).ok();
     revoke(operator, "image", &hex::encode(old.image));
@@ -171,14 +171,13 @@ fn a_signer_of_reference_values_is_replaced() {
     signer("vendor-2026", &first);
     put("digits-1", 1, &first).ok();
     put("digits-2", 2, &second).problem(422, "SHEF-SVC-052");
-    // Both sign for a while; then only the new one does, and what the old one signed counts no
-    // more.
+    // Both sign for a while. Then only the new one does, and the old one's CoRIMs have no effect.
     signer("vendor-2027", &second);
     put("digits-2", 2, &second).ok();
     appraise(operator, &device, Layer::Shield).ok();
     delete(operator, "/v1/signers/vendor-2026");
     appraise(operator, &device, Layer::Shield).ok();
-    // What is older than what is known does not come back.
+    // A version older than a known one is rejected.
     let old = put("digits-0", 1, &second).problem(422, "SHEF-SVC-052");
     assert!(old["detail"].as_str().unwrap().contains("SHEF-ATT-081"), "{old}");
     delete(operator, "/v1/signers/vendor-2027");
@@ -230,7 +229,7 @@ fn the_service_signs_with_a_new_key_and_publishes_the_old_one() {
     release();
     let both = points(&service);
     assert_eq!((both.len(), both[0], both[1]), (2, public, before[0]));
-    // The chain goes on over the change, and verifies with both keys only.
+    // The chain continues across the rotation, and verifies with both keys only.
     let page = operator.get("/v1/receipts").ok();
     let receipts: Vec<Vec<u8>> =
         page["receipts"].as_array().unwrap().iter().map(|row| unb64(&row["receipt"])).collect();
@@ -242,7 +241,7 @@ fn the_service_signs_with_a_new_key_and_publishes_the_old_one() {
 }
 
 fn reaches(dir: &Path, service: &Service, name: &str) -> bool {
-    // A connection of its own each time: one that is open stays.
+    // A new connection each time: open ones stay.
     Client::new(dir, &service.url(), Some(name))
         .try_send("GET", "/v1/devices", &[], b"")
         .is_ok_and(|answer| answer.status == 200)
@@ -269,7 +268,7 @@ fn server_certificate_and_authority_of_clients_are_exchanged() {
     let other = dir.join("other");
     set_up(&other);
     let pem = |path: &Path| std::fs::read_to_string(path.join("ca.pem")).unwrap();
-    // They know the service by its own authority.
+    // They know the service by their own authority.
     let (ours, theirs) = (pem(dir), pem(&other));
     std::fs::write(other.join("ca.pem"), &ours).unwrap();
     assert!(reaches(dir, &service, "operator") && !reaches(&other, &service, "operator"));
@@ -290,7 +289,7 @@ fn the_authority_of_the_server_is_exchanged_with_an_overlap() {
     set_up(&other);
     let pem = |path: &Path| std::fs::read_to_string(path.join("ca.pem")).unwrap();
     let (old, new) = (pem(dir), pem(&other));
-    // The same client three times, by the authorities that it knows.
+    // The same client three times, with different known authorities.
     let knows = |name: &str, authorities: &str| {
         let folder = dir.join(name);
         std::fs::create_dir(&folder).unwrap();
@@ -350,7 +349,7 @@ fn the_kek_is_exchanged_while_the_service_runs() {
     };
     assert_eq!(run(&config, &config.kek), Err(Kind::Exists));
     assert_eq!(run(&config, &to("kek-2")), Ok(Some(2)));
-    // Until it is told of the new KEK the service appraises, and neither opens nor seals anything.
+    // Until it knows the new KEK, the service appraises, but neither seals nor unseals.
     appraise(operator, &device, Layer::Shield).ok();
     let early = session();
     release(early.clone()).problem(503, "SHEF-SVC-006");
@@ -360,13 +359,13 @@ fn the_kek_is_exchanged_while_the_service_runs() {
     assert_eq!(reload(&service, |text| text), Err(Kind::WrongKek));
     reload(&service, |text| text.replace("kek = \"kek\"", "kek = \"kek-2\"")).unwrap();
     operator.get("/readyz").ok();
-    // Sessions of the old KEK have ended; everything else goes on.
+    // Sessions of the old KEK are invalid; everything else goes on.
     release(early).problem(400, "SHEF-SVC-040");
     release(session()).ok();
     add("more").ok();
     resource().ok();
-    // Again, as after a crash: there is nothing left to do. And every secret is there: another
-    // exchange opens them all.
+    // Again, as after a crash: nothing is left to do. No secret is lost: another rotation opens
+    // them all.
     assert_eq!(run(&config, &to("kek-2")), Ok(None));
     assert_eq!(run(&Config::read(&file).unwrap(), &to("kek-3")), Ok(Some(4)));
     assert_eq!(run(&config, &to("kek-4")), Err(Kind::WrongKek));
@@ -385,7 +384,7 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     service.client("default", Role::Audit, "stays");
     let refused = || ["gone", "stays", "operator"].map(|name| !reaches(dir, &service, name));
     assert_eq!(refused(), [false, false, false]);
-    // A list that holds nobody, then one with a client more, which stays on the next.
+    // An empty list, then one with a client, which stays on later lists.
     assert_eq!(init::revoke(dir, &[], 30, now()).unwrap(), 0);
     reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="))
         .unwrap();
@@ -394,7 +393,7 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     reload(&service, |text| text).unwrap();
     assert_eq!(refused(), [true, false, false]);
     assert_eq!(init::revoke(dir, &[dir.join("gone.pem")], 30, now()).unwrap(), 1);
-    // A list past its end: nobody with a certificate gets in, whoever has a token does.
+    // An expired list: all clients with a certificate are rejected, those with a token are not.
     init::revoke(dir, &[], 1, now() - 3 * DAY).unwrap();
     reload(&service, |text| text).unwrap();
     assert_eq!(refused(), [true, true, true]);
@@ -402,7 +401,7 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     init::revoke(dir, &[], 30, now()).unwrap();
     reload(&service, |text| text).unwrap();
     assert_eq!(refused(), [true, false, false]);
-    // What is no certificate of this CA, and a list that is none: the old configuration stays.
+    // A certificate of another CA, and an invalid list: the old configuration stays.
     let other = dir.join("other");
     set_up(&other);
     assert_eq!(

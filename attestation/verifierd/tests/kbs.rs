@@ -30,7 +30,7 @@ fn a_kbs_client_fetches_a_resource() {
     // Unknown: 404, so that it gives up.
     kbs.fetch("default/key/two").problem(404, "SHEF-SVC-020");
     kbs.fetch("default/key/..%2fone").problem(404, "SHEF-SVC-020");
-    // A key is no resource, and a resource is no key.
+    // A key is not a resource, and a resource is not a key.
     service
         .operator
         .call(
@@ -43,11 +43,12 @@ fn a_kbs_client_fetches_a_resource() {
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let body = json!({"key": "default/key/one", "session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
     service.operator.post("/v1/release", &body).problem(404, "SHEF-SVC-020");
-    // An attested session does not attest again for whoever holds its cookie.
+    // An attested session does not attest again for another holder of its cookie.
     let answer = kbs.attest(&device);
     assert_eq!(answer.status, 401);
     assert_eq!(answer.json()["code"], "SHEF-SVC-042");
-    // The same again is the same release, with one receipt, which says that it went to the host.
+    // A repeated request is the same release, with one receipt, which says that it went to the
+    // host.
     assert_eq!(kbs.fetch("default/key/one").ok(), first);
     let receipts = service.operator.get("/v1/receipts").ok();
     let keys = service.operator.get("/.well-known/jwks.json").ok();
@@ -61,15 +62,15 @@ fn a_kbs_client_fetches_a_resource() {
         (receipt.key_id.as_str(), receipt.to_host, receipt.ueid),
         ("default/key/one", true, device.ueid)
     );
-    // A revocation counts at once, for a session that has attested too.
+    // A revocation takes effect at once, also for an attested session.
     let body = json!({"kind": "device", "value": hex::encode(device.ueid), "reason": "stolen"});
     service.operator.post("/v1/revocations", &body).ok();
     let answer = kbs.fetch("default/key/one");
     assert_eq!((answer.status, answer.json()["code"].as_str()), (401, Some("SHEF-SVC-043")));
 }
 
-/// Whoever stands beside a genuine card gets what is marked as the host's, and nothing else: a
-/// resource goes to the key that the evidence vouches for.
+/// A process beside a genuine card only gets resources that are marked as the host's: other
+/// resources go to the key that the evidence vouches for.
 #[test]
 fn a_resource_goes_to_the_key_in_the_evidence() {
     let (service, device, client) = furnished();
@@ -94,7 +95,7 @@ fn a_resource_goes_to_the_key_in_the_evidence() {
     service.operator.send("POST", "/v1/keys/default%2Fkey%2Fone/disable", &[], b"").ok();
     let refused = kbs.fetch("default/key/one");
     assert_eq!((refused.status, refused.json()["code"].as_str()), (403, Some("SHEF-SVC-061")));
-    // The mark needs a policy that says so, and is for resources.
+    // The mark requires a policy that allows it, and is for resources only.
     for (name, body) in [
         (
             "a%2Fb%2Fc",
@@ -107,7 +108,7 @@ fn a_resource_goes_to_the_key_in_the_evidence() {
             .call("PUT", &format!("/v1/keys/{name}"), &body)
             .problem(422, "SHEF-SVC-060");
     }
-    // Who shows nothing gets what is listed, whoever attests what is theirs by role.
+    // Anonymous clients get listed resources; identified ones get what their role allows.
     host_resource(&service.operator, "default/key/secret");
     let kbs = Kbs::begin(&client);
     kbs.attest(&device).ok();
@@ -124,7 +125,7 @@ fn a_kbs_client_with_another_key_or_device_is_told_401() {
     let (service, device, client) = furnished();
     host_resource(&service.operator, "default/key/one");
     let kbs = Kbs::begin(&client);
-    // The evidence binds the client's key: another one does not do.
+    // The evidence binds the client's key: another one is rejected.
     let other = Kbs::begin(&client).public();
     let answer = kbs.submit(&kbs.attestation(&device, &other));
     assert_eq!(answer.status, 401);
@@ -142,8 +143,7 @@ fn a_kbs_client_with_another_key_or_device_is_told_401() {
 
 const ONE: &str = "/kbs/v0/resource/default/key/one";
 
-/// A client that has attested shows the result in place of the cookie, and gets what it gets by
-/// cookie.
+/// A client that has attested may present the result instead of the cookie, with the same rights.
 #[test]
 fn a_result_fetches_what_its_session_may() {
     let (service, device, client) = furnished();
@@ -158,23 +158,23 @@ fn a_result_fetches_what_its_session_may() {
     assert_eq!((stated.get("aud"), &stated["shef_audience"]), (None, &json!("default")));
     let fetched = client.with_token(&token).get(ONE).ok();
     assert_eq!(kbs.open(&fetched), b"the resource");
-    // One release with one receipt, by whichever name, as often as it is shown.
+    // One release with one receipt, by either name, however often it is requested.
     assert_eq!(kbs.fetch("default/key/one").ok(), fetched);
     assert_eq!(client.with_token(&token).get(ONE).ok(), fetched);
     assert_eq!(operator.get("/v1/receipts").ok()["receipts"].as_array().unwrap().len(), 1);
-    // It opens what is listed, and no more.
+    // The result opens listed resources only.
     operator.send("POST", "/kbs/v0/resource/default/key/three", &[], b"another").ok();
     client
         .with_token(&token)
         .get("/kbs/v0/resource/default/key/three")
         .problem(401, "SHEF-SVC-027");
     client.with_token(&token).get("/kbs/v0/resource/default/key/two").problem(404, "SHEF-SVC-020");
-    // A key of the host's is in no result, and gets nothing by one.
+    // A key of the host is not in a result, and a result does not open anything for it.
     let beside = Kbs::begin(&client);
     let other = beside.attest(&device).ok()["token"].as_str().unwrap().to_owned();
     assert_eq!(evidence(&other).get("runtime_data_claims"), None);
     client.with_token(&other).get(ONE).problem(403, "SHEF-SVC-065");
-    // What is revoked or switched off is so at once.
+    // Revocation and disabling take effect at once.
     operator.send("POST", "/v1/keys/default%2Fkey%2Fone/disable", &[], b"").ok();
     client.with_token(&token).get(ONE).problem(403, "SHEF-SVC-061");
     operator.send("POST", "/v1/keys/default%2Fkey%2Fone/enable", &[], b"").ok();
@@ -184,8 +184,8 @@ fn a_result_fetches_what_its_session_may() {
     client.with_token(&token).get(ONE).problem(401, "SHEF-SVC-043");
 }
 
-/// Nothing but the very result that a KBS client was given here, byte for byte, before its end,
-/// opens this door, and it opens no other.
+/// Only a result that this service issued to a KBS client, byte for byte and before its expiry,
+/// fetches resources, and it does nothing else.
 #[test]
 fn no_other_token_is_a_result() {
     let start = now();
@@ -213,7 +213,7 @@ fn no_other_token_is_a_result() {
     let headers = [("content-type", "application/json"), ("accept", old)];
     let native = operator.send("POST", "/v1/appraise", &headers, body.as_bytes()).ok();
     refused(native["result"].as_str().unwrap());
-    // The same claims under another signature of the service's own key, and with one claim changed.
+    // The same claims under another signature by the service's own key, and with one claim changed.
     let text = std::fs::read_to_string(service.dir.join("signing.key")).unwrap();
     let secret: [u8; 32] = hex::decode(text.trim()).unwrap().try_into().unwrap();
     let own = PrivateKey::from_bytes(&secret).unwrap();
@@ -231,7 +231,7 @@ fn no_other_token_is_a_result() {
         change(&mut stated, start);
         refused(&jwt::sign(stated.to_string().as_bytes(), &key).unwrap());
     }
-    // Neither another's signature, nor none, nor a part of it.
+    // Another key's signature, no signature, and a truncated one.
     let somebody = NamedKey {
         kid: key.kid.clone(),
         key: SigningKey::generate(&mut SeededEntropy::new(9, "somebody")),
@@ -245,7 +245,7 @@ fn no_other_token_is_a_result() {
     {
         refused(&changed);
     }
-    // Another tenant's result, by whoever shows it.
+    // Another tenant's result, presented by any client.
     furnish(&service.client("other", Role::Operator, "other-operator"), &device);
     let (_, others) = Kbs::of_card(&service.client("other", Role::Release, "other-host"), &device);
     refused(&others);
@@ -257,22 +257,21 @@ fn no_other_token_is_a_result() {
         .with_token(&good)
         .get(ONE)
         .problem(401, "SHEF-SVC-027");
-    // It is no token for anything else.
+    // It is not a token for anything else.
     client
         .with_token(&good)
         .post("/kbs/v0/auth", &json!({"version": "0.4.0", "tee": "sample"}))
         .problem(401, "SHEF-SVC-027");
     client.with_token(&good).send("POST", ONE, &[], b"x").problem(401, "SHEF-SVC-027");
     client.with_token(&good).get("/v1/keys").problem(401, "SHEF-SVC-027");
-    // Its end.
+    // Expiry.
     service.set_clock(start + 299);
     client.with_token(&good).get(ONE).ok();
     service.set_clock(start + 300);
     refused(&good);
 }
 
-/// Who shows a result and nothing else is the one who attested, as far as the configuration still
-/// knows them.
+/// A request with only a result has the identity that attested, if the configuration still has it.
 #[test]
 fn a_result_is_good_for_whoever_attested() {
     let entry = |name: &str, role: &str| {
@@ -292,16 +291,16 @@ fn a_result_is_good_for_whoever_attested() {
         .with_token(&result(&client.with_token("host-2")))
         .get(SECRET)
         .problem(401, "SHEF-SVC-027");
-    // An operator's fetches, and stores nothing.
+    // An operator's result fetches, but stores nothing.
     let of_boss = result(&client.with_token("boss"));
     client.with_token(&of_boss).get(SECRET).ok();
     client.with_token(&of_boss).send("POST", SECRET, &[], b"x").problem(401, "SHEF-SVC-027");
-    // A certificate is shown again.
+    // A certificate must be presented again.
     let known = service.client("default", Role::Release, "known");
     let of_known = result(&known);
     client.with_token(&of_known).get(SECRET).problem(401, "SHEF-SVC-027");
     known.with_token(&of_known).get(SECRET).ok();
-    // What the configuration forgets counts no more.
+    // An identity that the configuration no longer has is invalid.
     let of_nobody = result(&client);
     service.operator.send("POST", ONE, &[], b"the resource").ok();
     client.with_token(&of_nobody).get(ONE).ok();
@@ -317,8 +316,8 @@ fn a_result_is_good_for_whoever_attested() {
     client.with_token(&of_boss).get(SECRET).ok();
 }
 
-/// What this service does not understand it does not pass over, and keys of another kind get a
-/// clear word. The session is not used up by them.
+/// The service rejects everything that it does not understand instead of ignoring it, and a key of
+/// another kind gets a clear error. The session is not used up.
 #[test]
 fn what_is_not_understood_is_refused() {
     let (_service, device, client) = furnished();
@@ -378,7 +377,7 @@ fn what_is_not_understood_is_refused() {
     );
 }
 
-/// Trustee's paths have both cases, and they are two.
+/// Trustee's paths are case-sensitive.
 #[test]
 fn paths_in_upper_case() {
     let (service, device, _) = furnished();
@@ -396,8 +395,7 @@ fn paths_in_upper_case() {
     }
 }
 
-/// A simulated card attests, and gets a resource, where the policies name `simulated`, and nowhere
-/// else.
+/// A simulated card attests and gets a resource only if the policies name `simulated`.
 #[test]
 fn a_simulated_card_gets_what_its_policies_give() {
     let service = Service::start();

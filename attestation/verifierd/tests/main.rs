@@ -1,6 +1,6 @@
-//! The running service, in one program: each linked by itself is minutes of linking.
+//! All tests of the running service in one program: linking each separately takes minutes.
 
-/// As in the program.
+/// As in the service.
 #[global_allocator]
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 

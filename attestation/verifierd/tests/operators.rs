@@ -1,6 +1,6 @@
-//! What an operator relies on over the years: nothing that was taken back returns, nothing that
-//! strangers send pushes out what counts, what is kept can be verified and is its owner's alone,
-//! and the service says what it ignores.
+//! Long-term guarantees for operators: no revoked or removed item returns, strangers cannot push
+//! out valid data, kept data is verifiable and private to its owner, and the service reports what
+//! it ignores.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -38,7 +38,7 @@ fn reload(service: &Service, change: impl FnOnce(String) -> String) -> Vec<&'sta
     service.runtime.block_on(service.running().reload(config(service))).unwrap()
 }
 
-/// Statements on the database of a service, beside it.
+/// Runs statements on a service's database, beside the service.
 fn sql(service: &Service, statements: &[&str]) {
     service.runtime.block_on(async {
         let pool = sqlx::SqlitePool::connect(service.dir.join("verifierd.db").to_str().unwrap())
@@ -63,7 +63,7 @@ fn number(service: &Service, query: &str) -> i64 {
     })
 }
 
-/// A signer of CoRIMs, and how it is registered.
+/// A signer of CoRIMs, and its registration.
 fn vendor(operator: &Client) -> SigningKey {
     let key = SigningKey::generate(&mut SeededEntropy::new(5, "signer"));
     let signer = CorimSigner::with_key("vendor", key.public_key())
@@ -112,10 +112,10 @@ fn an_older_corim_never_comes_back() {
     put(&operator, &key, "one", 1, None).ok();
     put(&operator, &key, "two", 2, Some(start + 100)).ok();
     assert_eq!(appraise(&operator), 200);
-    // The newer one ends: the older one, which has no end, does not take its place.
+    // The newer one expires: the older one, which does not expire, does not replace it.
     service.set_clock(start + 101);
     assert_eq!(appraise(&operator), 422);
-    // Nor where the newer one is gone altogether, nor when it is switched on or sent again.
+    // Nor if the newer one is deleted, nor when the older one is activated or sent again.
     operator.send("DELETE", "/v1/corims/two", &[], b"").ok();
     assert_eq!(appraise(&operator), 422);
     operator.send("POST", "/v1/corims/one/deactivate", &[], b"").ok();
@@ -205,7 +205,7 @@ fn a_signers_certificate_is_watched() {
     );
 }
 
-/// Three releases, long ago, and one of today.
+/// Three old releases, and one of today.
 fn released(service: &Service, device: &Device) {
     let operator = &service.operator;
     service.furnish(device);
@@ -244,7 +244,7 @@ fn that_receipts_were_forgotten_is_signed() {
         assert!(kind == Kind::Audit && detail.contains(code), "{detail}");
     };
     assert_eq!(audit().unwrap()[0].head.seq, 4);
-    // What somebody has exchanged is not forgotten: the service does not sign for it.
+    // The service does not delete an altered receipt: it signs no statement about it.
     sql(
         &service,
         &["UPDATE receipt SET content = (SELECT content FROM receipt WHERE seq = 1) WHERE seq = 2"],
@@ -282,7 +282,7 @@ fn that_receipts_were_forgotten_is_signed() {
             .to_string()
             .contains("receipts-forgotten")
     );
-    // Whoever cuts off more, and says so in the database, has no signature for it.
+    // A larger deletion, recorded in the database, lacks the signature.
     let head = "(SELECT head FROM tenant WHERE name = 'default')";
     sql(
         &service,
@@ -309,7 +309,7 @@ fn databases_and_backups_are_their_owners_alone() {
     let files =
         ["verifierd.db", "verifierd.db-wal", "verifierd.db-shm"].map(|name| service.dir.join(name));
     assert_eq!([mode(&files[0]), mode(&files[1]), mode(&files[2])], [0o600; 3]);
-    // Of an older version, or a careless copy: closed at the next start.
+    // A file of an older version, or a careless copy: made private at the next start.
     service.stop();
     std::fs::set_permissions(&files[0], std::fs::Permissions::from_mode(0o644)).unwrap();
     service.restart();
@@ -339,7 +339,7 @@ fn changes_and_refusals_are_events_of_one_chain() {
     operator
         .call("POST", "/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32}))
         .ok();
-    // The second time nothing changes, and nothing is said to have changed.
+    // The second time nothing changes, and no change is recorded.
     for _ in 0..2 {
         assert_eq!(operator.post("/v1/keys/data/disable", &json!({"version": 1})).status, 204);
     }
@@ -367,7 +367,7 @@ fn changes_and_refusals_are_events_of_one_chain() {
     let refused = of("refused");
     assert_eq!(refused[0], "operator POST /v1/keys/{name}/disable 404 SHEF-SVC-020");
     assert_eq!(refused[2], "guest DELETE /v1/trust-anchors/{name} 403 SHEF-SVC-028");
-    // Somebody who is refused all day does not fill the disk, and hides nobody else.
+    // Persistent refusals of one identity do not fill the disk, and do not hide others'.
     assert_eq!(refused.iter().filter(|refusal| refusal.starts_with("guest ")).count(), 60);
     assert_eq!(refused.last().unwrap(), "auditor POST /v1/keys/{name}/enable 403 SHEF-SVC-028");
     let export = || {
@@ -391,8 +391,8 @@ fn changes_and_refusals_are_events_of_one_chain() {
     );
 }
 
-/// Reference values are read again after each change: of a tenant that has many, others notice
-/// nothing.
+/// Reference values are read again after each change: one tenant's large collateral does not slow
+/// other tenants.
 #[test]
 fn what_a_tenant_has_is_read_at_its_own_cost() {
     let service =
@@ -419,7 +419,7 @@ fn what_a_tenant_has_is_read_at_its_own_cost() {
         start.elapsed() / 3
     };
     let alone = reads();
-    // More than there are threads that serve.
+    // More requests than serving threads.
     let waited = std::thread::scope(|scope| {
         let busy: Vec<_> = (0..4).map(|_| scope.spawn(reads)).collect();
         let mut waited = Duration::ZERO;
@@ -433,8 +433,8 @@ fn what_a_tenant_has_is_read_at_its_own_cost() {
     assert!(waited < alone / 2, "somebody else waited {waited:?} while reads took {alone:?} each");
 }
 
-/// What a tenant adds by any way counts against one limit; what it takes away, and what was there
-/// before, is always done.
+/// All additions of a tenant count against one limit. Removals, and repeats of existing content,
+/// always succeed.
 #[test]
 fn a_tenant_stores_so_much_and_no_more() {
     let limits = "[limits]\ntenant_bytes = 65536\n[[tenant]]\nname = \"other\"\n";
@@ -481,7 +481,7 @@ fn a_tenant_stores_so_much_and_no_more() {
         )
         .unwrap()
     };
-    // All but a few bytes are taken by a policy: whatever comes now is too much.
+    // A policy takes all but a few bytes, so every further addition is too much.
     let policy = |text: usize| {
         operator.send(
             "PUT",
@@ -534,7 +534,7 @@ fn a_tenant_stores_so_much_and_no_more() {
         .filter(|event| event["action"] != "refused")
         .count();
     assert_eq!(kept, events + 1);
-    // What was there, what others store, and what takes back.
+    // Existing content, other tenants' additions, and removals.
     corim(operator, "large-1").ok();
     (1..=3).for_each(|at| drop(corim(&other, &format!("large-{at}")).ok()));
     let revoke = |at: usize| {
@@ -579,7 +579,7 @@ fn a_tenants_auditor_sees_the_metrics_of_that_tenant() {
     {
         assert!(!other.contains(whole), "{whole}: {other}");
     }
-    // Of the same name in another tenant: it is not the operator of the service.
+    // The same name in another tenant is not the service's operator.
     assert!(
         !metrics(&service.client("other", Role::Audit, "operator-2"))
             .contains("shef_request_seconds")
@@ -609,7 +609,7 @@ fn a_revoked_client_goes_with_its_next_request() {
     stays.get("/v1/devices").ok();
     init::revoke(&service.dir, &[service.dir.join("gone.pem")], 30, now()).unwrap();
     reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
-    // The connections are those of before: a new one would end in the handshake.
+    // The connections are older: a new one would fail in the handshake.
     let refused = gone.get("/v1/devices").problem(401, "SHEF-SVC-027");
     assert!(refused["detail"].as_str().unwrap().contains("revoked"), "{refused}");
     stays.get("/v1/devices").ok();
@@ -641,7 +641,7 @@ fn a_reload_names_what_it_ignores() {
         text.replace("rate = 7", "requests = 7\nconnections = 8")
     });
     assert_eq!(ignored, ["listen", "storage.url", "limits.connections", "limits.requests"]);
-    // Against what runs, not against what was read before.
+    // Compared with the running configuration, not with the last one read.
     assert_eq!(reload(&service, |text| text).len(), 4);
 }
 
@@ -654,7 +654,7 @@ fn check_looks_and_touches_nothing() {
         |service: &Service| service.runtime.block_on(check::check(&config(service), now()));
     assert!(run_check(&service).unwrap().notes.iter().any(|note| note.contains("version 5")));
     service.stop();
-    // An older database stays as it is: only run extends it.
+    // An older database stays unchanged: only run migrates it.
     sql(&service, &["UPDATE meta SET number = 4 WHERE name = 'version'"]);
     let files = || {
         let mut names: Vec<_> =
@@ -666,7 +666,7 @@ fn check_looks_and_touches_nothing() {
     let report = run_check(&service).unwrap();
     assert!(report.notes.iter().any(|note| note.contains("run extends it")), "{report:?}");
     assert!(before == files(), "check changed the folder");
-    // Neither does an audit; and where there is no database, none is made.
+    // Nor does an audit; and if there is no database, it creates none.
     assert_eq!(
         service.runtime.block_on(backup::audit(&config(&service))).unwrap_err().kind,
         Kind::Store
@@ -709,11 +709,11 @@ fn the_signing_key_is_rotated_by_a_command() {
             &json!({"layer": "shield", "policy": "default", "generate": 32}),
         )
         .ok();
-    // The chain over the exchange holds with all of them.
+    // The chain across the rotation verifies with all of them.
     assert_eq!(service.runtime.block_on(backup::audit(&config(&service))).unwrap()[0].head.seq, 4);
 }
 
-/// The user of a service can put a link in the place of any of its files.
+/// The service's user can replace any of its files by a link.
 #[test]
 fn a_rotation_follows_no_link_and_takes_no_file_of_a_third_user() {
     let service = Service::start();
@@ -742,8 +742,8 @@ fn a_rotation_follows_no_link_and_takes_no_file_of_a_third_user() {
     signing::rotate(&config(&service)).unwrap();
 }
 
-/// What root makes for a service of another user is that user's: of the file in whose place it
-/// comes, else of its folder.
+/// Files that root creates for another user's service belong to that user: the owner of the
+/// replaced file, or else of the folder.
 #[test]
 fn files_that_root_makes_are_the_services() {
     let mut service = Service::start();
@@ -799,11 +799,11 @@ fn files_that_root_makes_are_the_services() {
     ] {
         assert_eq!(owner(name), to, "{name}");
     }
-    // One that is there keeps its owner.
+    // An existing file keeps its owner.
     give("crl.pem", other);
     init::revoke(&dir, &[], 30, now()).unwrap();
     assert_eq!(owner("crl.pem"), other);
-    // In an empty folder that is the service's, all that `init` makes is.
+    // In an empty folder of the service, everything that `init` creates is the service's.
     std::fs::create_dir(dir.join("new")).unwrap();
     give("new", other);
     set_up(&dir.join("new"));
@@ -813,8 +813,8 @@ fn files_that_root_makes_are_the_services() {
     }
 }
 
-/// A device that was never accepted counts as stale until it is forgotten; one that was has shown a
-/// version below which it must not come back.
+/// A device that was never accepted counts as stale until it is forgotten. An accepted one cannot
+/// be forgotten: its highest version guards against a rollback.
 #[test]
 fn devices_that_were_never_accepted_can_be_forgotten() {
     let service = Service::start();
@@ -862,8 +862,9 @@ fn devices_that_were_never_accepted_can_be_forgotten() {
     );
 }
 
-/// What is typed is a value: leading zeros, colons and upper case name the same, and anything else is
-/// refused. The answer says whether the service has seen it.
+/// A revocation is a value, not a spelling: leading zeros, colons and upper case make no
+/// difference, and anything else is rejected. The response reports whether the service has seen the
+/// value.
 #[test]
 fn a_revocation_is_a_value_and_not_a_spelling() {
     let service = Service::start();
@@ -910,8 +911,8 @@ fn a_revocation_is_a_value_and_not_a_spelling() {
     }
 }
 
-/// A signer of reference values, its certificate and its CA are known as well; a revoked CA ends what
-/// its signers vouched for.
+/// The service also knows a signer of reference values, its certificate and its CA as subjects of
+/// revocations; a revoked CA invalidates its signers' CoRIMs.
 #[test]
 fn a_revocation_of_a_signers_chain_is_known_and_counts() {
     let service = Service::start();
@@ -978,8 +979,7 @@ fn a_revocation_of_a_signers_chain_is_known_and_counts() {
     }
 }
 
-/// Versions before 0.2 stored values as they were typed, and took what is no value: all of them can be
-/// taken back.
+/// Versions before 0.2 stored values as typed, even invalid ones: all of them can be withdrawn.
 #[test]
 fn revocations_of_older_versions_can_be_taken_back() {
     let service = Service::start();
@@ -1014,8 +1014,8 @@ fn revocations_of_older_versions_can_be_taken_back() {
     assert_eq!(operator.get("/v1/revocations").ok()["revocations"], json!([]));
 }
 
-/// Versions before 0.2 remembered the signer of a CoRIM by name. The start of this one remembers the
-/// key as well: under another name it brings nothing older back.
+/// Versions before 0.2 remembered the signer of a CoRIM by name. This version adds the key at its
+/// start: another name for the same key does not allow a rollback.
 #[test]
 fn versions_remembered_by_name_hold_for_the_key() {
     let mut service = Service::start();
@@ -1159,7 +1159,7 @@ fn every_list_is_read_to_its_end() {
             );
         }
         assert_eq!(seen.len(), count, "{path}");
-        // A parameter that is misspelt would give the first page for ever.
+        // A misspelt parameter would return the first page for ever.
         for bad in ["limit=three", "limt=3"] {
             operator.get(&format!("{path}?{bad}")).problem(400, "SHEF-SVC-026");
         }
@@ -1183,8 +1183,8 @@ fn an_identity_of_a_configuration_is_named_in_full() {
     assert_eq!(identity.uri(), "urn:shef:t:audit:o");
 }
 
-/// The reference page has every key of every table, with its default, and no other; and each
-/// unknown key is named where it stands.
+/// The reference page lists every key of every table, with its default, and no other key; an error
+/// for an unknown key names its position.
 #[test]
 fn the_reference_page_is_the_configuration() {
     let page = std::fs::read_to_string(concat!(

@@ -1,5 +1,4 @@
-//! The operator's page: what it shows, what it asks before it revokes, and that nothing comes from
-//! elsewhere.
+//! The operator's page shows the state, confirms revocations, and loads nothing from other origins.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -78,7 +77,7 @@ fn the_page_shows_everything_and_escapes_it() {
         page.contains("unknown image") && page.contains("failed") && page.contains("passed"),
         "{page}"
     );
-    // What was not looked at has no reason.
+    // A check that was not reached has no reason.
     assert!(
         page.contains("not reached")
             && page.contains("SHEF-ATT-040")
@@ -132,9 +131,8 @@ fn a_revocation_needs_a_confirmed_form_of_this_service() {
 mod long {
     use super::*;
 
-    /// The page in a browser, light and dark, with rows of every kind: nothing is refused by its
-    /// own security policy, and the two look different. The pictures lie in `target/page` for
-    /// people to look at.
+    /// The page in a browser, light and dark, with rows of every kind: its security policy blocks
+    /// nothing, and the two look different. The pictures are in `target/page` for visual review.
     /// `cargo test -p shef-verifierd --test verifierd -- --ignored in_a_browser`.
     #[test]
     #[ignore = "long: starts a browser eight times"]

@@ -1,4 +1,5 @@
-//! Policies in Rego run in processes of their own: what they take ends them, and nobody else.
+//! Policies in Rego run in separate processes: a policy that exceeds its limits ends its process
+//! only.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,13 +22,13 @@ n := [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 allow if { some a in n; some b in n; some c in n; some d in n; some e in n; some f in n; some g in n; a + b + c + d + e + f + g == -1 }
 ";
 
-/// The two that ended, or held, a service that ran policies in its own process.
+/// Two policies that ended or blocked a service that ran them in-process.
 const RANGES: [&str; 2] = [
     "package shef\nallow if count(numbers.range(1, 400000000000)) > 3\n",
     "package shef\nallow if count(numbers.range(1, 20000000)) > 3\n",
 ];
 
-/// Values that double each: `first`, and what makes the next of `x`.
+/// Values that double each time: `first`, and the expression for the next value from `x`.
 fn doubling(first: &str, next: &str) -> String {
     let mut text = format!("package shef\nx0 := {first}\n");
     for n in 1..40 {
@@ -36,12 +37,12 @@ fn doubling(first: &str, next: &str) -> String {
     text + "allow if x39 != 0\n"
 }
 
-/// Lists: in a few steps, more than there is.
+/// Lists: in a few steps larger than memory.
 fn memory() -> String {
     doubling("[1]", "array.concat(x, x)")
 }
 
-/// Numbers: one multiplication after the other that takes as long as it takes.
+/// Numbers: successive multiplications without a bound on their time.
 fn squares() -> String {
     doubling("18446744073709551615", "x * x")
 }
@@ -70,12 +71,12 @@ fn a_worker_answers_for_many_and_has_nothing_that_they_do_not_need() {
     assert!(failed("package shef\nallow := 7").contains("a number"));
     assert!(failed("package shef\nallow := x if { x := 1 / input.n }").contains("zero"));
     assert!(failed("package shef\nallow := (").contains("policy.rego:2"));
-    // A name that is hidden from the look at the text meets the list when it is called.
+    // A name that the check of the text cannot see fails at the call.
     assert!(
         failed("package shef\nallow if count(numbers[\"range\"](1, 400000000000)) > 3")
             .contains("may not call")
     );
-    // After failures too, an evaluation starts with nothing.
+    // Even after failures, an evaluation starts from a clean state.
     let divides = policy("package shef\nallow if { x := 1 / input.n; x == 1 }");
     for _ in 0..2 {
         assert_eq!(workers.evaluate(&divides, "{\"n\": 1}"), Ok(true));
@@ -84,7 +85,7 @@ fn a_worker_answers_for_many_and_has_nothing_that_they_do_not_need() {
     let bad = workers.check(&policy("package shef\nallow := (")).unwrap_err();
     assert_eq!((bad.code(), bad.to_string().contains("policy.rego:2")), ("SHEF-ATT-053", true));
     workers.check(&good).unwrap();
-    // All that was the same process, which may open no file and leaves no memory behind.
+    // All of that ran in one process, which cannot open files and leaves no core dump.
     assert_eq!(workers.ids(), ids);
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", ids[0])).unwrap();
     let soft = |name: &str| {
@@ -97,7 +98,7 @@ fn a_worker_answers_for_many_and_has_nothing_that_they_do_not_need() {
     assert!(soft("Max address space").parse::<u64>().unwrap() < 1 << 30);
     assert!(soft("Max cpu time").parse::<u64>().unwrap() < 10);
     assert_eq!(std::fs::read(format!("/proc/{}/environ", ids[0])).unwrap(), b"");
-    // What ends a whole unit leaves it to its service; what kills it costs nobody an answer.
+    // A worker ignores the signal that ends a whole unit; killing the worker loses no answer.
     let worker = rustix_pid(ids[0]);
     rustix::process::kill_process(worker, rustix::process::Signal::TERM).unwrap();
     assert_eq!(workers.evaluate(&divides, "{\"n\": 1}"), Ok(true));
@@ -126,14 +127,14 @@ fn a_policy_that_passes_its_limits_ends_its_own_process() {
     let (memory, squares) = (policy(&memory()), policy(&squares()));
     let passed = |policy: &Rego| workers.evaluate(policy, "{}").unwrap_err();
     for _ in 0..2 {
-        // On a busy machine the time may be over first.
+        // On a busy machine, the time may run out first.
         assert_eq!(passed(&memory).code(), "SHEF-ATT-055");
         assert_eq!(workers.evaluate(&good, "{}"), Ok(true));
     }
-    // Inside one step, where the engine looks at no clock.
+    // Within one step, where the engine checks no clock.
     assert_eq!(passed(&squares).code(), "SHEF-ATT-055");
-    // Three times in a row, and it is not run for a while, also when it is parsed in between;
-    // another policy is.
+    // After three failures in a row it is suspended for a while, even if it is parsed in between;
+    // other policies still run.
     workers.check(&memory).unwrap();
     assert_eq!(passed(&memory).code(), "SHEF-ATT-055");
     assert_eq!(workers.check(&memory).unwrap_err().code(), "SHEF-ATT-053");
@@ -141,7 +142,7 @@ fn a_policy_that_passes_its_limits_ends_its_own_process() {
     assert_eq!(workers.evaluate(&good, "{}"), Ok(true));
 }
 
-/// A policy that is not finished in time because others had the processor is no policy that takes long.
+/// A policy that runs late because other work had the processor is not treated as slow.
 #[test]
 fn a_policy_that_was_kept_waiting_is_evaluated() {
     use rustix::process::{Signal, kill_process};
@@ -153,15 +154,15 @@ fn a_policy_that_was_kept_waiting_is_evaluated() {
         );
         self::policy(&text)
     };
-    // One that is not over before it is stopped, and would be long before its time is.
+    // One that is still running when it is stopped, but ends long before its time limit.
     let long = (8..).step_by(2).find_map(|n| {
         let (policy, start) = (policy(n), std::time::Instant::now());
         workers.evaluate(&policy, "{}").unwrap();
         (start.elapsed() > std::time::Duration::from_millis(50)).then_some(policy)
     });
     let (long, quick) = (long.unwrap(), self::policy("package shef\nallow := true\n"));
-    // Others may have the processor for longer than even this allows; stopped that long, an evaluation
-    // that is not run again never ends well.
+    // Other work may have the processor for longer than even this allows; stopped for that long, an
+    // evaluation that is not repeated never succeeds.
     let answered = (0..8).any(|_| {
         let workers = Workers::new(PROGRAM);
         workers.evaluate(&quick, "{}").unwrap();
@@ -192,7 +193,7 @@ fn without_a_worker_nothing_is_allowed() {
     }
 }
 
-/// The most memory that the process has taken so far, in bytes.
+/// Peak memory of the process so far, in bytes.
 fn peak(process: &Process) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -224,8 +225,8 @@ fn appraise(client: &Client, device: &Device, policy: &str) -> Answer {
     )
 }
 
-/// While policies of one tenant take all they can, in dry runs and in appraisals, another tenant is
-/// answered.
+/// While one tenant's policies use all they can, in dry runs and appraisals, another tenant gets
+/// answers.
 #[test]
 fn one_tenants_policies_are_no_other_tenants_loss() {
     let dir = dir();
@@ -287,7 +288,7 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
             appraise(&other, &device, "default").ok();
             dry_run(&other, "package shef\nallow := true\n").ok();
             answered += 1;
-            // One dry run of a tenant at a time.
+            // One dry run per tenant at a time.
             second |= dry_run(&client, "package shef\nallow := true\n").status == 429;
         }
         let (details, dry) = all.join().unwrap();
@@ -305,7 +306,7 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
         "the service took {} MiB",
         (peak(&process) - before) >> 20
     );
-    // Denied without being run, while the tenant's other policies are.
+    // Denied without running it, while the tenant's other policies run.
     assert!(denied(appraise(&client, &device, "memory")).contains("SHEF-ATT-055"));
     assert!(denied(appraise(&client, &device, "memory")).contains("SHEF-ATT-055"));
     assert!(denied(appraise(&client, &device, "memory")).contains("SHEF-ATT-056"));
@@ -321,8 +322,8 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     assert_eq!(process.child.wait().unwrap().code(), Some(0));
 }
 
-/// A version that was stored when policies could call more denies by name, takes nothing else with
-/// it, and no older version takes its place.
+/// A policy from a version that allowed more functions denies with its name in the error, affects
+/// no other policy, and is not replaced by an older version.
 #[test]
 fn a_stored_policy_that_may_not_run_any_more_is_named() {
     let mut service = Service::start();
@@ -351,8 +352,7 @@ fn a_stored_policy_that_may_not_run_any_more_is_named() {
     appraise(&service.operator, &device, "old@1").ok();
 }
 
-/// Two tenants that send more than they may fill what can wait, and nothing else: a third one's
-/// work is done at once.
+/// Two tenants that send too much fill only the queue: a third one's work runs at once.
 #[test]
 fn what_waits_leaves_room_for_what_need_not() {
     use std::sync::{Arc, mpsc};
@@ -379,7 +379,7 @@ fn what_waits_leaves_room_for_what_need_not() {
             });
         }
     }
-    // All but those that are under way or wait are refused at once.
+    // All requests except those in progress or waiting are rejected at once.
     let under_way = 2 * std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16);
     for _ in 0..64 - under_way - 4 {
         assert!(!answers.recv_timeout(std::time::Duration::from_secs(1)).expect("refused at once"));

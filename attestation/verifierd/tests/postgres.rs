@@ -1,6 +1,6 @@
-//! The same service on PostgreSQL, with replicas: one nonce and one release for all of them,
-//! whatever happens to a replica, to the database, to its disk or to a clock. Skipped where
-//! PostgreSQL is not installed.
+//! The service works the same on PostgreSQL with replicas: one nonce and one release for all of
+//! them, despite failures of a replica, the database, its disk or a clock. Skipped if PostgreSQL is
+//! not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use crate::binary::{Process, command, dir, run, signal};
 use crate::common::*;
 
-/// A server of its own in a folder, started as an unprivileged user; stopped when dropped.
+/// A server in a temporary folder, run by an unprivileged user; dropping it stops it.
 struct Postgres {
     folder: tempfile::TempDir,
     bin: PathBuf,
@@ -53,7 +53,7 @@ impl Postgres {
         let data = server.folder.path().join("data");
         let data = data.to_str().unwrap();
         let log = server.folder.path().join("log");
-        // A certificate for one name of this machine, and none of the others.
+        // A certificate for only one of this machine's names.
         let tls = server.folder.path().join("tls");
         let hosts = vec!["localhost".into()];
         let setup = Setup {
@@ -66,7 +66,7 @@ impl Postgres {
         if root {
             std::os::unix::fs::chown(tls.join("server.key"), Some(65_534), Some(65_534)).unwrap();
         }
-        // Small segments of its log: they are the only files here that need much room.
+        // Small log segments: they are the only large files here.
         server.run(
             "initdb",
             &["-D", data, "-A", "trust", "-U", "shef", "--no-sync", "--wal-segsize=1"],
@@ -88,7 +88,7 @@ impl Postgres {
         Some(server)
     }
 
-    /// A program as the user that the server runs as.
+    /// A program under the server's user.
     fn command(&self, program: PathBuf) -> Command {
         let mut command = if self.user {
             let mut command = Command::new("setpriv");
@@ -109,7 +109,7 @@ impl Postgres {
         self.command(self.bin.join(program)).args(args).status().ok()?.success().then_some(())
     }
 
-    /// Stops it as a crash does, and starts it again.
+    /// Stops it like a crash, and restarts it.
     fn crash(&self) {
         self.run(
             "pg_ctl",
@@ -125,8 +125,7 @@ impl Postgres {
         .unwrap();
     }
 
-    /// Lets no file grow beyond so many bytes that the server writes for its clients, those of now
-    /// and later ones.
+    /// Limits the size of files that the server writes for its present and future clients.
     fn limit_files(&self, runtime: &Runtime, bytes: &str) {
         let lock = std::fs::read_to_string(self.folder.path().join("data/postmaster.pid")).unwrap();
         let backends =
@@ -143,12 +142,12 @@ impl Postgres {
         };
         assert!(limit(lock.lines().next().unwrap()));
         for (pid,) in pids {
-            // The one that was asked has gone.
+            // The queried process has gone.
             limit(&pid);
         }
     }
 
-    /// With TLS, under a CA.
+    /// With TLS, verified by a CA.
     fn url_with(&self, host: &str, ca: &Path) -> String {
         format!(
             "postgres://shef@{host}:{}/verifier?sslmode=verify-full&sslrootcert={}",
@@ -173,7 +172,7 @@ fn config(dir: &Path) -> Config {
     Config::read(&dir.join("verifierd.toml")).unwrap()
 }
 
-/// A server whose certificate is of another CA, or of another name, is not the database.
+/// A server with a certificate of another CA, or for another name, is rejected.
 fn over_tls_or_not_at_all(server: &Postgres) {
     let folder = tempfile::tempdir().unwrap();
     let (runtime, kek) = (Runtime::new().unwrap(), Kek::new(&[7; 32]));
@@ -214,7 +213,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         .ok();
     let (_, public) = generate_key_pair(&mut SystemEntropy);
     for round in 0..12 {
-        // A session of one replica is good at the other.
+        // A session of one replica is valid at the other.
         let (session, nonce) = first.operator.session(Layer::Shield, Some(&public));
         let evidence = b64(&device.evidence(Layer::Shield, &nonce));
         let (path, body) = if round % 2 == 0 {
@@ -231,7 +230,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         });
         let good: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
         if path == "/v1/release" {
-            // Everybody gets the same bytes, counted once.
+            // All get the same bytes, counted once.
             assert_eq!(
                 good.len(),
                 4,
@@ -261,7 +260,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         (&key["versions"][0]["released"], receipts["receipts"].as_array().unwrap().len()),
         (&json!(6), 6)
     );
-    // A revocation at one replica counts at once for releases of the other.
+    // A revocation at one replica takes effect at once for releases by the other.
     first
         .operator
         .post(
@@ -276,7 +275,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         .operator
         .call("DELETE", &format!("/v1/revocations/device/{}", hex::encode(device.ueid)), &json!({}))
         .ok();
-    // Without its database the service says 503 and releases nothing.
+    // Without its database the service answers 503 and releases nothing.
     let (session, nonce) = other.session(Layer::Shield, Some(&public));
     let body = json!({"key": "data", "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
     drop(server);
@@ -286,13 +285,13 @@ fn two_replicas_release_once_and_see_each_others_changes() {
     first.runtime.block_on(second.stop());
 }
 
-/// Requests of releases, and what every replica says about them.
+/// Release requests, and every replica's responses to them.
 struct Cases {
     device: Device,
     clients: Vec<Client>,
-    /// Requests that were answered, with their answers.
+    /// Answered requests, with their responses.
     done: std::sync::Mutex<Vec<(Value, Value)>>,
-    /// Answers that asked for patience, and connections that broke.
+    /// Responses with a retry status, and broken connections.
     refused: AtomicUsize,
 }
 
@@ -313,7 +312,7 @@ impl Cases {
         Some(json!({"key": "data", "session": session["session"], "evidence": b64(&evidence)}))
     }
 
-    /// Asks replica after replica until one answers.
+    /// Tries replica after replica until one answers.
     fn release(&self, request: &Value, first: usize) -> Value {
         let (kind, body) = ([("content-type", "application/json")], request.to_string());
         for attempt in 0..400 {
@@ -329,7 +328,7 @@ impl Cases {
         panic!("no replica answered");
     }
 
-    /// Releases until it is told to stop; each answer is asked for again at the next replica.
+    /// Releases until `stop`; requests each release again from the next replica.
     fn work(&self, worker: usize, stop: &AtomicBool) {
         let mut number = worker;
         while !stop.load(Ordering::Relaxed) {
@@ -347,7 +346,7 @@ impl Cases {
         }
     }
 
-    /// What was released is counted once, has one receipt, and is given out again as it was.
+    /// Each release is counted once, has one receipt, and is returned again unchanged.
     fn check(&self, client: &Client) -> usize {
         let done = self.done.lock().unwrap();
         for (request, answer) in done.iter() {
@@ -439,7 +438,7 @@ mod long {
         );
         cases.check(&cases.clients[0]);
 
-        // The disk is full: the table of appraisals has grown to where it may not grow further.
+        // The disk is full: the table of appraisals cannot grow further.
         runtime.block_on(async {
         let pool = sqlx::PgPool::connect(&server.url()).await.unwrap();
         sqlx::query(
@@ -453,7 +452,7 @@ mod long {
         server.limit_files(&runtime, "1048576");
         let mut refused = Vec::new();
         for client in &cases.clients[..2] {
-            // What room there is in the last pages does for a few more.
+            // Free space in the last pages suffices for a few more.
             let full = (0..60).find_map(|_| {
                 let request = cases.request(client).unwrap();
                 let answer = client.post("/v1/release", &request);
@@ -478,8 +477,8 @@ mod long {
             replica.child.wait().unwrap();
         }
 
-        // Two replicas with clocks of their own. One steps a day forward, sweeps, and steps back;
-        // the other stays.
+        // Two replicas with separate clocks. One steps a day forward, sweeps, and steps back; the
+        // other stays.
         let noon = now();
         let begin = || runtime.block_on(start(config(&dir.path), fixed_clock(noon))).unwrap();
         let (steps, stays) = (begin(), begin());
@@ -492,15 +491,15 @@ mod long {
         set_clock(&steps, noon + 90_000);
         at_steps.post("/v1/release", &unused).problem(410, "SHEF-SVC-041");
         runtime.block_on(steps.app.sweep()).unwrap();
-        // Nonce and box were forgotten: for whoever's clock stayed they count as used.
+        // Nonce and box were deleted: for the replica whose clock stayed they count as used.
         at_steps.post("/v1/release", &used).problem(410, "SHEF-SVC-041");
         at_stays.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
         set_clock(&steps, noon - 5000);
         for client in [&at_steps, &at_stays] {
             client.post("/v1/release", &used).problem(409, "SHEF-SVC-042");
             client.post("/v1/release", &unused).problem(409, "SHEF-SVC-042");
-            // Until the clocks have caught up nothing is released: what ends before the sweep may
-            // have been used.
+            // Until the clocks catch up, nothing is released: sessions that expire before the sweep
+            // may have been used.
             client
                 .post("/v1/release", &cases.request(client).unwrap())
                 .problem(409, "SHEF-SVC-042");

@@ -69,7 +69,7 @@ fn evidence_is_appraised_once() {
     let (session, nonce) = operator.session(Layer::Kernel, None);
     assert_eq!(nonce.len(), 48);
     let evidence = device.evidence(Layer::Kernel, &nonce);
-    // Explaining uses nothing up.
+    // `explain` uses nothing up.
     for _ in 0..2 {
         let explained = submit(operator, "/v1/explain", &session, &evidence).ok();
         assert_eq!(
@@ -81,7 +81,7 @@ fn evidence_is_appraised_once() {
     assert_eq!((&answer["verdict"], &answer["policy"]), (&json!("accepted"), &json!("default@1")));
     submit(operator, "/v1/appraise", &session, &evidence).problem(409, "SHEF-SVC-042");
     assert_eq!(submit(operator, "/v1/explain", &session, &evidence).ok()["would_be"], "denied");
-    // In a new session the nonce is another one.
+    // A new session has another nonce.
     let (other, _) = operator.session(Layer::Kernel, None);
     let denied = submit(operator, "/v1/appraise", &other, &evidence).problem(422, "SHEF-SVC-043");
     let failed: Vec<_> = denied["appraisal"]["checks"]
@@ -98,7 +98,7 @@ fn evidence_is_appraised_once() {
     operator.post("/v1/appraise", &body).ok();
     operator.post("/v1/appraise", &body).problem(409, "SHEF-SVC-042");
     operator.post("/v1/appraise", &json!({"evidence": "AA"})).problem(400, "SHEF-SVC-026");
-    // What was seen of the device.
+    // The record of the device.
     let seen = operator.get("/v1/devices").ok();
     assert_eq!(seen["devices"][0]["ueid"], hex::encode(device.ueid));
     assert_eq!(seen["devices"][0]["stale"], false);
@@ -113,7 +113,8 @@ fn evidence_is_appraised_once() {
 fn strangers_cannot_use_a_nonce_up() {
     let (service, device) = furnished();
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
-    // Another manufacturer's device, and damaged evidence, answer the challenge first.
+    // Another manufacturer's evidence, and damaged evidence, come first and do not use the
+    // challenge up.
     let forged = Device::made_by(2, 5).evidence(Layer::Kernel, &nonce);
     submit(&service.operator, "/v1/appraise", &session, &forged).problem(422, "SHEF-SVC-043");
     let mut damaged = device.evidence(Layer::Kernel, &nonce);
@@ -173,7 +174,7 @@ fn an_image_key_goes_to_the_kernel_in_the_evidence() {
     let (session, nonce) = client.session(Layer::Kernel, None);
     release(&client, "image", &session, &device.evidence(Layer::Kernel, &nonce))
         .problem(409, "SHEF-SVC-063");
-    // A refusal by the limit leaves no receipt and does not use the nonce up.
+    // A refusal because of the limit creates no receipt and does not use the nonce up.
     let receipts = service.operator.get("/v1/receipts").ok();
     assert_eq!(receipts["receipts"].as_array().unwrap().len(), 1);
     assert_eq!(receipts["head"], answer["head"]);
@@ -262,7 +263,7 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
         let (session, nonce) = operator.session(Layer::Shield, Some(&public));
         release(operator, key, &session, &device.evidence(Layer::Shield, &nonce))
     };
-    // Version 1 goes on under the policy that it was made with, version 2 under the new one.
+    // Version 1 stays under its original policy, version 2 is under the new one.
     fetch("data").ok();
     let rotated =
         operator.post("/v1/keys/data/rotate", &json!({"policy": "default", "generate": 32})).ok();
@@ -273,7 +274,7 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
     let old = json!({"key": "data", "version": 1, "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
     operator.post("/v1/release", &old).ok();
     operator.post("/v1/keys/data/disable", &json!({"version": 1})).ok();
-    // A box that was given out is not given out again either.
+    // A released box is not returned again either.
     operator.post("/v1/release", &old).problem(409, "SHEF-SVC-061");
     operator.post("/v1/keys/data/enable", &json!({"version": 1})).ok();
     operator.post("/v1/release", &old).ok();
@@ -348,7 +349,7 @@ fn revocations_count_at_once_for_new_evidence_and_for_boxes_given_out() {
     ] {
         operator.post("/v1/revocations", &bad).problem(422, "SHEF-SVC-053");
     }
-    // Reference values that are switched off are unknown.
+    // Deactivated reference values are unknown.
     operator.send("POST", "/v1/corims/build-1/deactivate", &[], b"").ok();
     release(operator, "image", &session, &evidence).problem(422, "SHEF-SVC-043");
     operator.send("POST", "/v1/corims/build-1/activate", &[], b"").ok();
@@ -434,11 +435,11 @@ fn sessions_end_and_boxes_end_later() {
     assert_eq!(release(operator, "image", &session, &evidence).ok(), answer);
     service.set_clock(start + 601);
     release(operator, "image", &session, &evidence).problem(410, "SHEF-SVC-041");
-    // Swept, the evidence still releases nothing: its session has ended.
+    // After a sweep, the evidence still releases nothing: its session has expired.
     service.set_clock(start + 4000);
     service.runtime.block_on(service.running().app.sweep()).unwrap();
     release(operator, "image", &session, &evidence).problem(410, "SHEF-SVC-041");
-    // A device that went quiet shows, whatever was counted before.
+    // A device that has gone quiet shows, despite an earlier count.
     let stale = |number: u32| {
         let metrics = String::from_utf8(operator.get("/metrics").bytes).unwrap();
         assert!(metrics.contains(&format!("\nshef_devices_stale {number}\n")), "{metrics}");
@@ -447,7 +448,7 @@ fn sessions_end_and_boxes_end_later() {
     service.set_clock(start + 90_000);
     assert_eq!(operator.get("/v1/devices").ok()["devices"][0]["stale"], true);
     stale(1);
-    // The clock steps back: what was used stays used.
+    // The clock steps back: the used challenge stays used.
     service.set_clock(start);
     release(operator, "image", &session, &evidence).problem(409, "SHEF-SVC-042");
 }
@@ -465,7 +466,7 @@ fn everything_survives_a_restart() {
     assert_eq!(service.operator.get("/v1/receipts").ok()["head"], answer["head"]);
 }
 
-/// An update of the kernel is remembered, also by a service that came from the first version of the
+/// The service remembers a kernel update, even if its database began with the first version of the
 /// schema.
 #[test]
 fn a_device_that_was_updated_does_not_go_back() {
@@ -503,8 +504,8 @@ fn a_device_that_was_updated_does_not_go_back() {
     appraise(&service, &Device::updated(1)).ok();
 }
 
-/// What one replica adds counts at once for evidence that another one has: nothing is denied, and
-/// no challenge used up, for what was not read yet.
+/// Additions by one replica take effect at once for evidence that another one has: unread additions
+/// cause no denial, and use no challenge up.
 #[test]
 fn nothing_is_denied_for_what_another_replica_has_added() {
     let (service, device) = furnished();
@@ -521,7 +522,7 @@ fn nothing_is_denied_for_what_another_replica_has_added() {
             body["key"] = json!("data");
         }
         service.operator.send("DELETE", "/v1/corims/build-1", &[], b"").ok();
-        // Here the other replica reads what there is, and believes it for a second.
+        // The other replica now reads the collateral, and trusts it for a second.
         other.get("/v1/policies/default").ok_bytes();
         add_reference(&service.operator, "build-1", &reference());
         let answer = other.post(path, &body).ok();

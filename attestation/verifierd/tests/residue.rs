@@ -1,5 +1,5 @@
-//! What the service's process keeps in memory after it has released keys: it is searched from
-//! outside.
+//! After releasing keys, the service's process keeps no copy of them in memory. Another process
+//! searches it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -20,11 +20,11 @@ use crate::common::*;
 mod memory;
 use memory::Needles;
 
-/// Names the folder of the service, for the process that runs it.
+/// Names the service's folder to the process that runs it.
 const FOLDER: &str = "SHEF_TEST_SERVICE_FOLDER";
 const NAME: &str = "residue::released_keys_leave_the_memory_of_the_service";
 
-/// The service: says where it listens, and ends with its input.
+/// The service: prints its address, and exits at the end of its input.
 fn serve(folder: &str) {
     let config = Config::read(&std::path::Path::new(folder).join("verifierd.toml")).unwrap();
     let runtime =
@@ -35,7 +35,7 @@ fn serve(folder: &str) {
     runtime.block_on(running.stop());
 }
 
-/// Ends it when the test fails.
+/// Kills the process when dropped, even if the test fails.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -45,7 +45,7 @@ impl Drop for Ended {
     }
 }
 
-/// A secret of each kind, as bytes and as its text on the wire.
+/// A secret of each kind, as bytes and as text on the wire.
 fn needles(secrets: &[(&str, &[u8])]) -> Needles {
     let texts: Vec<_> =
         secrets.iter().map(|(name, bytes)| (format!("text of {name}"), b64(bytes))).collect();
@@ -78,7 +78,7 @@ fn released_keys_leave_the_memory_of_the_service() {
     let operator = Client::new(&dir, &url, Some("operator"));
     furnish(&operator, &device);
 
-    // What operators bring, long enough for buffers to grow.
+    // Operators' secrets, long enough for buffers to grow.
     let (image, data, resource): ([u8; 32], [u8; 500], [u8; 3000]) = (random(), random(), random());
     let vendor = generate_key_pair(&mut SystemEntropy).1;
     let body = json!({"layer": "kernel", "policy": "default", "image": {"key": b64(&image), "min_svn": 3, "vendor": b64(vendor.as_bytes())}});
@@ -92,7 +92,7 @@ fn released_keys_leave_the_memory_of_the_service() {
         .ok();
     operator.send("POST", "/kbs/v0/resource/default/key/one", &[], &resource).ok();
 
-    // And what leaves, in boxes and in a JWE.
+    // And releases, in boxes and in a JWE.
     let (_, recipient) = generate_key_pair(&mut SystemEntropy);
     for (layer, key, to) in
         [(Layer::Kernel, "image", None), (Layer::Shield, "data", Some(&recipient))]
@@ -106,7 +106,7 @@ fn released_keys_leave_the_memory_of_the_service() {
     let (opened, content_key) = kbs.open_with_key(&kbs.fetch("default/key/one").ok());
     assert_eq!(opened, resource);
 
-    // What a connection read last stays in its buffers.
+    // A connection's buffers keep the last data that it read.
     drop((operator, kbs));
     std::thread::sleep(std::time::Duration::from_millis(300));
     let kek = hex::decode(std::fs::read_to_string(dir.join("kek")).unwrap().trim()).unwrap();
@@ -119,7 +119,7 @@ fn released_keys_leave_the_memory_of_the_service() {
     ];
     let found = needles(&secrets).found_in_process(service.0.id());
     assert!(found.searched > 1 << 20, "{} bytes of the service's memory", found.searched);
-    // The search finds what is there.
+    // The search finds data that is there.
     let there = Needles::new([("address", url.as_bytes()), ("audience", AUDIENCE.as_bytes())])
         .found_in_process(service.0.id());
     assert!(there.names.contains("audience"), "{there:?}");

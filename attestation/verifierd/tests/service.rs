@@ -86,8 +86,8 @@ fn filled(path: &str) -> String {
     parts.into_iter().fold(path.to_owned(), |path, (part, with)| path.replace(part, with))
 }
 
-/// A browser adds certificate or password by itself: nothing that changes something may be sent by
-/// another site's page or form.
+/// A browser adds certificate or password automatically, so the service rejects changes by another
+/// site's page or form.
 #[test]
 fn pages_of_other_sites_change_nothing() {
     let service = Service::start();
@@ -124,7 +124,7 @@ fn pages_of_other_sites_change_nothing() {
                 answer.problem(415, "SHEF-SVC-024");
             }
         }
-        // From here, it comes to the handler.
+        // From this site, it reaches the handler.
         let answer = operator.send(
             route.method,
             &path,
@@ -145,7 +145,7 @@ fn pages_of_other_sites_change_nothing() {
     assert!(changing >= 25, "{changing}");
 }
 
-/// HEAD is GET, with the same right.
+/// HEAD requires the same right as GET.
 #[test]
 fn head_needs_what_get_needs() {
     let service = Service::start();
@@ -184,7 +184,7 @@ fn bad_requests_get_their_codes() {
     operator
         .send("POST", "/v1/sessions", &[("content-type", "application/json")], &big)
         .problem(413, "SHEF-SVC-022");
-    // The limit of reference values is their own.
+    // Reference values have a separate limit.
     let answer = operator.send(
         "PUT",
         "/v1/corims/big",
@@ -236,7 +236,7 @@ fn roles_and_tenants() {
     assert_eq!(audit.get("/v1/trust-anchors").ok()["trust_anchors"].as_array().unwrap().len(), 1);
     audit.post("/v1/sessions", &json!({"layer": "kernel"})).problem(403, "SHEF-SVC-028");
     audit.post("/v1/revocations", &json!({})).problem(403, "SHEF-SVC-028");
-    // Another tenant sees nothing of this one, and its sessions are not taken.
+    // Another tenant sees nothing of this one, and cannot use its sessions.
     let other = stranger.with_token("tok-other");
     assert!(other.get("/v1/trust-anchors").ok()["trust_anchors"].as_array().unwrap().is_empty());
     let (session, nonce) = attest.session(Layer::Kernel, None);
@@ -244,13 +244,13 @@ fn roles_and_tenants() {
         json!({"session": session, "evidence": b64(&device.evidence(Layer::Kernel, &nonce))});
     other.post("/v1/appraise", &body).problem(400, "SHEF-SVC-040");
     attest.post("/v1/appraise", &body).ok();
-    // A certificate of a tenant that is not configured.
+    // A certificate of an unknown tenant.
     let nobody = service.client("nobody", Role::Operator, "nobody");
     nobody.get("/v1/devices").problem(401, "SHEF-SVC-027");
 }
 
-/// Who submits evidence does not choose the rules: versions of policies are the operator's, names
-/// those of the configuration.
+/// Those who submit evidence do not choose the rules: only operators choose versions of policies,
+/// and the configuration restricts names.
 #[test]
 fn policies_are_chosen_by_those_who_may() {
     let change = |text: String| {
@@ -289,8 +289,8 @@ fn policies_are_chosen_by_those_who_may() {
     }
     ask(&host, Some("strict")).1.problem(404, "SHEF-SVC-020");
     assert_eq!(ask(&host, None).1.ok()["policy"], "default@2");
-    // Who is not listed may name any policy, and the operator any version; results say which it
-    // was.
+    // An identity that is not listed may name any policy, and the operator any version; results
+    // show which one applied.
     let free = service.client("default", Role::Attest, "host-8");
     ask(&free, Some("default@1")).1.problem(403, "SHEF-SVC-028");
     assert_eq!(ask(&free, Some("other")).1.ok()["policy"], "other@1");
@@ -344,9 +344,9 @@ fn slow_clients_lose_their_connection_and_others_do_not_notice() {
         |text| format!("{text}\n[limits]\nheader_seconds = 1\nbody_seconds = 1\n"),
         Default::default(),
     );
-    // Nothing at all: the handshake does not come.
+    // No data: the handshake never starts.
     let mut silent = TcpStream::connect(service.running().address).unwrap();
-    // A header that comes byte by byte.
+    // A header that arrives byte by byte.
     let mut slow = raw(&service);
     let drip = std::thread::spawn(move || {
         let mut sent = 0;
@@ -367,18 +367,18 @@ fn slow_clients_lose_their_connection_and_others_do_not_notice() {
     .unwrap();
     let mut answer = String::new();
     let _ = half.read_to_string(&mut answer);
-    // Without an identity nothing of the body is waited for at all.
+    // Without an identity, the service does not wait for the body at all.
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     assert_eq!(service.stranger().get("/healthz").status, 200);
     assert!(drip.join().unwrap() < 600, "a header of one byte at a time was read for ever");
     assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);
 }
 
-/// More than there are places say nothing, before their handshake or behind it, all from one
-/// address: whoever comes from there is answered at once, and with a certificate always.
+/// More silent connections than slots, before or after their handshake, from one address: another
+/// client at that address is answered at once, and always with a certificate.
 #[test]
 fn who_says_nothing_keeps_nobody_out() {
-    // Nobody runs out of time meanwhile.
+    // No connection times out during the test.
     let service = Service::with(
         |text| format!("{text}\n[limits]\nconnections = 16\nheader_seconds = 60\n"),
         Default::default(),
@@ -395,7 +395,7 @@ fn who_says_nothing_keeps_nobody_out() {
     let connect = || TcpStream::connect(service.running().address).unwrap();
     let silent: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
     soon(service.stranger());
-    // The oldest have made room; the last four of those that said nothing are still there.
+    // The oldest have made room; the last four silent ones are still open.
     let still_open = || {
         let open = silent.iter().filter(|stream| {
             stream.set_nonblocking(true).unwrap();
@@ -403,7 +403,7 @@ fn who_says_nothing_keeps_nobody_out() {
         });
         open.count()
     };
-    // Their places are free before their connections are closed, which is another task's work.
+    // Their slots are free before their connections close, which is another task's work.
     let start = std::time::Instant::now();
     while still_open() > 4 && start.elapsed() < std::time::Duration::from_secs(4) {
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -415,7 +415,7 @@ fn who_says_nothing_keeps_nobody_out() {
     );
     let metrics = String::from_utf8(service.operator.get("/metrics").ok_bytes()).unwrap();
     assert!(metrics.contains("shef_tls_failures_total{reason=\"displaced\"} "), "{metrics}");
-    // Strangers whose handshake is over have three quarters of the places.
+    // Anonymous connections after the handshake have three quarters of the slots.
     let shaken: Vec<_> = (0..20)
         .map(|_| {
             let mut stream = raw(&service);
@@ -430,8 +430,8 @@ fn who_says_nothing_keeps_nobody_out() {
     drop(shaken);
 }
 
-/// Whoever has begun a handshake keeps its place before others of its address that only sent a part
-/// of a message.
+/// A connection that has begun its handshake keeps its slot before others of its address that only
+/// sent part of a message.
 #[test]
 fn a_part_of_a_message_is_no_handshake() {
     let service = Service::with(
@@ -442,13 +442,13 @@ fn a_part_of_a_message_is_no_handshake() {
     while honest.conn.wants_write() {
         honest.conn.write_tls(&mut honest.sock).unwrap();
     }
-    // The answer to it has come: it was read.
+    // The response has come: the message was read.
     honest.sock.peek(&mut [0]).unwrap();
     let others: Vec<TcpStream> = (0..8)
         .map(|_| {
             let mut stream = TcpStream::connect(service.running().address).unwrap();
             stream.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
-            // It is read before the next one comes.
+            // It is read before the next one arrives.
             std::thread::sleep(std::time::Duration::from_millis(50));
             stream
         })
@@ -461,8 +461,8 @@ fn a_part_of_a_message_is_no_handshake() {
     drop(others);
 }
 
-/// Connections that work and rest again are kept open, and those of one certificate are a quarter at
-/// most: whoever else comes is answered at once.
+/// Connections that alternate between work and rest stay open, and those of one certificate have at
+/// most a quarter: other clients are answered at once.
 #[test]
 fn one_client_does_not_take_the_connections_of_others() {
     let service =
@@ -492,8 +492,8 @@ fn one_client_does_not_take_the_connections_of_others() {
     assert!(evicted.is_some_and(|count| count.parse::<u32>().unwrap() >= 16), "{metrics}");
 }
 
-/// Bodies that do not end hold memory: those of a tenant have a share of it, and the next one is
-/// answered at once.
+/// Endless bodies hold memory: a tenant's bodies have a share of it, and the next body is answered
+/// at once.
 #[test]
 fn bodies_of_one_tenant_do_not_take_the_memory_of_others() {
     let token = |name: &str| {
@@ -548,7 +548,7 @@ fn a_body_that_stops_half_way_is_answered_with_408() {
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("SHEF-SVC-023"), "{answer}");
 }
 
-/// Every appraisal is on some page, though all are of one second.
+/// Every appraisal is on some page, even if all are of the same second.
 #[test]
 fn pages_lose_nothing() {
     let start = now();

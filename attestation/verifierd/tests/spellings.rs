@@ -1,5 +1,5 @@
-//! `n - s` for s in all that clients of the running service show: whatever path it takes, it is
-//! refused, and the same with its own s is taken.
+//! The service rejects a signature with `n - s` in place of s on every path, and accepts the same
+//! message with the original s.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
@@ -13,13 +13,14 @@ use shef_verify::cmw::{Cmw, Record};
 use crate::clients::*;
 use crate::common::*;
 
-/// What ends with a signature, with the other s.
+/// A signed message with the other s.
 fn other_s(signed: &[u8]) -> Vec<u8> {
     let (start, signature) = signed.split_last_chunk::<64>().unwrap();
     [start, &twin(signature).unwrap()[..]].concat()
 }
 
-/// A path that takes evidence: what it answers when this is done to it, and whether it takes it.
+/// A path that takes evidence: its response to evidence changed by a function, and whether it
+/// accepts it.
 type Path<'a> = (&'a str, &'a dyn Fn(&dyn Fn(Vec<u8>) -> Vec<u8>) -> (Answer, bool));
 
 #[test]
@@ -104,7 +105,7 @@ fn evidence_with_the_other_s_is_refused_at_every_path() {
     }
 }
 
-/// Two rules refuse it: results have low s, and one is shown byte for byte as it was given.
+/// Two rules reject it: results have a low s, and a result must match byte for byte.
 #[test]
 fn a_result_with_the_other_s_fetches_nothing() {
     let (service, device, client) = furnished();

@@ -1,5 +1,5 @@
-//! Files that commands make and databases that they open: nobody else's file is removed, followed or
-//! shown, and what is called good has been looked at.
+//! Commands that create files or open databases never remove, follow or disclose another user's
+//! file, and never call a file good without checking it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -32,7 +32,7 @@ fn sql(database: &Path, statements: &[&str]) {
     });
 }
 
-/// Names of a folder, but for the lock of commands.
+/// Names in a folder, except the lock of commands.
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -47,7 +47,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A backup of a new database in `copy.db`; the database is gone.
+/// A backup of a new database in `copy.db`, with the database deleted.
 fn backed_up(dir: &Dir) -> String {
     make_database(dir);
     let copy = text(&dir.path.join("copy.db")).to_owned();
@@ -64,7 +64,7 @@ fn rekey_takes_no_file_away_and_needs_another_one() {
     std::fs::rename(dir.path.join("kek"), dir.path.join("kek.new")).unwrap();
     dir.configure(|text| text.replace("kek = \"kek\"", "kek = \"kek.new\""));
     let to = |name: &str| text(&dir.path.join(name)).to_owned();
-    // The configured one, in other words.
+    // The configured file, under other names.
     std::fs::hard_link(dir.path.join("kek.new"), dir.path.join("kek.again")).unwrap();
     for name in ["kek.new", "../v/kek.new", "kek.again"] {
         let said = fails(&["rekey", "--config", &dir.config, "--to", &to(name)], 5, "SHEF-SVC-008");
@@ -75,14 +75,14 @@ fn rekey_takes_no_file_away_and_needs_another_one() {
     for name in ["kek.new", "kek.2027.new"] {
         assert_eq!(std::fs::read(dir.path.join(name)).unwrap(), kek, "{name}");
     }
-    // Without the KEK in force, none is made.
+    // Without the current KEK, no new one is created.
     std::fs::remove_file(dir.path.join("kek.new")).unwrap();
     fails(&["rekey", "--config", &dir.config, "--to", &to("../v/kek.new")], 5, "SHEF-SVC-002");
     assert!(!dir.path.join("kek.new").exists());
 }
 
-/// A file under such a name is removed, overwritten or read as something else later on: SQLite
-/// deletes a KEK that has the name of its journal.
+/// A file under one of these names would later be removed, overwritten or misread: SQLite deletes a
+/// KEK that has the name of its journal.
 #[test]
 fn no_command_makes_a_file_under_a_name_that_the_service_uses() {
     let dir = dir();
@@ -132,7 +132,7 @@ fn no_command_makes_a_file_under_a_name_that_the_service_uses() {
         }
     }
     assert_eq!(everything(), before);
-    // The KEK that a configuration names is no such file either.
+    // Nor may the configuration give the KEK a name of this kind.
     let text = std::fs::read_to_string(&dir.config).unwrap();
     dir.configure(|text| text.replace("kek = \"kek\"", "kek = \"verifierd.db-journal\""));
     assert!(
@@ -161,12 +161,12 @@ fn a_certificate_takes_no_name_that_the_service_uses() {
         );
     }
     assert_eq!(names(&dir.path), before);
-    // Missing files of the server's own certificate can be made again.
+    // Missing files of the server's own certificate can be created again.
     ["server.pem", "server.key"]
         .iter()
         .for_each(|name| std::fs::remove_file(dir.path.join(name)).unwrap());
     succeeds(&["server", "--dir", folder, "--name", "server"]);
-    // Also what the configuration alone names.
+    // Also files that only the configuration names.
     dir.configure(|text| text.replace("client_ca =", "crls = [\"partner.pem\"]\nclient_ca ="));
     assert!(client("partner").contains("is the file of tls.crls"));
 }
@@ -206,7 +206,7 @@ fn a_copy_is_not_restored_without_the_changes_beside_it() {
     succeeds(&["restore", "--config", &dir.config, "--from", &copy]);
 }
 
-/// The service's user can put a pipe in the place of any file.
+/// The service's user can replace any file by a pipe.
 #[test]
 fn no_pipe_in_the_place_of_a_file_holds_a_command_up() {
     let dir = dir();
@@ -243,8 +243,8 @@ fn no_pipe_in_the_place_of_a_file_holds_a_command_up() {
             );
         }
         std::fs::remove_file(&path).unwrap();
-        // A link is for what others manage, as orchestrators do, and not for what the service makes. Root
-        // follows none to a secret in the folder of another user.
+        // Links are for files that others manage, such as orchestrators, not for files that the
+        // service creates. Root follows no link to a secret in another user's folder.
         symlink(&away, &path).unwrap();
         let check = || command(&["check", "--config", &dir.config]);
         assert_eq!(
@@ -267,7 +267,7 @@ fn no_pipe_in_the_place_of_a_file_holds_a_command_up() {
     succeeds(&["check", "--config", &dir.config]);
 }
 
-/// Every command that opens the database, with `backup` to this file.
+/// Every command that opens the database; `backup` writes to `out`.
 fn openers<'a>(config: &'a str, out: &'a str, kek: &'a str) -> [Vec<&'a str>; 6] {
     [
         vec!["backup", "--config", config, "--out", out],
@@ -302,12 +302,12 @@ fn a_command_follows_no_link_to_a_database() {
         );
         assert!(!out.exists(), "{args:?}");
     };
-    // Of the service's user, who has the folder.
+    // Owned by the service's user, like the folder.
     for entry in std::fs::read_dir(&dir.path).unwrap() {
         give(&entry.unwrap().path(), 4001);
     }
     give(&dir.path, 4001);
-    // Another database under the same KEK, as if it were root's alone.
+    // Another database under the same KEK, as if only root could access it.
     std::fs::copy(&copy, &victim).unwrap();
     std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(0o644)).unwrap();
     let before = (std::fs::read(&victim).unwrap(), 0o100_644);
@@ -353,7 +353,7 @@ fn a_command_follows_no_link_to_a_database() {
         println!("skipped: only root can give files away");
         return;
     }
-    // A file of a third user, and one of root's under a second name.
+    // A third user's file, and a file of root's under a second name.
     std::fs::copy(&copy, &database).unwrap();
     give(&database, 5001);
     openers.iter().for_each(|args| refused(args, "verifierd.db", "user 5001"));
@@ -362,13 +362,13 @@ fn a_command_follows_no_link_to_a_database() {
     openers.iter().for_each(|args| refused(args, "verifierd.db", "2 names"));
     std::fs::remove_file(&database).unwrap();
     unchanged();
-    // And a folder that others can change.
+    // And a folder that others can write to.
     std::fs::copy(&copy, &database).unwrap();
     std::fs::set_permissions(&dir.path, std::fs::Permissions::from_mode(0o777)).unwrap();
     openers.iter().for_each(|args| refused(args, "verifierd.db", "mode 777"));
 }
 
-/// The service's user can put a link in the place of a file after it was looked at.
+/// The service's user can replace a file by a link after the check.
 #[test]
 fn a_database_that_is_exchanged_while_it_is_opened_is_not_read() {
     let dir = dir();
@@ -446,7 +446,7 @@ fn what_is_no_database_is_neither_restored_nor_good() {
     sql(&dir.path.join("foreign.db"), &["CREATE TABLE s (a)", "INSERT INTO s VALUES (1)"]);
     sql(&made("no-kek.db"), &["DELETE FROM meta WHERE name = 'kek'"]);
     sql(&made("no-version.db"), &["DELETE FROM meta WHERE name = 'version'"]);
-    // Only where nothing else looks: its last page is one of keys.
+    // Where only a full check looks: the last page is one of keys.
     let damaged = made("damaged.db");
     let keys = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO key_version \
                 SELECT 'default', 'data', i, randomblob(60), 'default', 1, 0, 0, 0, 0, 0, 0 FROM n";
@@ -470,7 +470,7 @@ fn what_is_no_database_is_neither_restored_nor_good() {
             "{name}: {said}"
         );
         assert_eq!(names(&dir.path), before, "{name}");
-        // The same in the place of the database. An empty file is a database that is not made yet.
+        // The same file as the database. An empty file is a database that has not been created yet.
         std::fs::copy(&from, &database).unwrap();
         let output = command(&["check", "--config", &dir.config]);
         assert_eq!(output.status.success(), good, "{name}: {output:?}");
@@ -487,7 +487,7 @@ fn what_is_no_database_is_neither_restored_nor_good() {
             let _ = std::fs::remove_file(dir.path.join(format!("verifierd.db{end}")));
         }
     }
-    // What another database has left would be written into this one.
+    // SQLite would write another database's journal into this one.
     for end in ["-wal", "-shm", "-journal"] {
         let left = dir.path.join(format!("verifierd.db{end}"));
         std::fs::write(&left, b"left").unwrap();
@@ -510,7 +510,7 @@ fn a_backup_that_was_cut_short_has_no_name() {
     let dir = dir();
     make_database(&dir);
     let copy = dir.path.join("copy.db");
-    // A write beyond the limit ends the program, as kill -9 does.
+    // A write beyond the limit kills the program, like kill -9.
     let script = "exec prlimit --core=0 --fsize=2048 \"$0\" backup --config \"$1\" --out \"$2\"";
     let output = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_shef-verifierd"), &dir.config])
@@ -519,7 +519,7 @@ fn a_backup_that_was_cut_short_has_no_name() {
         .unwrap();
     assert!(output.status.signal().is_some(), "{output:?}: the test shows nothing");
     assert!(!copy.exists());
-    // What is left is in nobody's way.
+    // The remains are in no command's way.
     assert!(
         names(&dir.path).iter().any(|name| name.starts_with("copy.db.") && name.ends_with(".part"))
     );
@@ -575,11 +575,11 @@ fn sealed(dir: &Dir) -> Vec<Vec<u8>> {
     })
 }
 
-/// How many of them are in the files of the database.
+/// How many of them are in the database's files.
 fn left(dir: &Dir, needles: &[Vec<u8>]) -> usize {
     let files = ["verifierd.db", "verifierd.db-wal"]
         .map(|name| std::fs::read(dir.path.join(name)).unwrap_or_default());
-    // The random number that each begins with: a deleted row loses its first bytes, and no others.
+    // Search for the random number at the start of each: a deleted row loses its first bytes only.
     needles.iter().filter(|needle| files.iter().any(|bytes| holds(bytes, &needle[..12]))).count()
 }
 
@@ -589,7 +589,7 @@ fn nothing_is_left_under_a_kek_that_was_exchanged() {
     let dir = dir();
     fill_with_keys(&dir, 2 * KEYS);
     let first = sealed(&dir);
-    // As an older version left it: half of the keys are deleted, and still there.
+    // As an older version left it: half of the keys are deleted, and still in the file.
     let old = [
         "PRAGMA secure_delete = OFF",
         "DELETE FROM meta WHERE name = 'erased'",
@@ -599,7 +599,7 @@ fn nothing_is_left_under_a_kek_that_was_exchanged() {
     assert!(left(&dir, &first) > sealed(&dir).len(), "the test shows nothing");
     for (from, to) in [("kek", "kek-2"), ("kek-2", "kek-3")] {
         let before = if from == "kek" { first.clone() } else { sealed(&dir) };
-        // Beside the service, which reads.
+        // While the service reads.
         let mut process = run(&dir);
         let said = succeeds(&["rekey", "--config", &dir.config, "--to", text(&dir.path.join(to))]);
         assert!(said.contains(&format!("{KEYS} secrets")), "{said}");
@@ -611,7 +611,7 @@ fn nothing_is_left_under_a_kek_that_was_exchanged() {
             text.replace(&format!("kek = \"{from}\""), &format!("kek = \"{to}\""))
         });
     }
-    // What the service deletes is gone as well.
+    // Data that the service deletes is gone as well.
     let kek = Kek::new(&read_secret(&dir.path.join("kek-3")).unwrap());
     let resource = kek.seal(&[b"resource", b"default", b"a/b/c"], &[9; 500]);
     let insert = format!(

@@ -1,4 +1,4 @@
-//! What a client accepts: media types, and the names of results.
+//! What a client accepts: media types, and dialects of results.
 
 use axum::http::{HeaderMap, header};
 use shef_verify::cmw::MediaType;
@@ -6,8 +6,8 @@ use shef_verify::ear::Dialect;
 
 use crate::problem::{Kind, Result};
 
-/// The ranges of a request's `Accept`, without those that it gives no weight to; `None` where it
-/// has no such header. A comma inside quotes parts nothing.
+/// The ranges of a request's `Accept` header, except those with weight 0; `None` without the
+/// header. A comma inside quotes does not separate ranges.
 #[must_use]
 pub fn accepted(headers: &HeaderMap) -> Option<Vec<&str>> {
     if !headers.contains_key(header::ACCEPT) {
@@ -31,7 +31,7 @@ pub fn accepted(headers: &HeaderMap) -> Option<Vec<&str>> {
     Some(ranges)
 }
 
-/// Whether a range has the weight nought.
+/// Whether a range has weight 0.
 fn is_unwanted(range: &str) -> bool {
     let weight = |parameter: &str| {
         let (name, value) = parameter.split_once('=')?;
@@ -41,10 +41,10 @@ fn is_unwanted(range: &str) -> bool {
 }
 
 /// The dialect of results that a request asks for
-/// (`Accept: application/eat+jwt; eat_profile="..."`); `None` where it asks for none by name.
+/// (`Accept: application/eat+jwt; eat_profile="..."`); `None` if it names no dialect.
 ///
 /// # Errors
-/// It asks for others only.
+/// The request accepts unknown dialects only.
 pub fn dialect(headers: &HeaderMap) -> Result<Option<Dialect>> {
     let ranges = accepted(headers).unwrap_or_default();
     let profiles: Vec<String> =

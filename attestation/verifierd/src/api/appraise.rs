@@ -98,7 +98,7 @@ struct Submission {
     aud: Option<bool>,
 }
 
-/// The challenge that a submission answers, and the layer that it is of.
+/// The challenge that a submission answers, and its layer.
 fn challenge(
     app: &App,
     identity: &Identity,
@@ -123,8 +123,8 @@ fn challenge(
     }
 }
 
-/// How the result is written: deployed parsers of the older names refuse every token with `aud`, so
-/// it is left out there, and elsewhere on request.
+/// How to write the result. Deployed parsers of the older claim names reject every token with
+/// `aud`, so results for them omit it; other requests may ask for that too.
 fn form(headers: &HeaderMap, submission: &Submission) -> Result<Form> {
     let dialect = dialect(headers)?.unwrap_or_default();
     let reader = if submission.aud.unwrap_or(dialect == Dialect::Draft04) {

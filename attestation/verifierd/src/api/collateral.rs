@@ -46,7 +46,7 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/revocations/{kind}/{value}", delete(unrevoke))
 }
 
-/// A name out of a path.
+/// Checks a name from a path.
 pub fn name(what: &str, name: &str) -> Result<()> {
     if is_name(name) {
         Ok(())
@@ -55,9 +55,9 @@ pub fn name(what: &str, name: &str) -> Result<()> {
     }
 }
 
-/// Makes a change, held against all that is there with it; the version of a policy, else 0. What
-/// adds something must leave collateral that can be read as a whole. What takes something away is
-/// always done: it may be what mends it.
+/// Makes a change, after checking it with all other collateral; returns the version of a policy,
+/// else 0. Additions must leave collateral that is readable as a whole. Removals always succeed:
+/// they may be the repair.
 async fn change<T>(
     app: &App,
     who: &Identity,
@@ -75,7 +75,7 @@ async fn change<T>(
             | Change::AddPolicy(_)
     );
     let whole = |rows: &CollateralRows| {
-        // Off the threads that serve others: there may be much.
+        // Off the threads that serve connections: there may be a lot to parse.
         block_in_place(|| {
             let checked = check(rows)?;
             let versions =
@@ -100,13 +100,13 @@ async fn change<T>(
     }
 }
 
-/// A change that is answered with 204.
+/// A change whose response is 204.
 async fn plain(app: &App, who: &Identity, what: Change) -> Result<StatusCode> {
     change(app, who, what, |_| Ok(())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What names an anchor in revocations: SHA-256 of its public key.
+/// How revocations name an anchor: SHA-256 of its public key.
 pub fn authority(row: &AnchorRow) -> String {
     appraiser::anchor(row)
         .map(|anchor| hex::encode(sha256(anchor.certificate().key().as_bytes())))
@@ -366,8 +366,8 @@ struct DryRun {
     limit: Option<i64>,
 }
 
-/// Holds what was recorded against a policy as of its own time: which accepted evidence would it
-/// deny, and why?
+/// Evaluates recorded evidence against a policy, as of the time of each record: which accepted
+/// evidence would the policy deny, and why?
 async fn dry_run(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
@@ -404,7 +404,7 @@ async fn dry_run(
                 audience: &audience,
                 challenged: Some(now),
                 own_keys: signer.public_keys(),
-                // What the device had shown by then is not recorded.
+                // The version that the device had shown by then is not on record.
                 shown_svn: 0,
                 now,
             };
@@ -433,7 +433,7 @@ async fn revocations(
     Ok(Json(json!({"generation": rows.generation, "revocations": rows.revocations})))
 }
 
-/// Appraisals that are searched for what a revocation names.
+/// How many appraisals to search for the subject of a revocation.
 const SEARCHED: i64 = 256;
 
 #[derive(Deserialize)]
@@ -479,7 +479,7 @@ async fn unrevoke(
     Extension(identity): Extension<Identity>,
     Path((kind, value)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    // Versions before 0.2 stored values as they were typed, and took what is no value.
+    // Versions before 0.2 stored values as typed, even invalid ones.
     let value = appraiser::revoked_value(&kind, &value).unwrap_or(value);
     plain(&app, &identity, Change::Unrevoke(kind, value)).await
 }

@@ -1,4 +1,4 @@
-//! Devices and appraisals, to be read.
+//! Read access to devices and appraisals.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ struct After {
     limit: Option<i64>,
 }
 
-/// Bytes in hexadecimal.
+/// Decodes hexadecimal.
 pub fn unhex(what: &str, text: &str) -> Result<Vec<u8>> {
     hex::decode(text).map_err(|_| Kind::Malformed.because(format!("{what} is not hexadecimal")))
 }
@@ -105,8 +105,8 @@ struct Before {
     limit: Option<i64>,
 }
 
-/// Where a page begins: a time, or the `next` of the page before, which is the time and id of its
-/// last row.
+/// Where a page begins: a time, or the previous page's `next`, which is the time and id of its last
+/// row.
 pub fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
     let Some(text) = before else { return Ok((i64::MAX, Vec::new())) };
     let (time, id) = text.split_once('-').unwrap_or((text, ""));
@@ -114,7 +114,7 @@ pub fn cursor(before: Option<&str>) -> Result<(i64, Vec<u8>)> {
         Kind::Malformed
             .because(format!("before {text:?} is neither a time nor the `next` of a page"))
     })?;
-    // A time alone: nothing of that second.
+    // Only a time: skip every row of that second.
     Ok((time, if id.is_empty() { vec![0xff; 17] } else { unhex("before", id)? }))
 }
 

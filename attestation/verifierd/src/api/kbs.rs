@@ -1,9 +1,9 @@
 //! The KBS protocol of Confidential Containers (`/kbs/v0`, version 0.4.0): authenticate, attest,
 //! fetch resources.
 //!
-//! A resource is a key whose name is a path: it has layer, policy, versions, limits and receipts
-//! like any other, and goes to the key that the evidence vouches for, unless its tenant marked it
-//! as the host's. A client attests again on 401 and gives up on 404.
+//! A resource is a key whose name is a path. It has a layer, a policy, versions, limits and
+//! receipts like any other key. It is encrypted to the key that the evidence vouches for, unless
+//! its tenant marked it as the host's. A client attests again on 401 and gives up on 404.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub fn router() -> Router<Arc<App>> {
         .route(RESOURCE, get(resource).post(set_resource))
 }
 
-/// A problem as these clients read it: `type` and `detail` beside the rest. Where another
-/// attestation may help, it is 401; where none does, 400, 403 or 404.
+/// A problem in the form that these clients read: `type` and `detail` beside the other members. The
+/// status is 401 if another attestation may help, else 400, 403 or 404.
 struct Refusal(Problem);
 
 impl From<Problem> for Refusal {
@@ -89,7 +89,7 @@ struct Auth {
     extra_params: Value,
 }
 
-/// The one hash of runtime data here, for which evidence has room.
+/// The only hash of runtime data that fits into evidence here.
 const HASH: &str = "sha384";
 
 async fn auth(
@@ -134,8 +134,8 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
         .find_map(|(name, value)| (name == COOKIE).then_some(value))
 }
 
-/// What a client attests with. Nothing is passed over: what this version does not know is refused,
-/// and so is what no card vouches for.
+/// The body of an attestation. Nothing is ignored: members that this version does not know are
+/// rejected, and so is everything that a card does not vouch for.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Attest {
@@ -179,9 +179,9 @@ impl Attest {
         Ok(request)
     }
 
-    /// What the evidence's nonce must be: SHA-384 of the runtime data in canonical JSON (RFC 8785),
-    /// which binds the challenge and the client's key. All of it is ASCII text; members stand in
-    /// order.
+    /// The nonce that the evidence must carry: SHA-384 of the runtime data in canonical JSON (RFC
+    /// 8785), which binds the challenge and the client's key. Everything is ASCII, and members are
+    /// in order.
     fn report_data(&self) -> Vec<u8> {
         let key: BTreeMap<&String, &Value> =
             self.runtime_data.tee_pubkey.as_object().into_iter().flatten().collect();
@@ -196,8 +196,8 @@ impl Attest {
     }
 }
 
-/// What is kept of a session that has attested: all that a resource is released on the strength of.
-/// Cookie and result are two names of it.
+/// The record of an attested session: everything that a later release relies on. The cookie and the
+/// result both name it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Attested {
@@ -206,11 +206,11 @@ struct Attested {
     nonce: String,
     issued: i64,
     accepted: bool,
-    /// SHA-256 of the result: this token counts, and no other one, whoever signed it.
+    /// SHA-256 of the result: only this token counts, not another one with a valid signature.
     result: String,
-    /// When it ends.
+    /// When it expires.
     ends: i64,
-    /// Who attested.
+    /// Name of the identity that attested.
     name: String,
     role: String,
 }
@@ -232,8 +232,8 @@ async fn attest(
     let evidence =
         Received::new(bytes("evidence", &request.tee_evidence.primary_evidence.evidence)?);
     let mut challenge = Challenge::of(&session);
-    // The evidence's nonce binds the client's key too; what is used up is the session, whatever key
-    // it brings.
+    // The evidence's nonce binds the client's key too. The session itself is used up, whatever key
+    // the client brings.
     challenge.nonce = request.report_data();
     let life = app.config.load().limits.result_seconds;
     challenge.remembered += life;
@@ -241,8 +241,8 @@ async fn attest(
     let mut case =
         Case::new(&app, &identity, "kbs", challenge, evidence.layer(), &evidence, policy).await?;
     let appraised = case.appraise().await?;
-    // A key that the host brought is in no result: others would take it for one that the card
-    // vouches for.
+    // A key that the host brought is not in the result: readers would take it for a key that the
+    // card vouches for.
     let vouched =
         appraised.outcome.verified.as_ref().is_some_and(|verified| verified.claims().key == key);
     let reader = if vouched { Reader::Trustee } else { Reader::Veraison };
@@ -266,7 +266,7 @@ async fn attest(
     Ok(Json(json!({"token": token})).into_response())
 }
 
-/// What is kept of the session of this id, and its challenge.
+/// The record of the session with this id, and its challenge.
 async fn attested(app: &App, tenant: &str, id: [u8; 16]) -> Result<(Attested, Challenge)> {
     let none = || unauthorised("the session has not attested");
     let session =
@@ -289,23 +289,23 @@ async fn attested(app: &App, tenant: &str, id: [u8; 16]) -> Result<(Attested, Ch
     Ok((kept, challenge))
 }
 
-/// Whether a route takes the result of an attestation in place of a cookie.
+/// Whether a route accepts the result of an attestation instead of a cookie.
 pub fn takes_result(route: &Route) -> bool {
     route.path == RESOURCE && route.need == Need::Attest
 }
 
-/// The result that a request shows as its bearer token.
+/// The result in a request's bearer token.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && token.split('.').count() == 3).then_some(token)
 }
 
-/// The attestation that a result is of: one that this service gave to a KBS client, byte for byte
-/// as it gave it, before its end.
+/// The attestation behind a result: one that this service issued to a KBS client, byte for byte,
+/// and that has not expired.
 ///
-/// It stands for its session as the cookie does, and for nothing more: what is released goes to the
-/// same key, after the same appraisal.
+/// It stands for its session like the cookie, and for nothing more: a resource goes to the same
+/// key, after the same appraisal.
 async fn by_result(app: &App, token: &str) -> Result<(String, Attested, Challenge)> {
     let bad = || unauthorised("the bearer token is no result of an attestation here");
     let claims = app.signer.load().verify_jwt(token).ok_or_else(bad)?;
@@ -315,7 +315,7 @@ async fn by_result(app: &App, token: &str) -> Result<(String, Attested, Challeng
     };
     let mut session = [0; 16];
     hex::decode_to_slice(id, &mut session).map_err(|_| bad())?;
-    // A result of another protocol has an id that is no session's.
+    // A result of another protocol has an id that names no session.
     let (kept, challenge) = attested(app, tenant, session).await?;
     let digest = hex::encode(sha256(token.as_bytes()));
     if !bool::from(digest.as_bytes().ct_eq(kept.result.as_bytes())) {
@@ -324,12 +324,13 @@ async fn by_result(app: &App, token: &str) -> Result<(String, Attested, Challeng
     Ok((tenant.to_owned(), kept, challenge))
 }
 
-/// Whoever shows a result and nothing else is the one who attested, as far as the configuration
-/// still knows them: nobody known, or the owner of a token. They fetch resources and change none.
-/// One who attested with a certificate shows it again.
+/// The identity behind a request that carries only a result: the one that attested, if the
+/// configuration still has it. That is the anonymous identity or the owner of a token, and it may
+/// fetch resources but not change them. A client that attested with a certificate has to present it
+/// again.
 ///
 /// # Errors
-/// No result of an attestation here, or of somebody else.
+/// The token is not a result of an attestation here, or belongs to another identity.
 pub async fn who_attested(app: &App, config: &Config, headers: &HeaderMap) -> Result<Identity> {
     let token = bearer(headers).ok_or_else(|| unauthorised("there is no bearer token"))?;
     let (tenant, kept, _) = by_result(app, token).await?;
@@ -349,7 +350,7 @@ pub async fn who_attested(app: &App, config: &Config, headers: &HeaderMap) -> Re
     Ok(Identity { tenant, name: kept.name, role })
 }
 
-/// The path of a resource, each part a name.
+/// The path of a resource; each part must be a valid name.
 fn path(parts: &(String, String, String)) -> Result<String> {
     let path = format!("{}/{}/{}", parts.0, parts.1, parts.2);
     if is_path(&path) { Ok(path) } else { Err(Kind::NotFound.because("there is no such resource")) }
@@ -390,8 +391,8 @@ async fn resource(
         .await?
     };
     let evidence = Received::new(bytes("evidence", &kept.evidence)?);
-    // Appraised again, under the resource's own policy and what is known now: a revocation counts
-    // at once.
+    // Appraise again, under the resource's policy and the current collateral: a revocation takes
+    // effect at once.
     let wanted = Wanted {
         action: "kbs-resource",
         key: &path,

@@ -1,4 +1,4 @@
-//! Keys and receipts. A secret comes in and never goes out but in a box.
+//! Keys and receipts. A secret only ever leaves in a box.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/receipts", get(receipts))
 }
 
-/// A secret on its way in, from the request's body into nothing but this; erased when dropped.
+/// A secret from a request's body, read directly into this buffer; erased when dropped.
 struct Hidden(Zeroizing<String>);
 
 impl<'de> Deserialize<'de> for Hidden {
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Hidden {
                 f.write_str("base64 in a string without escapes")
             }
 
-            // Whoever unescapes a string keeps a copy of it.
+            // Unescaping a string would leave a copy of the secret.
             fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Hidden, E> {
                 Ok(Hidden(Zeroizing::new(text.to_owned())))
             }
@@ -87,8 +87,8 @@ struct Version {
     not_after: i64,
 }
 
-/// A new key. The members of [`Version`] stand here again: flattened they would pass through values
-/// that nobody erases.
+/// A new key. It repeats the members of [`Version`]: `flatten` would pass them through values that
+/// are not erased.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewKey {
@@ -115,18 +115,18 @@ impl NewKey {
     }
 }
 
-/// Whose key a release may go to.
+/// Which keys a release may be sealed to.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum To {
-    /// The one that the evidence vouches for, or that the session bound to it.
+    /// The key that the evidence vouches for, or that the session bound to it.
     #[default]
     Evidence,
-    /// Any key of the host's beside the card; resources of the KBS only.
+    /// Any key on the card's host; resources of the KBS only.
     Host,
 }
 
-/// Most bytes of a resource.
+/// Maximum size of a resource in bytes.
 const MAX_RESOURCE: usize = 16 * 1024;
 
 /// A key's name, or the path of a resource.
@@ -247,9 +247,8 @@ async fn store(
     ))
 }
 
-/// Stores a resource that comes with nothing but its bytes: the next version of the one at this
-/// path, or a new one for evidence of the kernel's layer, under the policy that requests without
-/// one are held against.
+/// Stores a resource from its bytes alone: the next version of the one at this path, or a new one
+/// for evidence of the kernel's layer, under the default policy for requests that name no policy.
 pub async fn store_resource(
     app: &App,
     identity: &Identity,
@@ -432,13 +431,13 @@ mod tests {
     use super::*;
     use crate::secrets::random;
 
-    /// Bytes with all bits turned, so that the question for them is not the answer.
+    /// Inverts all bits, so that the search pattern does not match itself.
     fn turned(bytes: &[u8]) -> Vec<u8> {
         bytes.iter().map(|byte| !byte).collect()
     }
 
-    /// Looks through this process's memory without taking any: whatever it took could be what it
-    /// looks for, freed and overwritten.
+    /// Searches this process's memory without allocating: a fresh allocation could reuse the freed
+    /// bytes that it searches for.
     struct Search {
         maps: Vec<u8>,
         window: Zeroizing<Vec<u8>>,
@@ -449,7 +448,7 @@ mod tests {
             Self { maps: vec![0; 1 << 20], window: Zeroizing::new(vec![0; 1 << 20]) }
         }
 
-        /// Whether it holds any of these bytes, each given with its bits turned.
+        /// Whether memory holds any of these byte strings, each given inverted.
         fn holds(&mut self, turned: &[Vec<u8>]) -> bool {
             let mut maps = std::fs::File::open("/proc/self/maps").unwrap();
             let mut length = 0;
@@ -468,7 +467,7 @@ mod tests {
             for line in lines.filter(|line| line.contains(" rw-p ")) {
                 let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
                 let [from, to] = [from, to].map(|at| u64::from_str_radix(at, 16).unwrap());
-                // What it reads into is no place to find anything.
+                // Skip the search window itself.
                 for (mut from, to) in [(from, to.min(own.start)), (from.max(own.end), to)] {
                     while from < to {
                         let length = self.window.len().min((to - from) as usize);
@@ -479,8 +478,7 @@ mod tests {
                             break;
                         }
                         found |= is_in(window, turned);
-                        // The next window begins within this one, so that nothing falls between
-                        // them.
+                        // Windows overlap, so that no match is lost at a boundary.
                         from +=
                             if from + length as u64 == to { length } else { length - 4096 } as u64;
                     }
@@ -497,7 +495,7 @@ mod tests {
                 .is_some_and(|found| found.iter().zip(turned).all(|(a, b)| *a == !*b))
         };
         bytes.chunks(64).zip((0..).step_by(64)).any(|(block, first)| {
-            // The library's search for one byte is quick, whatever this test is built for.
+            // The library's search for one byte is fast even in a debug build.
             turned
                 .iter()
                 .filter(|turned| block.contains(&!turned[0]))

@@ -1,4 +1,4 @@
-//! HTTP: which paths there are, who may use them, and how bodies and queries are read.
+//! HTTP: the paths, the rights that they need, and the parsing of bodies and queries.
 
 mod accept;
 mod appraise;
@@ -31,11 +31,11 @@ use zeroize::Zeroizing;
 use crate::app::App;
 use crate::problem::{Kind, Problem, Result};
 
-/// The shared state, as handlers get it.
+/// The shared state, as handlers receive it.
 pub type Shared = State<Arc<App>>;
 
-/// A query string. One that is not of the form, or has a parameter that the route does not know, is
-/// answered as any malformed request.
+/// A query string. A malformed one, or one with an unknown parameter, is answered like any
+/// malformed request.
 pub struct Query<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
@@ -67,10 +67,10 @@ pub fn media_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
-/// Reads a JSON body.
+/// Parses a JSON body.
 ///
 /// # Errors
-/// Not of the form.
+/// The body does not have the expected form.
 pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| Kind::Malformed.because(error.to_string()))
 }
@@ -81,7 +81,7 @@ pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 /// Not base64.
 pub fn bytes(name: &str, text: &str) -> Result<Vec<u8>> {
     let text = text.trim_end_matches('=');
-    // May be a secret: no copy that grows, none that stays.
+    // May be a secret: one buffer that does not grow and is erased.
     let mut plain = Zeroizing::new(Vec::with_capacity(text.len()));
     plain.extend(text.bytes().map(|byte| match byte {
         b'+' => b'-',
@@ -99,13 +99,13 @@ pub fn text(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A nonce as everybody reads it: it has no character that differs between the alphabets.
+/// A nonce as text: none of its characters differs between the base64 alphabets.
 #[must_use]
 pub fn nonce_text(nonce: &[u8]) -> String {
     STANDARD.encode(nonce)
 }
 
-/// Page sizes: 1 to 1000, 100 when not said.
+/// Page sizes: 1 to 1000, 100 by default.
 #[must_use]
 pub fn page(limit: Option<i64>) -> i64 {
     limit.unwrap_or(100).clamp(1, 1000)

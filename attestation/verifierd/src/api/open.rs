@@ -1,4 +1,4 @@
-//! Health, readiness, metrics, published keys, the description of the API.
+//! Health, readiness, metrics, published keys, the API description.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn ready(State(app): Shared) -> Result<Json<Value>> {
     ))
 }
 
-/// The tenant's own; all of them for those who run the service.
+/// The tenant's metrics; all tenants' for operators of the service.
 async fn metrics(
     State(app): Shared,
     Extension(who): Extension<Identity>,

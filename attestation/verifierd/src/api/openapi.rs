@@ -1,5 +1,5 @@
-//! The description of the API (OpenAPI 3.1): the routes of the table that admits requests, with
-//! what each takes and gives.
+//! The API description (OpenAPI 3.1): the routes of the table that admits requests, with their
+//! inputs and outputs.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::routes::{ROUTES, Route, Takes};
 use super::veraison;
 use crate::role::Need;
 
-/// What a member of an object or a parameter is.
+/// Type of a member of an object or of a parameter.
 #[derive(Clone, Copy)]
 enum Is {
     Text,
@@ -23,15 +23,15 @@ enum Is {
     Object(&'static [Member]),
     /// A list of objects of these members.
     List(&'static [Member]),
-    /// Of a form that is described elsewhere.
+    /// Of a form that is described elsewhere, or free.
     Anything,
 }
 
-/// A member of an object or a parameter: name, what it is, what it means; with `?` behind the name
-/// where it may be absent.
+/// A member of an object or a parameter: name, type, meaning. A `?` after the name marks it as
+/// optional.
 type Member = (&'static str, Is, &'static str);
 
-/// What a route gives.
+/// The response of a route.
 enum Gives {
     /// Nothing but the status.
     Nothing(u16),
@@ -41,12 +41,12 @@ enum Gives {
     Other(u16, &'static [&'static str]),
 }
 
-/// What a route takes and gives, beside what the table says.
+/// Inputs and outputs of a route, beyond those in the table.
 struct Describe {
     query: &'static [Member],
     body: &'static [Member],
     gives: Gives,
-    /// Statuses of refusals, beside those that every route of its kind has.
+    /// Error statuses beyond those that every route of its kind has.
     refuses: &'static [u16],
 }
 
@@ -261,7 +261,7 @@ const JWK: &[Member] = &[
     ("y", Text, "base64url"),
 ];
 
-/// What a route takes and gives.
+/// Inputs and outputs of a route.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn describe(route: &Route) -> Option<Describe> {
     use Gives::{Json, Nothing, Other};
@@ -466,7 +466,7 @@ fn describe(route: &Route) -> Option<Describe> {
         ))
         .query(&[("key?", Text, "of this key only"), AFTER_NUMBER, LIMIT])
         .refuses(&[400]),
-        // Other services' protocols are described where they come from.
+        // The documents of other services' protocols describe their own types.
         ("GET", "/.well-known/veraison/verification") => {
             gives(Other(200, &["application/vnd.veraison.discovery+json"])).refuses(&[406])
         }
@@ -553,9 +553,9 @@ fn body(route: &Route, members: &[Member]) -> Option<Value> {
     Some(json!({"required": route.takes != Takes::Nothing, "content": content}))
 }
 
-/// Statuses of refusals of a route, each a problem.
+/// Error statuses of a route, each with a problem document.
 fn refusals(route: &Route, own: &[u16]) -> Vec<u16> {
-    // A fault, too many at once, and a store that does not answer can happen to any.
+    // Any route can meet a fault, too many requests or an unreachable store.
     let mut all = vec![500, 503];
     if route.need != Need::Open {
         all.extend([401, 403, 429]);
@@ -572,10 +572,10 @@ fn refusals(route: &Route, own: &[u16]) -> Vec<u16> {
     all
 }
 
-/// The description of the API.
+/// The API description.
 ///
 /// # Panics
-/// A route is not described, which a test of this crate rules out.
+/// Panics if a route has no description; a test of this crate rules that out.
 #[must_use]
 pub fn openapi() -> Value {
     let mut paths: Map<String, Value> = Map::new();

@@ -1,5 +1,5 @@
-//! Key release: appraise under the policy that the key's version froze, seal to what the evidence
-//! vouches for, commit, answer.
+//! Key release: appraise under the policy that the key's version froze, seal to the key that the
+//! evidence vouches for, commit, answer.
 
 use std::sync::Arc;
 
@@ -43,33 +43,33 @@ struct Request {
     evidence: String,
 }
 
-/// What somebody wants to have released, and on the strength of what.
+/// A request for a release, and the evidence behind it.
 pub struct Wanted<'a> {
-    /// In the audit log.
+    /// Action in the audit log.
     pub action: &'static str,
     /// Key.
     pub key: &'a str,
-    /// Its version; none: the newest.
+    /// Its version; `None` for the newest.
     pub version: Option<i64>,
     /// The challenge that the evidence answers.
     pub challenge: Challenge,
-    /// Whether the challenge was used up already, by an attestation that this rests on.
+    /// Whether an earlier attestation, on which this release relies, used the challenge up.
     pub used: bool,
     /// Layer of the evidence.
     pub layer: Layer,
     /// The evidence.
     pub evidence: &'a Received,
-    /// Whose key it goes to.
+    /// Which key to seal to.
     pub recipient: Recipient,
 }
 
-/// Whose key something that is released goes to, and in which form.
+/// The key that a release is sealed to, and the format.
 pub enum Recipient {
-    /// In an HPKE box to the kernel's key in its evidence; for the Shield to the owner's one-time
+    /// An HPKE box for the kernel's key in its evidence; for the Shield, for the owner's one-time
     /// key, which the session bound to the nonce.
     Box(Option<PublicKey>),
-    /// In a JWE to the key that a KBS client brought. It has to be the one in the evidence, unless
-    /// what is released is marked as the host's.
+    /// A JWE for the key that a KBS client brought. It must be the one in the evidence, unless the
+    /// resource is marked as the host's.
     Jwe(PublicKey),
 }
 
@@ -128,7 +128,7 @@ async fn release(
     })))
 }
 
-/// Releases what is wanted, or says why not; counted and told either way.
+/// Releases a key or explains the refusal; counts both, and logs releases.
 pub async fn run(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<(i64, Released)> {
     let released = attempt(app, identity, wanted).await;
     let result = match &released {
@@ -149,11 +149,11 @@ async fn attempt(app: &App, identity: &Identity, wanted: &Wanted<'_>) -> Result<
     let key = find(app, tenant, wanted).await?;
     let mut collateral = app.collateral(tenant).await?;
     if collateral.policy(&key.policy).is_err() {
-        // Policies never go: another replica has added this one within the last second.
+        // Policies are never removed: another replica has added this one within the last second.
         collateral = app.read_collateral(tenant).await?;
     }
-    // Twice at most: a change of the collateral between appraisal and commit is appraised again; a
-    // second one is the caller's to retry.
+    // At most twice: if the collateral changes between appraisal and commit, appraise again; after
+    // a second change the caller has to retry.
     for _ in 0..2 {
         let terms = (Arc::clone(&collateral), collateral.policy(&key.policy)?);
         let mut case = Case::new(
@@ -193,8 +193,7 @@ struct Key {
     secret: Zeroizing<Vec<u8>>,
 }
 
-/// The key that is wanted, if evidence of this layer and a recipient of this kind may have it at
-/// all.
+/// The requested key, if evidence of this layer and a recipient of this kind may have it at all.
 async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
     let (key, versions) = app.store.key(tenant, wanted.key).await?;
     let number = wanted.version.unwrap_or(key.version);
@@ -221,8 +220,8 @@ async fn find(app: &App, tenant: &str, wanted: &Wanted<'_>) -> Result<Key> {
     Ok(Key { name: key.name, version: number, policy, to_host: key.to_host != 0, secret })
 }
 
-/// The answer to denied evidence. If it is genuine it uses the challenge up, as anywhere else; a
-/// box that was committed before stays committed.
+/// The answer to denied evidence. Genuine evidence uses the challenge up, as elsewhere; a box that
+/// was committed earlier stays committed.
 async fn deny(case: &Case<'_>, appraised: &Appraised, used: bool) -> Problem {
     let ended = case.now - case.challenge.remembered;
     if ended >= 0 {

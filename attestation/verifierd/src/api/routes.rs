@@ -1,5 +1,5 @@
-//! The table of everything that can be asked for: path and method, right, body. What is not here is
-//! refused, even if a handler exists.
+//! The table of all requests: path and method, right, body. The service rejects a path that is not
+//! here, even if a handler exists.
 
 use axum::http::{HeaderMap, Method, header};
 use shef_verify::corim;
@@ -9,31 +9,31 @@ use crate::appraiser;
 use crate::problem::{Kind, Result};
 use crate::role::Need;
 
-/// What a page can make a browser send to another site without asking it before (Fetch,
+/// Types that a page can make a browser send to another site without a preflight (Fetch,
 /// "CORS-safelisted request-header").
 const FORMS: [&str; 3] = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
-/// What a request may bring.
+/// What the body of a request may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing that has to be read; a body may be of any type that no form of a page can send.
+    /// The body is ignored; it may have any type that no HTML form can send.
     Nothing,
     /// One of these media types.
     One(&'static [&'static str]),
     /// Evidence, or a wrapper of it.
     Evidence,
-    /// Bytes: their clients name no media type.
+    /// Bytes; the clients name no media type.
     Bytes,
 }
 
 impl Takes {
     const JSON: Self = Self::One(&["application/json"]);
 
-    /// Demands that a body is of a type that this route takes. None of them can be sent by a form
-    /// of another site.
+    /// Checks that the body has a type that this route takes. No form of another site can send one
+    /// of them.
     ///
     /// # Errors
-    /// Another one; the answer lists them in `Accept`.
+    /// The type is another one; the answer lists the valid types in `Accept`.
     pub fn demand(self, headers: &HeaderMap) -> Result<()> {
         let found = media_type(headers);
         let absent = !headers.contains_key(header::CONTENT_TYPE);
@@ -65,9 +65,9 @@ pub struct Route {
     pub method: &'static str,
     /// Path with parameters in braces.
     pub path: &'static str,
-    /// What it needs.
+    /// The right that it needs.
     pub need: Need,
-    /// What it may bring.
+    /// The body that it takes.
     pub takes: Takes,
     /// One line for the API's description.
     pub summary: &'static str,
@@ -355,18 +355,18 @@ pub const ROUTES: &[Route] = &[
     ),
 ];
 
-/// The route of a request. HEAD is GET without the answer's body, and needs what GET needs.
+/// The route of a request. HEAD is GET without the response body, and needs the same right.
 #[must_use]
 pub fn find(method: &Method, path: &str) -> Option<&'static Route> {
     let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
     ROUTES.iter().find(|route| route.path == path && route.method == method)
 }
 
-/// Demands that no page of another site makes a browser send this, with the certificate or password
-/// that the browser adds by itself.
+/// Rejects requests that a page of another site makes a browser send: the browser would add the
+/// user's certificate or password.
 ///
 /// # Errors
-/// The browser says that it comes from elsewhere.
+/// The browser reports that the request comes from another site.
 pub fn demand_same_site(headers: &HeaderMap, authority: &str) -> Result<()> {
     let text = |name: &str| {
         headers

@@ -1,8 +1,8 @@
 //! Veraison's challenge-response, discovery and provisioning, for clients written for that service.
 //!
-//! Traps that clients live with: the object says `status` (not `state`), `Location` is relative,
-//! the nonce reads the same in both base64 alphabets, bad evidence is 200 with a result that says
-//! no, and the answer is complete at once (no 202).
+//! Compatibility details: the object has `status` (not `state`), `Location` is relative, the nonce
+//! reads the same in both base64 alphabets, bad evidence is 200 with a negative result, and the
+//! answer is complete at once (no 202).
 
 use std::sync::Arc;
 

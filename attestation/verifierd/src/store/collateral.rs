@@ -1,6 +1,6 @@
 //! Trust anchors, CoRIMs, policies, revocations. Each change is one transaction: it raises the
-//! tenant's generation, so that replicas read again, is held against all that is there then, and
-//! leaves its event.
+//! tenant's generation, so that replicas reload, is checked with all other collateral, and records
+//! its event.
 
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
@@ -32,7 +32,7 @@ pub struct CorimRow {
     pub id: String,
     /// Media type of the content.
     pub media_type: String,
-    /// As it came.
+    /// As received.
     pub content: Vec<u8>,
     /// 0 when deactivated.
     pub active: i64,
@@ -77,11 +77,11 @@ row!(PolicyRow { name, version, media_type, content, sha256, created });
 /// One revocation.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct RevocationRow {
-    /// What it is about.
+    /// Kind of the subject.
     pub kind: String,
-    /// Which.
+    /// The subject.
     pub value: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Seconds since 1970.
     pub created: i64,
@@ -89,13 +89,12 @@ pub struct RevocationRow {
 
 row!(RevocationRow { kind, value, reason, created });
 
-/// The highest version that was ever stored of a CoRIM, by its id and signer. It stays when the
-/// CoRIM goes.
+/// The highest version ever stored of a CoRIM, by its id and signer. It outlives the CoRIM.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CorimVersion {
-    /// Who signed it.
+    /// The signer.
     pub signer: String,
-    /// The id in it.
+    /// The CoRIM's id.
     pub id: String,
     /// The highest version.
     pub version: i64,
@@ -103,10 +102,10 @@ pub struct CorimVersion {
 
 row!(CorimVersion { signer, id, version });
 
-/// Everything of a tenant that appraisals are held against.
+/// All collateral of a tenant.
 #[derive(Clone, Debug)]
 pub struct CollateralRows {
-    /// Generation of what was read.
+    /// Generation of these rows.
     pub generation: i64,
     /// Trust anchors.
     pub anchors: Vec<AnchorRow>,
@@ -114,9 +113,9 @@ pub struct CollateralRows {
     pub signers: Vec<SignerRow>,
     /// Reference values.
     pub corims: Vec<CorimRow>,
-    /// Highest versions of CoRIMs, those that are gone too.
+    /// Highest versions of CoRIMs, including removed ones.
     pub versions: Vec<CorimVersion>,
-    /// Policies, all versions.
+    /// Policies, in all versions.
     pub policies: Vec<PolicyRow>,
     /// Revocations.
     pub revocations: Vec<RevocationRow>,
@@ -137,15 +136,15 @@ pub enum Change {
     AddCorim(CorimRow),
     /// Removes the reference values of this id.
     RemoveCorim(String),
-    /// Makes the reference values of this id count again.
+    /// Reactivates the reference values of this id.
     Activate(String),
     /// Deactivates them.
     Deactivate(String),
-    /// Adds the next version of a policy; the row's own version is not looked at.
+    /// Adds the next version of a policy; ignores the row's version.
     AddPolicy(PolicyRow),
     /// Revokes; the first reason stays.
     Revoke(RevocationRow),
-    /// Takes the revocations of this kind and value back, in every spelling of the value.
+    /// Withdraws the revocations of this kind and value, in every spelling of the value.
     Unrevoke(String, String),
 }
 
@@ -168,7 +167,7 @@ impl Change {
         }
     }
 
-    /// Whether there is more afterwards.
+    /// Whether it adds something.
     fn adds(&self) -> bool {
         matches!(
             self,
@@ -180,7 +179,7 @@ impl Change {
         )
     }
 
-    /// What it is about.
+    /// Its subject.
     #[must_use]
     pub fn what(&self) -> String {
         match self {
@@ -199,18 +198,18 @@ impl Change {
     }
 }
 
-/// What came of a change.
+/// Outcome of a change.
 #[derive(Clone, Debug)]
 pub enum Changed<T> {
-    /// It is done: what the check gave, and the version of a policy (0 for everything else).
+    /// Done: the result of the check, and the version of a policy (0 for everything else).
     Done(T, i64),
-    /// Everything was so before; nothing is written.
+    /// The store already had it; nothing is written.
     Same(T, i64),
-    /// There is nothing of this name; nothing is written.
+    /// Nothing has this name; nothing is written.
     Missing,
 }
 
-/// The tenant's row is the lock under which its collateral changes.
+/// Locks the tenant's row, which serialises changes of its collateral.
 const RAISE: &str = "UPDATE tenant SET generation = generation + 1 WHERE name = $1";
 
 /// Reads all collateral of a tenant through a pool or in a transaction.
@@ -248,7 +247,7 @@ macro_rules! rows {
     }};
 }
 
-/// Remembers versions of CoRIMs; only upwards.
+/// Remembers versions of CoRIMs; they only increase.
 macro_rules! remember {
     ($tx:expr, $tenant:expr, $versions:expr) => {
         for row in $versions {
@@ -266,7 +265,7 @@ macro_rules! remember {
     };
 }
 
-/// One statement that changes at most one row: whether it did.
+/// Runs a statement that changes at most one row: whether it did.
 macro_rules! one {
     ($tx:expr, $sql:expr, $($value:expr),*) => {
         sqlx::query($sql)$(.bind($value))*.execute(&mut *$tx).await?.rows_affected() > 0
@@ -297,7 +296,7 @@ impl Store {
         on!(self, |pools| Ok(rows!(&pools.read, tenant)))
     }
 
-    /// Tenants with versions of CoRIMs that are remembered under a signer's name, as before 0.2.
+    /// Tenants with CoRIM versions that are remembered under a signer's name, as before 0.2.
     ///
     /// # Errors
     /// The database does not answer.
@@ -312,7 +311,7 @@ impl Store {
         })
     }
 
-    /// Remembers versions of CoRIMs that are there from before they were remembered.
+    /// Remembers the versions of CoRIMs that were stored before versions were remembered.
     ///
     /// # Errors
     /// The database does not answer.
@@ -325,13 +324,13 @@ impl Store {
         })
     }
 
-    /// Changes the collateral: change, `check` of all that is there afterwards, and event are one
-    /// transaction. `check` gives the versions of the CoRIMs that are there too: they are
+    /// Changes the collateral. The change, `check` on the resulting collateral, and the event are
+    /// one transaction. `check` also returns the versions of the present CoRIMs, which are
     /// remembered.
     ///
     /// # Errors
-    /// The check's, another content under the name, the tenant stores too much, or the database
-    /// does not answer; nothing is changed then.
+    /// An error of the check, another content under the name, the tenant stores too much, or the
+    /// database does not answer; nothing is changed then.
     pub async fn change<T>(
         &self,
         event: &Event<'_>,
@@ -344,7 +343,7 @@ impl Store {
             sqlx::query(RAISE).bind(tenant).execute(&mut *tx).await?;
             let mut what = change.what();
             let mut number = 0;
-            // None: nothing of this name. False: it was so before.
+            // `None`: nothing of this name. `false`: no change.
             let done = match change {
                 Change::AddAnchor(row) => {
                     let new = one!(

@@ -1,5 +1,5 @@
-//! How databases are reached: an SQLite file for its owner alone, PostgreSQL over TLS wherever it
-//! is not of this machine.
+//! Database connections: an SQLite file that only its owner can access, or PostgreSQL, over TLS
+//! unless it is local.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -17,18 +17,18 @@ use super::{Backend, Pools};
 use crate::config::Database;
 use crate::problem::{Kind, Problem, Result};
 
-/// Bytes of a page of SQLite, where the database is new. An appraisal touches some ten pages, of
-/// most of them a few bytes, and all of them go through the journal: 18 kB with these, 45 kB with
-/// the usual ones of 4096.
+/// Page size of a new SQLite database in bytes. An appraisal writes a few bytes to each of some ten
+/// pages, and whole pages go through the journal: 18 kB with this size, 45 kB with the default of
+/// 4096.
 const PAGE_BYTES: u32 = 1024;
-/// Pages of SQLite's journal after which a writer copies them into the database itself: 64 MB.
+/// Pages in SQLite's journal after which a writer copies them into the database: 64 MB.
 /// [`super::Store::checkpoint`] leaves it little to copy.
 const JOURNAL_PAGES: &str = "65536";
-/// How long a connection is waited for.
+/// How long to wait for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
 
 fn cannot(error: &sqlx::Error) -> Problem {
-    // The URL may hold a password; the text of the library's errors never does.
+    // The URL may hold a password; the library's error texts never do.
     Kind::Store.because(format!("{error}"))
 }
 
@@ -36,7 +36,7 @@ fn file(path: &Path, error: &std::io::Error) -> Problem {
     Kind::Store.because(format!("{}: {error}", path.display()))
 }
 
-/// The file of a database, and those that SQLite puts beside it.
+/// The file of a database, and the files that SQLite puts beside it.
 #[must_use]
 pub fn names(path: &Path) -> [PathBuf; 4] {
     ["", "-wal", "-shm", "-journal"].map(|end| {
@@ -46,7 +46,7 @@ pub fn names(path: &Path) -> [PathBuf; 4] {
     })
 }
 
-/// The name that SQLite is given: an absolute one, in which it sees no URI and no `:memory:`.
+/// The path for SQLite: absolute, so that SQLite does not read it as a URI or `:memory:`.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     let whole = std::path::absolute(path).map_err(|error| file(path, &error))?;
     if whole.to_str().is_none() {
@@ -55,8 +55,8 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     Ok(whole)
 }
 
-/// Looks at the files of a database by the rules of [`files::open`], before SQLite opens them by
-/// their names and follows every link. Gives which of [`names`] there are.
+/// Checks the files of a database by the rules of [`files::open`], before SQLite opens them by name
+/// and follows every link. Returns which of [`names`] exist.
 fn present(path: &Path) -> Result<[bool; 4]> {
     files::check(files::folder(path), Owner::Service).map_err(|error| file(path, &error))?;
     let mut there = [false; 4];
@@ -76,8 +76,8 @@ fn present(path: &Path) -> Result<[bool; 4]> {
     Ok(there)
 }
 
-/// Looks whether the files that root's process has opened are those that [`present`] looked at: in a
-/// folder of another user, that user can exchange them in between.
+/// Checks that root's process has opened the files that [`present`] checked: in another user's
+/// folder, that user can exchange them in between.
 fn opened(names: &[PathBuf]) -> std::io::Result<()> {
     let mut held = BTreeSet::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
@@ -94,7 +94,8 @@ fn opened(names: &[PathBuf]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Options of a pool, the names of whose files are held against what SQLite has opened.
+/// Options of a pool whose connections check their file names against the files that SQLite has
+/// opened.
 fn pool(path: &Path, still: bool, most: u32) -> Result<SqlitePoolOptions> {
     let options = SqlitePoolOptions::new().max_connections(most).acquire_timeout(ACQUIRE);
     if !files::foreign(files::folder(path)).map_err(|error| file(path, &error))? {
@@ -106,23 +107,24 @@ fn pool(path: &Path, still: bool, most: u32) -> Result<SqlitePoolOptions> {
     Ok(options.after_connect(move |connection, _| {
         let names = Arc::clone(&names);
         Box::pin(async move {
-            // Not before it reads does SQLite open the journal.
+            // SQLite opens the journal at its first read.
             sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(connection).await?;
             Ok(opened(&names)?)
         })
     }))
 }
 
-/// Takes from everybody else what they may do with a database: it holds sealed keys, devices and
-/// evidence. One that is not there is made, so that SQLite does not make it with another mode; the
-/// files beside it get that of the database.
+/// Makes a database accessible to its owner only: it holds sealed keys, devices and evidence.
+/// Creates a missing one, so that SQLite does not create it with another mode; the files beside it
+/// get the database's mode.
 ///
 /// # Errors
-/// One of the files is a link or of a third user, its mode cannot be changed, or it cannot be made.
+/// One of the files is a link or belongs to a third user, its mode cannot be changed, or it cannot
+/// be created.
 fn private(path: &Path) -> Result<()> {
     if !present(path)?[0] {
         return match files::create(path, 0o600, path) {
-            // Made by another process in between.
+            // Another process created it in between.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => private(path),
             made => made.map(drop).map_err(|error| file(path, &error)),
         };
@@ -135,8 +137,8 @@ fn private(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Options of PostgreSQL. What the URL does not say about TLS: the certificate and its name are
-/// verified, unless the server is of this machine.
+/// Options for PostgreSQL. Unless the URL has its own settings for TLS, the certificate and its
+/// name are verified, except for a local server.
 pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
     let options: PgConnectOptions = url.parse().map_err(|error| cannot(&error))?;
     let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -160,8 +162,8 @@ pub(super) fn postgres(url: &str) -> Result<PgConnectOptions> {
     Ok(options.application_name("shef-verifierd"))
 }
 
-/// Checks that each connection has a session of the server's. A pooler that pools transactions gives
-/// the second connection the session of the first, with the statement that the first has prepared.
+/// Checks that each connection has a separate server session. A transaction pooler gives the second
+/// connection the first one's session, with its prepared statement.
 async fn sessions(options: &PgConnectOptions) -> Result<()> {
     let mut open = Vec::new();
     for statement in ["SELECT 1", "SELECT 2"] {
@@ -176,8 +178,8 @@ async fn sessions(options: &PgConnectOptions) -> Result<()> {
     Ok(())
 }
 
-/// The problem behind an error that only a pooler of transactions causes: a prepared statement that
-/// exists already, or does not.
+/// The problem behind an error that only a transaction pooler causes: a prepared statement that
+/// exists already, or does not exist.
 fn pooled(error: &sqlx::Error) -> Option<Problem> {
     let code = error.as_database_error().and_then(|error| error.code())?;
     let text = "the database is behind a pooler that pools transactions, such as PgBouncer with pool_mode = transaction, and the service \
@@ -185,7 +187,7 @@ fn pooled(error: &sqlx::Error) -> Option<Problem> {
     matches!(&*code, "42P05" | "26000").then(|| Kind::Store.because(text))
 }
 
-/// What is overwritten or deleted is gone from the database: keys that were sealed under an older KEK.
+/// Overwrites deleted data in the database: it includes keys that were sealed under an older KEK.
 const ERASE: (&str, &str) = ("secure_delete", "ON");
 
 fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
@@ -199,7 +201,7 @@ fn sqlite(path: &Path, synchronous: SqliteSynchronous) -> SqliteConnectOptions {
         .busy_timeout(ACQUIRE)
 }
 
-/// One connection for everything.
+/// Uses one connection for everything.
 fn alone<D: sqlx::Database>(pool: sqlx::Pool<D>) -> Pools<D> {
     Pools {
         read: pool.clone(),
@@ -210,8 +212,8 @@ fn alone<D: sqlx::Database>(pool: sqlx::Pool<D>) -> Pools<D> {
     }
 }
 
-/// Opens a database to be written; an SQLite file is made where there is none. A command gives no
-/// number of connections, and has one.
+/// Opens a database for writing; creates a missing SQLite file. A command passes no number of
+/// connections, and has one.
 pub(super) async fn open(database: &Database, connections: Option<u32>) -> Result<Backend> {
     Ok(match database {
         Database::Sqlite(path) => {
@@ -220,15 +222,15 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
                 tracing::warn!(file = %path.display(), "there is no database: a new one is made");
             }
             private(path)?;
-            // A write that fails, as on a full disk, ends its transaction behind the library's
-            // back, and that connection begins no other.
+            // A failed write, as on a full disk, ends the transaction without the library's
+            // knowledge, and that connection cannot begin another.
             let pool = |most| -> Result<SqlitePoolOptions> {
                 let pool = pool(path, false, most)?;
                 Ok(pool.before_acquire(|connection, _| {
                     Box::pin(async move { Ok(!connection.is_in_transaction()) })
                 }))
             };
-            // The first connection makes the journal; the others open lazily.
+            // The first connection creates the journal; the others open lazily.
             let durable = pool(1)?
                 .connect_with(sqlite(path, SqliteSynchronous::Full))
                 .await
@@ -259,7 +261,8 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
     })
 }
 
-/// Opens an SQLite file to be read. `still`: nobody has it open, and the files beside it do not count.
+/// Opens an SQLite file for reading. `still`: no process has it open, so ignore the files beside
+/// it.
 async fn read(path: &Path, still: bool) -> Result<Backend> {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -270,12 +273,12 @@ async fn read(path: &Path, still: bool) -> Result<Backend> {
     Ok(Backend::Sqlite(alone(pool)))
 }
 
-/// Opens a copy of a database, which this process has made, to be read.
+/// Opens, for reading, a copy of a database that this process has made.
 pub(super) async fn copy(path: &Path) -> Result<Backend> {
     read(&absolute(path)?, true).await
 }
 
-/// Opens a database to be read; `None` where there is no file.
+/// Opens a database for reading; `None` if the file is missing.
 pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
     Ok(Some(match database {
         Database::Sqlite(path) => {
@@ -284,8 +287,8 @@ pub(super) async fn look(database: &Database) -> Result<Option<Backend>> {
             if !there {
                 return Ok(None);
             }
-            // Without a journal nobody has it open, and SQLite would leave one behind that it made
-            // only to read.
+            // Without a journal, no process has it open, and SQLite would leave behind a journal
+            // that it made only to read.
             read(path, !journal).await?
         }
         Database::Postgres(url) => {
@@ -321,7 +324,7 @@ mod tests {
         ] {
             assert_ne!(mode(url), "VerifyFull", "{url}");
         }
-        // Whoever says less says it.
+        // The URL may lower the requirement.
         assert_eq!(mode("postgres://u@db.example/v?sslmode=require"), "Require");
         assert_eq!(mode("postgres://u@localhost/v?sslmode=verify-full"), "VerifyFull");
     }

@@ -1,5 +1,5 @@
-//! Events: who changed what, or was refused it, and when. Each is written in the transaction of its
-//! change, and names the digest of the one before, so that an edit, a gap and another order show.
+//! Events: who changed what, or was refused, and when. Each is written in the transaction of its
+//! change, and includes the digest of its predecessor, so that edits, gaps and reordering show.
 
 use serde::{Serialize, Serializer};
 
@@ -7,7 +7,7 @@ use super::{Store, on, row};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
 
-/// Who changes something, and when.
+/// The author and time of a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// Tenant.
@@ -21,17 +21,17 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Something that the service does by itself.
+    /// The author is the service itself.
     #[must_use]
     pub fn own(tenant: &'a str, time: i64) -> Self {
         Self { tenant, who: "service", role: "service", time }
     }
 }
 
-/// An event that was kept.
+/// A recorded event.
 #[derive(Clone, Debug, Serialize)]
 pub struct EventRow {
-    /// Number, from 1; a tenant's events have no gaps.
+    /// Number, from 1, without gaps within a tenant.
     pub seq: i64,
     /// Seconds since 1970.
     pub time: i64,
@@ -39,12 +39,12 @@ pub struct EventRow {
     pub who: String,
     /// Its role.
     pub role: String,
-    /// What was done, or `refused`.
+    /// The action, or `refused`.
     pub action: String,
-    /// What it was about.
+    /// Its subject.
     pub what: String,
     /// SHA-256 over the digest of the event before and all of this one; empty in events of versions
-    /// that had none.
+    /// without digests.
     #[serde(serialize_with = "hexadecimal")]
     pub digest: Vec<u8>,
 }
@@ -56,9 +56,9 @@ fn hexadecimal<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::E
 }
 
 impl EventRow {
-    /// The digest that this event has behind one of digest `previous` (empty before the first):
-    /// SHA-256 over `shef-event/1`, `previous`, tenant, number, time, who, role, action and what,
-    /// each behind its length in four bytes, numbers in eight, big-endian.
+    /// The digest of this event after one with digest `previous` (empty before the first): SHA-256
+    /// over `shef-event/1`, `previous`, tenant, number, time, who, role, action and what. A length
+    /// in four bytes precedes each; numbers have eight bytes; all are big-endian.
     #[must_use]
     pub fn chained(&self, tenant: &str, previous: &[u8]) -> [u8; 32] {
         let (seq, time) = (self.seq.to_be_bytes(), self.time.to_be_bytes());
@@ -82,7 +82,7 @@ impl EventRow {
     }
 }
 
-/// Checks events of one tenant, one behind the other.
+/// Checks the events of one tenant in order.
 #[derive(Debug)]
 pub struct EventChain<'a> {
     tenant: &'a str,
@@ -97,10 +97,10 @@ impl<'a> EventChain<'a> {
         Self { tenant, seq: 0, digest: Vec::new() }
     }
 
-    /// Takes the next event.
+    /// Checks the next event.
     ///
     /// # Errors
-    /// It is not the next one, or was changed.
+    /// It is out of sequence, or was altered.
     pub fn push(&mut self, row: &EventRow) -> Result<()> {
         let bad = |what: &str| {
             Err(Kind::Audit.because(format!(
@@ -112,7 +112,7 @@ impl<'a> EventChain<'a> {
         if row.seq != self.seq + 1 {
             return bad(&format!("missing, or in another order: found number {}", row.seq));
         }
-        // Events of older versions have no digest: all of them are before the first that has.
+        // Events of older versions have no digest; all of them precede the first with one.
         let from_before = row.digest.is_empty() && self.digest.is_empty();
         if !from_before && row.digest != row.chained(self.tenant, &self.digest) {
             return bad("changed, or does not follow the one before it");
@@ -166,7 +166,7 @@ macro_rules! record_event {
 pub(crate) use record_event;
 
 impl Store {
-    /// Keeps an event that changes nothing: a refusal.
+    /// Records an event that changes nothing: a refusal.
     ///
     /// # Errors
     /// The database does not answer.
@@ -180,7 +180,7 @@ impl Store {
         })
     }
 
-    /// Events behind this number, the oldest first.
+    /// Events after this number, oldest first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -215,7 +215,7 @@ mod tests {
                 what: format!("device {seq}"),
                 digest: Vec::new(),
             };
-            // The first is of a version without digests.
+            // The first is from a version without digests.
             if seq > 1 {
                 row.digest =
                     row.chained("t", rows.last().map_or(&[][..], |row| &row.digest)).to_vec();

@@ -16,13 +16,13 @@ use crate::session::Challenge;
 pub struct KeyRow {
     /// Name.
     pub name: String,
-    /// Layer whose evidence it answers.
+    /// Layer of the evidence that it is released for.
     pub layer: String,
-    /// 1 when no version is released any more.
+    /// 1 if all versions are disabled.
     pub disabled: i64,
     /// Newest version.
     pub version: i64,
-    /// 1 when it may go to any key of the host's.
+    /// 1 if it may go to any key of the host.
     pub to_host: i64,
 }
 
@@ -33,21 +33,21 @@ row!(KeyRow { name, layer, disabled, version, to_host });
 pub struct KeyVersionRow {
     /// Version, from 1.
     pub version: i64,
-    /// The secret under the KEK.
+    /// The secret, sealed under the KEK.
     pub sealed: Vec<u8>,
     /// Its policy.
     pub policy: String,
-    /// Version of the policy: frozen.
+    /// Version of the policy, frozen.
     pub policy_version: i64,
-    /// Most releases; 0 for any number.
+    /// Maximum number of releases; 0: unlimited.
     pub max_releases: i64,
     /// Releases so far.
     pub released: i64,
-    /// First second of its window.
+    /// First second of its validity window.
     pub not_before: i64,
-    /// End of its window; 0 for none.
+    /// End of its validity window; 0: unlimited.
     pub not_after: i64,
-    /// 1 when this version is not released any more.
+    /// 1 if this version is disabled.
     pub disabled: i64,
     /// Seconds since 1970.
     pub created: i64,
@@ -66,24 +66,24 @@ row!(KeyVersionRow {
     created
 });
 
-/// A version to be added.
+/// A version to add.
 #[derive(Clone, Debug)]
 pub struct NewVersion {
     /// Its policy.
     pub policy: String,
     /// Version of the policy.
     pub policy_version: i64,
-    /// Most releases; 0 for any number.
+    /// Maximum number of releases; 0: unlimited.
     pub max_releases: i64,
-    /// First second of its window.
+    /// First second of its validity window.
     pub not_before: i64,
-    /// End of its window; 0 for none.
+    /// End of its validity window; 0: unlimited.
     pub not_after: i64,
     /// Seconds since 1970.
     pub created: i64,
 }
 
-/// A release to be committed.
+/// A release to commit.
 pub struct NewRelease<'a> {
     /// Tenant.
     pub tenant: &'a str,
@@ -93,17 +93,17 @@ pub struct NewRelease<'a> {
     pub version: i64,
     /// Digest of the evidence.
     pub evidence: [u8; 32],
-    /// Public key that the box goes to.
+    /// Public key that the box is sealed to.
     pub recipient: &'a [u8],
     /// The challenge.
     pub challenge: &'a Challenge,
-    /// Whether it was used up already, by an attestation that this release rests on.
+    /// Whether an earlier attestation, on which this release relies, used the challenge up.
     pub used: bool,
-    /// End of the box.
+    /// Expiry of the box.
     pub expires: i64,
     /// Now.
     pub now: i64,
-    /// Generation of the collateral that the appraisal was held against.
+    /// Generation of the collateral in the appraisal.
     pub generation: i64,
     /// The appraisal.
     pub record: &'a AppraisalRecord,
@@ -116,11 +116,11 @@ pub struct Released {
     pub bytes: Vec<u8>,
     /// Its receipt.
     pub receipt: Vec<u8>,
-    /// Head of the tenant's chain when it was given out: its own receipt.
+    /// Head of the tenant's chain at the release: its own receipt.
     pub head: Head,
-    /// End of the box.
+    /// Expiry of the box.
     pub expires: i64,
-    /// False when it was committed before and is given out again.
+    /// False if it was committed earlier and is returned again.
     pub fresh: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct ReceiptRow {
 
 row!(ReceiptRow { seq, time, name, content });
 
-/// Most receipts that are forgotten at a time: each is verified before.
+/// Maximum number of receipts to delete at a time: each is verified first.
 const FORGET: i64 = 500;
 
 struct HeadsRow {
@@ -157,9 +157,9 @@ row!(HeadsRow { seq, head, kept_seq, kept_head, kept_signed });
 pub struct Heads {
     /// The end.
     pub head: Head,
-    /// The last one that was forgotten; number 0 where nothing was.
+    /// The last deleted receipt; number 0 if nothing was deleted.
     pub kept: Head,
-    /// The service's statement that it forgot them; empty where there is none.
+    /// The service's signed statement about the deletion; empty if nothing was deleted.
     pub signed: Vec<u8>,
 }
 
@@ -171,8 +171,8 @@ fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
 }
 
 impl Store {
-    /// Adds a key with its first version (`new_key` given: its layer, and whether it may go to any
-    /// key of the host's), or a version to a key. Gives the version's number.
+    /// Adds a key with its first version (with `new_key`: its layer, and whether it may go to any
+    /// key of the host), or a version to a key. Returns the version's number.
     ///
     /// The secret is sealed under the KEK, bound to tenant, name and that number.
     ///
@@ -252,7 +252,7 @@ impl Store {
     /// A key with its versions, newest first.
     ///
     /// # Errors
-    /// There is none, or the database does not answer.
+    /// There is no such key, or the database does not answer.
     pub async fn key(&self, tenant: &str, name: &str) -> Result<(KeyRow, Vec<KeyVersionRow>)> {
         on!(self, |pools| {
             let key: Option<KeyRow> =
@@ -275,7 +275,7 @@ impl Store {
         })
     }
 
-    /// Keys by name, behind this one.
+    /// Keys by name, after this one.
     ///
     /// # Errors
     /// The database does not answer.
@@ -292,8 +292,8 @@ impl Store {
         })
     }
 
-    /// Disables a key, or one version of it; or enables it again. What it was called in the event,
-    /// or `None` when it was so before.
+    /// Disables or enables a key, or one version of it. Returns its name in the event, or `None` if
+    /// nothing changed.
     ///
     /// # Errors
     /// There is no such key or version, or the database does not answer.
@@ -346,16 +346,16 @@ impl Store {
         })
     }
 
-    /// Commits a release: nonce, count, box, receipt and head in one transaction, on disk before it
-    /// is given out. The same evidence for the same key version gets the same bytes again until
-    /// they end, and is not counted again.
+    /// Commits a release: nonce, count, box, receipt and head in one transaction, on disk before
+    /// the response. The same evidence for the same key version gets the same bytes again until
+    /// they expire, without another count.
     ///
-    /// `make` gets the head of the chain and gives box and receipt. `Ok(None)`: the collateral has
-    /// changed since the appraisal.
+    /// `make` receives the head of the chain and returns box and receipt. `Ok(None)`: the
+    /// collateral has changed since the appraisal.
     ///
     /// # Errors
-    /// The nonce was used for something else, the session or the box has ended, the key's limits,
-    /// or the database.
+    /// The nonce was used for something else, the session or the box has expired, a limit of the
+    /// key was reached, or the database does not answer.
     pub async fn release(
         &self,
         new: &NewRelease<'_>,
@@ -494,7 +494,7 @@ impl Store {
         })
     }
 
-    /// Receipts behind this number, of one key or of all.
+    /// Receipts after this number, of one key or of all.
     ///
     /// # Errors
     /// The database does not answer.
@@ -554,9 +554,9 @@ impl Store {
         })
     }
 
-    /// Oldest receipts that are kept: those that may be forgotten, up to the first that is younger
-    /// than `before`, and only so many at a time that nobody waits for it. The newest stays, so
-    /// that a chain is never empty once it has begun.
+    /// The oldest receipts that may be deleted: up to the first that is younger than `before`, and
+    /// few enough not to delay other requests. The newest stays, so that a chain never becomes
+    /// empty.
     ///
     /// # Errors
     /// The database does not answer.
@@ -576,10 +576,9 @@ impl Store {
         })
     }
 
-    /// Forgets the receipts up to a head, for which the service has signed that it does. The chain
-    /// then begins behind it. Gives how many went; none where the chain did not begin at `from` any
-    /// more.
-    ///
+    /// Deletes the receipts up to a head, as in the service's signed statement; the chain then
+    /// begins after that head. Returns how many it deleted; 0 if the chain no longer began at
+    /// `from`.
     /// # Errors
     /// The database does not answer.
     pub async fn forget_receipts(

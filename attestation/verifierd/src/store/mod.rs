@@ -1,8 +1,8 @@
 //! Storage: SQLite in a file, or PostgreSQL; the same statements for both.
 //!
-//! SQLite has one writer. Two connections write: `quick` (a crash of the machine may lose its last
-//! moments; a crash of the program never does) for used nonces and records of appraisals, and
-//! `durable` (on disk before the answer) for everything that must not be lost.
+//! SQLite allows one writer. Two connections write: `quick` (a crash of the machine may lose its
+//! last moments; a crash of the program never does) for used nonces and records of appraisals, and
+//! `durable` (on disk before the response) for everything that must not be lost.
 
 mod collateral;
 mod connect;
@@ -30,13 +30,13 @@ pub use events::{Event, EventChain, EventRow};
 pub use keys::{Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};
 
-/// The version of the schema that this program makes and knows.
+/// The current version of the schema.
 #[must_use]
 pub fn version() -> i64 {
     schema::MIGRATIONS.len() as i64
 }
 
-/// The version since which it is signed that receipts were forgotten.
+/// The first version that signs a statement about deleted receipts.
 pub const SIGNED: i64 = 5;
 
 pub(crate) struct Pools<D: sqlx::Database> {
@@ -55,9 +55,9 @@ pub(crate) enum Backend {
 /// The store.
 pub struct Store {
     pub(crate) backend: Backend,
-    /// The version of the schema that was found; 0 for a new database.
+    /// The version of the schema at opening; 0 for a new database.
     pub found: i64,
-    /// Most bytes that a tenant may store.
+    /// Maximum bytes that a tenant may store.
     most: AtomicI64,
 }
 
@@ -72,8 +72,8 @@ macro_rules! on {
 }
 pub(crate) use on;
 
-/// Reads these columns into a struct of either backend. The library's derive would have it, and all
-/// its drivers, built a second time for the compiler.
+/// Reads these columns into a struct, for either backend. The library's derive would build it and
+/// all its drivers a second time for the compiler.
 macro_rules! row {
     ($row:ident { $($column:ident),* }) => {
         impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $row
@@ -98,12 +98,12 @@ fn newer(found: i64) -> Problem {
     ))
 }
 
-/// Whether the error says that there is no table `meta`.
+/// Whether the error says that table `meta` is missing.
 fn no_meta(error: &dyn sqlx::error::DatabaseError) -> bool {
     error.code().is_some_and(|code| code == "42P01") || error.message() == "no such table: meta"
 }
 
-/// Refuses a database without version that has tables.
+/// Rejects a database that has tables but no version.
 fn strange(tables: i64) -> Result<()> {
     if tables > 0 {
         return Err(Kind::Store.because("the database has tables of another program: expected one of this service, or an empty one"));
@@ -112,8 +112,8 @@ fn strange(tables: i64) -> Result<()> {
 }
 
 impl Store {
-    /// Opens the database, makes or extends its tables, and checks that its keys are sealed under
-    /// this KEK.
+    /// Opens the database, creates or migrates its tables, and checks that its keys are sealed
+    /// under this KEK.
     ///
     /// # Errors
     /// Out of reach, of a newer version, or sealed under another KEK.
@@ -121,8 +121,7 @@ impl Store {
         Self::opened(database, Some(connections), kek).await
     }
 
-    /// The same for a command, with one connection: all that it does goes to the files that were
-    /// looked at.
+    /// The same for a command, with one connection: it only accesses the files that were checked.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -142,12 +141,12 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a database to be read beside the service that runs on it: nothing is made, extended or
-    /// written. `None` where there is none yet.
+    /// Opens a database for reading, beside the running service: creates, migrates and writes
+    /// nothing. `None` if there is no database yet.
     ///
     /// # Errors
-    /// Out of reach, of a newer version, sealed under another KEK, or of an older version where
-    /// `present` asks for this one.
+    /// Out of reach, of a newer version, sealed under another KEK, or of an older version if
+    /// `present` requires the current one.
     pub async fn look(database: &Database, kek: &Kek, present: bool) -> Result<Option<Self>> {
         let Some(backend) = connect::look(database).await? else { return Ok(None) };
         let store = Self::looked(backend, kek).await?;
@@ -161,11 +160,11 @@ impl Store {
         Ok(Some(store))
     }
 
-    /// Opens a copy of an SQLite database to be read, and checks that it is whole and one of this
-    /// service's.
+    /// Opens a copy of an SQLite database for reading, and checks that it is intact and belongs to
+    /// this service.
     ///
     /// # Errors
-    /// It is no such database, damaged, of a newer version, or sealed under another KEK.
+    /// Not a database of this service, damaged, of a newer version, or sealed under another KEK.
     pub async fn copy(path: &std::path::Path, kek: &Kek) -> Result<Self> {
         let store = Self::looked(connect::copy(path).await?, kek).await?;
         if store.found == 0 {
@@ -210,7 +209,7 @@ impl Store {
         })
     }
 
-    /// Checks that an SQLite database is whole.
+    /// Checks that an SQLite database is intact.
     ///
     /// # Errors
     /// It is damaged, or does not answer.
@@ -226,7 +225,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives the version that was found.
+    /// Migrates the schema; returns the version that it found.
     async fn migrate(&self) -> Result<i64> {
         let postgres = matches!(self.backend, Backend::Postgres(_));
         on!(self, |pools| {
@@ -255,7 +254,7 @@ impl Store {
             }
             if found == 0 {
                 strange(tables)?;
-                // Nothing is left in it of what was deleted: see `Store::erase`.
+                // A new database holds no remains of deleted data: see `Store::erase`.
                 sqlx::query("INSERT INTO meta (name, number, content) VALUES ('erased', 1, '')")
                     .execute(&mut *tx)
                     .await?;
@@ -275,7 +274,7 @@ impl Store {
         })
     }
 
-    /// Makes sure that the configured tenants have rows.
+    /// Creates missing rows of the configured tenants.
     ///
     /// # Errors
     /// The database does not answer.
@@ -315,7 +314,7 @@ impl Store {
     pub async fn copy_to(&self, path: &std::path::Path) -> Result<()> {
         match &self.backend {
             Backend::Sqlite(pools) => {
-                // SQLite leaves the mode of an empty file alone.
+                // SQLite keeps the mode of an empty file.
                 let path = connect::absolute(path)?;
                 sqlx::query("VACUUM INTO $1").bind(path.to_str()).execute(&pools.read).await?;
                 Ok(())
@@ -326,8 +325,8 @@ impl Store {
         }
     }
 
-    /// Copies what SQLite's journal holds into the database, beside those who read and write. A
-    /// writer who has to do it keeps everybody behind it waiting for the disk.
+    /// Copies the content of SQLite's journal into the database, beside readers and writers.
+    /// Otherwise a writer would do it, and keep all others waiting for the disk.
     ///
     /// # Errors
     /// The database does not answer.
@@ -338,7 +337,7 @@ impl Store {
         Ok(())
     }
 
-    /// Counts every session that ends before `until` as used.
+    /// Marks every session that expires before `until` as used.
     ///
     /// # Errors
     /// The database does not answer.
@@ -352,7 +351,7 @@ impl Store {
         })
     }
 
-    /// Closes all connections; what was committed is on disk.
+    /// Closes all connections; committed data is on disk.
     pub async fn close(&self) {
         on!(self, |pools| {
             pools.read.close().await;

@@ -1,12 +1,12 @@
-//! What a tenant stores, in bytes, and the most that it may: reading collateral takes time under
-//! the database's lock, and a disk is everybody's.
+//! Storage of a tenant in bytes, and its limit: reading collateral takes time under the database's
+//! lock, and tenants share a disk.
 
 use std::sync::atomic::Ordering;
 
 use super::{Store, on};
 use crate::problem::{Kind, Problem, Result};
 
-/// Bytes of everything that an operator of a tenant adds: contents and names, and 128 for each row.
+/// Bytes of everything that a tenant's operator adds: contents and names, and 128 for each row.
 pub(super) const STORED: &str = "SELECT CAST(SUM(bytes) AS BIGINT) FROM (\
      SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(certificate)) AS bytes FROM anchor WHERE tenant = $1 \
      UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(content)) FROM signer WHERE tenant = $1 \
@@ -18,8 +18,8 @@ pub(super) const STORED: &str = "SELECT CAST(SUM(bytes) AS BIGINT) FROM (\
      UNION ALL SELECT SUM(128 + OCTET_LENGTH(name) + OCTET_LENGTH(sealed) + OCTET_LENGTH(policy)) FROM key_version WHERE tenant = $1\
      ) AS parts";
 
-/// Holds what a tenant stores, with what a transaction has added, against the most that it may.
-/// Revocations have an eighth more: whoever has filled the rest can still take back.
+/// Checks a tenant's storage, including the additions of a transaction, against the limit.
+/// Revocations may use an eighth more: a tenant at its limit can still revoke.
 pub(super) fn hold(stored: Option<i64>, most: i64, revokes: bool) -> Result<(), Problem> {
     let (stored, most) =
         (stored.unwrap_or(0), if revokes { most.saturating_add(most / 8) } else { most });
@@ -32,7 +32,7 @@ pub(super) fn hold(stored: Option<i64>, most: i64, revokes: bool) -> Result<(), 
     )))
 }
 
-/// Refuses what a transaction has added where the tenant stores more than it may.
+/// Rejects the additions of a transaction if the tenant stores more than it may.
 macro_rules! hold_quota {
     ($store:expr, $tx:expr, $tenant:expr, $revokes:expr) => {{
         let (stored,): (Option<i64>,) =
@@ -47,12 +47,12 @@ macro_rules! hold_quota {
 pub(super) use hold_quota;
 
 impl Store {
-    /// Sets the most bytes that each tenant may store; until then there is no limit.
+    /// Sets the maximum bytes that each tenant may store; until then there is no limit.
     pub fn limit(&self, tenant_bytes: i64) {
         self.most.store(tenant_bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that a tenant stores, as they count against `limits.tenant_bytes`.
+    /// Bytes that a tenant stores, as counted against `limits.tenant_bytes`.
     ///
     /// # Errors
     /// The database does not answer.

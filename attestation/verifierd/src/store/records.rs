@@ -5,39 +5,39 @@ use super::{Store, on, row};
 use crate::problem::{Kind, Result};
 use crate::session::Challenge;
 
-/// What an appraisal leaves behind.
+/// The record of an appraisal.
 #[derive(Clone, Debug)]
 pub struct AppraisalRecord {
     /// Random id.
     pub id: [u8; 16],
     /// Seconds since 1970.
     pub time: i64,
-    /// Layer that was expected.
+    /// Expected layer.
     pub layer: &'static str,
     /// `accepted` or `denied`.
     pub verdict: &'static str,
-    /// Code of the first failed check; empty when none.
+    /// Code of the first failed check; empty if all passed.
     pub code: &'static str,
     /// Policy, `name@version`.
     pub policy: String,
-    /// Identity in the evidence, proven or not; empty when there was none to read.
+    /// Identity in the evidence, proven or not; empty if unreadable.
     pub ueid: Vec<u8>,
     /// Type of device in the evidence.
     pub target: String,
     /// Security version of the kernel in the evidence.
     pub kernel_svn: u64,
-    /// That version where it was measured in a kernel that a reference value knows, else 0: only
-    /// then does the device's highest one rise.
+    /// That version if it was measured in a kernel that a reference value knows, else 0: only then
+    /// does the device's highest version rise.
     pub proven_svn: u64,
-    /// Whether the evidence was signed by a certified device: only then does the record of the
-    /// device change.
+    /// Whether a certified device signed the evidence: only then does the record of the device
+    /// change.
     pub genuine: bool,
-    /// Whether this service drew the nonce. Evidence for another's may be of any age: it only ever
-    /// raises the device's highest version.
+    /// Whether this service drew the nonce. Evidence for another nonce may be of any age: it only
+    /// ever raises the device's highest version.
     pub fresh: bool,
     /// The nonce in the evidence.
     pub nonce: Vec<u8>,
-    /// The evidence; nothing where it cannot be read.
+    /// The evidence; empty if it cannot be read.
     pub evidence: Vec<u8>,
     /// SHA-256 of the evidence.
     pub sha256: [u8; 32],
@@ -64,9 +64,9 @@ pub struct AppraisalRow {
     pub ueid: Vec<u8>,
     /// The nonce.
     pub nonce: Vec<u8>,
-    /// The evidence; nothing where it could not be read.
+    /// The evidence; empty if it could not be read.
     pub evidence: Vec<u8>,
-    /// SHA-256 of the evidence; nothing in records of versions that did not keep it.
+    /// SHA-256 of the evidence; empty in records of versions that did not keep it.
     pub sha256: Vec<u8>,
     /// The appraisal as JSON.
     pub report: String,
@@ -86,16 +86,16 @@ row!(AppraisalRow {
     report
 });
 
-/// A device that was seen.
+/// A known device.
 #[derive(Clone, Debug)]
 pub struct DeviceRow {
     /// Identity.
     pub ueid: Vec<u8>,
     /// Seconds since 1970 of its first genuine evidence.
     pub first_seen: i64,
-    /// Of its newest genuine evidence.
+    /// Seconds since 1970 of its newest genuine evidence.
     pub last_seen: i64,
-    /// Of the newest that was accepted; 0 for never.
+    /// Seconds since 1970 of its newest accepted evidence; 0: never.
     pub last_appraised: i64,
     /// Newest verdict.
     pub verdict: String,
@@ -103,7 +103,8 @@ pub struct DeviceRow {
     pub target: String,
     /// Security version of its kernel in its newest genuine evidence.
     pub kernel_svn: i64,
-    /// The highest one that a known kernel of it has shown: evidence below it is denied.
+    /// The highest version that a known kernel of the device has shown: evidence below it is
+    /// denied.
     pub highest_svn: i64,
 }
 
@@ -118,7 +119,7 @@ row!(DeviceRow {
     highest_svn
 });
 
-/// How many devices there are.
+/// Numbers of devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceCounts {
     /// All.
@@ -127,7 +128,7 @@ pub struct DeviceCounts {
     pub stale: i64,
 }
 
-/// Uses a nonce and records; statements of one transaction.
+/// Uses a nonce and records the appraisal; statements of one transaction.
 macro_rules! record {
     ($tx:expr, $tenant:expr, $record:expr) => {{
         let (tenant, record): (&str, &AppraisalRecord) = ($tenant, $record);
@@ -181,24 +182,25 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// `INSERT` of a used challenge; one row when it was new. What ended ($5) before the time up to
-/// which nonces were forgotten counts as used, so that a clock that steps back opens nothing again.
+/// `INSERT` of a used challenge; one row if it was new. A challenge whose end ($5) is before the
+/// time up to which nonces were deleted counts as used, so that a clock that steps back makes
+/// nothing reusable.
 pub(crate) const USE: &str = "INSERT INTO used (tenant, nonce, expires, result) \
      SELECT $1, $2, $3, $4 WHERE $5 >= (SELECT swept FROM tenant WHERE name = $1) ON CONFLICT (tenant, nonce) DO NOTHING";
 
-/// Forgets records of evidence that nobody has signed, beyond the newest ($2). Several at a time:
-/// the number may have been lowered. The one that came just now ($3) stays, whatever its place
-/// among those of its second.
+/// Deletes records of unsigned evidence beyond the newest ($2). Several at a time, because the
+/// number may have been lowered. The newest record ($3) stays, whatever its place among those of
+/// the same second.
 const TRIM: &str = "DELETE FROM appraisal WHERE tenant = $1 AND id <> $3 AND id IN (SELECT id FROM appraisal WHERE tenant = $1 AND genuine = 0 \
      ORDER BY time DESC, id DESC LIMIT 64 OFFSET $2)";
 
-/// Both from the index over `last_appraised`, not from the rows.
+/// Both counts come from the index over `last_appraised`, not from the rows.
 const COUNTS: &str = "SELECT (SELECT COUNT(*) FROM device WHERE tenant = $2), \
      (SELECT COUNT(*) FROM device WHERE tenant = $2 AND last_appraised < $1)";
 
 impl Store {
-    /// Uses a challenge up and records the appraisal, in one transaction. False, and nothing
-    /// recorded, when it was used before.
+    /// Uses a challenge up and records the appraisal, in one transaction. Returns false and records
+    /// nothing if the challenge was used before.
     ///
     /// # Errors
     /// The database does not answer.
@@ -230,7 +232,7 @@ impl Store {
     }
 
     /// Records an appraisal that uses no nonce: evidence that no certified device signed. Anybody
-    /// can send that: only the newest `unproven` are kept, apart from those of genuine evidence.
+    /// can send that, so only the newest `unproven` are kept, apart from those of genuine evidence.
     ///
     /// # Errors
     /// The database does not answer.
@@ -254,7 +256,7 @@ impl Store {
         })
     }
 
-    /// Ends a session that nobody has answered; nothing happens to one that was.
+    /// Ends a session without evidence so far; has no effect on a used one.
     ///
     /// # Errors
     /// The database does not answer.
@@ -273,7 +275,7 @@ impl Store {
         })
     }
 
-    /// What was kept with a used challenge: `None` when it is unused.
+    /// The data kept with a used challenge; `None` if it is unused.
     ///
     /// # Errors
     /// The database does not answer.
@@ -293,7 +295,7 @@ impl Store {
         })
     }
 
-    /// Newest appraisals first; behind the row of this time and id.
+    /// Appraisals, newest first, after the row of this time and id.
     ///
     /// # Errors
     /// The database does not answer.
@@ -334,7 +336,7 @@ impl Store {
         })
     }
 
-    /// Devices by identity, behind this one.
+    /// Devices by identity, after this one.
     ///
     /// # Errors
     /// The database does not answer.
@@ -368,8 +370,8 @@ impl Store {
         })
     }
 
-    /// Forgets a device that was never accepted, or that is revoked: with it goes the highest
-    /// version that it has shown, below which it would be denied.
+    /// Removes a device that was never accepted, or that is revoked. Its highest version goes too,
+    /// below which its evidence would be denied.
     ///
     /// # Errors
     /// There is no such device, it was accepted and is not revoked, or the database does not
@@ -417,7 +419,7 @@ impl Store {
         })
     }
 
-    /// Forgets what has ended: used nonces and boxes past their time, appraisals beyond the number
+    /// Deletes expired data: used nonces and boxes past their time, appraisals beyond the number
     /// kept.
     ///
     /// # Errors
@@ -425,7 +427,7 @@ impl Store {
     pub async fn sweep(&self, tenant: &str, now: i64, appraisals: i64) -> Result<()> {
         on!(self, |pools| {
             let mut tx = pools.quick.begin_with(pools.begin_quick).await?;
-            // A minute more than needed: replicas' clocks differ a little.
+            // A minute more than needed: clocks of replicas differ a little.
             sqlx::query("UPDATE tenant SET swept = $2 WHERE name = $1 AND swept < $2")
                 .bind(tenant)
                 .bind(now - 60)

@@ -1,4 +1,4 @@
-//! The KEK that everything at rest is sealed under: which one it is, and its exchange for another.
+//! The KEK that seals everything at rest: its identity, and its rotation.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use super::{Backend, Store, on};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::{Kek, key_parts, resource_parts};
 
-/// What the row that names the KEK is sealed under.
+/// Parts that seal the row that names the KEK.
 const PARTS: [&[u8]; 1] = [b"shef-verifierd KEK check"];
 
-/// Reads it.
+/// Reads that row.
 const NAMED: &str = "SELECT content FROM meta WHERE name = 'kek'";
 
-/// How often a journal is tried to be emptied that somebody reads.
+/// How often to try emptying a journal that has readers.
 const TRIES: u32 = 10;
 
-/// Rows that are sealed anew at a time.
+/// Rows to reseal at a time.
 const PAGE: i64 = 256;
 
 fn opens(kek: &Kek, sealed: &str) -> bool {
@@ -30,8 +30,8 @@ pub(super) fn expect(kek: &Kek, sealed: &str) -> Result<()> {
     if opens(kek, sealed) { Ok(()) } else { Err(wrong()) }
 }
 
-/// Holds the row that names the KEK until the end of a transaction: what is sealed in it stands
-/// under the KEK of the database, although another process may exchange that.
+/// Locks the row that names the KEK until the end of a transaction: everything sealed in it uses
+/// the KEK of the database, although another process may rotate that.
 macro_rules! hold_kek {
     ($tx:expr, $kek:expr) => {{
         let held: (String,) =
@@ -43,7 +43,7 @@ macro_rules! hold_kek {
 }
 pub(super) use hold_kek;
 
-/// Opens under the old KEK and seals under the new one.
+/// Unseals under the old KEK and reseals under the new one.
 fn again(
     old: &Kek,
     new: &Kek,
@@ -60,10 +60,10 @@ fn again(
 }
 
 impl Store {
-    /// Checks that the database is sealed under this KEK; a new database is from now on.
+    /// Checks that the database is sealed under this KEK; a new database uses it from now on.
     ///
     /// # Errors
-    /// It is sealed under another, or does not answer.
+    /// The database is sealed under another KEK, or does not answer.
     pub async fn check_kek(&self, kek: &Kek) -> Result<()> {
         on!(self, |pools| {
             let named: Option<(String,)> =
@@ -80,10 +80,10 @@ impl Store {
         })
     }
 
-    /// Checks that the database is sealed under this KEK, and changes nothing.
+    /// Checks that the database is sealed under this KEK, without changes.
     ///
     /// # Errors
-    /// It is sealed under another or none, or does not answer.
+    /// The database is sealed under another KEK, has no KEK, or does not answer.
     pub async fn expect_kek(&self, kek: &Kek) -> Result<()> {
         let named: Option<(String,)> =
             on!(self, |pools| sqlx::query_as(NAMED).fetch_optional(&pools.read).await?);
@@ -93,12 +93,12 @@ impl Store {
         expect(kek, &sealed)
     }
 
-    /// Leaves nothing in the files of an SQLite database of what was sealed under an older KEK. The
-    /// journal holds it until it is emptied, and databases of versions that did not erase what they
-    /// deleted hold it in free space: those are written anew, once.
+    /// Removes remains of secrets under an older KEK from the files of an SQLite database. The
+    /// journal holds them until it is emptied. Databases of versions that did not erase deleted
+    /// data hold them in free space: those are rewritten, once.
     ///
     /// # Errors
-    /// Somebody reads the journal all the time, or the database does not answer.
+    /// The journal always has readers, or the database does not answer.
     pub async fn erase(&self) -> Result<()> {
         let Backend::Sqlite(pools) = &self.backend else { return Ok(()) };
         let erased: Option<(i64,)> =
@@ -124,9 +124,9 @@ impl Store {
         ))
     }
 
-    /// Seals everything at rest under another KEK, in one transaction: after a crash all of it
-    /// stands under the one or all under the other. Gives how many secrets there were; `None` when
-    /// they stand under the new KEK already.
+    /// Reseals everything at rest under another KEK, in one transaction: after a crash, all of it
+    /// is under one KEK. Returns how many secrets there were; `None` if they are under the new KEK
+    /// already.
     ///
     /// # Errors
     /// The database or one of its secrets does not open under the old KEK, or the database does not
@@ -134,8 +134,8 @@ impl Store {
     pub async fn rekey(&self, old: &Kek, new: &Kek) -> Result<Option<u64>> {
         on!(self, |pools| {
             let mut tx = pools.durable.begin_with(pools.begin).await?;
-            // First the row that everybody holds who seals: whoever was at it has finished, whoever
-            // comes later finds another KEK.
+            // First the row that every transaction with seals locks: earlier ones have finished,
+            // later ones find the new KEK.
             let (named,): (String,) = sqlx::query_as(
                 "UPDATE meta SET number = number WHERE name = 'kek' RETURNING content",
             )
@@ -182,7 +182,7 @@ impl Store {
         })
     }
 
-    /// Makes keys of the resources of older versions, named by their paths, for evidence of the
+    /// Converts resources of older versions to keys, named by their paths, for evidence of the
     /// kernel's layer under the tenant's policy `default`.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
-//! One schema for both databases, and how it grows. `{blob}` is the type of byte strings.
+//! One schema for both databases, and its migrations. `{blob}` is the type of byte strings.
 
-/// Steps from an empty database to the newest version; only ever added to.
+/// Steps from an empty database to the newest version; append only.
 pub const MIGRATIONS: &[&str] = &[FIRST, HIGHEST_SVN, EVENTS, TO_HOST, REMEMBERED];
 
-/// What must not be forgotten, and what may be: the highest version of each CoRIM; evidence that no
-/// device has signed, apart from all other; that receipts were forgotten, signed; and the chain of
+/// The highest version of each CoRIM, which must not be forgotten; a mark on evidence that no
+/// device has signed, which may be; signed statements about deleted receipts; and the chain of
 /// events.
 const REMEMBERED: &str = "
 CREATE TABLE corim_version (
@@ -18,11 +18,11 @@ ALTER TABLE tenant ADD COLUMN kept_signed {blob} NOT NULL DEFAULT '';
 ALTER TABLE event ADD COLUMN digest {blob} NOT NULL DEFAULT '';
 ";
 
-/// Resources are keys, named by their path; 1: one that may go to any key of the host's. What the
-/// table `resource` holds is sealed under other parts, and becomes keys when the KEK is there.
+/// Resources are keys, named by their path; 1: it may go to any key of the host. The table
+/// `resource` is sealed under other parts; its rows become keys once the KEK is available.
 const TO_HOST: &str = "ALTER TABLE key_name ADD COLUMN to_host BIGINT NOT NULL DEFAULT 0;";
 
-/// Who changed what.
+/// The log of changes.
 const EVENTS: &str = "
 CREATE TABLE event (
     tenant TEXT NOT NULL, seq BIGINT NOT NULL, time BIGINT NOT NULL, who TEXT NOT NULL, role TEXT NOT NULL, action TEXT NOT NULL,

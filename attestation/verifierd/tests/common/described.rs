@@ -1,4 +1,4 @@
-//! Every answer of every test is held against the description that the service gives of itself.
+//! Every response in every test must match the service's API description.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use super::Answer;
 
 static API: LazyLock<Value> = LazyLock::new(shef_verifierd::api::openapi);
 
-/// Paths of other services' protocols, which are described where they come from.
+/// Paths of other services' protocols, which have their own descriptions.
 const ELSEWHERE: [&str; 4] =
     ["/kbs/", "/challenge-response/", "/endorsement-provisioning/", "/.well-known/veraison/"];
 
@@ -19,8 +19,7 @@ fn is_of(template: &str, path: &str) -> bool {
         && template.iter().zip(path).all(|(known, part)| known.starts_with('{') || *known == part)
 }
 
-/// Panics where the answer's status, a member of its body or a parameter that was accepted is not
-/// described.
+/// Panics if the response's status, a member of its body or an accepted parameter is not described.
 #[track_caller]
 pub fn hold(method: &str, path: &str, answer: &Answer) {
     let (plain, query) = path.split_once('?').unwrap_or((path, ""));

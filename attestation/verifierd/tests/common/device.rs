@@ -11,7 +11,7 @@ use shef_proto::hpke_suite::{PrivateKey, generate_key_pair};
 
 pub const AUDIENCE: &str = "https://verifier.example";
 pub const KERNEL: [u8; 32] = [0x11; 32];
-/// The kernel that came after it, with a higher security version.
+/// The next version of the kernel, with a higher security version.
 pub const NEXT_KERNEL: [u8; 32] = [0x12; 32];
 pub const SHELL: [u8; 32] = [0x22; 32];
 pub const IMAGE: [u8; 32] = [0x33; 32];
@@ -42,14 +42,14 @@ impl Device {
         Self::with_kernel(manufacturer, seed, KERNEL, 2)
     }
 
-    /// The same device as [`Device::new`] makes, after an update of its kernel.
+    /// The device of [`Device::new`], after an update of its kernel.
     pub fn updated(seed: u64) -> Self {
         Self::with_kernel(1, seed, NEXT_KERNEL, 3)
     }
 
     fn with_kernel(manufacturer: u64, seed: u64, kernel: [u8; 32], svn: u64) -> Self {
         let ca = SigningKey::generate(&mut SeededEntropy::new(manufacturer, "manufacturer"));
-        // Fixed times: every device of a manufacturer stands under the same root.
+        // Fixed times: all devices of a manufacturer have the same root.
         let root = cert::issue_root(&ca, "test manufacturer", 1_600_000_000, cert::NO_END);
         let root = Certificate::parse(&root).unwrap();
         let mut entropy = SeededEntropy::new(seed, "device");
@@ -105,7 +105,7 @@ impl Device {
     }
 }
 
-/// That the kernel after the update is known to be good.
+/// Reference values of the updated kernel.
 pub fn next_reference() -> String {
     format!(
         "[[kernel]]\nname = \"next kernel\"\ndigest = \"{}\"\nsvn = 3\n",
@@ -113,7 +113,7 @@ pub fn next_reference() -> String {
     )
 }
 
-/// What is known to be good, for this device.
+/// Reference values of this device.
 pub fn reference() -> String {
     let h = |digest: [u8; 32]| hex::encode(digest);
     format!(

@@ -1,4 +1,4 @@
-//! A running service, clients of it, and a device that makes evidence.
+//! A running service, its clients, and a device that makes evidence.
 #![allow(dead_code, reason = "each test uses a part")]
 
 mod described;
@@ -41,7 +41,7 @@ pub fn unb64(value: &Value) -> Vec<u8> {
     B64.decode(value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))).unwrap()
 }
 
-/// An HTTP client with the identity of one of the folder's certificates, or none.
+/// An HTTP client with the identity of one of the folder's certificates, or without one.
 #[derive(Clone)]
 pub struct Client {
     agent: ureq::Agent,
@@ -199,7 +199,7 @@ impl Client {
     }
 }
 
-/// A running service in a folder of its own.
+/// A running service in a temporary folder.
 pub struct Service {
     pub dir: PathBuf,
     _folder: tempfile::TempDir,
@@ -285,7 +285,7 @@ impl Service {
         }
     }
 
-    /// Stops it where it runs, and starts it again on the same folder.
+    /// Stops it if it runs, and starts it again on the same folder.
     pub fn restart(&mut self) {
         self.stop();
         let config = Config::read(&self.dir.join("verifierd.toml")).unwrap();
