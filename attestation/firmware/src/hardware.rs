@@ -1,4 +1,4 @@
-//! The registers of `shef_kernel` as boot code and kernel see them.
+//! The registers of `shef_kernel` as seen by boot code and kernel.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,30 +9,30 @@ use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_units::{Bus, regs};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Cycles without a sign of life after which the watchdog resets the subsystem.
+/// Cycles without a kick after which the watchdog resets the subsystem.
 const WATCHDOG: u32 = 400_000_000;
 /// Cycles of [`Platform::idle`].
 const IDLE: u32 = 1000;
-/// Cycles within which the noise source gives a word.
+/// Maximum cycles until the noise source provides a word.
 const NOISE_WAIT: u32 = 2_000_000;
-/// Cycles within which the configuration port has done what it was told.
+/// Maximum cycles of a command of the configuration port.
 const CONFIG_WAIT: u32 = 200_000_000;
-/// What the health tests of the noise source say.
+/// Alarms of the noise source's health tests.
 const ALARMS: u32 = regs::noise::STATUS_REPETITION
     | regs::noise::STATUS_PROPORTION
     | regs::noise::STATUS_SILENCE
     | regs::noise::STATUS_LAG;
-/// Raw words of a seed: at half a bit of entropy per bit twice what a seed needs.
+/// Raw words of a seed. At half a bit of entropy per bit, they hold twice what a seed needs.
 const RAW_WORDS: usize = 32;
 
-/// The hardware; the boot ROM adds the DeviceID certificate of the boot medium.
+/// The hardware; the boot ROM adds the boot medium's DeviceID certificate.
 pub struct Hardware<B> {
     bus: B,
     certificate: Vec<u8>,
     rest: Rest,
 }
 
-/// Bytes of an image that do not fill a word yet.
+/// Trailing bytes of an image that do not fill a word yet.
 #[derive(Default)]
 struct Rest {
     word: u32,
@@ -47,7 +47,7 @@ impl Rest {
     }
 }
 
-/// Tells the watchdog that the program is alive.
+/// Kicks the watchdog.
 pub(crate) fn kick<B: Bus>(bus: &B) {
     bus.write(regs::sys::WATCHDOG, WATCHDOG);
 }
@@ -79,7 +79,7 @@ impl<B: Bus> Hardware<B> {
         self.bus.read(regs::sys::TIMER_LO)
     }
 
-    /// Until `done`, at most so many cycles.
+    /// Waits until `done`, for at most `cycles` cycles.
     fn wait(&self, cycles: u32, done: impl Fn() -> bool) -> bool {
         let begin = self.now();
         while !done() {
@@ -90,7 +90,7 @@ impl<B: Bus> Hardware<B> {
         true
     }
 
-    /// Acts on the configuration port, and waits until these bits of its state have gone.
+    /// Sends a command to the configuration port, and waits until these status bits clear.
     fn configure(&self, action: u32, gone: u32) -> Result<(), PlatformError> {
         self.bus.write(regs::config::CONTROL, action);
         kick(&self.bus);
@@ -102,7 +102,7 @@ impl<B: Bus> Hardware<B> {
         Ok(())
     }
 
-    /// Programs bytes one by one; a word leaves when it is whole.
+    /// Programs bytes one by one; a word is sent when it is complete.
     fn program_bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if let Some(word) = self.rest.push(*byte) {
@@ -111,7 +111,7 @@ impl<B: Bus> Hardware<B> {
         }
     }
 
-    /// After an access to the Shield's port.
+    /// Checks an access to the Shield's port.
     fn answered(&self) -> Result<(), PlatformError> {
         if self.bus.read(regs::sys::STATUS) & regs::sys::STATUS_NO_SHIELD == 0 {
             Ok(())
@@ -168,8 +168,8 @@ impl<B: Bus> Platform for Hardware<B> {
         }
     }
 
-    /// SHA-256 of raw words, a vetted conditioning component of SP 800-90B; the health tests of the
-    /// hardware must have passed before and after.
+    /// SHA-256 of raw words, a vetted conditioning component of SP 800-90B. The hardware's health
+    /// tests must pass before and after.
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
         let status = || self.bus.read(regs::noise::STATUS);
         let healthy =
@@ -213,7 +213,7 @@ impl<B: Bus> Platform for Hardware<B> {
     }
 
     fn program(&mut self, part: &[u8]) -> Result<(), PlatformError> {
-        // Bytes up to a whole word, words, and what is left.
+        // Bytes that complete a word, whole words, and the remainder.
         let (begin, part) = part.split_at(part.len().min((4 - self.rest.len as usize) % 4));
         let (words, end) = part.as_chunks::<4>();
         self.program_bytes(begin);
@@ -237,7 +237,7 @@ impl<B: Bus> Platform for Hardware<B> {
 
     fn unload_image(&mut self) -> Result<(), PlatformError> {
         self.rest = Rest::default();
-        // The error of an image that was refused may stay.
+        // The error bit of a refused image may stay set.
         self.configure(
             regs::config::CONTROL_CLEAR,
             regs::config::STATUS_BUSY | regs::config::STATUS_ACTIVE,

@@ -1,25 +1,25 @@
-//! The heap: first fit in one arena of words, freed memory is zeroed.
+//! The heap: first fit in one arena of words; freed memory is zeroised.
 
-/// Words of memory. The arena reads and writes headers, free words and words that are being freed, one
-/// at a time. It keeps no reference to memory, and never touches a block in use.
+/// Words of memory. The arena reads and writes headers, free words and words being freed, one at a
+/// time. It keeps no reference to memory, and never touches a block in use.
 pub trait Words {
-    /// How many there are.
+    /// Number of words.
     fn count(&self) -> usize;
-    /// Reads one.
+    /// Reads a word.
     fn get(&self, at: usize) -> u32;
-    /// Writes one.
+    /// Writes a word.
     fn set(&mut self, at: usize, value: u32);
 }
 
-/// A heap in [`Words`]. A block is a header word (`words << 1 | used`, the header included) and its
-/// payload; blocks follow one another without gaps, and free neighbours are joined on the way.
+/// A heap in [`Words`]. A block is a header word (`words << 1 | used`, including the header) and
+/// its payload. Blocks are contiguous, and a search joins free neighbours.
 pub struct Arena<W> {
     words: W,
 }
 
 impl<W: Words> Arena<W> {
-    /// A heap in words of which the first lies at a multiple of 8 bytes: a new one if they are zeros,
-    /// else the one that was made there before.
+    /// A heap in words that begin at a multiple of 8 bytes: a new one if they are zero, else the
+    /// existing one.
     pub fn new(mut words: W) -> Self {
         // The first header is word 1, so that payloads begin at multiples of 8 bytes.
         let room = words.count().saturating_sub(1) & !1;
@@ -29,8 +29,8 @@ impl<W: Words> Arena<W> {
         Self { words }
     }
 
-    /// Finds room for `bytes`; the payload begins at the word that is returned, a multiple of 8
-    /// bytes into the arena.
+    /// Allocates `bytes` and returns the first word of the payload, a multiple of 8 bytes into the
+    /// arena.
     pub fn allocate(&mut self, bytes: usize) -> Option<usize> {
         let need = (bytes.checked_add(4)?.checked_next_multiple_of(8)? / 4).max(2);
         let mut at = 1;
@@ -59,7 +59,7 @@ impl<W: Words> Arena<W> {
         None
     }
 
-    /// Gives back what [`Arena::allocate`] returned; its words become zeros.
+    /// Frees a payload that [`Arena::allocate`] returned, and zeroises its words.
     pub fn free(&mut self, payload: usize) {
         let at = payload - 1;
         let (size, _) = self.block(at);
@@ -85,7 +85,7 @@ mod tests {
     use alloc::vec::Vec;
     use core::cell::RefCell;
 
-    /// Memory under test, and which of its words are lent out.
+    /// Memory under test, with a flag for each allocated word.
     struct Memory<'a>(&'a RefCell<(Vec<u32>, Vec<bool>)>);
 
     impl Words for Memory<'_> {
@@ -133,7 +133,7 @@ mod tests {
                 lend(at, len, true);
                 live.push((at, len, round));
             }
-            // What was made there before goes on.
+            // The existing heap continues.
             if round % 100 == 0 {
                 arena = Arena::new(Memory(&memory));
             }

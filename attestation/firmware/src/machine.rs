@@ -1,4 +1,4 @@
-//! What the core needs below Rust: start, traps, heap, panics.
+//! The runtime below Rust: start, traps, heap, panics.
 #![expect(
     unsafe_code,
     reason = "the start of a program, its heap, and memory that is reached by its address"
@@ -15,7 +15,7 @@ use crate::stop;
 /// The bus of the core.
 pub const BUS: Mmio = Mmio::CORE;
 
-// A trap never returns. An illegal instruction is what the compiler makes of a panic.
+// A trap never returns. A panic compiles to an illegal instruction.
 global_asm!(
     ".section .text.trap, \"ax\"",
     ".globl trap",
@@ -40,7 +40,7 @@ global_asm!(
     STOP = const regs::sys::CONTROL_WIPE | regs::sys::CONTROL_HALT,
 );
 
-/// Assembly: zeros in all registers. Secrets of what ran before survive a reset in them.
+/// Assembly: zeroes all registers, because secrets of earlier code survive a reset in them.
 #[macro_export]
 macro_rules! clear_registers {
     () => {
@@ -52,7 +52,7 @@ macro_rules! clear_registers {
     };
 }
 
-/// Assembly: zeros from the address in t0 to that in t1, in steps of 32 bytes.
+/// Assembly: zeroes memory from the address in t0 to that in t1, in steps of 32 bytes.
 #[macro_export]
 macro_rules! zero_memory {
     () => {
@@ -72,8 +72,8 @@ macro_rules! zero_memory {
     };
 }
 
-// Clears the stack below the caller, and the registers that the caller does not keep. An overflow of
-// the stack traps: below it there is no memory.
+// Clears the stack below the caller, and the registers that the caller does not preserve. A stack
+// overflow traps, because there is no memory below the stack.
 global_asm!(
     ".section .text.clear_stack, \"ax\"",
     ".globl clear_stack_below",
@@ -93,7 +93,7 @@ unsafe extern "C" {
     fn clear_stack_below();
 }
 
-/// Overwrites what calls that have returned left on the stack.
+/// Overwrites the stack frames of calls that have returned.
 pub fn clear_stack() {
     // SAFETY: the routine writes between the start of the stack and the stack pointer, where no
     // frame is live, and changes only registers that a call may change.
@@ -105,7 +105,7 @@ unsafe extern "C" {
     static mut _heap_end: u32;
 }
 
-/// The words that the linker script keeps for the heap.
+/// The words that the linker script reserves for the heap.
 struct Memory;
 
 impl Memory {
@@ -120,8 +120,8 @@ impl Words for Memory {
     }
 
     fn get(&self, at: usize) -> u32 {
-        // SAFETY: the linker script keeps this memory for the heap, start code has zeroed it, and the
-        // arena asks for words below `count` that no block in use has.
+        // SAFETY: the linker script reserves this memory for the heap, start code has zeroed it,
+        // and the arena accesses words below `count` that no block in use has.
         unsafe { Self::word(at).read() }
     }
 
@@ -137,7 +137,7 @@ struct Heap;
 static HEAP: Heap = Heap;
 
 // SAFETY: blocks of the arena do not overlap and begin at multiples of 8 bytes, as `_heap_start`
-// does. There is one core, no interrupt is ever enabled, and `Arena` calls nothing that allocates.
+// does. There is one core, interrupts are never enabled, and `Arena` does not allocate.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= 8

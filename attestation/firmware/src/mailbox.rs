@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use crate::hardware::kick;
 
-/// Answers one request after the other. `clear` overwrites the stack that an answer has used, before
-/// the host gets the answer.
+/// Answers requests one at a time. `clear` overwrites the stack that an answer used before the host
+/// gets the answer.
 pub fn serve<B: Bus>(bus: &B, clear: fn(), mut answer: impl FnMut(&[u8]) -> Vec<u8>) -> ! {
     bus.write(regs::sys::CONTROL, regs::sys::CONTROL_READY);
     loop {
@@ -20,15 +20,15 @@ pub fn serve<B: Bus>(bus: &B, clear: fn(), mut answer: impl FnMut(&[u8]) -> Vec<
     }
 }
 
-/// In a frame below the caller's, which `clear` reaches.
+/// Runs in a frame below the caller's, so that `clear` reaches it.
 #[inline(never)]
 fn answered(answer: &mut impl FnMut(&[u8]) -> Vec<u8>, request: &[u8]) -> Vec<u8> {
     answer(request)
 }
 
-/// Copies the request that waits, whole, before a byte of it is looked at, and answers it.
+/// Copies the whole pending request before parsing it, and answers it.
 fn serve_one<B: Bus>(bus: &B, clear: fn(), answer: &mut impl FnMut(&[u8]) -> Vec<u8>) {
-    // What is longer than the buffer is no message.
+    // A request longer than the buffer is not a message.
     let len = Some(bus.read(regs::mailbox::REQ_LEN) as usize)
         .filter(|len| *len <= MAX_MESSAGE)
         .unwrap_or(0);

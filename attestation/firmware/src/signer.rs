@@ -1,12 +1,12 @@
-//! Whose kernels the boot ROM starts.
+//! The kernel signer that the boot ROM trusts.
 
-/// SHA-256 of the public key (`x | y`) that kernels are signed with. This one belongs to simulated
-/// devices, and `cargo xtask firmware` signs with it: everybody has its private key. A manufacturer
-/// puts the digest of a key of its own here.
+/// SHA-256 of the public key (`x | y`) that signs kernels. This one is for simulated devices, and
+/// `cargo xtask firmware` signs with it: its private key is public. A manufacturer replaces it with
+/// the digest of another key.
 pub const SIGNER: [u8; 32] = [
     0x13, 0xf0, 0x6a, 0x48, 0xf8, 0xdd, 0xd5, 0x08, 0x88, 0x1f, 0x83, 0x97, 0xb7, 0x19, 0x31, 0x6e,
     0x35, 0x3f, 0x6f, 0x34, 0x8c, 0xd9, 0xe1, 0xbf, 0x9e, 0x7c, 0xe5, 0x19, 0xe7, 0x9c, 0xa7, 0xd4,
 ];
 
-/// Least security version of a kernel that starts.
+/// Minimum security version of a kernel that starts.
 pub const LEAST_SVN: u64 = 1;

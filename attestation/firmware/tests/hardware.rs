@@ -1,5 +1,5 @@
-//! Boot code and kernel use what the hardware gives only as long as it says that it is good: noise,
-//! secret, shell, configuration port and kernel port, on a bus of a test's own.
+//! Boot code and kernel use hardware only while it reports that it is good: noise, secret, shell,
+//! configuration port and kernel port, on a test bus.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,22 +17,22 @@ const WORD: u32 = regs::noise::STATUS_WORD;
 const ALARMS: [u32; 3] =
     [regs::noise::STATUS_REPETITION, regs::noise::STATUS_PROPORTION, regs::noise::STATUS_SILENCE];
 
-/// Registers that keep their values, a timer that runs, and what was done.
+/// Registers that keep their values, a running timer, and a log of accesses.
 #[derive(Default)]
 struct Fake {
     registers: RefCell<BTreeMap<u32, u32>>,
     time: Cell<u32>,
-    /// Cycles of one read of the timer.
+    /// Cycles per read of the timer.
     step: Cell<u32>,
     reads: RefCell<Vec<u32>>,
     writes: RefCell<Vec<(u32, u32)>>,
-    /// Words of noise that were read.
+    /// Number of noise words read.
     words: Cell<usize>,
-    /// After so many words, the noise source's state is this.
+    /// State of the noise source after a number of words.
     then: Cell<Option<(usize, u32)>>,
-    /// From this time on, a register has another value.
+    /// Value of a register from a point in time on.
     later: Cell<Option<(u32, u32, u32)>>,
-    /// Writes after which the processor is halted.
+    /// Number of writes after which the processor is halted.
     ends: Cell<Option<usize>>,
 }
 
@@ -109,7 +109,7 @@ fn hardware(bus: &Fake) -> Hardware<&Fake> {
     Hardware::new(bus, Vec::new())
 }
 
-/// What the source gives, and whether the bytes are zeros.
+/// The source's quality, and whether the bytes are zero.
 fn drawn(bus: &Fake) -> (EntropyQuality, bool) {
     let mut out = [0xff; 32];
     let quality = Platform::entropy(&mut hardware(bus), &mut out);
@@ -124,7 +124,7 @@ fn noise_that_is_healthy_to_the_end_gives_a_seed() {
     let raw: Vec<u8> = (1..=32_u32).flat_map(|n| (0x1234_5600 + n).to_le_bytes()).collect();
     assert_eq!((out, bus.words.get()), (sha256(&raw), 32));
     assert_eq!(bus.written(regs::sys::ALERT), [0; 0]);
-    // The shell says that the noise comes from a seed.
+    // The shell reports that the noise comes from a seed.
     let bus = Fake::with(&[(regs::noise::STATUS, TESTED | WORD | regs::noise::STATUS_SEEDED)]);
     assert_eq!(drawn(&bus), (EntropyQuality::Seeded, false));
 }
@@ -146,7 +146,7 @@ fn noise_that_fails_a_test_gives_none() {
             &Fake::with(&[(regs::noise::STATUS, WORD | alarm)]),
             "an alarm before the start-up test",
         );
-        // Between words and after the last one: the hardware takes TESTED back with an alarm.
+        // Between words and after the last one: the hardware clears TESTED on an alarm.
         for words in [1, 16, 31, 32] {
             for after in [alarm | WORD, alarm | WORD | TESTED, WORD] {
                 let bus = Fake::with(&[(regs::noise::STATUS, TESTED | WORD)]);
@@ -155,7 +155,7 @@ fn noise_that_fails_a_test_gives_none() {
             }
         }
     }
-    // An alarm that does not stay.
+    // A transient alarm.
     let bus = Fake::with(&[(regs::noise::STATUS, ALARMS[0] | WORD)]);
     bus.then.set(Some((1, TESTED | WORD)));
     refused(&bus, "an alarm before the first word");
@@ -233,7 +233,7 @@ fn bytes_reach_the_fabric_in_whole_words_of_one_image() {
     let mut hardware = hardware(&bus);
     hardware.begin_image().unwrap();
     hardware.program(&[1, 2, 3]).unwrap();
-    // The next image has none of these.
+    // The next image gets none of these bytes.
     hardware.begin_image().unwrap();
     for part in [&[1_u8, 2][..], &[], &[3, 4, 5, 6, 7, 8, 9], &[10]] {
         hardware.program(part).unwrap();
@@ -243,7 +243,7 @@ fn bytes_reach_the_fabric_in_whole_words_of_one_image() {
     let controls =
         [regs::config::CONTROL_BEGIN, regs::config::CONTROL_BEGIN, regs::config::CONTROL_FINISH];
     assert_eq!(bus.written(regs::config::CONTROL), controls);
-    // Nor has one after an image that was cleared.
+    // Nor does one that follows a cleared image.
     hardware.program(&[1, 2, 3]).unwrap();
     hardware.unload_image().unwrap();
     hardware.program(&[4, 3, 2, 1]).unwrap();
@@ -287,7 +287,7 @@ fn what_takes_its_time_is_waited_for() {
         (drawn(&bus), bus.reads.borrow().contains(&regs::noise::WORD)),
         ((EntropyQuality::Tested, false), true)
     );
-    // A thousand cycles pass, with a sign of life.
+    // A thousand cycles pass, with a watchdog kick.
     let bus = Fake::with(&[]);
     hardware(&bus).idle();
     assert!(bus.time.get() > 1000 && bus.written(regs::sys::WATCHDOG).len() == 2);
@@ -298,7 +298,7 @@ fn an_access_that_the_shield_refuses_is_told() {
     let bus = Fake::with(&[(regs::SHIELD + 4, 7)]);
     assert_eq!(hardware(&bus).krn_read(4).unwrap(), 7);
     hardware(&bus).krn_write(8, 9).unwrap();
-    // Nothing but the Shield's port is reached.
+    // The driver reaches only the Shield's port.
     hardware(&bus).krn_write(regs::SHIELD_LEN as u32 + 8, 10).unwrap();
     assert_eq!(bus.written(regs::SHIELD + 8), [9, 10]);
     bus.set(regs::sys::STATUS, regs::sys::STATUS_NO_SHIELD);
@@ -306,7 +306,7 @@ fn an_access_that_the_shield_refuses_is_told() {
     hardware(&bus).krn_write(8, 9).unwrap_err();
 }
 
-/// Runs until the bus ends it.
+/// Runs until the bus halts it.
 fn until_halted(bus: &Fake, writes: usize, run: impl FnOnce()) {
     bus.ends.set(Some(writes));
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
@@ -331,7 +331,7 @@ fn a_request_is_copied_whole_and_the_stack_is_cleared_before_the_answer() {
     bus.set_bytes(regs::REQUEST, b"hello...");
     let mut seen = Vec::new();
     CLEARED.set(None);
-    // READY, a sign of life, the answer in two words, and its length.
+    // READY, a watchdog kick, the answer in two words, and its length.
     until_halted(&bus, 5, || {
         serve(
             &bus,
@@ -377,7 +377,7 @@ fn a_request_longer_than_the_buffer_is_none() {
         assert_eq!(seen, Some(is), "{len}");
         assert!(!bus.reads.borrow().iter().any(|at| (regs::REQUEST + regs::REQUEST_LEN as u32..regs::ANSWER + 1).contains(at)));
     }
-    // Nothing is answered while nothing waits.
+    // No answer without a pending request.
     let bus = Fake::with(&[]);
     let mut asked = false;
     until_halted(&bus, 10, || {

@@ -1,4 +1,4 @@
-//! Boot code: from the device secret to an attestation key that is bound to the measured kernel.
+//! Boot code: derives the measured kernel's attestation key from the device secret.
 
 use alloc::string::String;
 use alloc::vec;
@@ -26,21 +26,21 @@ shef_proto::coded! {
         /// The kernel image is malformed.
         #[error("not a kernel image: {what}")]
         KernelImage {
-            /// What is wrong.
+            /// The problem.
             what: &'static str,
         } = "SHEF-KRN-002": "not a kernel image", "The bytes given to the boot code are not a Security Kernel image.",
         /// The certificate in the device does not match its DeviceID key.
         #[error("the DeviceID certificate is not the one of this device ({what})")]
         DeviceIdCertificate {
-            /// What is wrong.
+            /// The mismatch.
             what: &'static str,
         } = "SHEF-KRN-003": "DeviceID certificate does not belong to this device",
             "The certificate in the device is not of the DeviceID key that its secret gives. A device in debug mode has another key, and \
              needs the certificate of a debug CA.",
-        /// The image does not carry the signature of the key that the boot code knows.
+        /// The image is not signed by the key that the boot code trusts.
         #[error("the kernel image is not signed by the signer that the boot ROM names ({what})")]
         Signature {
-            /// What is wrong.
+            /// The problem.
             what: &'static str,
         } = "SHEF-KRN-004": "kernel image not signed by the trusted signer",
             "The boot ROM names one signer of kernels. The image was changed, or is signed by another key: install the image and the \
@@ -48,18 +48,18 @@ shef_proto::coded! {
         /// The image is older than the boot code accepts.
         #[error("kernel image has security version {svn}, the boot ROM demands {least}")]
         Svn {
-            /// Of the image.
+            /// Version of the image.
             svn: u64,
-            /// Least.
+            /// Minimum version.
             least: u64,
         } = "SHEF-KRN-005": "kernel image too old",
             "The boot ROM demands a newer security version, so that an old kernel with a known flaw cannot return. Install a newer kernel.",
-        /// A device whose secret belongs to an image has no tested entropy.
+        /// A device whose secret is part of an image has no tested entropy.
         #[error("root of trust {kind} needs a tested entropy source at boot, and this one {quality}")]
         Entropy {
             /// Kind of the device.
             kind: &'static str,
-            /// What the source is instead.
+            /// The actual quality of the source.
             quality: &'static str,
         } = "SHEF-KRN-006": "no tested entropy source at boot",
             "All cards that run one image share its secret, so the attestation key also needs fresh entropy. The noise source is seeded or \
@@ -68,14 +68,14 @@ shef_proto::coded! {
     }
 }
 
-/// Most bytes of an identity beside the DeviceID certificate and its subject's name, which stands in
-/// the certificate of the attestation key too. A test makes the longest one of each kind.
+/// Maximum bytes of an identity besides the DeviceID certificate and its subject's name, which the
+/// AK certificate repeats. A test builds the longest one of each kind.
 const REST_MAX: usize = 920;
 const IMAGE_LABEL: &[u8] = b"shef-kernel/1";
 const VERSION_MAX: usize = 32;
 
-/// A kernel image: `"shef-kernel/1" | svn u64 | version_len u16 | version | code`. All of it is
-/// measured.
+/// A kernel image: `"shef-kernel/1" | svn u64 | version_len u16 | version | code`. The measurement
+/// covers all of it.
 pub struct KernelImage<'a> {
     /// Security version number.
     pub svn: u64,
@@ -97,7 +97,7 @@ impl<'a> KernelImage<'a> {
         out
     }
 
-    /// Most bytes before the code.
+    /// Maximum number of bytes before the code.
     pub const HEAD_MAX: usize = IMAGE_LABEL.len() + 8 + 2 + VERSION_MAX;
 
     /// Reads an image.
@@ -109,11 +109,11 @@ impl<'a> KernelImage<'a> {
         Ok(Self { svn, version, code: &bytes[head..] })
     }
 
-    /// Reads security version, version text, and the number of bytes before the code, of which
-    /// `bytes` holds at least one.
+    /// Reads security version, version text, and the number of bytes before the code. `bytes` must
+    /// include at least one byte of the code.
     ///
     /// # Errors
-    /// Another label, cut, or a version that is too long.
+    /// A wrong label, a truncated image, or a version that is too long.
     pub fn parse_head(bytes: &'a [u8]) -> Result<(u64, &'a str, usize), BootError> {
         let bad = |what| BootError::KernelImage { what };
         let rest = bytes.strip_prefix(IMAGE_LABEL).ok_or(bad("label"))?;
@@ -159,7 +159,7 @@ pub fn device_id_key(uds: &[u8; 32], kind: RootOfTrust, debug: bool) -> SigningK
     device_id_of(&device_secret(uds, kind, debug))
 }
 
-/// What the boot code measured.
+/// The boot code's measurement.
 pub struct Measurement<'a> {
     /// SHA-256 of the image.
     pub digest: [u8; 32],
@@ -169,8 +169,8 @@ pub struct Measurement<'a> {
     pub version: &'a str,
 }
 
-/// Fresh bytes for the attestation key of a device whose secret belongs to an image: without them,
-/// all cards that run the image would have one key. Other kinds need none.
+/// Fresh bytes for the attestation key of a device whose secret is part of an image: without them,
+/// all cards that run the image would share one key. Other kinds need no fresh bytes.
 fn fresh<P: BootPlatform>(
     platform: &mut P,
     kind: RootOfTrust,
@@ -187,27 +187,27 @@ fn fresh<P: BootPlatform>(
     }
 }
 
-/// Takes and locks the device secret, derives DeviceID, CDI and attestation key of a kernel that
-/// was measured, certifies the latter, and erases device secret and DeviceID private key: what
-/// remains is the kernel's identity.
+/// Takes and locks the device secret, derives DeviceID, CDI and the measured kernel's attestation
+/// key, certifies that key, and erases device secret and DeviceID private key. The result is the
+/// kernel's identity.
 ///
 /// # Errors
-/// The secret was taken before, the certificate is not of this device, or a device of kind
+/// The secret was already taken, the certificate is not this device's, or a device of kind
 /// [`RootOfTrust::Provider`] has no tested entropy.
 pub fn identify<P: BootPlatform>(
     platform: &mut P,
     kernel: &Measurement<'_>,
 ) -> Result<Identity, BootError> {
     let root_of_trust = platform.root_of_trust();
-    // First: without it, the secret stays where it is.
+    // First: an error here leaves the secret untouched.
     let fresh = fresh(platform, root_of_trust)?;
     let debug_at_boot = platform.debug_state();
     let debug = debug_at_boot == DebugState::Enabled;
-    // Bytes from the host are read before there is a secret.
+    // Reads the host's bytes before the secret is taken.
     let certificate = platform.device_id_certificate();
     let certificate = Certificate::parse(&certificate)
         .map_err(|_| BootError::DeviceIdCertificate { what: "malformed" })?;
-    // The kernel takes over this certificate, and one that names its subject again.
+    // The identity holds this certificate, and the AK certificate repeats its subject.
     if certificate.der().len() + certificate.subject().len() + REST_MAX > IDENTITY_MAX {
         return Err(BootError::DeviceIdCertificate { what: "too long" });
     }
@@ -258,7 +258,7 @@ pub fn identify<P: BootPlatform>(
 }
 
 /// Boots natively: measures `image`, and starts the kernel of this build with the identity that
-/// [`identify`] gives.
+/// [`identify`] returns.
 ///
 /// # Errors
 /// Those of [`identify`], or the image is not a kernel.

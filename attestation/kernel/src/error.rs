@@ -11,20 +11,20 @@ shef_proto::coded! {
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum KernelError {
-        /// The request is not one.
+        /// The request is malformed.
         #[error(transparent)]
         Request(#[from] MailboxError) => (error) error.code(),
         /// The key box is not for this evidence, or does not open.
         #[error(transparent)]
         KeyBox(#[from] ReleaseError) => (error) error.code(),
-        /// Header or chunk of the image is refused.
+        /// The image's header or chunk is rejected.
         #[error(transparent)]
         Image(#[from] ImageError) => (error) error.code(),
         /// A hardware operation failed.
         #[error("platform: {0}")]
         Platform(#[from] PlatformError) = "SHEF-KRN-010": "platform error",
             "The hardware under the kernel failed to do what was asked; the text says what.",
-        /// The source of random bytes fails its test.
+        /// The entropy source fails its health test.
         #[error("no tested entropy source")]
         Entropy = "SHEF-KRN-011": "no tested entropy source",
             "The health test of the random source fails, so the kernel makes no key and no seed. This is not retried with weaker bytes.",
@@ -34,17 +34,17 @@ shef_proto::coded! {
             /// Kind of the device.
             kind: &'static str,
         } = "SHEF-KRN-012": "seeded randomness outside simulation", "A test's seed is allowed for simulated devices only.",
-        /// The shell could reach into the fabric.
+        /// The shell can access the fabric.
         #[error("the shell has a {what}")]
         Shell {
-            /// What it has.
+            /// The means of access.
             what: &'static str,
         } = "SHEF-KRN-013": "shell refused",
             "A shell with a configuration port, readback or a debug bridge could read or change the Shield. Load another shell.",
-        /// The request needs another state.
+        /// The request is invalid in this state.
         #[error("{what}")]
         State {
-            /// What is not so.
+            /// The unmet condition.
             what: &'static str,
         } = "SHEF-KRN-014": "request in the wrong state", "The request needs a step that was not done, or undoes one; the text says which. An image is loaded with `--load IMAGE --image-key NAME` of `shef attest` and `shef keys release`.",
         /// The image is for another device.
@@ -58,21 +58,21 @@ shef_proto::coded! {
         /// The image is older than its key allows.
         #[error("image has security version {svn}, its key demands {least}")]
         ImageSvn {
-            /// Of the image.
+            /// Version of the image.
             svn: u64,
-            /// Least.
+            /// Minimum version.
             least: u64,
         } = "SHEF-KRN-021": "image too old",
             "The security version of the image is below the least that its vendor releases the key for. Use a newer image.",
-        /// The image demands a newer kernel.
+        /// The image requires a newer kernel.
         #[error("kernel has security version {svn}, the image demands {least}")]
         KernelSvn {
-            /// Of the kernel.
+            /// Version of the kernel.
             svn: u64,
-            /// Least.
+            /// Minimum version.
             least: u64,
         } = "SHEF-KRN-022": "kernel too old for the image", "The image demands a newer Security Kernel. Update the kernel.",
-        /// The loaded design is not the one of the header.
+        /// The loaded design differs from the one in the header.
         #[error("the design in the fabric is not the one that the image names")]
         Design = "SHEF-KRN-023": "design differs from the image",
             "The digest of the design in the fabric is not the one of the signed header: the image names a design that is not what was \
@@ -87,23 +87,23 @@ shef_proto::coded! {
         ShieldKey = "SHEF-KRN-030": "Shield key differs",
             "The Shield shows another public key than its seed gives. The kernel signs nothing; the Shield was wiped. If it happens again, \
              the design is broken.",
-        /// The Shield did not come to a state in time.
+        /// The Shield did not reach a state in time.
         #[error("the Shield did not become {state} in time")]
         Timeout {
-            /// Which state.
+            /// The state.
             state: &'static str,
         } = "SHEF-KRN-031": "Shield did not answer in time", "The Shield did not reach the state within the bounded wait. Reset the card.",
         /// Debug was turned on after boot.
         #[error("debug was turned on: the kernel has wiped the Shield and stopped")]
         Debug = "SHEF-KRN-032": "debug turned on",
             "Debug was turned on after boot. The kernel wiped the Shield and stopped until the next power-on.",
-        /// The accelerator kept what it had of the session before.
+        /// The accelerator kept data of the previous session.
         #[error("the accelerator did not clear its memories or left bursts open: no session begins")]
         Uncleared = "SHEF-KRN-033": "accelerator not cleared",
             "Before a session the Shield waits, within a bound, for the accelerator to zero its memories and for the end of its bursts. \
              That did not come, so the Shield shows no key. Reset the card; if it happens again, the accelerator does not answer `clear_i` \
              as it must.",
-        /// A wipe does not mend the Shield.
+        /// The Shield is still stopped after a wipe.
         #[error("the Shield has stopped and stays so after a wipe")]
         Stopped = "SHEF-KRN-034": "Shield has stopped before its session",
             "Card memory broke a rule before the session began, and the Shield was wiped: begin again. Where this comes again, a memory \

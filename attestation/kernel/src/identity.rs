@@ -1,4 +1,4 @@
-//! What the boot code hands over to the kernel.
+//! The identity that the boot code hands over to the kernel.
 
 use alloc::string::String;
 use alloc::vec;
@@ -11,11 +11,10 @@ use shef_proto::evidence::{DebugState, NAME_MAX, RootOfTrust};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Most bytes of an identity in memory.
+/// Maximum size of an identity in memory.
 pub const IDENTITY_MAX: usize = 4092;
 
-/// What the boot code hands over: keys and certificates of the measured kernel, and what was
-/// measured.
+/// The boot code's output: keys and certificates of the measured kernel, and the measurement.
 pub struct Identity {
     pub(crate) cdi: Zeroizing<[u8; 32]>,
     pub(crate) ak: SigningKey,
@@ -30,7 +29,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Erases what only the kernel knows: it signs and derives nothing any more.
+    /// Erases the kernel's secrets. It can no longer sign or derive.
     pub(crate) fn erase(&mut self) {
         self.cdi.zeroize();
         self.ak = SigningKey::derive(&[]);
@@ -60,10 +59,10 @@ impl Identity {
         )
     }
 
-    /// Reads what [`Identity::to_bytes`] gave.
+    /// Reads the output of [`Identity::to_bytes`].
     ///
     /// # Errors
-    /// The bytes are not an identity: the boot ROM is of another version.
+    /// The bytes are not an identity: the boot ROM has another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CborError> {
         let mut f = Fields::new(cbor::read(bytes, &Limits::bytes(IDENTITY_MAX))?, "identity")?;
         let cdi = Zeroizing::new(f.array(1)?);

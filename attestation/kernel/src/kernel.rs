@@ -28,14 +28,14 @@ use crate::regs::krn;
 /// [`Platform::idle`].
 pub const WAITS: u32 = 10_000;
 
-/// The KEM key of the last kernel evidence, until an image has been loaded with it.
+/// The KEM key of the last kernel evidence, until an image is loaded with it.
 struct Pending {
     key: PrivateKey,
     evidence_digest: [u8; 32],
     nonce: Vec<u8>,
 }
 
-/// An image being loaded. Secrets are boxed: a move out of this value would leave its bytes behind.
+/// An image being loaded. Secrets are boxed, because moving them would leave their bytes behind.
 enum Load {
     None,
     Header { secret: Box<ImageSecret>, len: usize, bytes: Vec<u8> },
@@ -69,13 +69,13 @@ pub struct Kernel<P> {
     pending: Option<Box<Pending>>,
     load: Load,
     loaded: Option<Loaded>,
-    /// The fabric may hold something of an image, whole or not.
+    /// The fabric may hold a complete or partial image.
     occupied: bool,
     halted: bool,
 }
 
 impl<P: Platform> Kernel<P> {
-    /// The kernel on this hardware, with what the boot code handed over.
+    /// The kernel on this hardware, with the boot code's identity.
     pub fn new(platform: P, identity: Identity) -> Self {
         Self {
             platform,
@@ -130,7 +130,7 @@ impl<P: Platform> Kernel<P> {
     }
 
     fn run(&mut self, request: Request) -> Result<Answer, KernelError> {
-        // Debug stops everything but these.
+        // Debug stops all requests except these.
         if !matches!(request, Request::Status | Request::Certificates | Request::Reset) {
             self.check_debug()?;
         }
@@ -171,8 +171,8 @@ impl<P: Platform> Kernel<P> {
         self.unload()
     }
 
-    /// Forgets the image, whole or on its way in, and clears the fabric of it. What could not be
-    /// cleared is tried again before anything else is loaded.
+    /// Drops the image, complete or partial, and clears the fabric. If that fails, it is retried
+    /// before the next load.
     fn unload(&mut self) -> Result<(), KernelError> {
         self.load = Load::None;
         self.loaded = None;
@@ -271,7 +271,7 @@ impl<P: Platform> Kernel<P> {
     // ---- loading ----
 
     fn load_begin(&mut self, key_box: &[u8], header_len: usize) -> Result<Answer, KernelError> {
-        // Ends a load that is not over; an image that is whole stays until the next one's chunks come.
+        // Ends an unfinished load; a complete image stays until the next one's chunks arrive.
         if matches!(core::mem::replace(&mut self.load, Load::None), Load::Chunks { .. }) {
             self.unload()?;
         }
@@ -329,7 +329,7 @@ impl<P: Platform> Kernel<P> {
         }
         let vendor = crypto::sha256(secret.vendor.as_bytes());
         self.shell()?;
-        // What was there before is wiped, whatever comes next.
+        // Wipes the previous image, even if the next steps fail.
         self.unload()?;
         self.occupied = true;
         self.platform.begin_image()?;
@@ -343,7 +343,7 @@ impl<P: Platform> Kernel<P> {
         let Load::Chunks { opener, .. } = &mut self.load else {
             return Err(KernelError::State { what: "no image chunk is due" });
         };
-        // The chunk is programmed after it was checked, and out of this memory.
+        // Checks the chunk first, and programs it from this memory.
         let programmed = match opener.push(index, sealed) {
             Ok(plain) => self.platform.program(&plain).map_err(KernelError::from),
             Err(error) => Err(error.into()),
@@ -428,7 +428,7 @@ impl<P: Platform> Kernel<P> {
                 return Err(KernelError::Uncleared);
             }
             if krn::STATUS_STATE.get(status) == krn::STATUS_STATE_FRESH {
-                // A fault meanwhile: nobody should spend a Load Key on it.
+                // A fault after derivation: the owner should not waste a Load Key on this Shield.
                 return if krn::STATUS_STOPPED.get(status) == 0 {
                     Ok(())
                 } else {
@@ -454,7 +454,7 @@ impl<P: Platform> Kernel<P> {
         self.read::<64>(krn::PUBKEY)
     }
 
-    /// Wipes the Shield and forgets its session; the image stays, unless the Shield does not answer.
+    /// Wipes the Shield and erases its session; the image stays if the Shield responds.
     fn wipe(&mut self) -> Result<(), KernelError> {
         if let Some(loaded) = &mut self.loaded {
             loaded.session = None;
@@ -479,7 +479,7 @@ impl<P: Platform> Kernel<P> {
         Err(KernelError::Timeout { state: "closed" })
     }
 
-    /// A stopped Shield gets no seed before it has been wiped, and none at all if it stays stopped.
+    /// A stopped Shield gets a seed only after a wipe, and no seed if it stays stopped.
     fn wipe_stopped(&mut self) -> Result<(), KernelError> {
         if krn::STATUS_STOPPED.get(self.shield_status()?) == 0 {
             return Ok(());
@@ -528,7 +528,7 @@ impl<P: Platform> Kernel<P> {
         let seed = crypto::expand::<32>(&prk, &[b"shef-seed/1", &image_digest]);
         drop(prk);
         drop(fresh);
-        // The private key is gone before the seed leaves.
+        // The private key is erased before the seed leaves.
         let public = {
             let (_private, public) = derive_key_pair(&seed[..]);
             public
@@ -600,7 +600,7 @@ impl<P: Platform> Kernel<P> {
             self.wipe()?;
             return Err(KernelError::Stopped);
         }
-        // What stands in the fabric is looked at again for each piece of evidence.
+        // Measures the fabric again for each piece of evidence.
         let design_digest = self.platform.design_digest();
         let config_digest = self.read::<32>(krn::CONFIG_DIGEST)?;
         let shown = self.public_key()?;
@@ -618,7 +618,7 @@ impl<P: Platform> Kernel<P> {
                 what: "the Shield holds a session that this kernel did not begin",
             });
         };
-        // A closed Shield shows no key any more.
+        // A closed Shield no longer shows its key.
         if !matches!(state, ShieldState::Closed(_)) && shown != session.public.xy() {
             return Err(KernelError::ShieldKey);
         }

@@ -1,10 +1,10 @@
 //! Boot code and Security Kernel: measure, load, quote.
 //!
-//! [`identify`] is the heart of the boot code: it takes the device secret once, derives the
-//! DeviceID key, certifies the attestation key of the kernel that was measured, and leaves an
-//! [`Identity`] without what the kernel must not have. [`Kernel::handle`] is the kernel behind its
-//! mailbox. They see hardware through [`BootPlatform`] and [`Platform`]. In the FPGA they are two
-//! programs (`shef-firmware`); natively [`boot`] runs one after the other.
+//! [`identify`] is the core of the boot code. It takes the device secret once, derives the DeviceID
+//! key, certifies the measured kernel's attestation key, and leaves an [`Identity`] without the
+//! secrets that the kernel must not have. [`Kernel::handle`] is the kernel behind its mailbox. They
+//! access hardware through [`BootPlatform`] and [`Platform`]. In the FPGA they are two programs
+//! (`shef-firmware`); natively [`boot`] runs one after the other.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;

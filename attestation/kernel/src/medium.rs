@@ -1,5 +1,5 @@
-//! The boot medium: kernel image, its signature and the DeviceID certificate, as the boot ROM finds
-//! them. Nothing on it is trusted before it was copied and checked.
+//! The boot medium as the boot ROM reads it: kernel image, its signature and the DeviceID
+//! certificate. All of it is untrusted until it is copied and checked.
 
 use alloc::vec::Vec;
 
@@ -10,18 +10,17 @@ use shef_proto::hpke_suite::PublicKey;
 use crate::boot::{BootError, Measurement};
 
 const MAGIC: &[u8; 4] = b"SHKI";
-/// Bytes of the file that lies beside a kernel image: `signature (r | s, 64) | public key (x | y,
-/// 64)`.
+/// Size of the signature file of a kernel image: `signature (r | s, 64) | public key (x | y, 64)`.
 pub const SIGNATURE_FILE_LEN: usize = SIGNATURE_LEN + 64;
-/// The key that signs kernels for simulated devices is derived from this. It is no secret.
+/// The signing key of kernels for simulated devices is derived from this. It is not secret.
 pub const SIMULATED_SIGNER: &[u8] =
     b"shef/1: signer of kernels for simulated devices, known to all";
-/// Most bytes of a DeviceID certificate.
+/// Maximum size of a DeviceID certificate.
 const CERTIFICATE_MAX: usize = 2048;
 
-/// Where things lie on a boot medium: `"SHKI" | length of all u32 | length of the image u32 | image
-/// | signature (64) | public key (64) | length of the certificate u32 | certificate`. Integers are
-/// little-endian; image and certificate are padded with zeros to whole words.
+/// Layout of a boot medium: `"SHKI" | total length u32 | length of the image u32 | image |
+/// signature (64) | public key (64) | length of the certificate u32 | certificate`. Integers are
+/// little-endian; image and certificate are zero-padded to whole words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Medium {
     /// Bytes of the image, which begins at [`Medium::IMAGE`].
@@ -46,12 +45,12 @@ impl Medium {
         self.signature() + SIGNATURE_FILE_LEN + 4
     }
 
-    /// Bytes in all.
+    /// Total bytes.
     fn len(&self) -> usize {
         self.certificate() + self.certificate_len.next_multiple_of(4)
     }
 
-    /// The medium that carries these.
+    /// The medium with these contents.
     #[must_use]
     pub fn build(
         image: &[u8],
@@ -72,11 +71,11 @@ impl Medium {
         out
     }
 
-    /// Reads the lengths of a medium of `size` bytes, each once; `word` gives the four bytes at an
-    /// offset.
+    /// Reads the lengths in a medium of `size` bytes, each once; `word` returns the four bytes at
+    /// an offset.
     ///
     /// # Errors
-    /// Not a medium, or its lengths contradict one another.
+    /// Not a medium, or its lengths are inconsistent.
     pub fn read(
         size: usize,
         image_max: usize,
@@ -106,11 +105,11 @@ impl Medium {
     }
 }
 
-/// Checks that a kernel may run: `signature` is the file beside its image, `signer` the SHA-256 of
+/// Checks that a kernel may run: `signature` is its image's signature file, `signer` the SHA-256 of
 /// the public key (`x | y`) that the boot ROM trusts.
 ///
 /// # Errors
-/// Another signer, a signature of other bytes or with a high s, or an older kernel than `least_svn`.
+/// Another signer, a signature of other bytes or with a high s, or a kernel older than `least_svn`.
 pub fn admit(
     kernel: &Measurement<'_>,
     signature: &[u8; SIGNATURE_FILE_LEN],

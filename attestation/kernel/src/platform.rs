@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PlatformError {
-    /// What failed.
+    /// The failed operation.
     pub what: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Shell {
     pub config_port: bool,
     /// The shell lets the host read the fabric's state back.
     pub readback: bool,
-    /// The shell holds a debug bridge.
+    /// The shell contains a debug bridge.
     pub debug_bridge: bool,
 }
 
@@ -86,15 +86,15 @@ pub trait Platform {
     /// Programs the fabric with the next bytes of the decrypted image.
     fn program(&mut self, part: &[u8]) -> Result<(), PlatformError>;
 
-    /// The image is whole: the Shield comes out of reset.
+    /// The image is complete: the Shield leaves reset.
     fn finish_image(&mut self) -> Result<(), PlatformError>;
 
-    /// Wipes the Shield and clears the fabric, also of an image that is not whole. After an error,
-    /// something of it may still be there: the kernel loads nothing and answers nothing about it
-    /// until a later call has succeeded.
+    /// Wipes the Shield and clears the fabric, including a partial image. After an error, parts of
+    /// it may remain: the kernel loads nothing and answers nothing about it until a later call
+    /// succeeds.
     fn unload_image(&mut self) -> Result<(), PlatformError>;
 
-    /// Digest of the design in the fabric, taken from the fabric and not from the image.
+    /// Digest of the design in the fabric, measured from the fabric and not from the image.
     fn design_digest(&mut self) -> Option<[u8; 32]>;
 
     /// Reads a 32-bit register of the Shield's kernel port.

@@ -1,5 +1,5 @@
-//! What was compared once is compared again before the kernel signs, and what is over is gone: keys,
-//! sessions, and an image that is not whole.
+//! The kernel repeats its checks before it signs, and erases finished state: keys, sessions and
+//! partial images.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn keyed() -> World {
     world
 }
 
-/// A device whose session was closed, and whose close record can be had.
+/// A device with a closed session and an available close record.
 fn closed() -> World {
     let mut world = keyed();
     world.shield().close(&[0x77; 88]);
@@ -50,7 +50,7 @@ fn half_loaded() -> (World, Vec<u8>) {
     (world, key_box)
 }
 
-// ---- compared again ----
+// ---- repeated checks ----
 
 #[test]
 fn the_key_of_a_keyed_shield_is_compared_again() {
@@ -76,7 +76,7 @@ fn configuration_and_design_are_compared_again_for_each_piece_of_evidence() {
     }
 }
 
-/// At the end of a load too: the shell may have been another when the load began.
+/// Also at the end of a load: the shell may have changed since it began.
 #[test]
 fn the_shell_is_looked_at_again() {
     let opened = |world: &mut World| world.kernel.platform_mut().shell.readback = true;
@@ -84,7 +84,7 @@ fn the_shell_is_looked_at_again() {
     world.call(&shield_evidence()).unwrap();
     opened(&mut world);
     assert_eq!(world.code(&shield_evidence()), "SHEF-KRN-013");
-    // The measurement in evidence is of the shell as it is now.
+    // Evidence has the current measurement of the shell.
     let mut world = World::loaded();
     world.kernel.platform_mut().shell.digest = [9; 32];
     let nonce = world.nonce();
@@ -149,7 +149,7 @@ fn seeded_randomness_shows_in_every_piece_of_evidence() {
             assert_eq!(seeded, quality == EntropyQuality::Seeded, "{layer:?}");
         }
     }
-    // Of the seed that the session began with, whatever the source says later.
+    // Evidence reports the seed of the session, whatever the source's later quality is.
     let change = |platform: &mut FakePlatform| platform.quality = EntropyQuality::Seeded;
     let mut world =
         World::with(RootOfTrust::Simulated, DebugState::DisabledSinceBoot, &description(3), change);
@@ -163,17 +163,17 @@ fn seeded_randomness_shows_in_every_piece_of_evidence() {
     assert!(Evidence::parse(&evidence).unwrap().unverified_claims().common.seeded);
 }
 
-// ---- gone ----
+// ---- erased state ----
 
 #[test]
 fn the_key_of_older_evidence_is_gone() {
-    // Evidence that could not be made leaves no key either.
+    // A failed evidence request leaves no key either.
     let mut world = World::new();
     let key_box = world.key_box(3);
     world.kernel.platform_mut().quality = EntropyQuality::Failed;
     assert_eq!(world.code(&kernel_evidence()), "SHEF-KRN-011");
     assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-KRN-014"));
-    // A load has used it up.
+    // A load has used the key.
     let mut world = World::new();
     let key_box = world.key_box(3);
     world.load(&key_box).unwrap();
@@ -193,7 +193,7 @@ fn an_image_that_is_not_whole_does_not_stay_in_the_fabric() {
     let empty = |world: &World| {
         world.kernel.platform().coming.is_empty() && world.kernel.platform().loaded.is_none()
     };
-    // A new load begins, a reset, an end before the last chunk.
+    // A new load, a reset, an end before the last chunk.
     let (mut world, key_box) = half_loaded();
     world.call(&Request::LoadBegin { key_box, header_len: 10 }).unwrap();
     assert!(empty(&world));
@@ -204,7 +204,7 @@ fn an_image_that_is_not_whole_does_not_stay_in_the_fabric() {
     let (mut world, _) = half_loaded();
     assert_eq!(refused(world.call(&Request::LoadFinish)), "SHEF-PRO-043");
     assert!(empty(&world));
-    // A key box that does not open ends a load as well.
+    // A key box that does not open also ends a load.
     let (mut world, mut key_box) = half_loaded();
     *key_box.last_mut().unwrap() ^= 1;
     world.call(&Request::LoadBegin { key_box, header_len: 10 }).unwrap_err();
@@ -220,7 +220,7 @@ fn an_image_that_is_not_whole_does_not_stay_in_the_fabric() {
     assert!(empty(&world));
 }
 
-/// The image before is wiped when another one begins, though that never becomes whole.
+/// A new load wipes the previous image, even if the load never completes.
 #[test]
 fn the_image_before_is_gone_when_the_next_one_begins() {
     let mut world = closed();
@@ -237,11 +237,11 @@ fn the_image_before_is_gone_when_the_next_one_begins() {
     }
 }
 
-/// If a new seed cannot be drawn, the kernel still forgets the last session. It signs no record for a
+/// If drawing a new seed fails, the kernel still erases the last session. It signs no record for a
 /// Shield that it may already have wiped.
 #[test]
 fn the_session_before_is_forgotten() {
-    // No entropy for the next one.
+    // No entropy for the next session.
     let mut world = closed();
     world.kernel.platform_mut().quality = EntropyQuality::Failed;
     assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-011");
@@ -253,7 +253,7 @@ fn the_session_before_is_forgotten() {
     assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-034");
     world.shield().close(&[0x78; 88]);
     assert_eq!(world.code(&Request::CloseRecord), "SHEF-KRN-014");
-    // A Shield that is wiped because it stopped before its evidence.
+    // A Shield that stopped before its evidence and is wiped.
     let mut world = World::loaded();
     world.call(&Request::NewSession).unwrap();
     world.shield().stopped = true;
@@ -274,7 +274,7 @@ fn a_fabric_that_is_not_cleared_is_told_and_nothing_is_loaded_into_it() {
     for request in [Request::CloseRecord, shield_evidence(), Request::NewSession] {
         assert_eq!(world.code(&request), "SHEF-KRN-014", "{request:?}");
     }
-    // It is tried again, with each reset and before each load.
+    // Each reset and each load retries it.
     assert!(world.kernel.platform().loaded.is_some());
     let key_box = world.key_box(3);
     stuck(&mut world);
@@ -282,14 +282,14 @@ fn a_fabric_that_is_not_cleared_is_told_and_nothing_is_loaded_into_it() {
     assert!(world.kernel.platform().loaded.is_some() && world.kernel.platform().coming.is_empty());
     world.call(&Request::Reset).unwrap();
     assert!(world.kernel.platform().loaded.is_none());
-    // And then it is enough.
+    // Then it succeeds.
     stuck(&mut world);
     world.call(&Request::Reset).unwrap();
     world.kernel.platform_mut().not_cleared = false;
     let key_box = world.key_box(3);
     world.load(&key_box).unwrap();
 
-    // A load that is refused, at a chunk and at its end, and one that another follows.
+    // A load refused at a chunk, at its end, and one followed by another load.
     let (mut world, key_box) = half_loaded();
     stuck(&mut world);
     assert_eq!(world.code(&Request::LoadChunk { index: 0, bytes: vec![0; 20] }), "SHEF-KRN-010");
@@ -302,7 +302,7 @@ fn a_fabric_that_is_not_cleared_is_told_and_nothing_is_loaded_into_it() {
     stuck(&mut world);
     assert_eq!(world.code(&Request::LoadBegin { key_box, header_len: 10 }), "SHEF-KRN-010");
 
-    // After debug, the next request clears the fabric; no request is answered.
+    // After debug, the next request clears the fabric; no request succeeds.
     let mut world = closed();
     stuck(&mut world);
     world.kernel.platform_mut().debug = DebugState::Enabled;

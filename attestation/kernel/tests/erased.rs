@@ -1,4 +1,4 @@
-//! A kernel that was halted by debug has no key left in its memory.
+//! After debug halts a kernel, no key is left in its memory.
 
 mod common;
 

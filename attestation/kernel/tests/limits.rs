@@ -1,4 +1,4 @@
-//! What is one beyond a limit is refused, and an operation that fails has not happened.
+//! A value one beyond a limit is refused, and a failed operation has no effect.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn an_identity_has_its_members_and_no_more() {
     }
 }
 
-/// Each operation of the hardware fails once: the request is refused, and the next load is whole.
+/// Each hardware operation fails once: the request is refused, and the next load is complete.
 #[test]
 fn an_operation_that_fails_refuses_its_request() {
     for operation in ["begin", "program", "finish"] {
@@ -89,7 +89,7 @@ fn status_is_what_the_kernel_does() {
     assert_eq!(state(&mut world), (KernelState::Halted, None));
 }
 
-/// A header of no bytes has no part that is due.
+/// An empty header has no expected part.
 #[test]
 fn a_header_of_no_bytes_is_none() {
     let mut world = World::new();

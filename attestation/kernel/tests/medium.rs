@@ -1,4 +1,4 @@
-//! The boot medium, the signature of the kernel, and what boot code hands over.
+//! The boot ROM admits only well-formed, signed media; signing uses low s; identities round-trip.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn a_medium_is_read_as_it_was_built() {
         assert_eq!(&medium[Medium::IMAGE..][..image.len()], image);
         assert_eq!(medium[layout.signature()..][..SIGNATURE_FILE_LEN], [0x33; SIGNATURE_FILE_LEN]);
         assert_eq!(&medium[layout.certificate()..][..certificate.len()], certificate);
-        // Cut, or longer than it says.
+        // Truncated, or longer than its header says.
         for len in [0, 3, 11, medium.len() - 1, medium.len() - 4] {
             assert_eq!(read(&medium[..len], 70_000).unwrap_err().code(), "SHEF-KRN-002", "{len}");
         }
@@ -62,7 +62,7 @@ fn lengths_that_contradict_one_another_are_refused() {
     };
     assert!(read(&whole(2048), 100).is_ok());
     assert_eq!(read(&whole(2049), 100).unwrap_err().code(), "SHEF-KRN-002");
-    // The length of a certificate that would lie behind the end is not read.
+    // A certificate length beyond the end is not read.
     let words = [*b"SHKI", 100_u32.to_le_bytes(), 90_u32.to_le_bytes()];
     assert_eq!(Medium::read(100, 1000, |at| words[at / 4]).unwrap_err().code(), "SHEF-KRN-002");
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_kernel_of_the_trusted_signer_and_no_older_than_it_must_be_is_admitted() {
     assert_eq!(BootError::Svn { svn: 2, least: 3 }.code(), "SHEF-KRN-005");
 }
 
-/// n - s for s verifies as well. The ROM takes one of the two.
+/// If s verifies, so does n - s. The ROM accepts one of the two.
 #[test]
 fn a_kernel_whose_signature_has_a_high_s_is_refused() {
     // RFC 6979 A.2.5: the key, and its signature of "sample", whose s is high.
@@ -112,7 +112,7 @@ fn a_kernel_whose_signature_has_a_high_s_is_refused() {
     assert_eq!(admit(&key.sign(b"sample")), Ok(()));
 }
 
-/// Of the code that the processor in the FPGA runs too.
+/// The same code runs on the processor in the FPGA.
 #[test]
 fn what_boot_code_and_kernel_sign_has_low_s() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! No message, and no order of messages, makes the kernel ask for more memory than its core has.
+//! No message, and no sequence of messages, makes the kernel use more memory than its core has.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
 mod common;
@@ -10,8 +10,8 @@ use shef_proto::mailbox::{MAX_MESSAGE, MAX_PART, Request, load_requests};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Heap of the firmware is 236 KiB (`attestation/firmware/ld`); this leaves room for gaps. Pointers
-/// are twice as wide here, so that the same work takes less there.
+/// The firmware's heap is 236 KiB (`attestation/firmware/ld`); this leaves room for gaps. Pointers
+/// are twice as wide here, so the same work takes less there.
 const BOUND: usize = 200 * 1024;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static HEAP: Counting = Counting;
 
-/// What the kernel has held between messages, and at most within one.
+/// Heap that the kernel holds between messages, and its peak within one.
 #[derive(Default)]
 struct Memory {
     held: isize,
@@ -52,13 +52,13 @@ impl Memory {
         self.peak = self.peak.max(self.held + PEAK.load(Relaxed) as isize - before);
         drop(answer);
         self.held += LIVE.load(Relaxed) as isize - before;
-        // The fabric holds what the kernel has programmed.
+        // The fabric holds the programmed image.
         let fabric = &world.kernel.platform().coming;
         assert!(fabric.len() <= PLAINTEXT.len());
     }
 }
 
-/// One test, because the counters are the process's.
+/// One test, because the counters are global to the process.
 #[test]
 fn memory_is_bounded() {
     // As many chunks as a header can list.
@@ -74,7 +74,7 @@ fn memory_is_bounded() {
     assert!(world.kernel.platform().loaded.is_some());
     println!("a load: {} bytes", memory.peak);
 
-    // Much structure in few bytes, where the kernel reads it: as a message, and as a header.
+    // Much structure in few bytes, parsed as a message and as a header.
     let shapes: [&[u8]; 6] = [&[0], &[0x80], &[0x81, 0], &[0xa1, 0, 0], &[0xc0, 0], &[0x40]];
     for shape in shapes {
         for len in [MAX_MESSAGE, MAX_HEADER] {

@@ -1,4 +1,4 @@
-//! Both rounds from power-on to close record, and what the kernel refuses on the way.
+//! Both rounds from power-on to close record, and the kernel's refusals along the way.
 
 mod common;
 
@@ -71,7 +71,7 @@ fn two_rounds_and_a_close_record() {
     let seeds = &world.shield().seeds_taken;
     assert_eq!(seeds.len(), 2);
     assert_ne!(seeds[0], seeds[1]);
-    // The first session's Load Key is for a key that is gone.
+    // The first session's Load Key is for an erased key.
     assert!(world.shield().take_load_key(&message).is_err());
 }
 
@@ -104,7 +104,7 @@ fn the_shield_key_is_the_one_of_the_seed() {
     let evidence = world.verified_shield();
     let seed = world.shield().seeds_taken[0];
     assert_eq!(*evidence.shield_key(), derive_key_pair(&seed).1);
-    // The seed is not the entropy: the device secret is in it.
+    // The seed depends on the device secret, not only on entropy.
     let mut same_entropy = entropy(99);
     let mut drawn = [0; 32];
     for _ in 0..4 {
@@ -120,7 +120,7 @@ fn a_wrong_shield_key_is_not_signed() {
     let request = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() };
     assert_eq!(world.code(&request), "SHEF-KRN-030");
     assert_eq!(world.shield().state, 1, "wiped");
-    // A key that changes afterwards neither.
+    // A key that changes afterwards is refused too.
     let mut world = World::loaded();
     world.verified_shield();
     world.shield().public = Some(derive_key_pair(b"host").1.xy());
@@ -180,7 +180,7 @@ fn a_seed_shows_in_simulated_evidence() {
     assert_eq!(accepted.warnings.len(), 2);
 }
 
-/// A device of kind `kind` whose source of randomness begins with `seed`.
+/// A device of kind `kind` whose entropy source starts with `seed`.
 fn device_with(
     kind: RootOfTrust,
     seed: u64,
@@ -216,7 +216,7 @@ fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
     assert_eq!((id.der(), first.claims().ueid), (other_id.der(), second.claims().ueid));
     assert_ne!(ak.key(), other_ak.key());
     assert_ne!(first.shield_key(), second.shield_key());
-    // The key needs the secret too: the same noise under another secret gives another key.
+    // The key needs the secret too: the same noise with another secret gives another key.
     let again = certificates(&mut device_with(kind, 1, EntropyQuality::Tested).unwrap());
     assert_eq!(again[0].key(), ak.key());
     let mut bytes = [0; 32];
@@ -285,7 +285,7 @@ fn debug_devices_have_other_keys_and_show_it() {
     let evidence = world.evidence(Layer::Kernel, &nonce).unwrap();
     let denied = world.appraise(Layer::Kernel, &evidence, &nonce).appraisal;
     assert_eq!(denied.first_failure().unwrap().code, "SHEF-ATT-021");
-    // Registered as an anchor of production, the contradiction shows.
+    // Registered as a production anchor, it exposes the contradiction.
     world.policy.allow_debug = true;
     assert!(world.appraise(Layer::Kernel, &evidence, &nonce).appraisal.accepted());
     world.anchors = vec![world.manufacturer.anchor(RootOfTrust::Simulated, false)];
@@ -325,7 +325,7 @@ fn debug_turned_on_ends_everything() {
     assert_eq!(world.code(&request), "SHEF-KRN-032");
     assert_eq!(world.shield().state, 1);
     assert!(world.kernel.platform().loaded.is_none());
-    // And stays so.
+    // It stays halted.
     world.kernel.platform_mut().debug = DebugState::DisabledSinceBoot;
     assert_eq!(world.code(&request), "SHEF-KRN-032");
     let Answer::Status(status) = world.call(&Request::Status).unwrap() else { panic!() };
@@ -395,11 +395,11 @@ fn a_key_box_answers_one_piece_of_evidence() {
     let mut world = World::new();
     let old = world.key_box(3);
     let new = world.key_box(3);
-    // Old evidence, other key.
+    // Old evidence, another key.
     assert_eq!(world.load(&old).unwrap_err().kernel_code(), Some("SHEF-PRO-050"));
-    // The refusal changed nothing.
+    // The refusal has no effect.
     world.load(&new).unwrap();
-    // The KEM key is gone with the load.
+    // The KEM key is erased with the load.
     assert_eq!(world.load(&new).unwrap_err().kernel_code(), Some("SHEF-KRN-014"));
 }
 
@@ -425,8 +425,7 @@ fn bindings_of_a_key_box() {
             "{what}"
         );
     }
-    // Tenant, key id, version and receipt are bound by HPKE: renaming them afterwards breaks the
-    // seal.
+    // HPKE binds tenant, key id, version and receipt: changing them afterwards breaks the seal.
     let key_box = sealed(&honest);
     let at = key_box.windows(6).position(|w| w == b"vendor").unwrap();
     let mut renamed = key_box.clone();
@@ -520,7 +519,7 @@ fn changed_or_shuffled_chunks_are_refused_and_the_honest_load_follows() {
         }
         let error = tampered.iter().find_map(|request| world.call(request).err()).unwrap();
         assert_eq!(error.kernel_code(), Some(code), "{change}");
-        // Nothing that was not checked reached the fabric, and what did is cleared.
+        // No unchecked byte reached the fabric, and checked ones are cleared.
         let platform = world.kernel.platform();
         assert_eq!(platform.loads, 0);
         assert!(
@@ -584,7 +583,7 @@ fn a_design_or_configuration_other_than_the_headers_is_refused() {
     assert_eq!(world.load(&key_box).unwrap_err().kernel_code(), Some("SHEF-KRN-024"));
     world.shield().config_digest = None;
     world.load(&key_box).unwrap();
-    // Looked at again for evidence.
+    // Measured again for evidence.
     world.kernel.platform_mut().design = Some([0; 32]);
     assert_eq!(
         world.code(&Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() }),
@@ -731,7 +730,7 @@ fn evidence_names_what_was_loaded() {
     assert_eq!(shield.image_svn, 3);
     assert_eq!(shield.design_digest, DESIGN);
     assert_eq!(evidence.x5chain().len(), 2);
-    // No secret of the device is in what leaves it.
+    // The output contains no secret of the device.
     let seed = world.shield().seeds_taken[0];
     let secrets = [&UDS[..], &world.vendor.image_key, &seed];
     for secret in secrets {
@@ -763,15 +762,14 @@ fn every_error_code_is_listed() {
     }
 }
 
-/// A certificate that the kernel could not take over is refused with a reason, and not found when the
-/// identity is handed over.
+/// A certificate that is too long for the kernel is refused with a reason, before the hand-over.
 #[test]
 fn a_certificate_that_does_not_fit_is_refused_before_there_is_a_secret() {
-    // All that is of no fixed size is as long as it can be.
+    // All parts of variable size have their maximum length.
     let measured = Measurement { digest: [0xff; 32], svn: u64::MAX, version: &"v".repeat(32) };
     let mut seen = [false; 2];
-    // The most that an identity has beside the certificate and its subject's name, and the most of them
-    // that was taken.
+    // The largest size of an identity besides the certificate and its subject's name, and the
+    // largest size of these that is accepted.
     let (mut rest, mut taken) = (0, 0);
     let manufacturer = Manufacturer::new(1);
     for (kind, subject) in RootOfTrust::ALL
@@ -806,6 +804,6 @@ fn a_certificate_that_does_not_fit_is_refused_before_there_is_a_secret() {
         }
     }
     assert_eq!(seen, [true; 2]);
-    // And of what would fit, little is refused.
+    // The limit refuses few certificates that would fit.
     assert!(taken + rest + 48 > shef_kernel::IDENTITY_MAX, "{taken} taken, {rest} beside them");
 }

@@ -1,5 +1,5 @@
-//! `tests/vectors/attestation.json`: one device, both rounds, byte for byte. `SHEF_WRITE_VECTORS=1`
-//! writes the file.
+//! `tests/vectors/attestation.json` matches one device in both rounds, byte for byte.
+//! `SHEF_WRITE_VECTORS=1` writes the file.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn evidence_json(bytes: &[u8], nonce: &[u8]) -> Value {
 
 fn make() -> Value {
     let mut world = World::new();
-    // The device's random bytes, drawn a second time.
+    // The device's random bytes, drawn again.
     let mut device_entropy = entropy(99);
     let mut draw = || {
         let mut bytes = [0; 32];
@@ -73,7 +73,7 @@ fn make() -> Value {
         panic!()
     };
 
-    // What a verifier must refuse, with the first check that says so.
+    // Evidence that a verifier must refuse, with the first failed check.
     let mut refused = Vec::new();
     let mut refuse = |why: &str, layer: Layer, bytes: Vec<u8>, nonce: &[u8]| {
         let appraisal = world.appraise(layer, &bytes, nonce).appraisal;

@@ -1,4 +1,4 @@
-//! What the kernel does about a Shield that is not clean when a session is to begin.
+//! The kernel wipes a Shield that is not clean before a session begins.
 
 mod common;
 
@@ -21,13 +21,13 @@ fn a_stopped_shield_is_wiped_before_it_gets_a_seed() {
         assert_eq!(world.shield().seeds_taken.len(), 1);
         world.verified_shield();
     }
-    // evidence that hands over a seed by itself does the same
+    // evidence that hands over a seed automatically does the same
     let mut world = World::loaded();
     let before = world.shield().wipes;
     world.shield().stopped = true;
     world.verified_shield();
     assert_eq!((world.shield().wipes - before, world.shield().stopped), (1, false));
-    // and nothing is wiped without need
+    // and no unnecessary wipe happens
     let mut world = World::loaded();
     let before = world.shield().wipes;
     world.call(&Request::NewSession).unwrap();
@@ -45,8 +45,8 @@ fn a_shield_that_stays_stopped_gets_no_seed() {
     assert!(world.shield().seeds_taken.is_empty());
 }
 
-/// Nor does one that stops before its evidence was given: it is wiped, and the next session is
-/// clean.
+/// No session begins on a Shield that stops before its evidence either: it is wiped, and the next
+/// session is clean.
 #[test]
 fn a_shield_that_stops_before_its_evidence_vouches_for_nothing() {
     let mut world = World::loaded();
@@ -76,21 +76,21 @@ fn an_accelerator_that_is_not_cleared_is_told() {
     world.verified_shield();
 }
 
-/// CLOSED shows before the last message does.
+/// CLOSED appears before the last message.
 #[test]
 fn the_end_of_the_session_before_is_waited_for() {
     let mut world = World::loaded();
     (world.shield().state, world.shield().ending, world.shield().stopped) = (5, 5, true);
     assert_eq!(world.call(&Request::NewSession).unwrap(), Answer::Done);
     assert_eq!((world.shield().hurried, world.shield().seeds_taken.len()), (0, 1));
-    // and not for ever
+    // but not forever
     let mut world = World::loaded();
     (world.shield().state, world.shield().ending) = (5, usize::MAX);
     assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-031");
     assert_eq!((world.shield().hurried, world.shield().seeds_taken.len()), (0, 0));
 }
 
-/// If the Shield cannot be wiped, the kernel clears the fabric, and reports an error of that.
+/// If the Shield cannot be wiped, the kernel clears the fabric, and reports an error if that fails.
 #[test]
 fn a_shield_that_takes_no_wipe_is_unloaded() {
     let evidence = Request::ShieldEvidence { nonce: vec![1; 48], audience: AUDIENCE.into() };
@@ -104,20 +104,20 @@ fn a_shield_that_takes_no_wipe_is_unloaded() {
     let cases: [(Spoil, &str); 3] =
         [(wrong_key, "SHEF-KRN-030"), (stuck, "SHEF-KRN-031"), (stopped, "SHEF-KRN-034")];
     for (spoil, code) in cases {
-        // It is wiped and keeps its image,
+        // The Shield is wiped and keeps its image,
         let mut world = World::loaded();
         spoil(&mut world);
         let before = world.shield().wipes;
         assert_eq!(world.code(&evidence), code);
         assert_eq!((world.shield().wipes - before, world.shield().state), (1, 1), "{code}");
         assert!(world.kernel.platform().loaded.is_some(), "{code}");
-        // or it is not, and goes with its image,
+        // or it is not wiped, and its image is cleared,
         let mut world = World::loaded();
         spoil(&mut world);
         world.shield().deaf = true;
         assert_eq!(world.code(&evidence), code);
         assert!(world.kernel.platform().loaded.is_none(), "{code}");
-        // unless the fabric stays as it is.
+        // unless the fabric cannot be cleared.
         let mut world = World::loaded();
         spoil(&mut world);
         world.shield().deaf = true;
@@ -128,12 +128,12 @@ fn a_shield_that_takes_no_wipe_is_unloaded() {
 
 #[test]
 fn a_stopped_shield_that_takes_no_wipe_gets_no_seed() {
-    // From a session that is over: it stays closed.
+    // From a finished session: it stays closed.
     let mut world = World::loaded();
     (world.shield().state, world.shield().stopped, world.shield().deaf) = (5, true, true);
     assert_eq!(world.code(&Request::NewSession), "SHEF-KRN-031");
     assert!(world.shield().seeds_taken.is_empty());
-    // One that is being cleared, and stays so, or is stopped after it.
+    // A Shield in a scrub that never ends, or that is stopped after it.
     let mut world = World::loaded();
     world.shield().state = 0;
     let error = world.call(&Request::NewSession).unwrap_err();
@@ -147,7 +147,7 @@ fn a_stopped_shield_that_takes_no_wipe_gets_no_seed() {
     assert!(world.shield().seeds_taken.is_empty());
 }
 
-/// State and transcript are of one moment.
+/// State and transcript are a consistent snapshot.
 #[test]
 fn a_load_key_between_two_reads_is_seen_whole() {
     let mut world = World::loaded();

@@ -1,6 +1,6 @@
 //! Civil dates: UTC, proleptic Gregorian, by eras of 400 years.
 
-/// Year, month, day of a day counted from 1970-01-01 (proleptic Gregorian).
+/// Year, month and day of a day counted from 1970-01-01 (proleptic Gregorian).
 #[must_use]
 pub fn civil(day: i64) -> (i64, i64, i64) {
     let z = day + 719_468;
@@ -13,8 +13,7 @@ pub fn civil(day: i64) -> (i64, i64, i64) {
     (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
 }
 
-/// The day of a date, counted from 1970-01-01. A date that does not exist gives the day it would
-/// fall on.
+/// The day of a date, counted from 1970-01-01. An invalid date gives the day it would roll over to.
 #[must_use]
 pub fn day(year: i64, month: i64, date: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };

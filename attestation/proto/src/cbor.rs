@@ -1,38 +1,38 @@
 //! Strict deterministic CBOR (RFC 8949 section 4.2.1).
 //!
-//! Bytes from outside go through [`read`] or [`parse`] before anything looks at them. They take one
-//! item of definite lengths, shortest integers, map keys in ascending order of their encoding and
-//! without repeats, valid UTF-8, no floats, no undefined values, within [`Limits`], and nothing
-//! behind it. What they accept has exactly one encoding, and [`Value::encode`] gives it back.
+//! [`read`] and [`parse`] check external bytes before any other use. They accept one item of
+//! definite lengths, shortest integers, map keys in ascending order of their encoding without
+//! duplicates, valid UTF-8, no floats, no undefined values, within [`Limits`] and without trailing
+//! bytes. Accepted bytes have exactly one encoding, which [`Value::encode`] reproduces.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use minicbor::Encoder;
 
 crate::coded! {
-    /// What is wrong with bytes that should be a message in CBOR.
+    /// Why bytes are not a valid CBOR message.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum CborError {
         /// The item ends before its last byte, or its first byte is reserved.
         #[error("malformed CBOR at byte {offset}")]
         Malformed {
-            /// Where.
+            /// The position.
             offset: usize,
         } = "SHEF-PRO-001": "malformed CBOR",
             "The message ends early or holds a reserved byte. It was cut or damaged on the way; ask for it again.",
         /// Well-formed, but not the one deterministic encoding, or a kind of item that no format
-        /// here has.
+        /// here uses.
         #[error("CBOR at byte {offset} is not deterministic: {what}")]
         NotDeterministic {
-            /// Where.
+            /// The position.
             offset: usize,
-            /// Which rule is broken.
+            /// The violated rule.
             what: &'static str,
         } = "SHEF-PRO-002": "CBOR is not deterministic",
             "The message is well-formed but not in the one deterministic encoding (RFC 8949 section 4.2.1): definite lengths, shortest \
              integers, sorted keys without repeats, no floats. The sender does not follow the format.",
-        /// A limit on length, depth or number of items.
+        /// Exceeds a limit on length, depth or number of items.
         #[error("CBOR exceeds the limit on {what} ({limit})")]
         Limit {
             /// Which limit.
@@ -40,17 +40,17 @@ crate::coded! {
             /// Its value.
             limit: usize,
         } = "SHEF-PRO-003": "CBOR exceeds a limit", "The message is longer, deeper or holds more items than its format allows.",
-        /// Bytes after the item.
+        /// Trailing bytes after the item.
         #[error("{extra} bytes after the end of the CBOR item")]
         Trailing {
             /// How many.
             extra: usize,
         } = "SHEF-PRO-004": "bytes after the end of a message",
             "The message is followed by bytes that do not belong to it. Formats here end with their last byte.",
-        /// A field that must be there is not.
+        /// A required field is missing.
         #[error("{what}: field {key} is missing")]
         Missing {
-            /// Which message.
+            /// The message.
             what: &'static str,
             /// Key of the field.
             key: i64,
@@ -59,26 +59,26 @@ crate::coded! {
         /// A field of the wrong type, length or range.
         #[error("{what}: field {key} is not {expected}")]
         Field {
-            /// Which message.
+            /// The message.
             what: &'static str,
             /// Key of the field.
             key: i64,
-            /// What it should be.
+            /// Expected value.
             expected: &'static str,
         } = "SHEF-PRO-006": "field of the wrong type or size",
             "A field is there, but of another type, length or range than the format says.",
-        /// The whole message is of the wrong shape.
+        /// The whole message has the wrong shape.
         #[error("{what} is not {expected}")]
         Shape {
-            /// Which message.
+            /// The message.
             what: &'static str,
-            /// What it should be.
+            /// Expected shape.
             expected: &'static str,
         } = "SHEF-PRO-006",
-        /// A field that the format does not have.
+        /// A field that the format does not define.
         #[error("{what}: unknown field")]
         Unknown {
-            /// Which message.
+            /// The message.
             what: &'static str,
         } = "SHEF-PRO-007": "unknown field",
             "The message holds a field that this version of the format does not have. Unknown fields are refused, not skipped.",
@@ -88,11 +88,11 @@ crate::coded! {
 /// Bounds of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes in all.
+    /// Total bytes.
     pub len: usize,
-    /// Arrays, maps and tags inside each other.
+    /// Nesting depth of arrays, maps and tags.
     pub depth: usize,
-    /// Items in all.
+    /// Total items.
     pub items: usize,
 }
 
@@ -103,16 +103,15 @@ impl Limits {
         Self { len, depth: 16, items: 16_384 }
     }
 
-    /// The same with at most so many items: what a message can ask for in memory is a small multiple
-    /// of that.
+    /// The same with a maximum number of items: a message can claim a small multiple of that in
+    /// memory.
     #[must_use]
     pub const fn items(self, items: usize) -> Self {
         Self { items, ..self }
     }
 }
 
-/// One CBOR item, with strings of its own. [`Item`] is the same with strings that lie in the
-/// message.
+/// One CBOR item with owned strings. [`Item`] is the same with strings borrowed from the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<B = Vec<u8>, T = String> {
     /// Major type 0.
@@ -135,7 +134,7 @@ pub enum Value<B = Vec<u8>, T = String> {
     Null,
 }
 
-/// One CBOR item as it lies in a message.
+/// One CBOR item that borrows from a message.
 pub type Item<'a> = Value<&'a [u8], &'a str>;
 
 impl From<Item<'_>> for Value {
@@ -193,7 +192,7 @@ impl From<bool> for Value {
 }
 
 impl<B, T> Value<B, T> {
-    /// The integer, when it is one that fits.
+    /// The integer, if it is one and fits.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         match self {
@@ -222,8 +221,8 @@ impl Value {
 
     /// The deterministic encoding.
     ///
-    /// A map with two equal keys has none; building one is a defect of the caller, and [`parse`]
-    /// refuses the result.
+    /// A map with duplicate keys has no such encoding; building one is a defect of the caller, and
+    /// [`parse`] refuses the result.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut encoder = Encoder::new(Vec::new());
@@ -232,7 +231,7 @@ impl Value {
     }
 
     fn write(&self, e: &mut Encoder<Vec<u8>>) {
-        // Writing to a Vec has no error.
+        // Writing to a Vec cannot fail.
         match self {
             Self::Uint(n) => drop(e.u64(*n)),
             Self::Nint(n) => {
@@ -269,7 +268,7 @@ impl Value {
     }
 }
 
-/// Checks that `bytes` are one deterministic item within `limits`, and nothing more.
+/// Checks that `bytes` are exactly one deterministic item within `limits`.
 ///
 /// # Errors
 /// The first violated rule.
@@ -277,7 +276,7 @@ pub fn check(bytes: &[u8], limits: &Limits) -> Result<(), CborError> {
     read(bytes, limits).map(drop)
 }
 
-/// Reads one deterministic item, and nothing more; its strings are copied.
+/// Reads exactly one deterministic item and copies its strings.
 ///
 /// # Errors
 /// The first violated rule.
@@ -285,7 +284,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, CborError> {
     read(bytes, limits).map(Value::from)
 }
 
-/// Reads one deterministic item, and nothing more; its strings stay where they are.
+/// Reads exactly one deterministic item and borrows its strings.
 ///
 /// # Errors
 /// The first violated rule.
@@ -308,8 +307,8 @@ struct Reader<'a> {
     limits: Limits,
 }
 
-/// Most places that are made for a list before its items are there: a short message cannot ask for
-/// more memory than it is worth.
+/// Maximum capacity reserved for a list before its items are read: a short message cannot claim
+/// much memory.
 const ROOM: usize = 32;
 
 impl<'a> Reader<'a> {
@@ -432,22 +431,22 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a text from outside may be printed as it is: without control characters but the end of a
-/// line, nobody's terminal is driven by who made it.
+/// Whether an external text may be printed unchanged. It has no control characters except line
+/// ends, so that its author cannot drive a terminal.
 #[must_use]
 pub fn is_printable(text: &str) -> bool {
-    // Most are ASCII, and are looked at many bytes at once.
+    // Most texts are ASCII; this check covers many bytes at once.
     text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'))
         || text.chars().all(|c| !c.is_control() || c == '\n')
 }
 
-/// The text in bytes from outside, when it is UTF-8 and [`is_printable`].
+/// The text in external bytes, if it is UTF-8 and [`is_printable`].
 #[must_use]
 pub fn printable(bytes: &[u8]) -> Option<&str> {
     core::str::from_utf8(bytes).ok().filter(|text| is_printable(text))
 }
 
-/// Fields of a map with integer keys; each is taken once, and at the end none may be left.
+/// Fields of a map with integer keys. Each is taken once, and none may remain at the end.
 pub struct Fields<'a> {
     what: &'static str,
     entries: Vec<(Item<'a>, Item<'a>)>,
@@ -468,7 +467,7 @@ impl<'a> Fields<'a> {
         Ok(Self { what, entries })
     }
 
-    /// The items of an array as fields whose keys are their places.
+    /// The items of an array as fields keyed by their index.
     #[must_use]
     pub fn of_places(items: Vec<Item<'a>>, what: &'static str) -> Self {
         Self { what, entries: (0..).map(Value::Uint).zip(items).collect() }
@@ -480,7 +479,7 @@ impl<'a> Fields<'a> {
         CborError::Field { what: self.what, key, expected }
     }
 
-    /// Takes a field that may be absent.
+    /// Takes an optional field.
     pub fn optional(&mut self, key: i64) -> Option<Item<'a>> {
         let at = self.entries.iter().position(|(k, _)| k.as_int() == Some(key))?;
         Some(self.entries.swap_remove(at).1)
@@ -505,7 +504,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A byte string of a length in `len`.
+    /// A byte string with a length in `len`.
     ///
     /// # Errors
     /// Missing, of another type, or of another length.
@@ -529,7 +528,7 @@ impl<'a> Fields<'a> {
         <[u8; N]>::try_from(bytes).map_err(|_| self.bad(key, "a byte string of the right length"))
     }
 
-    /// A text of a length in `len` (bytes) that can be printed: see [`is_printable`].
+    /// A text with a length in `len` (bytes) that can be printed: see [`is_printable`].
     ///
     /// # Errors
     /// Missing, of another type, of another length, or with control characters.
@@ -546,7 +545,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The text of a file, of a length in `len` (bytes), whatever stands in it.
+    /// The text of a file with a length in `len` (bytes) and any content.
     ///
     /// # Errors
     /// Missing, of another type, or of another length.
@@ -561,7 +560,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A truth value.
+    /// A boolean.
     ///
     /// # Errors
     /// Missing or of another type.
@@ -575,7 +574,7 @@ impl<'a> Fields<'a> {
     /// Ends the message.
     ///
     /// # Errors
-    /// A field was not taken: the format does not have it.
+    /// A field was not taken: the format does not define it.
     pub fn finish(self) -> Result<(), CborError> {
         if self.entries.is_empty() { Ok(()) } else { Err(CborError::Unknown { what: self.what }) }
     }

@@ -1,6 +1,6 @@
 //! The close record: the kernel's countersignature under a session's last sealed message.
 //!
-//! Only the owner can open the last message; the record shows to others that this device closed
+//! Only the owner can open the last message; the record proves to others that this device closed
 //! that session with these bytes. A missing record proves nothing.
 
 use alloc::vec;
@@ -13,7 +13,7 @@ use crate::hpke_suite::{PublicKey, SUITE};
 
 /// Bytes of the last sealed message.
 pub const LAST_LEN: usize = 88;
-/// Most bytes of a record.
+/// Maximum size of a record.
 pub const MAX_CLOSE: usize = 1024;
 
 /// Form of the signed message.
@@ -26,17 +26,17 @@ pub const FORM: Form = Form {
 };
 
 crate::coded! {
-    /// What is wrong with a close record.
+    /// Why a close record is rejected.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum CloseError {
-        /// Not a signed message of the form, or not signed by this key.
+        /// Not a signed message of this form, or not signed by this key.
         #[error(transparent)]
         Cose(#[from] CoseError) => (error) error.code(),
         /// The fields are not those of a record.
         #[error(transparent)]
         Cbor(#[from] CborError) => (error) error.code(),
-        /// A suite that this version does not know.
+        /// An unknown suite.
         #[error("unknown suite {found}")]
         Suite {
             /// Its number.

@@ -10,7 +10,7 @@ pub struct Code {
     pub id: &'static str,
     /// What happened, in one line.
     pub summary: &'static str,
-    /// What it means and what to do about it.
+    /// Its meaning and the remedy.
     pub help: &'static str,
 }
 
@@ -40,10 +40,10 @@ pub const fn count(lists: &[&[Code]]) -> usize {
     n
 }
 
-/// Joins several lists to one; `N` is their [`count`].
+/// Joins several lists into one; `N` is their [`count`].
 ///
 /// # Panics
-/// At compile time, when `N` is not the number of codes.
+/// At compile time, if `N` is not the number of codes.
 #[must_use]
 pub const fn join<const N: usize>(lists: &[&[Code]]) -> [Code; N] {
     let mut out = [Code::new("", "", ""); N];
@@ -62,8 +62,8 @@ pub const fn join<const N: usize>(lists: &[&[Code]]) -> [Code; N] {
     out
 }
 
-/// Declares an error with its codes: each variant ends with its code, one line of what happened,
-/// and what to do about it.
+/// Declares an error with its codes. Each variant ends with its code, a one-line summary and a
+/// remedy.
 ///
 /// ```
 /// shef_proto::coded! {
@@ -93,10 +93,10 @@ pub const fn join<const N: usize>(lists: &[&[Code]]) -> [Code; N] {
 /// assert_eq!(DoorError::Key(KeyError::Bent { degrees: 9 }).code(), KeyError::CODES[0].id);
 /// ```
 ///
-/// `=> PATTERN EXPRESSION` says where the code comes from if the variant has none of its own;
-/// `if "FEATURE" => PATTERN EXPRESSION` is for a variant that needs a feature of its crate.
-/// `also { "CODE": "summary", "help" }` behind the enum lists codes that no variant ends with.
-/// `pub enum Name -> &str` is for an error that carries the code of something else.
+/// `=> PATTERN EXPRESSION` gives the source of the code if the variant has no code; `if "FEATURE"
+/// => PATTERN EXPRESSION` is for a variant that needs a feature of its crate. `also { "CODE":
+/// "summary", "help" }` after the enum lists codes that no variant ends with. `pub enum Name ->
+/// &str` is for an error that carries another object's code.
 #[macro_export]
 macro_rules! coded {
     (@type) => { &'static str };
@@ -124,7 +124,7 @@ macro_rules! coded {
         }
 
         impl $name {
-            /// The codes that are declared with this error.
+            /// The codes declared with this error.
             $vis const CODES: &'static [$crate::code::Code] = &[
                 $($($($crate::code::Code::new($code, $summary, $help),)?)?)*
                 $($($crate::code::Code::new($more, $more_summary, $more_help),)*)?

@@ -1,8 +1,8 @@
-//! ECDSA P-256 keys and COSE_Sign1 (RFC 9052), as evidence, image headers and close records use it.
+//! ECDSA P-256 keys and COSE_Sign1 (RFC 9052) for evidence, image headers and close records.
 //!
 //! One narrow form: protected header `{1: alg, 3: content type}` and nothing else, unprotected
-//! header empty or `{33: x5chain}`, payload attached, signature `r | s` with low s. The signed bytes
-//! are kept as they came and verified as they came.
+//! header empty or `{33: x5chain}`, payload attached, signature `r | s` with low s. The signed
+//! bytes are stored and verified as received.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::ops::Range;
@@ -16,53 +16,53 @@ use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
 use crate::hpke_suite::{PrivateKey, PublicKey, derive_key_pair, generate_key_pair};
 
-/// COSE algorithm ESP256 (RFC 9864): ECDSA on P-256 with SHA-256. What this code writes.
+/// COSE algorithm ESP256 (RFC 9864): ECDSA on P-256 with SHA-256. Written by this code.
 pub const ESP256: i64 = -9;
-/// COSE algorithm ES256, the older name of the same; taken, not written.
+/// COSE algorithm ES256, the older name of the same; accepted, not written.
 pub const ES256: i64 = -7;
 /// Bytes of a signature `r | s`.
 pub const SIGNATURE_LEN: usize = 64;
 /// Tag of a COSE_Sign1.
 pub const TAG_SIGN1: u64 = 18;
-/// Most certificates that an x5chain may carry.
+/// Maximum number of certificates in an x5chain.
 pub const MAX_X5CHAIN: usize = 4;
 
 crate::coded! {
-    /// What is wrong with a COSE_Sign1.
+    /// Why a COSE_Sign1 is rejected.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum CoseError {
-        /// Not strict CBOR, or not of the shape.
+        /// Not strict CBOR, or not of this shape.
         #[error(transparent)]
         Cbor(#[from] CborError) => (error) error.code(),
-        /// Other tags than the format has.
+        /// Tags other than the format's.
         #[error("the message does not carry the tags of its format")]
         Tags = "SHEF-PRO-010": "not a COSE_Sign1 of the expected form",
             "The outer tags, the headers or the payload are not what the format says: tags 61 and 18 for evidence, 18 elsewhere; the \
              protected header holds algorithm and content type only.",
-        /// A header parameter that the format does not have (`crit`, `kid`, a label in both
+        /// A header parameter that the format does not allow (`crit`, `kid`, a label in both
         /// buckets, ...).
         #[error("header parameter {label} is not allowed in the {bucket} header")]
         Header {
             /// Its label, 0 for a text.
             label: i64,
-            /// In which header.
+            /// The header.
             bucket: &'static str,
         } = "SHEF-PRO-010",
-        /// Another content type than expected.
+        /// Not the expected content type.
         #[error("wrong content type")]
         ContentType = "SHEF-PRO-010",
         /// The payload is detached.
         #[error("the payload is not attached")]
         Detached = "SHEF-PRO-010",
-        /// The algorithm is missing from the protected header, or another one.
+        /// The algorithm is missing from the protected header, or is another one.
         #[error("algorithm {found:?} is not ECDSA P-256 with SHA-256 (-9 or -7) in the protected header")]
         Algorithm {
             /// The algorithm of the protected header.
             found: Option<i64>,
         } = "SHEF-PRO-011": "signature algorithm not allowed",
             "Only ECDSA on P-256 with SHA-256 is allowed (-9, or its old name -7), named in the protected header.",
-        /// The signature does not fit bytes and key.
+        /// The signature does not match bytes and key.
         #[error("the signature does not verify")]
         Signature = "SHEF-PRO-012": "signature does not verify", "The message was changed after it was signed, or another key signed it.",
         /// The signature verifies with `n - s` for s: the same message under another digest.
@@ -84,8 +84,7 @@ impl SigningKey {
         Self(private.again())
     }
 
-    /// The key of `DeriveKeyPair(ikm)` (RFC 9180 7.1.3); the certified keys of the device come from
-    /// it.
+    /// The key of `DeriveKeyPair(ikm)` (RFC 9180 7.1.3), the source of the device's certified keys.
     #[must_use]
     pub fn derive(ikm: &[u8]) -> Self {
         Self(derive_key_pair(ikm).0)
@@ -103,7 +102,7 @@ impl SigningKey {
         self.0.public_key()
     }
 
-    /// The private scalar, for the one program that this key is handed over to.
+    /// The private scalar, for the one program that receives this key.
     #[must_use]
     pub fn private_bytes(&self) -> Zeroizing<[u8; 32]> {
         self.0.to_bytes()
@@ -115,26 +114,26 @@ impl SigningKey {
         self.sign_parts(&[message])
     }
 
-    /// The same over the parts of a message, one after the other.
+    /// The same over the concatenated parts of a message.
     fn sign_parts(&self, parts: &[&[u8]]) -> [u8; SIGNATURE_LEN] {
         derived!(crypto::sign(&self.0.to_bytes(), &ACTIVE.sha256(parts)))
     }
 }
 
-/// How a signature is verified: `(key, message, r | s)`; true when it is one of `key` over
+/// A verification function: `(key, message, r | s)`; true if the signature is `key`'s over
 /// `message`.
 ///
-/// [`verify`] is the one of this crate. A service that must be fast gives another implementation of
-/// the same algorithm. It takes either s; the formats that demand the low one check it themselves.
+/// [`verify`] is this crate's implementation. A service that must be fast supplies another one of
+/// the same algorithm. It accepts either s; formats that require the low one check it themselves.
 pub type VerifyFn = fn(&PublicKey, &[u8], &[u8; SIGNATURE_LEN]) -> bool;
 
-/// True when `signature` (`r | s`) is one of `key` over `message`.
+/// True if `signature` (`r | s`) is `key`'s over `message`.
 #[must_use]
 pub fn verify(key: &PublicKey, message: &[u8], signature: &[u8; SIGNATURE_LEN]) -> bool {
     verify_digest(key, &crypto::sha256(message), signature)
 }
 
-/// The same for a message of which only the SHA-256 is there.
+/// The same for a message given by its SHA-256.
 #[must_use]
 pub fn verify_digest(key: &PublicKey, digest: &[u8; 32], signature: &[u8; SIGNATURE_LEN]) -> bool {
     crypto::verify(&key.xy(), digest, signature)
@@ -166,24 +165,23 @@ impl ContentType {
     }
 }
 
-/// What fixes a kind of signed message: its tags from the outside in, content type, domain string
-/// and limit.
+/// Definition of a kind of signed message: its tags from the outside in, content type, domain
+/// string and limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     /// Tags, outermost first.
     pub tags: &'static [u64],
     /// Content type in the protected header.
     pub content_type: ContentType,
-    /// `external_aad` of the signature: keeps messages of different kinds apart.
+    /// `external_aad` of the signature, which separates kinds of messages.
     pub domain: &'static [u8],
-    /// Most bytes of the whole message.
+    /// Maximum size of the whole message.
     pub max_len: usize,
     /// Whether the unprotected header may carry an x5chain.
     pub x5chain: bool,
 }
 
-/// A parsed COSE_Sign1. Its signature was not verified: only [`Sign1::verify`] says something about
-/// it.
+/// A parsed COSE_Sign1. Its signature is unverified until [`Sign1::verify`] succeeds.
 #[derive(Clone, Debug)]
 pub struct Sign1 {
     form: Form,
@@ -195,10 +193,10 @@ pub struct Sign1 {
     signature: [u8; SIGNATURE_LEN],
 }
 
-/// Sig_structure of RFC 9052 section 4.4, up to the payload's own bytes, which end it.
+/// Sig_structure of RFC 9052 section 4.4, up to the payload's bytes at its end.
 fn before_payload(protected: &[u8], domain: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut e = Encoder::new(Vec::with_capacity(protected.len() + domain.len() + 32));
-    // Writing to a Vec has no error.
+    // Writing to a Vec cannot fail.
     drop(e.array(4));
     drop(e.str("Signature1"));
     for part in [protected, domain] {
@@ -208,10 +206,10 @@ fn before_payload(protected: &[u8], domain: &[u8], payload: &[u8]) -> Vec<u8> {
     e.into_writer()
 }
 
-/// Items of everything but the payload: tags, the four parts, two headers, certificates.
+/// Items outside the payload: tags, the four parts, two headers, certificates.
 const ITEMS: usize = 32;
 
-/// Signs `payload` in the given form. `x5chain`, leaf first, is left out when empty.
+/// Signs `payload` in the given form. An empty `x5chain` is omitted; the leaf is first.
 #[must_use]
 pub fn sign(form: &Form, key: &SigningKey, payload: &[u8], x5chain: &[&[u8]]) -> Vec<u8> {
     let protected =
@@ -245,10 +243,10 @@ impl Sign1 {
         Self::take(form, bytes.to_vec())
     }
 
-    /// The same for a message that need not be copied.
+    /// The same without copying the message.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn take(form: &Form, bytes: Vec<u8>) -> Result<Self, CoseError> {
         const WHAT: &str = "COSE_Sign1";
         let limits = Limits::bytes(form.max_len).items(ITEMS);
@@ -313,43 +311,43 @@ impl Sign1 {
         Ok(Self { form: *form, algorithm, bytes, protected, payload, x5chain, signature })
     }
 
-    /// The whole message as it came.
+    /// The whole message as received.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The payload, not verified.
+    /// The payload, unverified.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.bytes[self.payload.clone()]
     }
 
-    /// Algorithm of the protected header.
+    /// Algorithm in the protected header.
     #[must_use]
     pub fn algorithm(&self) -> i64 {
         self.algorithm
     }
 
-    /// Certificates of the unprotected header, leaf first; not verified.
+    /// Certificates of the unprotected header, leaf first; unverified.
     #[must_use]
     pub fn x5chain(&self) -> &[Vec<u8>] {
         &self.x5chain
     }
 
-    /// Verifies the signature over the bytes as they came.
+    /// Verifies the signature over the received bytes.
     ///
     /// # Errors
-    /// It is not one of `key`, or has a high s.
+    /// It is not `key`'s, or has a high s.
     pub fn verify(&self, key: &PublicKey) -> Result<(), CoseError> {
         let digest = ACTIVE.sha256(&[&self.before_payload(), self.payload()]);
         self.judge(verify_digest(key, &digest, &self.signature))
     }
 
-    /// Verifies the signature as one of any of `keys`.
+    /// Verifies the signature with any of `keys`.
     ///
     /// # Errors
-    /// It is of none of them, or has a high s.
+    /// No key matches, or the signature has a high s.
     pub fn verify_any(&self, keys: &[PublicKey]) -> Result<(), CoseError> {
         let not_of = |result: &Result<(), CoseError>| *result == Err(CoseError::Signature);
         keys.iter()
@@ -358,10 +356,10 @@ impl Sign1 {
             .unwrap_or(Err(CoseError::Signature))
     }
 
-    /// Asks `verify`, of message and signature, about the bytes as they came.
+    /// Calls `verify` with the message and signature as received.
     ///
     /// # Errors
-    /// It says no, or the signature has a high s.
+    /// `verify` returns false, or the signature has a high s.
     pub fn verify_with(
         &self,
         verify: impl FnOnce(&[u8], &[u8; SIGNATURE_LEN]) -> bool,
@@ -414,7 +412,7 @@ pub fn key_to_cose(key: &PublicKey) -> Value {
 /// The public key of a COSE_Key.
 ///
 /// # Errors
-/// Another key type or curve, more parameters, or no point of the curve.
+/// Another key type or curve, extra parameters, or a point that is not on the curve.
 pub fn key_from_cose(item: Item<'_>) -> Result<PublicKey, CborError> {
     const WHAT: &str = "COSE_Key";
     let mut fields = Fields::new(item, WHAT)?;

@@ -1,4 +1,4 @@
-//! The little of DER that the certificates here need: definite, shortest lengths, one-byte tags.
+//! The DER subset that the certificates need: definite, shortest lengths, one-byte tags.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ pub(crate) const GENERALIZED_TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
 pub(crate) const SET: u8 = 0x31;
 
-/// Tag, length, value of the parts joined.
+/// Tag, length and concatenated value.
 pub(crate) fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let mut out = Vec::with_capacity(len + 5);
@@ -33,7 +33,7 @@ pub(crate) fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// INTEGER (or an implicitly tagged one) of an unsigned number in big-endian bytes.
+/// INTEGER (or an implicitly tagged one) from an unsigned big-endian number.
 pub(crate) fn unsigned(tag: u8, big_endian: &[u8]) -> Vec<u8> {
     let skip = big_endian.iter().take_while(|byte| **byte == 0).count();
     let digits = &big_endian[skip..];
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next element with its head.
+    /// The next element with its header.
     pub(crate) fn whole(&mut self, tag: u8) -> Result<&'a [u8], DerError> {
         match self.any()? {
             (found, _, whole) if found == tag => Ok(whole),
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Content of an INTEGER that is not negative, in its shortest form.
+/// Content of a non-negative INTEGER in its shortest form.
 pub(crate) fn unsigned_content(content: &[u8]) -> Result<&[u8], DerError> {
     match content {
         [] => Err(DerError),

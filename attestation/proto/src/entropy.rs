@@ -1,18 +1,18 @@
-//! Randomness is an input: every function that needs it takes a `&mut dyn Entropy`, so this crate
-//! has no source of its own.
+//! Randomness is an input: every function that needs it takes a `&mut dyn Entropy`. This crate has
+//! no entropy source.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-/// A source of random bytes. The operating system's source lives in the programs; [`SeededEntropy`]
-/// is for repeatable simulation.
+/// A source of random bytes. Programs supply the operating system's source; [`SeededEntropy`] is
+/// for repeatable simulation.
 pub trait Entropy {
     /// Fills all of `out`.
     fn fill(&mut self, out: &mut [u8]);
 
-    /// Whether the bytes come from a test's seed: whoever knows the seed knows them. No key that is
-    /// made of them may go to a device that is not simulated.
+    /// Whether the bytes come from a test seed and are predictable to anyone who knows it. Keys
+    /// made from them must not go to a device that is not simulated.
     fn is_seeded(&self) -> bool {
         false
     }
@@ -39,7 +39,7 @@ pub struct SeededEntropy {
 }
 
 impl SeededEntropy {
-    /// The stream of `seed` for one party or purpose; streams of different labels are independent.
+    /// The stream of `seed` for one party or purpose; different labels are independent.
     pub fn new(seed: u64, label: &str) -> Self {
         let mut h = Sha256::new();
         h.update(b"shef-seeded/1");

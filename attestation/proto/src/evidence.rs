@@ -1,8 +1,8 @@
 //! Evidence: an EAT (RFC 9711) as CWT in COSE_Sign1, one profile for the Security Kernel and one
 //! for the Shield.
 //!
-//! [`Evidence`] is parsed and not verified. Only `shef-verify` turns it into something that keys
-//! are released to.
+//! [`Evidence`] is parsed but unverified. Only `shef-verify` turns it into a type that keys are
+//! released to.
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -21,19 +21,19 @@ pub const PROFILE_KERNEL: &str = "tag:shef.dev,2026:kernel#1";
 pub const PROFILE_SHIELD: &str = "tag:shef.dev,2026:shield#1";
 /// Media type of evidence (RFC 9782).
 pub const MEDIA_TYPE: &str = "application/eat+cwt";
-/// Least bytes of a nonce.
+/// Minimum length of a nonce.
 pub const NONCE_MIN: usize = 32;
-/// Most bytes of a nonce.
+/// Maximum length of a nonce.
 pub const NONCE_MAX: usize = 64;
-/// Most bytes of an audience.
+/// Maximum length of an audience in bytes.
 pub const AUDIENCE_MAX: usize = 256;
-/// Most bytes of evidence.
+/// Maximum size of evidence.
 pub const MAX_EVIDENCE: usize = 6 * 1024;
-/// Most bytes of a name (target, accelerator).
+/// Maximum length of a name (target, accelerator) in bytes.
 pub const NAME_MAX: usize = 32;
 
 /// Form of the signed message: tags 61(18(..)), content format 263, no external data, as other
-/// verifiers expect it.
+/// verifiers expect.
 pub const FORM: Form = Form {
     tags: &[61, cose::TAG_SIGN1],
     content_type: ContentType::Format(263),
@@ -71,24 +71,24 @@ mod claim {
 }
 
 crate::coded! {
-    /// What is wrong with evidence as a message.
+    /// Why evidence is not a valid message.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum EvidenceError {
-        /// Not a signed message of the form.
+        /// Not a signed message of this form.
         #[error(transparent)]
         Cose(#[from] CoseError) => (error) error.code(),
-        /// The claims are not those of the profile.
+        /// The claims do not match the profile.
         #[error("claims: {0}")]
         Claims(#[from] CborError) => (error) error.code(),
-        /// A profile that is not one of ours.
+        /// An unknown profile.
         #[error("unknown evidence profile {found:?}")]
         Profile {
             /// Its name.
             found: String,
         } = "SHEF-PRO-030": "unknown evidence profile",
             "The claim eat_profile names neither the kernel's nor the Shield's profile of this version.",
-        /// A suite that this version does not know.
+        /// An unknown suite.
         #[error("unknown suite {found}")]
         Suite {
             /// Its number.
@@ -98,7 +98,7 @@ crate::coded! {
     }
 }
 
-/// Which layer speaks.
+/// The layer that makes the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// The Security Kernel, before an image: image keys go to it.
@@ -126,26 +126,26 @@ impl Layer {
         }
     }
 
-    /// The layer of this name.
+    /// The layer with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Kernel, Self::Shield].into_iter().find(|layer| layer.name() == name)
     }
 }
 
-/// Where the device secret and the kernel live, from strongest to weakest.
+/// Location of the device secret and the kernel, from strongest to weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RootOfTrust {
-    /// Our kernel in the FPGA's own package.
+    /// Our kernel in the FPGA's package.
     ShefBoot,
     /// The kernel in another package: seed and decrypted image cross board wires.
     Board,
-    /// A cloud provider loads the image (AWS F2), and the kernel with its secret is part of it: all
-    /// cards that run the image share secret and ueid. If the provider and the vendor's build are
-    /// honest, this protects from the host's software, the instance's user and off-chip memory. It
-    /// does not show which card, and nothing holds against whoever has the image's secret.
+    /// A cloud provider loads the image (AWS F2), which holds the kernel and its secret: all cards
+    /// that run it share secret and ueid. If the provider and the vendor's build are honest, this
+    /// protects against the host's software, the instance's user and off-chip memory. It does not
+    /// identify the card, or protect against a holder of the image's secret.
     Provider,
-    /// A simulator: protects nothing.
+    /// A simulator, which protects nothing.
     Simulated,
 }
 
@@ -164,7 +164,7 @@ impl RootOfTrust {
         }
     }
 
-    /// The kind of this name.
+    /// The kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
@@ -194,7 +194,7 @@ impl DebugState {
         self as u8
     }
 
-    /// The state of this number.
+    /// The state with this number.
     #[must_use]
     pub fn from_number(n: u64) -> Option<Self> {
         [
@@ -220,19 +220,19 @@ impl DebugState {
         }
     }
 
-    /// True when debug was off at boot and cannot have been on since.
+    /// True if debug was off at boot and cannot have been on since.
     #[must_use]
     pub fn is_safe(self) -> bool {
         self >= Self::DisabledSinceBoot
     }
 }
 
-/// Life of the Shield's session.
+/// State of the Shield's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShieldState {
-    /// Has a key pair and no session; a Load Key may be sent.
+    /// Has a key pair but no session; accepts a Load Key.
     Fresh,
-    /// Took a Load Key; the session's transcript hash.
+    /// Has accepted a Load Key; the session's transcript hash.
     Keyed([u8; 32]),
     /// The session is over; its transcript hash.
     Closed([u8; 32]),
@@ -268,7 +268,7 @@ pub struct Common {
     pub nonce: Vec<u8>,
     /// Identity of the device.
     pub ueid: [u8; UEID_LEN],
-    /// What the device is: images name it as their target.
+    /// Type of the device, which images name as their target.
     pub target: String,
     /// Debug state.
     pub debug: DebugState,
@@ -280,16 +280,16 @@ pub struct Common {
     pub kernel_svn: u64,
     /// Measurement of the shell.
     pub shell_digest: [u8; 32],
-    /// True when randomness came from a test's seed.
+    /// True if randomness came from a test seed.
     pub seeded: bool,
-    /// The key that the layer vouches for: KEM key of the kernel, or key of the Shield.
+    /// The key that the layer vouches for: the kernel's KEM key, or the Shield's key.
     pub key: PublicKey,
 }
 
 /// Claims about a loaded Shield.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShieldClaims {
-    /// SHA-256 of signed header and plaintext of the image.
+    /// SHA-256 of the image's signed header and plaintext.
     pub image_digest: [u8; 32],
     /// Digest of the Shield's configuration.
     pub config_digest: [u8; 32],
@@ -301,11 +301,11 @@ pub struct ShieldClaims {
     pub accelerator: String,
     /// SHA-256 of the IP vendor's public key that signed the image header.
     pub vendor: [u8; 32],
-    /// What a fault stops.
+    /// The scope of a fault.
     pub on_fault: OnFault,
     /// Names of the regions without protection.
     pub bypass: Vec<String>,
-    /// Life of the session.
+    /// State of the session.
     pub state: ShieldState,
 }
 
@@ -319,7 +319,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Which layer speaks.
+    /// The layer that makes the evidence.
     #[must_use]
     pub fn layer(&self) -> Layer {
         if self.shield.is_some() { Layer::Shield } else { Layer::Kernel }
@@ -366,7 +366,7 @@ impl Claims {
         Value::map(map).encode()
     }
 
-    /// Reads a claims-set; every claim of its profile must be there, and no other.
+    /// Reads a claims-set. Every claim of its profile is required, and no other is allowed.
     ///
     /// # Errors
     /// The first violated rule.
@@ -453,21 +453,21 @@ fn shield_claims(f: &mut Fields<'_>) -> Result<ShieldClaims, CborError> {
     })
 }
 
-/// Signs claims with the attestation key; `x5chain` is `[AK, DeviceID]`, or empty when the
-/// certificates travel apart.
+/// Signs claims with the attestation key; `x5chain` is `[AK, DeviceID]`, or empty if the
+/// certificates are sent separately.
 #[must_use]
 pub fn sign(claims: &Claims, ak: &SigningKey, x5chain: &[&[u8]]) -> Vec<u8> {
     cose::sign(&FORM, ak, &claims.to_cbor(), x5chain)
 }
 
-/// SHA-256 of evidence as it came, certificates included; release `info` and Load Key `info` carry
+/// SHA-256 of evidence as received, certificates included. Release `info` and Load Key `info` carry
 /// it.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     crypto::sha256(bytes)
 }
 
-/// Evidence as it came: parsed strictly, **not verified**.
+/// Evidence as received: parsed strictly, **not verified**.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     signed: Sign1,
@@ -485,13 +485,13 @@ impl Evidence {
         Ok(Self { signed, claims })
     }
 
-    /// The bytes as they came.
+    /// The bytes as received.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.signed.bytes()
     }
 
-    /// SHA-256 of the bytes as they came.
+    /// SHA-256 of the bytes as received.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         digest(self.bytes())
@@ -515,7 +515,7 @@ impl Evidence {
         self.claims
     }
 
-    /// Certificates that came along, leaf first.
+    /// Certificates in the evidence, leaf first.
     #[must_use]
     pub fn x5chain(&self) -> &[Vec<u8>] {
         self.signed.x5chain()
@@ -524,15 +524,15 @@ impl Evidence {
     /// Verifies the signature with the attestation key.
     ///
     /// # Errors
-    /// It is not one of `ak`.
+    /// It is not `ak`'s.
     pub fn verify(&self, ak: &PublicKey) -> Result<(), CoseError> {
         self.signed.verify(ak)
     }
 
-    /// Asks `verify`, of message and signature, which verifies with the attestation key.
+    /// Verifies the signature with `verify`, a function of message and signature under that key.
     ///
     /// # Errors
-    /// It says no.
+    /// `verify` returns false.
     pub fn verify_with(
         &self,
         verify: impl FnOnce(&[u8], &[u8; cose::SIGNATURE_LEN]) -> bool,
@@ -540,7 +540,7 @@ impl Evidence {
         self.signed.verify_with(verify)
     }
 
-    /// The claims as text for people, one line each.
+    /// The claims as readable text, one line each.
     #[must_use]
     pub fn describe(&self) -> Vec<(&'static str, String)> {
         let hex = |bytes: &[u8]| {

@@ -1,7 +1,7 @@
 //! Suite 1 of RFC 9180: base mode, DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-256-GCM.
 //!
-//! Over the primitives of [`crate::crypto`]. The AEAD can be named, so that the published vectors of
-//! RFC 9180 A.3 (AES-128-GCM) run through the same code.
+//! Built on the primitives of [`crate::crypto`]. The AEAD is a parameter, so that the published
+//! vectors of RFC 9180 A.3 (AES-128-GCM) run through the same code.
 
 use alloc::vec::Vec;
 
@@ -30,11 +30,11 @@ pub const PRIVATE_KEY_LEN: usize = 32;
 pub const TAG_LEN: usize = 16;
 
 crate::coded! {
-    /// What can go wrong with keys and messages of the suite.
+    /// Errors of the suite's keys and messages.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum HpkeError {
-        /// The bytes are no point of the curve.
+        /// The bytes are not a point of the curve.
         #[error("not a P-256 public key")]
         PublicKey = "SHEF-PRO-270": "not a P-256 public key",
             "A public key is 65 bytes, 04 | x | y, and its point lies on the curve. The bytes were damaged or come from another suite.",
@@ -42,18 +42,18 @@ crate::coded! {
         #[error("hpke message does not open")]
         Open = "SHEF-PRO-271": "an HPKE message does not open",
             "The message was changed on its way, was made for another key, or its info or aad is not the one expected.",
-        /// The bytes are no private key.
+        /// The bytes are not a private key.
         #[error("not a P-256 private key")]
         PrivateKey = "SHEF-PRO-272": "not a P-256 private key", "A private key is 32 bytes, 0 < k < n. The bytes were damaged.",
     }
 }
 
 crate::coded! {
-    /// Why a [`Sender`] does not seal.
+    /// Why a [`Sender`] refuses to seal.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum SenderError {
-        /// The sender is in a copy of the process that made it.
+        /// This process is a fork of the one that made the sender.
         #[error("process {made} made the HPKE sender, and this is process {found}")]
         Copied {
             /// process that made the sender
@@ -63,7 +63,7 @@ crate::coded! {
         } = "SHEF-PRO-273": "a copy of a process uses an HPKE sender",
             "A copy made by fork has the same key and the same message number, and would seal another message under the same nonce. Set up \
              a sender in the new process.",
-        /// No numbers left.
+        /// No message numbers left.
         #[error("the HPKE sender has no message number left")]
         Exhausted = "SHEF-PRO-274": "an HPKE sender is exhausted", "Set up a new sender.",
     }
@@ -95,7 +95,7 @@ impl PublicKey {
         if ACTIVE.on_curve(xy) { Ok(Self::of_point(xy)) } else { Err(HpkeError::PublicKey) }
     }
 
-    /// Of a point that is on the curve.
+    /// Key of a point that is on the curve.
     fn of_point(xy: &[u8; 64]) -> Self {
         let mut raw = [4; PUBLIC_KEY_LEN];
         raw[1..].copy_from_slice(xy);
@@ -136,7 +136,7 @@ impl PrivateKey {
         })
     }
 
-    /// The pair of these bytes, which the caller knows to belong together: saves the multiplication.
+    /// The pair of these bytes, which the caller knows to match: saves the multiplication.
     pub fn of_pair(bytes: &[u8], public: PublicKey) -> Result<Self, HpkeError> {
         let scalar = Zeroizing::new(
             <[u8; PRIVATE_KEY_LEN]>::try_from(bytes).map_err(|_| HpkeError::PrivateKey)?,
@@ -148,22 +148,22 @@ impl PrivateKey {
         }
     }
 
-    /// The same key once more, for its other use.
+    /// A copy of the key, for its other use.
     pub(crate) fn again(&self) -> Self {
         Self { scalar: self.scalar.clone(), public: self.public }
     }
 
-    /// The 32 bytes, for storage by whoever may store them.
+    /// The 32 bytes, for authorised storage.
     pub fn to_bytes(&self) -> Zeroizing<[u8; PRIVATE_KEY_LEN]> {
         self.scalar.clone()
     }
 
-    /// The public key of this key.
+    /// The public key.
     pub fn public_key(&self) -> PublicKey {
         self.public
     }
 
-    /// The x coordinate of this key times a point.
+    /// The x coordinate of the product of this key and a point.
     fn agree(&self, key: &PublicKey) -> Result<Zeroizing<[u8; 32]>, HpkeError> {
         let point = Zeroizing::new(
             ACTIVE.multiply(&self.scalar, Some(&key.xy())).ok_or(HpkeError::PublicKey)?,
@@ -199,7 +199,7 @@ fn labeled_expand<const N: usize>(
 /// `DeriveKeyPair(ikm)`, RFC 9180 7.1.3.
 ///
 /// # Panics
-/// Never: 256 candidates in a row would have to be out of range.
+/// Never: this needs 256 consecutive candidates out of range.
 pub fn derive_key_pair(ikm: &[u8]) -> (PrivateKey, PublicKey) {
     derived!({
         let prk = labeled_extract(KEM_SUITE, b"", b"dkp_prk", ikm);
@@ -224,7 +224,7 @@ pub fn generate_key_pair(entropy: &mut dyn Entropy) -> (PrivateKey, PublicKey) {
     })
 }
 
-/// The AEADs that the code knows; suite 1 has the second.
+/// The supported AEADs; suite 1 uses the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aead {
     /// AES-128-GCM.
@@ -233,7 +233,7 @@ pub enum Aead {
     Aes256Gcm = AEAD_ID as isize,
 }
 
-/// What sender and receiver share after set-up.
+/// State that sender and receiver share after set-up.
 struct Context {
     suite: [u8; 10],
     aead: Aead,
@@ -303,8 +303,8 @@ impl Context {
     }
 }
 
-/// The sender's context after `SetupBaseS`. It works only in the process that made it: a copy made
-/// by fork would seal another message under the same nonce.
+/// The sender's context after `SetupBaseS`. It works only in the process that made it: a fork would
+/// seal another message under the same nonce.
 pub struct Sender {
     context: Context,
     maker: Maker,
@@ -313,12 +313,12 @@ pub struct Sender {
 /// The receiver's context after `SetupBaseR`.
 pub struct Receiver(Context);
 
-/// Most bytes of `info`.
+/// Maximum length of `info`.
 const MAX_INFO: usize = 65_000;
 
 impl Sender {
-    /// `SetupBaseS(pk, info)` in suite 1. Draws 32 bytes: the ephemeral key is `DeriveKeyPair` of
-    /// them. `info` is at most 65,000 bytes.
+    /// `SetupBaseS(pk, info)` in suite 1. Draws 32 bytes and applies `DeriveKeyPair` to get the
+    /// ephemeral key. `info` is at most 65,000 bytes.
     pub fn setup(
         pk: &PublicKey,
         info: &[u8],
@@ -348,7 +348,7 @@ impl Sender {
     /// Seals the next message.
     ///
     /// # Errors
-    /// This is a copy of the process that made the sender, or no numbers are left.
+    /// This is a fork of the process that made the sender, or no numbers are left.
     pub fn seal(&mut self, aad: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, SenderError> {
         self.maker.check()?;
         let nonce = self.context.nonce();
@@ -364,7 +364,7 @@ impl Sender {
     /// `Export(context, 32)`.
     ///
     /// # Errors
-    /// This process is a copy of the one that made the sender: both would derive the same secret.
+    /// This process is a fork of the one that made the sender: both would derive the same secret.
     pub fn export(&self, context: &[u8]) -> Result<Zeroizing<[u8; 32]>, SenderError> {
         self.maker.check()?;
         Ok(derived!(self.context.export(context)))
@@ -372,7 +372,7 @@ impl Sender {
 }
 
 impl Receiver {
-    /// `SetupBaseR(enc, sk, info)` in suite 1; refuses an `enc` that is no point of the curve.
+    /// `SetupBaseR(enc, sk, info)` in suite 1; refuses an `enc` that is not a point of the curve.
     pub fn setup(sk: &PrivateKey, enc: &[u8], info: &[u8]) -> Result<Self, HpkeError> {
         Self::setup_with(Aead::Aes256Gcm, sk, enc, info)
     }

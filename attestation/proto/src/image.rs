@@ -1,8 +1,8 @@
-//! The image container: a signed header and numbered AES-256-GCM chunks with a last mark.
+//! The image container: a signed header and numbered AES-256-GCM chunks; the last one is marked.
 //!
-//! The IP vendor signs the header, which lists the digest of every sealed chunk; the image key
-//! leaves only to an attested kernel. The kernel checks chunk by chunk in its own memory. Image
-//! digest = SHA-256(signed header | plaintext).
+//! The IP vendor signs the header, which lists the digest of every sealed chunk. The image key is
+//! released only to an attested kernel, which checks each chunk in its private memory. Image digest
+//! = SHA-256(signed header | plaintext).
 
 use alloc::string::String;
 use alloc::vec;
@@ -20,14 +20,14 @@ use crate::hpke_suite::{PublicKey, SUITE};
 
 /// First bytes of a container.
 pub const MAGIC: &[u8; 8] = b"SHEFIMG1";
-/// Most bytes of a signed header.
+/// Maximum size of a signed header.
 pub const MAX_HEADER: usize = 64 * 1024;
-/// Most plaintext bytes of a chunk: a sealed chunk fits one mailbox message.
+/// Maximum plaintext bytes of a chunk: a sealed chunk fits one mailbox message.
 pub const MAX_CHUNK: usize = 4096;
 /// Bytes that sealing adds to a chunk.
 pub const TAG_LEN: usize = 16;
 
-/// Items of a header: its fields, and the digests that fit into [`MAX_HEADER`].
+/// Items of a header: its fields, and the digests that fit in [`MAX_HEADER`].
 const ITEMS: usize = 32 + MAX_HEADER / 34;
 
 /// Form of the signed header.
@@ -40,31 +40,31 @@ pub const FORM: Form = Form {
 };
 
 crate::coded! {
-    /// What is wrong with an image.
+    /// Why an image is rejected.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum ImageError {
-        /// The header is not a signed message of the form.
+        /// The header is not a signed message of this form.
         #[error("header: {0}")]
         Header(#[from] CoseError) => (error) error.code(),
-        /// The fields of the header are not those of the format.
+        /// The header's fields are not those of the format.
         #[error("header: {0}")]
         Fields(#[from] CborError) => (error) error.code(),
-        /// The configuration in the header is not valid.
+        /// The configuration in the header is invalid.
         #[error("configuration: {0}")]
         Config(#[from] ConfigError) => (error) error.code(),
-        /// A suite that this version does not know.
+        /// An unknown suite.
         #[error("unknown suite {found}")]
         Suite {
             /// Its number.
             found: u64,
         } = "SHEF-PRO-031",
-        /// Not a container, or cut, or followed by other bytes.
+        /// Not a container, truncated, or followed by other bytes.
         #[error("container has {found} bytes where its header says {expected}")]
         Length {
-            /// Bytes there should be.
+            /// Expected bytes.
             expected: usize,
-            /// Bytes there are.
+            /// Actual bytes.
             found: usize,
         } = "SHEF-PRO-040": "not an image container",
             "The file does not begin with SHEFIMG1, was cut, or is followed by other bytes. Build or copy it again.",
@@ -74,37 +74,37 @@ crate::coded! {
         /// The digest of a chunk is not the one in the header.
         #[error("chunk {index} is not the one that the header lists")]
         ChunkDigest {
-            /// Which chunk.
+            /// The chunk.
             index: usize,
         } = "SHEF-PRO-041": "image chunk changed",
             "A chunk's bytes are not the ones whose digest the vendor signed in the header. The container was changed on its way.",
         /// A chunk does not open under the image key.
         #[error("chunk {index} does not open under this image key")]
         ChunkOpen {
-            /// Which chunk.
+            /// The chunk.
             index: usize,
         } = "SHEF-PRO-042": "image chunk does not open", "The chunk is as the vendor signed it, but the image key is another one.",
-        /// A chunk out of turn, or after the last.
+        /// A chunk out of order, or after the last one.
         #[error("chunk {found} where chunk {expected} is due")]
         ChunkOrder {
-            /// Which is due.
+            /// The expected chunk.
             expected: usize,
-            /// Which came.
+            /// The received chunk.
             found: usize,
         } = "SHEF-PRO-043": "image chunks missing or out of order",
             "Chunks are numbered and come in order, each once, up to the one with the last mark.",
         /// Chunks are missing.
         #[error("{missing} chunks are missing")]
         Incomplete {
-            /// How many.
+            /// Their number.
             missing: usize,
         } = "SHEF-PRO-043",
         /// An image that cannot be built.
         #[error("{what} must be {expected}")]
         Build {
-            /// Which part of it.
+            /// The invalid part.
             what: &'static str,
-            /// What it must be.
+            /// Expected value.
             expected: &'static str,
         } = "SHEF-PRO-044": "image cannot be built",
             "A value is out of the range of the container format; docs/reference/image-container.md lists the ranges.",
@@ -123,7 +123,7 @@ impl ImageKey {
         Self(key)
     }
 
-    /// The key of these bytes.
+    /// The key with these bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self(Zeroizing::new(*bytes))
@@ -158,7 +158,7 @@ impl ImageKey {
     }
 }
 
-/// IV of a chunk: seven zero bytes, its number (32 bits), and 1 for the last.
+/// IV of a chunk: seven zero bytes, its number (32 bits), and 1 for the last chunk.
 fn iv(index: usize, last: bool) -> [u8; 12] {
     let mut iv = [0; 12];
     iv[7..11].copy_from_slice(&(index as u32).to_be_bytes());
@@ -176,13 +176,13 @@ fn aad(container: &[u8; 16]) -> [u8; 28] {
 /// An IP vendor's description of an image.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// Device that it is for.
+    /// Target device.
     pub target: String,
     /// Name of the accelerator.
     pub accelerator: String,
     /// Security version number.
     pub svn: u64,
-    /// Least security version number of a kernel that may load it.
+    /// Minimum security version number of a kernel that may load it.
     pub min_kernel_svn: u64,
     /// The Shield's configuration.
     pub config: Config,
@@ -192,7 +192,7 @@ pub struct Description {
     pub chunk_size: usize,
 }
 
-/// A parsed header. Its signature was not verified unless it came out of [`Header::verify`].
+/// A parsed header. Its signature is unverified until [`Header::open`] or [`Header::verify`].
 #[derive(Clone, Debug)]
 pub struct Header {
     signed: Sign1,
@@ -203,7 +203,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Parses a signed header; does not verify its signature.
+    /// Parses a signed header without verifying its signature.
     ///
     /// # Errors
     /// The first violated rule.
@@ -211,10 +211,10 @@ impl Header {
         Self::of(Sign1::parse(&FORM, bytes)?)
     }
 
-    /// Parses what `vendor` has signed; the signature comes first.
+    /// Parses a header signed by `vendor`; verifies the signature first.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub fn open(bytes: Vec<u8>, vendor: &PublicKey) -> Result<Self, ImageError> {
         let signed = Sign1::take(&FORM, bytes)?;
         signed.verify(vendor)?;
@@ -265,7 +265,7 @@ impl Header {
     /// Verifies the vendor's signature.
     ///
     /// # Errors
-    /// It is not one of `vendor`.
+    /// It is not `vendor`'s.
     pub fn verify(&self, vendor: &PublicKey) -> Result<(), ImageError> {
         Ok(self.signed.verify(vendor)?)
     }
@@ -276,7 +276,7 @@ impl Header {
         &self.description
     }
 
-    /// The signed bytes as they came.
+    /// The signed bytes as received.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.signed.bytes()
@@ -294,7 +294,7 @@ impl Header {
         &self.container
     }
 
-    /// Plaintext bytes in all.
+    /// Total plaintext bytes.
     #[must_use]
     pub fn plaintext_len(&self) -> usize {
         self.total
@@ -317,7 +317,7 @@ impl Header {
     /// Checks the digest of a sealed chunk.
     ///
     /// # Errors
-    /// It is not the one of the header.
+    /// It differs from the one in the header.
     pub fn check_chunk(&self, index: usize, sealed: &[u8]) -> Result<(), ImageError> {
         let digest = crypto::sha256(sealed);
         match self.digests.get(index) {
@@ -351,16 +351,16 @@ impl Opener {
         &self.header
     }
 
-    /// Number of the chunk that is due.
+    /// Number of the next expected chunk.
     #[must_use]
     pub fn next(&self) -> usize {
         self.next
     }
 
-    /// Checks and opens the next chunk, and gives its plaintext.
+    /// Checks and opens the next chunk, and returns its plaintext.
     ///
     /// # Errors
-    /// Out of turn, changed, or not under this key. The opener is as before.
+    /// Out of order, changed, or not under this key. The opener is unchanged.
     pub fn push(&mut self, index: usize, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, ImageError> {
         if index != self.next || index >= self.header.chunks() {
             return Err(ImageError::ChunkOrder { expected: self.next, found: index });
@@ -379,7 +379,7 @@ impl Opener {
         Ok(plain)
     }
 
-    /// Image digest, when every chunk has come.
+    /// The image digest, after the last chunk.
     ///
     /// # Errors
     /// Chunks are missing.
@@ -391,8 +391,8 @@ impl Opener {
     }
 }
 
-/// A container split into header and sealed chunks; the digests of the chunks were checked, the
-/// signature was not.
+/// A container split into header and sealed chunks. The digests of the chunks are verified, the
+/// signature is not.
 #[derive(Clone, Debug)]
 pub struct Container {
     header: Header,
@@ -400,7 +400,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Builds and signs a container. `key` must be fresh: it seals this one container.
+    /// Builds and signs a container. `key` must be fresh: it seals only this container.
     ///
     /// # Errors
     /// A value is out of range.
@@ -512,7 +512,7 @@ impl Container {
         &self.chunks
     }
 
-    /// Verifies the vendor's signature and opens everything: image digest and plaintext.
+    /// Verifies the vendor's signature and opens all chunks: image digest and plaintext.
     ///
     /// # Errors
     /// Not signed by `vendor`, or not under this key.
@@ -523,7 +523,7 @@ impl Container {
     ) -> Result<([u8; 32], Zeroizing<Vec<u8>>), ImageError> {
         self.header.verify(vendor)?;
         let mut opener = Opener::new(self.header.clone(), key);
-        // Reserved once, so that no copy of the plaintext is left behind by growing.
+        // Reserved once, so that growth leaves no copy of the plaintext behind.
         let mut plaintext = Zeroizing::new(Vec::with_capacity(self.header.total));
         for (index, chunk) in self.chunks.iter().enumerate() {
             plaintext.extend_from_slice(&opener.push(index, chunk)?);

@@ -1,9 +1,8 @@
 //! Wire types and formats of shef: evidence, certificates, image container, key release, Load Key
 //! and register channel.
 //!
-//! Pure: no I/O, no clock, no randomness of its own; on Unix, what seals asks which process it is in
-//! ([`maker`]). Bytes from outside are parsed strictly:
-//! bounded, canonical, no trailing bytes.
+//! Pure: no I/O, no clock, no entropy source; on Unix, sealing types check their process id
+//! ([`maker`]). External bytes are parsed strictly: bounded, canonical, no trailing bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;

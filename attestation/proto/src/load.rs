@@ -1,5 +1,4 @@
-//! The Load Key: the message by which a session gets its keys, its transcript, and the keys of a
-//! session.
+//! The Load Key message, which gives a session its keys; the session's transcript and keys.
 //!
 //! The format is in `docs/reference/load-key.md`.
 
@@ -18,15 +17,15 @@ use crate::entropy::Entropy;
 use crate::hpke_suite::{ENC_LEN, PrivateKey, PublicKey, Receiver, SUITE, Sender, TAG_LEN};
 use crate::maker::Maker;
 
-/// Most bytes of a message.
+/// Maximum size of a message.
 pub const MAX_MESSAGE: usize = 1024;
-/// Most bytes of `info`.
+/// Maximum length of `info`.
 pub const MAX_INFO: usize = 256;
-/// Most bytes of the HPKE ciphertext, tag included.
+/// Maximum length of the HPKE ciphertext, including the tag.
 pub const MAX_CT: usize = 256;
-/// Most bytes of the tenant's name in `info`.
+/// Maximum length of the tenant's name in `info`.
 pub const MAX_TENANT: usize = 64;
-/// Most bytes of the nonce in `info`.
+/// Maximum length of the nonce in `info`.
 pub const MAX_NONCE: usize = 64;
 /// Bytes of the master key.
 pub const MASTER_LEN: usize = 32;
@@ -37,41 +36,41 @@ const EXPORT_LABEL: &[u8] = b"shef-session";
 const CONFIRM_LABEL: &[u8] = b"shield";
 
 crate::coded! {
-    /// What can be wrong with a Load Key.
+    /// Why a Load Key is rejected.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum LoadError {
-        /// Lengths or trailing bytes.
+        /// Wrong lengths or trailing bytes.
         #[error("malformed load key message: {0}")]
         Malformed(&'static str) = "SHEF-PRO-230": "a Load Key message is malformed",
             "A length is wrong or bytes are missing or left over. docs/reference/load-key.md gives the layout.",
         /// Another suite.
         #[error("load key message of suite {0}, expected 1")]
         Suite(u16) = "SHEF-PRO-231": "a Load Key message is of another suite", "This program and the Shield know suite 1 only.",
-        /// HPKE refuses it.
+        /// The HPKE message does not open.
         #[error("load key message does not open")]
         Open = "SHEF-PRO-232": "a Load Key message does not open",
             "It was made for another Shield key or another configuration, or was changed on its way. Attest the Shield again and make a \
              new one.",
-        /// The list of epochs is not the configuration's.
+        /// The list of epochs does not match the configuration.
         #[error("epochs of the load key do not fit the configuration: {0}")]
         Epochs(&'static str) = "SHEF-PRO-233": "the epochs of a Load Key do not fit the configuration",
             "Name every input and output region exactly once, in ascending order, with an epoch below 2^48.",
-        /// The info field.
+        /// A malformed info field.
         #[error("malformed info of a load key")]
         Info = "SHEF-PRO-234": "the info of a Load Key is malformed",
             "info is \"shef-load/1\", tenant, SHA-256 of the evidence and nonce; tenant and nonce are at most 64 bytes each.",
-        /// The Shield's confirmation is not the one expected.
+        /// The Shield's key confirmation is wrong.
         #[error("key confirmation of the shield is wrong")]
         Confirmation = "SHEF-PRO-235": "the key confirmation is wrong",
             "The Shield did not take this Load Key: it was lost or replaced on its way. Send no data; attest again.",
     }
 }
 
-/// The message as it travels.
+/// The message on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Encapsulated key, `04 | x | y`; not checked to be a point.
+    /// Encapsulated key, `04 | x | y`; not checked to be on the curve.
     pub enc: [u8; ENC_LEN],
     /// The owner's info, at most [`MAX_INFO`] bytes.
     pub info: Vec<u8>,
@@ -90,7 +89,7 @@ impl Message {
         out
     }
 
-    /// Reads a message; checks suite and all lengths, and that nothing follows.
+    /// Reads a message; checks suite, all lengths, and that there are no trailing bytes.
     ///
     /// # Errors
     /// [`LoadError::Suite`] or [`LoadError::Malformed`].
@@ -151,7 +150,7 @@ impl Info {
     /// The bytes for [`seal_load_key`].
     ///
     /// # Errors
-    /// Tenant or nonce too long.
+    /// Tenant or nonce is too long.
     pub fn to_bytes(&self) -> Result<Vec<u8>, LoadError> {
         if self.tenant.len() > MAX_TENANT || self.nonce.len() > MAX_NONCE {
             return Err(LoadError::Info);
@@ -166,7 +165,7 @@ impl Info {
     /// Reads the bytes.
     ///
     /// # Errors
-    /// Anything but the one form.
+    /// The bytes are not in this form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         let mut r = bytes.strip_prefix(LABEL).ok_or(LoadError::Info)?;
         let tenant = take(&mut r, 0, MAX_TENANT).map_err(|_| LoadError::Info)?.to_vec();
@@ -186,7 +185,7 @@ impl Info {
 pub struct FirstEpoch {
     /// Region number.
     pub region: u8,
-    /// Epoch; 0: the region may not be used before the channel's EPOCH command.
+    /// Epoch; 0 if the region must not be used before the channel's EPOCH command.
     pub epoch: u64,
 }
 
@@ -218,7 +217,7 @@ impl Transcript {
     }
 }
 
-/// T, from what both sides have seen.
+/// T, computed from the values that both sides know.
 pub fn transcript(
     config_digest: &[u8; 32],
     enc: &[u8],
@@ -239,8 +238,8 @@ pub fn transcript(
     Transcript(h.finalize().into())
 }
 
-/// A symmetric key of 16 or 32 bytes; erased when dropped, and nothing prints it. It stays in one
-/// place: what is moved is where that is.
+/// A symmetric key of 16 or 32 bytes, erased on drop and never printed. A move copies the pointer,
+/// not the bytes.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Key {
     bytes: Box<[u8; 32]>,
@@ -264,7 +263,7 @@ impl Key {
     }
 }
 
-/// What a derived key is for.
+/// Purpose of a derived key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Use {
@@ -292,8 +291,8 @@ impl Use {
     }
 }
 
-/// All keys of one session. The session master is erased once they are derived. What they make
-/// works only in the process that derived them.
+/// All keys of one session. The session master is erased after derivation. Types made from the keys
+/// work only in the process that derived them.
 pub struct SessionKeys {
     maker: Maker,
     transcript: Transcript,
@@ -306,8 +305,8 @@ pub struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// `export` is the HPKE export of [`EXPORT_LABEL`](self), `master` the plaintext's first 32
-    /// bytes.
+    /// Derives the keys. `export` is the HPKE export of [`EXPORT_LABEL`](self), `master` the first
+    /// 32 bytes of the plaintext.
     pub fn derive(
         export: &[u8; 32],
         master: &[u8; MASTER_LEN],
@@ -358,22 +357,22 @@ impl SessionKeys {
         self.transcript
     }
 
-    /// Digest of the configuration that the keys belong to.
+    /// Digest of the keys' configuration.
     pub fn config_digest(&self) -> &[u8; 32] {
         &self.config_digest
     }
 
-    /// K_data of a region; `None` for a region without one.
+    /// K_data of a region; `None` if it has no key.
     pub fn data_key(&self, region: u8) -> Option<&Key> {
         self.data.iter().find(|(id, _)| *id == region).map(|(_, k)| k)
     }
 
-    /// K_node of a region; `None` for a region that is no `tree`.
+    /// K_node of a region; `None` if it is not a `tree` region.
     pub fn node_key(&self, region: u8) -> Option<&Key> {
         self.nodes.iter().find(|(id, _)| *id == region).map(|(_, k)| k)
     }
 
-    /// Takes K_data of a region out, so that only one sealer can own it.
+    /// Removes and returns K_data of a region, so that only one sealer can own it.
     pub fn take_data_key(&mut self, region: u8) -> Option<Key> {
         let at = self.data.iter().position(|(id, _)| *id == region)?;
         Some(self.data.swap_remove(at).1)
@@ -423,7 +422,7 @@ fn aad(config_digest: &[u8; 32]) -> [u8; 34] {
 /// Draws 32 bytes for the master key, then 32 for the ephemeral key.
 ///
 /// # Errors
-/// Epochs that do not fit the configuration, or an `info` that is too long.
+/// Epochs that do not match the configuration, or an `info` that is too long.
 pub fn seal_load_key(
     config: &Config,
     pk: &PublicKey,
@@ -436,7 +435,7 @@ pub fn seal_load_key(
     seal_load_key_of(&master, config, pk, info, epochs, entropy)
 }
 
-/// The same under a master key that exists already. Draws 32 bytes for the ephemeral key.
+/// The same under an existing master key. Draws 32 bytes for the ephemeral key.
 ///
 /// # Errors
 /// As [`seal_load_key`].
@@ -473,7 +472,7 @@ pub fn seal_load_key_of(
 /// Shield: opens a message.
 ///
 /// # Errors
-/// Anything that the Shield refuses; nothing is learned beyond that.
+/// Any rejection by the Shield; the error reveals nothing else.
 pub fn open_load_key(
     config: &Config,
     sk: &PrivateKey,

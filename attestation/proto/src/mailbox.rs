@@ -1,7 +1,7 @@
-//! Messages between host and Security Kernel, through the mailbox of the card.
+//! Messages between host and Security Kernel, through the card's mailbox.
 //!
-//! One request, one answer, each one CBOR item of at most 8 KiB. The host is not trusted: the
-//! kernel copies a request before it parses it.
+//! One request, one answer, each one CBOR item of at most 8 KiB. The host is untrusted: the kernel
+//! copies a request before parsing it.
 
 use alloc::string::String;
 use alloc::vec;
@@ -12,29 +12,29 @@ use crate::evidence::{AUDIENCE_MAX, NAME_MAX, NONCE_MAX, NONCE_MIN};
 use crate::image::{MAX_CHUNK, MAX_HEADER, TAG_LEN};
 use crate::release::MAX_BOX;
 
-/// Most bytes of a request or an answer.
+/// Maximum size of a request or an answer.
 pub const MAX_MESSAGE: usize = 8 * 1024;
-/// Most bytes of an image header in one request.
+/// Maximum number of image header bytes in one request.
 pub const MAX_PART: usize = 4096;
-/// Most bytes of a message text in an error answer.
+/// Maximum length of the text in an error answer.
 pub const MAX_TEXT: usize = 512;
 
 crate::coded! {
-    /// What is wrong with a mailbox message.
+    /// Why a mailbox message is rejected.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum MailboxError {
         /// Not strict CBOR, or not the fields of a message.
         #[error(transparent)]
         Cbor(#[from] CborError) => (error) error.code(),
-        /// An operation that the kernel does not have.
+        /// An operation that the kernel does not support.
         #[error("unknown kernel operation {op}")]
         Operation {
             /// Its number.
             op: u64,
         } = "SHEF-PRO-060": "unknown kernel operation",
             "The request names an operation that this kernel does not have; host and kernel differ in version.",
-        /// An answer of another kind than the request.
+        /// An answer to another kind of request.
         #[error("the answer is to another request")]
         Answer = "SHEF-PRO-061": "answer to another request",
             "The mailbox gave an answer of another kind than the request asks for. Something between host and kernel mixes up messages.",
@@ -51,7 +51,7 @@ crate::coded! {
 }
 
 impl MailboxError {
-    /// The kernel's own code, when it was the kernel that refused.
+    /// The kernel's code, if the kernel refused.
     #[must_use]
     pub fn kernel_code(&self) -> Option<&str> {
         match self {
@@ -72,7 +72,7 @@ pub enum Request {
     KernelEvidence {
         /// The challenge.
         nonce: Vec<u8>,
-        /// For whom.
+        /// The audience.
         audience: String,
     },
     /// Begins to load an image: the released key and the length of the signed header.
@@ -84,7 +84,7 @@ pub enum Request {
     },
     /// The next part of the signed header.
     LoadHeader {
-        /// Where it belongs: the number of bytes already sent.
+        /// Its offset: the number of bytes already sent.
         offset: usize,
         /// The bytes.
         bytes: Vec<u8>,
@@ -104,12 +104,12 @@ pub enum Request {
     ShieldEvidence {
         /// The challenge.
         nonce: Vec<u8>,
-        /// For whom.
+        /// The audience.
         audience: String,
     },
-    /// The close record of the session that is over.
+    /// The close record of the finished session.
     CloseRecord,
-    /// Wipes the Shield and forgets image, KEM key and session.
+    /// Wipes the Shield and erases image, KEM key and session.
     Reset,
 }
 
@@ -221,17 +221,17 @@ impl Request {
     }
 }
 
-/// What the kernel is doing.
+/// State of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelState {
     /// No image is loaded.
     Idle,
-    /// An image is coming in.
+    /// An image is being loaded.
     Loading,
     /// An image is loaded.
     Loaded,
     /// The kernel refuses everything until the next power-on (debug was turned on, or the Shield
-    /// does not do what it must).
+    /// misbehaves).
     Halted,
 }
 
@@ -250,10 +250,10 @@ impl KernelState {
     }
 }
 
-/// Plain facts for the host; a hint, never something to decide on.
+/// Status for the host; a hint, not a basis for decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What the kernel is doing.
+    /// State of the kernel.
     pub state: KernelState,
     /// Version of the kernel.
     pub kernel_version: String,
@@ -261,13 +261,13 @@ pub struct Status {
     pub kernel_svn: u64,
     /// Kind of root of trust, by name.
     pub root_of_trust: String,
-    /// What images name as their target.
+    /// Type of the device, which images name as their target.
     pub target: String,
     /// Name of the loaded accelerator.
     pub accelerator: Option<String>,
 }
 
-/// What the kernel answers.
+/// An answer of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The request succeeded without a result.
@@ -345,7 +345,7 @@ impl Answer {
     /// Parses an answer.
     ///
     /// # Errors
-    /// The first violated rule. An answer [`Answer::Error`] is not one of them: see
+    /// The first violated rule. [`Answer::Error`] is not an error here: see
     /// [`Answer::into_result`].
     pub fn decode(bytes: &[u8]) -> Result<Self, MailboxError> {
         let (number, mut f) = open(bytes, "answer")?;
@@ -415,8 +415,8 @@ pub fn evidence_answer(bytes: &[u8]) -> Result<Vec<u8>, MailboxError> {
     }
 }
 
-/// Requests that load an image, in order: begin, header parts, chunks, finish. The answer to the
-/// last is [`Answer::Loaded`].
+/// The requests that load an image, in order: begin, header parts, chunks, finish. The answer to
+/// the last one is [`Answer::Loaded`].
 #[must_use]
 pub fn load_requests(container: &crate::image::Container, key_box: &[u8]) -> Vec<Request> {
     let header = container.header().bytes();

@@ -1,8 +1,8 @@
-//! The process that made something that seals.
+//! The process that made a sealing key or counter.
 //!
-//! A copy of a process, made by fork, has the same keys and the same numbers: it would seal other
-//! data under the same IV. So whatever counts messages under a key remembers its [`Maker`], and works
-//! in no other process. Systems without fork have one process, and no check.
+//! A fork of a process has the same keys and counters: it would seal other data under the same IV.
+//! So every message counter under a key remembers its [`Maker`], and works in no other process.
+//! Systems without fork have one process and need no check.
 
 /// The process that made a key or a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Maker {
     process: shef_process::Process,
 }
 
-/// Numbers of two processes: the one that made something, and the copy that uses it.
+/// Ids of two processes: the maker, and the fork that uses its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// The maker.
@@ -33,7 +33,7 @@ impl Maker {
     /// Checks that this process is the maker.
     ///
     /// # Errors
-    /// It is a copy.
+    /// It is a fork.
     #[cfg_attr(
         not(unix),
         expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "there is one process")

@@ -1,9 +1,9 @@
-//! Values that name what is revoked, withdrawn or allowed, as people type them: digests, serial
-//! numbers and ueids in hexadecimal.
+//! User-entered names of revoked, withdrawn or allowed items: digests, serial numbers and ueids in
+//! hexadecimal.
 //!
-//! A list of revoked things fails open if it takes an entry that it never matches. So values are
-//! compared, not spellings: either case, colons between bytes, `sha256:` before a digest and zeros
-//! before a serial number are read, and all else is an error. The canonical spelling is lower-case
+//! A revocation list fails open if it accepts an entry that never matches. So values are compared,
+//! not spellings. The parser accepts either case, colons between bytes, `sha256:` before a digest
+//! and leading zeros of a serial number; all else is an error. The canonical spelling is lower-case
 //! hexadecimal without separators.
 
 use alloc::borrow::ToOwned as _;
@@ -12,7 +12,7 @@ use alloc::string::String;
 
 use crate::cert::UEID_LEN;
 
-/// Most bytes of a serial number (RFC 5280, 4.1.2.2).
+/// Maximum length of a serial number in bytes (RFC 5280, 4.1.2.2).
 const SERIAL_MAX: usize = 20;
 
 /// Lower-case hexadecimal without colons.
@@ -30,11 +30,11 @@ fn of_length(text: &str, bytes: usize) -> Option<String> {
     plain(text).filter(|digits| digits.len() == 2 * bytes)
 }
 
-/// What is expected where a digest is read.
+/// Expected form of a digest.
 pub const DIGEST: &str = "a SHA-256 digest: 64 hexadecimal digits";
-/// What is expected where a serial number is read.
+/// Expected form of a serial number.
 pub const SERIAL: &str = "a serial number: 1 to 40 hexadecimal digits";
-/// What is expected where a ueid is read.
+/// Expected form of a ueid.
 pub const UEID: &str = "a ueid: 66 hexadecimal digits";
 
 /// A SHA-256 digest in its canonical spelling.

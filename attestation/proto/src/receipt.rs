@@ -1,5 +1,5 @@
-//! Receipts of key releases: signed, and each names the digest of the one before, so that an edit,
-//! a gap, a reorder and a truncation show.
+//! Signed receipts of key releases. Each names the digest of the previous one, so that edits, gaps,
+//! reordering and truncation are detected.
 
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -14,9 +14,9 @@ use crate::evidence::Layer;
 use crate::hpke_suite::PublicKey;
 use crate::release::ID_MAX;
 
-/// Most bytes of a receipt.
+/// Maximum size of a receipt.
 pub const MAX_RECEIPT: usize = 1024;
-/// Most characters of the name of what was released: a key's, or the path of a resource.
+/// Maximum length in characters of the name of the released key or resource path.
 pub const NAME_MAX: usize = 200;
 const LABEL: &[u8] = b"shef-receipt/1";
 
@@ -39,31 +39,31 @@ const FORGOTTEN_FORM: Form = Form {
 };
 
 crate::coded! {
-    /// What is wrong with a receipt or its place in the chain.
+    /// Why a receipt or its place in the chain is rejected.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum ReceiptError {
-        /// Not a signed receipt of one of the keys.
+        /// Not a receipt signed by one of the keys.
         #[error("receipt {seq}: {error}")]
         Signed {
             /// The number expected at this place.
             seq: u64,
-            /// What is wrong.
+            /// The problem.
             error: CoseError,
         } = "SHEF-PRO-090": "receipt is not genuine",
             "The receipt was changed after it was signed, was signed by another key, or is of another tenant. Give all keys that signed, \
              retired ones too.",
-        /// Of another tenant.
+        /// Another tenant's receipt.
         #[error("receipt {seq}: expected tenant {expected:?}, found {found:?}")]
         Tenant {
             /// The number expected at this place.
             seq: u64,
-            /// Whose chain this is.
+            /// The chain's tenant.
             expected: String,
-            /// Who is named.
+            /// The receipt's tenant.
             found: String,
         } = "SHEF-PRO-090",
-        /// Another number than the next one: a gap, or another order.
+        /// Not the next number: a gap or reordering.
         #[error("expected receipt {expected}, found {found}")]
         Sequence {
             /// The next number.
@@ -73,27 +73,27 @@ crate::coded! {
         } = "SHEF-PRO-091": "receipts are not in one chain",
             "A receipt is missing, stands elsewhere, or was exchanged: it does not follow the one before it. The text names the first that \
              does not fit.",
-        /// Does not follow the receipt before it.
+        /// Does not name the digest of the previous receipt.
         #[error("receipt {seq} does not name the digest of the receipt before it")]
         Previous {
             /// Its number.
             seq: u64,
         } = "SHEF-PRO-091",
-        /// The chain ends elsewhere than is known.
+        /// The chain does not end at the known head.
         #[error("the chain ends at receipt {found}, but receipt {expected} is known to exist, or has another digest")]
         Head {
             /// The known end.
             expected: u64,
-            /// The end found.
+            /// The actual end.
             found: u64,
         } = "SHEF-PRO-092": "receipts end too early",
             "The chain does not reach the head that a release gave out: receipts at the end were cut off, or exchanged.",
-        /// Nobody of the keys has signed that the receipts up to here were forgotten.
+        /// The receipts up to here are missing, and no key has signed that they were forgotten.
         #[error("the receipts up to {seq} are missing, and no statement of the service says that it forgot them: {text}")]
         Forgotten {
-            /// Number of the last one that is missing.
+            /// Number of the last missing receipt.
             seq: u64,
-            /// What is wrong with the statement.
+            /// The problem with the statement.
             text: String,
         } = "SHEF-PRO-093": "receipts begin too late",
             "Receipts at the beginning are missing, and the service has not signed that it forgot them (`retention.receipt_days`): \
@@ -104,13 +104,13 @@ crate::coded! {
 /// Record of one release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Whose key it was.
+    /// Owner of the key.
     pub tenant: String,
     /// Number in the tenant's chain, from 1.
     pub seq: u64,
-    /// Digest of the receipt before it.
+    /// Digest of the previous receipt.
     pub previous: [u8; 32],
-    /// Id; the box names it.
+    /// Id, which the box names.
     pub id: [u8; 16],
     /// Seconds since 1970.
     pub time: i64,
@@ -124,22 +124,22 @@ pub struct Receipt {
     pub ueid: [u8; UEID_LEN],
     /// Digest of the evidence.
     pub evidence_digest: [u8; 32],
-    /// SHA-256 of the policy that was in force.
+    /// SHA-256 of the policy in force.
     pub policy_digest: [u8; 32],
     /// SHA-256 of the recipient's key.
     pub recipient_digest: [u8; 32],
-    /// Whether the recipient's key may be anybody's, and not only the one that the evidence vouches
-    /// for: a resource for the host beside the card.
+    /// Whether the recipient may be any key, not only one that the evidence vouches for: a resource
+    /// for the card's host.
     pub to_host: bool,
 }
 
-/// Digest of a receipt, as named by the next one and as head of the chain.
+/// Digest of a receipt, as in the next receipt and in the head of the chain.
 #[must_use]
 pub fn digest(receipt: &[u8]) -> [u8; 32] {
     Sha256::digest(receipt).into()
 }
 
-/// What a tenant's first receipt names as the one before it.
+/// The previous digest in a tenant's first receipt.
 #[must_use]
 pub fn genesis(tenant: &str) -> [u8; 32] {
     Sha256::new().chain_update(LABEL).chain_update(tenant.as_bytes()).finalize().into()
@@ -205,7 +205,7 @@ impl Receipt {
         Ok(Self::from_cbor(message.payload())?)
     }
 
-    /// The same for a receipt in its chain, which pins every byte of it.
+    /// The same for a receipt in its chain, which fixes every byte of it.
     fn verify_in_chain(bytes: &[u8], keys: &[PublicKey]) -> Result<Self, CoseError> {
         let message = Sign1::parse(&FORM, bytes)?;
         verify_stored(&message, keys)?;
@@ -213,8 +213,8 @@ impl Receipt {
     }
 }
 
-/// Verifies what a service has stored. Version 0.1 signed with either s, and what it stored stays
-/// valid: a receipt is named by its place in the chain, a statement by its tenant and head.
+/// Verifies a stored message. Version 0.1 signed with either s, and its stored messages stay valid:
+/// a receipt is identified by its place in the chain, a statement by its tenant and head.
 fn verify_stored(message: &Sign1, keys: &[PublicKey]) -> Result<(), CoseError> {
     match message.verify_any(keys) {
         Err(CoseError::HighS) => Ok(()),
@@ -235,9 +235,9 @@ pub struct Head {
 /// begins at its first receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Whose receipts.
+    /// Tenant of the receipts.
     pub tenant: String,
-    /// The last one forgotten.
+    /// Head of the forgotten receipts.
     pub head: Head,
     /// Seconds since 1970.
     pub time: i64,
@@ -271,7 +271,7 @@ impl Forgotten {
     /// Reads a statement that one of `keys` signed about this tenant's receipts up to this head.
     ///
     /// # Errors
-    /// Signed by somebody else, or about other receipts.
+    /// Signed by another key, or about other receipts.
     pub fn verify(
         bytes: &[u8],
         keys: &[PublicKey],
@@ -299,7 +299,7 @@ impl Forgotten {
     }
 }
 
-/// Verifies receipts one after another.
+/// Verifies receipts in order.
 #[derive(Clone, Debug)]
 pub struct Audit<'a> {
     tenant: &'a str,
@@ -308,14 +308,14 @@ pub struct Audit<'a> {
 }
 
 impl<'a> Audit<'a> {
-    /// Begins at the first receipt of a tenant, or behind `after` where older ones were cut off
-    /// knowingly.
+    /// Begins at a tenant's first receipt, or after `after` if older receipts were forgotten on
+    /// purpose.
     #[must_use]
     pub fn new(tenant: &'a str, keys: &'a [PublicKey], after: Option<Head>) -> Self {
         Self { tenant, keys, head: after.unwrap_or(Head { seq: 0, digest: genesis(tenant) }) }
     }
 
-    /// Takes the next receipt.
+    /// Verifies the next receipt.
     ///
     /// # Errors
     /// It is not genuine, or not the next one.
@@ -340,16 +340,16 @@ impl<'a> Audit<'a> {
         Ok(receipt)
     }
 
-    /// The end so far.
+    /// The current end.
     #[must_use]
     pub fn head(&self) -> Head {
         self.head
     }
 
-    /// Demands that the chain ends at a head that is known, as each release gives it out.
+    /// Requires that the chain ends at a known head, which each release returns.
     ///
     /// # Errors
-    /// Cut off, or another chain.
+    /// Truncated, or another chain.
     pub fn finish(self, known: &Head) -> Result<(), ReceiptError> {
         if self.head == *known {
             Ok(())

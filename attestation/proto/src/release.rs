@@ -15,17 +15,17 @@ use crate::evidence::{Layer, NONCE_MAX, NONCE_MIN};
 use crate::hpke_suite::{self, ENC_LEN, HpkeError, PrivateKey, PublicKey, SUITE};
 use crate::image::ImageKey;
 
-/// Most bytes of a box.
+/// Maximum size of a box.
 pub const MAX_BOX: usize = 2048;
-/// Most bytes of tenant and key id.
+/// Maximum length of tenant and key id.
 pub const ID_MAX: usize = 64;
-/// Most bytes of what a box holds.
+/// Maximum size of a box's secret.
 pub const MAX_SECRET: usize = 512;
 
 const INFO_LABEL: &str = "shef-release/1";
 
 crate::coded! {
-    /// What is wrong with a released key.
+    /// Why a released key is rejected.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum ReleaseError {
@@ -35,34 +35,34 @@ crate::coded! {
         /// The message does not open.
         #[error(transparent)]
         Hpke(#[from] HpkeError) => (error) error.code(),
-        /// A suite that this version does not know.
+        /// An unknown suite.
         #[error("unknown suite {found}")]
         Suite {
             /// Its number.
             found: u64,
         } = "SHEF-PRO-031",
-        /// The box is for something else than is expected here.
+        /// The box is not for this recipient or purpose.
         #[error("the box was made for another {what}")]
         Binding {
-            /// Layer, evidence, nonce, recipient key or key asked for.
+            /// Layer, evidence, nonce, recipient key or requested key.
             what: &'static str,
         } = "SHEF-PRO-050": "key box made for something else",
             "The info of the box names another layer, evidence, nonce, recipient key or key id than the one that is waiting. A box answers \
              one piece of evidence.",
-        /// The opened bytes are not the kind of secret expected.
+        /// The opened bytes are not the expected kind of secret.
         #[error("the box does not hold {expected}")]
         Secret {
-            /// What it should hold.
+            /// The expected kind.
             expected: &'static str,
         } = "SHEF-PRO-051": "key box holds something else",
             "The box opened, but what is inside is not the kind of key that is expected here.",
     }
 }
 
-/// What a release is bound to: the HPKE `info`.
+/// The binding of a release: the HPKE `info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseInfo {
-    /// Who owns the key.
+    /// Owner of the key.
     pub tenant: String,
     /// Name of the key.
     pub key_id: String,
@@ -99,7 +99,7 @@ impl ReleaseInfo {
         .encode()
     }
 
-    /// Reads what [`ReleaseInfo::to_cbor`] wrote.
+    /// Reads the output of [`ReleaseInfo::to_cbor`].
     ///
     /// # Errors
     /// The first violated rule.
@@ -111,7 +111,7 @@ impl ReleaseInfo {
         if items.len() != 10 {
             return Err(CborError::Shape { what: WHAT, expected: "an array of ten" }.into());
         }
-        // Read by position, with the strictness of fields.
+        // Read by position, as strictly as fields.
         let mut f = Fields::of_places(items, WHAT);
         if f.text(0, 0..=32)? != INFO_LABEL {
             return Err(f.bad(0, "the label of this format").into());
@@ -137,7 +137,7 @@ impl ReleaseInfo {
     }
 }
 
-/// A released key on its way.
+/// A sealed key in transit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyBox {
     info_bytes: Vec<u8>,
@@ -146,7 +146,7 @@ pub struct KeyBox {
     ct: Vec<u8>,
 }
 
-/// What the recipient knows and a box must name.
+/// The recipient's values, which a box must match.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     /// Layer of the recipient's evidence.
@@ -155,7 +155,7 @@ pub struct Expected<'a> {
     pub evidence_digest: &'a [u8; 32],
     /// Its nonce.
     pub nonce: &'a [u8],
-    /// Tenant and id of the key that was asked for, where the recipient asked by name.
+    /// Tenant and id of the requested key, if the recipient requested it by name.
     pub key: Option<(&'a str, &'a str)>,
 }
 
@@ -173,7 +173,7 @@ impl KeyBox {
             return Err(ReleaseError::Secret { expected: "at most 512 bytes" });
         }
         let info_bytes = info.to_cbor();
-        // What cannot be read back must not leave.
+        // Seals only an `info` that can be parsed again.
         let info = ReleaseInfo::from_cbor(&info_bytes)?;
         let (enc, ct) =
             hpke_suite::seal(&info.recipient, &info_bytes, &SUITE.to_be_bytes(), secret, entropy)?;
@@ -209,7 +209,7 @@ impl KeyBox {
         Ok(Self { info_bytes: info_bytes.into(), info, enc, ct: ct.into() })
     }
 
-    /// What the box says it is for; HPKE binds it when the box opens.
+    /// The claimed binding; opening the box authenticates it.
     #[must_use]
     pub fn info(&self) -> &ReleaseInfo {
         &self.info
@@ -218,7 +218,7 @@ impl KeyBox {
     /// Checks the bindings and opens.
     ///
     /// # Errors
-    /// Made for something else, or does not open.
+    /// Made for another purpose, or does not open.
     pub fn open(
         &self,
         key: &PrivateKey,
@@ -246,14 +246,14 @@ impl KeyBox {
     }
 }
 
-/// What the IP vendor releases to a kernel: the image key and what the kernel must hold the image
-/// against.
+/// The IP vendor's release to a kernel: the image key and the constraints that the kernel checks
+/// the image against.
 pub struct ImageSecret {
     /// Key of the container.
     pub key: ImageKey,
-    /// Least security version number of an image that may be loaded with it.
+    /// Minimum security version number of an image that may be loaded with it.
     pub min_svn: u64,
-    /// Key that must have signed the image header.
+    /// Required signer of the image header.
     pub vendor: PublicKey,
 }
 
@@ -272,7 +272,7 @@ impl ImageSecret {
         out
     }
 
-    /// Reads what [`ImageSecret::to_bytes`] wrote.
+    /// Reads the output of [`ImageSecret::to_bytes`].
     ///
     /// # Errors
     /// Any other bytes.

@@ -1,5 +1,5 @@
-//! Codes of the verifier service: what its answers carry, and what it says when it does not start.
-//! Client and service have them from here.
+//! Codes of the verifier service, in its answers and its start-up errors. Client and service share
+//! them.
 
 use crate::code::Code;
 

@@ -1,7 +1,7 @@
-//! Text of another program, fit to be shown.
+//! Safe display of another program's text.
 
-/// Whether a character drives a terminal, ends a line, or changes the direction of what follows: such
-/// text could look like text of the program that shows it.
+/// Whether a character controls a terminal, ends a line, or changes the text direction: such text
+/// could pass for output of the program that shows it.
 #[must_use]
 pub fn misleads(c: char) -> bool {
     c.is_control()

@@ -9,8 +9,7 @@ fn code(bytes: &[u8]) -> &'static str {
     check(bytes, &LIMITS).unwrap_err().code()
 }
 
-/// RFC 8949 appendix A, the examples that are deterministic and of a kind that the formats here
-/// have.
+/// RFC 8949 appendix A: the deterministic examples of kinds that the formats here use.
 #[test]
 fn rfc_8949_examples() {
     let text = |s: &str| Value::Text(s.into());
@@ -75,8 +74,8 @@ fn rfc_8949_examples() {
     }
 }
 
-/// RFC 8949 appendix A, the examples that are not deterministic or of a kind that is refused;
-/// appendix F, the ones that are not well-formed.
+/// RFC 8949 appendix A: the examples that are not deterministic or of a refused kind; appendix F:
+/// the ones that are not well-formed.
 #[test]
 fn rfc_8949_refused() {
     for hex in [
@@ -156,7 +155,7 @@ fn maps_are_sorted_and_without_repeats() {
         assert_eq!(check_hex(&swapped.replace(' ', "")), Err("SHEF-PRO-002"), "{swapped}");
     }
     assert_eq!(code(&hex::decode("a201010102").unwrap()), "SHEF-PRO-002");
-    // Equal keys that are maps themselves.
+    // Equal keys that are maps.
     assert_eq!(code(&hex::decode("a2a001a002").unwrap()), "SHEF-PRO-002");
 }
 
@@ -209,7 +208,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// True when no map in the value repeats a key.
+/// True if no map in the value repeats a key.
 fn unique(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(unique),
@@ -255,7 +254,7 @@ proptest! {
     fn what_is_accepted_has_one_encoding(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         if let Ok(value) = parse(&bytes, &LIMITS) {
             prop_assert_eq!(value.encode(), bytes.clone());
-            // And is well-formed to somebody else.
+            // Another decoder also finds it well-formed.
             let mut other = minicbor::Decoder::new(&bytes);
             prop_assert!(other.skip().is_ok());
             prop_assert_eq!(other.position(), bytes.len());

@@ -1,4 +1,4 @@
-//! The certificate chain: what is issued is read by others, and every rule of the validator
+//! The certificate chain: other parsers read issued certificates, and every rule of the validator
 //! refuses.
 
 mod parts;
@@ -48,7 +48,7 @@ fn a_chain_is_valid() {
     assert_eq!(chain.tcb_info, tcb());
 }
 
-/// x509-cert is not our code: it must read what we write, and see the same in it.
+/// The independent crate x509-cert must read our certificates, with the same contents.
 #[test]
 fn others_read_our_certificates() {
     let pki = pki();
@@ -146,13 +146,13 @@ fn shape_of_the_chain() {
         validate_chain(&[ak.clone(), pki.root.clone()], &pki.root, NOW).unwrap_err().code(),
         "SHEF-PRO-022"
     );
-    // A device of somebody else.
+    // A root of another manufacturer.
     let other =
         Certificate::parse(&cert::issue_root(&key("other"), "other maker", NOW - 10, NOW + 10))
             .unwrap();
     assert_eq!(validate_chain(&pki.chain, &other, NOW).unwrap_err().code(), "SHEF-PRO-022");
-    // Somebody else under the same name and key id cannot exist; under the same name the key id
-    // differs.
+    // Another manufacturer with the same name and key id cannot exist; with the same name, the key
+    // id differs.
     let twin =
         Certificate::parse(&cert::issue_root(&key("other"), "maker", NOW - 10, NOW + 10)).unwrap();
     assert_eq!(validate_chain(&pki.chain, &twin, NOW).unwrap_err().code(), "SHEF-PRO-022");
@@ -212,7 +212,7 @@ fn every_changed_byte_is_refused() {
     }
 }
 
-// ---- certificates that nobody should make ----
+// ---- malformed certificates ----
 
 #[test]
 fn the_builder_of_this_test_makes_good_certificates() {
@@ -223,7 +223,7 @@ fn the_builder_of_this_test_makes_good_certificates() {
     assert_eq!(device, pki.chain[1].der());
 }
 
-/// `code` of the refusal when the leaf is replaced.
+/// The error code if the leaf is replaced.
 fn leaf(parts: &Parts) -> &'static str {
     let pki = pki();
     match Certificate::parse(&parts.sign(&pki.device)) {
@@ -532,7 +532,7 @@ fn keys_and_signatures_of_other_algorithms() {
     ] {
         assert_eq!(leaf(&Parts { spki: p256(bytes), ..good.clone() }), "SHEF-PRO-020", "{what}");
     }
-    // The key of the issuer again.
+    // The key of the issuer reused.
     assert_eq!(
         leaf(&Parts { spki: p256(pki.device.public_key().as_bytes()), ..good }),
         "SHEF-PRO-022"
@@ -618,13 +618,12 @@ fn rules_of_the_root() {
         check(&good.with(USAGE, &[ext(USAGE, true, "03020780")]), &pki.ca),
         Some("SHEF-PRO-022")
     );
-    // The certificates of devices are no roots.
+    // A device's certificates are not roots.
     assert!(pki.chain[1].check_root().is_err());
     assert!(pki.chain[0].check_root().is_err());
 }
 
-/// openssl knows nothing of this project: it must verify the signatures and see the names and
-/// extensions.
+/// The independent openssl must verify the signatures and find the names and extensions.
 #[test]
 fn openssl_verifies_the_signatures() {
     let pki = pki();

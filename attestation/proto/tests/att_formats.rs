@@ -1,5 +1,5 @@
 //! Signatures, evidence, image container, key release, mailbox and close record: round trips,
-//! published vectors, and what is refused.
+//! published vectors, and refusals.
 
 mod parts;
 
@@ -49,8 +49,8 @@ fn wycheproof_ecdsa() {
     assert!(good > 100 && bad > 80, "{good} {bad}");
 }
 
-/// RFC 6979 A.2.5, P-256 with SHA-256, messages "sample" and "test". The published s of "sample"
-/// is high, f7cb...cda8: ours is n - s.
+/// RFC 6979 A.2.5, P-256 with SHA-256, messages "sample" and "test". The published s of "sample" is
+/// high, f7cb...cda8: ours is n - s.
 #[test]
 fn rfc_6979_signatures() {
     let private =
@@ -82,14 +82,14 @@ fn what_is_signed_has_low_s() {
         assert!(crypto::is_low_s(&signature), "{n}");
         let high = parts::other_s(&signature);
         let high = <&[u8; 64]>::try_from(&high[..]).unwrap();
-        // The algorithm takes both, the rule one.
+        // The algorithm accepts both, the low-s rule only one.
         assert!(cose::verify(&key.public_key(), &n.to_be_bytes(), high));
         assert!(!crypto::is_low_s(high));
         assert_eq!((crypto::to_low_s(*high), crypto::to_low_s(signature)), (signature, signature));
     }
 }
 
-/// The greatest low s is (n - 1) / 2. Numbers out of range are no signature, before and after.
+/// The largest low s is (n - 1) / 2. Out-of-range numbers are not a signature, before or after.
 #[test]
 fn the_bound_of_low_s() {
     let with = |s: &str| {
@@ -104,7 +104,7 @@ fn the_bound_of_low_s() {
     }
 }
 
-/// The Sig_structure of RFC 9052 4.4, put together here byte by byte.
+/// The Sig_structure of RFC 9052 4.4, assembled byte by byte.
 #[test]
 fn signed_bytes_are_those_of_rfc_9052() {
     let key = SigningKey::derive(b"ak");
@@ -207,7 +207,7 @@ fn images_of_many_lengths_open() {
     }
 }
 
-/// The page's words, with the primitives only.
+/// The chunk format of the reference page, with the primitives only.
 #[test]
 fn a_chunk_is_what_the_page_says() {
     use aes_gcm::aead::{Aead, KeyInit, Payload};
@@ -258,8 +258,8 @@ fn containers_are_refused_when_changed() {
     );
 }
 
-/// A vendor's header re-signed over other digests does not make other chunks open: order, number
-/// and last mark are in the IV.
+/// Re-signing a header over other digests does not make other chunks open: order, number and last
+/// mark are in the IV.
 #[test]
 fn chunks_do_not_move_under_the_key() {
     let built = container(64, &[0x33; 192]);
@@ -344,7 +344,7 @@ fn image_headers_are_strict() {
     assert_eq!(with(10, Value::Uint(128)), Err("SHEF-PRO-006"));
     assert_eq!(with(11, Value::Array(vec![])), Err("SHEF-PRO-006"));
     assert_eq!(with(6, Value::Bytes(vec![0xa0])).unwrap_err().len(), 12);
-    // A close record is no header, though the same key may have signed it.
+    // A close record is not a header, even if the same key signed it.
     let close = cose::sign(&shef_proto::close::FORM, &vendor(), claims, &[]);
     assert_eq!(Header::parse(&close).unwrap_err().code(), "SHEF-PRO-010");
 }
@@ -426,11 +426,11 @@ fn key_boxes() {
     }
     let (other, _) = derive_key_pair(b"other");
     assert_eq!(parsed.open(&other, &expected).unwrap_err().code(), "SHEF-PRO-050");
-    // No secret in what travels.
+    // The transmitted bytes contain no secret.
     assert!(!bytes.windows(8).any(|window| KEY.windows(8).any(|key| key == window)));
 }
 
-/// HPKE binds every field of the info, also those that the recipient cannot check.
+/// HPKE binds every field of the info, even those that the recipient cannot check.
 #[test]
 fn each_field_of_the_info_is_bound() {
     let (private, public) = derive_key_pair(b"kem");
@@ -450,7 +450,7 @@ fn each_field_of_the_info_is_bound() {
         let mut swapped = fields.clone();
         swapped[1].1 = Value::Bytes(other.to_cbor());
         let parsed = KeyBox::from_cbor(&Value::Map(swapped).encode()).unwrap();
-        // Even a recipient that expects just this does not open it.
+        // Even a recipient that expects this info does not open it.
         let expected = Expected {
             layer: other.layer,
             evidence_digest: &other.evidence_digest,
@@ -550,7 +550,7 @@ fn mailbox_round_trips_and_cuts() {
     assert_eq!((refused.code(), refused.kernel_code()), ("SHEF-PRO-062", Some("SHEF-KRN-014")));
 }
 
-/// A load, put together again, is the container.
+/// The messages of a load reassemble to the container.
 #[test]
 fn load_requests_carry_the_whole_container() {
     let plaintext = vec![9; 9000];
@@ -599,13 +599,13 @@ fn close_records() {
         assert!(CloseRecord::verify(&changed, &ak.public_key()).is_err(), "byte {at}");
         assert!(CloseRecord::verify(&bytes[..at], &ak.public_key()).is_err());
     }
-    // Evidence and header forms do not take it.
+    // Evidence and header forms reject it.
     assert!(Evidence::parse(&bytes).is_err());
     assert!(Header::parse(&bytes).is_err());
 }
 
 proptest! {
-    /// No parser panics, whatever comes.
+    /// No parser panics on any input.
     #[test]
     fn noise(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = Evidence::parse(&bytes);
@@ -621,7 +621,7 @@ proptest! {
         let _ = evidence::Claims::from_cbor(&bytes);
     }
 
-    /// Requests with noise in them parse to themselves or not at all.
+    /// Requests with noise in them parse to themselves or fail.
     #[test]
     fn accepted_requests_have_one_form(which in 0usize..12, at in any::<usize>(), byte in any::<u8>()) {
         let all = requests();

@@ -1,4 +1,4 @@
-//! Receipts: what is changed, left out, put elsewhere or cut off shows.
+//! An edited, missing, reordered or truncated receipt is detected.
 
 use shef_proto::cose::{self, SigningKey};
 use shef_proto::entropy::SeededEntropy;
@@ -51,21 +51,21 @@ fn a_chain_holds_and_every_change_shows() {
     let keys = [key.public_key()];
     let (list, head) = chain(&key, "a", 5);
     audit(&list, &keys, &head).unwrap();
-    // An edit: every single byte.
+    // An edit of any byte.
     for at in 0..list[2].len() {
         let mut changed = list.clone();
         changed[2][at] ^= 1;
         assert_eq!(audit(&changed, &keys, &head), Err("SHEF-PRO-090"), "byte {at}");
     }
-    // A gap, another order, a receipt twice.
+    // A gap, a reordering, a duplicate.
     for order in [vec![0, 1, 3, 4], vec![0, 2, 1, 3, 4], vec![0, 1, 1, 2, 3, 4], vec![1, 2, 3, 4]] {
         let changed: Vec<_> = order.iter().map(|at| list[*at].clone()).collect();
         assert_eq!(audit(&changed, &keys, &head), Err("SHEF-PRO-091"), "{order:?}");
     }
-    // Cut off at the end; the chain alone cannot show that, the head does.
+    // Truncated: the chain alone does not show it, the head does.
     assert_eq!(audit(&list[..4], &keys, &head), Err("SHEF-PRO-092"));
     assert_eq!(audit(&[], &keys, &head), Err("SHEF-PRO-092"));
-    // A rewritten chain by whoever holds the key does not end at the head either.
+    // A chain that the key's holder rewrote does not end at the head either.
     let (mut other, _) = chain(&key, "a", 5);
     other[4] = list[4].clone();
     assert!(audit(&other, &keys, &Head { seq: 5, digest: [0; 32] }).is_err());
@@ -79,7 +79,7 @@ fn other_keys_tenants_and_forms() {
     audit(&list, &[key(2).public_key(), signer.public_key()], &head).unwrap();
     let (foreign, head) = chain(&signer, "b", 1);
     assert_eq!(audit(&foreign, &[signer.public_key()], &head), Err("SHEF-PRO-090"));
-    // The same bytes signed for another purpose are no receipt.
+    // The same bytes signed for another purpose are not a receipt.
     let payload = shef_proto::cose::Sign1::parse(&FORM, &list[0]).unwrap().payload().to_vec();
     let form = cose::Form { domain: b"", ..FORM };
     assert!(

@@ -1,4 +1,4 @@
-//! A statement may not be cleaner than what the Shield answered before it.
+//! A statement may not be cleaner than the Shield's earlier answers.
 
 use shef_proto::channel::{
     Answer, ChannelError, FaultKind, OwnerChannel, Received, Request, ShieldChannel,
@@ -29,7 +29,7 @@ fn page(state: State, stopped: bool, faults: u32) -> ShieldStatement {
     }
 }
 
-/// The owner asks, a Shield answers with this status and page.
+/// The owner sends a request, and a Shield answers with this status and page.
 fn ask(
     owner: &mut OwnerChannel,
     shield: &mut ShieldChannel,
@@ -48,7 +48,7 @@ fn ask(
 
 #[test]
 fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
-    // status of the flush; what the statement shows; whether that agrees
+    // status of the flush, the statement, and whether they agree
     let cases = [
         (status::DONE, false, 0, true),
         (status::DONE, true, 1, true),
@@ -86,7 +86,7 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
             assert!(agrees || shown.unwrap_err().code() == "SHEF-PRO-255");
         }
     }
-    // it holds for the rest of the session
+    // this holds for the rest of the session
     let (mut owner, mut shield) = session();
     ask(&mut owner, &mut shield, Request::write(0, 1), status::STOPPED, None).unwrap();
     for _ in 0..2 {
@@ -102,7 +102,7 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
             .is_err()
         );
     }
-    // and for a statement after one that showed a fault
+    // also for a statement after one that showed a fault
     for (stopped, faults) in [(true, 1), (false, 1)] {
         let (mut owner, mut shield) = session();
         ask(
@@ -134,7 +134,7 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
             .is_err()
         );
     }
-    // and for a close that says itself that its flush met a fault
+    // also for a close that reports a fault of its flush
     let (mut owner, mut shield) = session();
     assert!(
         ask(

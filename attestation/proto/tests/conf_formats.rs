@@ -57,7 +57,7 @@ fn tree(r: &mut Region, node_base: u64) {
     r.node_base = Some(node_base);
 }
 
-/// Moves a region with its tags to where there is room.
+/// Moves a region and its tags to free address space.
 fn big(r: &mut Region, mode: Mode, size: u64) {
     r.mode = mode;
     r.chunk = 64;
@@ -234,7 +234,7 @@ fn every_mode_policy_and_shape_survives_the_bytes() {
     }
 }
 
-/// Memory ports, engine sets and regions are there together or not at all.
+/// Memory ports, engine sets and regions are all present or all absent.
 #[test]
 fn a_shield_may_have_no_memory() {
     let none = Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap();
@@ -268,7 +268,7 @@ fn a_shield_may_have_no_memory() {
             "{e}"
         );
     }
-    // a session has a Load Key without epochs, and the keys of the channel
+    // a session has a Load Key without epochs, and the channel's keys
     let (sk, pk) = derive_key_pair(&[3; 32]);
     let (message, owner) =
         seal_load_key(&none, &pk, b"", &first_epochs(&none, 1), &mut SeededEntropy::new(1, "none"))
@@ -286,7 +286,7 @@ fn trees_have_the_fewest_levels() {
         r.node_base = Some(0x1000);
         (r.tree_levels(), r.root_entries(), r.node_size())
     };
-    // chunks: 1, 8 * 65536, one more page of them, 2^28
+    // chunks: 1, 8 * 65536, one page more, 2^28
     assert_eq!(shape(4096, 4096), (1, 1, 4096));
     assert_eq!(shape(1 << 31, 4096), (1, 1 << 16, 1 << 22));
     assert_eq!(
@@ -338,7 +338,7 @@ fn configuration_decoder_takes_one_form_only() {
     let mut long = good.clone();
     long.push(0);
     assert_eq!(Config::from_cbor(&long).unwrap_err().code(), "SHEF-PRO-200");
-    // A longer form of a number, an indefinite map, keys in another order.
+    // A longer form of a number, an indefinite map, reordered keys.
     let mut wide = good.clone();
     wide.splice(2..3, [0x18, 0x01]);
     assert_eq!(Config::from_cbor(&wide).unwrap_err().code(), "SHEF-PRO-200");
@@ -494,7 +494,7 @@ fn channel_runs_each_request_once() {
     assert_eq!(q, Request::write(0x10, 7));
     assert!(matches!(s.receive(&r1), Received::Refused), "while it runs");
     let a1 = s.answer(&Answer::to(&q, status::DONE));
-    // Reflected, damaged, and right.
+    // Reflected, damaged, and correct.
     assert_eq!(o.answer(&r1).unwrap_err(), ChannelError::NotAuthentic { seq: 1 });
     for at in 0..MESSAGE_LEN {
         let mut bad = a1;
@@ -504,19 +504,19 @@ fn channel_runs_each_request_once() {
     assert_eq!(o.answer(&a1).unwrap().status, 0);
     let Received::Repeat(again) = s.receive(&r1) else { panic!("not repeated") };
     assert_eq!(*again, a1);
-    // The next request; the old answer does not answer it, the old request is not run again.
+    // The next request: an old answer does not match it, and an old request does not run again.
     let r2 = o.request(&Request::read(0x10)).unwrap();
     assert_eq!(o.answer(&a1).unwrap_err(), ChannelError::NotAuthentic { seq: 2 });
     let Received::Run(q2) = s.receive(&r2) else { panic!("not run") };
     let a2 = s.answer(&Answer { value: 5, ..Answer::to(&q2, 0) });
     assert!(matches!(s.receive(&r1), Received::Refused));
     assert_eq!(o.answer(&a2).unwrap().value, 5);
-    // An answer to something else is not believed, even if it is sealed well.
+    // An answer to another request is rejected, even if it is sealed correctly.
     let r3 = o.request(&Request::map(1, 0)).unwrap();
     let Received::Run(q3) = s.receive(&r3) else { panic!("not run") };
     let a3 = s.answer(&Answer { addr: 1, ..Answer::to(&q3, 0) });
     assert_eq!(o.answer(&a3).unwrap_err(), ChannelError::NotAuthentic { seq: 3 });
-    // The answer to an equal request before is not the answer to this one.
+    // The answer to an earlier equal request does not match this one.
     let (_, owner, shield) = session(9);
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
     let mut old = [0; MESSAGE_LEN];
@@ -552,7 +552,7 @@ fn a_closed_channel_takes_nothing() {
     assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Closed);
 }
 
-/// The last words of a Shield that stopped, as request `requests`.
+/// The last statement of a stopped Shield, as request `requests`.
 fn last_words(requests: u64) -> ShieldStatement {
     ShieldStatement {
         state: State::Closed,
@@ -577,7 +577,7 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
         let last = last_words(2);
         let halt = s.halt(last.to_payload());
         match lost {
-            // the answer arrived, and nothing else was asked
+            // the answer arrived, and no request is in flight
             0 => drop(o.answer(&answer).unwrap()),
             // the answer was lost
             1 => {}
@@ -601,8 +601,7 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
         );
         assert_eq!(o.pending(), None);
     }
-    // what says of itself that it is no last message, or another number, is none; nor is one that
-    // comes too early
+    // a message with another state or number is not a last message; nor is one that comes too early
     for (last, error) in [
         (ShieldStatement { state: State::Keyed, ..last_words(1) }, true),
         (last_words(2), true),

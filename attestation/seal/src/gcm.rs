@@ -19,7 +19,7 @@ pub(crate) mod rust {
     use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit, Nonce, Tag};
     use shef_proto::crypto::scrub::{CIPHER, scrubbed};
 
-    /// A key, expanded; erased when dropped.
+    /// An expanded key; erased when dropped.
     pub(crate) enum Aes {
         A128(Aes128Gcm),
         A256(Aes256Gcm),
@@ -86,7 +86,7 @@ pub(crate) mod lc {
     use super::{Box, ChunkTag, Key};
     use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
-    /// A key, expanded; erased when dropped.
+    /// An expanded key; erased when dropped.
     pub(crate) struct Aes(LessSafeKey);
 
     impl Aes {
@@ -115,7 +115,7 @@ pub(crate) mod lc {
             data: &mut [u8],
             tag: &ChunkTag,
         ) -> bool {
-            // A failed opening spoils what it was given, and our callers keep it.
+            // A failed open overwrites its buffer, but our callers need the data unchanged.
             let mut plain = zeroize::Zeroizing::new(alloc::vec![0; data.len()]);
             let result = self.0.open_separate_gather(
                 Nonce::assume_unique_for_key(iv),
@@ -191,7 +191,7 @@ mod tests {
 
             prop_assert!(b.open(iv, &aad, &mut x, &tag));
             prop_assert_eq!(&x, &data);
-            // A changed tag opens in neither and leaves what was given.
+            // Both reject a changed tag and leave the data unchanged.
             let mut wrong = tag;
             wrong[flip.index(16)] ^= 1;
             for opened in [a.open(iv, &aad, &mut x, &wrong), b.open(iv, &aad, &mut x, &wrong)] {

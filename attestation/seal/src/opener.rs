@@ -8,7 +8,7 @@ use crate::chunks::{BLOCK, for_each_chunk};
 use crate::sealer::check_session;
 use crate::{ChunkCipher, ChunkTag, Plain, SealError};
 
-/// What an [`Opener`] tolerates.
+/// Conditions that an [`Opener`] tolerates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenPolicy {
     /// Open even if the Shield refused accesses of the accelerator.
@@ -71,11 +71,11 @@ impl Opener {
     }
 
     /// Like [`Opener::check`], for a fault that froze regions without stopping the Shield
-    /// (`on_fault = "region"`). The caller names them in `unreached`: the launch could not have
-    /// reached them.
+    /// (`on_fault = "region"`). The caller lists in `unreached` the frozen regions that the launch
+    /// could not have reached.
     ///
     /// # Errors
-    /// Another session, a stopped Shield, a frozen region that is not named or is this one, or
+    /// Another session, a stopped Shield, a frozen region that is not listed or is this one, or
     /// refusals that the policy does not tolerate.
     pub fn check_despite_fault(
         &self,
@@ -275,7 +275,7 @@ impl Opener {
         let mut tags = tags.to_vec();
         let bad =
             for_each_chunk(r.chunk as usize, data, out, &mut tags, &|i, sealed, plain, tag| {
-                // What was not written reads as zeros.
+                // Unwritten chunks read as zeros.
                 if !map.is_written(first + i) {
                     plain.fill(0);
                     return true;

@@ -37,8 +37,8 @@ impl core::ops::DerefMut for Plain {
 
 impl Drop for Plain {
     fn drop(&mut self) {
-        // As fast as memory is written: byte by byte it would take longer than the cipher. The
-        // barrier keeps it from being left out.
+        // At memory write speed: byte by byte it would take longer than the cipher. The barrier
+        // prevents the compiler from removing it.
         self.bytes.fill(0);
         zeroize::optimization_barrier(&self.bytes[..]);
     }

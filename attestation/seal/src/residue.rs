@@ -1,4 +1,4 @@
-//! Ciphers and the register channel leave no key on the stack, and none in the memory of the process
+//! Ciphers and the register channel leave no key on the stack, and no key in the process memory
 //! after they are dropped.
 
 use std::fs::File;
@@ -17,12 +17,12 @@ use zeroize::Zeroizing;
 
 use crate::gcm::{lc, rust};
 
-/// Bytes of the stack that are searched below the test's frame: more than any of these calls uses.
+/// Stack bytes searched below the test's frame: more than any of these calls uses.
 const STACK: usize = 96 << 10;
-/// The needles are kept changed by this, so that the search does not find itself.
+/// Mask on the stored needles, so that the search does not find itself.
 const MASK: u8 = 0xa5;
 
-/// One test at a time: a search copies what the others have.
+/// Tests run one at a time: a search copies the other tests' memory.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Masked 16-byte pieces of keys.
@@ -30,8 +30,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 struct Needles(Vec<[u8; 16]>);
 
 impl Needles {
-    /// Adds the round keys of an AES-256 key, of which the first two are the key itself, in the
-    /// order of FIPS 197.
+    /// Adds the round keys of an AES-256 key in the order of FIPS 197. The first two are the key.
     fn add(&mut self, key: &[u8; 32]) {
         let mut words = [[0; 4]; 60];
         for (word, bytes) in words.iter_mut().zip(key.chunks(4)) {
@@ -57,7 +56,7 @@ impl Needles {
         black_box(&mut words);
     }
 
-    /// Adds a number of 32 bytes, as bytes and as a number in this machine's memory.
+    /// Adds a number of 32 bytes in big-endian and in little-endian order.
     fn add_number(&mut self, number: &[u8]) {
         for i in [0, 16] {
             self.0.push(core::array::from_fn(|j| number[i + j] ^ MASK));
@@ -75,7 +74,7 @@ impl Needles {
             .count()
     }
 
-    /// Pieces found in the stack below this call.
+    /// Pieces found on the stack below this call.
     #[inline(never)]
     fn on_the_stack(&self, mem: &mut File) -> usize {
         let mut bytes = Zeroizing::new(vec![0; STACK]);
@@ -85,7 +84,7 @@ impl Needles {
         self.found(&bytes)
     }
 
-    /// Pieces found in all memory that this process can write.
+    /// Pieces found in all writable memory of this process.
     fn in_memory(&self, mem: &mut File) -> usize {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let ranges = maps.lines().filter(|line| line.contains(" rw-p ")).map(|line| {
@@ -117,7 +116,7 @@ fn sub_byte(x: u8) -> u8 {
     (1..5).fold(inverse ^ 0x63, |sum, by| sum ^ inverse.rotate_left(by))
 }
 
-/// Fills the stack below the caller with a pattern, so that older calls leave nothing there.
+/// Fills the stack below the caller with a pattern, which overwrites residue of earlier calls.
 #[inline(never)]
 fn pattern() {
     black_box(&mut [0x5a_u8; STACK]);
@@ -196,7 +195,7 @@ fn session(seed: u64) -> (SessionKeys, SessionKeys) {
     (owner, open_load_key(&config, &private, &message).unwrap().0)
 }
 
-/// A session's messages. In a frame of its own, where its values may be.
+/// A session's messages, in a separate frame that its values may occupy.
 #[inline(never)]
 fn channel(seed: u64, mem: &mut File) -> Needles {
     let (of_owner, of_shield) = session(seed);
@@ -236,7 +235,7 @@ fn no_key_of_a_channel_stays_on_the_stack_or_in_freed_memory() {
     assert_eq!(all.in_memory(&mut mem), 0, "pieces of keys are left in memory");
 }
 
-/// Gives out 32 bytes, from a place that is searched nowhere.
+/// Returns 32 bytes from a place that the search does not cover.
 struct Once<'a>(&'a [u8]);
 
 impl Entropy for Once<'_> {
@@ -252,7 +251,7 @@ fn drawn() -> Zeroizing<Vec<u8>> {
     secret
 }
 
-/// Uses every operation once. In a frame of its own, where its values may be.
+/// Uses every operation once, in a separate frame that its values may occupy.
 #[inline(never)]
 fn boxes(mem: &mut File) -> Needles {
     let (seed, ikm, secret) = (drawn(), drawn(), drawn());

@@ -27,8 +27,7 @@ pub struct SealedRun {
 struct Sealed {
     cipher: ChunkCipher,
     region: Region,
-    /// The process that has the key. A copy of it, made by fork, would seal other data under the
-    /// same IVs.
+    /// The process that has the key. A fork of it would seal other data under the same IVs.
     maker: Maker,
 }
 
@@ -131,8 +130,8 @@ impl Sealer {
     /// Takes the next `bytes` as a portion to be sealed separately. They must be whole chunks.
     ///
     /// # Errors
-    /// More bytes than declared, partial chunks, or a copy of the process that created the sealer.
-    /// Nothing is taken then.
+    /// More bytes than declared, partial chunks, or a fork of the process that created the sealer.
+    /// No portion is taken then.
     pub fn portion(&mut self, bytes: u64) -> Result<Portion, SealError> {
         self.of.check_process()?;
         if !bytes.is_multiple_of(self.chunk()) {
@@ -293,7 +292,7 @@ impl Portion {
 }
 
 impl Spent {
-    /// The epoch that is over.
+    /// The finished epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -301,8 +300,8 @@ impl Spent {
     /// Creates a sealer for a later epoch. The channel's EPOCH command raises the Shield's epoch.
     ///
     /// # Errors
-    /// An epoch that is not above the last one, a length that does not fit, or an exhausted key.
-    /// This value is returned.
+    /// An epoch that is not above the last one, an invalid length, or an exhausted key. This value
+    /// is returned.
     pub fn next_epoch(self, epoch: u64, length: u64) -> Result<Sealer, (SealError, Self)> {
         let region = &self.of.region;
         if let Err(e) = check(region, epoch, self.epoch + 1, length) {
@@ -319,7 +318,7 @@ impl Spent {
     }
 }
 
-/// The keys are those of a session under this configuration.
+/// Checks that the keys belong to a session under this configuration.
 pub(crate) fn check_session(config: &Config, keys: &SessionKeys) -> Result<(), SealError> {
     if *keys.config_digest() == config.digest() { Ok(()) } else { Err(SealError::Session) }
 }

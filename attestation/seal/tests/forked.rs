@@ -1,4 +1,4 @@
-//! A copy of the process that has a sealer, a channel or an HPKE sender, made by fork: it would seal
+//! A fork of a process with a sealer, a channel or an HPKE sender seals nothing: it would seal
 //! other data under the same IVs.
 #![cfg(feature = "parallel")]
 #![expect(unsafe_code, reason = "forks")]
@@ -10,11 +10,11 @@ use shef_proto::hpke_suite::{Sender, SenderError, derive_key_pair};
 use shef_proto::load::{first_epochs, seal_load_key};
 use shef_seal::{SealError, SealedRun, Sealer};
 
-/// Runs `run` in a copy of this process: the first one of a new namespace, or any where this user
-/// may make no namespaces.
+/// Runs `run` in a fork of this process: the first process of a new namespace, or any process if
+/// this user cannot create namespaces.
 fn copied(run: impl FnOnce()) {
     let fork = |flags: libc::c_int| {
-        // SAFETY: as fork. Without a stack the copy goes on with its own.
+        // SAFETY: as fork. Without a new stack the child continues on its copy.
         unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t }
     };
     let copy = [libc::CLONE_NEWPID, libc::CLONE_NEWPID | libc::CLONE_NEWUSER, 0]
@@ -24,18 +24,18 @@ fn copied(run: impl FnOnce()) {
         .unwrap();
     if copy == 0 {
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
-        // SAFETY: ends the copy, and runs nothing of the test's harness.
+        // SAFETY: ends the child without running the test harness.
         unsafe { libc::_exit(failed.into()) };
     }
     let mut status = 0;
-    // SAFETY: the number is that of the copy, and the status lives over the call.
+    // SAFETY: the id is the child's, and the status outlives the call.
     assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
     assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "the copy failed");
 }
 
-/// The copy may have the same number as its maker: here both are the first of their namespaces. The
-/// only test of its program: the copy has one thread, and others would hold locks that nobody lets
-/// go.
+/// The fork may have the same process id as its maker: here both are the first of their namespaces.
+/// This is the only test of its program: the fork has one thread, and locks that other threads held
+/// would never be released.
 #[test]
 fn a_copy_of_the_process_seals_nothing() {
     copied(|| {
@@ -76,7 +76,7 @@ fn a_copy_of_the_process_seals_nothing() {
                 portions.remove(0).seal_to(&[1; 4096], |_, _, _| panic!("sealed in a copy"));
             assert!(matches!(taken, Err(SealError::Forked { .. })));
             assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
-            // Nor does what it makes of its maker's keys.
+            // A sealer made from the maker's keys seals nothing either.
             let mut sealer = Sealer::new(&config, &mut keys, 1, 1, 1 << 15).unwrap();
             assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
             let copied = |result: Result<_, ChannelError>| {

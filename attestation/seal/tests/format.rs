@@ -1,4 +1,4 @@
-//! Sealer, opener and the bare format: vectors from outside, round trips, and everything that must
+//! Sealer, opener and the bare format: independent vectors, round trips, and everything that must
 //! not open.
 
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn session(seed: u64) -> (SessionKeys, SessionKeys) {
     (owner, open_load_key(&c, &sk, &m).unwrap().0)
 }
 
-/// What a Shield would say, over a real channel.
+/// A Shield's statement, over a real channel.
 fn statement(
     owner: &SessionKeys,
     shield: &SessionKeys,
@@ -65,7 +65,7 @@ fn statement(
     statement_with(owner, shield, epoch, written, &mut |_, _| false, change)
 }
 
-/// The same, where `frozen` says whether a region is frozen when request n asks.
+/// The same, where `frozen` says whether a region is frozen at request n.
 fn statement_with(
     owner: &SessionKeys,
     shield: &SessionKeys,
@@ -125,8 +125,8 @@ fn iv_is_region_version_index() {
     );
 }
 
-/// Any 96-bit IV is a region, a version and an index; so vectors without AAD run through the format
-/// itself.
+/// Any 96-bit IV is a region, a version and an index, so vectors without AAD run through the format
+/// directly.
 fn split_iv(iv: &[u8]) -> (u8, u64, u64) {
     let n = |b: &[u8]| b.iter().fold(0, |n, &x| n << 8 | u64::from(x));
     (iv[0], n(&iv[1..7]), n(&iv[7..]))
@@ -195,7 +195,7 @@ fn a_sealer_fills_to_the_declared_length_and_never_seals_a_chunk_twice() {
     let mut tail = rest.data[4096..].to_vec();
     assert!(cipher.open(1, 2, &mut tail, rest.tags[16..].try_into().unwrap()));
     assert!(tail[..904].iter().all(|&b| b == 2) && tail[904..].iter().all(|&b| b == 0));
-    // Epochs only go up.
+    // Epochs only increase.
     let spent = spent.next_epoch(1, 4096).map(drop).unwrap_err();
     assert_eq!(spent.0, SealError::Epoch { region: 0, epoch: 1, least: 2 });
     let next = spent.1.next_epoch(7, 4096).map_err(|e| e.0).unwrap();
@@ -318,7 +318,7 @@ fn results_open_under_a_statement_only() {
         open(&gap, strict, 4, &data, &tags),
         Err(SealError::NotWritten { region: 1, chunk: 5, epoch: 3 })
     );
-    // What the map does not name reads as zeros, even if memory holds a chunk that would open.
+    // Chunks missing from the map read as zeros, even if memory holds a chunk that would open.
     let plain = open(&gap, all, 4, &data, &tags).unwrap();
     assert!(plain[512..1024].iter().all(|&b| b == 0) && plain[1024] == 3);
     // Another place, swapped chunks, damaged bytes, wrong lengths.
@@ -421,7 +421,7 @@ proptest! {
         prop_assert_eq!(s.portion(s.remaining() + 64).map(drop).unwrap_err().code(), "SHEF-SEAL-004");
         prop_assert_eq!(s.portion(63).map(drop).unwrap_err().code(), "SHEF-SEAL-004");
         portions.push((s.portion(s.remaining()).unwrap(), &data[at..]));
-        // In any order, and buffers may hold what they held before.
+        // In any order, and into buffers with old contents.
         let (mut found, mut tags) = (vec![0xff; 4096], vec![0xff; 1024]);
         let mut run = SealedRun { data: vec![1; 77], tags: vec![2; 5000], ..SealedRun::default() };
         for (portion, data) in portions.into_iter().rev() {

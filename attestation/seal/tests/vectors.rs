@@ -1,7 +1,7 @@
-//! The project's own vectors:
-//! `tests/vectors/{load-key,register-channel,sealed-memory,tree-node}.json` are what this code
-//! makes, and every value is computed a second time from the page alone, with HKDF, HPKE and
-//! AES-GCM called directly.
+//! The project's vectors in
+//! `tests/vectors/{load-key,register-channel,sealed-memory,tree-node}.json` match this code's
+//! output. Every value is also computed independently from the reference page alone, with HKDF,
+//! HPKE and AES-GCM called directly.
 //!
 //! `SHEF_WRITE_VECTORS=1 cargo test -p shef-seal --test vectors` writes the files.
 
@@ -128,7 +128,7 @@ fn load_key() {
     let digest = s.config.digest();
     let draws = drawn("owner", 64);
 
-    // From the page alone.
+    // From the reference page alone.
     let enc = <DhP256HkdfSha256 as Kem>::EncappedKey::from_bytes(&m.enc).unwrap();
     let key = <DhP256HkdfSha256 as Kem>::PrivateKey::from_bytes(&sk.to_bytes()[..]).unwrap();
     let mut ctx = hpke::setup_receiver::<AesGcm256, HkdfSha256, DhP256HkdfSha256>(
@@ -344,7 +344,7 @@ fn register_channel() {
         assert_eq!(seen, request);
         let answer = Answer { value, payload, ..Answer::to(&request, status) };
         let back = shield.answer(&answer);
-        // From the page alone.
+        // From the reference page alone.
         let n = owner.seq();
         let iv = [&[0; 4][..], &n.to_be_bytes()].concat();
         for (key, plaintext, message) in [
@@ -364,7 +364,7 @@ fn register_channel() {
         }));
     }
 
-    // Refused by a Shield that has run request 1, with nothing changed.
+    // A Shield that has run request 1 refuses these and does not change.
     let mut shield = ShieldChannel::new(&s.shield);
     let bytes = |i: usize| -> [u8; 88] {
         hex::decode(steps[i]["request"].as_str().unwrap()).unwrap().try_into().unwrap()
@@ -406,7 +406,7 @@ fn register_channel() {
     );
 }
 
-/// Tree nodes under fixed keys; the tag is computed a second time as GMAC, from the page alone.
+/// Tree nodes under fixed keys; the tag is also computed as GMAC, from the reference page alone.
 #[test]
 fn tree_nodes() {
     const REGION: u8 = 9;
@@ -547,7 +547,7 @@ fn sealed_memory() {
         }
         regions.push(json!({ "region": r.id, "mode": r.mode.name(), "chunk": r.chunk, "key": hex::encode(key.expose()), "epoch": epoch, "chunks": chunks }));
     }
-    // A sealer makes the same of the same bytes.
+    // A sealer gives the same output for the same bytes.
     let plain: Vec<u8> = (0..2).flat_map(|i| drawn(&format!("chunk 0 {i}"), 4096)).collect();
     let (run, _) = Sealer::new(&s.config, &mut s.owner, 0, 1, 8192)
         .unwrap()
@@ -560,7 +560,7 @@ fn sealed_memory() {
     assert_eq!(run.data, [made(0, "ciphertext"), made(1, "ciphertext")].concat());
     assert_eq!(run.tags, [made(0, "tag"), made(1, "tag")].concat());
 
-    // What must not open, by change of one thing.
+    // Single changes, none of which may open.
     let cipher = ChunkCipher::new(2, s.shield.data_key(2).unwrap());
     let chunk = |what: &str| hex::decode(regions[2]["chunks"][0][what].as_str().unwrap()).unwrap();
     let mut refused = Vec::new();

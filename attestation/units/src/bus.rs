@@ -1,6 +1,6 @@
 //! 32-bit accesses by address.
 
-/// A bus with registers and memories: the core's own ([`crate::Mmio`]), or a model of it in tests.
+/// A bus with registers and memories: the core's ([`crate::Mmio`]), or a model of it in tests.
 pub trait Bus {
     /// Reads the word at a word-aligned address.
     fn read(&self, address: u32) -> u32;

@@ -1,4 +1,4 @@
-//! The bus of the Security Kernel's core, the registers on it, and drivers of its crypto units.
+//! The bus of the Security Kernel's core, its registers, and drivers of its crypto units.
 #![no_std]
 #[cfg(test)]
 extern crate std;

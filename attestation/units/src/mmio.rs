@@ -1,4 +1,4 @@
-//! The core's own bus.
+//! The core's bus.
 #![expect(unsafe_code, reason = "registers are reached by their addresses")]
 
 use crate::bus::Bus;
@@ -6,7 +6,7 @@ use crate::regs;
 #[cfg(feature = "core")]
 use crate::units::Units;
 
-/// The bus of the core that this program runs on. Programs of other machines have none.
+/// The bus of the core that runs this program. It does not exist on other machines.
 #[derive(Clone, Copy, Debug)]
 pub struct Mmio(());
 
@@ -16,12 +16,12 @@ impl Mmio {
     pub const CORE: Self = Self(());
 }
 
-/// The units of the core that this program runs on.
+/// The units of the core that runs this program.
 #[cfg(feature = "core")]
 pub const CORE: Units<Mmio> = Units::new(Mmio::CORE);
 
-/// Where the boot ROM leaves the identity: its length (32 bits), then its bytes. Nothing else lies
-/// there: memory of stack and heap ends before.
+/// Location where the boot ROM leaves the identity: its length (32 bits), then its bytes. Stack and
+/// heap memory ends before it.
 pub const HANDOVER: u32 = 0x2003_f000;
 
 const MEMORY_END: u32 = regs::MEMORY + regs::MEMORY_LEN as u32;
@@ -29,12 +29,12 @@ const RAM_END: u32 = regs::RAM + regs::RAM_LEN as u32;
 const MEDIUM_END: u32 = regs::MEDIUM + regs::MEDIUM_LEN as u32;
 const REGISTERS_END: u32 = regs::MEASURE + regs::MEASURE_LEN as u32;
 
-/// An address, if it is that of a word in kernel memory, where no object of Rust's is written, in the
-/// end of RAM that linker scripts leave to the identity, in the boot medium, or of registers.
+/// Converts the address of a word in kernel memory, where Rust writes no object, in the end of RAM
+/// that linker scripts reserve for the identity, in the boot medium, or of a register.
 ///
 /// # Panics
-/// It is not.
-// Nearly all addresses are constants, for which nothing of it is left.
+/// The address is not one of these.
+// Nearly all addresses are constants, for which the check compiles away.
 #[inline(always)]
 fn reached(address: u32) -> usize {
     let known = matches!(address, regs::MEMORY..MEMORY_END | HANDOVER..RAM_END | regs::MEDIUM..MEDIUM_END | regs::SYS..REGISTERS_END);
@@ -44,15 +44,15 @@ fn reached(address: u32) -> usize {
 
 impl Bus for Mmio {
     fn read(&self, address: u32) -> u32 {
-        // SAFETY: a value of this type exists in programs for the core of `shef_kernel` alone
-        // (feature `core`), whose bus answers these addresses: with a word, or a trap that ends the
-        // program. Reading changes nothing that Rust knows of.
+        // SAFETY: a value of this type exists only in programs for the core of `shef_kernel`
+        // (feature `core`). Its bus answers these addresses with a word, or with a trap that ends
+        // the program. Reads change no memory that Rust uses.
         unsafe { core::ptr::with_exposed_provenance::<u32>(reached(address)).read_volatile() }
     }
 
     fn write(&self, address: u32, value: u32) {
         // SAFETY: as above; the linker scripts keep stack, heap and statics out of these addresses,
-        // and kernel memory, which the kernel's code lies in, is closed to writes once it runs.
+        // and kernel memory, which holds the kernel's code, is closed to writes once it runs.
         unsafe {
             core::ptr::with_exposed_provenance_mut::<u32>(reached(address)).write_volatile(value)
         }

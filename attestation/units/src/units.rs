@@ -1,4 +1,4 @@
-//! Drivers of the crypto units: streams of bytes behind command, status and data registers.
+//! Drivers of the crypto units: byte streams through command, status and data registers.
 
 use crate::bus::Bus;
 use crate::regs;
@@ -33,17 +33,17 @@ mod aes {
     pub const DECRYPT: usize = 2;
 }
 
-/// Most bytes of one command, a whole number of words.
+/// Maximum bytes of one command, a whole number of words.
 const PART: usize = 0xfffc;
 
-/// A SHA-256 that goes on in the second unit.
+/// A running SHA-256 in the second unit.
 #[derive(Debug)]
 pub struct Running(());
 
-/// The units on a bus. Each is wiped after use where it would keep a secret.
+/// The units on a bus. Units that would retain a secret are wiped after use.
 ///
-/// A unit's address is a constant of the functions that reach it, so that the bus need not check it
-/// for each word.
+/// A unit's address is a constant of the functions that access it, so that the bus need not check
+/// it for each word.
 #[derive(Clone, Copy, Debug)]
 pub struct Units<B>(B);
 
@@ -53,7 +53,7 @@ impl<B: Bus> Units<B> {
         Self(bus)
     }
 
-    /// SHA-256 of the parts, one after the other.
+    /// SHA-256 of the concatenated parts.
     pub fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
         self.command::<{ regs::HASH }>(hash::INIT, 0);
         for part in parts {
@@ -62,19 +62,19 @@ impl<B: Bus> Units<B> {
         self.digest::<{ regs::HASH }>()
     }
 
-    /// Begins a SHA-256 in the second unit, which goes on beside others. Another one that was begun
-    /// there is lost.
+    /// Begins a SHA-256 in the second unit, which may overlap with other hashes. A SHA-256 that is
+    /// already running there is lost.
     pub fn hash_begin(&self) -> Running {
         self.command::<{ regs::MEASURE }>(hash::INIT, 0);
         Running(())
     }
 
-    /// Adds to a running SHA-256.
+    /// Appends to a running SHA-256.
     pub fn hash_add(&self, _: &mut Running, part: &[u8]) {
         self.absorb::<{ regs::MEASURE }>(part);
     }
 
-    /// Ends a running SHA-256.
+    /// Finishes a running SHA-256.
     pub fn hash_end(&self, _: Running) -> [u8; 32] {
         self.digest::<{ regs::MEASURE }>()
     }
@@ -105,12 +105,12 @@ impl<B: Bus> Units<B> {
         finite.then_some(product)
     }
 
-    /// Encrypts `data` in place with AES-GCM and a key of 16 or 32 bytes, and gives the tag.
+    /// Encrypts `data` in place with AES-GCM and a key of 16 or 32 bytes, and returns the tag.
     pub fn encrypt(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; 16] {
         self.gcm(0, key, iv, aad, data)
     }
 
-    /// Decrypts `data` in place, and gives the tag that it should have: comparing is the caller's.
+    /// Decrypts `data` in place and returns the expected tag; the caller compares it.
     #[must_use]
     pub fn decrypt(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; 16] {
         self.gcm(aes::DECRYPT, key, iv, aad, data)
@@ -175,7 +175,7 @@ impl<B: Bus> Units<B> {
         self.0.write(UNIT + CMD, command | (len as u32) << 16);
     }
 
-    /// Waits until the command is over.
+    /// Waits until the command finishes, and returns its outcome.
     fn outcome<const UNIT: u32>(&self) -> bool {
         loop {
             let status = self.0.read(UNIT + STATUS);

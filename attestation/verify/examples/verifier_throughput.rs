@@ -1,10 +1,10 @@
-//! Appraisals per second of one core, each with the bare signature operations of that appraisal as
-//! baseline, in the same run.
+//! Appraisals per second on one core, each with the bare signature operations of that appraisal as
+//! the baseline, in the same run.
 //!
-//! `cargo xtask bench verifier [--json]`. An appraisal here is the whole of a verifier's work on
-//! one piece of evidence: from the bytes as they came to the signed result. Times are CPU times of
-//! this thread and of the process that runs the policy in Rego, so that other work on the machine
-//! does not count; the two are measured in turns, and the median of the turns is given.
+//! `cargo xtask bench verifier [--json]`. An appraisal here is all of a verifier's work on one
+//! piece of evidence: from the received bytes to the signed result. Times are CPU times of this
+//! thread and of the process that runs the Rego policy, so that other load does not count. The two
+//! are measured in alternating turns; the result is the median of the turns.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -42,13 +42,13 @@ allow if {
 accelerators := {"digits", "lenet"}
 "#;
 
-/// Turns, and least CPU time of each half of a turn in nanoseconds.
+/// Turns, and minimum CPU time of each half of a turn in nanoseconds.
 const TURNS: usize = 15;
 const HALF: u64 = 40_000_000;
 
-/// CPU time of this thread and of those processes in nanoseconds.
+/// CPU time of this thread and of the policy processes in nanoseconds.
 fn cpu(workers: &Workers) -> u64 {
-    // The scheduler brings the count up to date when the thread gives way.
+    // The scheduler updates the count when the thread yields.
     std::thread::yield_now();
     let of = |task: String| -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{task}/schedstat"))
@@ -61,7 +61,7 @@ fn cpu(workers: &Workers) -> u64 {
 
 /// Runs per second of CPU time.
 fn rate(workers: &Workers, work: &mut dyn FnMut()) -> f64 {
-    // The process that this work needs runs before it is measured.
+    // Starts the policy process before the measurement.
     work();
     let cpu = || cpu(workers);
     let (start, mut runs) = (cpu(), 0u32);
@@ -77,7 +77,7 @@ fn rate(workers: &Workers, work: &mut dyn FnMut()) -> f64 {
     }
 }
 
-/// A list with entries of each kind, none of them of the device that is appraised.
+/// A list with entries of each kind, but not the appraised device.
 fn revocations() -> Revocations {
     let list = |bytes: usize| (0xe0..0xe8u8).map(|byte| hex::encode(vec![byte; bytes])).collect();
     Revocations {

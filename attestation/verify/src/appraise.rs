@@ -1,4 +1,4 @@
-//! The appraisal itself: one list of checks, every one of which must pass.
+//! The appraisal: one list of checks, all of which must pass.
 
 use std::sync::Arc;
 
@@ -26,10 +26,9 @@ use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, 
 /// The evidence of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
-    /// As it came.
+    /// As received.
     Bytes(&'a [u8]),
-    /// What [`Evidence::parse`] made of it, for a caller who had to know which device speaks before
-    /// he could ask.
+    /// The result of [`Evidence::parse`], for a caller that must identify the device first.
     Read(&'a Result<Evidence, EvidenceError>),
 }
 
@@ -51,52 +50,49 @@ impl<'a> From<&'a Result<Evidence, EvidenceError>> for Given<'a> {
     }
 }
 
-/// What is to be appraised, and against what. The appraisal is a function of this and of nothing
-/// else.
+/// Input of an appraisal. The result depends on nothing else.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The evidence.
     pub evidence: Given<'a>,
-    /// Certificates that came beside it, leaf first; empty when they are inside the evidence. When
-    /// both are there they must be equal.
+    /// Certificates sent beside the evidence, leaf first; empty if they are inside it. If both are
+    /// present they must be equal.
     pub certificates: &'a [Vec<u8>],
     /// Roots, each registered for one kind of root of trust.
     pub anchors: &'a TrustAnchors,
     /// Known measurements.
     pub reference: &'a ReferenceValues,
-    /// What is demanded.
+    /// The demands.
     pub policy: &'a AppraisalPolicy,
-    /// What is no longer trusted, when there is a list.
+    /// The revocation list, if any.
     pub revocations: Option<&'a Revocations>,
-    /// The layer whose evidence is expected: image keys go to the kernel's, data keys to the
-    /// Shield's.
+    /// The expected layer: image keys go to the kernel, data keys to the Shield.
     pub layer: Layer,
     /// The nonce of this challenge.
     pub nonce: &'a [u8],
     /// The audience of this challenge.
     pub audience: &'a str,
-    /// When the challenge was made, seconds since 1970; a policy with `max_age` demands it.
+    /// Time of the challenge, seconds since 1970; a policy with `max_age` requires it.
     pub challenged: Option<i64>,
     /// Seconds since 1970.
     pub now: i64,
-    /// Keys of the verifier's own (of its results, of its TLS side): evidence that vouches for one
-    /// of them is refused.
+    /// The verifier's own keys (for results and for TLS): evidence that vouches for one of them is
+    /// refused.
     pub own_keys: &'a [PublicKey],
-    /// The highest security version that a known kernel of this device has shown, where the
-    /// verifier remembers it, else 0: below it is a rollback, whatever the policy's least is.
+    /// The highest security version that a known kernel of this device has shown, if the verifier
+    /// remembers it, else 0. A lower version is a rollback, whatever the policy's minimum is.
     pub shown_svn: u64,
-    /// Verified chains of before, when there is a cache. It changes how long an appraisal takes,
-    /// never its result.
+    /// Cached verified chains, if any. They affect the duration of an appraisal, never its result.
     pub chains: Option<&'a dyn ChainCache>,
     /// Implementation of ECDSA verification.
     pub verify: VerifyFn,
-    /// What runs policies in Rego; a policy with one is denied where there is nothing.
+    /// Evaluator of Rego policies; without one, a policy with a Rego part denies.
     pub rego: Option<&'a dyn Evaluate>,
 }
 
 impl<'a> Request<'a> {
-    /// A request with the portable crypto, without certificates beside the evidence, revocation
-    /// list, challenge time, cache or Rego.
+    /// A request with the portable crypto, and without separate certificates, revocation list,
+    /// challenge time, cache or Rego.
     #[must_use]
     #[expect(
         clippy::too_many_arguments,
@@ -133,48 +129,47 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The answer.
+/// The verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Every check passed.
     Accepted,
-    /// At least one did not.
+    /// At least one check failed.
     Denied,
 }
 
-/// What was checked, and the answer.
+/// The checks and the verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Appraisal {
-    /// The answer.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The layer that was expected.
+    /// The expected layer.
     pub layer: &'static str,
     /// Name of the policy.
     pub policy: String,
-    /// Ids of the policy's texts: SHA-256 of the typed part, and of the Rego part where there is
-    /// one.
+    /// Ids of the policy's texts: SHA-256 of the typed part, and of the Rego part if there is one.
     pub policy_ids: Vec<String>,
     /// Overall result.
     pub status: Status,
     /// AR4SI trustworthiness vector, derived from the checks.
     pub vector: TrustVector,
-    /// The trust anchor under which the chain stands.
+    /// The trust anchor of the chain.
     pub anchor: Option<String>,
-    /// What an accepted appraisal should still be read with: exceptions that the policy made.
+    /// Caveats of an accepted appraisal: the exceptions that the policy made.
     pub warnings: Vec<String>,
     /// Every check, in order.
     pub checks: Vec<Check>,
 }
 
 impl Appraisal {
-    /// True when every check passed.
+    /// True if every check passed.
     #[must_use]
     pub fn accepted(&self) -> bool {
         self.verdict == Verdict::Accepted
     }
 
-    /// The first check that was made and did not pass; of a denial, the reason to show first.
+    /// The first check that ran and failed: the main reason of a denial.
     #[must_use]
     pub fn first_failure(&self) -> Option<&Check> {
         let made = self.checks.iter().find(|check| check.reached && !check.passed);
@@ -194,12 +189,12 @@ impl Appraisal {
     }
 }
 
-/// Appraisal, and what it verified.
+/// An appraisal, and the evidence that it verified.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was checked.
+    /// The appraisal.
     pub appraisal: Appraisal,
-    /// The evidence, when every check passed.
+    /// The evidence, if every check passed.
     pub verified: Option<Verified>,
 }
 
@@ -219,14 +214,14 @@ fn names<'a>(list: impl IntoIterator<Item = &'a String>) -> Text {
     if text.is_empty() { Text::Static("none") } else { text.into() }
 }
 
-/// A list of accepted names in a report of a check: all of them when it failed, few words when it
-/// passed.
+/// A list of accepted names in the report of a check: the whole list if it failed, a short form if
+/// it passed.
 fn one_of<'a>(passed: bool, list: impl IntoIterator<Item = &'a String>) -> Text {
     if passed { Text::Static("one that the policy names") } else { names(list) }
 }
 
-/// Appraises evidence. Deny by default: only when every check of the layer passed is there verified
-/// evidence.
+/// Appraises evidence. Deny by default: the evidence is verified only if every check of the layer
+/// passed.
 #[must_use]
 pub fn appraise(request: &Request<'_>) -> Outcome {
     let parsed;
@@ -287,7 +282,7 @@ pub fn appraise(request: &Request<'_>) -> Outcome {
 /// Appraises evidence of a Security Kernel.
 ///
 /// # Errors
-/// The appraisal, when it denies.
+/// The appraisal, if it denies.
 pub fn appraise_kernel(
     request: &Request<'_>,
 ) -> Result<(VerifiedKernelEvidence, Appraisal), Box<Appraisal>> {
@@ -302,7 +297,7 @@ pub fn appraise_kernel(
 /// Appraises evidence of a loaded Shield.
 ///
 /// # Errors
-/// The appraisal, when it denies.
+/// The appraisal, if it denies.
 pub fn appraise_shield(
     request: &Request<'_>,
 ) -> Result<(VerifiedShieldEvidence, Appraisal), Box<Appraisal>> {
@@ -314,12 +309,12 @@ pub fn appraise_shield(
     }
 }
 
-/// Holds evidence that somebody else appraised, a verifier service say, against a policy of one's
-/// own: every demand of its typed part. Certificates and reference values are the other's to know;
-/// `revocations` are looked at where there is a list. `challenged` and `now` are as in [`Request`].
+/// Checks evidence that another party, such as a verifier service, appraised against the caller's
+/// own policy: every demand of its typed part. Certificates and reference values are left to that
+/// party. `revocations` are checked if present. `challenged` and `now` are as in [`Request`].
 ///
 /// # Errors
-/// The demands that were looked at, where one is not met.
+/// The demands that were checked, if one is not met.
 pub fn floor(
     policy: &Policy,
     verified: &Verified,
@@ -387,7 +382,7 @@ pub fn floor(
     }))
 }
 
-/// One appraisal under way.
+/// An appraisal in progress.
 struct Run<'a> {
     request: &'a Request<'a>,
     checks: Checks,
@@ -417,7 +412,7 @@ impl<'a> Run<'a> {
                 let passed =
                     self.check(CheckId::Profile, found == layer, layer.profile(), found.profile());
                 self.check(CheckId::Claims, true, CLAIMS, CLAIMS);
-                // Claims of another profile say nothing about what is asked.
+                // Claims of another profile do not answer this request.
                 passed.then_some(evidence)
             }
             Err(EvidenceError::Cose(error)) => {
@@ -437,7 +432,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Every check behind the framing; the chain when it is valid.
+    /// Every check after the framing; returns the chain if it is valid.
     fn appraise(&mut self, evidence: &Evidence) -> Option<Arc<VerifiedChain>> {
         let request = self.request;
         let claims = evidence.unverified_claims();
@@ -503,8 +498,8 @@ impl<'a> Run<'a> {
         }
         let key = request.chains.map(|_| ChainKey::new(bytes, request.anchors));
         let cached = request.chains.zip(key.as_ref()).and_then(|(cache, key)| cache.get(key));
-        // One of other certificates or anchors is none, and one whose time is over is looked at in
-        // full, for the exact reason.
+        // Ignores a chain of other certificates or anchors. An expired chain is checked in full, to
+        // report the exact reason.
         let cached = cached.filter(|chain| {
             chain.is_of(bytes, request.anchors) && chain.chain.check_time(request.now).is_ok()
         });
@@ -536,9 +531,9 @@ impl<'a> Run<'a> {
         }
         self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
 
-        // Several anchors may bear one name and key identifier: the chain stands under one whose
-        // signature it has. Of those, one that is registered for what the evidence says of itself
-        // comes first, so that another registration of the same root hides nothing.
+        // Several anchors may share a name and key identifier: the chain belongs to one whose
+        // signature it carries. An anchor registered for the claimed kind and debug state comes
+        // first, so that another registration of the same root hides nothing.
         let c = &evidence.unverified_claims().common;
         let anchors = request.anchors.list();
         let fits = |at: &usize| {
@@ -606,7 +601,7 @@ impl<'a> Run<'a> {
         self.check(CheckId::AnchorKind, anchor.kind() == kind, anchor.kind().name(), kind.name());
     }
 
-    /// The evidence is signed by the chain's key, and says what the chain says.
+    /// The evidence is signed by the chain's key and agrees with the chain.
     fn binding(&mut self, evidence: &Evidence, verified: &VerifiedChain, anchor: &TrustAnchor) {
         let c = &evidence.unverified_claims().common;
         let chain = &verified.chain;
@@ -824,7 +819,7 @@ impl<'a> Run<'a> {
             Text::prefix(&shield.image_digest)
         };
         self.check(CheckId::Image, known.is_some() && named && fits, expected, actual);
-        // Without a known image there is nothing to hold the rest against: those checks stay
+        // Without a known image there is nothing to compare the rest with: those checks stay
         // unreached.
         if let Some(known) = known {
             let same = known.config_digest == shield.config_digest;
@@ -879,8 +874,8 @@ impl<'a> Run<'a> {
         self.check(CheckId::State, named, one_of(named, &policy.states), state);
     }
 
-    /// The Rego policy is asked last, and only about evidence that holds otherwise: it can deny,
-    /// and never allow what a check denied.
+    /// The Rego policy runs last, and only on evidence that passed all other checks: it can deny,
+    /// but never allow what a check denied.
     fn rego(&mut self, claims: &Claims) {
         let Some(rego) = self.request.policy.rego() else {
             self.check(CheckId::Rego, true, "no policy in Rego", "no policy in Rego");

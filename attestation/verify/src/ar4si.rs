@@ -12,16 +12,15 @@ pub const UNEXPECTED_EVIDENCE: i8 = 1;
 /// Evidence that is not authentic, or does not answer the challenge.
 pub const CRYPTO_FAILED: i8 = 99;
 
-/// Overall result: the tier of the worst claim, and never better than contraindicated for denied
-/// evidence.
+/// Overall result: the tier of the worst claim, and at best contraindicated for denied evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// Undecided: evidence of another kind than requested, or a failure of the verifier. Not a yes.
+    /// Undecided: evidence of another kind than requested, or a verifier failure. Not accepted.
     None = 0,
     /// Every check passed.
     Affirming = 2,
-    /// Every check passed, with an exception in the policy: simulated, debug, seeded, an
+    /// Every check passed, with an exception in the policy: simulated, debug, seeded, or an
     /// unprotected region.
     Warning = 32,
     /// At least one check failed.
@@ -43,7 +42,7 @@ impl Status {
         }
     }
 
-    /// The status of this name.
+    /// The status with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
@@ -75,18 +74,18 @@ const HARDWARE: usize = 4;
 const RUNTIME: usize = 5;
 const STORAGE: usize = 6;
 
-/// The trustworthiness vector: one claim per entry of [`CLAIM_NAMES`], or 0 without a claim.
+/// The trustworthiness vector: one value per entry of [`CLAIM_NAMES`], 0 for no claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrustVector(pub [i8; 8]);
 
 impl TrustVector {
-    /// The claim of this name.
+    /// The claim with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<i8> {
         CLAIM_NAMES.iter().position(|known| *known == name).map(|at| self.0[at])
     }
 
-    /// The claims that say something, by name.
+    /// The non-zero claims, by name.
     pub fn claims(&self) -> impl Iterator<Item = (&'static str, i8)> + '_ {
         CLAIM_NAMES.iter().copied().zip(self.0).filter(|(_, value)| *value != 0)
     }
@@ -106,8 +105,7 @@ impl Serialize for TrustVector {
     }
 }
 
-/// What a check says about the attester when it fails: the claim, and its value. `None`: the whole
-/// vector.
+/// The meaning of a failed check: a claim and its value. `None` stands for the whole vector.
 fn meaning(id: CheckId) -> (Option<usize>, i8) {
     use CheckId as C;
     match id {
@@ -138,8 +136,7 @@ fn meaning(id: CheckId) -> (Option<usize>, i8) {
     }
 }
 
-/// The vector and status that follow from the checks; `malfunction` when the verifier itself
-/// failed.
+/// The vector and status that follow from the checks; `malfunction` if the verifier itself failed.
 pub(crate) fn derive(
     layer: Layer,
     claims: Option<&Claims>,
@@ -181,7 +178,7 @@ pub(crate) fn derive(
             }
         }
         if failed(CheckId::Anchor) {
-            // Nobody who is known vouches for any of it.
+            // No known authority vouches for any of it.
             all(&mut vector, CRYPTO_FAILED);
             vector.0[INSTANCE] = 97;
             vector.0[HARDWARE] = 97;

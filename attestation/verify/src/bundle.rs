@@ -1,7 +1,6 @@
-//! A bundle: evidence and all it was appraised against, in one signed file, for an auditor without
-//! a network.
+//! A bundle: evidence and all inputs of its appraisal, in one signed file, for an offline auditor.
 //!
-//! Whoever makes it signs what it holds and when it was made; the time is the maker's word.
+//! The maker signs the contents and the time of creation; that time is the maker's word.
 //! [`Bundle::appraise`] gives the appraisal as of that time, or as of any later one with a newer
 //! revocation list. A bundle without evidence carries trust data into a closed network.
 
@@ -22,11 +21,11 @@ use crate::reference::{ReferenceValues, TrustAnchor};
 use crate::rego::{Evaluate, Rego};
 use crate::revocation::Revocations;
 
-/// Most bytes of a bundle.
+/// Maximum size of a bundle.
 pub const MAX_BUNDLE: usize = 8 << 20;
-/// Most bytes of one of its texts.
+/// Maximum size of one of its texts.
 const MAX_TEXT: usize = 4 << 20;
-/// Most CoRIMs in a bundle.
+/// Maximum number of CoRIMs in a bundle.
 const MAX_CORIMS: usize = 256;
 
 /// Form of the signed message.
@@ -62,14 +61,14 @@ shef_proto::coded! {
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum BundleError {
-        /// Not a signed message of the form, or not signed by the expected key.
+        /// Not a signed message of this form, or not signed by the expected key.
         #[error(transparent)]
         Cose(#[from] CoseError) => (error) match error {
             CoseError::Signature => "SHEF-ATT-101",
             CoseError::HighS => error.code(),
             _ => "SHEF-ATT-100",
         },
-        /// Policy, anchors, reference values or revocation list in it are wrong.
+        /// Invalid policy, anchors, reference values or revocation list in the bundle.
         #[error(transparent)]
         Part(#[from] PolicyError) => (error) error.code(),
         /// A CoRIM in it is refused.
@@ -79,7 +78,7 @@ shef_proto::coded! {
         #[error(transparent)]
         Cbor(#[from] CborError) = "SHEF-ATT-100": "not a bundle of the form",
             "The file is not a signed bundle of this version: it was cut or changed, or is something else.",
-        /// A version that is not known here.
+        /// An unknown version.
         #[error("version {found} of the format is not known here")]
         Version {
             /// Its number.
@@ -97,26 +96,26 @@ shef_proto::coded! {
 /// Evidence and its challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundledEvidence {
-    /// The layer that was expected.
+    /// The expected layer.
     pub layer: Layer,
-    /// The evidence as it came.
+    /// The evidence as received.
     pub evidence: Vec<u8>,
-    /// Certificates that came beside it, leaf first.
+    /// Certificates sent beside it, leaf first.
     pub certificates: Vec<Vec<u8>>,
     /// Nonce of the challenge.
     pub nonce: Vec<u8>,
     /// Audience of the challenge.
     pub audience: String,
-    /// When the challenge was made, seconds since 1970.
+    /// Time of the challenge, seconds since 1970.
     pub challenged: Option<i64>,
 }
 
-/// What a bundle holds; texts as their owners wrote them.
+/// Contents of a bundle; texts as their owners wrote them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bundle {
-    /// When it was made, seconds since 1970; the maker's word.
+    /// Time of creation, seconds since 1970, by the maker's word.
     pub created: i64,
-    /// Evidence, where there is some.
+    /// Evidence, if any.
     pub evidence: Option<BundledEvidence>,
     /// Trust anchors (TOML).
     pub anchors: String,
@@ -137,7 +136,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// The bundle, signed.
+    /// The signed bundle.
     #[must_use]
     pub fn sign(&self, signer: &SigningKey) -> Vec<u8> {
         let list = |items: &[Vec<u8>]| {
@@ -176,7 +175,7 @@ impl Bundle {
     /// Opens a bundle that `maker` signed.
     ///
     /// # Errors
-    /// Another signer, a changed byte, or not the fields of a bundle.
+    /// Another signer, a changed byte, or malformed fields.
     pub fn open(bytes: &[u8], maker: &PublicKey, verify: VerifyFn) -> Result<Self, BundleError> {
         const WHAT: &str = "bundle";
         let signed = Sign1::parse(&FORM, bytes)?;
@@ -248,7 +247,7 @@ impl Bundle {
     /// The revocation list in it.
     ///
     /// # Errors
-    /// It is not of the form.
+    /// It is malformed.
     pub fn revocation_list(&self) -> Result<Option<Revocations>, PolicyError> {
         self.revocations.as_deref().map(Revocations::from_toml).transpose()
     }
@@ -256,7 +255,7 @@ impl Bundle {
     /// The policy in it, with its Rego part.
     ///
     /// # Errors
-    /// It is not of the form.
+    /// It is malformed.
     pub fn appraisal_policy(&self) -> Result<AppraisalPolicy, PolicyError> {
         let policy = AppraisalPolicy::from_toml(&self.policy)?;
         Ok(match &self.rego {
@@ -268,15 +267,15 @@ impl Bundle {
     /// The trust anchors in it.
     ///
     /// # Errors
-    /// They are not of the form.
+    /// They are malformed.
     pub fn trust_anchors(&self) -> Result<TrustAnchors, PolicyError> {
         TrustAnchor::list_from_toml(&self.anchors).map(TrustAnchors::new)
     }
 
-    /// All reference values in it that are in force at `now`, those of its CoRIMs included.
+    /// All reference values in force at `now`, including those of its CoRIMs.
     ///
     /// # Errors
-    /// They are not of the form, or a CoRIM is refused at `now`.
+    /// They are malformed, or a CoRIM is refused at `now`.
     pub fn reference_values(
         &self,
         now: i64,
@@ -297,13 +296,13 @@ impl Bundle {
     }
 
     /// Appraises the evidence as of `now`, with the bundle's revocation list or a newer one. `rego`
-    /// runs its policy in Rego, a program of whoever made the bundle.
+    /// runs the bundle's Rego policy, which its maker wrote.
     ///
-    /// The age of the answer is what it was when the bundle was made: it does not grow while the
-    /// bundle lies in an archive.
+    /// The evidence has the age that it had when the bundle was made: it does not grow older in an
+    /// archive.
     ///
     /// # Errors
-    /// There is no evidence, or a part of the bundle is not of its form.
+    /// There is no evidence, or a part of the bundle is malformed.
     pub fn appraise(
         &self,
         now: i64,

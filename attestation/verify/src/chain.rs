@@ -66,7 +66,7 @@ pub struct VerifiedChain {
     pub(crate) anchor: usize,
     /// Serial numbers of AK, DeviceID and anchor.
     pub(crate) serials: [Vec<u8>; 3],
-    /// Names of the certificates of AK, DeviceID and anchor in a list of revoked ones.
+    /// Names of the certificates of AK, DeviceID and anchor in a revocation list.
     pub(crate) names: Vec<[u8; 32]>,
     /// SHA-256 of the anchor's public key.
     pub(crate) authority: [u8; 32],
@@ -83,7 +83,7 @@ impl VerifiedChain {
     }
 }
 
-/// Bytes of an end of a certificate.
+/// Bytes of each certificate's end that go into a key.
 const END: usize = 16;
 
 /// Key of a chain in a cache: the last bytes of its certificates, which are the ends of their
@@ -107,7 +107,7 @@ impl ChainKey {
 pub trait ChainCache: Send + Sync {
     /// The chain with this key.
     fn get(&self, key: &ChainKey) -> Option<Arc<VerifiedChain>>;
-    /// Prepares the attestation key of a chain, if the cache has an implementation for that.
+    /// Prepares the attestation key of a chain, if the cache has an implementation that can.
     fn ready(&self, _ak: &PublicKey) -> Option<ReadyKey> {
         None
     }
@@ -131,7 +131,7 @@ impl MemoryChainCache {
         Self { max, ready: None, ages: Mutex::default() }
     }
 
-    /// The same, with attestation keys prepared by `ready`, of the implementation in
+    /// The same, with attestation keys prepared by `ready`, which belongs to the implementation in
     /// [`crate::Request::verify`].
     #[must_use]
     pub fn with_ready_keys(self, ready: ReadyFn) -> Self {

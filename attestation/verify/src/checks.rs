@@ -44,7 +44,7 @@ macro_rules! checks {
 }
 
 checks! {
-    /// Strict CBOR, COSE_Sign1 with the right tags, headers and algorithm.
+    /// Strict CBOR, and a COSE_Sign1 with the right tags, headers and algorithm.
     Framing = ("SHEF-ATT-001", "framing", "evidence is not a signed token of the form",
         "The bytes are not a deterministic COSE_Sign1 under tags 61 and 18, signed by ECDSA P-256 with SHA-256. They were cut or changed, or are no evidence."),
     /// The profile of the expected layer.
@@ -358,7 +358,7 @@ impl Checks {
             && made == self.slots.iter().flatten().count()
     }
 
-    /// The checks that ran, in order, for an appraisal that does not run all.
+    /// The checks that ran, in order, for an appraisal that does not run all of them.
     pub(crate) fn made(self) -> Vec<Check> {
         self.slots.into_iter().flatten().collect()
     }

@@ -34,7 +34,7 @@ shef_proto::coded! {
         /// Not strict CBOR.
         #[error(transparent)]
         Cbor(#[from] CborError) => (error) error.code(),
-        /// Not JSON, or a name twice.
+        /// Not JSON, or a duplicate name.
         #[error("not JSON: {text}")]
         Json {
             /// Where and why.
@@ -47,7 +47,7 @@ shef_proto::coded! {
             /// What is wrong.
             what: &'static str,
         } = "SHEF-PRO-080",
-        /// Too large, too deep, too many items.
+        /// Too large, too deep, or too many items.
         #[error("exceeds the limit on {what} ({limit})")]
         Limit {
             /// Which limit.
@@ -55,12 +55,12 @@ shef_proto::coded! {
             /// Its value.
             limit: usize,
         } = "SHEF-PRO-081": "wrapper exceeds a limit", "A wrapper holds at most 64 KiB, 64 items, and two collections inside each other.",
-        /// The wrapper does not hold the one message asked for.
+        /// The wrapper does not hold exactly the expected message.
         #[error("expected {expected}, found {found}")]
         Content {
-            /// What is asked for.
+            /// The expected message.
             expected: &'static str,
-            /// What is there.
+            /// The actual contents.
             found: String,
         } = "SHEF-PRO-082": "wrapper holds something else",
             "The wrapper must hold exactly one record of application/eat+cwt whose indicator, if there is one, says evidence.",
@@ -77,7 +77,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// True for `application/eat+cwt`, by media type or content format.
+    /// True for `application/eat+cwt`, as a media type or a content format.
     #[must_use]
     pub fn is_eat_cwt(&self) -> bool {
         match self {
@@ -253,7 +253,7 @@ impl Cmw {
         from_json_value(json(bytes).map_err(|error| CmwError::Json { text: error.to_string() })?, 0)
     }
 
-    /// Reads either form by its first byte: JSON begins with `[` or `{`, CBOR never does here.
+    /// Reads either form by its first byte: JSON begins with `[` or `{`, which no CMW in CBOR does.
     ///
     /// # Errors
     /// The first violated rule.
@@ -271,8 +271,8 @@ impl Cmw {
         to_value(self).encode()
     }
 
-    /// A record of a content format in the form of a tag: `TN(format)(bytes)`; `None` if there is
-    /// no such form.
+    /// A record of a content format in the form of a tag: `TN(format)(bytes)`; `None` if the format
+    /// has no tag.
     #[must_use]
     pub fn to_tagged_cbor(&self) -> Option<Vec<u8>> {
         match self {
@@ -298,7 +298,7 @@ impl Cmw {
     /// only item of a collection whose indicator says or allows that it is evidence.
     ///
     /// # Errors
-    /// No or several items, another type, or an indicator without the evidence bit.
+    /// No items or several, another type, or an indicator without the evidence bit.
     pub fn evidence(&self) -> Result<&[u8], CmwError> {
         const EXPECTED: &str = "one record of application/eat+cwt that holds evidence";
         let mut found = Vec::new();
@@ -455,7 +455,7 @@ fn from_json_value(value: Json, depth: usize) -> Result<Cmw, CmwError> {
                 }
             }
             check_collection(&items)?;
-            // The order of CBOR: shorter names first. So both forms read to the same value.
+            // CBOR order, shorter names first, so that both forms give the same value.
             items.sort_by(|(a, _), (b, _)| (a.len(), a).cmp(&(b.len(), b)));
             Ok(Cmw::Collection { kind, items })
         }

@@ -1,5 +1,5 @@
-//! ECDSA P-256: the portable verification, and with feature `aws-lc` a faster one, and a signer,
-//! for services.
+//! ECDSA P-256: the portable verification, and with feature `aws-lc` a faster one and a signer for
+//! services.
 
 pub use shef_proto::cose::{VerifyFn, verify as portable};
 
@@ -12,26 +12,26 @@ use std::sync::Arc;
 use shef_proto::cose::SIGNATURE_LEN;
 use shef_proto::hpke_suite::PublicKey;
 
-/// Of message and `r | s`.
+/// Verification of a message and `r | s`.
 type Verification = dyn Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send + Sync;
 
-/// A public key that an implementation has decoded and found to be on the curve, once for many
+/// A public key that an implementation has decoded and found on the curve, once for many
 /// verifications.
 #[derive(Clone)]
 pub struct ReadyKey(Arc<Verification>);
 
-/// Makes a key ready; `None` when it is not one.
+/// Prepares a key; `None` if the key is invalid.
 pub type ReadyFn = fn(&PublicKey) -> Option<ReadyKey>;
 
 impl ReadyKey {
-    /// A key by its verification, of message and `r | s`.
+    /// A key given by its verification of a message and `r | s`.
     pub fn new(
         verify: impl Fn(&[u8], &[u8; SIGNATURE_LEN]) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(verify))
     }
 
-    /// True when `signature` (`r | s`) is one of this key over `message`.
+    /// True if `signature` (`r | s`) is this key's over `message`.
     #[must_use]
     pub fn verify(&self, message: &[u8], signature: &[u8; SIGNATURE_LEN]) -> bool {
         (self.0)(message, signature)
@@ -64,14 +64,14 @@ mod aws {
             .is_ok()
     }
 
-    /// A key made ready by aws-lc-rs, for [`crate::MemoryChainCache::with_ready_keys`].
+    /// Key preparation by aws-lc-rs, for [`crate::MemoryChainCache::with_ready_keys`].
     #[must_use]
     pub fn aws_lc_ready(key: &PublicKey) -> Option<ReadyKey> {
         let key = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.as_bytes()).ok()?;
         Some(ReadyKey::new(move |message, signature| key.verify_sig(message, signature).is_ok()))
     }
 
-    /// A key that signs results, held by aws-lc-rs. Its signatures are randomised by that library.
+    /// A result-signing key held by aws-lc-rs. The library randomises its signatures.
     pub struct AwsLcKey {
         kid: String,
         pair: EcdsaKeyPair,
@@ -81,7 +81,7 @@ mod aws {
         /// The key with this private scalar, under this name.
         ///
         /// # Errors
-        /// The library does not take it.
+        /// The library rejects the key.
         pub fn new(kid: &str, private: &PrivateKey) -> Result<Self, JwtError> {
             let (secret, public) = (private.to_bytes(), private.public_key());
             EcdsaKeyPair::from_private_key_and_public_key(

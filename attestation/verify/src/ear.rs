@@ -1,7 +1,7 @@
 //! Attestation results: EAR (draft-ietf-rats-ear-04) and its older dialect of 2023, as JWT.
 //!
-//! One serializer and one reader with a table of names for each dialect. Times, ids and nonces are
-//! inputs; this module uses no clock.
+//! There is one serializer and one reader, with a table of names for each dialect. Times, ids and
+//! nonces are inputs; this module uses no clock.
 
 use base64_simd::URL_SAFE_NO_PAD as B64;
 use serde_json::{Map, Value};
@@ -30,14 +30,14 @@ pub enum Dialect {
 pub enum Reader {
     /// A relying party of this project: [`verify`].
     Own,
-    /// The `ear` crate and programs built on it refuse every token with `aud`, so the audience is
+    /// The `ear` crate, and programs built on it, refuse every token with `aud`, so the audience is
     /// in `shef_audience`.
     Veraison,
     /// The same, with the key of accepted evidence as a JWK where Trustee's KBS expects it.
     Trustee,
 }
 
-/// The claim with the audience of a result without `aud`.
+/// The claim that holds the audience of a result without `aud`.
 const AUDIENCE: &str = "shef_audience";
 
 struct Names {
@@ -121,7 +121,7 @@ pub struct Issue<'a> {
     pub issuer: &'a str,
     /// The audience: `aud`, or its replacement for [`Reader::Veraison`].
     pub audience: &'a str,
-    /// Whose parser reads it.
+    /// The intended reader.
     pub reader: Reader,
     /// `iat`, seconds since 1970.
     pub issued: i64,
@@ -269,15 +269,16 @@ pub fn sign(
 /// A relying party's requirements for a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Expect<'a> {
-    /// `iss`, if a certain verifier is required.
+    /// `iss`, if a particular verifier is required.
     pub issuer: Option<&'a str>,
-    /// `aud`, or `shef_audience` of a result without it.
+    /// `aud`, or `shef_audience` of a result without `aud`.
     pub audience: &'a str,
     /// `eat_nonce`, if the relying party supplied one.
     pub nonce: Option<&'a [u8]>,
     /// The layer that must have been appraised.
     pub layer: Layer,
-    /// `name@version` or digest of the policy, if a certain one is required: a replaced policy may still be in use elsewhere.
+    /// `name@version` or digest of the policy, if a particular one is required: a replaced policy
+    /// may still be in use elsewhere.
     pub policy: Option<&'a str>,
     /// Seconds since 1970.
     pub now: i64,
@@ -301,7 +302,7 @@ pub struct Ear {
     pub expires: i64,
     /// `eat_nonce`.
     pub nonce: Vec<u8>,
-    /// Status of the layer. Only affirming is a yes.
+    /// Status of the layer. Only affirming means accepted.
     pub status: Status,
     /// Trustworthiness vector of the layer.
     pub vector: TrustVector,
@@ -429,12 +430,12 @@ fn wrong(claim: &'static str, expected: &str, found: &str) -> JwtError {
     JwtError::Claim { claim, expected: expected.into(), found: found.into() }
 }
 
-/// The same for a text that differs from the expected one.
+/// The same for a text other than the expected one.
 fn other(claim: &'static str, expected: &str, found: &str) -> JwtError {
     wrong(claim, expected, &quoted(found))
 }
 
-/// The escaped beginning of an untrusted text, safe for terminals and logs.
+/// The escaped start of an untrusted text, safe for terminals and logs.
 fn quoted(text: &str) -> String {
     format!("{:?}", text.chars().take(128).collect::<String>())
 }

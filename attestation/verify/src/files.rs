@@ -1,23 +1,23 @@
-//! The files that an appraisal is given: what is wrong with one, and the id of a policy.
+//! Errors in the files of an appraisal, and the id of a policy.
 
 use sha2::{Digest, Sha256};
 
 shef_proto::coded! {
-    /// Policy, reference values or anchors that cannot be used.
+    /// An unusable policy, reference values, anchors or revocation list.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum PolicyError {
         /// The policy.
         #[error("policy: {text}")]
         Policy {
-            /// What and where.
+            /// The problem and its place.
             text: String,
         } = "SHEF-ATT-050": "policy file is not valid",
             "The policy is not TOML of this form; the text names the line. docs/reference/evidence.md lists the keys.",
         /// The reference values.
         #[error("reference values: {text}")]
         Reference {
-            /// What and where.
+            /// The problem and its place.
             text: String,
         } = "SHEF-ATT-051": "reference values are not valid",
             "The file of reference values is not TOML or JSON of this form; the text names the place.",
@@ -26,14 +26,14 @@ shef_proto::coded! {
         Anchor {
             /// Its name.
             name: String,
-            /// What is wrong.
+            /// The problem.
             text: String,
         } = "SHEF-ATT-052": "trust anchor is not valid",
             "The certificate is not a self-signed P-256 root that may issue DeviceID certificates.",
         /// A policy in Rego.
         #[error("Rego policy: {text}")]
         Rego {
-            /// What and where.
+            /// The problem and its place.
             text: String,
         } = "SHEF-ATT-053": "Rego policy is not valid",
             "The text is not Rego of package shef with a rule allow, it is too long, or it calls a function that policies may not call; \
@@ -41,7 +41,7 @@ shef_proto::coded! {
         /// A revocation list.
         #[error("revocation list: {text}")]
         Revocation {
-            /// What and where.
+            /// The problem and its place.
             text: String,
         } = "SHEF-ATT-054": "revocation list is not valid",
             "The list is not TOML of this form; the text names line and column. docs/reference/evidence.md lists the keys.",

@@ -20,7 +20,7 @@ pub const MAX_TOKEN: usize = 64 * 1024;
 pub trait Signer {
     /// Name of the key, for the header.
     fn key_id(&self) -> &str;
-    /// Signature `r | s` over `message`; [`sign`] puts the low s.
+    /// Signature `r | s` over `message`; [`sign`] normalises it to the low s.
     ///
     /// # Errors
     /// The key cannot be used.
@@ -45,7 +45,7 @@ impl Signer for NamedKey {
     }
 }
 
-/// A public key that tokens are verified with.
+/// A public key that verifies tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JwtKey {
     /// Its name in headers.
@@ -59,14 +59,14 @@ shef_proto::coded! {
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum JwtError {
-        /// A claim is missing, of the wrong type, or not what is expected.
+        /// A claim is missing, of the wrong type, or not as expected.
         #[error("claim {claim}: expected {expected}, found {found}")]
         Claim {
             /// Its name.
             claim: &'static str,
-            /// What must be.
+            /// Expected value.
             expected: String,
-            /// What is.
+            /// Actual value.
             found: String,
         } => { claim, .. } if matches!(*claim, "iat" | "exp") { "SHEF-ATT-074" } else { "SHEF-ATT-073" },
         /// Not three parts in base64url without padding, or too long.
@@ -78,22 +78,22 @@ shef_proto::coded! {
         /// No known key has the name in the header.
         #[error("no known key is named {kid:?}")]
         Key {
-            /// As the header says.
+            /// Name in the header.
             kid: String,
         } = "SHEF-ATT-071": "token is not signed by a known key",
             "The token was changed, or signed by a key that is not, or no longer, one of the verifier's.",
         /// The signature does not verify.
         #[error("the signature does not verify")]
         Signature = "SHEF-ATT-071",
-        /// The signature verifies with `n - s` for s.
+        /// The signature verifies only with `n - s` for s.
         #[error("the signature verifies, but its s is above n / 2: expected the lower of s and n - s")]
         HighS = "SHEF-ATT-076": "signature of the token has a high s",
             "Of the two values s and n - s that verify, a result has the lower one, so that one result has one encoding. The token was \
              changed on its way, or a verifier service of version 0.1 signed it: ask for a new result.",
-        /// Another algorithm than ES256.
+        /// An algorithm other than ES256.
         #[error("algorithm {found:?}, expected \"ES256\"")]
         Algorithm {
-            /// As the header says.
+            /// Algorithm in the header.
             found: String,
         } = "SHEF-ATT-072": "algorithm or header of the token is not allowed",
             "Results are signed with ES256. The header names algorithm, type and key, and nothing else: `none`, HMAC, RSA, and keys inside \
@@ -150,7 +150,7 @@ struct Header {
 /// one key.
 ///
 /// # Errors
-/// The first violated rule. Claims are not read before the signature is verified.
+/// The first violated rule. Claims are read only after the signature is verified.
 pub fn verify(
     token: &str,
     keys: &[JwtKey],

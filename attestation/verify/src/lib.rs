@@ -1,9 +1,9 @@
-//! Pure appraisal: evidence, trust anchors, reference values, a policy, a nonce and the time go in;
-//! an [`Appraisal`] comes out, and for evidence that passed every check a
-//! [`VerifiedKernelEvidence`] or [`VerifiedShieldEvidence`], the only things that keys are released
-//! to.
+//! Pure appraisal. The input is evidence, trust anchors, reference values, a policy, a nonce and
+//! the time; the output is an [`Appraisal`] and, if the evidence passes every check, a
+//! [`VerifiedKernelEvidence`] or [`VerifiedShieldEvidence`]. Keys are released to these two types
+//! only.
 //!
-//! No I/O, no clock, no randomness. What is not shown is denied.
+//! No I/O, no clock, no randomness. Anything not proven is denied.
 #![forbid(unsafe_code)]
 
 mod appraise;

@@ -1,4 +1,4 @@
-//! What an appraisal demands: typed TOML for the usual, Rego for the rest.
+//! The demands of an appraisal: typed TOML for the common ones, Rego for the rest.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use crate::files::{PolicyError, policy_id};
 use crate::name;
 use crate::rego::Rego;
 
-/// A kind of name that a policy may hold.
+/// A kind of name in a policy.
 pub(crate) trait Name {
     const WHAT: &'static str;
     /// The canonical spelling of the name in `text`, if it is one.
@@ -71,7 +71,7 @@ impl Name for Serial {
     }
 }
 
-/// A name that was checked where it stands, so that the error has its line and column.
+/// A name that is checked while it is parsed, so that the error has its line and column.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Checked<N>(String, PhantomData<N>);
 
@@ -105,13 +105,13 @@ pub(crate) fn set<'de, N: Name, D: Deserializer<'de>>(
     list::<N, D>(deserializer).map(BTreeSet::from_iter)
 }
 
-/// Demands of one relying party. What a policy does not allow by name is refused.
+/// Demands of one relying party. Anything that a policy does not allow by name is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Name of the policy; shows in every appraisal.
+    /// Name of the policy, shown in every appraisal.
     pub id: String,
-    /// Kinds of root of trust that are accepted: `shef-boot`, `board`, `provider`, `simulated`.
+    /// Accepted kinds of root of trust: `shef-boot`, `board`, `provider`, `simulated`.
     #[serde(deserialize_with = "at_least_one::<Kind, _>")]
     pub root_of_trust: Vec<String>,
     /// Accept devices in debug mode. They protect nothing.
@@ -120,53 +120,53 @@ pub struct Policy {
     /// Accept devices that draw from a test's seed. They protect nothing.
     #[serde(default)]
     pub allow_seeded: bool,
-    /// Least security version of the kernel.
+    /// Minimum security version of the kernel.
     pub min_kernel_svn: u64,
-    /// Least security version of the image.
+    /// Minimum security version of the image.
     #[serde(default)]
     pub min_image_svn: u64,
-    /// Most seconds between challenge and appraisal; none: any.
+    /// Maximum seconds between challenge and appraisal; `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<u32>,
-    /// Refuse where there is no revocation list that is valid now.
+    /// Deny without a current revocation list.
     #[serde(default)]
     pub require_revocation: bool,
-    /// Keys under this policy may be released to a key of the host's that stands beside the card,
-    /// where they are marked so. It decides nothing in an appraisal.
+    /// Keys marked for it may be released under this policy to a key of the card's host. It does
+    /// not affect the appraisal.
     #[serde(default)]
     pub to_host: bool,
-    /// Fault policies that are accepted: `shield`, `halt`, `region`.
+    /// Accepted fault policies: `shield`, `halt`, `region`.
     #[serde(default = "default_on_fault", deserialize_with = "list::<FaultPolicy, _>")]
     pub on_fault: Vec<String>,
     /// Names of regions that may be without protection.
     #[serde(default)]
     pub bypass: Vec<String>,
-    /// States of the Shield that are accepted: `fresh`, `keyed`, `closed`.
+    /// Accepted states of the Shield: `fresh`, `keyed`, `closed`.
     #[serde(default = "default_states", deserialize_with = "list::<State, _>")]
     pub states: Vec<String>,
-    /// Types of device that are accepted; none named: any.
+    /// Accepted types of device; empty for any.
     #[serde(default)]
     pub targets: Vec<String>,
-    /// Shells that are accepted among the known ones, by measurement; none named: any known one.
+    /// Accepted shells among the known ones, by measurement; empty for any known one.
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub shells: BTreeSet<String>,
-    /// Shield configurations that are accepted, by digest; none named: that of any known image.
+    /// Accepted Shield configurations, by digest; empty for that of any known image.
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub configs: BTreeSet<String>,
-    /// Images that are accepted among the known ones, by digest; none named: any known one.
+    /// Accepted images among the known ones, by digest; empty for any known one.
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub images: BTreeSet<String>,
-    /// Accelerators whose images are accepted, by name; none named: those of any known image.
+    /// Accelerators whose images are accepted, by name; empty for those of any known image.
     #[serde(default)]
     pub accelerators: BTreeSet<String>,
-    /// IP vendors whose images are accepted, by SHA-256 of their public key; none named: that of
-    /// any known image.
+    /// IP vendors whose images are accepted, by SHA-256 of their public key; empty for the vendor
+    /// of any known image.
     #[serde(default, deserialize_with = "set::<DigestName, _>")]
     pub image_signers: BTreeSet<String>,
-    /// Devices that are accepted, by ueid in hexadecimal; none named: any.
+    /// Accepted devices, by ueid in hexadecimal; empty for any.
     #[serde(default, deserialize_with = "set::<Ueid, _>")]
     pub devices: BTreeSet<String>,
-    /// Devices that are refused, by ueid in hexadecimal.
+    /// Refused devices, by ueid in hexadecimal.
     #[serde(default, deserialize_with = "set::<Ueid, _>")]
     pub revoked: BTreeSet<String>,
 }
@@ -210,8 +210,7 @@ impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// Not TOML, an unknown key, a missing one, or a name that does not exist; with line and
-    /// column.
+    /// Not TOML, an unknown or missing key, or a name that does not exist, with line and column.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
         toml::from_str(text).map_err(|error| PolicyError::Policy { text: error.to_string() })
     }
@@ -219,14 +218,14 @@ impl Policy {
     /// The policy as TOML.
     ///
     /// # Errors
-    /// Never for a policy that was read; a number that TOML cannot hold.
+    /// A number that TOML cannot represent; never for a policy that was parsed.
     pub fn to_toml(&self) -> Result<String, PolicyError> {
         toml::to_string(self).map_err(|error| PolicyError::Policy { text: error.to_string() })
     }
 }
 
-/// An appraisal policy as a verifier runs it: the typed part, and Rego where there is some.
-/// Immutable; its ids name its texts.
+/// An appraisal policy as a verifier runs it: the typed part, and the Rego part if any. Immutable;
+/// its ids name its texts.
 #[derive(Clone, Debug)]
 pub struct AppraisalPolicy {
     typed: Policy,
@@ -249,8 +248,8 @@ impl AppraisalPolicy {
         Ok(Self { typed: Policy::from_toml(text)?, rego: None, ids: vec![policy_id(text)] })
     }
 
-    /// A policy made in code. Its text is that of [`Policy::to_toml`], or JSON where it holds a
-    /// number that TOML cannot.
+    /// A policy made in code. Its text is that of [`Policy::to_toml`], or JSON if it holds a number
+    /// that TOML cannot represent.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         let text = policy
@@ -261,7 +260,7 @@ impl AppraisalPolicy {
         Self { typed: policy, rego: None, ids: vec![policy_id(&text)] }
     }
 
-    /// With a policy in Rego, which must allow as well.
+    /// Adds a policy in Rego, which must allow as well.
     #[must_use]
     pub fn with_rego(mut self, rego: Rego) -> Self {
         self.ids.truncate(1);

@@ -73,7 +73,7 @@ pub struct ImageReference {
     pub svn: u64,
 }
 
-/// Known good measurements.
+/// Known-good measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReferenceValues {
@@ -111,7 +111,7 @@ impl ReferenceValues {
     /// Adds the values of another set, without duplicates.
     pub fn extend(&mut self, other: &Self) {
         fn add<T: Clone + Eq + Hash>(list: &mut Vec<T>, more: &[T]) {
-            // By hash: there may be many thousands, and whoever adds them waits for this.
+            // Hashed: there may be thousands of values, and the caller waits for this.
             let mut known: HashSet<T> = list.iter().cloned().collect();
             list.extend(more.iter().filter(|value| known.insert((*value).clone())).cloned());
         }
@@ -123,7 +123,7 @@ impl ReferenceValues {
     /// The values as TOML.
     ///
     /// # Errors
-    /// A number that TOML cannot hold.
+    /// A number that TOML cannot represent.
     pub fn to_toml(&self) -> Result<String, PolicyError> {
         toml::to_string(self).map_err(|error| PolicyError::Reference { text: error.to_string() })
     }

@@ -1,4 +1,4 @@
-//! What is no longer trusted.
+//! Revocation lists.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use shef_proto::cert::UEID_LEN;
 use crate::files::PolicyError;
 use crate::policy::{DigestName, Serial, Ueid, set};
 
-/// A revocation list. It is data: whoever gives it vouches for it (a service from its store, a
-/// bundle by its signature).
+/// A revocation list. The list itself is unsigned: its source vouches for it (a service by its
+/// store, a bundle by its signature).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revocations {
-    /// When it was made, seconds since 1970.
+    /// Time of issue, seconds since 1970.
     pub issued: i64,
-    /// Until when it counts as current, seconds since 1970.
+    /// End of its validity, seconds since 1970.
     pub next_update: i64,
     /// Devices, by ueid.
     #[serde(default, deserialize_with = "set::<Ueid, _>")]
@@ -50,7 +50,7 @@ impl Revocations {
     /// Reads a list.
     ///
     /// # Errors
-    /// Not TOML of this form; with line and column.
+    /// Not TOML of this form, with line and column.
     pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
         toml::from_str(text).map_err(|error| PolicyError::Revocation { text: error.to_string() })
     }
@@ -63,17 +63,17 @@ impl Revocations {
         toml::to_string(self).map_err(|error| PolicyError::Revocation { text: error.to_string() })
     }
 
-    /// True when the list is the current one at `now`.
+    /// True if the list is current at `now`.
     #[must_use]
     pub fn is_current(&self, now: i64) -> bool {
         (self.issued..=self.next_update).contains(&now)
     }
 
-    /// What of this is on the list: the kind of the first entry found, or `None`.
+    /// The kind of the first entry found on the list, or `None`.
     #[must_use]
     pub(crate) fn find(&self, subject: &Subject<'_>) -> Option<&'static str> {
         let hit = |set: &BTreeSet<String>, bytes: &[u8]| {
-            // The longest is a ueid; what is longer stands on no list.
+            // The longest name is a ueid; a longer one is on no list.
             let mut digits = [0; 2 * UEID_LEN];
             let digits = digits.get_mut(..2 * bytes.len()).filter(|_| !set.is_empty());
             digits.is_some_and(|digits| {
@@ -105,7 +105,7 @@ impl Revocations {
     }
 }
 
-/// What one piece of evidence rests on.
+/// Everything that one piece of evidence depends on.
 pub(crate) struct Subject<'a> {
     pub ueid: &'a [u8],
     pub serials: [&'a [u8]; 3],

@@ -1,5 +1,5 @@
-//! Evidence that passed every check, here or by a verifier service that says so in a signed
-//! receipt. Only this crate makes these, and keys go to nothing else.
+//! Evidence that passed every check, here or at a verifier service that says so in a signed
+//! receipt. Only this crate constructs it, and keys go to nothing else.
 
 use sha2::{Digest, Sha256};
 use shef_proto::cert::{CertError, Certificate, UEID_LEN};
@@ -17,14 +17,14 @@ use shef_proto::release::{ImageSecret, KeyBox, ReleaseError, ReleaseInfo};
 use zeroize::Zeroizing;
 
 shef_proto::coded! {
-    /// Why no Load Key is made.
+    /// Why no Load Key message is made.
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum LoadKeyError {
         /// The message cannot be made.
         #[error(transparent)]
         Load(#[from] LoadError) => (error) error.code(),
-        /// The owner's configuration is not the Shield's.
+        /// The owner's configuration differs from the Shield's.
         #[error("the owner's configuration is not the one that the Shield attests")]
         Config = "SHEF-ATT-060": "owner and Shield have different configurations",
             "The digest of the owner's configuration is not the one in the evidence: seal nothing. Take the shield.toml that the image was \
@@ -68,7 +68,7 @@ impl Verified {
         }
     }
 
-    /// Which layer was appraised.
+    /// The appraised layer.
     #[must_use]
     pub fn layer(&self) -> Layer {
         match self {
@@ -88,7 +88,7 @@ pub struct VerifiedKernelEvidence {
 
 /// Evidence of a loaded Shield that passed every check: data keys go to it.
 ///
-/// Only an appraisal makes one:
+/// Only an appraisal constructs it:
 ///
 /// ```compile_fail,E0451
 /// use shef_verify::VerifiedShieldEvidence;
@@ -104,8 +104,8 @@ pub struct VerifiedShieldEvidence {
     digest: [u8; 32],
 }
 
-/// Makes verified evidence; private to the crate, called when every check has passed, and for what
-/// a verifier service vouches for.
+/// Constructs verified evidence. Private to the crate; called after every check has passed, or for
+/// evidence that a verifier service vouches for.
 pub(crate) fn verified(claims: Claims, ak: PublicKey, digest: [u8; 32]) -> Verified {
     match claims {
         Claims { common, shield: None } => {
@@ -122,19 +122,19 @@ shef_proto::coded! {
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum VouchError {
-        /// The evidence cannot be read, or its signature is not that of the key that came along.
+        /// The evidence cannot be read, or its signature is not by the accompanying key.
         #[error(transparent)]
         Evidence(#[from] EvidenceError) => (error) error.code(),
-        /// The certificate of the attestation key, which must come along.
+        /// The certificate of the attestation key, which must accompany the evidence.
         #[error("certificate of the attestation key: {0}")]
         Certificate(#[from] CertError) => (error) error.code(),
-        /// The receipt is not one of this verifier's.
+        /// The receipt is not from this verifier.
         #[error("the receipt is not signed by a key of the verifier service: {0}")]
         Receipt(CoseError) = "SHEF-PRO-090",
-        /// The receipt is of something else.
+        /// The receipt is for something else.
         #[error("the receipt is of another {what}")]
         Other {
-            /// What differs.
+            /// The field that differs.
             what: &'static str,
         } = "SHEF-ATT-062": "receipt vouches for something else",
             "The verifier service's receipt is not of this evidence, challenge, key and recipient: an answer was exchanged on its way, or \
@@ -142,28 +142,28 @@ shef_proto::coded! {
     }
 }
 
-/// What a receipt must say to vouch for evidence.
+/// Required contents of a receipt that vouches for evidence.
 #[derive(Clone, Copy, Debug)]
 pub struct Vouched<'a> {
     /// Keys that sign the verifier service's receipts.
     pub keys: &'a [PublicKey],
-    /// Layer that was asked about.
+    /// The requested layer.
     pub layer: Layer,
     /// Nonce of the challenge.
     pub nonce: &'a [u8],
-    /// Name of the key that was asked for.
+    /// Name of the requested key.
     pub key_id: &'a str,
-    /// Who was to get the key; the key in the evidence where it is `None`.
+    /// The intended recipient of the key; `None` stands for the key in the evidence.
     pub recipient: Option<&'a PublicKey>,
 }
 
 impl Vouched<'_> {
-    /// Takes evidence as verified on the word of a verifier service: it released a key for exactly
-    /// these bytes, after it had appraised them. Whoever calls this trusts the holder of `keys` as
-    /// he would trust his own appraisal; nothing else about the device is looked at.
+    /// Accepts evidence on the word of a verifier service, which appraised exactly these bytes and
+    /// released a key for them. The caller trusts the holder of `keys` like its own appraisal:
+    /// nothing else about the device is checked.
     ///
     /// # Errors
-    /// The receipt is of another service, layer, evidence, challenge, key, recipient or device, or
+    /// The receipt is for another service, layer, evidence, challenge, key, recipient or device, or
     /// the evidence is damaged.
     pub fn verified(
         &self,
@@ -225,7 +225,7 @@ impl VerifiedKernelEvidence {
         &self.ak
     }
 
-    /// What a release to this kernel is bound to.
+    /// The binding of a release to this kernel.
     #[must_use]
     pub fn release_info(
         &self,
@@ -249,7 +249,7 @@ impl VerifiedKernelEvidence {
     /// Seals an image key to this kernel.
     ///
     /// # Errors
-    /// Tenant or key id are too long.
+    /// The tenant or key id is too long.
     pub fn release_image_key(
         &self,
         tenant: &str,
@@ -304,7 +304,7 @@ impl VerifiedShieldEvidence {
         &self.common.key
     }
 
-    /// Digest of the Shield's configuration; the owner's own configuration must give the same.
+    /// Digest of the Shield's configuration; the owner's own configuration must have the same.
     #[must_use]
     pub fn config_digest(&self) -> &[u8; 32] {
         &self.shield.config_digest
@@ -329,8 +329,8 @@ impl VerifiedShieldEvidence {
     /// Makes the Load Key message for this Shield, and the session's keys.
     ///
     /// # Errors
-    /// The owner's configuration is not the one of the evidence, the Shield has a session already,
-    /// or the epochs do not fit.
+    /// The owner's configuration differs from the evidence, the Shield already has a session, or
+    /// the epochs do not fit.
     pub fn seal_load_key(
         &self,
         config: &Config,
@@ -343,9 +343,8 @@ impl VerifiedShieldEvidence {
         self.seal_load_key_of(&master, config, tenant, epochs, entropy)
     }
 
-    /// The same under a master key that exists already, as one that a verifier service released for
-    /// this evidence. The session's keys are of this session all the same: they depend on the
-    /// message.
+    /// The same under an existing master key, such as one that a verifier service released for this
+    /// evidence. The session's keys are still unique to this session: they depend on the message.
     ///
     /// # Errors
     /// As [`VerifiedShieldEvidence::seal_load_key`].

@@ -1,4 +1,4 @@
-//! Appraisal: what is accepted, and one refusal for each check.
+//! An appraisal accepts good evidence, and each check has one case that it refuses.
 
 mod common;
 
@@ -27,14 +27,14 @@ fn good_evidence_is_accepted() {
         assert_eq!(appraisal.anchor.as_deref(), Some("maker"));
         assert!(appraisal.warnings.is_empty());
         assert!(appraisal.first_failure().is_none());
-        // The same with certificates beside instead of inside, or both.
+        // The same with certificates beside the evidence instead of inside it, or both.
         let bare = evidence::sign(&case.claims, &key("ak"), &[]);
         assert!(case.appraise_bytes(&bare, &case.certificates()).appraisal.accepted());
         assert!(case.appraise_bytes(&case.evidence(), &case.certificates()).appraisal.accepted());
     }
 }
 
-/// One change, one check that refuses, and no other.
+/// Each change is refused by exactly one check.
 #[test]
 fn each_check_refuses() {
     type Change = fn(&mut Case);
@@ -133,8 +133,8 @@ fn exceptions_must_be_named() {
     assert!(case.appraise().accepted());
 }
 
-/// Two anchors of one name and key identifier: a root that was issued again, and one that is
-/// registered for several kinds. Neither hides the other.
+/// Two anchors share a name and key identifier: a reissued root, and a root registered for several
+/// kinds. Neither hides the other.
 #[test]
 fn anchors_of_one_name_do_not_hide_each_other() {
     let case = Case::new(Layer::Kernel);
@@ -172,13 +172,13 @@ fn anchors_of_one_name_do_not_hide_each_other() {
         assert!(appraisal.accepted(), "{}", appraisal.to_json());
         assert_eq!(appraisal.anchor.as_deref(), Some("current"));
     }
-    // And none of them makes another one good.
+    // No anchor makes another one valid.
     assert_eq!(ask(&[&ended, &simulated]).first_failure().unwrap().id, CheckId::AnchorKind);
     assert_eq!(ask(&[&ended, &debug]).first_failure().unwrap().id, CheckId::DebugConsistent);
     assert_eq!(ask(&[&ended]).first_failure().unwrap().id, CheckId::Chain);
 }
 
-/// A simulator's certificate under an anchor for hardware, however it presents itself.
+/// A simulator's certificate under an anchor for hardware, whatever it claims to be.
 #[test]
 fn a_simulator_is_no_hardware() {
     let mut case = Case::new(Layer::Shield);
@@ -223,7 +223,7 @@ fn layers_do_not_stand_in_for_each_other() {
         let evidence = case.evidence();
         let outcome = case.appraise_bytes(&evidence, &[]);
         assert!(outcome.verified.is_none());
-        // What was not reached counts as failed.
+        // Unreached checks count as failed.
         assert!(
             outcome
                 .appraisal
@@ -256,7 +256,7 @@ fn layers_do_not_stand_in_for_each_other() {
     assert!(appraise_shield(&request).is_err());
 }
 
-/// A cache in which every chain lies in one place.
+/// A cache that keeps every chain in one slot.
 #[derive(Default)]
 struct OnePlace(Mutex<Option<Arc<VerifiedChain>>>);
 
@@ -273,7 +273,7 @@ impl ChainCache for OnePlace {
 #[test]
 fn a_cache_that_gives_another_chain_changes_nothing() {
     let (good, mut other) = (Case::new(Layer::Shield), Case::new(Layer::Shield));
-    // Another certificate of the same key: what it measured is not what the evidence says.
+    // Another certificate of the same key: it measures another kernel than the evidence does.
     other.tcb.digest = [9; 32];
     let anchor = |name: &str| {
         TrustAnchor::new(name, RootOfTrust::ShefBoot, false, Case::root("maker").der()).unwrap()
@@ -352,7 +352,7 @@ fn certificates_missing_or_others() {
     assert_eq!(first(&bare, &[good[0].clone(), good[1][1..].to_vec()]), CheckId::Certificates);
     assert_eq!(first(&bare, &[good[1].clone(), good[0].clone()]), CheckId::Anchor);
     assert_eq!(first(&case.evidence(), &[good[1].clone(), good[0].clone()]), CheckId::Certificates);
-    // Without anchors nobody is trusted.
+    // Without anchors no device is trusted.
     let (anchors, policy) = (TrustAnchors::new(vec![]), AppraisalPolicy::new(case.policy.clone()));
     let evidence = case.evidence();
     let outcome = appraise(&Request::new(
@@ -404,9 +404,9 @@ fn any_cut_or_longer_evidence_denies() {
     );
 }
 
-// ---- evidence that is signed by the right key, and wrong all the same ----
+// ---- evidence that is signed by the right key, but still wrong ----
 
-/// The claims-set as a map, changed, and signed again.
+/// The claims-set as a map, changed and re-signed.
 fn resigned(case: &Case, change: impl FnOnce(&mut Vec<(Value, Value)>)) -> Vec<u8> {
     let Value::Map(mut map) = cbor::parse(&case.claims.to_cbor(), &Limits::bytes(8192)).unwrap()
     else {
@@ -435,7 +435,7 @@ fn a_missing_claim_denies() {
             let bytes = resigned(&case, |map| drop(map.remove(at)));
             let failure = case.appraise_bytes(&bytes, &[]).appraisal.first_failure().unwrap().id;
             assert_eq!(failure, CheckId::Claims, "claim {:?}", map[at].0);
-            // Nor may it be there as null, or as another type.
+            // It must not be null or of another type either.
             for other in [Value::Null, Value::Map(vec![]), Value::Uint(u64::MAX)] {
                 let bytes = resigned(&case, |map| map[at].1 = other.clone());
                 let appraisal = case.appraise_bytes(&bytes, &[]).appraisal;
@@ -495,7 +495,7 @@ fn claims_of_the_wrong_form_deny() {
         assert!(!appraisal.accepted());
         appraisal.first_failure().unwrap().id
     };
-    // Nonce short, long, or several.
+    // A short, long or repeated nonce.
     for nonce in [vec![0x42; 31], vec![0x42; 65], vec![]] {
         assert_eq!(denied(10, Value::Bytes(nonce)), CheckId::Claims);
     }
@@ -773,7 +773,7 @@ fn framing_is_exact() {
             "{what}"
         );
     }
-    // r or s that are 0 or n or more.
+    // r or s of 0, or at least n.
     let order =
         hex::decode("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551").unwrap();
     for half in [vec![0; 32], order.clone(), vec![0xff; 32]] {
@@ -796,7 +796,7 @@ fn framing_is_exact() {
             );
         }
     }
-    // External data that is not empty: a signature for something else.
+    // Non-empty external data: a signature for something else.
     let message = Value::Array(vec![
         "Signature1".into(),
         (&good_header[..]).into(),
@@ -819,7 +819,7 @@ fn framing_is_exact() {
     );
 }
 
-/// An attacker who swaps the Shield's public key in signed evidence.
+/// An attacker swaps the Shield's public key in signed evidence.
 #[test]
 fn a_swapped_key_breaks_the_signature() {
     let case = Case::new(Layer::Shield);
@@ -914,7 +914,7 @@ fn files_are_read_strictly() {
     ] {
         assert_eq!(TrustAnchor::list_from_toml(&bad).unwrap_err().code(), "SHEF-ATT-052");
     }
-    // A device's certificate is no root.
+    // A device certificate is not a root.
     let device = Case::new(Layer::Kernel).certificates()[1].clone();
     assert!(TrustAnchor::new("device", RootOfTrust::Board, false, &device).is_err());
 }
@@ -962,7 +962,7 @@ fn json_of_an_appraisal() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is done to the bytes of good evidence, it is not accepted.
+    /// No change to the bytes of good evidence is accepted.
     #[test]
     fn garbled_evidence_denies(at in 0usize..2000, len in 1usize..40, noise in proptest::collection::vec(any::<u8>(), 40)) {
         let case = Case::new(Layer::Kernel);
@@ -975,7 +975,7 @@ proptest! {
         prop_assert!(!case.appraise_bytes(&bytes, &[]).appraisal.accepted());
     }
 
-    /// Taking a reference value away never turns a denial into an acceptance; appraisal is
+    /// Removing a reference value never turns a denial into an acceptance; appraisal is
     /// deterministic.
     #[test]
     fn fewer_reference_values_never_help(kernels in any::<bool>(), shells in any::<bool>(), images in any::<bool>(), svn in 4u64..7) {

@@ -1,4 +1,4 @@
-//! CMW, CoRIM and bundles: what is written is read back, and what must be refused.
+//! CMW, CoRIM and bundles survive a round trip, and malformed ones are refused.
 
 mod common;
 
@@ -88,7 +88,7 @@ fn cmw_refuses() {
     assert_eq!(refused(&deep.to_cbor()), "SHEF-PRO-081");
     assert_eq!(refused(deep.to_json().as_bytes()), "SHEF-PRO-081");
     assert_eq!(refused(&[b'['; 100_000]), "SHEF-PRO-081");
-    // Several pieces of evidence, none, or one that says that it is none.
+    // Several pieces of evidence, no evidence, or an indicator that excludes evidence.
     let eat = || record(Type::Format(263), None);
     for cmw in [
         collection(vec![("a", eat()), ("b", eat())]),
@@ -189,7 +189,7 @@ fn corim_is_read_back() {
         (read.id.as_str(), read.version, read.signer.as_str(), read.not_after, read.ignored),
         ("digits", 1, "maker", Some(NOW + 100), 0)
     );
-    // With it, and nothing else, evidence is accepted.
+    // With it alone, evidence is accepted.
     let mut case = Case::new(Layer::Shield);
     case.reference = read.reference;
     assert!(case.appraise().accepted());
@@ -222,7 +222,7 @@ fn corim_of_a_certified_signer() {
     let refused = |bytes: &[u8]| corim::read(bytes, &trust(std::slice::from_ref(&ca))).unwrap_err();
     assert!(matches!(refused(&sign(&leaf("somebody", NOW + 10))), CorimError::Signer { .. }));
     assert!(refused(&sign(&leaf("corim ca", NOW - 1))).to_string().contains("valid from"));
-    // A device's certificates sign no reference values.
+    // A device's certificates cannot sign reference values.
     let case = Case { maker: "corim ca", ..Case::new(Layer::Shield) };
     for der in case.certificates() {
         assert!(matches!(refused(&sign(&der)), CorimError::Signer { .. }));
@@ -244,7 +244,7 @@ fn corim_refuses() {
     let code =
         |bytes: &[u8], trust: &Trust<'_>| corim::read(bytes, trust).map(|_| ()).unwrap_err().code();
     let all = [signer()];
-    // Unsigned, by another key, without any signer known.
+    // Unsigned, by another key, or without a known signer.
     assert_eq!(
         code(&corim::write(&reference, &describe(1)).unwrap(), &trust(&all)),
         "SHEF-ATT-081"
@@ -286,7 +286,7 @@ fn corim_refuses() {
     }
 }
 
-/// An IP vendor vouches for its own images, and for nobody else's.
+/// An IP vendor vouches for its own images only.
 #[test]
 fn vendors_vouch_for_their_own_images() {
     let vendor = key("corim").public_key();
@@ -315,7 +315,7 @@ fn vendors_vouch_for_their_own_images() {
     }
 }
 
-/// Inside a good signature: other shapes of header and measurements.
+/// Other shapes of header and measurements under a good signature.
 #[test]
 fn corim_headers_and_measurements_are_exact() {
     let payload = corim::write(&Case::new(Layer::Shield).reference, &describe(1)).unwrap();
@@ -439,8 +439,8 @@ fn a_bundle_is_appraised_as_of_its_date_and_as_of_today() {
     assert_eq!(read, bundle(&case));
     let outcome = read.appraise(read.created, None, portable, Some(&Unconfined)).unwrap();
     assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
-    // Later: still as old as it was, until something it rests on is revoked or expires (the root of
-    // this test ends at NOW + 100).
+    // Later: its age stays the same, until something it depends on is revoked or expires (the root
+    // of this test ends at NOW + 100).
     assert!(
         read.appraise(NOW + 99, None, portable, Some(&Unconfined)).unwrap().appraisal.accepted()
     );
@@ -506,7 +506,7 @@ fn a_changed_bundle_is_none() {
         read.appraise(NOW, None, portable, Some(&Unconfined)).unwrap_err().code(),
         "SHEF-ATT-102"
     );
-    // Nor does the challenge of another age pass: the policy of this bundle says 60 seconds.
+    // A challenge that was too old stays so: the policy of this bundle allows 60 seconds.
     let mut old = bundle(&Case::new(Layer::Shield));
     old.evidence.as_mut().unwrap().challenged = Some(NOW - 61);
     assert_eq!(

@@ -43,8 +43,8 @@ allow if {
     }
 }
 
-/// Regular expressions are whole in every build: classes, word boundaries and letters of either case
-/// need tables that `regorus` does not ask for.
+/// Regular expressions work in full in every build: classes, word boundaries and case folding need
+/// tables that `regorus` does not enable.
 #[test]
 fn rego_has_whole_regular_expressions() {
     let text = "package shef\nallow if {\n    every pattern in [`^\\w+$`, `^[^\\d\\s]+$`, `\\bshield\\b`, `(?i)^SHIELD$`, `^\\p{L}+$`] { regex.match(pattern, input.layer) }\n}";
@@ -52,7 +52,7 @@ fn rego_has_whole_regular_expressions() {
     assert!(appraisal.accepted(), "{}", appraisal.to_json());
 }
 
-/// What cannot be decided denies, and says that the verifier failed.
+/// An undecided policy denies, and reports a failure of the verifier.
 #[test]
 fn rego_that_fails_denies_with_malfunction() {
     for text in [
@@ -78,7 +78,7 @@ fn rego_that_fails_denies_with_malfunction() {
     }
 }
 
-/// Rego can deny more, and allow nothing that a check denied.
+/// Rego can deny more, but cannot allow what a check denied.
 #[test]
 fn rego_does_not_overrule_checks() {
     let mut case = with_rego("package shef\nallow := true");
@@ -109,14 +109,14 @@ fn rego_that_takes_long_to_read_is_refused() {
         .unwrap()
         .compile()
         .unwrap();
-    // A long policy of the usual depth.
+    // A long policy of ordinary depth.
     let rules: String =
         (0..1200).map(|n| format!("rule_{n} if {{ input.bypass[_] == [\"a\"][0] }}\n")).collect();
     Rego::new(&format!("package shef\nallow := true\n{rules}")).unwrap().compile().unwrap();
 }
 
-/// Functions that make much of little, or look elsewhere than at the input, are refused by name;
-/// where the name is hidden, when they are called.
+/// Functions that make large outputs from small inputs, or read more than the input, are refused by
+/// name, or when they are called if the name is hidden.
 #[test]
 fn rego_calls_what_is_on_the_list_and_nothing_else() {
     for call in [
@@ -142,7 +142,7 @@ fn rego_calls_what_is_on_the_list_and_nothing_else() {
             "{call}: {error}"
         );
     }
-    // In words of its own, a policy may say what it likes.
+    // A policy may use any words that it defines.
     let inert = "# numbers.range(1, 9)\nproduct := 3\nmyreplace(x) := x\nallow if { myreplace(product) == 3; \"replace(x)\" != `sprintf(` }";
     assert!(with_rego(Box::leak(format!("package shef\n{inert}").into())).appraise().accepted());
     for hidden in [
@@ -151,14 +151,14 @@ fn rego_calls_what_is_on_the_list_and_nothing_else() {
         "package shef\nallow if sprintf (\"x\", [])",
         "package shef\nsome_count(x) := 3\nallow if some_count(1) == 3 with some_count as numbers[\"range\"]",
     ] {
-        // Refused by the parser, or denied when it is called.
+        // Refused by the parser, or denied when the function is called.
         let Ok(program) = Rego::new(hidden).and_then(|policy| policy.compile()) else { continue };
         let answer = program.clone().evaluate("{}");
         assert!(answer.is_err(), "{hidden}: {answer:?}");
     }
 }
 
-/// Who gives nothing that runs a policy in Rego accepts no evidence under one.
+/// A caller without a Rego evaluator accepts no evidence under a Rego policy.
 #[test]
 fn rego_without_an_evaluator_denies() {
     let case = with_rego("package shef\nallow := true");
@@ -297,7 +297,7 @@ fn a_demanded_list_must_be_there_and_current() {
     assert_eq!(case.failed(), [CheckId::Revocation], "out of date");
     case.revocations = list(|l| l.issued = NOW + 1);
     assert_eq!(case.failed(), [CheckId::Revocation], "of the future");
-    // What is on an old list is revoked all the same.
+    // Entries of an outdated list are still revoked.
     case.policy.require_revocation = false;
     case.revocations = list(|l| {
         l.next_update = NOW - 1;
@@ -370,8 +370,8 @@ fn lists_of_the_policy() {
     }
 }
 
-/// What one verifier accepted is held against another's policy: every demand that the policy makes
-/// by itself.
+/// Evidence that one verifier accepted is checked against another's policy: every demand that the
+/// policy alone makes.
 #[test]
 fn a_floor_is_a_policy_without_certificates_and_reference_values() {
     let mut case = Case::new(Layer::Shield);
@@ -406,7 +406,7 @@ fn a_floor_is_a_policy_without_certificates_and_reference_values() {
         assert_eq!(denied.first_failure().map(|check| check.id), Some(*id));
         assert!(!denied.accepted());
     }
-    // Nobody knows when the challenge was made; a list that revokes what was accepted.
+    // The time of the challenge is unknown; a list revokes accepted evidence.
     let aged = Policy { max_age: Some(60), ..good.clone() };
     floor(&aged, &verified, None, challenged, now).unwrap();
     assert_eq!(
@@ -444,7 +444,7 @@ fn errors_have_line_and_column() {
     assert_eq!(Revocations::from_toml(&list.to_toml().unwrap()).unwrap(), list);
 }
 
-/// The id names the text, to the byte.
+/// The id identifies the text byte for byte.
 #[test]
 fn policy_ids() {
     let text = Policy::strict("p", &[shef_proto::evidence::RootOfTrust::Board]).to_toml().unwrap();

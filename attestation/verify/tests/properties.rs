@@ -1,4 +1,4 @@
-//! Properties of the appraisal: any changed byte denies, less knowledge never helps, the same
+//! Properties of the appraisal: any changed byte denies, less knowledge never helps, and the same
 //! inputs give the same answer.
 
 mod common;
@@ -9,7 +9,7 @@ use shef_proto::evidence::{Claims, DebugState, Evidence, Layer, ShieldState};
 use shef_verify::ar4si::CLAIM_NAMES;
 use shef_verify::{Request, Revocations, Status, TrustAnchor, TrustAnchors, appraise};
 
-/// From best to worst for whoever relies on it.
+/// Rank of a status, best first.
 fn rank(status: Status) -> u8 {
     match status {
         Status::Affirming => 0,
@@ -19,8 +19,8 @@ fn rank(status: Status) -> u8 {
     }
 }
 
-/// Every position, and every other value of that byte for the parts that are not under a hash
-/// alone: header, tags, first claims.
+/// Every position, and every other value of a byte that is not only covered by a hash: header,
+/// tags, first claims.
 #[test]
 fn any_single_byte_change_never_affirms() {
     for layer in [Layer::Kernel, Layer::Shield] {
@@ -58,7 +58,7 @@ fn any_single_byte_change_never_affirms() {
     }
 }
 
-/// A case with some of everything: several reference values, some of which fit.
+/// A case with several reference values, some of which match, and other options.
 fn any_case() -> impl Strategy<Value = Case> {
     let layer = prop_oneof![Just(Layer::Kernel), Just(Layer::Shield)];
     (layer, 0u8..4, 0u8..3, 0u8..3, any::<[bool; 4]>(), 3u64..8).prop_map(
@@ -106,8 +106,8 @@ fn any_case() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
-    /// Taking any one reference value away never improves the verdict, the status or any claim of
-    /// the vector.
+    /// Removing any one reference value never improves the verdict, the status or any claim of the
+    /// vector.
     #[test]
     fn removing_a_reference_value_never_improves(case in any_case(), at in any::<proptest::sample::Index>()) {
         let before = case.appraise();
@@ -131,7 +131,7 @@ proptest! {
         }
     }
 
-    /// A longer revocation list never improves it either.
+    /// A longer revocation list never improves any of them either.
     #[test]
     fn revoking_never_improves(case in any_case(), kernel in any::<bool>(), device in any::<bool>()) {
         let before = case.appraise();
@@ -143,14 +143,14 @@ proptest! {
         prop_assert!(!(kernel || device) || !after.accepted());
     }
 
-    /// The same inputs give the same answer, to the letter; `Case` itself compares with and without
-    /// a cache of chains.
+    /// The same inputs give the same answer, byte for byte; `Case` itself compares with and without
+    /// a chain cache.
     #[test]
     fn appraisal_is_a_function_of_its_inputs(case in any_case()) {
         prop_assert_eq!(case.appraise(), case.appraise());
     }
 
-    /// What is written is read back.
+    /// A written value reads back equal.
     #[test]
     fn evidence_is_read_back(case in any_case()) {
         prop_assert_eq!(&Claims::from_cbor(&case.claims.to_cbor()).unwrap(), &case.claims);

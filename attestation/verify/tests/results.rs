@@ -1,4 +1,4 @@
-//! Results: EAR in both dialects, and what a relying party must refuse.
+//! Results: EAR in both dialects, and the results that a relying party must refuse.
 
 mod common;
 
@@ -93,15 +93,15 @@ fn both_dialects_are_read_back() {
                 );
             }
             assert!(!ear.attester.contains_key("ueid"), "the device is named only on request");
-            // Another layer is not what was appraised.
+            // A result for one layer is refused for another.
             let other = if layer == Layer::Kernel { Layer::Shield } else { Layer::Kernel };
             assert!(ear::verify(&token, &keys(), &expect(other), portable).is_err());
         }
     }
 }
 
-/// Parsers that refuse `aud` get the audience in another claim, which counts like it; the KBS of
-/// Trustee finds the key, and no other one, as a JWK.
+/// Parsers that refuse `aud` find the audience in another claim, with the same effect; the KBS of
+/// Trustee finds the key, and no other key, as a JWK.
 #[test]
 fn results_for_parsers_of_others() {
     let case = Case::new(Layer::Shield);
@@ -129,7 +129,7 @@ fn results_for_parsers_of_others() {
             let xy = key("shield").public_key().xy();
             let jwk = json!({"kty": "EC", "crv": "P-256", "alg": "ECDH-ES+A256KW", "x": b64(&xy[..32]), "y": b64(&xy[32..])});
             assert_eq!(found, (reader == Reader::Trustee).then_some(&json!({"tee-pubkey": jwk})));
-            // Both at once is nobody's result.
+            // A result with both is invalid.
             let mut both = claims.clone();
             both["aud"] = json!(AUDIENCE);
             let token = jwt::sign(both.to_string().as_bytes(), &signer()).unwrap();
@@ -291,7 +291,7 @@ fn token_traps() {
     };
     assert!(verify(&good).is_ok());
     let [header, body, signature] = good.split('.').collect::<Vec<_>>()[..] else { panic!() };
-    // Signed by the right key, so that nothing but the header can refuse.
+    // Signed by the right key, so that only the header can cause a refusal.
     let with_header = |header: Value| {
         let message = format!("{}.{body}", b64.encode_to_string(header.to_string()));
         let signature = key("verifier").sign(message.as_bytes());
@@ -339,7 +339,7 @@ fn token_traps() {
         verify(&with_header(json!({"alg": "ES256", "kid": "2026-11", "typ": "at+jwt"}))),
         Err("SHEF-ATT-072")
     );
-    // HMAC with the public key as secret is HS256: refused by name. A name twice is refused too.
+    // HMAC with the public key as secret is HS256, refused by name. So is a duplicate name.
     let twice = format!(
         "{}.{body}.{signature}",
         b64.encode_to_string(r#"{"alg":"none","alg":"ES256","kid":"2026-11"}"#)
@@ -358,11 +358,11 @@ fn token_traps() {
     ] {
         assert_eq!(verify(&token), Err(code), "{token}");
     }
-    // A claims-set with a name twice, signed.
+    // A signed claims-set with a duplicate name.
     let text = String::from_utf8(claims).unwrap();
     let doubled = text.replacen('{', r#"{"aud":"https://elsewhere.example","#, 1);
     assert_eq!(verify(&jwt::sign(doubled.as_bytes(), &signer()).unwrap()), Err("SHEF-ATT-070"));
-    // A status better than its vector, and an overall one better than the layer's.
+    // A status better than its vector, and an overall status better than the layer's.
     for (from, to) in [
         ("\"configuration\":2", "\"configuration\":96"),
         ("\"hardware\":2", "\"hardware\":\"2\""),

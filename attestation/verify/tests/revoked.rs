@@ -1,4 +1,4 @@
-//! What is revoked, deactivated or outdated stays so in every spelling of its signatures, values and
+//! Revoked, deactivated or outdated items stay so in every spelling of their signatures, values and
 //! names.
 
 mod common;
@@ -45,7 +45,7 @@ fn a_certificate_is_revoked_in_both_spellings() {
     let other = parsed.twin().unwrap();
     assert_ne!(device, other);
     let spellings = [&device, &other].map(|device| vec![ak.clone(), device.clone()]);
-    // A manufacturer's CA may make either s: both count until one is revoked.
+    // A manufacturer's CA may use either s: both are valid until one is revoked.
     for chain in &spellings {
         assert_eq!(failed(&case, chain, Revocations::default()), []);
     }
@@ -105,7 +105,7 @@ fn all(signer: CorimSigner) -> CorimSigner {
     signer.for_kernels().for_shells().for_vendor(&[6; 32])
 }
 
-/// The same CoRIM with the other spelling of its signature, with which it ends.
+/// The same CoRIM with the other spelling of its final signature.
 fn other(corim: &[u8]) -> Vec<u8> {
     let (start, signature) = corim.split_last_chunk::<64>().unwrap();
     [start, &twin(signature).unwrap()[..]].concat()
@@ -168,7 +168,7 @@ fn order_goes_by_the_signers_key() {
         Err(CorimError::Older { known: 2, .. })
     ));
     corim::admit(&newer, &[older]).unwrap();
-    // The same content under two names contradicts nothing.
+    // The same content under two names is no conflict.
     corim::admit(&read("another name", 2), &[newer]).unwrap();
 }
 
@@ -196,7 +196,7 @@ fn a_deactivated_corim_stays_out_without_its_certificate() {
     );
     let with = corim::write_signed(&reference, &describe(1), &key("corim"), Some(&leaf)).unwrap();
     let without = bare(&with);
-    // The same key is registered by itself and under its CA.
+    // The same key is registered directly and under its CA.
     let signers = [
         all(CorimSigner::with_key("key", key("corim").public_key())),
         all(CorimSigner::with_authority("ca", root.der()).unwrap()),
@@ -208,7 +208,7 @@ fn a_deactivated_corim_stays_out_without_its_certificate() {
             corim::read(&bytes, &trust(&signers, &nothing)).unwrap();
             let deactivated = BTreeSet::from([named.clone()]);
             let error = corim::read(&bytes, &trust(&signers, &deactivated)).unwrap_err();
-            // The message has the name that holds for all spellings.
+            // The message contains the name that covers all spellings.
             assert!(
                 matches!(error, CorimError::Deactivated { .. })
                     && error.to_string().contains(&payload),
@@ -216,7 +216,7 @@ fn a_deactivated_corim_stays_out_without_its_certificate() {
             );
         }
     }
-    // Bytes do not say which certificate was taken out of them.
+    // Bytes without a certificate do not identify the one removed.
     let deactivated = BTreeSet::from([sha256(&with)]);
     assert!(corim::read(&with, &trust(&signers, &deactivated)).is_err());
     assert!(corim::read(&without, &trust(&signers, &deactivated)).is_ok());

@@ -55,12 +55,12 @@ fn a_receipt_vouches_for_exactly_what_it_names() {
     let code = |vouched: &Vouched<'_>, evidence: &[u8], receipt: &Receipt, by: &SigningKey| {
         vouched.verified(evidence, &receipt.sign(by)).unwrap_err().code()
     };
-    // Signed by somebody else, or changed after it was signed.
+    // Signed by another key, or changed after signing.
     assert_eq!(code(&vouched, &evidence, &good, &key("stranger")), "SHEF-PRO-090");
     let mut changed = good.sign(&service);
     *changed.last_mut().unwrap() ^= 1;
     assert_eq!(vouched.verified(&evidence, &changed).unwrap_err().code(), "SHEF-PRO-090");
-    // Of something else.
+    // Evidence of something else.
     let mut other_case = Case::new(Layer::Shield);
     other_case.shield().image_digest = [9; 32];
     let stranger = key("stranger").public_key();
@@ -87,7 +87,7 @@ fn a_receipt_vouches_for_exactly_what_it_names() {
     ] {
         assert_eq!(code(&other, &evidence, &good, &service), "SHEF-ATT-062", "{other:?}");
     }
-    // Evidence that is not signed by the key that came along.
+    // Evidence that the accompanying key did not sign.
     let forged = Case { signer: "stranger", ..Case::new(Layer::Shield) }.evidence();
     assert!(
         vouched

@@ -1,4 +1,4 @@
-//! The Security Kernel: takes over the identity that the boot ROM left, and answers the mailbox.
+//! The Security Kernel: takes over the boot ROM's identity, and answers the mailbox.
 #![no_std]
 #![no_main]
 #![expect(unsafe_code, reason = "the entry of the program")]
@@ -34,7 +34,7 @@ global_asm!(
     ".option pop",
 );
 
-/// After start: zeroed registers and RAM, and the identity at its place.
+/// After start: registers and RAM are zero, and the identity is in place.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> ! {
     let mut kernel = kernel();
@@ -42,7 +42,7 @@ extern "C" fn main() -> ! {
     serve(&BUS, clear_stack, |message| kernel.handle(message))
 }
 
-/// The kernel, in a frame below the caller's: what its making leaves on the stack is cleared.
+/// Builds the kernel in a frame below the caller's, so that its stack residue is cleared.
 #[inline(never)]
 fn kernel() -> Box<Kernel<Hardware<Mmio>>> {
     let Ok(identity) = Identity::from_bytes(&take_identity()) else {
@@ -51,7 +51,7 @@ fn kernel() -> Box<Kernel<Hardware<Mmio>>> {
     Box::new(Kernel::new(Hardware::new(BUS, Vec::new()), identity))
 }
 
-/// The bytes that the boot ROM left; zeros stay behind.
+/// Takes the identity's bytes and zeroises them in place.
 fn take_identity() -> Zeroizing<Vec<u8>> {
     let len = (BUS.read(HANDOVER) as usize).min(IDENTITY_MAX);
     let mut bytes = Zeroizing::new(Vec::with_capacity(len.next_multiple_of(4)));

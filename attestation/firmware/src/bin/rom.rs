@@ -1,5 +1,5 @@
-//! The boot ROM: checks and measures the kernel of the boot medium, makes its identity, erases what
-//! the kernel must not have, and starts it.
+//! The boot ROM: checks and measures the kernel on the boot medium, makes its identity, erases the
+//! secrets that the kernel must not have, and starts it.
 #![no_std]
 #![no_main]
 #![expect(unsafe_code, reason = "the entry of the program and its way out")]
@@ -19,7 +19,7 @@ use shef_proto::crypto::{ACTIVE, Crypto};
 use shef_proto::mailbox::Answer;
 use shef_units::{Bus, regs};
 
-// Traps go to the address of their cause, reset to 0x80.
+// Traps jump to the vector of their cause, reset starts at 0x80.
 global_asm!(
     ".section .start, \"ax\"",
     ".option push",
@@ -39,9 +39,9 @@ global_asm!(
     zero_memory!(),
     "  li   sp, 0x20004000",
     "  j    main",
-    // Clears all RAM but the identity, and the processor's registers; then, from the end of the
-    // kernel's memory, where ROM may be closed: kernel memory r-x, RAM and registers rw-, the fourth
-    // entry off, all else closed (MMWP), locked until reset.
+    // Clears the registers and all RAM except the identity. Then, from the end of kernel memory,
+    // where the ROM may be closed: kernel memory r-x, RAM and registers rw-, the fourth entry off,
+    // everything else closed (MMWP), locked until reset.
     ".globl leave",
     "leave:",
     "  li   t0, 0x20000000",
@@ -73,7 +73,7 @@ global_asm!(
     "  csrw pmpcfg0, t0",
     "  csrw 0x747, t2",
     "  jr   t3",
-    // Clears RAM and registers, and starts again at `refused`. The mailbox stays: a request may wait.
+    // Clears RAM and registers, and restarts at `refused`. The mailbox keeps a pending request.
     ".globl forget",
     "forget:",
     "  li   t0, 0x20000000",
@@ -90,17 +90,17 @@ unsafe extern "C" {
     fn forget() -> !;
 }
 
-/// After start: zeroed registers and RAM.
+/// After start: registers and RAM are zero.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> ! {
     match boot() {
-        // SAFETY: the identity is at its place and the kernel in its memory; nothing is used after.
+        // SAFETY: the identity and the kernel are in place; nothing is used afterwards.
         Ok(()) => unsafe { leave() },
         Err(error) => refuse(&error),
     }
 }
 
-/// A word of the boot medium.
+/// Reads a word of the boot medium.
 fn word(at: usize) -> [u8; 4] {
     BUS.read(regs::MEDIUM + at as u32).to_le_bytes()
 }
@@ -112,7 +112,7 @@ fn copy(at: usize, out: &mut [u8]) {
     }
 }
 
-/// Longest head of an image, in whole words.
+/// Maximum length of an image's head, in whole words.
 const HEAD_MAX: usize = (KernelImage::HEAD_MAX + 1).next_multiple_of(4);
 
 fn boot() -> Result<(), BootError> {
@@ -125,8 +125,8 @@ fn boot() -> Result<(), BootError> {
     let (svn, version, head_len) =
         KernelImage::parse_head(&head[..HEAD_MAX.min(medium.image_len)])?;
     let code_len = medium.image_len - head_len;
-    // Its last 64 bytes are the way out, which overwrites what lies there: what runs is what was
-    // measured.
+    // The exit code overwrites the last 64 bytes of kernel memory. The kernel must not reach them:
+    // exactly the measured code runs.
     if code_len > regs::MEMORY_LEN - 64 {
         return Err(BootError::KernelImage { what: "larger than the kernel's memory" });
     }
@@ -154,7 +154,7 @@ fn store(at: u32, bytes: &[u8]) {
     }
 }
 
-/// Copies the code to where it will run; reset has cleared that memory.
+/// Copies the code to its run address; reset has cleared that memory.
 fn place(head_len: usize, code_len: usize) -> &'static [u8] {
     let (from, shift) = (Medium::IMAGE + (head_len & !3), 8 * (head_len % 4) as u32);
     let mut low = u32::from_le_bytes(word(from));
@@ -164,12 +164,12 @@ fn place(head_len: usize, code_len: usize) -> &'static [u8] {
         low = high;
         BUS.write(regs::MEMORY + at as u32, value);
     }
-    // What follows the code in its last word is not measured.
+    // Clears the bytes after the code in its last word, which are not measured.
     if !code_len.is_multiple_of(4) {
         let last = regs::MEMORY + (code_len & !3) as u32;
         BUS.write(last, BUS.read(last) & ((1 << (8 * (code_len % 4))) - 1));
     }
-    // SAFETY: the loop above has written this memory, nothing else is there, and it stays as it is.
+    // SAFETY: the loop above wrote this memory, nothing else is there, and it does not change.
     unsafe {
         core::slice::from_raw_parts(
             core::ptr::with_exposed_provenance(regs::MEMORY as usize),
@@ -185,8 +185,8 @@ fn hand_over(identity: &[u8]) {
     store(HANDOVER, identity);
 }
 
-/// Says so, and answers nothing else. Nothing of the boot is left but the answer, which takes the
-/// place of the kernel.
+/// Answers every request with this error. Boot leaves nothing but the answer, which replaces the
+/// kernel in memory.
 fn refuse(error: &BootError) -> ! {
     BUS.write(regs::sys::CONTROL, regs::sys::CONTROL_UDS_LOCK);
     let alert = match error {
@@ -198,11 +198,11 @@ fn refuse(error: &BootError) -> ! {
         regs::MEMORY,
         &Answer::Error { code: error.code().into(), text: error.to_string() }.encode(),
     );
-    // SAFETY: nothing of RAM is used after.
+    // SAFETY: RAM is not used afterwards.
     unsafe { forget() }
 }
 
-/// After `forget`: zeroed registers and RAM.
+/// After `forget`: registers and RAM are zero.
 #[unsafe(no_mangle)]
 extern "C" fn refused() -> ! {
     let len = BUS.read(regs::MEMORY) as usize;

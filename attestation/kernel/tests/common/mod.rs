@@ -1,4 +1,4 @@
-//! A device for tests: manufacturer, IP vendor, hardware in software, and the requests in between.
+//! A test device: manufacturer, IP vendor, simulated hardware, and the requests between them.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use shef_kernel::{
@@ -73,41 +73,41 @@ impl Manufacturer {
     }
 }
 
-/// The Shield as its kernel port shows it.
+/// The Shield as seen through its kernel port.
 #[derive(Default)]
 pub struct FakeShield {
     pub state: u32,
     pub seed: [u8; 32],
-    /// Words of the seed that were written since the last one was taken.
+    /// Words of the seed written since the last one was taken.
     pub seed_fresh: u8,
-    /// A word of the seed that gets lost on its way.
+    /// A word of the seed that is lost in transit.
     pub lost_word: Option<u32>,
     pub key: Option<PrivateKey>,
     pub public: Option<[u8; 64]>,
     pub transcript: [u8; 32],
     pub last: Vec<u8>,
     pub seeds_taken: Vec<[u8; 32]>,
-    /// Shows a key that its seed does not give.
+    /// Shows a key that does not match its seed.
     pub wrong_key: bool,
     /// Never leaves DERIVE.
     pub stuck: bool,
-    /// A fault has stopped it.
+    /// Stopped by a fault.
     pub stopped: bool,
-    /// A wipe does not end that.
+    /// A wipe does not end the stop.
     pub dead_port: bool,
-    /// A fault stops it while it makes its next key pair.
+    /// A fault stops it while it derives its next key pair.
     pub stops_in_derive: bool,
     /// Its accelerator does not clear its memories.
     pub uncleared: bool,
-    /// Reads of its status until the session before is over.
+    /// Status reads until the previous session is over.
     pub ending: usize,
-    /// Reads of its status until it has been scrubbed.
+    /// Status reads until the scrub is done.
     pub scrubs: usize,
-    /// Takes no command to wipe.
+    /// Ignores the wipe command.
     pub deaf: bool,
-    /// Becomes this when its transcript is read next.
+    /// The next read of its transcript changes its state to this.
     pub then: Option<u32>,
-    /// What it was told to do before that.
+    /// Commands received too early.
     pub hurried: usize,
     pub wipes: usize,
     pub config: Option<Config>,
@@ -178,7 +178,7 @@ impl FakeShield {
         }
     }
 
-    /// Whether the port takes it.
+    /// Whether the port accepts the write.
     pub fn write(&mut self, offset: u32, value: u32) -> bool {
         self.hurried += usize::from(self.ending > 0);
         match offset {
@@ -206,7 +206,7 @@ impl FakeShield {
         true
     }
 
-    /// What the host's doorbell does.
+    /// Effect of the host's doorbell.
     pub fn take_load_key(&mut self, message: &[u8]) -> Result<load::SessionKeys, load::LoadError> {
         let (keys, _epochs) = load::open_load_key(
             self.config.as_ref().unwrap(),
@@ -219,7 +219,7 @@ impl FakeShield {
         Ok(keys)
     }
 
-    /// What CLOSE over the sealed channel does.
+    /// Effect of CLOSE over the sealed channel.
     pub fn close(&mut self, last: &[u8]) {
         self.state = 5;
         self.public = None;
@@ -227,7 +227,7 @@ impl FakeShield {
     }
 }
 
-/// Hardware in software.
+/// Simulated hardware.
 pub struct FakePlatform {
     pub uds: Option<[u8; 32]>,
     pub certificate: Vec<u8>,
@@ -235,20 +235,20 @@ pub struct FakePlatform {
     pub target: String,
     pub debug: DebugState,
     pub entropy: SeededEntropy,
-    /// What is drawn instead, each time.
+    /// Overrides the drawn bytes, each time.
     pub drawn: Option<[u8; 32]>,
     pub quality: EntropyQuality,
     pub shell: Shell,
     pub shield: FakeShield,
     pub coming: Vec<u8>,
-    /// All that came since the last begin, cleared or not.
+    /// All bytes programmed since the last begin, cleared or not.
     pub programmed: Vec<u8>,
     pub loaded: Option<Vec<u8>>,
     pub design: Option<[u8; 32]>,
     pub loads: usize,
-    /// The next time that the fabric is to be cleared, it is not.
+    /// The next attempt to clear the fabric fails.
     pub not_cleared: bool,
-    /// The operation that fails when it is called next.
+    /// The operation that fails on its next call.
     pub fails: Option<&'static str>,
 }
 
@@ -593,7 +593,7 @@ impl<K: Answers> World<K> {
             .to_cbor()
     }
 
-    /// All messages of a load; the answer to the first that is refused, or to the last.
+    /// Sends all messages of a load; returns the first refusal, or the last answer.
     pub fn load(&mut self, key_box: &[u8]) -> Result<Answer, MailboxError> {
         let mut last = Ok(Answer::Done);
         for request in load_requests(&self.vendor.container.clone(), key_box) {

@@ -89,11 +89,11 @@ impl Certificate {
         }
     }
 
-    /// Checks that this is a self-signed root that may issue DeviceID certificates; its time is
-    /// checked with a chain.
+    /// Checks that this is a self-signed root that may issue DeviceID certificates. Chain
+    /// validation checks its time.
     ///
     /// # Errors
-    /// The rule that does not hold.
+    /// The violated rule.
     pub fn check_root(&self) -> Result<(), CertError> {
         const WHICH: &str = "root";
         self.check_issuer(WHICH, true, 1)?;
@@ -104,7 +104,7 @@ impl Certificate {
 /// Validates exactly `[AK, DeviceID]` under `root` at time `now` (seconds since 1970).
 ///
 /// # Errors
-/// The first rule that does not hold.
+/// The first violated rule.
 pub fn validate_chain(
     chain: &[Certificate],
     root: &Certificate,
@@ -114,11 +114,11 @@ pub fn validate_chain(
     validate_under_anchor(chain, root, now, cose::verify)
 }
 
-/// As [`validate_chain`], for a root that went through [`Certificate::check_root`] when it was made
-/// a trust anchor.
+/// As [`validate_chain`], for a root that passed [`Certificate::check_root`] when it became a trust
+/// anchor.
 ///
 /// # Errors
-/// The first rule that does not hold.
+/// The first violated rule.
 pub fn validate_under_anchor(
     chain: &[Certificate],
     root: &Certificate,
@@ -149,7 +149,7 @@ pub fn validate_under_anchor(
     ak.check_issuer(AK, false, 0)?;
     ak.check_purpose(AK, OID_KP_ATTEST_LOC)?;
     ak.check_signed_by(AK, device, verify)?;
-    // Boot code issues it, with low s. The other certificates come from CAs that may write either.
+    // Boot code issues it with low s. The other certificates come from CAs that may use either.
     if !crypto::is_low_s(&ak.signature) {
         return Err(CertError::HighS { which: AK });
     }
@@ -185,11 +185,11 @@ pub fn validate_under_anchor(
 }
 
 /// Validates the certificate of a signer of reference values, directly under `root`, at time `now`:
-/// no CA, digitalSignature and codeSigning alone, nothing of DICE. A key that signs evidence can
-/// thus not sign reference values, nor the other way round.
+/// not a CA, only digitalSignature and codeSigning, no DICE extensions. So a key that signs
+/// evidence cannot sign reference values, or the reverse.
 ///
 /// # Errors
-/// The first rule that does not hold.
+/// The first violated rule.
 pub fn validate_signer(
     leaf: &Certificate,
     root: &Certificate,
@@ -210,7 +210,7 @@ pub fn validate_signer(
 }
 
 impl Chain {
-    /// Checks the time of a chain that was validated before.
+    /// Checks the time of a chain that was validated earlier.
     ///
     /// # Errors
     /// Now is outside the validity of one of its certificates.

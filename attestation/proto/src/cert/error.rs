@@ -1,14 +1,14 @@
-//! What is wrong with a certificate or a chain.
+//! Errors of certificates and chains.
 
 crate::coded! {
-    /// What is wrong with a certificate or a chain.
+    /// Why a certificate or chain is rejected.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum CertError {
         /// Not DER of this kind of certificate.
         #[error("certificate is malformed at its {part}")]
         Malformed {
-            /// Which part.
+            /// The malformed part.
             part: &'static str,
         } = "SHEF-PRO-020": "malformed certificate",
             "The bytes are not strict DER of an X.509 v3 certificate with the extensions that this chain uses.",
@@ -19,24 +19,24 @@ crate::coded! {
             part: &'static str,
         } = "SHEF-PRO-021": "certificate of another algorithm",
             "Keys are P-256 points, signatures ECDSA with SHA-256. Certificates with RSA, other curves or other hashes are refused.",
-        /// A rule of the chain is broken.
+        /// A violated rule of the chain.
         #[error("{which} certificate: {rule}")]
         Rule {
             /// `root`, `DeviceID`, `AK` or `signer`.
             which: &'static str,
-            /// What does not hold.
+            /// The rule.
             rule: &'static str,
         } = "SHEF-PRO-022": "certificate chain breaks a rule",
             "Names, key identifiers, basic constraints, key usage, key purposes or DICE extensions are not those of manufacturer -> \
              DeviceID -> AK.",
-        /// The issuer named did not sign it.
+        /// The named issuer did not sign it.
         #[error("{which} certificate was not signed by its issuer")]
         Signature {
             /// `root`, `DeviceID`, `AK` or `signer`.
             which: &'static str,
         } = "SHEF-PRO-023": "certificate not signed by its issuer",
             "The certificate was changed, or the trust anchor is not the CA that made this device.",
-        /// Outside its validity.
+        /// Outside its validity period.
         #[error("{which} certificate is valid from {not_before} to {not_after}, not at {now}: {}", distance(*not_before, *not_after, *now))]
         Validity {
             /// `root`, `DeviceID`, `AK`, `signer`, or `one` of them.
@@ -53,7 +53,7 @@ crate::coded! {
         /// Not exactly the certificates of AK and DeviceID.
         #[error("{found} certificates where AK and DeviceID are expected")]
         Length {
-            /// How many.
+            /// Their number.
             found: usize,
         } = "SHEF-PRO-025": "wrong number of certificates",
             "A chain is exactly two certificates, AK first, then DeviceID. The root is never sent: it is the trust anchor.",
@@ -68,7 +68,7 @@ crate::coded! {
     }
 }
 
-/// The distance from the validity, for the clocks' owners.
+/// The distance from the validity period, to help diagnose a wrong clock.
 fn distance(not_before: i64, not_after: i64, now: i64) -> alloc::string::String {
     let (seconds, what) = if now < not_before {
         (not_before.saturating_sub(now), "before it starts; is a clock wrong?")

@@ -22,7 +22,7 @@ struct Template<'a> {
 
 fn issue(issuer_key: &SigningKey, template: &Template<'_>) -> Vec<u8> {
     // The serial number need only be unique per issuer: 16 bytes of the subject key's digest, made
-    // positive and not zero.
+    // positive and non-zero.
     let mut serial = [0; 16];
     serial.copy_from_slice(&key_id(template.subject_key)[4..]);
     serial[0] = serial[0] & 0x7f | 0x40;
@@ -101,8 +101,7 @@ pub fn issue_device_id(
     )
 }
 
-/// The AK certificate: the boot code vouches for the attestation key of the kernel that it
-/// measured.
+/// The AK certificate: the boot code vouches for the attestation key of the measured kernel.
 #[must_use]
 pub fn issue_ak(
     device: &SigningKey,

@@ -1,9 +1,9 @@
 //! The certificates of a device: manufacturer's CA -> DeviceID -> attestation key (AK), X.509 with
 //! the TCG DICE extensions.
 //!
-//! Issuing, strict parsing, and a path validator that knows exactly this chain: `[AK, DeviceID]`
-//! under a root that is the trust anchor. General validators do not fit: the TcbInfo extension is
-//! critical, and the key purposes are DICE's own.
+//! Issuing, strict parsing, and a path validator for exactly this chain: `[AK, DeviceID]` under a
+//! root that is the trust anchor. General validators do not fit: the TcbInfo extension is critical,
+//! and the key purposes are specific to DICE.
 
 mod chain;
 mod error;

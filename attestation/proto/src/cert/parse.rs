@@ -1,4 +1,4 @@
-//! Strict parsing: DER, each extension once, no other algorithm.
+//! Strict parsing: DER, each extension at most once, no other algorithm.
 
 use alloc::vec::Vec;
 
@@ -200,7 +200,7 @@ impl Certificate {
     /// Parses one certificate.
     ///
     /// # Errors
-    /// It is not a strictly encoded v3 certificate of a P-256 key, signed by ECDSA with SHA-256.
+    /// Not a strictly encoded v3 certificate of a P-256 key, signed by ECDSA with SHA-256.
     pub fn parse(bytes: &[u8]) -> Result<Self, CertError> {
         if bytes.len() > MAX_CERTIFICATE {
             return Err(CertError::Malformed { part: "length" });

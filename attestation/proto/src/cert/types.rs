@@ -1,4 +1,4 @@
-//! What a certificate of this chain holds, and the object identifiers that it names.
+//! Contents of the chain's certificates, and the object identifiers that they use.
 
 use alloc::{string::String, vec::Vec};
 
@@ -40,7 +40,7 @@ pub(super) const OID_KP_CODE_SIGNING: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x
 pub(super) const KEY_USAGE_SIGN: u16 = 1 << 0;
 pub(super) const KEY_USAGE_CERT_SIGN: u16 = 1 << 5;
 
-/// TCG DiceTcbInfo of the Security Kernel, as the AK certificate carries it.
+/// TCG DiceTcbInfo of the Security Kernel, as in the AK certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcbInfo {
     /// Version text of the kernel.
@@ -86,7 +86,7 @@ pub(super) struct Extensions {
     pub(super) unknown_critical: bool,
 }
 
-/// A parsed certificate. Nothing about it is verified yet.
+/// A parsed certificate, not verified yet.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     pub(super) der: Vec<u8>,
@@ -112,9 +112,9 @@ pub struct Chain {
     pub ueid: [u8; UEID_LEN],
     /// The measured kernel, certified by the boot code.
     pub tcb_info: TcbInfo,
-    /// From when on all certificates including the root are valid, seconds since 1970.
+    /// Start of validity of all certificates including the root, seconds since 1970.
     pub not_before: i64,
-    /// Until when all certificates including the root are valid, seconds since 1970.
+    /// End of validity of all certificates including the root, seconds since 1970.
     pub not_after: i64,
 }
 
@@ -127,7 +127,7 @@ pub fn ueid_of(device_id: &PublicKey) -> [u8; UEID_LEN] {
 }
 
 impl Certificate {
-    /// The bytes as they came.
+    /// The bytes as received.
     #[must_use]
     pub fn der(&self) -> &[u8] {
         &self.der
@@ -145,9 +145,9 @@ impl Certificate {
         Some(super::issue::signed(&self.tbs, &crypto::twin(&self.signature)?))
     }
 
-    /// The digests that name this certificate in a list of revoked ones: SHA-256 of the
-    /// TBSCertificate, which its issuer signed; and of the DER in both spellings of the signature,
-    /// because anyone can turn one into the other.
+    /// The digests that name this certificate in a revocation list: SHA-256 of the TBSCertificate,
+    /// which its issuer signed, and of the DER in both spellings of the signature, because anyone
+    /// can turn one into the other.
     #[must_use]
     pub fn names(&self) -> [[u8; 32]; 3] {
         let der = crypto::sha256(&self.der);
@@ -178,13 +178,13 @@ impl Certificate {
         self.not_after
     }
 
-    /// The TcbInfo extension, when there is one.
+    /// The TcbInfo extension, if present.
     #[must_use]
     pub fn tcb_info(&self) -> Option<&TcbInfo> {
         self.extensions.tcb_info.as_ref().map(|ext| &ext.value)
     }
 
-    /// True when `other` names this certificate as its issuer.
+    /// True if `other` names this certificate as its issuer.
     #[must_use]
     pub fn is_issuer_of(&self, other: &Certificate) -> bool {
         other.issuer == self.subject

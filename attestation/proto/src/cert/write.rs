@@ -24,7 +24,7 @@ fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Name of a common name and, for devices, the hexadecimal id of their key.
+/// Name with a common name and, for devices, the hexadecimal id of their key.
 pub(super) fn name(common: &str, id: Option<&[u8]>) -> Vec<u8> {
     let attribute = |oid: &[u8], tag: u8, text: &str| {
         tlv(
@@ -85,7 +85,7 @@ pub(super) fn basic_constraints(ca: bool, path_len: Option<u64>) -> Vec<u8> {
     extension(OID_BASIC_CONSTRAINTS, true, &tlv(der::SEQUENCE, &[&ca, &path_len]))
 }
 
-/// Content of a named BIT STRING: bits in order from the first byte's top, trailing zeros removed.
+/// Content of a named BIT STRING: top bit of the first byte first, trailing zeros removed.
 fn named_bits(bits: u32) -> Vec<u8> {
     let mut bytes = bits.reverse_bits().to_be_bytes().to_vec();
     while bytes.last() == Some(&0) {

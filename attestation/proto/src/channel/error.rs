@@ -1,13 +1,13 @@
-//! What can go wrong on the owner's side of the channel.
+//! Errors of the owner's side of the channel.
 
 use super::{ShieldStatement, status};
 
 crate::coded! {
-    /// What can go wrong on the owner's side of the channel.
+    /// Errors of the owner's side of the channel.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum ChannelError {
-        /// The answer does not open, or is not the answer to this request.
+        /// The answer does not open, or belongs to another request.
         #[error("answer to request {seq} is not authentic: whether the request ran is unknown")]
         NotAuthentic {
             /// number of the request
@@ -15,17 +15,17 @@ crate::coded! {
         } = "SHEF-PRO-250": "an answer of the register channel is not authentic",
             "The answer was changed, replayed, or belongs to another request or session. Nothing is concluded from it; the same request \
              may be sent again.",
-        /// A request is under way.
+        /// A request is in flight.
         #[error("request {seq} is under way")]
         Busy {
             /// its number
             seq: u64,
         } = "SHEF-PRO-251": "the register channel waits for an answer",
             "One request is on its way. Deliver its answer, or send the same 88 bytes again.",
-        /// No request is under way.
+        /// No request is in flight.
         #[error("no request is under way")]
         Idle = "SHEF-PRO-252": "no request is on its way", "An answer came that nobody asked for. It is not looked at.",
-        /// Closed, or no numbers left.
+        /// Closed, or no request numbers left.
         #[error("the register channel is closed")]
         Closed = "SHEF-PRO-253": "the register channel is exhausted or closed", "Open a new session.",
         /// The Shield answered with a status other than done.
@@ -43,24 +43,24 @@ crate::coded! {
         Impossible {
             /// number of the request
             seq: u64,
-            /// what is wrong
+            /// the problem
             what: &'static str,
         } = "SHEF-PRO-255": "an authentic answer has impossible content",
             "The Shield does not run this configuration, or is of another version.",
-        /// The Shield has ended the session by itself after a fault.
+        /// The Shield has ended the session on its own after a fault.
         #[error(
             "the shield ended the session after a fault: {} in region {}, chunk {:#x}, version {}",
             .last.fault_kind.name(), .last.fault_region, .last.fault_chunk, .last.fault_version
         )]
         Halted {
-            /// its last words
+            /// its last statement
             last: ShieldStatement,
-            /// the request that this was the answer to was run before
+            /// whether the request that it answers had run
             ran: bool,
         } = "SHEF-PRO-256": "a fault made the Shield end the session by itself",
             "on_fault is \"halt\": the Shield told of the fault in its last message and erased all keys. No result opens. Begin a new \
              session.",
-        /// The channel is in a copy of the process that made its keys.
+        /// This process is a fork of the one that made the channel's keys.
         #[error("process {made} made the keys of the channel, and this is process {found}")]
         Copied {
             /// process that made the keys

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// None.
+    /// No fault.
     None,
     /// A chunk's tag did not match.
     Tag,
@@ -12,7 +12,7 @@ pub enum FaultKind {
     Bus,
     /// The memory did not answer.
     Timeout,
-    /// An answer that was not owed, or of the wrong length.
+    /// An unexpected answer, or one of the wrong length.
     Protocol,
     /// A tree node's tag did not match.
     Node,
@@ -34,7 +34,7 @@ impl FaultKind {
         }
     }
 
-    /// What it is, in words.
+    /// Short description.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "no fault",
@@ -67,9 +67,9 @@ impl FaultKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// None.
+    /// No refusal.
     None,
-    /// Not wholly inside one region.
+    /// Not entirely inside one region.
     Range,
     /// Not an INCR burst, or across a 4 KiB page.
     Burst,
@@ -79,13 +79,13 @@ pub enum RefusalKind {
     SecondWrite,
     /// The region's epoch is 0.
     EpochZero,
-    /// A counter or a key's use limit is at its end.
+    /// A counter or a key's use limit is exhausted.
     Exhausted,
     /// No session.
     NotKeyed,
     /// Read of an `output` chunk that was not sealed in this epoch and is not on chip.
     NotWritten,
-    /// A command cut the write off, because its data did not come.
+    /// A command cut the write off because its data did not arrive.
     CutOff,
 }
 

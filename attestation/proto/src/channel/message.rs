@@ -7,7 +7,7 @@ pub const PLAINTEXT_LEN: usize = 64;
 /// Bytes of an answer's payload.
 pub const PAYLOAD_LEN: usize = 48;
 
-/// Operation in the message with which a Shield ends a session by itself. Nobody can ask for it.
+/// Operation of the message with which a Shield ends a session on its own. No request can have it.
 pub const HALT: u8 = 0x32;
 
 /// A sealed message.
@@ -18,7 +18,7 @@ pub type Sealed = [u8; MESSAGE_LEN];
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Op {
-    /// Nothing.
+    /// No operation.
     Ping = 0x01,
     /// Reads an accelerator register.
     Read = 0x02,
@@ -30,11 +30,11 @@ pub enum Op {
     Invalidate = 0x11,
     /// Raises a region's epoch.
     Epoch = 0x12,
-    /// A page of the statement.
+    /// Reads a page of the statement.
     Statement = 0x20,
-    /// 384 bits of a written map.
+    /// Reads 384 bits of a written map.
     Map = 0x21,
-    /// Half of an engine set's statistics.
+    /// Reads half of an engine set's statistics.
     Stats = 0x22,
     /// Flushes and ends the session.
     Close = 0x30,
@@ -163,7 +163,7 @@ impl Request {
         b
     }
 
-    /// Reads the 64 bytes. Bytes that the layout calls zero are not looked at, as in the Shield.
+    /// Reads the 64 bytes. Ignores the bytes that the layout calls zero, as the Shield does.
     pub fn from_bytes(b: &[u8; PLAINTEXT_LEN]) -> Self {
         Self { op: b[0], region: b[1], addr: le32(b, 4), value: le64(b, 8) }
     }
@@ -182,12 +182,12 @@ pub struct Answer {
     pub addr: u32,
     /// Register value, if the operation returns one.
     pub value: u64,
-    /// By operation.
+    /// Payload; its layout depends on the operation.
     pub payload: [u8; PAYLOAD_LEN],
 }
 
 impl Answer {
-    /// An answer to `request` with nothing in it.
+    /// An empty answer to `request`.
     pub fn to(request: &Request, status: u16) -> Self {
         Self {
             op: request.op,

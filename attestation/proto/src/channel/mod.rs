@@ -1,4 +1,4 @@
-//! The sealed register channel: 88-byte messages in both directions, both of its ends, and the
+//! The sealed register channel: 88-byte messages in both directions, both endpoints, and the
 //! statement.
 //!
 //! The format is in `docs/reference/register-channel.md`.

@@ -11,12 +11,12 @@ use crate::config::{Config, Mode, Region};
 use crate::load::{SessionKeys, Transcript};
 use crate::maker::{Copied, Maker};
 
-/// Times that a request is sent at most while no authentic answer comes.
+/// Maximum number of times that a request is sent without an authentic answer.
 pub const TRIES: u32 = 4;
 
-/// The owner's end. At most one request is under way; a lost answer is asked for by sending the
-/// same bytes again. A copy of the process that made the keys, made by fork, has the same keys and
-/// numbers: there, the channel makes no request and takes no answer.
+/// The owner's end. At most one request is in flight; resending the same bytes recovers a lost
+/// answer. A fork of the process that made the keys has the same keys and numbers, so the channel
+/// makes no request and accepts no answer there.
 pub struct OwnerChannel {
     tx: Direction,
     rx: Direction,
@@ -25,7 +25,7 @@ pub struct OwnerChannel {
     pending: Option<(Request, Sealed)>,
     closed: bool,
     last: Option<(ShieldStatement, Sealed)>,
-    /// Some request was answered with these: every statement after it must show why.
+    /// A request was answered with these statuses: every later statement must show the cause.
     stopped: bool,
     faulted: bool,
     /// The process that made the keys.
@@ -33,9 +33,9 @@ pub struct OwnerChannel {
 }
 
 impl OwnerChannel {
-    /// The channel of a session. Make one for each `keys`: two would give different messages the same
-    /// number and IV. The owner's library keeps the keys to itself for this reason; benches that play a
-    /// hostile owner make more.
+    /// The channel of a session. Make one for each `keys`: two would use the same number and IV for
+    /// different messages. The owner's library keeps the keys private for this reason; benches that
+    /// play a hostile owner make more.
     pub fn new(keys: &SessionKeys) -> Self {
         Self {
             tx: Direction::new(keys.to_shield()),
@@ -55,7 +55,7 @@ impl OwnerChannel {
         self.maker.check().map_err(|Copied { made, found }| ChannelError::Copied { made, found })
     }
 
-    /// Number of the last request that was made.
+    /// Number of the last request.
     pub fn seq(&self) -> u64 {
         self.seq
     }
@@ -63,7 +63,7 @@ impl OwnerChannel {
     /// Seals the next request.
     ///
     /// # Errors
-    /// Another request is under way, the channel is closed, or this is a copy of the process that
+    /// Another request is in flight, the channel is closed, or this is a fork of the process that
     /// made its keys.
     pub fn request(&mut self, request: &Request) -> Result<Sealed, ChannelError> {
         self.check_process()?;
@@ -82,23 +82,23 @@ impl OwnerChannel {
         Ok(sealed)
     }
 
-    /// The request under way, to be sent again.
+    /// The request in flight, for resending.
     pub fn pending(&self) -> Option<&Sealed> {
         self.pending.as_ref().map(|(_, sealed)| sealed)
     }
 
-    /// What it asks for.
+    /// The request in flight, in plaintext.
     pub fn pending_request(&self) -> Option<&Request> {
         self.pending.as_ref().map(|(request, _)| request)
     }
 
-    /// Opens the answer to the request under way. Whatever its status is, it is authentic.
+    /// Opens the answer to the request in flight. The result is authentic, whatever its status is.
     ///
     /// # Errors
-    /// The answer is not authentic, and the request stays under way; or it is the last message of a
-    /// Shield that has ended the session; or it is a statement ([`ChannelError::Impossible`]) that
-    /// is cleaner than what the Shield answered before: after a request that was refused in a
-    /// stopped Shield or met a fault, no statement without that opens anything.
+    /// The answer is not authentic, and the request stays in flight; or it is the last message of a
+    /// Shield that ended the session; or it is a statement ([`ChannelError::Impossible`]) that is
+    /// cleaner than an earlier answer: after a request met a fault or was refused by a stopped
+    /// Shield, a statement that does not show it opens nothing.
     pub fn answer(&mut self, sealed: &Sealed) -> Result<Answer, ChannelError> {
         self.check_process()?;
         if self.pending.is_none() {
@@ -133,20 +133,20 @@ impl OwnerChannel {
                     what: "the statement is cleaner than the answers before it",
                 });
             }
-            // What one statement says, no later one takes back.
+            // No later statement can withdraw it.
             self.stopped |= page.stopped;
             self.faulted |= page.faults != 0;
         }
         Ok(answer)
     }
 
-    /// Looks whether a message is the one by which the Shield has ended the session. It bears the
-    /// number after the last request that the Shield ran, which is that of the request under way or
-    /// the next one. Everything else is left alone.
+    /// Checks whether a message is the one by which the Shield ended the session. Its number
+    /// follows the last request that the Shield ran: it is that of the request in flight or the
+    /// next one. Ignores all other messages.
     ///
     /// # Errors
-    /// [`ChannelError::Halted`] with its last words, [`ChannelError::Impossible`] where they are
-    /// none.
+    /// [`ChannelError::Halted`] with the last statement, [`ChannelError::Impossible`] if that is
+    /// invalid.
     pub fn halted(&mut self, sealed: &Sealed) -> Result<(), ChannelError> {
         self.check_process()?;
         let Some((seq, plaintext)) = self.rx.open(sealed) else { return Ok(()) };
@@ -165,7 +165,7 @@ impl OwnerChannel {
         Err(ChannelError::Halted { last, ran })
     }
 
-    /// The message by which the Shield has ended the session by itself, if it came.
+    /// The message by which the Shield ended the session on its own, if received.
     pub fn last(&self) -> Option<(&ShieldStatement, &Sealed)> {
         self.last.as_ref().map(|(last, sealed)| (last, sealed))
     }
@@ -184,14 +184,14 @@ impl OwnerChannel {
         Ok(Statistics::from_payloads([&first.payload, &second.payload]))
     }
 
-    /// Sends the request under way over `carry`, which takes it to the Shield and brings the answer
-    /// back, and takes the answer. While no authentic answer comes, the same bytes go again,
-    /// [`TRIES`] times in all: the Shield runs them once and shows the stored answer then.
+    /// Sends the request in flight with `carry`, which delivers it to the Shield and returns the
+    /// answer, and opens the answer. Without an authentic answer it resends the same bytes,
+    /// [`TRIES`] sends in total: the Shield runs them once and then repeats the stored answer.
     ///
     /// # Errors
-    /// What `carry` said last, or that the answer was not authentic: the request is still under
-    /// way, whether it ran is unknown, and this may be called again. And those of
-    /// [`OwnerChannel::answer`] after which it is not.
+    /// The last error of `carry`, or an answer that is not authentic: the request stays in flight,
+    /// whether it ran is unknown, and the caller may retry. Also the other errors of
+    /// [`OwnerChannel::answer`], after which it is no longer in flight.
     pub fn settle<E: From<ChannelError>>(
         &mut self,
         carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,

@@ -9,14 +9,14 @@ use super::cipher::Direction;
 use super::{Answer, HALT, MESSAGE_LEN, PAYLOAD_LEN, Request, Sealed, status};
 use crate::load::SessionKeys;
 
-/// What the Shield does with a message.
+/// The Shield's reaction to a message.
 #[derive(Debug)]
 pub enum Received {
     /// The next request: run it, then call [`ShieldChannel::answer`].
     Run(Request),
-    /// The last request again: show this stored answer.
+    /// The last request again: resend this stored answer.
     Repeat(Box<Sealed>),
-    /// Everything else: nothing changes.
+    /// Anything else: nothing changes.
     Refused,
 }
 
@@ -43,12 +43,12 @@ impl ShieldChannel {
         }
     }
 
-    /// Number of the last request that was run (or runs).
+    /// Number of the last request that ran or is running.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Looks at a message.
+    /// Processes a message.
     pub fn receive(&mut self, sealed: &Sealed) -> Received {
         if self.running {
             return Received::Refused;
@@ -71,15 +71,15 @@ impl ShieldChannel {
         }
     }
 
-    /// Seals the message by which a Shield ends the session by itself, under the number after that
-    /// of the last request: with `payload` its last words, it must be the last one.
+    /// Seals the message by which a Shield ends the session on its own, numbered after the last
+    /// request. `payload` is the last statement. It must be the last message.
     pub fn halt(&self, payload: [u8; PAYLOAD_LEN]) -> Sealed {
         let answer =
             Answer { op: HALT, region: 0, status: status::DONE, addr: 0, value: 0, payload };
         self.tx.seal(self.seq.wrapping_add(1), &answer.to_bytes())
     }
 
-    /// Seals and stores the answer to the request that runs.
+    /// Seals and stores the answer to the running request.
     pub fn answer(&mut self, answer: &Answer) -> Sealed {
         let mut plaintext = answer.to_bytes();
         let sealed = self.tx.seal(self.seq, &plaintext);

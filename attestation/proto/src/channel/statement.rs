@@ -38,7 +38,7 @@ pub struct ShieldStatement {
     pub refusals: u32,
     /// Kind of the first refusal.
     pub refusal_kind: RefusalKind,
-    /// Region of the first refusal; 0xff: no one region holds the burst.
+    /// Region of the first refusal; 0xff if no single region holds the burst.
     pub refusal_region: u8,
     /// Chunk of the first fault.
     pub fault_chunk: u64,
@@ -46,12 +46,12 @@ pub struct ShieldStatement {
     pub fault_version: u64,
     /// Address of the first refusal.
     pub refusal_addr: u64,
-    /// Number of requests that were run, this one included.
+    /// Number of requests that ran, including this one.
     pub requests: u64,
 }
 
 impl ShieldStatement {
-    /// A keyed Shield without faults and refusals, after `requests` requests.
+    /// A keyed Shield without faults or refusals, after `requests` requests.
     pub fn keyed(requests: u64) -> Self {
         Self {
             state: State::Keyed,
@@ -127,9 +127,9 @@ pub struct RegionStatement {
     pub chunk_log2: u8,
     /// A fault froze the region (only under `on_fault = "region"`).
     pub frozen: bool,
-    /// Chunks sealed in the present epoch.
+    /// Chunks sealed in the current epoch.
     pub written: u32,
-    /// Present epoch.
+    /// Current epoch.
     pub epoch: u64,
     /// Chunks in the region.
     pub chunks: u64,
@@ -162,7 +162,7 @@ impl RegionStatement {
     }
 }
 
-/// Which chunks of an `output` region were sealed in its present epoch.
+/// Chunks of an `output` region that were sealed in its current epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenMap {
     bits: Vec<u8>,
@@ -180,7 +180,7 @@ impl WrittenMap {
         index < self.chunks && self.bits[(index / 8) as usize] >> (index % 8) & 1 == 1
     }
 
-    /// Notes chunk `index`; false if it was noted before or does not exist.
+    /// Marks chunk `index`; false if it was already marked or does not exist.
     pub fn set(&mut self, index: u64) -> bool {
         if index >= self.chunks || self.is_written(index) {
             return false;
@@ -211,7 +211,7 @@ impl WrittenMap {
         Some(p)
     }
 
-    /// Takes the payload of a MAP answer; false if it has bits past the region.
+    /// Reads the payload of a MAP answer; false if it has bits past the region.
     pub(super) fn set_page(&mut self, word: u64, payload: &[u8; PAYLOAD_LEN]) -> bool {
         for k in 0..MAP_BITS {
             if payload[(k / 8) as usize] >> (k % 8) & 1 == 1 && !self.set(word * MAP_BITS + k) {
@@ -222,7 +222,7 @@ impl WrittenMap {
     }
 }
 
-/// A whole statement, read over the sealed channel. Only
+/// A complete statement, read over the sealed channel. Only
 /// [`OwnerChannel::statement`](super::OwnerChannel::statement) creates one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
@@ -233,12 +233,12 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// T of the session that it belongs to.
+    /// T of its session.
     pub fn transcript(&self) -> Transcript {
         self.transcript
     }
 
-    /// Digest of the configuration that it was read for.
+    /// Digest of the configuration it was read for.
     pub fn config_digest(&self) -> &[u8; 32] {
         &self.config_digest
     }

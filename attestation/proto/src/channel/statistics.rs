@@ -1,22 +1,22 @@
-//! What an engine set counts.
+//! Counters of an engine set.
 
 use super::PAYLOAD_LEN;
 
-/// Statistics that an engine set counts.
+/// Number of counters in an engine set.
 pub const COUNTERS: usize = 16;
 
-/// What an engine set counts, by number.
+/// The counters of an engine set, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Counter {
-    /// Read segments (the part of a burst in one chunk) that were on chip.
+    /// Read segments (the part of a burst in one chunk) that hit a chunk on chip.
     ReadHits,
-    /// Read segments that were not.
+    /// Read segments that missed.
     ReadMisses,
-    /// Write segments that found their chunk on chip.
+    /// Write segments that hit a chunk on chip.
     WriteHits,
-    /// Write segments that did not.
+    /// Write segments that missed.
     WriteMisses,
     /// Beats that the accelerator read.
     BeatsRead,
@@ -36,16 +36,16 @@ pub enum Counter {
     MemoryReadWaits,
     /// Cycles in which a write address or data waited for the memory.
     MemoryWriteWaits,
-    /// Chunks fetched ahead.
+    /// Prefetched chunks.
     Prefetches,
-    /// Of these, the ones that were asked for later.
+    /// Prefetched chunks that a later access used.
     PrefetchesUsed,
-    /// Of these, the ones that failed and were dropped.
+    /// Prefetched chunks that failed and were dropped.
     PrefetchesFailed,
 }
 
 impl Counter {
-    /// All, in order of their number.
+    /// All counters, in order of their number.
     pub const ALL: [Self; COUNTERS] = [
         Self::ReadHits,
         Self::ReadMisses,

@@ -1,4 +1,4 @@
-//! The deterministic CBOR of a configuration (RFC 8949 4.2.1): what is measured.
+//! The deterministic CBOR (RFC 8949 4.2.1) of a configuration, which is measured.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -68,17 +68,17 @@ impl Config {
         Ok(())
     }
 
-    /// Reads what [`Config::to_cbor`] wrote; any other byte string is refused.
+    /// Reads the output of [`Config::to_cbor`]; any other byte string is refused.
     ///
     /// # Errors
-    /// Malformed bytes, unknown version or suite, or a broken rule.
+    /// Malformed bytes, unknown version or suite, or a violated rule.
     pub fn from_cbor(bytes: &[u8]) -> Result<Self, ConfigError> {
         if bytes.len() > MAX_CBOR {
             return Err(ConfigError::Malformed("too long"));
         }
         let config = decode(bytes)?;
         config.check()?;
-        // Whatever is not the one deterministic form of its content differs here.
+        // Any other form of the same content differs here.
         if config.to_cbor() != bytes {
             return Err(ConfigError::Malformed("not deterministic CBOR"));
         }
@@ -175,7 +175,7 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
         let port = d.u8()?;
         key(d, 9)?;
         let set = d.u8()?;
-        // Which of the optional entries are there follows from the mode.
+        // The mode determines which optional entries are present.
         let expected = 10
             + u64::from(mode.has_tags())
             + u64::from(mode == Mode::Tree)

@@ -1,8 +1,8 @@
-//! Why a configuration is refused, and which part of it is wrong.
+//! Why a configuration is refused, and which part of it is at fault.
 
 use alloc::string::String;
 
-/// A part of a region's description, for messages that point at it.
+/// A part of a region's description, for messages that refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Field {
@@ -76,7 +76,7 @@ crate::coded! {
         /// A rule about the whole configuration.
         #[error("{rule}")]
         Rule {
-            /// what the rule is about
+            /// the subject of the rule
             field: Field,
             /// the rule, with values
             rule: String,
@@ -89,17 +89,17 @@ crate::coded! {
             region: usize,
             /// its name
             name: String,
-            /// the part that breaks the rule
+            /// the part that violates the rule
             field: Field,
             /// the rule, with values
             rule: String,
         } = "SHEF-PRO-202",
-        /// A rule of an engine set.
+        /// A rule about an engine set.
         #[error("engine set {set}: {rule}")]
         Set {
             /// number of the set
             set: usize,
-            /// the part of it that is wrong
+            /// the part of it that is at fault
             field: Field,
             /// the rule, with values
             rule: String,
@@ -107,13 +107,13 @@ crate::coded! {
         /// Two ranges share bytes.
         #[error("{a} 0x{a_start:x}..0x{a_end:x} overlaps {b} 0x{b_start:x}..0x{b_end:x}")]
         Overlap {
-            /// what the first range is
+            /// the first range
             a: String,
             /// its first byte
             a_start: u64,
             /// one past its last byte
             a_end: u64,
-            /// what the second range is
+            /// the second range
             b: String,
             /// its first byte
             b_start: u64,
@@ -121,7 +121,7 @@ crate::coded! {
             b_end: u64,
             /// region whose description should change
             region: usize,
-            /// the part of it that lies wrong
+            /// the part of it that is misplaced
             field: Field,
         } = "SHEF-PRO-203": "two ranges of memory overlap",
             "Data, tags and nodes of all regions must not share a byte. Move one of the two ranges that the message names.",

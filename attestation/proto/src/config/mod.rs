@@ -1,8 +1,8 @@
-//! The resolved configuration of a Shield: its regions and shape, the deterministic CBOR that is
+//! The resolved configuration of a Shield: its regions and shape, its deterministic CBOR, which is
 //! measured, and the digest.
 //!
-//! The format is in `docs/reference/shield-config.md`. [`Config`] is always valid: it is made by
-//! [`Config::new`] or [`Config::from_cbor`], and both check every rule.
+//! The format is in `docs/reference/shield-config.md`. [`Config`] is always valid: its
+//! constructors, [`Config::new`] and [`Config::from_cbor`], check every rule.
 
 mod cbor;
 mod error;
@@ -19,17 +19,17 @@ use crate::hpke_suite::SUITE;
 
 /// Version of the format.
 pub const VERSION: u8 = 1;
-/// Most regions that a Shield has.
+/// Maximum number of regions.
 pub const MAX_REGIONS: usize = 16;
-/// Most engine sets, memory ports and accelerator ports.
+/// Maximum number of engine sets, of memory ports and of accelerator ports.
 pub const MAX_SETS: usize = 4;
-/// Most chunks that a region fetches ahead.
+/// Maximum number of chunks that a region prefetches.
 pub const MAX_PREFETCH: u8 = 8;
 /// Alignment of bases, sizes and tag bases.
 pub const PAGE: u64 = 4096;
 /// Bytes of a tag.
 pub const TAG_LEN: u64 = 16;
-/// Most bytes of the CBOR form.
+/// Maximum size of the CBOR form in bytes.
 pub const MAX_CBOR: usize = 4096;
 /// Maximum number of chunks in all `output` regions: each takes a bit of on-chip memory.
 pub const MAX_MAP_BITS: u64 = 1 << 26;
@@ -41,13 +41,13 @@ pub const NODE_ARITY: u64 = 8;
 pub const NODE_LEN: u64 = 64;
 /// Maximum number of entries in a region's on-chip root table.
 pub const MAX_REGION_ROOT: u64 = 1 << 16;
-/// Most root table entries of all `tree` regions together.
+/// Maximum number of root table entries of all `tree` regions together.
 pub const MAX_ROOT: u64 = 1 << 17;
 /// Chunks above this size use a big line.
 pub const SMALL_CHUNK: u32 = 512;
-/// Fewest lines of each kind, and most of both together.
+/// Minimum number of lines of each kind, and maximum of both together.
 pub const LINES: (u16, u16) = (3, 64);
-/// Fewest lines of a cache, and most bytes.
+/// Minimum number of lines of a cache, and its maximum size in bytes.
 pub const CACHE: (u32, u32) = (32, 8 << 20);
 /// The largest version and epoch: 48 bits.
 pub const MAX_EPOCH: u64 = (1 << 48) - 1;
@@ -67,8 +67,7 @@ impl Config {
     /// Checks every rule.
     ///
     /// # Errors
-    /// The first rule that is broken, in the order of the list in
-    /// `docs/reference/shield-config.md`.
+    /// The first violated rule, in the order of the list in `docs/reference/shield-config.md`.
     pub fn new(
         on_fault: OnFault,
         ports: u8,
@@ -85,7 +84,7 @@ impl Config {
         SUITE
     }
 
-    /// What a fault stops.
+    /// The scope of a fault.
     pub fn on_fault(&self) -> OnFault {
         self.on_fault
     }
@@ -100,17 +99,17 @@ impl Config {
         &self.sets
     }
 
-    /// Accelerator ports to memory: one more than the highest that a set names.
+    /// Accelerator ports to memory: one more than the highest port that a set names.
     pub fn accelerator_ports(&self) -> u8 {
         self.sets.iter().map(|s| s.acc + 1).max().unwrap_or(0)
     }
 
-    /// Whether the accelerator has card memory; without it there is the register channel only.
+    /// Whether the accelerator has card memory; without it there is only the register channel.
     pub fn has_memory(&self) -> bool {
         !self.regions.is_empty()
     }
 
-    /// Memory port of engine set `set`: the one of all its regions.
+    /// Memory port of engine set `set`, which all its regions share.
     pub fn set_port(&self, set: usize) -> u8 {
         self.regions.iter().find(|r| usize::from(r.set) == set).map_or(0, |r| r.port)
     }

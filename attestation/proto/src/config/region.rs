@@ -1,4 +1,4 @@
-//! Regions, engine sets and what a fault stops.
+//! Regions, engine sets and the scope of a fault.
 
 use alloc::string::String;
 
@@ -68,7 +68,7 @@ impl Mode {
     }
 }
 
-/// What a fault stops.
+/// The part of the Shield that a fault stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnFault {
@@ -110,7 +110,7 @@ impl OnFault {
     }
 }
 
-/// Shape of an engine set: speed and area, never security.
+/// Shape of an engine set. It affects speed and area, never security.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Set {
     /// AES lanes: 1, 2 or 4 blocks per cycle.
@@ -146,7 +146,7 @@ impl Default for Set {
 /// One range of card memory with one protection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// Number, as in the IV and in the channel's `region` field; equal to the place in the list.
+    /// Number, as in the IV and in the channel's `region` field; equal to the index in the list.
     pub id: u8,
     /// Name by which programs bind buffers: 1 to 32 of `a-z 0-9 _ -`.
     pub name: String,
@@ -168,15 +168,14 @@ pub struct Region {
     pub tag_base: u64,
     /// First byte of the tree's nodes; for `tree` only.
     pub node_base: Option<u64>,
-    /// Chunks that are fetched ahead of a sequential reader, 0 to 8.
+    /// Chunks prefetched for a sequential reader, 0 to 8.
     pub prefetch: u8,
     /// Bits of a chunk's version counter on chip, 36 or 48; for `counted` only.
     pub counter_bits: Option<u8>,
 }
 
-/// What a `shield.toml` need not say: chunks of 4 KiB, AES-256, the first port and set, nothing
-/// ahead. Mode, name, place and size are for the caller; without them no configuration takes the
-/// region.
+/// The defaults of a `shield.toml`: chunks of 4 KiB, AES-256, the first port and set, no prefetch.
+/// The caller sets mode, name, base and size; no configuration accepts the region without them.
 impl Default for Region {
     fn default() -> Self {
         Self {
@@ -218,8 +217,8 @@ impl Region {
         if self.mode.has_tags() { (self.chunks() * TAG_LEN).next_multiple_of(PAGE) } else { 0 }
     }
 
-    /// Levels of the tree in memory: the fewest, and at least one, above which the root table holds
-    /// a counter for each node of the highest. 0 for regions of other modes.
+    /// Levels of the tree in memory: the fewest, at least one, for which the root table holds a
+    /// counter for each node of the highest level. 0 for regions of other modes.
     pub fn tree_levels(&self) -> u32 {
         if self.mode != Mode::Tree {
             return 0;

@@ -70,8 +70,8 @@ impl Config {
         if !matches!(s.lanes, 1 | 2 | 4) {
             return bad(Field::Lanes, alloc::format!("lanes must be 1, 2 or 4, found {}", s.lanes));
         }
-        // Reads leave two lines of each kind to writes, and writes two to reads; the directory
-        // names at most 64.
+        // Reads leave two lines of each kind to writes, and writes leave two to reads; the
+        // directory addresses at most 64.
         let (least, most) = LINES;
         for (field, name, lines) in [
             (Field::BigLines, "big_lines", s.big_lines),
@@ -145,7 +145,7 @@ impl Config {
         Ok(())
     }
 
-    /// The rules of a region in its engine set.
+    /// Checks a region against its engine set.
     fn check_place(&self, i: usize, r: &Region) -> Result<(), ConfigError> {
         let bad = |field: Field, rule: String| {
             Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule })
@@ -201,7 +201,7 @@ impl Config {
         Ok(())
     }
 
-    /// What all regions of a mode take of on-chip memory; the region that takes too much is named.
+    /// Checks the on-chip memory of all regions of a mode; names the region that exceeds it.
     fn check_on_chip(
         &self,
         mode: Mode,

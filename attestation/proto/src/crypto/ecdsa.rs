@@ -13,7 +13,7 @@ use super::scrub::derived;
 use super::software::point;
 use super::{ACTIVE, Crypto, hmac};
 
-/// The number, where it is below the order of the group and not zero.
+/// The number, if it is non-zero and below the order of the group.
 fn scalar(bytes: &[u8]) -> Option<Scalar> {
     let scalar = Option::<Scalar>::from(Scalar::from_repr(FieldBytes::try_from(bytes).ok()?))?;
     (!bool::from(scalar.is_zero())).then_some(scalar)
@@ -29,7 +29,7 @@ pub fn in_range(number: &[u8; 32]) -> bool {
     scalar(number).is_some()
 }
 
-/// `(n - 1) / 2`, the greatest low s.
+/// `(n - 1) / 2`, the largest low s.
 const HALF_ORDER: [u8; 32] = [
     0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b, 0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
@@ -37,8 +37,8 @@ const HALF_ORDER: [u8; 32] = [
 
 /// Whether the s of the signature `r | s` is at most `n / 2`.
 ///
-/// With s, `n - s` verifies as well, and anybody can compute it. The formats of this project take
-/// the lower of the two only, so that a signed object has one encoding and one digest.
+/// If s verifies, so does `n - s`, and anyone can compute it. The formats of this project accept
+/// only the lower of the two, so that a signed object has one encoding and one digest.
 #[must_use]
 pub fn is_low_s(signature: &[u8; 64]) -> bool {
     signature[32..] <= HALF_ORDER[..]
@@ -49,8 +49,8 @@ fn low(s: Scalar) -> Scalar {
     Scalar::conditional_select(&s, &-s, s.is_high())
 }
 
-/// The signature `r | s` of another signer with its low s. One that is not in range stays as it is:
-/// it does not verify.
+/// Another signer's signature `r | s`, normalised to the low s. A signature out of range is
+/// unchanged: it does not verify.
 #[must_use]
 pub fn to_low_s(mut signature: [u8; 64]) -> [u8; 64] {
     if let Some(s) = scalar(&signature[32..]) {
@@ -59,7 +59,7 @@ pub fn to_low_s(mut signature: [u8; 64]) -> [u8; 64] {
     signature
 }
 
-/// The other signature of the same key over the same message: `r | n - s`. `None` if s is not in
+/// The other signature of the same key over the same message: `r | n - s`. `None` if s is out of
 /// range.
 #[must_use]
 pub fn twin(signature: &[u8; 64]) -> Option<[u8; 64]> {
@@ -68,7 +68,7 @@ pub fn twin(signature: &[u8; 64]) -> Option<[u8; 64]> {
     Some(twin)
 }
 
-/// The nonces of RFC 6979 section 3.2, one after the other.
+/// The nonces of RFC 6979 section 3.2, in order.
 struct Nonces {
     k: Zeroizing<[u8; 32]>,
     v: Zeroizing<[u8; 32]>,
@@ -96,10 +96,10 @@ impl Nonces {
     }
 }
 
-/// The signature `r | s` of the private key over a message of this SHA-256, with low s.
+/// The signature `r | s` of the private key over a message with this SHA-256, with low s.
 ///
 /// # Panics
-/// The private key is not in range.
+/// The private key is out of range.
 #[must_use]
 pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
     derived!({
@@ -129,8 +129,8 @@ pub fn sign(private: &[u8; 32], digest: &[u8; 32]) -> [u8; 64] {
     })
 }
 
-/// Whether `r | s` is a signature of the public key `x | y`, a point of the curve, over a message of
-/// this SHA-256. Takes either s: [`is_low_s`] is the rule of the formats that demand the low one.
+/// Whether `r | s` is the public key's signature over a message with this SHA-256; `x | y` is on
+/// the curve. Accepts either s: [`is_low_s`] is the rule of formats that require the low one.
 #[must_use]
 pub fn verify(public: &[u8; 64], digest: &[u8; 32], signature: &[u8; 64]) -> bool {
     let (Some(r), Some(s)) = (scalar(&signature[..32]), scalar(&signature[32..])) else {
@@ -140,7 +140,7 @@ pub fn verify(public: &[u8; 64], digest: &[u8; 32], signature: &[u8; 64]) -> boo
     let times = |number: Scalar, of| {
         ACTIVE.multiply(&number.to_repr().into(), of).and_then(|xy| point(&xy))
     };
-    // A number of zero gives the point at infinity, which adds nothing.
+    // A factor of zero gives the point at infinity, which adds nothing.
     let sum = [times(reduced(digest) * inverse, None), times(r * inverse, Some(public))]
         .into_iter()
         .flatten()

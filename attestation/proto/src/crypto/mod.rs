@@ -1,8 +1,8 @@
-//! What computes: scalar multiplication on P-256, SHA-256 and AES-GCM, behind one trait.
+//! Cryptographic primitives behind one trait: scalar multiplication on P-256, SHA-256 and AES-GCM.
 //!
 //! [`Crypto`] has two implementations: [`Software`], and the units of the Security Kernel's
-//! subsystem (feature `units`, for the firmware). [`ACTIVE`] is the one that this build uses; what
-//! the formats need is made of it here: HMAC, HKDF and ECDSA.
+//! subsystem (feature `units`, for the firmware). [`ACTIVE`] is the one that this build uses. This
+//! module builds HMAC, HKDF and ECDSA on it, as the formats need them.
 
 mod ecdsa;
 pub mod scrub;
@@ -16,13 +16,13 @@ use zeroize::Zeroizing;
 pub use ecdsa::{in_range, is_low_s, sign, to_low_s, twin, verify};
 pub use software::Software;
 
-/// Which implementation this build uses.
+/// The type of this build's implementation.
 #[cfg(not(feature = "units"))]
 pub type Active = Software;
 /// The implementation of this build.
 #[cfg(not(feature = "units"))]
 pub const ACTIVE: &Active = &Software;
-/// Which implementation this build uses.
+/// The type of this build's implementation.
 #[cfg(feature = "units")]
 pub type Active = shef_units::Units<shef_units::Mmio>;
 /// The implementation of this build.
@@ -34,19 +34,19 @@ pub const TAG_LEN: usize = 16;
 
 /// The primitives. Numbers and coordinates are big-endian.
 pub trait Crypto {
-    /// A SHA-256 that goes on while others come and go; units have one at a time.
+    /// A running SHA-256, which may overlap with other hashes; units have one at a time.
     type Running;
 
-    /// SHA-256 of the parts, one after the other.
+    /// SHA-256 of the concatenated parts.
     fn sha256(&self, parts: &[&[u8]]) -> [u8; 32];
 
     /// Begins a running SHA-256.
     fn begin(&self) -> Self::Running;
 
-    /// Adds to it.
+    /// Appends to it.
     fn add(&self, hash: &mut Self::Running, part: &[u8]);
 
-    /// Ends it.
+    /// Finishes it.
     fn end(&self, hash: Self::Running) -> [u8; 32];
 
     /// Whether `x | y` is a point of the curve.
@@ -56,10 +56,10 @@ pub trait Crypto {
     /// at infinity. Takes the same time for every scalar.
     fn multiply(&self, scalar: &[u8; 32], point: Option<&[u8; 64]>) -> Option<[u8; 64]>;
 
-    /// Encrypts `data` in place with AES-GCM and gives the tag. The key has 16 or 32 bytes.
+    /// Encrypts `data` in place with AES-GCM and returns the tag. The key has 16 or 32 bytes.
     fn seal(&self, key: &[u8], iv: &[u8; 12], aad: &[u8], data: &mut [u8]) -> [u8; TAG_LEN];
 
-    /// Decrypts `data` in place. Where the tag is wrong, `data` becomes zeros and the answer false.
+    /// Decrypts `data` in place. If the tag is wrong, zeroises `data` and returns false.
     #[must_use]
     fn open(
         &self,
@@ -77,7 +77,7 @@ pub fn sha256(message: &[u8]) -> [u8; 32] {
     ACTIVE.sha256(&[message])
 }
 
-/// HMAC-SHA-256 of the parts, one after the other.
+/// HMAC-SHA-256 of the concatenated parts.
 #[must_use]
 pub fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     const BLOCK: usize = 64;

@@ -1,17 +1,17 @@
-//! Overwrites the stack that computations with secrets have used.
+//! Overwrites the stack after computations with secrets.
 //!
-//! Ciphers and derivations leave round keys and scalars on the stack. A value with padding can later
-//! carry such bytes to the heap, and nothing erases them there. So a computation overwrites its part
-//! of the stack when it ends.
+//! Ciphers and derivations leave round keys and scalars on the stack. A value with padding can
+//! later carry these bytes to the heap, and nothing erases them there. A computation therefore
+//! clears its part of the stack when it ends.
 
 use core::hint::black_box;
 
-/// Bytes of the stack below AES-GCM with its key expansion.
+/// Stack bytes that AES-GCM with its key expansion uses.
 pub const CIPHER: usize = 8 << 10;
-/// Bytes of the stack below key derivation, HPKE and P-256.
+/// Stack bytes that key derivation, HPKE and P-256 use.
 pub const DERIVATION: usize = 128 << 10;
 
-/// Overwrites `BYTES` of the stack below the frame that drops it: whichever way that is left.
+/// Overwrites `BYTES` of the stack below the frame that drops it, on every exit path.
 pub struct Scrub<const BYTES: usize>;
 
 impl<const BYTES: usize> Drop for Scrub<BYTES> {
@@ -20,14 +20,14 @@ impl<const BYTES: usize> Drop for Scrub<BYTES> {
     }
 }
 
-/// Runs `work` in a frame below this one, then overwrites `BYTES` of the stack from there on, after
-/// a panic as well.
+/// Runs `work` in a frame below this one, then overwrites `BYTES` of the stack from there on, even
+/// after a panic.
 pub fn scrubbed<const BYTES: usize, T>(work: impl FnOnce() -> T) -> T {
     let _scrub = Scrub::<BYTES>;
     run(work)
 }
 
-/// [`scrubbed`] for what derives from secrets. Firmware has no such stack: it clears its memory after
+/// [`scrubbed`] for derivations from secrets. Firmware does not need it: it clears its memory after
 /// each message.
 #[cfg(not(feature = "units"))]
 macro_rules! derived {

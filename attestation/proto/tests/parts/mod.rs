@@ -1,4 +1,4 @@
-//! Certificates that nobody should make: the parts of a good one, changed, and signed again.
+//! Malformed certificates: the parts of a good one, changed and re-signed.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use shef_proto::cert::Certificate;
@@ -46,7 +46,7 @@ fn negated(s: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What ends with a signature `r | s`, with `n - s` for s.
+/// The bytes with the final signature `r | s` replaced by `r | n - s`.
 pub fn other_s(signed: &[u8]) -> Vec<u8> {
     let (before, s) = signed.split_at(signed.len() - 32);
     [before, &negated(s)].concat()
@@ -136,7 +136,7 @@ impl Parts {
         tlv(0x30, &[&tbs, &self.outer_algorithm, &tlv(3, &[&[0], &signature])])
     }
 
-    /// Replaces the extension of this OID; nothing removes it.
+    /// Replaces the extension of this OID; an empty replacement removes it.
     pub fn with(&self, oid: &str, replacement: &[Vec<u8>]) -> Self {
         let mut parts = self.clone();
         let raw = tlv(6, &[&hex::decode(oid).unwrap()]);

@@ -1,5 +1,5 @@
-//! What every implementation of `Crypto` must give: the same bodies for software, for the driver of
-//! the units over a model of them, and for the Verilated units.
+//! The requirements on every implementation of `Crypto`: the same tests for software, for the
+//! units' driver over a model, and for the Verilated units.
 
 use serde_json::Value;
 use shef_proto::crypto::Crypto;
@@ -46,7 +46,7 @@ pub fn sha256(c: &impl Crypto, longest: usize) {
         assert_eq!(c.sha256(&[&message])[..], digest, "{}", case["source"]);
         let (a, b) = message.split_at(message.len() / 3);
         assert_eq!(c.sha256(&[a, b"", b])[..], digest, "{}", case["source"]);
-        // While another one comes and goes.
+        // Interleaved with another hash.
         let mut running = c.begin();
         c.add(&mut running, a);
         assert_ne!(c.sha256(&[&message, b"more"])[..], digest);
@@ -57,7 +57,7 @@ pub fn sha256(c: &impl Crypto, longest: usize) {
     assert!(run >= 2, "{run}");
 }
 
-/// Points, and multiples whose coordinates are known.
+/// Points, and multiples with known coordinates.
 pub fn p256(c: &impl Crypto) {
     let [x, y] = G;
     let g = xy(x, y);

@@ -53,7 +53,7 @@ shef_proto::coded! {
         Cbor(#[from] CborError) = "SHEF-ATT-080": "not a CoRIM of the form",
             "Reference values come as deterministic CBOR: a CoRIM (tag 501) with one SHA-256 digest and an exact SVN for each measurement, \
              none of them twice.",
-        /// Not a signed CoRIM of the form.
+        /// Not a signed CoRIM of this form.
         #[error("not a CoRIM of the form: {text}")]
         Form {
             /// What is wrong.
@@ -67,8 +67,8 @@ shef_proto::coded! {
         } = "SHEF-ATT-081": "CoRIM is not in force",
             "It is not signed, not by a signer registered for what it vouches for, not valid now, deactivated, or older than one that is \
              known. The text says which. Signers are registered as [[signer]] with their key or CA.",
-        /// One of the same id and signer with a higher version, or the same version and other
-        /// bytes, is known.
+        /// A CoRIM with the same id and signer is known, and has a higher version, or the same
+        /// version and different bytes.
         #[error("{id:?} version {version} of {signer} is not newer than version {known}")]
         Older {
             /// Id of the CoRIM.
@@ -77,10 +77,10 @@ shef_proto::coded! {
             signer: String,
             /// Its version.
             version: u64,
-            /// The version known.
+            /// The known version.
             known: u64,
         } = "SHEF-ATT-081",
-        /// Nobody who may vouch for reference values signed it.
+        /// No signer with authority for reference values signed it.
         #[error("no known signer: {text}")]
         Signer {
             /// Why.
@@ -89,10 +89,10 @@ shef_proto::coded! {
         /// The signature does not verify.
         #[error("the signature of {signer} does not verify")]
         Signature {
-            /// The signer it should be of.
+            /// The expected signer.
             signer: String,
         } = "SHEF-ATT-081",
-        /// Outside its validity.
+        /// Outside its validity period.
         #[error("not valid at {now}: {text}")]
         Validity {
             /// Seconds since 1970.
@@ -108,7 +108,7 @@ shef_proto::coded! {
             /// The class.
             class: String,
         } = "SHEF-ATT-081",
-        /// Deactivated, or its signer revoked.
+        /// Deactivated, or its signer is revoked.
         #[error("{what} is no longer in force")]
         Deactivated {
             /// The CoRIM or its signer.
@@ -128,11 +128,11 @@ fn unsigned(text: impl ToString) -> CorimError {
 /// Context for reading CoRIMs.
 #[derive(Clone, Copy)]
 pub struct Trust<'a> {
-    /// Who may sign.
+    /// The accepted signers.
     pub signers: &'a [CorimSigner],
     /// Deactivated CoRIMs, by one of their [`names`] in hexadecimal.
     pub deactivated: &'a BTreeSet<String>,
-    /// Revoked authorities and certificates, when there is a list.
+    /// Revoked authorities and certificates, if there is a list.
     pub revocations: Option<&'a Revocations>,
     /// Seconds since 1970.
     pub now: i64,
@@ -145,14 +145,14 @@ pub struct Trust<'a> {
 pub struct Corim {
     /// Its id.
     pub id: String,
-    /// Its version: of two with the same id and signer, the higher one is used.
+    /// Its version. Of two with the same id and signer, the higher one is used.
     pub version: u64,
-    /// SHA-256 of its payload, which is what its signer signed.
+    /// SHA-256 of its payload, which its signer signed.
     pub content: [u8; 32],
-    /// Who signed it.
+    /// Its signer.
     pub signer: String,
-    /// SHA-256 of the key that signed it, and of the key or CA that is registered for the signer:
-    /// order and withdrawal go by these, because a key can be registered under any name.
+    /// SHA-256 of the signing key, and of the key or CA registered for the signer. Ordering and
+    /// withdrawal go by these, because a key can be registered under any name.
     pub signer_keys: [[u8; 32]; 2],
     /// End of validity, seconds since 1970; `None` for no end.
     pub not_after: Option<i64>,
@@ -161,7 +161,7 @@ pub struct Corim {
     pub signer_not_after: Option<i64>,
     /// The reference values.
     pub reference: ReferenceValues,
-    /// Triples about classes of other vendors, which were not used.
+    /// Triples about classes of other vendors, which are ignored.
     pub ignored: usize,
 }
 
@@ -176,7 +176,7 @@ impl Corim {
 /// Reads a signed CoRIM.
 ///
 /// # Errors
-/// The first violated rule. No part of the CoRIM may be used then.
+/// The first violated rule. The whole CoRIM is then unusable.
 pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     let limits = Limits::bytes(MAX_CORIM);
     let envelope = cbor::parse(bytes, &limits)?;
@@ -203,7 +203,7 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
         signer::verified(trust, &x5chain, &message, &signature)?;
     header.in_time(trust.now)?;
 
-    // Authentic from here on.
+    // Everything from here on is authenticated.
     for tag in envelope::tags(payload, &limits)? {
         cbor::check(&tag, &limits)?;
     }
@@ -241,11 +241,11 @@ pub fn read(bytes: &[u8], trust: &Trust<'_>) -> Result<Corim, CorimError> {
     Ok(out)
 }
 
-/// The digests that name a signed CoRIM in a list of deactivated ones. SHA-256 of its payload, which
-/// its signer signed, names it whatever stands around it. SHA-256 of its bytes names it in every
-/// spelling of its signature and of that of its signer's certificate, and without the certificate;
-/// anyone can turn one into the other. Under a certificate that was issued anew, and under one that was
-/// taken out of the named bytes, the payload alone names it.
+/// The digests that name a signed CoRIM in a list of deactivated ones. SHA-256 of its payload names
+/// it whatever its envelope is. SHA-256 of its bytes names it in every spelling of its signature
+/// and of its certificate's signature, and without the certificate: anyone can turn one into the
+/// other. If the certificate is reissued, or is missing from the named bytes, only the payload
+/// names it.
 ///
 /// # Errors
 /// Not a signed CoRIM.
@@ -270,7 +270,7 @@ fn opened(bytes: &[u8]) -> Result<(Value, [u8; 32]), CorimError> {
     Ok((envelope, Sha256::digest(payload).into()))
 }
 
-/// The certificate of its signer in a signed CoRIM.
+/// The signer's certificate in a signed CoRIM.
 #[must_use]
 pub fn certificate(bytes: &[u8]) -> Option<Certificate> {
     let envelope = cbor::parse(bytes, &Limits::bytes(MAX_CORIM)).ok()?;
@@ -278,7 +278,7 @@ pub fn certificate(bytes: &[u8]) -> Option<Certificate> {
     Certificate::parse(x5chain.first()?).ok()
 }
 
-/// SHA-256 of a signed CoRIM as it is and in its other spellings.
+/// SHA-256 of a signed CoRIM as received and in its other spellings.
 fn spellings(envelope: &Value) -> Vec<[u8; 32]> {
     let Value::Tag(tag, inner) = envelope else { return Vec::new() };
     let Value::Array(parts) = &**inner else { return Vec::new() };
@@ -308,8 +308,8 @@ fn spellings(envelope: &Value) -> Vec<[u8; 32]> {
         .collect()
 }
 
-/// Checks that a CoRIM may be added: no known one with the same id and a key of the same signer has
-/// a higher version, or the same version and different content.
+/// Checks that a CoRIM may be added: no known CoRIM with the same id and a key of the same signer
+/// has a higher version, or the same version and different content.
 ///
 /// # Errors
 /// A known CoRIM conflicts.
@@ -330,7 +330,8 @@ pub fn admit(corim: &Corim, known: &[Corim]) -> Result<(), CorimError> {
     }
 }
 
-/// Merges CoRIMs: of several with the same id and a key of the same signer, only the highest version is used.
+/// Merges CoRIMs. Of several with the same id and a key of the same signer, only the highest
+/// version is used.
 ///
 /// # Errors
 /// Two with the same id, signer and version differ.

@@ -41,7 +41,7 @@ impl CorimSigner {
         }
     }
 
-    /// Signers with certificates (codeSigning) of this CA, in the CoRIM's header, without authority
+    /// Signers with codeSigning certificates from this CA in the CoRIM's header, without authority
     /// yet.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl CorimSigner {
         self
     }
 
-    /// The certificate of the CA whose signers it is; `None` if it is known by its key.
+    /// The certificate of the signer's CA; `None` if the signer is known by its key.
     #[must_use]
     pub fn certificate(&self) -> Option<&Certificate> {
         match &self.identity {
@@ -99,7 +99,7 @@ impl CorimSigner {
         }
     }
 
-    /// Its key, or that of its CA.
+    /// Its key, or its CA's key.
     #[must_use]
     pub fn key(&self) -> &PublicKey {
         match &self.identity {
@@ -121,11 +121,11 @@ impl CorimSigner {
     }
 
     /// Reads a list: `[[signer]]` with `name`, `key` (65 bytes) or `certificate` (DER) in
-    /// hexadecimal, and what it may vouch for: `kernels`, `shells` (default false), `vendors`
-    /// (SHA-256 of public keys).
+    /// hexadecimal, and its authority: `kernels`, `shells` (default false), `vendors` (SHA-256 of
+    /// public keys).
     ///
     /// # Errors
-    /// Not TOML of this form; with line and column.
+    /// Not TOML of this form, with line and column.
     pub fn list_from_toml(text: &str) -> Result<Vec<Self>, PolicyError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -200,11 +200,11 @@ pub fn vendor_id(key: &PublicKey) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-/// Who signed a CoRIM.
+/// The signer of a CoRIM.
 pub(super) struct Signed<'a> {
     /// The registered signer.
     pub(super) signer: &'a CorimSigner,
-    /// SHA-256 of the key that signed and of the key that is registered.
+    /// SHA-256 of the signing key and of the registered key.
     pub(super) keys: [[u8; 32]; 2],
     /// Expiry of the included certificate, seconds since 1970.
     pub(super) end: Option<i64>,

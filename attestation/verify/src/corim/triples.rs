@@ -9,7 +9,7 @@ use super::{
 };
 use crate::reference::{ImageReference, KernelReference, ShellReference};
 
-/// Adds the values of a triple, if it is about known classes and its signer may vouch for them.
+/// Adds the values of a triple if its class is known and its signer may vouch for it.
 pub(super) fn reference(
     signer: &CorimSigner,
     triple: &ReferenceTriple,

@@ -20,7 +20,7 @@ use crate::reference::ReferenceValues;
 pub struct Describe<'a> {
     /// Its id.
     pub id: &'a str,
-    /// Its version: a newer one of the same id and signer replaces it.
+    /// Its version. A newer one of the same id and signer replaces it.
     pub version: u64,
     /// Name of the signer.
     pub issuer: &'a str,
@@ -84,7 +84,7 @@ pub fn write(reference: &ReferenceValues, describe: &Describe<'_>) -> Result<Vec
     corim.build_bytes().map_err(form)
 }
 
-/// Signs a CoRIM. `certificate` is the signer's, for verifiers that know its CA but not its key.
+/// Signs a CoRIM. `certificate` is the signer's, for verifiers that know only its CA.
 ///
 /// # Errors
 /// The bytes cannot be wrapped.

@@ -4,7 +4,7 @@ use super::MAX_BYTES;
 use super::program::{may_call, refusal};
 use crate::files::PolicyError;
 
-/// Maximum work of the parser, as counted by [`reading`]: some tenths of a second.
+/// Maximum work of the parser, as counted by [`reading`]: a few tenths of a second.
 const READING: u64 = 1 << 20;
 
 /// Scans a policy without parsing it.
@@ -24,9 +24,9 @@ pub(super) fn look_over(text: &str) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Bytes of a policy, and whether each is code, not part of a string or comment.
+/// The bytes of a policy, each with whether it is code rather than part of a string or comment.
 fn bytes(text: &str) -> impl Iterator<Item = (u8, bool)> {
-    // What ends the string or comment that is read, and whether this byte was escaped.
+    // The end marker of the current string or comment, and whether this byte is escaped.
     let (mut until, mut escaped) = (None, false);
     text.bytes().map(move |byte| match until {
         Some(_) if escaped => {
@@ -51,8 +51,8 @@ fn bytes(text: &str) -> impl Iterator<Item = (u8, bool)> {
     })
 }
 
-/// Number of characters read by the parser, with repetitions: it first tries bracketed text as a
-/// comprehension and, if it is not one, reads it again, including nested brackets. Fifty nested
+/// Number of characters that the parser reads, with repetitions. It first tries bracketed text as a
+/// comprehension and, if that fails, reads it again, including nested brackets. Fifty nested
 /// brackets would take forever.
 fn reading(text: &str) -> u64 {
     let (mut sum, mut depth) = (0u64, 0u32);

@@ -1,8 +1,8 @@
 //! Appraisal policies in Rego: text and evaluation.
 //!
 //! A policy is untrusted code. [`Rego`] scans its text without parsing it, and an appraisal uses
-//! its caller's [`Evaluate`]. A service, or a command that handles policies of others, runs them in
-//! a separate process (`shef-rego`).
+//! the caller's [`Evaluate`]. A service, or a command that handles third-party policies, runs them
+//! in a separate process (`shef-rego`).
 
 #[cfg(feature = "rego")]
 mod look;
@@ -25,11 +25,11 @@ pub use program::{Program, may_call};
 /// Maximum size of a policy.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// Maximum time of one evaluation. A longer one denies. The engine looks at the clock; whoever can
-/// measure its processor time gives one that a busy machine kept waiting more of it.
+/// Maximum time of one evaluation; a longer one denies. The engine reads the wall clock; a caller
+/// that can measure processor time extends the limit on a busy machine.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// A Rego policy, `package shef` with a rule `allow`: a scanned text that is not parsed yet.
+/// A Rego policy, `package shef` with a rule `allow`: text that is scanned but not yet parsed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rego {
     text: Arc<str>,
@@ -43,14 +43,14 @@ impl fmt::Debug for Rego {
 }
 
 shef_proto::coded! {
-    /// Why a policy gave no answer. The appraisal denies: it could not be decided.
+    /// Why a policy gave no answer. An undecided policy denies.
     #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum RegoError {
-        /// It failed by itself, or its answer is no truth value.
+        /// The policy failed, or its answer is not a boolean.
         #[error("{text}")]
         Failed {
-            /// What and where.
+            /// The problem and its place.
             text: String,
         } = "SHEF-ATT-048",
         /// It took too long.
@@ -58,23 +58,23 @@ shef_proto::coded! {
         Time = "SHEF-ATT-055": "Rego policy passed a limit",
             "One evaluation may take 64 MiB of memory and one second. The policy was ended and the evidence denied. Look for products of \
              lists and for texts or numbers that grow.",
-        /// Its process passed a limit, and ended.
+        /// Its process exceeded a limit and ended.
         #[error("its process passed a limit and ended: {text}")]
         Ended {
-            /// The limits, and what ended it.
+            /// The limits, and the cause of its end.
             text: String,
         } = "SHEF-ATT-055",
-        /// It passed its limits too often.
+        /// It exceeded its limits too often.
         #[error("it passed its limits {times} times in a row: it is not run again for {seconds} s")]
         Refused {
             /// How often.
             times: u32,
-            /// For how long.
+            /// Duration of the pause.
             seconds: u64,
         } = "SHEF-ATT-056": "Rego policy is not run for a while",
             "It passed its limits several times in a row (SHEF-ATT-055). The text says for how long; a policy with another text is run at \
              once.",
-        /// There is nothing to run it in.
+        /// No evaluator is available.
         #[error("policies in Rego are not run: {text}")]
         Unavailable {
             /// Why.
@@ -90,12 +90,12 @@ pub trait Evaluate: Sync {
     /// Whether the policy allows `input`, a JSON object.
     ///
     /// # Errors
-    /// It could not be decided.
+    /// The policy could not be decided.
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError>;
 }
 
 /// Evaluates in this process, for the caller's own policies and for tests. A policy can use up all
-/// memory of the process, which kills it, and unbounded time in one step.
+/// memory, which kills the process, and unbounded time in one step.
 #[cfg(feature = "rego")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unconfined;
@@ -133,18 +133,18 @@ impl Rego {
         &self.text
     }
 
-    /// Parses and analyses the policy. The parser's memory use is unbounded, so policies of others
-    /// must be compiled in a separate process.
+    /// Parses and analyses the policy. The parser's memory use is unbounded, so third-party
+    /// policies must be compiled in a separate process.
     ///
     /// # Errors
-    /// Not Rego (with line and column), another package than `shef`, or no rule `allow`.
+    /// Not Rego (with line and column), a package other than `shef`, or no rule `allow`.
     #[cfg(feature = "rego")]
     pub fn compile(&self) -> Result<Program, PolicyError> {
         Program::new(&self.text)
     }
 }
 
-/// Without the engine the allowed functions are unknown, and every policy is refused.
+/// Without the engine no function is known to be safe, so every policy is rejected.
 #[cfg(not(feature = "rego"))]
 fn look_over(_: &str) -> Result<(), PolicyError> {
     Err(PolicyError::Rego {
@@ -211,7 +211,7 @@ pub(crate) fn input(claims: &Claims, now: i64) -> String {
             state: s.state.name(),
         }),
     };
-    // An object of texts and numbers: it has no form that JSON lacks. A policy without input allows
-    // nothing that asks for some.
+    // An object of strings and numbers always has a JSON form. Without input, a policy that needs
+    // input allows nothing.
     serde_json::to_string(&input).unwrap_or_default()
 }

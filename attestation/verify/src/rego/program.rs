@@ -15,8 +15,8 @@ use crate::files::PolicyError;
 /// The rule that must be `true`.
 const ALLOW: &str = "data.shef.allow";
 
-/// Functions that policies may call: those useful on claims, whose output is bounded by their
-/// input. All others are refused: those with large outputs from small inputs (`numbers.range`,
+/// Functions that policies may call: those useful on claims, with output bounded by their input.
+/// All others are rejected: those that make large outputs from small inputs (`numbers.range`,
 /// `sprintf`, `replace`), and those that depend on more than their input.
 const FUNCTIONS: &[&str] = &[
     "__builtin_sets.intersection",
@@ -115,8 +115,8 @@ impl Program {
             });
         }
         engine.set_strict_builtin_errors(true);
-        // The engine asks for extensions before its own functions: whatever way a name takes to a
-        // call, it ends here.
+        // The engine looks up extensions before its own functions, so every call by a forbidden
+        // name ends here, however the name was formed.
         let arities =
             BUILTINS.iter().map(|(name, (_, arity))| (*name, *arity)).chain([("print", 1)]);
         for (name, arity) in arities.filter(|(name, _)| !may_call(name)) {
@@ -131,7 +131,7 @@ impl Program {
         if package != "data.shef" {
             return Err(bad(format!("the package is {package:?}, expected `package shef`")));
         }
-        // Analyses the policy now: what cannot be run is refused here.
+        // Analyses the policy now, so that one that cannot run is rejected here.
         match engine.compile_with_entrypoint(&ALLOW.into()) {
             Ok(_) => Ok(Self(engine)),
             Err(error) if error.to_string().contains("not a valid rule path") => {
@@ -145,15 +145,15 @@ impl Program {
     /// the next evaluation creates a new one, so that no state of an aborted evaluation remains.
     ///
     /// # Errors
-    /// It could not be decided.
+    /// The policy could not be decided.
     pub fn evaluate(&mut self, input: &str) -> Result<bool, RegoError> {
         self.evaluate_within(input, MAX_TIME)
     }
 
-    /// The same within another time on the clock.
+    /// The same, with another wall-clock limit.
     ///
     /// # Errors
-    /// It could not be decided.
+    /// The policy could not be decided.
     pub fn evaluate_within(&mut self, input: &str, limit: Duration) -> Result<bool, RegoError> {
         let failed = |text: String| RegoError::Failed { text };
         let engine = &mut self.0;
@@ -165,7 +165,7 @@ impl Program {
             Ok(Value::Bool(allow)) => Ok(allow),
             Ok(Value::Undefined) => Ok(false),
             Ok(other) => Err(failed(format!("allow is not true or false but {}", kind(&other)))),
-            // The engine says how long it took: that is no function of the input.
+            // The engine's text holds the elapsed time, which is not a function of the input.
             Err(error) if error.to_string().contains("exceeded time limit") => Err(RegoError::Time),
             Err(error) => {
                 Err(failed(error.to_string().lines().last().unwrap_or_default().to_owned()))

@@ -1,4 +1,4 @@
-//! A device with its certificates, claims that are all in order, and a verifier that accepts them.
+//! A device with its certificates, valid claims, and a verifier that accepts them.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub fn key(label: &str) -> SigningKey {
     SigningKey::derive(label.as_bytes())
 }
 
-/// A device with its certificates, claims that are all in order, and a verifier that accepts them.
+/// A device with its certificates, valid claims, and a verifier that accepts them.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub claims: Claims,
@@ -182,7 +182,7 @@ impl Case {
             ..request
         };
         let outcome = appraise(&request);
-        // A cache of chains never changes a result, nor do keys that it has made ready.
+        // Neither a chain cache nor its prepared keys change a result.
         let ready = |key: &PublicKey| {
             let key = *key;
             Some(ReadyKey::new(move |message, signature| portable(&key, message, signature)))
@@ -203,7 +203,7 @@ impl Case {
         outcome.appraisal
     }
 
-    /// The checks that were made and failed.
+    /// The checks that ran and failed.
     pub fn failed(&self) -> Vec<CheckId> {
         self.appraise()
             .checks
