@@ -1,13 +1,13 @@
-// Vector addition: result = a + b over blocks of 512 bytes (128 words of 32 bits), by way of a
+// Vector addition: result = a + b over blocks of 512 bytes (128 words of 32 bits), through a
 // scratch buffer.
 //
 // Registers (AXI4-Lite, 32 bit): 0x00 CTRL, write 1: start; 0x04 STATUS: bit 0 busy, bit 1 done,
 // bit 2 error; 0x08 BLOCKS; 0x10 A, 0x14 B, 0x18 SUMS, 0x1c RESULT, 0x20 PROGRESS: addresses,
-// multiples of 512. Another address answers SLVERR. Writes while busy change nothing.
+// multiples of 512. Any other address returns SLVERR. Writes while busy have no effect.
 // Memory: AXI4 master acc_*, bursts of eight beats, one at a time. First pass: for each block read
-// a, read b, write the sums; second pass: read the sums, write the result; then one beat with the
-// number of blocks goes to PROGRESS. After an answer other than OKAY nothing more is asked for, and
-// STATUS.error is set. irq_o (level) is STATUS.done.
+// a, read b, write the sums; second pass: read the sums, write the result; then write one beat with
+// the number of blocks to PROGRESS. After a response other than OKAY the run issues no further
+// requests and sets STATUS.error. irq_o (level) is STATUS.done.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;
@@ -55,7 +55,7 @@ module shef_accel
 );
   localparam int unsigned BEATS = 8;
 
-  // Every register is cleared by reset, and there is no memory beside them.
+  // Reset clears every register, and there are no other memories.
   assign cleared_o = clear_i;
 
   // ---- registers ----
@@ -140,7 +140,7 @@ module shef_accel
   wire single = step_q == WRITE_PROGRESS;
   wire last_block = block_q + 32'd1 == blocks_q;
   wire bad = acc_r_valid_i && acc_r_i.resp != AXI_OKAY || acc_b_valid_i && acc_b_i.resp != AXI_OKAY;
-  wire over = acc_r_valid_i && acc_r_i.last || acc_b_valid_i;  // the step's last answer
+  wire over = acc_r_valid_i && acc_r_i.last || acc_b_valid_i;  // the step's last response
 
   logic [31:0] base;
   always_comb begin

@@ -1,8 +1,8 @@
-//! Adds two files of 32-bit words on an FPGA that nobody can look into but the accelerator itself.
+//! Adds two files of 32-bit words on an FPGA. Only the accelerator sees the plaintext.
 //!
 //! Without DEVICE the card is a simulated one in this process. With DEVICE it is any card that
-//! holds the design of this folder, for example one behind an agent, and ANCHORS is the file of
-//! root certificates of its maker.
+//! holds the design of this folder, for example one behind an agent, and ANCHORS is the file of its
+//! maker's root certificates.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -28,10 +28,10 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Bytes that fit a lane's regions.
 const LANE: u64 = 64 << 10;
-/// Bytes that the accelerator adds in one go.
+/// Bytes that the accelerator adds per block.
 const BLOCK: u64 = 512;
 
-/// A card that is there already.
+/// An existing card.
 struct There {
     device: Uri,
     /// Its maker's root certificates, as `shef sim trust` writes them.
@@ -69,7 +69,7 @@ fn run() -> Result<String> {
     if bytes == 0 || bytes % 4 != 0 || of_b != bytes {
         return Err(format!("A has {bytes} bytes and B {of_b}: expected the same number of 32-bit words, at least one").into());
     }
-    // A result has its name only when it is whole.
+    // A result gets its final name only when it is complete.
     let part = Path::new(out).with_extension("part");
     let keys = std::env::temp_dir().join(format!("vecadd-{}", std::process::id()));
     let added = add(&keys, there, BufReader::new(a), BufReader::new(b), bytes, &part);
@@ -98,7 +98,7 @@ fn add(
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let project = Project::open(dir)?;
-    // A card that is reached over a bus has a DMA engine, which is part of the design.
+    // A card on a bus has a DMA engine, which is part of the design.
     let design =
         RtlOptions { project: Some(dir.to_owned()), dma: there.is_some(), ..RtlOptions::default() };
 
@@ -111,25 +111,23 @@ fn add(
         None => make(keys, design.clone(), now, &mut entropy)?,
     };
 
-    // The IP vendor: an image of the design. Others get the container and the reference values, as
-    // files.
+    // The IP vendor: an image of the design. Other parties get the container and the reference
+    // values, as files.
     let vendor = IpVendor::open(KeyFolder::open(keys.join("vendor"))?, "vendor", &mut entropy)?;
     let image = build(&vendor, &project, &design, &mut entropy)?;
     let verifier = verifier(anchors, vendor.reference(&image, project.accelerator()));
 
-    // Kernel round: the image's key goes to a Security Kernel that was appraised, and to nothing
-    // else.
+    // Kernel round: the image's key goes only to an appraised Security Kernel.
     let release = vendor.release(&mut host, &image, 1, &verifier, now, &mut entropy)?;
     host.load_image(image.container.clone(), release.key_box)?;
 
-    // Shield round, and from here on the data's owner: the Load Key goes to a Shield that was
-    // appraised, and to nothing else.
+    // Shield round, and from here on the data owner: the Load Key goes only to an appraised Shield.
     let expect = Expect::image(project.config(), &image.digest);
     let session = Session::connect(&mut host)?.attest(&verifier, &expect, now, &mut entropy)?;
     let mut session = session.key("owner", &first_epochs(project.config(), 1), &mut entropy)?;
     let batches = stream(&mut session, a, b, bytes, File::create(out)?)?;
 
-    // The Shield's last words, countersigned by the kernel that was appraised.
+    // The Shield's last words, countersigned by the appraised kernel.
     let closed = session.close()?;
     closed.verify_record(&host.close_record()?)?;
     Ok(batches)
@@ -172,12 +170,12 @@ fn build(
         design_digest: design.design_digest()?,
         chunk_size: 4096,
     };
-    // What a simulated card loads in place of a bitstream: the design's sources.
+    // A simulated card loads the design's sources in place of a bitstream.
     Ok(vendor.build(&description, &design.program()?, entropy)?)
 }
 
-/// What evidence is held against. Only simulated cards of these makers are believed; the one
-/// unprotected region must be named.
+/// The verifier's inputs. It accepts only simulated cards of these makers; the policy must name the
+/// one unprotected region.
 fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
     let kernel = sim::kernel_digest(sim::SimKernel::Firmware);
     let reference = ReferenceValues {
@@ -195,7 +193,7 @@ fn verifier(anchors: Vec<TrustAnchor>, image: ImageReference) -> Verifier {
 }
 
 /// Adds batch after batch: while the accelerator works on one, the next is read, sealed and
-/// uploaded. However long the files are, a few batches are in memory.
+/// uploaded. Only a few batches are in memory, whatever the length of the files.
 fn stream(
     session: &mut Session<'_, Keyed>,
     mut a: impl Read,
@@ -236,7 +234,7 @@ fn stream(
             results: vec![length(number) as usize],
             policy: OpenPolicy::default(),
         })?;
-        // Those of the batch before: this one runs meanwhile.
+        // The results of the previous batch: this one is still running.
         write(ring.results()?)?;
     }
     write(ring.finish()?)?;

@@ -1,4 +1,5 @@
-//! `shef attest`: evidence of a device, to a challenge of a verifier service or of one's own.
+//! `shef attest`: fetches evidence from a device, for a challenge from a verifier service or a
+//! local one.
 
 use std::path::{Path, PathBuf};
 
@@ -18,12 +19,12 @@ use shef_console::hex;
 use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
 
-/// Which layer of a device is asked.
+/// Layer of a device that provides the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LayerArg {
-    /// The Security Kernel: image keys go to it
+    /// The Security Kernel: receives image keys
     Kernel,
-    /// The loaded Shield: data keys go to it
+    /// The loaded Shield: receives data keys
     Shield,
 }
 
@@ -37,8 +38,7 @@ impl LayerArg {
     }
 }
 
-/// An image that is loaded before the Shield is asked: a card that was left by its last user has
-/// none.
+/// An image to load before the Shield is attested: the previous user's image is gone.
 #[derive(clap::Args)]
 pub struct ImageArgs {
     /// Load this image first (layer shield); its key comes from the service
@@ -50,19 +50,19 @@ pub struct ImageArgs {
 }
 
 impl ImageArgs {
-    /// Reads the image. It is an input from then on.
+    /// Reads the image, which is an input of the command from then on.
     ///
     /// # Errors
-    /// Those of the file.
+    /// I/O errors of the file.
     pub fn read(&self) -> Result<Vec<u8>, CliError> {
         self.image.as_ref().map_or(Ok(Vec::new()), |image| read(image, MAX_CONTAINER))
     }
 
-    /// Has the image key released to the kernel behind `host`, and the image, as it was read,
-    /// loaded.
+    /// Requests the release of the image key to the kernel behind `host`, and loads the image as
+    /// read.
     ///
     /// # Errors
-    /// Those of the service and of the kernel.
+    /// Service and kernel errors.
     pub fn load(
         &self,
         container: Vec<u8>,
@@ -82,7 +82,7 @@ impl ImageArgs {
     }
 }
 
-/// Forms of a file of evidence.
+/// Formats of an evidence file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// The signed token (COSE_Sign1)
@@ -98,31 +98,31 @@ enum Form {
 pub struct AttestArgs {
     /// Device URI
     device: String,
-    /// Which layer is asked
+    /// Layer to attest
     #[arg(long, value_enum, default_value_t = LayerArg::Kernel)]
     layer: LayerArg,
-    /// The evidence; the challenge goes beside it, as FILE.nonce and FILE.audience for
-    /// `shef verify`
+    /// Output file for the evidence; the challenge goes beside it, as FILE.nonce and FILE.audience
+    /// for `shef verify`
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Form of the evidence
+    /// Format of the evidence
     #[arg(long, value_enum, default_value_t = Form::Cose)]
     form: Form,
     /// Nonce in hexadecimal, 32 to 64 bytes, if no verifier service provides one; random by default
     #[arg(long, value_name = "HEX", conflicts_with = "verifier")]
     nonce: Option<String>,
-    /// For whom the evidence is, where no verifier service says it
+    /// Audience of the evidence, if no verifier service provides one
     #[arg(long, value_name = "NAME", default_value = "shef attest", conflicts_with = "verifier")]
     audience: String,
     /// Policy of the service, `name` or `name@version`; defaults to its `default`
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
-    /// Write the service's signed result (EAR as JWT) into this file
+    /// Output file for the service's signed result (EAR as JWT)
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     #[command(flatten)]
     image: ImageArgs,
-    /// The verifier service that is asked for the challenge and for the verdict
+    /// The verifier service that provides challenge and verdict
     #[command(flatten)]
     service: ServiceArgs,
     /// Certificates for an agent
@@ -138,17 +138,17 @@ struct Document {
     bytes: usize,
     nonce: String,
     audience: String,
-    /// Absent where nobody appraised.
+    /// Absent if no service appraised the evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
 }
 
-/// Notes the sources of a simulated card's project as inputs.
+/// Registers the sources of a simulated card's project as inputs.
 ///
 /// # Errors
-/// That of a wrong URI.
+/// An invalid URI.
 pub fn sources_are_inputs(device: &str) -> Result<(), CliError> {
     if let Uri::SimRtl { project: Some(project), .. } = device.parse()? {
         file::are_inputs(&project);
@@ -156,10 +156,10 @@ pub fn sources_are_inputs(device: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Opens a device, and says on stderr if the owner's certificate ends soon.
+/// Opens a device, and warns on stderr if the owner's certificate expires soon.
 ///
 /// # Errors
-/// Those of the device.
+/// Device errors.
 pub fn open(output: &Output, device: &str, tls: &TlsArgs) -> Result<(Uri, Host), CliError> {
     let uri: Uri = device.parse()?;
     warn_of_end(output, &uri, tls)?;
@@ -167,11 +167,11 @@ pub fn open(output: &Output, device: &str, tls: &TlsArgs) -> Result<(Uri, Host),
     Ok((uri, host))
 }
 
-/// Says on stderr if the certificate that an agent is shown ends soon. This depends on no agent: the file
-/// says it.
+/// Warns on stderr if the owner's certificate for an agent expires soon. This does not need the
+/// agent: the expiry is in the file.
 ///
 /// # Errors
-/// SHEF-CLI-001 where a file is missing.
+/// SHEF-CLI-001 if a file is missing.
 pub fn warn_of_end(output: &Output, uri: &Uri, tls: &TlsArgs) -> Result<(), CliError> {
     if !matches!(uri, Uri::Tls { .. }) {
         return Ok(());
@@ -192,7 +192,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 /// Runs `shef attest`.
 ///
 /// # Errors
-/// Those of the device and of the service; denied evidence ends with exit status 1.
+/// Device and service errors; denied evidence ends with exit status 1.
 pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let layer = args.layer.layer();
     let own_challenge = || -> Result<Challenge, CliError> {
@@ -210,7 +210,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
             }
         }
     };
-    // A nonce of one's own is no service's: the environment names none then.
+    // A local nonce is not the service's, so a service from the environment does not apply.
     let service = if args.nonce.is_some() { None } else { args.service.find()? };
     if service.is_none() && (args.policy.is_some() || args.result.is_some()) {
         let what = "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
@@ -258,7 +258,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     {
         outputs.fill(slot, format!("{result}\n"))?;
     }
-    // Evidence that was denied stays too.
+    // Denied evidence is kept too.
     outputs.place()?;
     output.line(format_args!(
         "{} evidence of {uri}: {} bytes in {}",

@@ -1,4 +1,4 @@
-//! `shef audit`: verifies a chain of receipts, without the service that wrote it.
+//! `shef audit`: verifies a chain of receipts, independently of the service that wrote it.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use shef_console::output::count;
 /// Subcommands of `shef audit`.
 #[derive(clap::Subcommand)]
 pub enum AuditCommand {
-    /// Find an edit, a gap, another order and a truncation in the receipts of a verifier service
+    /// Find edits, gaps, reordering and truncation in the receipts of a verifier service
     Verify(VerifyArgs),
 }
 
@@ -28,20 +28,20 @@ pub struct VerifyArgs {
     /// Answers of GET /v1/receipts (JSON), in the order of their receipts
     #[arg(required = true, value_name = "FILE")]
     receipts: Vec<PathBuf>,
-    /// The service's keys: its /.well-known/jwks.json, as it was fetched and is trusted
+    /// The service's keys: a trusted copy of its /.well-known/jwks.json
     #[arg(long, value_name = "FILE")]
     jwks: PathBuf,
-    /// Head that a release returned: the chain must contain it. Without it, a truncation goes
+    /// Head that a release returned: the chain must contain it. Without it, truncation goes
     /// undetected
     #[arg(long, value_name = "SEQ:DIGEST")]
     head: Option<String>,
-    /// Head behind which the receipts begin, where it is known from elsewhere; without one the
-    /// service must have signed that it forgot those before
+    /// Head after which the receipts begin, if known from another source; without it the service
+    /// must have signed that it deleted earlier ones
     #[arg(long, value_name = "SEQ:DIGEST")]
     after: Option<String>,
 }
 
-/// An answer of `GET /v1/receipts`, as far as an audit asks for it.
+/// An answer of `GET /v1/receipts`, with the members that an audit needs.
 #[derive(Deserialize)]
 struct Page {
     tenant: String,
@@ -49,7 +49,8 @@ struct Page {
     kept: Option<Kept>,
 }
 
-/// Behind which head receipts are kept, and the service's statement that it forgot those before.
+/// The head after which receipts are kept, and the service's statement that it deleted earlier
+/// ones.
 #[derive(Deserialize)]
 struct Kept {
     seq: u64,
@@ -74,7 +75,7 @@ struct Document {
 /// Runs `shef audit`.
 ///
 /// # Errors
-/// A file is not of its form, or the chain does not hold.
+/// A file is malformed, or the chain does not verify.
 pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
     let AuditCommand::Verify(args) = command;
     let keys = keys(&args.jwks)?;

@@ -1,4 +1,4 @@
-//! `shef bundle create|verify|import|export`: evidence and all it is appraised against, in one
+//! `shef bundle create|verify|import|export`: evidence and everything for its appraisal, in one
 //! signed file.
 
 use std::ffi::OsStr;
@@ -24,10 +24,10 @@ use shef_console::file::Outputs;
 use shef_console::folder::NewFolder;
 use shef_console::hex;
 
-/// At which time a bundle is appraised.
+/// The time as of which a bundle is appraised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum AsOf {
-    /// When it was made
+    /// At its creation
     Date,
     /// Now
     Today,
@@ -35,12 +35,12 @@ pub enum AsOf {
     Both,
 }
 
-/// Who made a bundle, and where it is.
+/// A bundle and its signer.
 #[derive(clap::Args)]
 pub struct FileArgs {
     /// The bundle
     file: PathBuf,
-    /// Public key of whoever made it: 65 bytes in hexadecimal, or @FILE
+    /// Public key of the bundle's signer: 65 bytes in hexadecimal, or @FILE
     #[arg(long, value_name = "HEX")]
     maker: String,
 }
@@ -56,21 +56,21 @@ pub enum BundleCommand {
         trust: TrustArgs,
         #[command(flatten)]
         evidence: Option<EvidenceArgs>,
-        /// Key folder of whoever makes it; a signing key is made where there is none
+        /// Key folder of the signer; a signing key is created if the folder has no key
         #[arg(long, value_name = "DIR")]
         keys: PathBuf,
-        /// The bundle
+        /// Output file for the bundle
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
         /// Creation time, in seconds since 1970; defaults to now
         #[arg(long, value_name = "SECONDS")]
         created: Option<i64>,
     },
-    /// Appraise its evidence as of its date and as of today, without a network
+    /// Appraise its evidence as of its date and as of today, offline
     Verify {
         #[command(flatten)]
         file: FileArgs,
-        /// As of when
+        /// Time of the appraisal
         #[arg(long, value_enum, default_value_t = AsOf::Both)]
         as_of: AsOf,
         /// A newer revocation list for today (TOML)
@@ -81,7 +81,7 @@ pub enum BundleCommand {
         now: Option<i64>,
     },
     /// Install its trust data (everything but evidence) into a folder; an older bundle never
-    /// replaces a newer one, and no other folder than an imported one is replaced
+    /// replaces a newer one, and only a previously imported folder is replaced
     Import {
         #[command(flatten)]
         file: FileArgs,
@@ -89,7 +89,7 @@ pub enum BundleCommand {
         #[arg(long, value_name = "DIR")]
         into: PathBuf,
     },
-    /// Write its parts into a new folder, as files for `shef verify`
+    /// Write its parts into a new folder, as input files for `shef verify`
     Export {
         #[command(flatten)]
         file: FileArgs,
@@ -207,10 +207,10 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
     }
 }
 
-/// Where a folder is or will be, with links resolved; its parent is made where it is missing.
+/// Path of an existing or new folder, with links resolved; a missing parent is created.
 fn place(folder: &Path) -> Result<PathBuf, CliError> {
     let failed = |e| CliError::write_file(folder, &e);
-    // `..` and `/` name a folder by where it is: what is replaced or made has a name of its own.
+    // `..` and `/` do not name a folder that can be replaced or created.
     if folder.file_name().is_none() {
         let message = format!("{} does not end with the name of a folder", folder.display());
         return Err(CliError::input("SHEF-CLI-027", message));
@@ -242,14 +242,14 @@ fn import(output: &Output, bundle: &Bundle, into: &Path) -> Result<Exit, CliErro
     if there {
         older(&path)?;
     }
-    // What an import left that was killed was signed by the maker too.
+    // A killed import leaves a folder that the maker has signed too.
     let left = left_behind(&path)?;
     if let Some((folder, found)) = left.iter().find(|(_, found)| *found > bundle.created) {
         return Err(newer(folder, *found));
     }
     let (folder, files) = parts_beside(&path, &Bundle { evidence: None, ..bundle.clone() })?;
     if there {
-        // What is replaced may be another one meanwhile.
+        // The folder may have been exchanged since the check.
         let old = folder.replace(&path, older)?;
         let failed = |e| CliError::write_file(&old, &e);
         for entry in fs::read_dir(&old).map_err(failed)? {
@@ -333,10 +333,10 @@ fn is_part(name: &OsStr) -> bool {
     number || NAMES.contains(&name)
 }
 
-/// When the trust data of a folder was made; nothing for an empty folder.
+/// Creation time of the trust data in a folder; `None` for an empty folder.
 ///
 /// # Errors
-/// SHEF-CLI-027 where it is not an imported bundle and nothing else. `named` is its name in messages.
+/// SHEF-CLI-027 unless it is exactly an imported bundle. `named` is its name in messages.
 fn installed(folder: &Path, named: &Path) -> Result<Option<i64>, CliError> {
     let failed = |e| CliError::read_file(named, &e);
     let refused = |what: String| {
@@ -370,7 +370,7 @@ fn installed(folder: &Path, named: &Path) -> Result<Option<i64>, CliError> {
         .map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not a time", path.display())))
 }
 
-/// Folders beside `path` that imports into it left when they were killed, and of when they are.
+/// Folders beside `path` that killed imports into it left behind, and their creation times.
 fn left_behind(path: &Path) -> Result<Vec<(PathBuf, i64)>, CliError> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(Vec::new());
@@ -396,7 +396,7 @@ fn left_behind(path: &Path) -> Result<Vec<(PathBuf, i64)>, CliError> {
     Ok(found)
 }
 
-/// Its parts in a new folder beside `path`, and their names.
+/// The bundle's parts in a new folder beside `path`, and their names.
 fn parts_beside(path: &Path, bundle: &Bundle) -> Result<(NewFolder, Vec<String>), CliError> {
     let mut parts: Vec<(String, Vec<u8>)> = vec![
         ("created".into(), format!("{}\n", bundle.created).into()),

@@ -19,34 +19,34 @@ use shef_console::tls::TlsArgs;
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {
-    /// List the cards of this machine and the devices that this program can open
+    /// List the cards of this machine and the device URIs that this program supports
     List {
-        /// Open every free card and ask for its ueid; this resets it
+        /// Open every free card and read its ueid; this resets it
         #[arg(long)]
         ueid: bool,
-        /// Where the kernel's folders are
+        /// Root of the kernel's file systems
         #[arg(long, hide = true, default_value = "/")]
         root: PathBuf,
     },
-    /// Open a device and print what it says about itself
+    /// Open a device and print its description
     Info {
-        /// Device URI, as pci:0000:65:00.0
+        /// Device URI, such as pci:0000:65:00.0
         #[cfg_attr(feature = "sim", arg(default_value = "sim:model"))]
         device: String,
         /// Certificates for an agent
         #[command(flatten)]
         tls: TlsArgs,
     },
-    /// Find what keeps a card from being opened (IOMMU, driver, group, permissions, hugepages,
+    /// Find what prevents a card from being opened (IOMMU, driver, group, permissions, hugepages,
     /// BARs), and name the command that fixes it
     Doctor {
         /// Card, such as pci:0000:65:00.0; defaults to all cards of this machine
         device: Option<String>,
-        /// Where the kernel's folders are
+        /// Root of the kernel's file systems
         #[arg(long, hide = true, default_value = "/")]
         root: PathBuf,
     },
-    /// Reset a device: keys in its Shield are wiped, sessions end
+    /// Reset a device: zeroises the keys in its Shield and ends sessions
     Reset {
         /// Device URI
         device: String,
@@ -54,14 +54,14 @@ pub enum DeviceCommand {
         #[command(flatten)]
         tls: TlsArgs,
     },
-    /// Print the state of a device whenever it changes, until it leaves
+    /// Print the state of a device whenever it changes, until the device is gone
     Watch {
         /// Device URI
         device: String,
-        /// Seconds between two looks
+        /// Seconds between polls
         #[arg(long, value_name = "S", default_value_t = 1.0)]
         interval: f64,
-        /// Looks; without it, until the program is interrupted
+        /// Number of polls; by default, until the program is interrupted
         #[arg(long, value_name = "N")]
         count: Option<u64>,
         /// Certificates for an agent
@@ -74,12 +74,12 @@ pub enum DeviceCommand {
 struct Listed {
     uri: String,
     status: String,
-    /// A card's own, where it was asked for and the card could be opened.
+    /// Of a card, if requested and the card could be opened.
     ueid: Option<String>,
     description: String,
 }
 
-/// The cards of this machine, then the forms of URIs.
+/// The cards of this machine, then the supported forms of URIs.
 fn list(system: &System, ueids: bool) -> Vec<Listed> {
     let ueid = |card: &shef_vfio::Function| Ueid::of(&mut shef_vfio::open(card.bdf, Iommu::Any)?);
     let mut all: Vec<Listed> = system
@@ -116,7 +116,7 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
     all
 }
 
-/// Forms of URIs that this program opens.
+/// Forms of URIs that this program can open.
 const FORMS: &[(&str, &str, &str)] = &[
     #[cfg(feature = "sim")]
     ("sim:model", "available", "simulated card around the functional model"),
@@ -138,7 +138,7 @@ const FORMS: &[(&str, &str, &str)] = &[
     ("tls://HOST:PORT/DEVICE", "available", "a card behind an agent"),
 ];
 
-/// What one look at a device shows.
+/// The result of one poll of a device.
 #[derive(Serialize, PartialEq, Clone)]
 struct State {
     kernel: &'static str,
@@ -218,7 +218,8 @@ fn watch(
                 String::new()
             }
         ))?;
-        // Only the last one is needed to see the next change; the document wants all.
+        // Only the last state is needed to detect the next change; the JSON document needs all of
+        // them.
         if !output.json() {
             changes.clear();
         }
@@ -265,7 +266,7 @@ fn shield(host: &mut shef::Host) -> Result<Option<Shield>, CliError> {
     use shef_regs::ctl;
     match host.probe() {
         Ok(()) => {}
-        // Nothing answers there before an image is loaded.
+        // The Shield does not answer before an image is loaded.
         Err(shef::SdkError::Device(shef_device::DeviceError::CtlRefused { .. })) => {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! `shef device doctor`: what keeps a card of this machine from being opened, and the command that
-//! mends it.
+//! `shef device doctor`: finds what prevents a card of this machine from being opened, and the
+//! command that fixes it.
 
 use serde::Serialize;
 use shef_device::{Iommu, Uri};
@@ -44,7 +44,7 @@ impl From<Finding> for Check {
     }
 }
 
-/// Examines one card, or all that the machine has.
+/// Examines one card, or all cards of the machine.
 ///
 /// # Errors
 /// A URI that names no card of this machine.

@@ -22,10 +22,10 @@ use shef_console::file::Outputs;
 use shef_console::hex;
 use shef_console::output::count;
 
-/// Most bytes of a container.
+/// Maximum size of a container.
 pub const MAX_CONTAINER: u64 = 1 << 30;
 
-/// Flags of `shef image build`. Nothing has a default that decides what is signed.
+/// Flags of `shef image build`. No flag that determines what is signed has a default.
 #[derive(clap::Args)]
 #[cfg_attr(
     feature = "sim",
@@ -34,18 +34,18 @@ pub const MAX_CONTAINER: u64 = 1 << 30;
     )
 )]
 pub struct BuildArgs {
-    /// Folder of a design of your own, with shield.toml and shef_accel.sv, for a simulated card
+    /// Folder of your own design, with shield.toml and shef_accel.sv, for a simulated card
     #[cfg(feature = "sim")]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["simulated_card", "config", "payload", "design", "accelerator", "target"])]
     project: Option<PathBuf>,
-    /// The design that a simulated card without a project has
+    /// The design of a simulated card without a project
     #[cfg(feature = "sim")]
     #[arg(long, conflicts_with_all = ["config", "payload", "design", "accelerator", "target"])]
     simulated_card: bool,
     /// The Shield's configuration (shield.toml)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What the kernel programs
+    /// The program that the kernel loads into the fabric
     #[arg(long, value_name = "FILE")]
     payload: Option<PathBuf>,
     /// Digest of the design in hexadecimal
@@ -54,22 +54,22 @@ pub struct BuildArgs {
     /// Name of the accelerator
     #[arg(long)]
     accelerator: Option<String>,
-    /// Type of device
+    /// Device type
     #[arg(long)]
     target: Option<String>,
     /// Security version of the image
     #[arg(long, value_name = "N")]
     svn: u64,
-    /// Least security version of the kernel that may load it
+    /// Minimum security version of the kernel that may load it
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_kernel_svn: u64,
-    /// Plaintext bytes of a chunk
+    /// Plaintext bytes per chunk
     #[arg(long, value_name = "N", default_value_t = 4096)]
     chunk_size: usize,
-    /// The vendor's key folder; a signing key is made where there is none
+    /// The vendor's key folder; a signing key is created if the folder has no key
     #[arg(long, value_name = "DIR")]
     vendor: PathBuf,
-    /// The container; its reference values go beside it, as signed NAME.corim with
+    /// Output file for the container; its reference values go beside it, as signed NAME.corim with
     /// NAME.signers.toml for the verifier. NAME is FILE without a final .shef
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -79,14 +79,14 @@ pub struct BuildArgs {
 pub enum ImageCommand {
     /// Seal and sign an image; its key stays in the vendor's folder
     Build(BuildArgs),
-    /// Draw the device secret of an image that a cloud provider loads, and certify it
+    /// Draw and certify the device secret of an image that a cloud provider loads
     Secret(crate::secret::SecretArgs),
-    /// Print what the header of a container says, without verifying it
+    /// Print the header of a container, without verifying it
     Inspect {
         /// The container
         file: PathBuf,
     },
-    /// Verify the vendor's signature, and with the image key every chunk
+    /// Verify the vendor's signature, and with the image key also every chunk
     Verify {
         /// The container
         file: PathBuf,
@@ -319,8 +319,8 @@ impl BuildArgs {
     }
 }
 
-/// The name of a file beside an image: of `digits.shef` that is `digits` with this end, of every
-/// other the whole name with it. Two images never share one.
+/// The name of a file beside an image: `digits` plus `end` for `digits.shef`, the whole name plus
+/// `end` for any other. No two images share one.
 fn beside(image: &Path, end: &str) -> PathBuf {
     let mut name = image.file_name().unwrap_or_default().to_owned();
     if image.extension().is_some_and(|x| x == "shef") {

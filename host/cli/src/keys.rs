@@ -22,31 +22,30 @@ use shef_console::hex;
 use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
 
-/// What a key is, how often and when it is released.
+/// The material of a key, and the conditions of its release.
 #[derive(clap::Args)]
 struct VersionArgs {
-    /// Policy under which it is released, `name` or `name@version`; it never changes for this
-    /// version of the key
+    /// Policy for its release, `name` or `name@version`; fixed for this version of the key
     #[arg(long, value_name = "POLICY")]
     policy: String,
     /// The key of this image container (layer kernel); the key file and the signing key are in
     /// --vendor
     #[arg(long, value_name = "FILE", requires = "vendor", conflicts_with_all = ["secret", "generate"])]
     image: Option<PathBuf>,
-    /// The vendor's key folder, as `shef image build` has it
+    /// The vendor's key folder, as for `shef image build`
     #[arg(long, value_name = "DIR", requires = "image")]
     vendor: Option<PathBuf>,
     /// Minimum SVN that may be loaded with the image key; defaults to the image's
     #[arg(long, value_name = "N", requires = "image")]
     min_svn: Option<u64>,
-    /// The bytes of this file, 1 to 512 (layer shield)
+    /// The content of this file, 1 to 512 bytes (layer shield)
     #[arg(long, value_name = "FILE", conflicts_with = "generate")]
     secret: Option<PathBuf>,
-    /// So many random bytes, drawn by the service, 16 to 64 (layer shield); 32 make a master key
-    /// for a Load Key
+    /// Random bytes drawn by the service, 16 to 64 (layer shield); 32 make a master key for a Load
+    /// Key
     #[arg(long, value_name = "BYTES")]
     generate: Option<usize>,
-    /// How often it may be released; 0 for any number
+    /// Maximum number of releases; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_releases: u32,
     /// Start of validity, in seconds since 1970
@@ -57,17 +56,17 @@ struct VersionArgs {
     not_after: i64,
 }
 
-/// What there is to do.
+/// Subcommands.
 #[derive(Subcommand)]
 enum Action {
-    /// List the keys, never their secrets
+    /// List the keys, without their secrets
     List,
     /// Show a key with its versions
     Show {
         /// Name of the key
         name: String,
     },
-    /// Add a key: of an image for kernels, or a secret for the owners of Shields
+    /// Add a key: of an image, for kernels, or a secret for the owners of Shields
     Add {
         /// Name of the key
         name: String,
@@ -81,7 +80,7 @@ enum Action {
         #[command(flatten)]
         version: VersionArgs,
     },
-    /// Stop releasing a key, or one version of it; boxes already given out are not given out again
+    /// Stop releasing a key, or one version of it; boxes already released are not returned again
     Disable {
         /// Name of the key
         name: String,
@@ -89,7 +88,7 @@ enum Action {
         #[arg(long, value_name = "N")]
         version: Option<u64>,
     },
-    /// Release it again
+    /// Resume its release
     Enable {
         /// Name of the key
         name: String,
@@ -97,7 +96,7 @@ enum Action {
         #[arg(long, value_name = "N")]
         version: Option<u64>,
     },
-    /// Ask a device for evidence and have a key released for it
+    /// Request evidence from a device and the release of a key for it
     Release {
         /// Name of the key
         name: String,
@@ -109,8 +108,8 @@ enum Action {
         /// Version; defaults to the newest
         #[arg(long, value_name = "N")]
         version: Option<u64>,
-        /// New file for the key: of the layer kernel the box, which only that kernel opens; of the
-        /// layer shield the secret itself, for its owner only
+        /// New file for the key: the box (layer kernel), which only that kernel can open, or the
+        /// secret itself (layer shield), readable by its owner only
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
         /// New file for the signed receipt
@@ -134,7 +133,7 @@ pub struct KeysArgs {
     service: ServiceArgs,
 }
 
-/// A secret as it goes to the service.
+/// The material sent to the service.
 enum Material {
     Secret(Zeroizing<Vec<u8>>),
     Generate(usize),
@@ -149,8 +148,8 @@ impl VersionArgs {
                     Container::parse(&read(image, MAX_CONTAINER)?).map_err(shef::SdkError::from)?;
                 let vendor = IpVendor::existing(KeyFolder::existing(vendor)?, "vendor")?;
                 let key = vendor.key_of(&container)?;
-                // Key, signature and container belong together, or kernels would refuse what is
-                // released.
+                // Key, signature and container must belong together, or kernels would refuse the
+                // released key.
                 container
                     .open(&vendor.public_key(), vendor.key_of(&container)?)
                     .map_err(shef::SdkError::from)?;
@@ -257,7 +256,7 @@ fn release(
 /// Runs `shef keys`.
 ///
 /// # Errors
-/// Those of the service and of the device.
+/// Service and device errors.
 pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
     let service = args.service.open()?;
     match &args.action {
@@ -326,7 +325,7 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
             let container = image.read()?;
             tls.files()?;
             sources_are_inputs(device)?;
-            // A release counts: before it is asked for, its files are certain.
+            // A release counts against the limit: make sure first that its files can be written.
             let mut outputs = Outputs::new([])?;
             let slots = (
                 outputs.new_secret(out)?,

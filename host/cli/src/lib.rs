@@ -1,7 +1,8 @@
-//! The command `shef` as a library, so that tests run the same bodies.
+//! The command `shef` as a library, so that tests run the same code.
 //!
-//! Features: `sim` for simulated cards, and `demo`, on by default, for the demo on one. Without them
-//! it is an owner's command, which drives cards and appraises, and holds no simulator and no attack.
+//! Features: `sim` for simulated cards, and `demo`, on by default, for the demo on one. Without
+//! them this is an owner's command, which drives cards and appraises, and contains no simulator and
+//! no attacks.
 
 mod attest;
 mod audit;
@@ -44,13 +45,13 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the whole line on real digits: attest, key, seal, compute, open, and every attack
+    /// Run the complete demo on real digits: attest, key, seal, compute, open, and every attack
     #[cfg(feature = "demo")]
     Demo(shef_demo::DemoArgs),
-    /// List, ask, examine, reset or watch devices
+    /// List, inspect, diagnose, reset or watch devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
-    /// Build, inspect or verify an image container, or draw the secret of an image
+    /// Build, inspect or verify an image container, or draw the device secret of an image
     #[command(subcommand)]
     Image(image::ImageCommand),
     /// Check, generate, estimate or show a Shield from its shield.toml
@@ -60,7 +61,7 @@ enum Command {
     #[cfg(feature = "sim")]
     #[command(subcommand)]
     Sim(sim::SimCommand),
-    /// Ask a device for evidence, to a challenge of a verifier service or of your own
+    /// Fetch evidence from a device, for a challenge from a verifier service or your own
     Attest(attest::AttestArgs),
     /// Keys of a verifier service: add, list, show, rotate, disable, and release to a device
     Keys(keys::KeysArgs),
@@ -72,10 +73,10 @@ enum Command {
     /// Receipts of key releases
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Evidence and all it is appraised against, in one signed file
+    /// Evidence and everything for its appraisal, in one signed file
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
-    /// Explain a code, as SHEF-ATT-012; without one, list them all
+    /// Explain a code, such as SHEF-ATT-012; without a code, list them all
     Explain {
         /// The code
         code: Option<String>,
@@ -85,14 +86,14 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print a manual page (roff): of the program, or of one of its commands
+    /// Print the manual page (roff) of the program, or of one of its commands
     Man {
         /// The command
         command: Option<String>,
     },
 }
 
-/// Runs the command line and returns how the process ends.
+/// Runs the command line and returns the exit status.
 pub fn main() -> Exit {
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -110,8 +111,8 @@ pub fn main() -> Exit {
     }
 }
 
-/// Keys of parties and sessions stay in this process. A simulated card's protect nothing, and its
-/// developers look into it.
+/// Keys of parties and sessions stay in this process. A simulated card's keys protect nothing, and
+/// its developers need to inspect it.
 fn close_memory(command: &Command) -> Result<(), CliError> {
     match command {
         #[cfg(feature = "sim")]

@@ -1,6 +1,6 @@
 //! The command `shef`.
 
-/// Keys pass through buffers of others.
+/// Keys pass through buffers of other libraries.
 #[global_allocator]
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 

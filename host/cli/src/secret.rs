@@ -14,7 +14,7 @@ use shef_kernel::device_id_key;
 
 use crate::verify::now;
 
-/// Folder of the CA below the vendor's: no other kind of device is certified by it.
+/// Folder of the CA below the vendor's: the CA certifies no other kind of device.
 const CA: &str = "image-ca";
 const CERTIFICATE: &str = "device-id.der";
 const ANCHOR: &str = "anchor.toml";
@@ -26,14 +26,14 @@ const ANCHOR: &str = "anchor.toml";
                         Never commit it, build encrypted artefacts only, and delete it after the build."
 )]
 pub struct SecretArgs {
-    /// The vendor's key folder; a CA for images is made in it where there is none
+    /// The vendor's key folder; a CA for images is created in it if it is missing
     #[arg(long, value_name = "DIR")]
     vendor: PathBuf,
-    /// Name of the vendor, in the anchor and in a CA that is made
+    /// Name of the vendor, in the anchor and in a newly created CA
     #[arg(long, value_name = "TEXT", default_value = "image vendor")]
     name: String,
-    /// Folder for the package with the secret, the DeviceID certificate and the trust anchor; in no
-    /// git work tree
+    /// Folder for the package with the secret, the DeviceID certificate and the trust anchor;
+    /// outside any git work tree
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -67,7 +67,7 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
 
     let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der())
         .map_err(SdkError::from)?;
-    // Of two that draw at once, one alone goes on: none of these may be there.
+    // If two processes draw at once, only one proceeds: none of these files may exist.
     let mut outputs = Outputs::new([maker.folder().path()])?;
     let at = |name: &str| out.path().join(name);
     let slots = [
@@ -101,7 +101,7 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// Refuses a folder in a git work tree. It exists, so that links and `..` are resolved.
+/// Refuses a folder in a git work tree. The folder exists, so links and `..` are resolved.
 fn outside_of_git(folder: &Path) -> Result<(), CliError> {
     let real = std::fs::canonicalize(folder).map_err(|e| CliError::write_file(folder, &e))?;
     match real.ancestors().find(|there| there.join(".git").symlink_metadata().is_ok()) {

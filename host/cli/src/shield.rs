@@ -1,4 +1,4 @@
-//! `shef shield check|generate|digest|estimate|show`: one `shield.toml`, without any device.
+//! `shef shield check|generate|digest|estimate|show`: one `shield.toml`, without a device.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use shef_console::file::Outputs;
 use shef_console::hex;
 use shef_console::output::count;
 
-/// Most bytes of a `shield.toml`.
+/// Maximum size of a `shield.toml`.
 const MAX_TOML: u64 = 1 << 20;
 
 #[derive(Subcommand)]
 pub enum ShieldCommand {
     /// Check a shield.toml: errors and warnings point at line and column
     Check(Source),
-    /// Write the SystemVerilog package and constants in Rust and C into a folder
+    /// Write the SystemVerilog package and the Rust and C constants into a folder
     Generate {
         #[command(flatten)]
         source: Source,
@@ -31,9 +31,9 @@ pub enum ShieldCommand {
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
     },
-    /// Print the configuration digest, as evidence carries it
+    /// Print the configuration digest, as in evidence
     Digest(Source),
-    /// Estimate area, bytes per cycle, memory, and how long counters and keys last
+    /// Estimate area, bytes per cycle, memory, and the lifetime of counters and keys
     Estimate {
         #[command(flatten)]
         source: Source,
@@ -48,10 +48,10 @@ pub enum ShieldCommand {
     Show(Source),
 }
 
-/// Where the configuration is.
+/// Location of the configuration.
 #[derive(Args)]
 pub struct Source {
-    /// shield.toml, or the folder that it is in
+    /// shield.toml, or the folder that contains it
     #[arg(value_name = "FILE", default_value = "shield.toml")]
     file: PathBuf,
 }
@@ -111,7 +111,7 @@ fn warned(warnings: &[Warning]) -> Vec<Warned<'_>> {
 /// Runs the command.
 ///
 /// # Errors
-/// SHEF-GEN-010 and SHEF-GEN-011 with the place, and those of files.
+/// SHEF-GEN-010 and SHEF-GEN-011 with the position, and file errors.
 pub fn run(output: &Output, command: &ShieldCommand) -> Result<(), CliError> {
     match command {
         ShieldCommand::Check(source) => check(output, source),
@@ -256,14 +256,14 @@ fn estimate(
     output.document(&e)
 }
 
-/// The figures that this program was built with.
+/// The figures compiled into this program.
 #[cfg(not(feature = "sim"))]
 fn figures() -> Result<Figures, CliError> {
     Ok(Figures::default())
 }
 
-/// The repository's own table of measured blocks where there is one, else the figures that this
-/// program was built with.
+/// The repository's table of measured blocks if there is one, otherwise the figures compiled into
+/// this program.
 #[cfg(feature = "sim")]
 fn figures() -> Result<Figures, CliError> {
     let path = shef::sim::repository().join("shell-rtl/area.toml");
@@ -276,7 +276,7 @@ fn figures() -> Result<Figures, CliError> {
         .map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
 }
 
-/// A number of bytes for people.
+/// A number of bytes, human-readable.
 fn size(bytes: u64) -> String {
     match bytes {
         0 => "-".to_owned(),
@@ -287,7 +287,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// A number of seconds for people.
+/// A number of seconds, human-readable.
 fn time(seconds: f64) -> String {
     const UNITS: &[(f64, &str)] =
         &[(31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
@@ -306,7 +306,7 @@ struct Range {
     region: Option<String>,
 }
 
-/// Data, tags, nodes and what is free between them, by address.
+/// Data, tags, nodes and the free space between them, by address.
 fn memory_map(config: &Config) -> Vec<Range> {
     let used = |start: u64, len: u64, what, r: &Region| Range {
         start,

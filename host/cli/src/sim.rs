@@ -1,5 +1,5 @@
-//! `shef sim`: a simulated card as a PCI device that other processes drive, this program and QEMU
-//! among them; and what a verifier must know of it.
+//! `shef sim`: serves a simulated card as a PCI device to other processes, such as this program and
+//! QEMU, and writes the trust data for its verifiers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use shef_console::file::{self, Outputs};
 use shef_console::folder;
 use shef_console::interrupt;
 
-/// An error of the card as one of the command.
+/// Converts an error of the card to one of the command.
 pub fn card_error(error: CardError) -> CliError {
     shef::DeviceError::from(error).into()
 }
@@ -32,18 +32,18 @@ pub fn card_error(error: CardError) -> CliError {
 pub enum SimCommand {
     /// Serve a simulated card as a vfio-user device until the program is interrupted
     Serve(ServeArgs),
-    /// Write what a verifier must know to accept a simulated card: its maker's root, reference
-    /// values, a policy
+    /// Write the trust data that verifiers need to accept a simulated card: its maker's root,
+    /// reference values, a policy
     Trust(TrustArgs),
 }
 
 /// Flags of `shef sim trust`.
 #[derive(clap::Args)]
 pub struct TrustArgs {
-    /// Folder of the manufacturer's keys, as `shef sim serve` takes it; made where it is missing
+    /// Folder of the manufacturer's keys, as for `shef sim serve`; created if missing
     #[arg(long, value_name = "DIR")]
     manufacturer: PathBuf,
-    /// Folder for the files: new, empty, or one that this command made
+    /// Output folder: new, empty, or created by this command
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -148,7 +148,7 @@ fn trust(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     })
 }
 
-/// What a served card is built around.
+/// The engine of a served card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Around {
     /// The Verilated RTL
@@ -163,16 +163,16 @@ pub struct ServeArgs {
     /// Socket of the device: the path in vfio-user:/PATH
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// Socket for observation and faults; beside the device's, with .control, where it is absent
+    /// Socket for observation and faults; by default the device's with .control
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// What the card is built around
+    /// The engine of the card
     #[arg(long, value_enum, default_value_t = Around::Rtl)]
     device: Around,
     /// Card memory in MiB, a power of two up to 65536; pages that are never written cost nothing
     #[arg(long, value_name = "MIB", default_value_t = shef::sim::MEMORY_BYTES >> 20)]
     memory: u64,
-    /// Folder of a design of your own, with shield.toml and shef_accel.sv (rtl)
+    /// Folder of your own design, with shield.toml and shef_accel.sv (rtl)
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
     /// Keep the manufacturer's keys in this folder, so that the card is certified by the same root
@@ -182,15 +182,15 @@ pub struct ServeArgs {
     /// Cycles from a read request to its first beat (rtl)
     #[arg(long, value_name = "N")]
     memory_latency: Option<u64>,
-    /// Random stalls of the memory by this seed (rtl)
+    /// Seed for random stalls of the memory (rtl)
     #[arg(long, value_name = "SEED")]
     stalls: Option<u64>,
-    /// Which Security Kernel the card has: `firmware` where nothing is said (rtl); the model's is native
+    /// Security Kernel of the card: `firmware` by default (rtl); the model's is native
     #[arg(long, value_enum)]
     kernel: Option<Kernel>,
 }
 
-/// Which Security Kernel a served card has.
+/// Security Kernel of a served card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kernel {
     /// Boot ROM and firmware, on the processor in the RTL
@@ -241,13 +241,13 @@ pub fn run(output: &Output, command: &SimCommand) -> Result<(), CliError> {
             memory_latency: args.memory_latency,
             stalls: args.stalls,
             project: args.project.clone(),
-            // Others reach the card over a bus.
+            // Other processes reach the card over a bus.
             dma: true,
             kernel,
             ..RtlOptions::default()
         }),
     };
-    // Keys that nobody asked to keep are on the disk only until they are read.
+    // Without a folder for the keys, they are on disk only until they are read.
     let unwritable = |e| CliError::write_file(&std::env::temp_dir(), &e);
     let scratch = tempfile::tempdir().map_err(unwritable)?;
     let keys = args.manufacturer.clone().unwrap_or_else(|| scratch.path().to_owned());

@@ -1,4 +1,4 @@
-//! `shef verifier status`: whether a verifier service works, and what its operator should look at.
+//! `shef verifier status`: health of a verifier service, and points for its operator's attention.
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -10,15 +10,15 @@ use shef_console::Exit;
 use shef_console::Output;
 use shef_console::service::ServiceArgs;
 
-/// A certificate with fewer days left is something to look at.
+/// A certificate with fewer days left needs attention.
 const WARN_DAYS: i64 = 14;
 const DAY: i64 = 86_400;
 
 /// Subcommands of `shef verifier`.
 #[derive(Subcommand)]
 pub enum VerifierCommand {
-    /// Health, readiness, version, certificate, stale devices. Exit status 1 where something needs
-    /// its operator
+    /// Health, readiness, version, certificate, stale devices. Exit status 1 if something needs
+    /// attention
     Status {
         /// The verifier service
         #[command(flatten)]
@@ -38,7 +38,7 @@ struct Document {
     client_version: &'static str,
     certificate_ends: i64,
     certificate_days_left: i64,
-    /// Absent where the role may not read.
+    /// Absent if the role lacks read access.
     devices: Option<u64>,
     devices_stale: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +46,7 @@ struct Document {
     attention: Vec<String>,
 }
 
-/// The value of a gauge in the text that Prometheus reads.
+/// The value of a gauge in the Prometheus text format.
 fn gauge(metrics: &str, name: &str) -> Option<u64> {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     line.trim().parse::<f64>().ok().map(|value| value as u64)
@@ -55,7 +55,7 @@ fn gauge(metrics: &str, name: &str) -> Option<u64> {
 /// Runs `shef verifier`.
 ///
 /// # Errors
-/// Those of the way to the service; a service that is not ready cannot decide anything.
+/// Transport errors; a service that is not ready cannot decide anything.
 pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError> {
     let VerifierCommand::Status { service, devices } = command;
     let service = service.open()?;

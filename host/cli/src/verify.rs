@@ -1,4 +1,4 @@
-//! `shef verify`: appraises evidence from a file, without any device.
+//! `shef verify`: appraises evidence from a file, without a device.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ use shef_console::Output;
 use shef_console::file::{self, Outputs};
 use shef_console::hex;
 
-/// Most bytes of a file of policy, reference values or anchors.
+/// Maximum size of a file of policy, reference values or anchors.
 const MAX_TEXT: u64 = 4 << 20;
-/// Seconds for which a result counts.
+/// Lifetime of a result in seconds.
 const EAR_LIFE: i64 = 300;
 
-/// What evidence is held against.
+/// Inputs of the appraisal.
 #[derive(clap::Args)]
 pub struct TrustArgs {
     /// Policy (TOML)
@@ -40,16 +40,16 @@ pub struct TrustArgs {
     /// Policy in Rego that must allow as well
     #[arg(long, value_name = "FILE")]
     rego: Option<PathBuf>,
-    /// Reference values (TOML, or JSON by its name)
+    /// Reference values (TOML, or JSON by file name)
     #[arg(long, value_name = "FILE", required_unless_present = "corim")]
     reference: Option<PathBuf>,
     /// Reference values as signed CoRIM; may be given several times
     #[arg(long, value_name = "FILE", requires = "signers")]
     corim: Vec<PathBuf>,
-    /// Who may sign CoRIMs, and for what (TOML)
+    /// Permitted CoRIM signers, and their scope (TOML)
     #[arg(long, value_name = "FILE")]
     signers: Option<PathBuf>,
-    /// Digests of CoRIMs that are no longer in force, one a line
+    /// Digests of CoRIMs that are no longer in force, one per line
     #[arg(long, value_name = "FILE")]
     deactivated: Option<PathBuf>,
     /// Revocation list (TOML)
@@ -63,10 +63,10 @@ pub struct TrustArgs {
 /// Evidence and its challenge.
 #[derive(clap::Args)]
 pub struct EvidenceArgs {
-    /// Evidence: COSE_Sign1 as the device gave it, or a CMW (CBOR or JSON) around it
+    /// Evidence: COSE_Sign1 as received from the device, or a CMW (CBOR or JSON) around it
     #[arg(long, value_name = "FILE", required = false, requires_all = ["layer", "nonce", "audience"])]
     evidence: PathBuf,
-    /// Layer that is expected: kernel or shield
+    /// Expected layer: kernel or shield
     #[arg(long, value_name = "LAYER", required = false, requires = "evidence")]
     layer: String,
     /// Nonce of the challenge in hexadecimal, or @FILE
@@ -91,16 +91,16 @@ pub struct VerifyArgs {
     /// Time of the appraisal, in seconds since 1970; defaults to now
     #[arg(long, value_name = "SECONDS")]
     now: Option<i64>,
-    /// Write the result as a signed EAR (JWT) into this file
+    /// Output file for the result as a signed EAR (JWT)
     #[arg(long, value_name = "FILE", requires = "ear_keys")]
     ear: Option<PathBuf>,
-    /// Key folder that signs the EAR; a signing key is created if there is none
+    /// Key folder that signs the EAR; a signing key is created if the folder has no key
     #[arg(long, value_name = "DIR", requires = "ear")]
     ear_keys: Option<PathBuf>,
-    /// Names in the EAR: of draft 04, or of the older profile of 2023
+    /// Claim names of the EAR: draft 04, or the older profile of 2023
     #[arg(long, value_enum, default_value_t = EarNames::Draft04)]
     ear_dialect: EarNames,
-    /// For whom the EAR is
+    /// Audience of the EAR
     #[arg(long, value_name = "NAME", default_value = "relying-party")]
     ear_audience: String,
 }
@@ -130,13 +130,13 @@ pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, CliError> {
     file::read(path, max)
 }
 
-/// The same for a secret, which is erased when dropped. It may come through a pipe, so that it lies
+/// The same for a secret, which is erased when dropped. It may come through a pipe, so that it is
 /// on no disk.
 pub fn read_secret(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, CliError> {
     use std::io::Read;
     file::is_input(path);
     let file = std::fs::File::open(path).map_err(|e| CliError::read_file(path, &e))?;
-    // Room for all of it: a buffer that grows leaves the secret behind.
+    // Room for all of it: a growing buffer leaves the secret behind.
     let mut bytes = Zeroizing::new(vec![0; max + 1]);
     let mut len = 0;
     let mut file = file.take(max as u64 + 1);
@@ -171,7 +171,7 @@ pub fn value(given: &str) -> Result<String, CliError> {
     }
 }
 
-/// The time given, or the clock's, seconds since 1970.
+/// The given time, or the clock's, in seconds since 1970.
 pub fn now(given: Option<i64>) -> i64 {
     given.unwrap_or_else(|| {
         std::time::SystemTime::now()
@@ -181,10 +181,10 @@ pub fn now(given: Option<i64>) -> i64 {
 }
 
 impl TrustArgs {
-    /// Reads and checks the files; the result holds everything but evidence and time.
+    /// Reads and checks the files; the result contains everything but evidence and time.
     ///
     /// # Errors
-    /// A file cannot be read, or is not of its form; the message names it.
+    /// A file cannot be read or is malformed; the message names it.
     pub fn load(&self) -> Result<Bundle, CliError> {
         let named = |path: &Path, e: PolicyError| {
             CliError::input(e.code(), format!("{}: {e}", path.display()))
@@ -236,7 +236,7 @@ impl TrustArgs {
 /// Digests, separated by white space.
 ///
 /// # Errors
-/// An entry that is no digest, with file and line: it would be passed over otherwise.
+/// An entry that is not a digest, with file and line: it must not be ignored.
 fn digests(path: &Path, text: &str) -> Result<BTreeSet<String>, CliError> {
     let entries = text
         .lines()
@@ -257,10 +257,10 @@ fn digests(path: &Path, text: &str) -> Result<BTreeSet<String>, CliError> {
 }
 
 impl EvidenceArgs {
-    /// Reads the evidence, out of its wrapper where it comes in one.
+    /// Reads the evidence, and unwraps it if it is in a wrapper.
     ///
     /// # Errors
-    /// A file cannot be read, or an argument is not of its form.
+    /// A file cannot be read, or an argument is malformed.
     pub fn load(&self) -> Result<BundledEvidence, CliError> {
         let layer = Layer::from_name(&self.layer).ok_or_else(|| {
             CliError::usage(
@@ -306,7 +306,7 @@ pub fn document<'a>(evidence: &[u8], outcome: &'a Outcome) -> Document<'a> {
     }
 }
 
-/// Prints claims and every check with what was expected and what was found.
+/// Prints claims and every check with expected and actual value.
 pub fn print(output: &Output, evidence: &[u8], outcome: &Outcome) -> Result<(), CliError> {
     for (name, value) in &document(evidence, outcome).claims {
         output.line(format_args!("{name:<16} {value}"))?;
@@ -331,7 +331,7 @@ pub fn print(output: &Output, evidence: &[u8], outcome: &Outcome) -> Result<(), 
     for (claim, value) in appraisal.vector.claims() {
         output.line(format_args!("{claim:<17} {value}"))?;
     }
-    // Accepted is what the verifier vouches for, not what it failed to refuse.
+    // Accepted requires that the verifier vouches for it, not merely that no check failed.
     let accepted = appraisal.accepted() && outcome.verified.is_some();
     output.line(if accepted { output.good("affirmed") } else { output.bad("rejected") })
 }
@@ -389,7 +389,7 @@ fn write_ear(
         },
         issuer: "shef verify",
         audience: &args.ear_audience,
-        // Those who ask for the older names read them with parsers that refuse `aud`.
+        // Users of the older names have parsers that reject `aud`.
         reader: match args.ear_dialect {
             EarNames::Draft04 => Reader::Own,
             EarNames::Veraison2023 => Reader::Veraison,

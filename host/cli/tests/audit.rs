@@ -1,4 +1,4 @@
-//! `shef audit verify` on chains that hold and on chains that do not.
+//! `shef audit verify` accepts chains that hold and rejects chains that do not.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -59,7 +59,7 @@ fn audit_kept(
         .unwrap();
     let rows: Vec<_> =
         receipts.iter().map(|r| serde_json::json!({ "receipt": B64.encode(r) })).collect();
-    // Two pages, as a service gives a long chain.
+    // Two pages, as a service splits a long chain.
     let (first, second) = rows.split_at(rows.len() / 2);
     let mut command = Command::new(env!("CARGO_BIN_EXE_shef"));
     command.args(["audit", "verify", "--jwks"]).arg(dir.join("jwks.json")).args(more);
@@ -118,8 +118,8 @@ fn a_chain_holds_and_every_change_of_it_shows() {
     breaks(&key, "else", &good, &[], "SHEF-PRO-09");
 }
 
-/// A chain may begin late where the service has signed that it forgot what was before, and only
-/// there.
+/// A chain may begin late if, and only if, the service has signed that it deleted the earlier
+/// receipts.
 #[test]
 fn receipts_that_were_forgotten_need_the_services_signature() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,6 +145,6 @@ fn receipts_that_were_forgotten_need_the_services_signature() {
         let (status, text) = ask(&bad, &[]);
         assert!(status == Some(1) && text.contains("SHEF-PRO-093"), "{bad}: {text}");
     }
-    // Whoever knows the head from elsewhere may say so.
+    // A caller that knows the head from another source may pass it.
     assert_eq!(ask(&unsigned, &["--after", &format!("2:{}", hex::encode(head.digest))]).0, Some(0));
 }

@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs, and expects this exit status and this code, told once on stderr and nothing on stdout.
+/// Runs, and expects this exit status and this code, printed once on stderr and not on stdout.
 fn fails(args: &[&str], exit: i32, code: &str) {
     let output = run(args);
     let stderr = text(&output.stderr);
@@ -179,7 +179,7 @@ fn damaged_data_files() {
     model_fails(&["--data", dir.path().to_str().unwrap()], 5, "SHEF-CLI-010");
     model_fails(&["--train", "0"], 5, "SHEF-CLI-014");
     model_fails(&["--train", "1797"], 5, "SHEF-CLI-014");
-    // The smallest that works, with fewer rows than neighbours.
+    // The smallest working case, with fewer rows than neighbours.
     let args = model(&["--data", &path("two.csv"), "--train", "1"]);
     let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -329,7 +329,7 @@ fn images_are_built_inspected_and_verified() {
         (&"verified".into(), &built["image_digest"])
     );
 
-    // The reference values beside it are signed by the vendor, and name this image.
+    // The reference values beside it are signed by the vendor and name this image.
     let signers = shef_verify::corim::CorimSigner::list_from_toml(
         &fs::read_to_string(path("image.signers.toml")).unwrap(),
     )
@@ -348,7 +348,7 @@ fn images_are_built_inspected_and_verified() {
     );
     assert_eq!((corim.version, corim.reference.images[0].svn), (3, 3));
 
-    // Somebody else's key, and everything that can be wrong with the file.
+    // Another party's key, and every possible defect of the file.
     let other = path("other");
     assert_eq!(
         run(&[
@@ -421,7 +421,7 @@ fn images_are_built_inspected_and_verified() {
     );
 }
 
-/// What is signed is named: a flag that is missing is no flag of the demo's.
+/// Signed values need explicit flags: a missing flag does not default to the demo's.
 #[test]
 fn an_image_has_no_default_design() {
     let dir = tempfile::tempdir().unwrap();
@@ -451,7 +451,7 @@ fn an_image_has_no_default_design() {
             assert_eq!(run(&args).status.code(), Some(0));
         }
     }
-    // A project names all of it, and goes with no part of another design.
+    // A project determines all of it, and excludes parts of another design.
     let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd");
     let args: Vec<&str> = base.into_iter().chain(["--project", project, "--json"]).collect();
     let built: serde_json::Value = serde_json::from_slice(&run(&args).stdout).unwrap();
@@ -487,7 +487,7 @@ fn a_path_that_is_not_utf8_is_shown_as_text() {
     let files = document["files"].as_array().unwrap();
     assert_eq!(files.len(), fs::read_dir(&folder).unwrap().count());
     assert!(files.iter().all(|f| f.as_str().unwrap().contains("/caf\u{fffd}/")), "{document}");
-    // No other document has a field that serde cannot write.
+    // No other document has a field that serde cannot serialise.
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut walk, mut seen) =
         (["host", "attestation", "sim", "tests/xtask"].map(|d| sources.join(d)).to_vec(), 0);
@@ -514,7 +514,7 @@ fn a_path_that_is_not_utf8_is_shown_as_text() {
     assert!(seen > 50, "{seen} documents");
 }
 
-/// A disk that is full after 1,024 bytes: the file that was there stays, and no part of a new one.
+/// A disk that is full after 1,024 bytes: the old file stays, without any part of a new one.
 #[test]
 #[cfg(unix)]
 fn a_file_that_does_not_fit_leaves_no_part() {
@@ -613,8 +613,8 @@ fn evidence_is_verified_from_files() {
         assert!(d["checks"].as_array().unwrap().iter().all(|c| c["passed"] == true));
         assert!(d["warnings"][0].as_str().unwrap().contains("simulated"));
 
-        // Old nonce, other layer, changed, cut, followed by a byte: rejected, with the check that
-        // refused.
+        // Old nonce, other layer, changed, truncated, extended by a byte: rejected, with the failed
+        // check.
         let other = if layer == "kernel" { "shield" } else { "kernel" };
         let bytes = fs::read(&evidence).unwrap();
         let bad = dir.path().join("bad.cbor").display().to_string();
@@ -662,7 +662,7 @@ fn evidence_is_verified_from_files() {
             "SHEF-ATT-020"
         );
 
-        // What cannot be decided is neither yes nor no.
+        // An undecidable case is neither yes nor no.
         fs::write(dir.path().join("empty"), "").unwrap();
         let empty = dir.path().join("empty").display().to_string();
         for output in [
@@ -673,7 +673,7 @@ fn evidence_is_verified_from_files() {
             assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
             assert!(text(&output.stderr).contains("SHEF-CLI-022"));
         }
-        // Files that are wrong.
+        // Malformed files.
         fs::write(dir.path().join("wrong.toml"), format!("{text_policy}\nsurprise = 1\n")).unwrap();
         let wrong = dir.path().join("wrong.toml").display().to_string();
         for (output, code) in [
@@ -701,7 +701,7 @@ fn completions_and_manual_pages_are_generated() {
     fails(&["man", "nothing"], 2, "SHEF-CLI-001");
 }
 
-/// What the program itself prints holds no key of the session either.
+/// The program's own output contains no session key either.
 #[test]
 fn no_key_is_printed() {
     let dir = tempfile::tempdir().unwrap();
@@ -741,7 +741,7 @@ fn no_key_is_printed() {
     for key in keys {
         assert!(!printed.contains(&key[..16]), "the beginning of a key was printed");
     }
-    // The file with the keys is for its owner only.
+    // Only its owner can read the file with the keys.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -752,7 +752,7 @@ fn no_key_is_printed() {
     }
 }
 
-/// A `shield.toml` that is in order: two regions behind one set.
+/// A valid `shield.toml`: two regions behind one set.
 const SHIELD: &str = r#"[[region]]
 name = "in"
 mode = "input"
@@ -767,7 +767,7 @@ size = "8 KiB"
 chunk = 512
 "#;
 
-/// Every rule of docs/reference/shield-config.md once: what is appended to or replaced in
+/// Every rule of docs/reference/shield-config.md once: the text that is appended to or replaced in
 /// [`SHIELD`], and the error's first line and code.
 #[test]
 fn bad_shields_are_told_with_line_and_column() {
@@ -787,7 +787,7 @@ fn bad_shields_are_told_with_line_and_column() {
         (shield("name = \"in\"\n", ""), "1:1: missing field `name`", "SHEF-GEN-010"),
         (shield("\"8 KiB\"", "\"8 kb\""), "11:8: ", "SHEF-GEN-010"),
         (shield("\"input\"", "\"inputs\""), "3:8: unknown mode \"inputs\"", "SHEF-GEN-010"),
-        // the whole
+        // the whole file
         (
             "[[set]]\n".into(),
             "1:1: 1 to 16 regions, found 0: memory ports, engine sets and regions are there together",
@@ -1074,7 +1074,7 @@ fn shields_are_checked_generated_shown_and_estimated() {
          [[region]]\nname = \"open\"\nmode = \"bypass\"\nbase = 0x300000\nsize = \"4 KiB\"\n"
     );
     fs::write(&file, &all).unwrap();
-    // The folder stands for the file in it.
+    // A folder is accepted in place of the file in it.
     let path = dir.path().display().to_string();
 
     let checked = document(&["shield", "check", &path, "--json"]);
@@ -1167,7 +1167,7 @@ fn shields_are_checked_generated_shown_and_estimated() {
     fails(&["shield", "estimate", &path, "--latency", "0"], 2, "SHEF-CLI-001");
 }
 
-/// A Shield without card memory: nothing of what serves memory is shown or counted.
+/// A Shield without card memory: parts that serve memory are neither shown nor counted.
 #[test]
 fn a_shield_without_regions_has_the_control_plane_only() {
     let dir = tempfile::tempdir().unwrap();
@@ -1187,7 +1187,7 @@ fn a_shield_without_regions_has_the_control_plane_only() {
     assert!(text(&run(&["shield", "show", &path, "-q"]).stdout).contains("card memory     none"));
     let digest = text(&run(&["shield", "digest", &path, "-q"]).stdout);
     assert_eq!(shown["config_digest"], digest.trim_end());
-    // a port of 0 says the same
+    // a port count of 0 means the same
     fs::write(&file, "on_fault = \"halt\"\n[memory]\nports = 0\n").unwrap();
     assert_eq!(text(&run(&["shield", "digest", &path, "-q"]).stdout), digest);
     let out = dir.path().join("generated");
@@ -1208,7 +1208,7 @@ fn a_shield_without_regions_has_the_control_plane_only() {
 fn the_doctor_names_each_fault_and_its_command() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().to_str().unwrap();
-    // A machine without cards decides nothing.
+    // A machine without cards is undecided.
     let output = run(&["device", "doctor", "--json", "--root", root]);
     assert_eq!((output.status.code(), text(&output.stdout).trim()), (Some(3), "[]"));
     let card = dir.path().join("sys/bus/pci/devices/0000:65:00.0");
@@ -1231,7 +1231,7 @@ fn the_doctor_names_each_fault_and_its_command() {
     assert_eq!(of("SHEF-PCI-009")["verdict"], "fault");
     assert_eq!(of("SHEF-PCI-018")["verdict"], "warning");
     assert!(checks.iter().any(|c| c["verdict"] == "untested"));
-    // The same for people, and in the list.
+    // The same in text form, and in the list.
     let output = run(&["device", "doctor", "pci:0000:65:00.0", "--root", root]);
     assert!(text(&output.stdout).contains("run: modprobe vfio-pci; echo vfio-pci > "));
     let output = run(&["device", "list", "--root", root]);
@@ -1257,8 +1257,8 @@ fn a_device_is_reset_and_watched() {
     fails(&["device", "reset", "pci:ffff:ff:1f.7"], 4, "SHEF-PCI-001");
 }
 
-/// An auditor's bundle, a result as token, evidence in a wrapper: all from the files of one
-/// demonstration.
+/// An auditor's bundle, a result as token, evidence in a wrapper: all from the files of one demo
+/// run.
 #[test]
 fn evidence_goes_into_bundles_and_results() {
     let dir = tempfile::tempdir().unwrap();
@@ -1336,8 +1336,7 @@ fn evidence_goes_into_bundles_and_results() {
         Some(0)
     );
 
-    // A bundle: as of its date, as of today, changed, of somebody else, and with what was revoked
-    // since.
+    // A bundle: as of its date, as of today, changed, of another maker, and with later revocations.
     let bundle = path("session.bundle");
     let create = ["bundle", "create", "--json", "--keys", &path("auditor"), "--out", &bundle];
     let output = shef(&create, &[evidence(&shield), trust.clone()]);
@@ -1396,7 +1395,7 @@ fn evidence_goes_into_bundles_and_results() {
     fails(&["bundle", "verify", "--json", &shield, "--maker", &maker], 5, "SHEF-ATT-100");
     policies_of_others(dir.path(), &bundle, &maker);
 
-    // Its parts, and its trust data into a folder that never goes back.
+    // Its parts, and its trust data in a folder that never rolls back.
     assert_eq!(
         run(&["bundle", "export", &bundle, "--maker", &maker, "--out", &path("parts")])
             .status
@@ -1440,8 +1439,8 @@ fn evidence_goes_into_bundles_and_results() {
     );
 }
 
-/// A policy in a bundle is its maker's program: it takes what the limits allow, and the command
-/// says so.
+/// A policy in a bundle is its maker's program: it is confined by the limits, and the command
+/// reports that.
 fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
     use shef_verify::bundle::Bundle;
     let key = shef::KeyFolder::open(dir.join("auditor")).unwrap().existing_signing_key().unwrap();
@@ -1481,7 +1480,7 @@ fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
     with(&format!("package shef\nx0 := [1]\n{lists}allow if count(x39) > 3\n"));
     let passed = failure();
     assert!(passed.ends_with("(SHEF-ATT-055)"), "{passed}");
-    // Its own maker is told before it is signed.
+    // The maker sees the error before signing.
     let (policy, rego) = (
         dir.join("parts.toml").display().to_string(),
         dir.join("policy.rego").display().to_string(),
@@ -1502,7 +1501,7 @@ fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
     fails(&create, 5, "SHEF-ATT-053");
 }
 
-/// Children of a process that run this project's programs.
+/// Child processes of `parent` that run this project's programs.
 fn children(parent: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let lists =
@@ -1514,7 +1513,7 @@ fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Waits until `done`, at most ten seconds.
+/// Waits until `done`, for at most ten seconds.
 fn soon(what: &str, done: impl Fn() -> bool) {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
     while !done() {
@@ -1555,7 +1554,7 @@ fn an_interrupt_leaves_no_folder_and_no_process() {
             "SIG{signal} left {:?}",
             fs::read_dir(dir.path()).unwrap().collect::<Vec<_>>()
         );
-        // Nobody waits for them but the system.
+        // Only the system reaps them.
         let gone = |pid: &u32| {
             fs::read_to_string(format!("/proc/{pid}/stat"))
                 .map_or(true, |stat| stat.contains(") Z "))
@@ -1638,7 +1637,7 @@ fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&out), mode(&out.join("shef_image_secret_pkg.sv"))), (0o700, 0o600));
         }
-        // The secret is in the package alone.
+        // Only the package contains the secret.
         let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let files = ["device-id.der", "anchor.toml"].map(|name| fs::read(out.join(name)).unwrap());
         for bytes in [&output.stdout, &output.stderr, &files[0], &files[1]] {
@@ -1649,7 +1648,8 @@ fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
                 );
             }
         }
-        // The certificate is of the device that this secret makes, under an anchor for no other kind.
+        // The certificate is for the device with this secret, under an anchor for this kind of
+        // device only.
         let device_id = shef_kernel::device_id_key(&uds, RootOfTrust::Provider, false).public_key();
         let certificate = Certificate::parse(&files[0]).unwrap();
         assert_eq!(
@@ -1663,10 +1663,10 @@ fn the_secret_of_an_image_is_private_and_certified_for_provider_only() {
         assert_eq!((anchor.kind(), anchor.debug()), (RootOfTrust::Provider, false));
         assert!(anchor.certificate().is_issuer_of(&certificate));
         device_ids.push(device_id);
-        // What is there is not replaced.
+        // An existing file is not replaced.
         assert_eq!(draw(&path(name)).status.code(), Some(5));
         assert_eq!(fs::read_to_string(out.join("shef_image_secret_pkg.sv")).unwrap(), package);
-        // Neither is the certificate, after the package was deleted as it must be.
+        // Neither is the certificate, after the required deletion of the package.
         fs::remove_file(out.join("shef_image_secret_pkg.sv")).unwrap();
         assert_eq!(draw(&path(name)).status.code(), Some(5));
         assert_eq!(fs::read(out.join("device-id.der")).unwrap(), files[0]);
@@ -1700,7 +1700,7 @@ fn the_secret_of_an_image_is_not_put_into_a_git_work_tree() {
     let path = |name: &str| dir.path().join(name).display().to_string();
     fs::create_dir_all(dir.path().join("tree/.git")).unwrap();
     fs::create_dir_all(dir.path().join("linked tree/rtl")).unwrap();
-    // As `git worktree` has it.
+    // As created by `git worktree`.
     fs::write(dir.path().join("linked tree/.git"), "gitdir: elsewhere").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(dir.path().join("tree"), dir.path().join("link")).unwrap();
@@ -1730,7 +1730,7 @@ fn the_secret_of_an_image_is_not_put_into_a_git_work_tree() {
     }
 }
 
-/// An entry that is passed over would leave a withdrawn CoRIM in force.
+/// Ignoring an entry would leave a withdrawn CoRIM in force.
 #[test]
 fn an_entry_that_is_no_digest_deactivates_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -1810,7 +1810,8 @@ fn tree(dir: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Option<Vec
     all
 }
 
-/// Trust data of the simulated cards as bundles of these times: `DIR/TIME.bundle`, and their maker.
+/// Trust data of the simulated cards as bundles with these times: `DIR/TIME.bundle`, and their
+/// maker.
 fn bundles(dir: &Path, times: &[&str]) -> String {
     let path = |name: &str| dir.join(name).display().to_string();
     assert_eq!(
@@ -1895,7 +1896,7 @@ fn an_import_replaces_only_what_an_import_made() {
         );
     }
     assert!(tree(dir.path()) == before);
-    // A new folder, and the same again: what is beside it stays, and there is nothing new beside it.
+    // A new folder, and the same again: its neighbours stay, and no new ones appear.
     let names = || fs::read_dir(&there).unwrap().count();
     let count = names();
     for _ in 0..2 {
@@ -1907,7 +1908,7 @@ fn an_import_replaces_only_what_an_import_made() {
         );
     }
     assert!(before.iter().all(|(path, bytes)| tree(dir.path()).get(path) == Some(bytes)));
-    // Through a link, and into a folder of folders that are missing.
+    // Through a link, and into a folder whose parents are missing.
     std::os::unix::fs::symlink("site", there.join("current")).unwrap();
     let newer = dir.path().join("2000.bundle").display().to_string();
     let (status, said) =
@@ -1916,7 +1917,7 @@ fn an_import_replaces_only_what_an_import_made() {
     assert_eq!(fs::read_to_string(there.join("site/created")).unwrap(), "2000\n");
     assert_eq!(import("a/b/c").0, Some(0));
     assert_eq!(import("site").0, Some(1));
-    // An export makes a folder and removes none.
+    // An export creates a folder and removes nothing.
     let export = |out: &str| {
         in_time(&["bundle", "export", &bundle, "--maker", &maker, "--out", out], &there)
     };
@@ -1935,7 +1936,7 @@ fn an_import_that_is_killed_lets_no_older_bundle_in() {
         let bundle = dir.path().join(format!("{time}.bundle")).display().to_string();
         in_time(&["bundle", "import", &bundle, "--maker", &maker, "--into", into], dir.path())
     };
-    // Whenever it is killed, there is a folder.
+    // The folder exists at every moment at which an import may be killed.
     assert_eq!(import("2000", "site").0, Some(0));
     let (stop, looks, missing, created) = (
         AtomicBool::new(false),
@@ -1955,7 +1956,7 @@ fn an_import_that_is_killed_lets_no_older_bundle_in() {
         assert!(done.iter().all(|(status, _)| *status == Some(0)), "{done:?}");
     });
     assert_eq!(missing.load(Ordering::Relaxed), 0, "of {} looks", looks.load(Ordering::Relaxed));
-    // What it leaves, also where a file system cannot exchange folders, counts.
+    // A leftover counts, also on file systems that cannot exchange folders.
     let left = dir.path().join(".site.0123456789abcdef.part");
     fs::rename(dir.path().join("site"), &left).unwrap();
     let (status, said) = import("1000", "site");
@@ -1969,8 +1970,8 @@ fn an_import_that_is_killed_lets_no_older_bundle_in() {
     assert!(status == Some(0) && said.contains("remove it") && left.exists(), "{said}");
 }
 
-/// A release counts: an output that cannot be written, or is another file, is found before anything
-/// is asked.
+/// A release counts: an output that cannot be written, or is another file, is detected before any
+/// request.
 #[test]
 fn outputs_are_certain_before_anything_is_asked() {
     use shef_door::ca::{Ca, Holder, KeyPair, Validity};
@@ -2008,7 +2009,7 @@ fn outputs_are_certain_before_anything_is_asked() {
     let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
     let before = tree(dir.path());
     let to = |args: &[&str]| {
-        // What is asked first is the device, at a socket that is not there.
+        // The first request goes to the device, at a socket that does not exist.
         let (op, socket) = (path("op"), format!("vfio-user:{}", path("socket")));
         let base = [args, &["--verifier", &url, "--as", &op]].concat();
         in_time(
@@ -2033,11 +2034,11 @@ fn outputs_are_certain_before_anything_is_asked() {
         ([&release[..], &["box", "--receipt", "op.key"]].concat(), "SHEF-CLI-015"),
         ([&release[..], &["box", "--receipt", "image"], &load].concat(), "SHEF-CLI-015"),
         ([&release[..], &["box", "--receipt", "second"], &load].concat(), "SHEF-CLI-015"),
-        // A receipt is a new file.
+        // A receipt needs a new file.
         ([&release[..], &["box", "--receipt", "/dev/full"]].concat(), "SHEF-CLI-015"),
         ([&release[..], &["box", "--receipt", "earlier"]].concat(), "SHEF-CLI-015"),
         ([&attest[..], &["ev", "--result", "ev"]].concat(), "SHEF-CLI-026"),
-        // A key of anyone.
+        // An existing key file.
         ([&attest[..], &["ev", "--result", "signing.key"]].concat(), "SHEF-CLI-015"),
         ([&attest[..], &["ev", "--result", "ev.nonce"]].concat(), "SHEF-CLI-026"),
         ([&attest[..], &["ev", "--result", "nodir/r"]].concat(), "SHEF-CLI-015"),
@@ -2048,7 +2049,7 @@ fn outputs_are_certain_before_anything_is_asked() {
         assert!(said.contains(&format!("error [{code}]")), "{args:?}: {said}");
         assert!(tree(dir.path()) == before, "{args:?}: {said}");
     }
-    // With good outputs the device is asked, and what it refuses leaves nothing.
+    // With good outputs the device is contacted, and its refusal leaves no files.
     for args in [
         [&release[..], &["box", "--receipt", "r"]].concat(),
         [&attest[..], &["ev", "--result", "r"]].concat(),
@@ -2232,13 +2233,13 @@ fn a_folder_of_others_is_not_written_to() {
     };
     let trust =
         |out: &str| run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path(out)]);
-    // New, and the same again.
+    // New, and again over the same folder.
     for _ in 0..2 {
         assert_eq!(trust("trust").status.code(), Some(0));
         let kept = keep("kept");
         assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
     }
-    // What others put there or made, and a link out of it.
+    // Files placed or created by others, and a link out of the folder.
     for (folder, file) in [
         ("mine", "secrets.json"),
         ("site", "policy.toml"),
@@ -2328,7 +2329,7 @@ fn an_output_that_nobody_reads_is_told_or_interrupted() {
             && said.contains("no process reads this pipe"),
         "{said}"
     );
-    // A reader that does not read: the pipe is full.
+    // A stalled reader: the pipe is full.
     let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut end =
         fs::OpenOptions::new().read(true).write(true).custom_flags(nonblock).open(&fifo).unwrap();

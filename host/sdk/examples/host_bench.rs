@@ -1,9 +1,9 @@
-//! The host's side of a transfer: sealing, opening, and both together with rings to a card around
-//! the model, each beside its baseline in the same run; part of `cargo xtask bench host`.
+//! Host-side throughput and latency: sealing, opening, and both together with rings to a card
+//! around the model, each beside its baseline in the same run; part of `cargo xtask bench host`.
 //!
-//! Throughputs are the best of many short runs, baselines included, all of them in turns: what else
-//! the machine does slows all of them. Latencies are of the quietest of several turns. The card is
-//! a thread of this process, so that its copies take their share of the processors.
+//! Throughputs are the best of many short runs, baselines included, all of them in turns, so that
+//! other load on the machine slows all of them. Latencies are of the quietest of several turns. The
+//! card is a thread of this process, so its copies take their share of the processors.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -39,20 +39,20 @@ use shef_vfio_user::VfioUserFunction;
 
 /// Bytes of each region.
 ///
-/// Larger ones measure the main memory of this machine: it stands for the memory of the card, which
-/// another machine does not share with its programs.
+/// Larger regions measure the main memory of this machine, which holds the card's memory here; a
+/// real card has separate memory.
 const SIZE: usize = 8 << 20;
 /// Bytes of a chunk.
 const CHUNK: usize = 4096;
-/// Bytes that one core works on: below this no thread is started.
+/// Bytes for one core: no thread is started for fewer.
 const ONE_CORE: usize = 256 << 10;
-/// Bytes in one go on all cores.
+/// Bytes per run on all cores.
 const ALL_CORES: usize = 8 << 20;
-/// Time for all throughputs, and for a turn of one of them.
+/// Total time for all throughputs, and for one turn of one of them.
 const TIME: (Duration, Duration) = (Duration::from_secs(15), Duration::from_millis(40));
-/// Turns of small operations, and operations of a kind in each.
+/// Turns of small operations, and operations of each kind in a turn.
 const SMALL: (usize, usize) = (9, 2000);
-/// Descriptors for one doorbell, as in bulk transfers, and descriptors that callgrind watches.
+/// Descriptors per doorbell, as in bulk transfers, and descriptors that callgrind counts.
 const COUNTED: (u32, u32) = (8, 4000);
 
 struct Row {
@@ -60,7 +60,7 @@ struct Row {
     value: f64,
     unit: &'static str,
     baseline: f64,
-    /// What the baseline is.
+    /// Name of the baseline.
     beside: &'static str,
 }
 
@@ -136,7 +136,7 @@ impl Drop for Served {
     }
 }
 
-/// A card with a manufacturer of its own.
+/// A card with a separate manufacturer.
 fn card() -> Result<(Card, Identity), CardError> {
     let mut entropy = SystemEntropy::new().expect("entropy");
     let ca = SigningKey::generate(&mut entropy);
@@ -160,7 +160,7 @@ fn card() -> Result<(Card, Identity), CardError> {
     ))
 }
 
-/// Something that is measured: bytes of a run, how long a run takes, and the least time so far.
+/// A measured operation: bytes of a run, how long a run takes, and the shortest time so far.
 struct Body<'a> {
     bytes: usize,
     run: Box<dyn FnMut() -> Duration + 'a>,
@@ -172,13 +172,13 @@ impl<'a> Body<'a> {
         Self { bytes, run: Box::new(run), least: Duration::MAX }
     }
 
-    /// The best, in GB/s.
+    /// The best rate, in GB/s.
     fn rate(&self) -> f64 {
         self.bytes as f64 / self.least.as_secs_f64() / 1e9
     }
 }
 
-/// Runs all in turns.
+/// Runs all of them in turns.
 fn in_turns(bodies: &mut [&mut Body<'_>]) {
     let begin = Instant::now();
     while begin.elapsed() < TIME.0 {
@@ -242,7 +242,7 @@ fn throughputs() -> Vec<Row> {
     vec![
         row("seal_core", &seal_core, &bare, cipher),
         row("open_core", &open_core, &bare, cipher),
-        // What this machine gives to more than one core.
+        // This machine's rate on more than one core.
         row("bare_all", &bare_all, &bare, cipher),
         row("seal_all", &seal_all, &bare, cipher),
         row("open_all", &open_all, &bare, cipher),
@@ -255,7 +255,7 @@ fn throughputs() -> Vec<Row> {
     ]
 }
 
-/// The time below which so many of a hundred are.
+/// The given percentile of `times`, in microseconds.
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {
     times.sort_unstable();
     times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1e6
@@ -325,7 +325,7 @@ fn latencies() -> Vec<Row> {
     for _ in 0..SMALL.0 {
         let mut times = [vec![], vec![]];
         for _ in 0..SMALL.1 {
-            // Done is what the card has: a register is read behind it.
+            // Done means that the card has the data: a register read after it.
             let settled = |card: &mut PciCard<VfioUserFunction>| {
                 card.ctl_read32(mailbox::STATUS).expect("a register")
             };
@@ -363,7 +363,7 @@ fn latencies() -> Vec<Row> {
     rows
 }
 
-/// Instructions of a descriptor: how many more callgrind counts with the ring than without it.
+/// Instructions per descriptor: the difference that callgrind counts with and without the ring.
 fn instructions() -> Option<Row> {
     let count = |which: &str| -> Option<f64> {
         let program = std::env::current_exe().ok()?;
@@ -402,7 +402,7 @@ fn instructions() -> Option<Row> {
     })
 }
 
-/// A card that ends every descriptor at once.
+/// A card that completes every descriptor at once.
 struct Ready {
     memory: DmaBuffer,
     entries: u32,
@@ -444,7 +444,7 @@ impl Registers for Ready {
     }
 }
 
-/// What callgrind watches: descriptors through a ring, or only what the card does with them.
+/// The workload for callgrind: descriptors through a ring, or only the card's part of it.
 fn descriptors(through_ring: bool) {
     let entries = 16;
     let memory = Arc::new(SharedMemory::new(Queue::<()>::bytes(entries)).expect("memory"));
@@ -513,7 +513,7 @@ fn session(config: &Config, seed: u64) -> (SessionKeys, SessionKeys) {
     (owner, open_load_key(config, &secret, &message).expect("the same keys").0)
 }
 
-/// The statement of a Shield that wrote everything, over a real channel.
+/// The statement of a Shield that wrote every chunk, over a real channel.
 fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Statement {
     let mut end = ShieldChannel::new(shield);
     let chunks = (SIZE / CHUNK) as u64;
@@ -550,7 +550,7 @@ fn timed(body: impl FnOnce()) -> Duration {
     begin.elapsed()
 }
 
-/// The cipher alone, in place, on so many threads.
+/// The cipher alone, in place, on `threads` threads.
 fn bare(bytes: usize, threads: usize) -> Body<'static> {
     let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &[7; 32]).expect("a key"));
     let mut data = vec![0x5a; bytes];
@@ -597,8 +597,8 @@ fn first_epoch(config: &Config, seed: u64) -> Sealer {
     Sealer::new(config, &mut session(config, seed).0, 0, 1, SIZE as u64).expect("a sealer")
 }
 
-/// The sealer where it has so many bytes left, else under the next epoch: it seals its region once
-/// in each.
+/// The sealer if it has `bytes` bytes left, otherwise the next epoch's: it seals its region once
+/// per epoch.
 fn with_room(sealer: Sealer, bytes: usize) -> Sealer {
     if sealer.remaining() >= bytes as u64 { sealer } else { next_epoch(sealer.give_up()) }
 }
@@ -609,7 +609,7 @@ fn next_epoch(spent: Spent) -> Sealer {
     spent.next_epoch(epoch, SIZE as u64).map_err(|(error, _)| error).expect("a sealer")
 }
 
-/// Everything of the output region as a Shield seals it: data and tags.
+/// The whole output region as a Shield seals it: data and tags.
 fn results(shield: &SessionKeys) -> (Vec<u8>, Vec<u8>) {
     let cipher = ChunkCipher::new(1, shield.data_key(1).expect("a key"));
     let mut data = vec![0x33; SIZE];

@@ -1,5 +1,5 @@
-//! Sixteen KiB through the design of `examples/vecadd`, once. The how-to page about accelerators
-//! shows this program as it stands here.
+//! Runs sixteen KiB through the design of `examples/vecadd`, once. The how-to page about
+//! accelerators shows this program verbatim.
 
 use std::error::Error;
 use std::path::Path;

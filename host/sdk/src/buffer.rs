@@ -1,4 +1,4 @@
-//! Buffers of a session: what is sealed into card memory and opened out of it.
+//! Buffers of a session: plaintext sealed into card memory, and results opened from it.
 
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -13,8 +13,8 @@ use crate::transfer::{self, Open, Progress, Watch, unwatched};
 use crate::wait::Cancel;
 use crate::{Keyed, SdkError, Session};
 
-/// A region, and the session whose buffer it is: another session has other keys for it, and may be
-/// one with another card.
+/// A region, and the session that owns the buffer: another session has other keys for the region,
+/// and may run on another card.
 #[derive(Debug, Clone)]
 struct Bound {
     region: Region,
@@ -29,8 +29,8 @@ pub struct InputBuffer(Bound);
 #[derive(Debug, Clone)]
 pub struct OutputBuffer(Bound);
 
-/// A buffer in a `bypass` region: bytes that nothing protects. The host and everybody else at the
-/// card's memory sees and changes them.
+/// A buffer in a `bypass` region: unprotected bytes. The host, and anyone else with access to card
+/// memory, sees and changes them.
 #[derive(Debug, Clone)]
 pub struct UnprotectedBuffer(Bound);
 
@@ -52,8 +52,7 @@ macro_rules! region_of {
 
 region_of!(InputBuffer, OutputBuffer, UnprotectedBuffer);
 
-/// What nothing protects: the host may have made it up. Only a value that is taken out by name gets
-/// any further.
+/// An unprotected value: the host may have made it up. It must be taken out explicitly before use.
 ///
 /// ```compile_fail,E0308
 /// fn results(said: shef::Untrusted<Vec<u8>>) -> Vec<u8> {
@@ -65,7 +64,7 @@ region_of!(InputBuffer, OutputBuffer, UnprotectedBuffer);
 pub struct Untrusted<T>(T);
 
 impl<T> Untrusted<T> {
-    /// The value. A caller who decides anything by it lets the host decide.
+    /// The value. A caller that bases a decision on it lets the host decide.
     pub fn into_what_the_host_says(self) -> T {
         self.0
     }
@@ -144,7 +143,7 @@ impl Session<'_, Keyed> {
         }
     }
 
-    /// Whether a buffer is one of this session, and so many bytes fit it from its start on.
+    /// Checks that a buffer belongs to this session and that `len` bytes fit it from its start.
     pub(crate) fn check_input(&self, buffer: &InputBuffer, len: u64) -> Result<(), SdkError> {
         fits(self.own(&buffer.0)?, len)
     }
@@ -154,17 +153,17 @@ impl Session<'_, Keyed> {
         fits(self.own(&buffer.0)?, len)
     }
 
-    /// Seals `data` into the buffer, from its start, and has ciphertext and tags carried into card
-    /// memory; sealing overlaps with the transfer. Once in an epoch.
+    /// Seals `data` into the buffer, from its start, and transfers ciphertext and tags into card
+    /// memory; sealing overlaps with the transfer. Once per epoch.
     ///
     /// # Errors
-    /// [`SdkError::TooLong`], [`SdkError::Seal`] where the epoch's data was sealed already, and
-    /// those of the host.
+    /// [`SdkError::TooLong`], [`SdkError::Seal`] if the epoch's data has already been sealed, and
+    /// host errors.
     pub fn upload(&mut self, buffer: &InputBuffer, data: &[u8]) -> Result<(), SdkError> {
         self.upload_at(buffer, self.epoch(&buffer.0)?, data)
     }
 
-    /// As [`Session::upload`], under an epoch that the Shield may have yet to come to.
+    /// As [`Session::upload`], under an epoch that the Shield may not have reached yet.
     pub(crate) fn upload_at(
         &mut self,
         buffer: &InputBuffer,
@@ -177,15 +176,14 @@ impl Session<'_, Keyed> {
     }
 
     /// As [`Session::upload`], of `len` bytes that are read piece by piece, so that they need not
-    /// fit the owner's memory. `watch` sees the progress and may end the transfer, after the piece
-    /// that is being read; what was uploaded is worthless then, as after every other error, and so
-    /// is the epoch: after [`Session::next_input_epoch`] the buffer can be filled anew, and until
-    /// then the accelerator gets no byte of it that was not sealed for this epoch (the Shield stops
-    /// with a fault).
+    /// fit the owner's memory. `watch` sees the progress and may end the transfer after the current
+    /// piece. The upload is then worthless, as after any other error, and so is the epoch:
+    /// [`Session::next_input_epoch`] makes the buffer usable again. Until then the accelerator gets
+    /// no byte of it that was not sealed for this epoch (the Shield stops with a fault).
     ///
     /// # Errors
-    /// As [`Session::upload`]; [`SdkError::Stream`] where the reader fails or ends before `len`
-    /// bytes, [`SdkError::Cancelled`].
+    /// As [`Session::upload`]; [`SdkError::Stream`] if the reader fails or ends before `len` bytes,
+    /// [`SdkError::Cancelled`].
     pub fn upload_from(
         &mut self,
         buffer: &InputBuffer,
@@ -199,7 +197,7 @@ impl Session<'_, Keyed> {
         })
     }
 
-    /// Has `upload` do with the sealer of an epoch what it does, once for each epoch.
+    /// Runs `upload` with the sealer of an epoch, once per epoch.
     fn seal(
         &mut self,
         buffer: &InputBuffer,
@@ -229,10 +227,10 @@ impl Session<'_, Keyed> {
         result
     }
 
-    /// Writes plain bytes that nothing protects.
+    /// Writes unprotected plain bytes.
     ///
     /// # Errors
-    /// [`SdkError::TooLong`] and those of the host.
+    /// [`SdkError::TooLong`] and host errors.
     pub fn write_unprotected(
         &mut self,
         buffer: &UnprotectedBuffer,
@@ -243,11 +241,11 @@ impl Session<'_, Keyed> {
         self.host.write_memory(addr, data.to_vec())
     }
 
-    /// Reads plain bytes that nothing protects: a hint, never a result. What the accelerator wrote
-    /// is there after a flush.
+    /// Reads unprotected plain bytes: a hint, never a result. The accelerator's writes are visible
+    /// after a flush.
     ///
     /// # Errors
-    /// [`SdkError::TooLong`] and those of the host.
+    /// [`SdkError::TooLong`] and host errors.
     pub fn read_unprotected(
         &mut self,
         buffer: &UnprotectedBuffer,
@@ -258,11 +256,11 @@ impl Session<'_, Keyed> {
         self.host.read_memory(addr, len).map(Untrusted)
     }
 
-    /// Raises the epoch of an `input` region: what was sealed before is worthless, and new data can
-    /// be sealed.
+    /// Raises the epoch of an `input` region: earlier sealed data becomes worthless, and new data
+    /// can be sealed.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn next_input_epoch(&mut self, buffer: &InputBuffer) -> Result<u64, SdkError> {
         let region = self.own(&buffer.0)?.id;
         self.next_epoch(region)
@@ -271,7 +269,7 @@ impl Session<'_, Keyed> {
     /// Raises the epoch of an `output` region: every chunk may be written again.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn next_output_epoch(&mut self, buffer: &OutputBuffer) -> Result<u64, SdkError> {
         let region = self.own(&buffer.0)?.id;
         self.next_epoch(region)
@@ -287,27 +285,27 @@ impl Session<'_, Keyed> {
         Ok(self.state.epochs[usize::from(self.own(buffer)?.id)])
     }
 
-    /// The least epoch of a region that neither Shield nor owner has come to.
+    /// The lowest epoch of a region that neither Shield nor owner has reached.
     pub(crate) fn unused_epoch(&self, region: u8) -> u64 {
         let slot = usize::from(region);
         let sealed = self.state.sealers[slot].as_ref().map_or(0, Spent::epoch);
         self.state.epochs[slot].max(sealed) + 1
     }
 
-    /// Has the Shield raise the epoch of a region.
+    /// Makes the Shield raise the epoch of a region.
     pub(crate) fn raise_epoch(&mut self, region: u8, epoch: u64) -> Result<(), SdkError> {
         self.call(&Request::epoch(region, epoch)).map(drop)
     }
 
     /// Reads `len` bytes of results from card memory and opens them under the statement. A policy
-    /// that tolerates refusals tolerates those that this statement shows, now and later; what the
-    /// Shield refuses in a later launch must be tolerated again.
+    /// that tolerates refusals tolerates the refusals of this statement, now and later; refusals of
+    /// a later launch must be tolerated again.
     ///
     /// # Errors
-    /// [`SdkError::Faulted`] or [`SdkError::Refusals`] where the statement is not good,
-    /// [`SdkError::StaleStatement`] where it is older than the last launch, register write, flush
-    /// or epoch, [`SdkError::Withheld`] where the host delivers something else than the Shield
-    /// sealed, [`SdkError::Seal`] where a chunk was never written.
+    /// [`SdkError::Faulted`] or [`SdkError::Refusals`] if the statement is not good,
+    /// [`SdkError::StaleStatement`] if it is older than the last launch, register write, flush or
+    /// epoch, [`SdkError::Withheld`] if the host does not deliver what the Shield sealed,
+    /// [`SdkError::Seal`] if a chunk was never written.
     pub fn open(
         &mut self,
         buffer: &OutputBuffer,
@@ -318,8 +316,8 @@ impl Session<'_, Keyed> {
         self.open_since(buffer, statement, len, policy, self.state.stale_before)
     }
 
-    /// As [`Session::open`], of a launch before the last one: the statement must have been read
-    /// after request `since`.
+    /// As [`Session::open`], for an earlier launch: the statement must have been read after request
+    /// `since`.
     pub(crate) fn open_since(
         &mut self,
         buffer: &OutputBuffer,
@@ -340,14 +338,14 @@ impl Session<'_, Keyed> {
         )
     }
 
-    /// Refusals with which results open: those that the owner has allowed before, and those of this
-    /// statement where the policy allows them.
+    /// Number of refusals with which results open: those that the owner allowed earlier, and those
+    /// of this statement if the policy allows them.
     fn allowed(&self, policy: OpenPolicy) -> u32 {
         if policy.refusals { u32::MAX } else { self.state.allowed_refusals }
     }
 
-    /// As [`Session::open`], into memory of the caller's, as many bytes as that has: new memory
-    /// costs about as much as the cipher. Where it fails, it holds zeros, or what it held before.
+    /// As [`Session::open`], into the caller's memory, which sets the length: new memory costs
+    /// about as much as the cipher. On failure it holds zeros or its previous content.
     ///
     /// # Errors
     /// As [`Session::open`].
@@ -371,15 +369,15 @@ impl Session<'_, Keyed> {
         )
     }
 
-    /// As [`Session::open`], of which `to` gets the `len` bytes piece by piece, so that they need
-    /// not fit the owner's memory. Every piece was opened before it is written, but not all of them
-    /// before the first is: what was written is a result only when the writer comes back. Throw it
-    /// away where it does not (write to a file of another name, and rename it at the end). `watch`
-    /// sees the progress and may end the transfer; the session is as before, and the results can be
-    /// opened again.
+    /// As [`Session::open`], but writes the `len` bytes to `to` piece by piece, so that they need
+    /// not fit the owner's memory. Every piece is opened before it is written, but the first is
+    /// written before all are opened: the output is a result only if the writer is returned.
+    /// Otherwise discard it (write to a file with a temporary name, and rename it at the end).
+    /// `watch` sees the progress and may end the transfer; the session is unchanged, and the
+    /// results can be opened again.
     ///
     /// # Errors
-    /// As [`Session::open`]; [`SdkError::Stream`] where the writer fails, [`SdkError::Cancelled`].
+    /// As [`Session::open`]; [`SdkError::Stream`] if the writer fails, [`SdkError::Cancelled`].
     pub fn open_to<W: Write>(
         &mut self,
         buffer: &OutputBuffer,
@@ -405,15 +403,14 @@ impl Session<'_, Keyed> {
     }
 
     /// Opens results of a launch during which a fault froze regions (`on_fault = "region"`),
-    /// although what the accelerator got from them are zeros and errors. That is right only where
-    /// the launch could have reached none of the frozen regions: the caller says so by naming them
-    /// in `unreached`, and nothing in the statement can show that it is true. A frozen region that
-    /// is not named, or that is the buffer's own, opens nothing; nor does a Shield that has
-    /// stopped.
+    /// although the accelerator gets only zeros and errors from them. That is right only if the
+    /// launch could not have reached any frozen region: the caller asserts this by naming them in
+    /// `unreached`, and the statement cannot prove it. Nothing opens if a frozen region is not
+    /// named, if the buffer's own region is frozen, or if the Shield has stopped.
     ///
     /// # Errors
-    /// [`SdkError::Reached`] for a frozen region that is not named, [`SdkError::NoRegion`] for a
-    /// name that is none; else those of [`Session::open`].
+    /// [`SdkError::Reached`] for a frozen region that is not named, [`SdkError::NoRegion`] for an
+    /// unknown name; otherwise as [`Session::open`].
     pub fn open_despite_fault(
         &mut self,
         buffer: &OutputBuffer,
@@ -444,7 +441,7 @@ impl Session<'_, Keyed> {
         )
     }
 
-    /// Has `download` bring and open `len` bytes under a statement that was judged.
+    /// Runs `download` to fetch and open `len` bytes under a judged statement.
     #[expect(
         clippy::too_many_arguments,
         reason = "what is opened, under what, and how it is brought"
@@ -468,8 +465,7 @@ impl Session<'_, Keyed> {
         let cancel = self.state.patience.cancel.clone();
         let state = &mut self.state;
         let slot = usize::from(region.id);
-        // The statement is authentic; that it is of the epoch which the owner has in mind is the
-        // owner's to check.
+        // The statement is authentic; the owner must still check that it is of the expected epoch.
         if statement.region(region.id).map(|page| page.epoch) != Some(state.epochs[slot]) {
             return Err(SdkError::StaleStatement { needed: state.stale_before, found });
         }
@@ -477,7 +473,7 @@ impl Session<'_, Keyed> {
             Some(opener) => opener,
             empty => empty.insert(Opener::new(&state.config, &mut state.keys, region.id)?),
         };
-        // Refusals were judged.
+        // Refusals have already been judged.
         let open = Open { statement, unreached, policy: OpenPolicy { refusals: true, ..policy } };
         let opened =
             download(self.host, opener, open, len, &mut |progress| both(&cancel, watch, progress));
@@ -493,7 +489,7 @@ impl Session<'_, Keyed> {
     }
 }
 
-/// Goes on while neither the session's owner nor the caller ends it.
+/// Continues unless the session's owner or the caller ends it.
 fn both(cancel: &Cancel, watch: &mut Watch<'_>, progress: Progress) -> ControlFlow<()> {
     match watch(progress) {
         ControlFlow::Continue(()) => cancel.watch(progress),
@@ -501,7 +497,7 @@ fn both(cancel: &Cancel, watch: &mut Watch<'_>, progress: Progress) -> ControlFl
     }
 }
 
-/// First address of bytes that are wholly in a region.
+/// First address of a range that lies entirely inside a region.
 fn within(region: &Region, offset: u64, len: u64) -> Result<u64, SdkError> {
     if offset.checked_add(len).is_none_or(|end| end > region.size) {
         return Err(SdkError::TooLong {
@@ -514,7 +510,7 @@ fn within(region: &Region, offset: u64, len: u64) -> Result<u64, SdkError> {
     Ok(region.base + offset)
 }
 
-/// Whether so many bytes fit a region from its start on.
+/// Checks that `len` bytes fit a region from its start.
 fn fits(region: &Region, len: u64) -> Result<(), SdkError> {
     if len > region.size {
         return Err(SdkError::TooLong {

@@ -1,7 +1,7 @@
 //! How bulk data passes through the host.
 //!
-//! If the device lends places and no adversary or recorder is installed, parcels lie in memory that
-//! the card reaches. Otherwise the host carries them as messages.
+//! If the device lends DMA space and no adversary or recorder is installed, parcels lie in memory
+//! that the card reaches. Otherwise the host carries them as messages.
 
 use shef_device::pci::RING_FROM;
 use shef_device::{DeviceError, PLACE, Place, Places};
@@ -9,10 +9,10 @@ use shef_proto::config::TAG_LEN;
 
 use crate::{Host, SdkError};
 
-/// Bytes of chunks in a parcel that goes as messages.
+/// Bytes of chunks in a parcel that is sent as messages.
 const CARRIED: usize = 1 << 18;
 
-/// Buffers of messages that are kept for the next transfer.
+/// Message buffers that are kept for the next transfer.
 pub(crate) const SPARE: usize = 36;
 
 /// Consecutive sealed chunks in card memory: address and length of their ciphertext and of their
@@ -30,13 +30,13 @@ pub(crate) struct Parcel {
 }
 
 enum Held {
-    /// Ciphertext, and the tags behind it.
+    /// Ciphertext, followed by the tags.
     Place(Place),
     Buffers(Vec<u8>, Vec<u8>),
 }
 
 impl Parcel {
-    /// Sets where the parcel goes, and so its length.
+    /// Sets the destination of the parcel, and so its length.
     pub(crate) fn address(&mut self, ranges: Ranges) {
         self.ranges = ranges;
         if let Held::Buffers(data, tags) = &mut self.held {
@@ -98,7 +98,7 @@ pub(crate) struct Carrier<'h> {
 }
 
 impl<'h> Carrier<'h> {
-    /// Starts a transfer of so many bytes.
+    /// Starts a transfer of `bytes` bytes.
     pub(crate) fn new(host: &'h mut Host, bytes: usize) -> Result<Self, SdkError> {
         // An adversary and a recorder see messages.
         let lent = bytes >= RING_FROM
@@ -107,7 +107,7 @@ impl<'h> Carrier<'h> {
         Ok(Self { host, lent })
     }
 
-    /// Bytes of ciphertext that fit into a parcel, for chunks of this size.
+    /// Bytes of ciphertext that fit into a parcel, for this chunk size.
     pub(crate) fn bytes(&self, chunk: usize) -> usize {
         if self.lent { PLACE / (chunk + TAG_LEN as usize) * chunk } else { CARRIED }
     }
@@ -147,7 +147,7 @@ impl<'h> Carrier<'h> {
         }
     }
 
-    /// Prefetches a parcel. Returns whether it is on its way.
+    /// Prefetches a parcel. Returns whether it is in flight.
     pub(crate) fn fetch_soon(&mut self, Ranges { data, tags }: Ranges) -> Result<bool, SdkError> {
         Ok(self.places().map_or(Ok(false), |places| places.read_ahead(&[data, tags]))?)
     }
@@ -167,7 +167,7 @@ impl<'h> Carrier<'h> {
         Ok(Parcel { held, ranges })
     }
 
-    /// Takes back a parcel that is not needed any more.
+    /// Takes back a parcel that is no longer needed.
     pub(crate) fn keep(&mut self, parcel: Parcel) {
         if let Held::Buffers(data, tags) = parcel.held {
             self.host.keep_spare((data, tags));

@@ -21,8 +21,8 @@ impl SystemEntropy {
 
 impl Entropy for SystemEntropy {
     fn fill(&mut self, out: &mut [u8]) {
-        // The source worked when this was made. Weaker bytes in its place would be worse than a
-        // stop.
+        // The source worked when this was created. Falling back to weaker bytes would be worse than
+        // stopping.
         if let Err(error) = getrandom::fill(out) {
             panic!("the operating system gave no random bytes: {error}");
         }

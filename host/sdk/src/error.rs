@@ -1,4 +1,4 @@
-//! Errors of the host library, by who is at fault.
+//! Errors of the host library, by the party at fault.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,24 +8,24 @@ use shef_proto::text::misleads;
 
 use crate::MessageKind;
 
-/// What kind of failure an error is: how a program reacts, and how a command exits.
+/// Category of an error: determines how a program reacts, and how a command exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Something was checked, and the answer is no.
+    /// A check failed: the answer is no.
     Answer,
-    /// Something could not be decided, because a message or a value is missing.
+    /// No decision is possible, because a message or a value is missing.
     Undecided,
-    /// The device or the way to it.
+    /// The device or the path to it.
     Device,
-    /// What the caller gave.
+    /// The caller's input.
     Input,
-    /// A defect of this library.
+    /// A bug in this library.
     Internal,
 }
 
 shef_proto::coded! {
-    /// Why something did not happen.
+    /// Why an operation failed.
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum SdkError -> &str {
@@ -50,7 +50,7 @@ shef_proto::coded! {
             FaultKind::Node => "SHEF-SDK-025",
             _ => "SHEF-SDK-026",
         },
-        /// The device, or the way to it.
+        /// The device, or the path to it.
         #[error(transparent)]
         Device(#[from] shef_device::DeviceError) => (error) match error {
             shef_device::DeviceError::Remote { code, .. } => theirs(code, AGENT),
@@ -68,15 +68,15 @@ shef_proto::coded! {
         /// Evidence was rejected.
         #[error("evidence rejected: {}", rejection(appraisal))]
         Rejected {
-            /// Every check, with what was expected and found.
+            /// Every check, with expected and actual value.
             appraisal: Box<shef_verify::Appraisal>,
         } => { appraisal } appraisal.first_failure().map_or("SHEF-SDK-018", |check| check.code),
         /// The Security Kernel refused.
         #[error("the Security Kernel refused: {text}")]
         Kernel {
-            /// Code of what refused.
+            /// Code of the component that refused.
             code: String,
-            /// What it says.
+            /// Its message.
             text: String,
         } => { code, .. } theirs(code, KERNEL),
         /// A message of the kernel's mailbox.
@@ -105,9 +105,9 @@ shef_proto::coded! {
         Refused {
             /// Its code.
             code: String,
-            /// What it says.
+            /// Its message.
             text: String,
-            /// Status of the answer.
+            /// HTTP status.
             status: u16,
         } => { code, .. } theirs(code, SERVICE),
         /// The verifier service denied evidence.
@@ -115,7 +115,7 @@ shef_proto::coded! {
         Denied {
             /// Code of the first check that failed.
             code: String,
-            /// What it says.
+            /// Its message.
             text: String,
         } => { code, .. } theirs(code, SERVICE),
         /// The verifier service's receipt does not vouch for the evidence.
@@ -130,7 +130,7 @@ shef_proto::coded! {
             /// Which message.
             kind: MessageKind,
         } = "SHEF-SDK-001": "the host did not deliver a message", "ask again; the host can deny service, and nothing else follows from it",
-        /// The Shield works for longer than it can.
+        /// The Shield stays busy for longer than is possible.
         #[error("the Shield stays busy, plain status {status:#010x}")]
         ShieldBusy {
             /// Plain status.
@@ -146,12 +146,12 @@ shef_proto::coded! {
             /// Bytes of the buffer.
             max: usize,
         } = "SHEF-SDK-003": "a message is longer than its buffer", "give less; the message names the limit",
-        /// Plain status says that the Shield refused a sealed request, and what it shows is not the
-        /// answer.
+        /// Plain status says that the Shield refused a sealed request, and the answer buffer does
+        /// not hold the answer.
         #[error("plain status says that the Shield refused a sealed request, and what it shows is not the answer")]
         RequestRefused = "SHEF-SDK-004": "plain status says that the Shield refused a sealed request",
             "a hint, which the host can forge: the request was damaged on its way, or its answer is withheld; SHEF-SDK-040 says what to do",
-        /// Plain status says that the Shield refused a Load Key, and it shows no confirmation.
+        /// Plain status says that the Shield refused a Load Key, and there is no confirmation.
         #[error("the Shield refused the Load Key")]
         LoadRefused = "SHEF-SDK-005": "the Shield refused the Load Key",
             "it was made for another Shield key or configuration, replayed, or damaged on its way; attest the Shield again and make a new \
@@ -162,7 +162,7 @@ shef_proto::coded! {
             /// Name asked for.
             name: String,
         } = "SHEF-SDK-006": "there is no such region", "the names of the regions are in shield.toml",
-        /// The region is of another mode.
+        /// The region has another mode.
         #[error("region {name:?} is of mode {found}, expected {expected}")]
         WrongMode {
             /// Name of the region.
@@ -184,13 +184,13 @@ shef_proto::coded! {
             /// Bytes of the region.
             size: u64,
         } = "SHEF-SDK-008": "the data does not fit the region", "make the region larger in shield.toml, or give less data",
-        /// Something that is for simulated devices only.
+        /// An operation that is for simulated devices only.
         #[error("keys are shown for simulated devices only, and the root of trust of this one is {kind}")]
         NotSimulated {
             /// Kind of root of trust in the appraised evidence.
             kind: &'static str,
         } = "SHEF-SDK-009": "only for simulated devices", "the keys of a session with a real device never leave the owner's process",
-        /// The statement shows refusals, and the caller did not ask to open results in spite of
+        /// The statement shows refusals, and the caller did not allow results to open in spite of
         /// them.
         #[error(
             "the accelerator did {count} things that the Shield refused ({allowed} of them allowed before), the first {kind} at {addr:#x} (region {region:#04x})"
@@ -198,7 +198,7 @@ shef_proto::coded! {
         Refusals {
             /// Number of refusals.
             count: u32,
-            /// How many of them were allowed when results of earlier launches were opened.
+            /// How many of them were already allowed when results of earlier launches were opened.
             allowed: u32,
             /// Kind of the first.
             kind: &'static str,
@@ -209,14 +209,14 @@ shef_proto::coded! {
         } = "SHEF-SDK-010": "the accelerator did things that the Shield refused",
             "the results may be incomplete: open them with the policy's `refusals` only if the accelerator is known to do so; that allows \
              those that this statement shows, and later ones must be allowed again",
-        /// The accelerator did not come to what was waited for.
+        /// The accelerator did not reach the expected state.
         #[error("the accelerator did not finish: register {addr:#06x} is {last:#010x} after {after:?}")]
         NotFinished {
             /// Register that was watched.
             addr: u32,
             /// Last value.
             last: u32,
-            /// How long was waited.
+            /// Duration of the wait.
             after: Duration,
         } = "SHEF-SDK-011": "the accelerator did not finish",
             "check its registers and its data, or give it more time (`patience`); a stopped Shield shows in the statement",
@@ -225,7 +225,7 @@ shef_proto::coded! {
         KeyFile {
             /// Path of the file.
             path: PathBuf,
-            /// What the system says.
+            /// The system's message.
             reason: String,
         } = "SHEF-SDK-012": "a key file cannot be read or written", "check path and permissions; key files are never overwritten",
         /// A key file is malformed.
@@ -239,7 +239,7 @@ shef_proto::coded! {
         /// The statement is of another session or older than the last launch.
         #[error("the statement is stale: it was read before request {needed}, and {found} is its number")]
         StaleStatement {
-            /// Number of the request that it must come after.
+            /// Number of the request that the statement must follow.
             needed: u64,
             /// Number of the statement.
             found: u64,
@@ -255,26 +255,26 @@ shef_proto::coded! {
             expected: usize,
         } = "SHEF-SDK-015": "a message has an impossible length",
             "the message was damaged on its way, or the other side is of another version",
-        /// Results were promised by the statement and did not come.
+        /// The statement promised results, but they did not arrive.
         #[error("results withheld: {source}")]
         Withheld {
-            /// What the opener says.
+            /// The opener's error.
             source: shef_seal::SealError,
         } = "SHEF-SDK-016": "results withheld",
             "the Shield says that a chunk was sealed, and what the host delivered is not that chunk: read again from an honest host; do \
              not use the results",
-        /// The operating system gave no random bytes.
+        /// The operating system delivered no random bytes.
         #[error("the operating system gave no random bytes: {reason}")]
         Entropy {
-            /// What it says.
+            /// The system's message.
             reason: String,
         } = "SHEF-SDK-017": "no random bytes", "check the operating system's random source",
-        /// The appraised Shield runs another configuration than the owner's.
+        /// The appraised Shield has a configuration other than the owner's.
         #[error("the Shield's configuration has the digest {found}, expected {expected}: the image was built from another shield.toml")]
         OtherConfig {
             /// Digest of the configuration that the session is for, in hexadecimal.
             expected: String,
-            /// That of the Shield's.
+            /// Digest of the Shield's configuration.
             found: String,
         } = "SHEF-SDK-019": "the Shield runs another configuration",
             "the image is known, but the session is for another configuration: seal nothing, and take the shield.toml that the image was \
@@ -286,7 +286,7 @@ shef_proto::coded! {
             what: &'static str,
         } = "SHEF-SDK-020": "the close record is of another session",
             "the record was swapped on its way; it proves nothing about this session",
-        /// A fault froze a region, and nobody says that the launch could not have reached it.
+        /// A fault froze a region, and the caller did not declare it out of the launch's reach.
         #[error(
             "a fault froze region {name:?}, and the result may depend on it: it opens only where the launch could not have reached that region, and you say so"
         )]
@@ -296,12 +296,12 @@ shef_proto::coded! {
         } = "SHEF-SDK-027": "a fault froze a region that the result may depend on",
             "memory of that region was tampered with or failed: repeat the work in a new session; only where the launch could not have \
              reached the region may you name it and open the result all the same",
-        /// A reader or writer of the caller's failed.
+        /// The caller's reader or writer failed.
         #[error("{what}: {source}")]
         Stream {
-            /// What it was for.
+            /// Its purpose.
             what: &'static str,
-            /// What it says.
+            /// Its error.
             source: std::io::Error,
         } = "SHEF-SDK-028": "what is to be sealed cannot be read, or results cannot be written",
             "the message says why; the epoch of an upload is over, and what a writer took of a result is not the result",
@@ -314,23 +314,23 @@ shef_proto::coded! {
             total: u64,
         } = "SHEF-SDK-029": "a transfer was ended by the caller",
             "the epoch of an upload is over: raise it and upload again; what a writer took of a result is not the result: open it again",
-        /// The address of a verifier service is none.
+        /// The address of a verifier service is invalid.
         #[error("{url:?} is no address of a verifier service, expected https://HOST:PORT")]
         ServiceUrl {
-            /// What was given.
+            /// The given address.
             url: String,
         } = "SHEF-SDK-030": "the address of a verifier service is none",
             "give https://HOST:PORT, with a name or address of its certificate",
         /// The verifier service does not answer.
         #[error("the verifier service {url} does not answer: {reason}")]
         ServiceUnreachable {
-            /// Where it should be.
+            /// Its address.
             url: String,
             /// What happened.
             reason: String,
         } = "SHEF-SDK-031": "the verifier service does not answer",
             "is it running, and is the address right? `curl -k URL/healthz` must answer; nothing was decided and no key was released",
-        /// The proxy on the way to the verifier service.
+        /// The proxy in front of the verifier service.
         #[error("the proxy {name}: {reason}")]
         Proxy {
             /// Its address, and the variable that names it.
@@ -340,12 +340,12 @@ shef_proto::coded! {
         } = "SHEF-SDK-052": "the proxy on the way to the verifier service",
             "ALL_PROXY, HTTPS_PROXY and HTTP_PROXY name a proxy, in upper or lower case, and NO_PROXY the hosts that are reached without \
              it. Is the proxy running, and does it allow this host and port? Nothing was decided and no key was released.",
-        /// The verifier service shows a certificate that is not good for it.
+        /// The verifier service's certificate is not valid for it.
         #[error("the certificate of {url} is not good under the CA of {}: {reason}", ca.display())]
         ServiceCertificate {
-            /// Where it is.
+            /// Its address.
             url: String,
-            /// The CA that was given.
+            /// The configured CA.
             ca: PathBuf,
             /// What is wrong.
             reason: String,
@@ -355,16 +355,16 @@ shef_proto::coded! {
         /// The verifier service's certificate has expired.
         #[error("the certificate of {url} {state}, or this machine's clock is wrong")]
         ServiceExpired {
-            /// Where it is.
+            /// Its address.
             url: String,
-            /// Whether its validity has ended or not begun.
+            /// Whether the certificate has expired or is not valid yet.
             state: &'static str,
         } = "SHEF-SDK-033": "the verifier service's certificate is not valid now",
             "compare the clocks of both machines; if they agree, its operator must issue a new one and send SIGHUP",
-        /// The verifier service does not take this client's certificate.
+        /// The verifier service rejects this client's certificate.
         #[error("{url} refuses the certificate {}: {reason}", path.display())]
         ClientCertificate {
-            /// Where it is.
+            /// Its address.
             url: String,
             /// The certificate.
             path: PathBuf,
@@ -372,14 +372,14 @@ shef_proto::coded! {
             reason: &'static str,
         } = "SHEF-SDK-034": "the verifier service refuses the client's certificate",
             "it has expired, was revoked, or is of another CA: ask the operator for a new one (`shef-verifierd client`)",
-        /// What answers is not the verifier service's API.
+        /// The peer does not speak the verifier service's API.
         #[error("an answer that is none of a verifier service: {what}")]
         ServiceAnswer {
             /// What is wrong.
             what: String,
         } = "SHEF-SDK-035": "what answers is not a verifier service",
             "look at the address: another program listens there, or the versions differ",
-        /// A data key that is no master key.
+        /// A data key that is not a master key.
         #[error("the data key has {found} bytes, and the master key of a Load Key has 32")]
         MasterKey {
             /// Its bytes.
@@ -398,39 +398,39 @@ shef_proto::coded! {
         } = "SHEF-SDK-037": "the lanes of a ring do not fit",
             "a ring wants two lanes or more, each with buffers of its own, as many and as large as in the others; a batch has data for \
              each input",
-        /// A ring is over.
+        /// The ring cannot continue.
         #[error("batch {number} may or may not have been launched, so the ring is over")]
         RingOver {
             /// Number of the batch.
             number: u64,
         } = "SHEF-SDK-038": "a ring is over",
             "a launch failed half-way: take the last results with `finish`, then make a new ring or close the session",
-        /// The thread of a session ended before it did what was asked for.
+        /// The thread of a session ended before it completed the work.
         #[error("the thread of the session ended before this was done")]
         WorkerGone = "SHEF-SDK-039": "the thread of a session ended",
             "something that was given to it panicked, or the system gave no thread: look at the first message, and open a new session",
-        /// A request was sent, some times, and no authentic answer came.
+        /// A request was sent, possibly several times, and no authentic answer came.
         #[error("no answer to request {seq}: whether it ran is unknown ({source})")]
         Unanswered {
             /// Number of the request.
             seq: u64,
-            /// What happened the last time.
+            /// The last failure.
             source: Box<SdkError>,
         } = "SHEF-SDK-040": "no answer to a request: whether it ran is unknown",
             "messages were lost or damaged, again and again: the host or the way to it does that. The session is not over: the next call \
              sends the same bytes first, which the Shield runs at most once (`settle` does nothing else)",
-        /// The caller ended the wait for the accelerator, which goes on.
+        /// The caller ended the wait for the accelerator, which continues to run.
         #[error("the wait was ended by the caller: register {addr:#06x} is {last:#010x} after {after:?}, and what was launched goes on")]
         WaitEnded {
             /// Register that was watched.
             addr: u32,
             /// Last value.
             last: u32,
-            /// How long was waited.
+            /// Duration of the wait.
             after: Duration,
         } = "SHEF-SDK-041": "the caller ended a wait for the accelerator",
             "what was launched goes on: wait again with `finish` or `wait_register`",
-        /// The session belongs to another process, and this one is a fork of it.
+        /// The session belongs to another process, and this process is a fork of it.
         #[error("the session belongs to process {made}; process {found} is a fork of it and must not use it")]
         Forked {
             /// Number of the process that made it.
@@ -447,7 +447,7 @@ shef_proto::coded! {
             name: String,
         } = "SHEF-SDK-043": "a buffer of another session",
             "get buffers from the session that they are used with, and new ones after a new Load Key",
-        /// Randomness of a test's seed for a device that is not simulated.
+        /// Randomness from a test's seed, for a device that is not simulated.
         #[error(
             "the randomness comes from a seed, and the root of trust of this device is {kind}: keys from a seed are for simulated devices only"
         )]
@@ -456,7 +456,7 @@ shef_proto::coded! {
             kind: &'static str,
         } = "SHEF-SDK-044": "randomness from a seed for a device that is not simulated",
             "whoever knows the seed knows the keys: use `SystemEntropy`",
-        /// Results of a ring wait to be taken.
+        /// Results of a ring have not been taken yet.
         #[error("the results of batch {number} wait: take or discard them before the next batch, which would overwrite them")]
         ResultsWait {
             /// Number of the batch.
@@ -464,19 +464,19 @@ shef_proto::coded! {
         } = "SHEF-SDK-045": "results of a ring wait",
             "the next batch would overwrite them: take them with `results`, which may be called again where it failed, or give them up \
              with `discard`",
-        /// The verifier service released something else than was asked for.
+        /// The verifier service released a key other than the requested one.
         #[error("the verifier service released another {what}: expected {expected}, found {found}")]
         OtherRelease {
             /// What differs.
             what: &'static str,
-            /// What was asked for.
+            /// The requested value.
             expected: String,
-            /// What came.
+            /// The returned value.
             found: String,
         } = "SHEF-SDK-047": "the verifier service released something else",
             "key, version, receipt or head are not those that belong to what was asked for: an answer was exchanged on its way, or the \
              service is not honest. Use nothing of it",
-        /// A key file or folder is not its owner's alone.
+        /// A key file or folder is accessible to users other than its owner.
         #[error("key file {}: {reason}", path.display())]
         KeyOpen {
             /// Path of the file.
@@ -486,29 +486,29 @@ shef_proto::coded! {
         } = "SHEF-SDK-048": "a key file is not its owner's alone",
             "a key file is a plain file that only its owner can read, in a folder that only its owner can change: `chmod 600 FILE`, `chmod \
              700 FOLDER`; links and pipes are refused",
-        /// A request to a verifier service was ended by the caller.
+        /// The caller ended a request to a verifier service.
         #[error("the request to {url} was ended by the caller")]
         ServiceEnded {
-            /// Where the service is.
+            /// Address of the service.
             url: String,
         } = "SHEF-SDK-049": "a request to a verifier service was ended by the caller",
             "nothing is known of what the service did; ask again",
-        /// The appraised Shield runs another program than the owner's.
+        /// The appraised Shield runs a program other than the owner's.
         #[error("the Shield's {what} is {found}, expected {expected}")]
         OtherProgram {
             /// Image, accelerator or signer.
             what: &'static str,
             /// What the owner expects.
             expected: String,
-            /// What the evidence says.
+            /// The value in the evidence.
             found: String,
         } = "SHEF-SDK-050": "the Shield runs another program",
             "the verifier knows this image, but the owner expects another one: no key was sent. Load the image that you mean, or expect \
              this one if it is yours",
-        /// The memory of this process cannot be kept from others.
+        /// The memory of this process cannot be protected from other processes.
         #[error("the system does not keep the memory of this process from others: {reason}")]
         Traces {
-            /// What it says.
+            /// The system's message.
             reason: String,
         } = "SHEF-SDK-051": "the memory of this process is open to others",
             "the system refuses PR_SET_DUMPABLE: look at what confines this process (seccomp, container)",
@@ -545,13 +545,13 @@ impl From<shef_proto::mailbox::MailboxError> for SdkError {
     }
 }
 
-/// Text of the other side, fit to be shown on one line.
+/// Text from the peer, safe to show on one line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().take(400).map(|c| if misleads(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// A code that somebody else wrote, if it is one that he may say: what this library found out is
-/// said by itself only.
+/// A code from the peer, if the peer may report it: codes of this library's own findings come from
+/// this library only.
 fn theirs<'c>(code: &'c str, may: &[&str]) -> &'c str {
     let number =
         may.iter().find_map(|who| code.strip_prefix("SHEF-")?.strip_prefix(who)?.strip_prefix('-'));
@@ -564,22 +564,22 @@ fn theirs<'c>(code: &'c str, may: &[&str]) -> &'c str {
     }
 }
 
-/// The code of a refusal whose own code is not one that the other side may say.
+/// Replaces a code that the peer may not report.
 const NOT_THEIRS: &str = "SHEF-SDK-046";
-/// Whose codes the Security Kernel says, an agent (its own, and those of its devices), and a
-/// verifier service.
+/// Prefixes of the codes that a peer may report: the Security Kernel, an agent (its own, and those
+/// of its devices), and a verifier service.
 const KERNEL: &[&str] = &["KRN", "PRO"];
 const AGENT: &[&str] = &["AGT", "DEV", "PCI", "VFU", "CARD", "RTL", "GEN"];
 const SERVICE: &[&str] = &["SVC", "ATT", "PRO"];
 
-/// What became of the request to the Shield, or of the launch, that an error ended.
+/// What happened to the request to the Shield, or to the launch, that an error ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ran {
     /// It ran, or was running when the call ended.
     Ran,
     /// It did not run.
     DidNotRun,
-    /// Nobody can say: the Shield's answer is missing.
+    /// Unknown: the Shield's answer is missing.
     Unknown,
 }
 
@@ -609,8 +609,8 @@ impl SdkError {
         Self::KeyFile { path: path.to_owned(), reason: error.to_string() }
     }
 
-    /// What became of the last request to the Shield of the call that this error ended; of
-    /// [`crate::Session::run`] and rings, of the launch.
+    /// What happened to the last request to the Shield in the call that this error ended; for
+    /// [`crate::Session::run`] and rings, to the launch.
     pub fn ran(&self) -> Ran {
         use shef_proto::channel::{ChannelError as C, status};
         match self {
@@ -640,7 +640,7 @@ impl SdkError {
         use shef_verify::LoadKeyError as K;
         match self {
             Self::WorkerGone => Fault::Internal,
-            // Whoever wrote such a code, it says nothing.
+            // Such a code carries no information, whatever its origin.
             _ if self.code() == NOT_THEIRS => Fault::Undecided,
             Self::Dropped { .. }
             | Self::Cancelled { .. }
@@ -653,10 +653,10 @@ impl SdkError {
             | Self::ServiceUnreachable { .. }
             | Self::ServiceExpired { .. }
             | Self::ServiceAnswer { .. } => Fault::Undecided,
-            // Too many requests, or a fault of the service's: it may answer later.
+            // Too many requests, or a fault of the service: it may answer later.
             Self::Refused { status: 429 | 500.., .. } => Fault::Undecided,
-            // The request was understood, and what it asks for is not given: disabled, exhausted,
-            // too late.
+            // The service understood the request but does not grant it: disabled, exhausted, too
+            // late.
             Self::Refused { status: 409 | 410, .. } => Fault::Answer,
             Self::Refused { .. }
             | Self::ServiceUrl { .. }
@@ -669,7 +669,7 @@ impl SdkError {
             | Self::Entropy { .. }
             | Self::Traces { .. }
             | Self::Channel(C::Status { status: status::REGISTER, .. }) => Fault::Device,
-            // What the caller asked for cannot be done.
+            // The caller's request is impossible.
             Self::Seal(
                 S::Region { .. }
                 | S::KeyTaken { .. }
@@ -708,7 +708,7 @@ impl SdkError {
                 | D::NotInThisVersion { .. }
                 | D::NotBuilt { .. },
             ) => Fault::Input,
-            // Certificates are the user's own; so is the name of an agent's device.
+            // Certificates belong to the user; so does the name of an agent's device.
             #[cfg(feature = "tls")]
             Self::Device(D::Transport { code, .. }) if *code == codes::TLS_FILES => Fault::Input,
             #[cfg(feature = "tls")]
@@ -717,7 +717,7 @@ impl SdkError {
             {
                 Fault::Input
             }
-            // A project's folder is the user's own.
+            // A project's folder belongs to the user.
             Self::Device(D::Simulator { code, .. })
                 if ["SHEF-CARD-003", "SHEF-CARD-004"].contains(code)
                     || code.starts_with("SHEF-GEN-") =>

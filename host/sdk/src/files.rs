@@ -1,4 +1,4 @@
-//! Output files: whole or not there.
+//! Output files: complete or absent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -6,39 +6,40 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-/// Writes a file, or replaces it: readers see the old content or the new, and an error (a full
-/// disk) leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or
-/// device (`/dev/stdout`) is written to directly. A pipe that no process reads is an error.
+/// Writes or replaces a file: readers see the old content or the new, and an error (a full disk)
+/// leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or device
+/// (`/dev/stdout`) is written to directly. A pipe without a reader is an error.
 ///
 /// # Errors
-/// The system's; no part of the new content stays behind.
+/// I/O errors; no part of the new content stays behind.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = Staged::replacing(path)?;
     file.fill(bytes)?;
     file.put()
 }
 
-/// Writes a file that must not exist, for its owner only.
+/// Writes a new file, accessible to its owner only.
 ///
 /// # Errors
-/// It exists, or the system's; no part of the content stays behind.
+/// The file exists, or I/O errors; no part of the content stays behind.
 pub fn write_new_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = Staged::new_secret(path)?;
     file.fill(bytes)?;
     file.put()
 }
 
-/// An output file that is prepared beside its final name: that it can be written is known before
-/// there is anything to write. Dropped before [`Staged::keep`], it leaves everything as it was.
+/// An output file that is prepared beside its final name, so that an unwritable output is detected
+/// before there is content. If it is dropped before [`Staged::keep`], everything stays as it was.
 #[derive(Debug)]
 pub struct Staged {
     /// The final name, links resolved.
     path: PathBuf,
-    /// Device and inode of what had this name.
+    /// Device and inode of the previous file of this name.
     old: Option<(u64, u64)>,
     rule: Rule,
     state: State,
-    /// Only the owner can open the file that is replaced, and new files of this process are not so.
+    /// Only the owner can open the file to be replaced, while new files of this process are open to
+    /// others.
     private: bool,
 }
 
@@ -50,27 +51,27 @@ enum Rule {
 
 #[derive(Debug)]
 enum State {
-    /// A pipe or device, with what it will be given.
+    /// A pipe or device, with the pending content.
     Direct(File, Zeroizing<Vec<u8>>),
-    /// The new content is in the file of this name.
+    /// The new content is in the file with this name.
     Part(PathBuf, File),
-    /// The new content has the final name, and nothing had it before.
+    /// The new content has the final name, which was free before.
     Placed,
-    /// The new content has the final name, and the old one this name.
+    /// The new content has the final name, and the old content this name.
     Replaced(PathBuf),
-    /// Nothing is left to undo.
+    /// There is nothing left to undo.
     Done,
 }
 
-/// Bytes for which a disk must have room before a command asks for what it cannot ask for twice.
+/// Bytes that a disk must have free before a command makes a request that it cannot repeat.
 #[cfg(target_os = "linux")]
 const ROOM: u64 = 16 << 10;
 
 impl Staged {
-    /// For a file that is written or replaced, as [`write_file`] does it.
+    /// For a file that is written or replaced, as by [`write_file`].
     ///
     /// # Errors
-    /// The system's.
+    /// I/O errors.
     pub fn replacing(path: &Path) -> io::Result<Self> {
         let old = match path.metadata() {
             Ok(meta) if !meta.is_file() => {
@@ -105,18 +106,18 @@ impl Staged {
         Ok(staged)
     }
 
-    /// For a file that must not exist.
+    /// For a new file.
     ///
     /// # Errors
-    /// It exists, or the system's.
+    /// The file exists, or I/O errors.
     pub fn new_file(path: &Path) -> io::Result<Self> {
         Self::new(path, OpenOptions::new().write(true).create_new(true))
     }
 
-    /// For a file that must not exist, for its owner only.
+    /// For a new file, accessible to its owner only.
     ///
     /// # Errors
-    /// It exists, or the system's.
+    /// The file exists, or I/O errors.
     pub fn new_secret(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -127,7 +128,7 @@ impl Staged {
 
     fn new(path: &Path, options: &OpenOptions) -> io::Result<Self> {
         let path = resolved(path)?;
-        // A link too, wherever it leads.
+        // This includes a link, whatever its target.
         if path.symlink_metadata().is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -151,7 +152,7 @@ impl Staged {
         #[cfg(target_os = "linux")]
         {
             use rustix::{fs::FallocateFlags, io::Errno};
-            // What has no such call says so, and is not asked for room.
+            // A system without this call reports that, and no space is reserved.
             if let Err(error @ (Errno::NOSPC | Errno::DQUOT)) =
                 rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, ROOM)
             {
@@ -166,7 +167,7 @@ impl Staged {
         &self.path
     }
 
-    /// The file beside it, while there is one.
+    /// The temporary file beside it, if there is one.
     pub fn part(&self) -> Option<&Path> {
         match &self.state {
             State::Part(part, _) | State::Replaced(part) => Some(part),
@@ -174,7 +175,7 @@ impl Staged {
         }
     }
 
-    /// Whether two outputs would be one file.
+    /// Whether two outputs are the same file.
     pub fn is_also(&self, other: &Self) -> bool {
         self.path == other.path || self.is(other.old)
     }
@@ -189,23 +190,23 @@ impl Staged {
         matches!(self.state, State::Direct(..))
     }
 
-    /// Whether it would replace a file that only its owner can open, as a secret is, although new
-    /// files of this process are open to others.
+    /// Whether it would replace a file that only its owner can open, like a secret, while new files
+    /// of this process are open to others.
     pub fn is_private(&self) -> bool {
         self.private
     }
 
-    /// Writes the content, not yet under the final name.
+    /// Writes the content, but not yet under the final name.
     ///
     /// # Errors
-    /// The system's.
+    /// I/O errors.
     pub fn fill(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.state {
             State::Direct(_, content) => *content = Zeroizing::new(bytes.to_vec()),
             State::Part(_, file) => {
                 file.write_all(bytes)?;
                 let len = file.metadata()?.len();
-                // Gives back room that was not needed.
+                // Releases space that was not needed.
                 file.set_len(len)?;
                 file.sync_all()?;
             }
@@ -214,11 +215,11 @@ impl Staged {
         Ok(())
     }
 
-    /// Moves it to its final name; [`Staged::keep`] must follow, or the drop undoes this. A pipe or
-    /// device is written to, which nothing undoes.
+    /// Moves it to its final name; [`Staged::keep`] must follow, or the drop undoes this. Output to
+    /// a pipe or device is immediate and cannot be undone.
     ///
     /// # Errors
-    /// The system's; everything is as before.
+    /// I/O errors; everything is as before.
     pub fn place(&mut self) -> io::Result<()> {
         let part = match &mut self.state {
             State::Direct(file, content) => {
@@ -237,7 +238,7 @@ impl Staged {
                 if exchange(&part, &self.path).is_ok() {
                     State::Replaced(part)
                 } else {
-                    // A second name keeps the old content until all is done.
+                    // A second name keeps the old content until the end.
                     let second = beside(&self.path)?;
                     std::fs::hard_link(&self.path, &second)?;
                     if let Err(error) = std::fs::rename(&part, &self.path) {
@@ -252,10 +253,10 @@ impl Staged {
         Ok(())
     }
 
-    /// Ends it: the new content stays. The name outlives a crash after this.
+    /// Commits: the new content stays. From here on the name survives a crash.
     ///
     /// # Errors
-    /// The system's.
+    /// I/O errors.
     pub fn keep(mut self) -> io::Result<()> {
         let state = std::mem::replace(&mut self.state, State::Done);
         match &state {
@@ -266,7 +267,7 @@ impl Staged {
         sync_folder(&self.path)
     }
 
-    /// Moves it to its final name for good.
+    /// Moves it to its final name permanently.
     fn put(mut self) -> io::Result<()> {
         match (&self.state, self.rule) {
             (State::Part(part, _), Rule::Replace) => {
@@ -306,15 +307,16 @@ pub fn id(_: &std::fs::Metadata) -> Option<(u64, u64)> {
     None
 }
 
-/// The folder that a path is in.
+/// The folder that contains a path.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A path of something that need not exist, in a folder that does; the folder's links are resolved.
+/// A path whose last component need not exist, in an existing folder; the folder's links are
+/// resolved.
 ///
 /// # Errors
-/// There is no such folder, or the path has no last part, as `..` has none.
+/// The folder does not exist, or the path has no last component, as with `..`.
 pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the path does not end with a name")
@@ -322,10 +324,10 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     Ok(folder_of(path).canonicalize()?.join(name))
 }
 
-/// A new name beside `path` for something that is not finished: `.NAME.16 hexadecimal digits.part`.
+/// A new name beside `path` for an unfinished file: `.NAME.16 hexadecimal digits.part`.
 ///
 /// # Errors
-/// The system's source of randomness.
+/// Errors of the system's source of randomness.
 pub fn beside(path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -341,11 +343,11 @@ fn part_of(path: &Path, options: &OpenOptions) -> io::Result<(PathBuf, File)> {
     Ok((part, file))
 }
 
-/// Exchanges what two names stand for, at one moment.
+/// Exchanges two names atomically.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::InvalidInput`] where there is no
-/// such call.
+/// I/O errors; [`io::ErrorKind::Unsupported`] or [`io::ErrorKind::InvalidInput`] if the system has
+/// no such call.
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::renameat_with(
@@ -362,10 +364,10 @@ pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames to a name that nothing has.
+/// Renames to a name that is free.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`], and the system's.
+/// [`io::ErrorKind::AlreadyExists`], and I/O errors.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -377,13 +379,13 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
             to,
             rustix::fs::RenameFlags::NOREPLACE,
         ) {
-            // Not of this file system, or not of this kernel.
+            // Not supported by this file system or this kernel.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
             done => return Ok(done?),
         }
     }
     if from.is_dir() {
-        // No folder that holds something is replaced by this.
+        // A folder that is not empty is never replaced this way.
         return if to.symlink_metadata().is_ok() {
             Err(io::ErrorKind::AlreadyExists.into())
         } else {
@@ -394,7 +396,7 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::remove_file(from)
 }
 
-/// Opens a pipe or device. Opening does not wait, writing does.
+/// Opens a pipe or device. Opening does not block, writing does.
 #[cfg(unix)]
 fn open_direct(path: &Path, meta: &std::fs::Metadata) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -419,19 +421,19 @@ fn open_direct(path: &Path, _: &std::fs::Metadata) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// Whether the mode admits the owner only.
+/// Whether the mode grants access to the owner only.
 #[cfg(unix)]
 fn is_private(meta: &std::fs::Metadata) -> bool {
     std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o077 == 0
 }
 
-/// Whether the mode admits the owner only.
+/// Whether the mode grants access to the owner only.
 #[cfg(not(unix))]
 fn is_private(_: &std::fs::Metadata) -> bool {
     false
 }
 
-/// So that a new name outlives a crash; a folder that cannot be read cannot be asked.
+/// Makes a new name survive a crash; a folder that cannot be read cannot be synced.
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder_of(path)).map_or(Ok(()), |folder| folder.sync_all())
 }
@@ -507,13 +509,13 @@ mod tests {
         };
         drop(staged());
         unchanged();
-        // Moved, and undone.
+        // Moved, then undone.
         let mut both = staged();
         both.iter_mut().for_each(|file| file.place().unwrap());
         assert_eq!(std::fs::read(&old).unwrap(), b"x");
         drop(both);
         unchanged();
-        // A name that somebody took meanwhile stays his.
+        // A name that another process has taken in between stays untouched.
         let mut both = staged();
         std::fs::write(&new, b"other").unwrap();
         assert_eq!(both[1].place().unwrap_err().kind(), io::ErrorKind::AlreadyExists);

@@ -1,9 +1,9 @@
-//! The untrusted host: everything that a party sends to the card or to another party passes through
+//! The untrusted host: every message from a party to the card or to another party passes through
 //! here.
 //!
-//! [`Host`] owns the device. It sees every message, and an [`Adversary`] put into it can change,
-//! replace or drop every one of them and do to the device whatever a host can do. Nothing that a
-//! role concludes may rest on what this type says.
+//! [`Host`] owns the device. It sees every message, and an installed [`Adversary`] can change,
+//! replace or drop any of them and do to the device whatever a host can do. No conclusion of a role
+//! may rest on this type's word.
 
 use shef_device::batch::bytes_of;
 use shef_device::{CtlOp, Device, DeviceInfo};
@@ -13,7 +13,7 @@ use shef_regs::ctl;
 use crate::SdkError;
 use crate::carrier::SPARE;
 
-/// Polls of the plain status until a Shield that stays busy is given up.
+/// Polls of the plain status before the host gives up on a busy Shield.
 const MAX_POLLS: u32 = 1_000_000;
 
 /// The kind of a message, which determines its destination.
@@ -24,19 +24,19 @@ pub enum MessageKind {
     KernelRequest,
     /// Answer of the Security Kernel.
     KernelAnswer,
-    /// Nonce of a verifier on its way to the device.
+    /// Nonce from a verifier to the device.
     Nonce,
-    /// Evidence of the kernel on its way to the IP vendor.
+    /// Evidence from the kernel to the IP vendor.
     KernelEvidence,
-    /// Evidence of the Shield on its way to the data owner.
+    /// Evidence from the Shield to the data owner.
     ShieldEvidence,
     /// Certificates of the device.
     Certificates,
-    /// Released image key on its way to the kernel.
+    /// Released image key, to the kernel.
     Release,
-    /// Image container on its way to the kernel.
+    /// Image container, to the kernel.
     Image,
-    /// Load Key on its way to the Shield.
+    /// Load Key, to the Shield.
     LoadKey,
     /// Key confirmation of the Shield.
     Confirmation,
@@ -46,12 +46,12 @@ pub enum MessageKind {
     Answer,
     /// Close record, countersigned by the kernel.
     CloseRecord,
-    /// Bytes on their way into card memory.
+    /// Bytes written to card memory.
     MemoryWrite {
         /// First address.
         addr: u64,
     },
-    /// Bytes out of card memory.
+    /// Bytes read from card memory.
     MemoryRead {
         /// First address.
         addr: u64,
@@ -81,10 +81,10 @@ impl MessageKind {
     }
 }
 
-/// What a dishonest host does. Every method does nothing as it is.
+/// A dishonest host. Every default method does nothing.
 pub trait Adversary {
-    /// Sees a message and says what is delivered in its place; `None` drops it. The device is in
-    /// the host's hands meanwhile.
+    /// Sees a message and returns the one to deliver in its place; `None` drops it. The host
+    /// controls the device during the call.
     fn message(
         &mut self,
         kind: MessageKind,
@@ -102,33 +102,33 @@ pub struct Honest;
 
 impl Adversary for Honest {}
 
-/// One message that crossed a boundary, as it was delivered.
+/// One message that crossed a boundary, as delivered.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// What it was.
+    /// Its kind.
     pub kind: MessageKind,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// What became of a Load Key, as far as plain status says. A hint: the owner believes the
-/// confirmation only.
+/// What happened to a Load Key, according to plain status. A hint: the owner believes only the
+/// confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadHint {
     /// The Shield shows a confirmation.
     Keyed,
-    /// The Shield says that it refused.
+    /// The Shield reports a refusal.
     Refused,
 }
 
-/// The untrusted machine that the card is in.
+/// The untrusted machine that holds the card.
 pub struct Host {
     device: Box<dyn Device>,
-    /// Nobody, where the host is honest.
+    /// `None` if the host is honest.
     adversary: Option<Box<dyn Adversary>>,
     records: Option<Vec<Record>>,
-    /// Room for ciphertext and tags of earlier transfers: new memory costs about as much as the
-    /// cipher.
+    /// Buffers for ciphertext and tags from earlier transfers: new memory costs about as much as
+    /// the cipher.
     spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -138,11 +138,11 @@ impl Host {
         Self { device, adversary: None, records: None, spare: Vec::new() }
     }
 
-    /// Looks at the device and says whether there is a Shield behind it.
+    /// Checks that there is a Shield behind the device.
     ///
     /// # Errors
-    /// [`shef_device::DeviceError::NotAShield`], [`shef_device::DeviceError::Gone`] and those of
-    /// the transport.
+    /// [`shef_device::DeviceError::NotAShield`], [`shef_device::DeviceError::Gone`] and transport
+    /// errors.
     pub fn probe(&mut self) -> Result<(), SdkError> {
         let found = self.device.ctl_read32(ctl::MAGIC)?;
         if found == u32::MAX {
@@ -160,32 +160,32 @@ impl Host {
         Ok(())
     }
 
-    /// Puts an adversary in charge; the one before is handed back.
+    /// Installs an adversary and returns the previous one.
     pub fn corrupt(&mut self, adversary: Box<dyn Adversary>) -> Box<dyn Adversary> {
         self.adversary.replace(adversary).unwrap_or_else(|| Box::new(Honest))
     }
 
-    /// Keeps a copy of everything that is delivered from now on.
+    /// Records a copy of every message delivered from now on.
     pub fn record(&mut self) {
         self.records.get_or_insert_default();
     }
 
-    /// Takes what was recorded so far.
+    /// Takes the records so far.
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
-    /// Whether somebody sees every message.
+    /// Whether an adversary or a recorder sees every message.
     pub(crate) fn is_watched(&self) -> bool {
         self.adversary.is_some() || self.records.is_some()
     }
 
-    /// What the device says about itself.
+    /// The device's description of itself.
     pub fn info(&self) -> DeviceInfo {
         self.device.info()
     }
 
-    /// The device, which is the host's to do with as it likes.
+    /// The device, which the host may use as it likes.
     pub fn device(&mut self) -> &mut dyn Device {
         self.device.as_mut()
     }
@@ -198,7 +198,7 @@ impl Host {
     /// Resets the card.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// Transport errors.
     pub fn reset(&mut self) -> Result<(), SdkError> {
         Ok(self.device.reset()?)
     }
@@ -206,7 +206,7 @@ impl Host {
     /// Carries a message between two parties.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`] where it does not arrive.
+    /// [`SdkError::Dropped`] if it does not arrive.
     pub fn carry(&mut self, kind: MessageKind, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
         let delivered = match &mut self.adversary {
             Some(adversary) => adversary
@@ -223,18 +223,18 @@ impl Host {
     /// Carries a message to the Security Kernel and its answer back.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`] and those of the device.
+    /// [`SdkError::Dropped`] and device errors.
     pub fn kernel(&mut self, request: Vec<u8>) -> Result<Vec<u8>, SdkError> {
         let request = self.carry(MessageKind::KernelRequest, request)?;
         let answer = self.device.kernel_call(&request)?;
         self.carry(MessageKind::KernelAnswer, answer)
     }
 
-    /// Carries a Load Key to the Shield and brings back what it shows as confirmation.
+    /// Carries a Load Key to the Shield and returns the content of the confirmation buffer.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and those of
-    /// the device.
+    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and device
+    /// errors.
     pub fn load_key(&mut self, message: Vec<u8>) -> Result<(LoadHint, Vec<u8>), SdkError> {
         let message = self.carry(MessageKind::LoadKey, message)?;
         if message.len() > ctl::LOAD_MSG_BYTES {
@@ -260,23 +260,23 @@ impl Host {
         Ok((hint, self.carry(MessageKind::Confirmation, confirmation)?))
     }
 
-    /// Carries a sealed request to the Shield and brings back the sealed answer that it shows, and
-    /// whether plain status says `REFUSED`. That is a hint: the answer may be that of the request
-    /// all the same.
+    /// Carries a sealed request to the Shield and returns the content of the answer buffer, and
+    /// whether plain status says `REFUSED`. That is a hint: the answer may still belong to the
+    /// request.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`] and those of the device.
+    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`] and device errors.
     pub fn exchange(&mut self, request: &[u8; MESSAGE_LEN]) -> Result<(Vec<u8>, bool), SdkError> {
         let request = self.carry(MessageKind::Request, request.to_vec())?;
         let (answer, refused) = self.ring(&request)?;
         Ok((self.carry(MessageKind::Answer, answer)?, refused))
     }
 
-    /// Hands bytes to the Shield as a sealed request, without anybody's leave: the answer buffer
-    /// and whether plain status says `REFUSED`.
+    /// Submits bytes to the Shield as a sealed request, bypassing adversary and recorder. Returns
+    /// the answer buffer and whether plain status says `REFUSED`.
     ///
     /// # Errors
-    /// [`SdkError::ShieldBusy`] and those of the device.
+    /// [`SdkError::ShieldBusy`] and device errors.
     pub fn ring(&mut self, request: &[u8]) -> Result<(Vec<u8>, bool), SdkError> {
         let request = &request[..request.len().min(MESSAGE_LEN)];
         let (status, answer) = self.command(
@@ -291,7 +291,7 @@ impl Host {
     /// Writes card memory.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`] and those of the device.
+    /// [`SdkError::Dropped`] and device errors.
     pub fn write_memory(&mut self, addr: u64, bytes: Vec<u8>) -> Result<(), SdkError> {
         self.deliver([(addr, bytes)]).map(|_| ())
     }
@@ -299,7 +299,7 @@ impl Host {
     /// Reads card memory.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`] and those of the device.
+    /// [`SdkError::Dropped`] and device errors.
     pub fn read_memory(&mut self, addr: u64, len: usize) -> Result<Vec<u8>, SdkError> {
         let [bytes] = self.fetch([(addr, Vec::new(), len)])?;
         Ok(bytes)
@@ -310,7 +310,7 @@ impl Host {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Keeps the buffers of a transfer for the next one. They hold what card memory holds:
+    /// Keeps the buffers of a transfer for the next one. They hold only content of card memory:
     /// ciphertext and tags.
     pub(crate) fn keep_spare(&mut self, buffers: (Vec<u8>, Vec<u8>)) {
         if self.spare.len() < SPARE {
@@ -318,7 +318,7 @@ impl Host {
         }
     }
 
-    /// Writes ranges of card memory and gives the buffers back.
+    /// Writes ranges of card memory and returns the buffers.
     pub(crate) fn deliver<const N: usize>(
         &mut self,
         parts: [(u64, Vec<u8>); N],
@@ -333,7 +333,7 @@ impl Host {
         Ok(buffers)
     }
 
-    /// Reads ranges of so many bytes of card memory into buffers of before.
+    /// Reads ranges of card memory of these lengths into reused buffers.
     pub(crate) fn fetch<const N: usize>(
         &mut self,
         mut parts: [(u64, Vec<u8>, usize); N],
@@ -353,14 +353,14 @@ impl Host {
     /// Plain status of the Shield: a hint.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Device errors.
     pub fn status(&mut self) -> Result<u32, SdkError> {
         Ok(self.device.ctl_read32(ctl::STATUS)?)
     }
 
-    /// Waits until the Shield is at rest, writes `message` into a buffer, rings the doorbell, waits
-    /// until none of the bits of `busy` is set and brings the plain status and the answer buffer:
-    /// one batch.
+    /// Waits until the Shield is idle, writes `message` into a buffer, rings the doorbell, waits
+    /// until all bits of `busy` are clear and reads the plain status and the answer buffer: one
+    /// batch.
     fn command(
         &mut self,
         message: (u32, &[u8]),
@@ -368,7 +368,7 @@ impl Host {
         busy: u32,
         answer: (u32, usize),
     ) -> Result<(u32, Vec<u8>), SdkError> {
-        // While the Shield scrubs its memories the state is 0.
+        // While the Shield scrubs its memories, the state is 0.
         const { assert!(ctl::STATUS_STATE_SCRUB == 0) };
         let poll = |clear| CtlOp::Poll {
             offset: ctl::STATUS,
@@ -389,7 +389,7 @@ impl Host {
                 bytes.truncate(answer.1);
                 Ok((*status, bytes))
             }
-            // The last value is of the poll that ended the batch.
+            // The last value is from the poll that ended the batch.
             _ => match values.last() {
                 None | Some(&u32::MAX) => {
                     Err(shef_device::DeviceError::Gone { offset: ctl::STATUS }.into())

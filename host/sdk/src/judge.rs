@@ -1,12 +1,12 @@
-//! Whether what a Shield says of itself lets results be opened.
+//! Decides whether results may be opened under a Shield's statement.
 
 use shef_proto::channel::{RefusalKind, ShieldStatement, Statement};
 use shef_proto::config::Config;
 
 use crate::SdkError;
 
-/// Says whether results may be opened under what the Shield says of itself, with so many refusals
-/// allowed.
+/// Decides whether results may be opened under the Shield's statement, with up to `allowed`
+/// refusals.
 ///
 /// # Errors
 /// [`SdkError::Faulted`], [`SdkError::Refusals`].
@@ -17,8 +17,8 @@ pub(crate) fn judge(shield: &ShieldStatement, allowed: u32) -> Result<(), SdkErr
     refused(shield, allowed)
 }
 
-/// As [`judge`], where regions that a fault froze do not count if they are `unreached`. The
-/// statement's Shield must run all the same, and the result's own region must not be frozen.
+/// As [`judge`], but ignores frozen regions that are in `unreached`. The statement's Shield must
+/// still run, and the result's own region must not be frozen.
 pub(crate) fn judge_despite_fault(
     config: &Config,
     statement: &Statement,

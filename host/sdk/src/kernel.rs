@@ -1,4 +1,4 @@
-//! What the parties ask of the Security Kernel, by way of the host.
+//! Requests of the parties to the Security Kernel, through the host.
 
 use shef_proto::image::Container;
 use shef_proto::mailbox::{Answer, MailboxError, Request, Status, evidence_answer, load_requests};
@@ -6,10 +6,10 @@ use shef_proto::mailbox::{Answer, MailboxError, Request, Status, evidence_answer
 use crate::{Challenge, Host, MessageKind, SdkError};
 
 impl Host {
-    /// Brings evidence of the Shield that answers `challenge`.
+    /// Fetches evidence of the Shield that answers `challenge`.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn shield_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
         let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
         let answer = self.kernel(
@@ -19,10 +19,10 @@ impl Host {
         self.carry(MessageKind::ShieldEvidence, evidence)
     }
 
-    /// Brings evidence of the kernel that answers `challenge`.
+    /// Fetches evidence of the kernel that answers `challenge`.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn kernel_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
         let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
         let answer = self.kernel(
@@ -32,10 +32,10 @@ impl Host {
         self.carry(MessageKind::KernelEvidence, evidence)
     }
 
-    /// Has the kernel load an image under a released key.
+    /// Makes the kernel load an image under a released key.
     ///
     /// # Errors
-    /// Those of the kernel and of the host, and a container that is none.
+    /// Kernel and host errors, and a malformed container.
     pub fn load_image(
         &mut self,
         container: Vec<u8>,
@@ -57,18 +57,18 @@ impl Host {
         Err(MailboxError::Answer.into())
     }
 
-    /// Asks the kernel for a new seed for the Shield, so that another session can begin.
+    /// Requests a new seed for the Shield from the kernel, so that another session can begin.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn new_session(&mut self) -> Result<(), SdkError> {
         self.done(Request::NewSession)
     }
 
-    /// Has the kernel wipe the Shield and forget image and session.
+    /// Makes the kernel wipe the Shield and forget image and session.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn reset_kernel(&mut self) -> Result<(), SdkError> {
         self.done(Request::Reset)
     }
@@ -81,10 +81,10 @@ impl Host {
         }
     }
 
-    /// Brings the close record of the session that is over.
+    /// Fetches the close record of the ended session.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn close_record(&mut self) -> Result<Vec<u8>, SdkError> {
         let answer = self.kernel(Request::CloseRecord.encode())?;
         match Answer::decode(&answer)?.into_result()? {
@@ -93,10 +93,10 @@ impl Host {
         }
     }
 
-    /// What the kernel says about itself. A hint.
+    /// The kernel's status. A hint.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn kernel_status(&mut self) -> Result<Status, SdkError> {
         let answer = self.kernel(Request::Status.encode())?;
         match Answer::decode(&answer)?.into_result()? {
@@ -105,10 +105,10 @@ impl Host {
         }
     }
 
-    /// Brings the device's certificates, leaf first.
+    /// Fetches the device's certificates, leaf first.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn certificates(&mut self) -> Result<Vec<Vec<u8>>, SdkError> {
         let answer = self.kernel(Request::Certificates.encode())?;
         match Answer::decode(&answer)?.into_result()? {
@@ -120,7 +120,7 @@ impl Host {
     }
 }
 
-/// What the kernel says that it loaded. A hint for the host: the parties believe evidence.
+/// Digests that the kernel reports as loaded. A hint for the host: the parties believe evidence.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadedImage {
     /// Image digest.

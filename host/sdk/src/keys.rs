@@ -16,18 +16,18 @@ use crate::SdkError;
 const SECRET: &str = "signing.key";
 const PUBLIC: &str = "signing.pub";
 
-/// File that is locked while keys are made.
+/// Lock file that is held while keys are made.
 #[cfg(unix)]
 const LOCK: &str = ".lock";
 /// The longest wait for that lock. Keys are made in milliseconds.
 #[cfg(unix)]
 const HELD: Duration = Duration::from_secs(10);
 
-/// Most bytes of a secret's file.
+/// Maximum size of a secret's file.
 #[cfg(unix)]
 const MOST: usize = 256;
 
-/// Most bytes of a file that is no secret.
+/// Maximum size of a public file.
 const MOST_PUBLIC: u64 = 1 << 20;
 
 /// A folder that belongs to one party and holds its keys. Parties exchange messages, never folders.
@@ -36,7 +36,7 @@ pub struct KeyFolder {
 }
 
 impl KeyFolder {
-    /// Opens a folder; makes it, readable by its owner only, where it does not exist.
+    /// Opens a folder; creates it, readable by its owner only, if it does not exist.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyOpen`].
@@ -56,7 +56,7 @@ impl KeyFolder {
         Self::existing(path)
     }
 
-    /// Opens a folder that exists: what only reads keys makes no folder.
+    /// Opens an existing folder: a caller that only reads keys creates no folder.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyOpen`].
@@ -68,7 +68,7 @@ impl KeyFolder {
                 reason: "expected a folder, found a file".to_owned(),
             });
         }
-        // Whoever can change the folder can put another key into it.
+        // Write access to the folder is enough to substitute a key.
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
@@ -83,17 +83,17 @@ impl KeyFolder {
         Ok(Self { path })
     }
 
-    /// Where the folder is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps other processes, and other threads, from making keys here until what it gives is
-    /// dropped: keys are made once, and all find the same. The lock is on a file that only the
-    /// owner can open: others could hold one on a folder that they can read.
+    /// Keeps other processes and threads from making keys here until the returned lock is dropped:
+    /// keys are made once, and all callers find the same ones. The lock is on a file that only the
+    /// owner can open: other users could lock a folder that they can read.
     ///
     /// # Errors
-    /// [`SdkError::KeyFile`] with the file, after [`HELD`] too; [`SdkError::KeyOpen`].
+    /// [`SdkError::KeyFile`] with the file, also after [`HELD`]; [`SdkError::KeyOpen`].
     #[cfg(unix)]
     pub(crate) fn alone(&self) -> Result<fs::File, SdkError> {
         use rustix::fs::{Mode, OFlags};
@@ -135,7 +135,7 @@ impl KeyFolder {
         Ok(())
     }
 
-    /// Whether there is a file of that name.
+    /// Whether a file of that name exists.
     pub fn has(&self, name: &str) -> bool {
         self.path.join(name).exists()
     }
@@ -155,7 +155,7 @@ impl KeyFolder {
         self.store_secret_text(name, &text)
     }
 
-    /// Stores a text that holds a secret; an existing one is never overwritten.
+    /// Stores text that contains a secret; an existing file is never overwritten.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`].
@@ -165,7 +165,7 @@ impl KeyFolder {
             .map_err(|e| SdkError::key_file(&path, &e))
     }
 
-    /// Reads a secret of 32 bytes from a plain file that only its owner can read.
+    /// Reads a 32-byte secret from a plain file that only its owner can read.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`], [`SdkError::KeyOpen`].
@@ -195,7 +195,7 @@ impl KeyFolder {
         Ok(key)
     }
 
-    /// The party's signing key; made, with its public key beside it, where there is none.
+    /// The party's signing key; created, with its public key beside it, if it is missing.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
@@ -205,7 +205,7 @@ impl KeyFolder {
             if !self.has(SECRET) {
                 self.store_secret(SECRET, &generate_key_pair(entropy).0.to_bytes()[..])?;
             }
-            // A process may have ended between the two.
+            // A process may have ended between writing the two.
             if !self.has(PUBLIC) {
                 self.store_public(PUBLIC, self.existing_signing_key()?.public_key().as_bytes())?;
             }
@@ -213,7 +213,7 @@ impl KeyFolder {
         self.existing_signing_key()
     }
 
-    /// The party's signing key where there must be one.
+    /// The party's signing key, which must exist.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
@@ -226,7 +226,7 @@ impl KeyFolder {
         Ok(SigningKey::new(&secret))
     }
 
-    /// Stores bytes that are no secret.
+    /// Stores public bytes.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`].
@@ -235,7 +235,7 @@ impl KeyFolder {
         crate::files::write_file(&path, bytes).map_err(|e| SdkError::key_file(&path, &e))
     }
 
-    /// Reads bytes that are no secret.
+    /// Reads public bytes.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`].
@@ -245,7 +245,7 @@ impl KeyFolder {
     }
 }
 
-/// Refuses what is not its owner's alone.
+/// Refuses files and folders that are accessible to other users.
 #[cfg(unix)]
 fn own(path: &Path, uid: u32, open: u32, reason: &'static str) -> Result<(), SdkError> {
     let error = |reason| Err(SdkError::KeyOpen { path: path.to_owned(), reason });
@@ -255,8 +255,8 @@ fn own(path: &Path, uid: u32, open: u32, reason: &'static str) -> Result<(), Sdk
     if open == 0 { Ok(()) } else { error(reason) }
 }
 
-/// Reads a secret from a plain file of its owner's alone: no link, which leads to what somebody
-/// else chose, and no pipe, which waits for him.
+/// Reads a secret from a plain file that only its owner can access: no link, whose target another
+/// user may have chosen, and no pipe, on which the read would block.
 #[cfg(unix)]
 fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, SdkError> {
     use rustix::fs::OFlags;
@@ -281,7 +281,7 @@ fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, SdkError> {
         return Err(refused("it has a second name (a hard link)"));
     }
     own(path, found.uid(), found.mode() & 0o077, "others can read or change it: chmod 600 it")?;
-    // A secret is short, and a buffer that grows leaves copies behind.
+    // A secret is short, and a growing buffer leaves copies behind.
     let mut text = Zeroizing::new(Vec::with_capacity(MOST));
     file.take(MOST as u64).read_to_end(&mut text).map_err(failed)?;
     Ok(text)
@@ -345,7 +345,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = KeyFolder::open(dir.path().join("owner")).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        // All that another user can open: the folder.
+        // The folder is all that another user can open.
         let theirs = fs::File::open(folder.path()).unwrap();
         theirs.lock_shared().unwrap();
         let (sender, made) = std::sync::mpsc::channel();
@@ -357,13 +357,13 @@ mod tests {
         made.recv_timeout(Duration::from_secs(5)).expect("it waits for a stranger").unwrap();
         let lock = folder.path().join(LOCK);
         assert_eq!(fs::metadata(&lock).unwrap().permissions().mode() & 0o777, 0o600);
-        // A key that is there needs no lock; one's own process that hangs ends the wait.
+        // An existing key needs no lock; a hung process of the same user ends the wait.
         let own = fs::File::open(&lock).unwrap();
         own.lock().unwrap();
         folder.signing_key(&mut crate::SystemEntropy::new().unwrap()).unwrap();
         let error = folder.alone().map(drop).unwrap_err();
         assert!(error.code() == "SHEF-SDK-012" && error.to_string().contains(".lock"), "{error}");
-        // A link in its place leads nowhere.
+        // A dangling link in its place.
         fs::remove_file(&lock).unwrap();
         std::os::unix::fs::symlink(dir.path().join("elsewhere"), &lock).unwrap();
         folder.alone().map(drop).unwrap_err();
@@ -380,7 +380,7 @@ mod tests {
         folder.store_secret("a.key", &[7; 32]).unwrap();
         let path = |name: &str| at.join(name);
         let refused = |name: &'static str, says: &str| {
-            // A pipe must not keep anybody.
+            // A pipe must not block.
             let (sender, result) = std::sync::mpsc::channel();
             let folder = KeyFolder::open(&at).unwrap();
             std::thread::spawn(move || sender.send(folder.secret32(name).map(drop)));
@@ -414,15 +414,15 @@ mod tests {
         refused("a.key", "second name");
         fs::remove_file(path("second.key")).unwrap();
         assert_eq!(*folder.secret32("a.key").unwrap(), [7; 32]);
-        // A folder that others can change.
+        // A folder that other users can change.
         for open in [0o770, 0o707, 0o777] {
             mode(&at, open);
             assert_eq!(KeyFolder::open(&at).err().expect("open to others").code(), "SHEF-SDK-048");
         }
         mode(&at, 0o755);
         KeyFolder::open(&at).unwrap();
-        // What another user has: whoever may give something away does that, and for others there is
-        // the system's own.
+        // A file of another user: made with chown if that is permitted, otherwise a file of the
+        // system.
         let theirs = if std::os::unix::fs::chown(&at, Some(65_534), None).is_ok() {
             at
         } else {

@@ -1,16 +1,16 @@
 //! Host library for data owners and IP vendors of shielded FPGA accelerators.
 //!
-//! Parties are types of their own ([`IpVendor`], for the data owner [`Session`], and with feature
-//! `sim` the manufacturer of simulated cards); each has its own [`KeyFolder`], and they exchange messages only. Everything
-//! between them passes through a [`Host`], which is not trusted: an [`Adversary`] in it may see,
-//! change and drop every message, and do to the card whatever a host can do.
+//! Each party has its own type ([`IpVendor`], for the data owner [`Session`], and with feature
+//! `sim` the manufacturer of simulated cards) and its own [`KeyFolder`], and parties exchange only
+//! messages. Everything between them passes through a [`Host`], which is not trusted: an installed
+//! [`Adversary`] may see, change and drop every message, and do to the card whatever a host can do.
 //!
 //! ```text
 //! Manufacturer --certifies--> device <--evidence-- IpVendor --image key--> kernel
 //!                                    <--evidence-- Session<Connected> -> Session<Attested> --Load Key--> Session<Keyed>
 //! ```
 //!
-//! What a data owner's program looks like:
+//! A data owner's program:
 //!
 //! ```
 //! use shef::{Connected, Expect, Host, SdkError, Session, SystemEntropy, Verifier};
@@ -34,8 +34,8 @@
 //! }
 //! ```
 //!
-//! Cargo features say what a program is built with. All but `sim` are on by default; a program that
-//! reaches one kind of card and appraises by itself needs one of the first three:
+//! Cargo features select what a program is built with. All but `sim` are on by default; a program
+//! that uses one kind of card and appraises locally needs one of the first three:
 //!
 //! | feature | gives |
 //! |---|---|
@@ -88,12 +88,12 @@ pub use ring::{Batch, Job, Lane, Ring};
 pub use service::Service;
 pub use session::{Attested, Closed, Connected, Keyed, Session, SessionSecrets};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};
-/// What passes between the parties: configurations, Load Keys, images, certificates.
+/// Messages between the parties: configurations, Load Keys, images, certificates.
 pub use shef_proto as proto;
 pub use shef_proto::code::Code;
 #[cfg(feature = "tls")]
 pub use shef_remote::TlsFiles;
-/// Sealed memory: what of a result is opened, and how.
+/// Sealed memory: opening of results, and the policy for it.
 pub use shef_seal as seal;
 /// Appraisal: anchors, reference values, policies.
 pub use shef_verify as verify;
@@ -104,10 +104,10 @@ pub use verifier::{Appraised, Challenge, Expect, Verifier};
 pub use wait::{Cancel, Patience, WaitWatch, Waited};
 pub use worker::{End, Pending, Worker};
 
-/// All codes of this crate.
+/// All error codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = SdkError::CODES;
 
-/// All codes that this library and what it is made of can give, in groups.
+/// All error codes that this library and its dependencies can return, in groups.
 pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
     let mut groups: Vec<(&'static str, Vec<&'static Code>)> = vec![
         ("wire formats", shef_proto::CODES.iter().collect()),

@@ -1,5 +1,5 @@
-//! The manufacturer: a CA that makes and certifies devices. Of an image that a cloud provider loads,
-//! this is its vendor.
+//! The manufacturer: a CA that makes and certifies devices. For an image that a cloud provider
+//! loads, this is the image's vendor.
 
 use shef_proto::cert::{Certificate, NO_END, issue_device_id, issue_root};
 use shef_proto::cose::SigningKey;
@@ -11,7 +11,8 @@ use crate::{KeyFolder, SdkError};
 
 const CA_KEY: &str = "ca.key";
 const CA_CERTIFICATE: &str = "ca.der";
-/// Seconds by which validity starts before the time of issue: clocks differ, and a device has none.
+/// Seconds by which validity starts before the time of issue: clocks differ, and a device has no
+/// clock.
 const BACKDATED: i64 = 86_400;
 
 /// A manufacturer with its CA.
@@ -22,7 +23,7 @@ pub struct Manufacturer {
 }
 
 impl Manufacturer {
-    /// Opens the manufacturer whose keys are in `folder`. If there are no keys, makes a CA named
+    /// Opens the manufacturer whose keys are in `folder`. If there are no keys, creates a CA named
     /// `name`, valid from a day before `now` (seconds since 1970).
     ///
     /// # Errors
@@ -50,7 +51,8 @@ impl Manufacturer {
                 }
                 folder.store_secret(CA_KEY, &generate_key_pair(entropy).0.to_bytes()[..])?;
             }
-            // A process may have ended between the two: the key is whole, and its certificate follows.
+            // A process may have ended between writing the two: the key is complete, and its
+            // certificate follows.
             if !folder.has(CA_CERTIFICATE) {
                 folder.store_public(
                     CA_CERTIFICATE,
@@ -82,20 +84,20 @@ impl Manufacturer {
         &self.root
     }
 
-    /// Where the keys are.
+    /// The folder with the keys.
     pub fn folder(&self) -> &KeyFolder {
         &self.folder
     }
 
-    /// Draws the secret for a new device. It is burnt into the device and kept nowhere.
+    /// Draws the secret for a new device. It is burnt into the device and stored nowhere else.
     pub fn device_secret(&self, entropy: &mut dyn Entropy) -> Zeroizing<[u8; 32]> {
         let mut uds = Zeroizing::new([0; 32]);
         entropy.fill(&mut uds[..]);
         uds
     }
 
-    /// Certifies a device by the DeviceID key that it shows, from a day before `now` (seconds since
-    /// 1970) on.
+    /// Certifies a device by its DeviceID key, with validity from a day before `now` (seconds since
+    /// 1970).
     pub fn certify(&self, device_id: &PublicKey, now: i64) -> Vec<u8> {
         issue_device_id(&self.ca, &self.root, device_id, now - BACKDATED)
     }
@@ -129,11 +131,11 @@ mod tests {
             error.code() == "SHEF-SDK-013" && said.contains("ca.der") && said.contains("ca.key"),
             "{said}"
         );
-        // A process that was killed between the two.
+        // A process that was killed between writing the two.
         std::fs::remove_file(file("one", CA_CERTIFICATE)).unwrap();
         let again = open("one").unwrap();
         assert_eq!(again.root().key(), Certificate::parse(&root).unwrap().key());
-        // A key that is kept elsewhere is not replaced.
+        // A key that has been moved elsewhere is not replaced.
         std::fs::rename(file("one", CA_KEY), file("one", "away")).unwrap();
         let said = open("one").map(drop).expect_err("a certificate without its key").to_string();
         assert!(said.contains("ca.key") && said.contains("ca.der"), "{said}");

@@ -2,19 +2,19 @@
 
 use crate::{DeviceError, Host, SdkError, Uri};
 
-/// How a device is opened, where its URI does not say all.
+/// Options for opening a device, beyond its URI.
 #[derive(Default)]
 pub struct OpenOptions {
-    /// Certificates for `tls://`; without them those that [`TlsFiles::find`](crate::TlsFiles::find)
+    /// Certificates for `tls://`; by default those that [`TlsFiles::find`](crate::TlsFiles::find)
     /// finds.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::TlsFiles>,
-    /// Told what takes long.
+    /// Receives messages about long steps.
     #[cfg(feature = "tls")]
     pub progress: Option<shef_remote::Progress>,
 }
 
-/// Opens the device that `uri` names, with what the environment says: see [`open_with`].
+/// Opens the device that `uri` names, with options from the environment: see [`open_with`].
 ///
 /// # Errors
 /// As [`open_with`].
@@ -22,11 +22,10 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
     open_with(uri, OpenOptions::default())
 }
 
-/// Opens the device that `uri` names. A simulated device gets a manufacturer of its own, made for
-/// it and thrown away.
+/// Opens the device that `uri` names. A simulated device gets a temporary manufacturer.
 ///
 /// # Errors
-/// [`DeviceError::NotInThisVersion`], [`DeviceError::NotBuilt`], and those of the device.
+/// [`DeviceError::NotInThisVersion`], [`DeviceError::NotBuilt`], and device errors.
 #[cfg_attr(
     not(feature = "tls"),
     expect(unused_variables, reason = "only an agent's cards take options")
@@ -72,7 +71,7 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
     }
 }
 
-/// Why this program does not open `uri`.
+/// Why this program cannot open `uri`.
 fn absent(uri: &Uri) -> DeviceError {
     let (what, feature) = match uri {
         Uri::SimModel | Uri::SimRtl { .. } => ("the simulated card", "sim"),

@@ -1,34 +1,33 @@
-//! The proxy of the environment on the way to a verifier service.
+//! The environment's proxy for a verifier service.
 
 use ureq::http::Uri;
 use ureq::{Proxy, ProxyProtocol};
 
 use crate::SdkError;
 
-/// Variables that name a proxy; the first that is set counts. `NO_PROXY` names hosts that are
-/// reached without it.
+/// Variables that name a proxy; the first one set counts. `NO_PROXY` names hosts that are reached
+/// directly.
 const VARIABLES: [&str; 6] =
     ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
 
-/// A proxy, and how messages name it: without the password that its address may hold.
+/// A proxy, and its name in messages: without the password that its address may hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) proxy: Proxy,
     pub(crate) name: String,
 }
 
-/// The proxy that the environment names for `uri`.
+/// The environment's proxy for `uri`.
 ///
 /// # Errors
-/// [`SdkError::Proxy`] if this program cannot use it: going around it is not for this program to
-/// decide.
+/// [`SdkError::Proxy`] if this program cannot use it: bypassing it is not this program's decision.
 pub(crate) fn for_service(uri: &Uri) -> Result<Option<Named>, SdkError> {
     let variable = |name: &'static str| {
         std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| (name, value))
     };
     let Some((variable, value)) = VARIABLES.into_iter().find_map(variable) else { return Ok(None) };
     let named = named(variable, &value)?;
-    // The same variables, with those of NO_PROXY.
+    // The same variables, with NO_PROXY applied.
     let excluded = Proxy::try_from_env().is_some_and(|proxy| proxy.is_no_proxy(uri));
     Ok((!excluded).then_some(named))
 }

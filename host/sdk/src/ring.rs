@@ -1,5 +1,5 @@
-//! A stream of batches through regions that take turns: while the accelerator works on one batch,
-//! the next is sealed and uploaded.
+//! A stream of batches through lanes that take turns: while the accelerator works on one batch, the
+//! next is sealed and uploaded.
 
 use shef_proto::channel::Statement;
 use shef_proto::config::Region;
@@ -11,14 +11,14 @@ use crate::{InputBuffer, Keyed, OutputBuffer, SdkError, Session};
 /// The buffers of one batch.
 #[derive(Debug, Clone)]
 pub struct Lane {
-    /// What goes in.
+    /// Inputs.
     pub inputs: Vec<InputBuffer>,
-    /// What comes out.
+    /// Outputs.
     pub outputs: Vec<OutputBuffer>,
 }
 
 impl Lane {
-    /// A lane of these buffers.
+    /// A lane with these buffers.
     pub fn new(inputs: impl Into<Vec<InputBuffer>>, outputs: impl Into<Vec<OutputBuffer>>) -> Self {
         Self { inputs: inputs.into(), outputs: outputs.into() }
     }
@@ -31,47 +31,45 @@ impl Lane {
     }
 }
 
-/// What the accelerator does with a batch, as in [`Session::run`].
+/// The accelerator's job for a batch, as in [`Session::run`].
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Registers to write, in this order.
+    /// Register writes, in this order.
     pub registers: Vec<(u32, u32)>,
-    /// The register that starts it, and the value.
+    /// The start register, and its value.
     pub start: (u32, u32),
-    /// The register that says that it is done, and the bits of which one is set then.
+    /// The status register, and the bits of which any one means done.
     pub done: (u32, u32),
     /// Bytes of results in each output of the lane.
     pub results: Vec<usize>,
-    /// Under what they open. Refusals that it tolerates are those of this launch and of earlier
-    /// ones.
+    /// Policy for opening the results. It applies to refusals of this launch and of earlier ones.
     pub policy: OpenPolicy,
 }
 
 /// The results of a batch.
 pub struct Batch {
-    /// Number of the batch, from 0 on.
+    /// Number of the batch, starting at 0.
     pub number: u64,
-    /// What opened of each output of the lane.
+    /// Opened results of each output of the lane.
     pub outputs: Vec<Opened>,
 }
 
-/// Lanes that take turns, so that sealing and upload of a batch, and download and opening of the
-/// results of the one before the last, go on while the accelerator works. Two lanes are enough for
-/// that.
+/// Lanes that take turns. While the accelerator works, the owner seals and uploads the next batch,
+/// and downloads and opens the results of the previous one. Two lanes are enough for that.
 ///
-/// Every batch goes into its lane under epochs of its own, which the ring chooses. [`Ring::push`]
-/// launches a batch, and says nothing else; [`Ring::results`] brings the results of the batch
-/// before it, in the order of the batches, each once, under the statement that was read when its
-/// batch was done. The ring has the session to itself until it is dropped; what runs then goes on,
-/// and its results do not open but under a new statement.
+/// Every batch uses separate epochs of its lane, which the ring chooses. [`Ring::push`] launches a
+/// batch and returns nothing else; [`Ring::results`] returns the results of the previous batch, in
+/// order, each once, under the statement that was read when the batch was done. The ring borrows
+/// the session exclusively until it is dropped; a running batch then continues, and its results
+/// open only under a new statement.
 pub struct Ring<'s, 'h> {
     session: &'s mut Session<'h, Keyed>,
     lanes: Vec<Lane>,
     /// Number of the next batch.
     next: u64,
-    /// The batch that was launched last and not waited for.
+    /// The batch that was launched last and has not been waited for.
     runs: Option<Launched>,
-    /// The batch before it, whose results were not taken yet.
+    /// The batch before it, whose results have not been taken yet.
     done: Option<(Launched, Statement)>,
     /// A launch failed.
     over: bool,
@@ -88,9 +86,8 @@ impl<'h> Session<'h, Keyed> {
     /// A ring of lanes.
     ///
     /// # Errors
-    /// [`SdkError::Lanes`] where there are less than two lanes, two have a region in common, or one
-    /// is not shaped like the others; [`SdkError::OtherSession`] where a buffer is not of this
-    /// session.
+    /// [`SdkError::Lanes`] if there are fewer than two lanes, two share a region, or one differs in
+    /// shape from the others; [`SdkError::OtherSession`] if a buffer belongs to another session.
     pub fn ring(&mut self, lanes: impl Into<Vec<Lane>>) -> Result<Ring<'_, 'h>, SdkError> {
         let lanes = lanes.into();
         check(&lanes)?;
@@ -133,17 +130,17 @@ fn check(lanes: &[Lane]) -> Result<(), SdkError> {
 }
 
 impl Ring<'_, '_> {
-    /// Seals and uploads a batch, `data` for each input of its lane; then waits for the batch
-    /// before, and launches this one: its number, from 0 on. `job` says what to do in the lane.
-    /// [`Ring::results`] brings the results of the batch before while this one runs.
+    /// Seals and uploads a batch, `data` for each input of its lane; then waits for the previous
+    /// batch, launches this one and returns its number, starting at 0. `job` describes the job in
+    /// the lane. [`Ring::results`] returns the results of the previous batch while this one runs.
     ///
     /// # Errors
-    /// [`SdkError::ResultsWait`] where those of an earlier batch were not taken. Those of
+    /// [`SdkError::ResultsWait`] if results of an earlier batch have not been taken. Errors of
     /// [`Session::upload`], [`SdkError::Lanes`], [`SdkError::TooLong`], [`SdkError::NotFinished`],
     /// [`SdkError::WaitEnded`], [`SdkError::Faulted`]: this batch was not launched, and can be
-    /// pushed again unless the Shield has stopped. Those of a launch, after which the ring is over:
-    /// nobody knows whether this batch runs, and [`Ring::results`] has the results of the batch
-    /// before.
+    /// pushed again unless the Shield has stopped. After an error of the launch the ring is over:
+    /// whether this batch runs is unknown, and [`Ring::results`] returns the results of the
+    /// previous batch.
     pub fn push(
         &mut self,
         data: &[&[u8]],
@@ -169,15 +166,15 @@ impl Ring<'_, '_> {
                 });
             }
         }
-        // What cannot be opened afterwards is not begun.
+        // Do not start a batch whose results could not be opened.
         for (buffer, data) in lane.inputs.iter().zip(data) {
             self.session.check_input(buffer, data.len() as u64)?;
         }
         for (buffer, len) in lane.outputs.iter().zip(&job.results) {
             self.session.check_output(buffer, *len as u64)?;
         }
-        // The Shield is still at the epochs of before: it raises them when nothing runs, because
-        // that closes chunks that are being written.
+        // The Shield is still at the previous epochs: it raises them when nothing runs, because
+        // raising closes chunks that are being written.
         let epochs: Vec<_> = lane
             .regions()
             .map(|region| (region.id, self.session.unused_epoch(region.id)))
@@ -199,12 +196,11 @@ impl Ring<'_, '_> {
         Ok(number)
     }
 
-    /// Brings the results of the batch before the one that runs: none where they were taken, or
-    /// there was no such batch.
+    /// Returns the results of the batch before the running one, or `None` if they were taken or
+    /// there is no such batch.
     ///
     /// # Errors
-    /// Those of [`Session::open`]. The results are not lost: this may be called again, or
-    /// [`Ring::discard`].
+    /// As [`Session::open`]. The results are not lost: call this again, or [`Ring::discard`].
     pub fn results(&mut self) -> Result<Option<Batch>, SdkError> {
         let Some((launched, statement)) = &self.done else { return Ok(None) };
         let Launched { number, job, request } = launched;
@@ -222,17 +218,17 @@ impl Ring<'_, '_> {
         Ok(Some(batch))
     }
 
-    /// Gives up the results that [`Ring::results`] would bring: the number of their batch.
+    /// Discards the results that [`Ring::results`] would return; returns the number of their batch.
     pub fn discard(&mut self) -> Option<u64> {
         self.done.take().map(|(launched, _)| launched.number)
     }
 
-    /// Brings results that were not taken yet, of the earliest batch first; waits for the last
-    /// batch where only that is left. None where there is no more.
+    /// Returns results that have not been taken yet, those of the earliest batch first; waits for
+    /// the last batch if only that is left. Returns `None` when there are no more.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of [`Session::open`]: this may
-    /// be called again.
+    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and as [`Session::open`]: this may be
+    /// called again.
     pub fn finish(&mut self) -> Result<Option<Batch>, SdkError> {
         if self.done.is_none() {
             self.wait()?;
@@ -244,7 +240,7 @@ impl Ring<'_, '_> {
         &self.lanes[(number % self.lanes.len() as u64) as usize]
     }
 
-    /// Waits for the batch that runs, if one does.
+    /// Waits for the running batch, if there is one.
     fn wait(&mut self) -> Result<(), SdkError> {
         let Some(launched) = &self.runs else { return Ok(()) };
         let ended = self.session.finish(launched.job.done);

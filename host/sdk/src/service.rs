@@ -1,8 +1,8 @@
 //! The client of a verifier service (`shef-verifierd`): its native API over mutual TLS.
 //!
-//! The service appraises and releases; whoever holds a [`Service`] trusts it as its own verifier.
-//! Keys are believed to be released for evidence only under the service's signed receipt, and a box
-//! opens only for the evidence, challenge and key that were asked for.
+//! The service appraises and releases; the holder of a [`Service`] trusts it as its own verifier. A
+//! key counts as released for evidence only under the service's signed receipt, and a box opens
+//! only for the requested evidence, challenge and key.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -32,19 +32,19 @@ use crate::error::printable;
 use crate::proxy::{self, Named};
 use crate::{Appraised, Cancel, Challenge, Host, Release, SdkError};
 
-/// Time to connect, and for a whole request.
+/// Time limits to connect, and for a whole request.
 const CONNECT: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_secs(60);
-/// How often is looked whether somebody ends a request.
+/// Interval at which a waiting request checks for cancellation.
 const LOOK: Duration = Duration::from_millis(20);
-/// For each step of the handshake that asks for the reason of a refusal.
+/// Time limit for each step of the handshake that finds out the reason for a refusal.
 const ALERT: Duration = Duration::from_secs(2);
-/// Most bytes of an answer.
+/// Maximum size of an answer, in bytes.
 const MAX_ANSWER: u64 = 64 << 20;
 
 /// Entries on a page of a list.
 const PAGE: usize = 1000;
-/// Bounds of a whole list: entries, bytes, and time in requests of the longest kind.
+/// Limits of a whole list: entries, bytes, and time in requests of the longest kind.
 const MOST_ROWS: usize = if cfg!(test) { 10_000 } else { 1_000_000 };
 const MOST_BYTES: usize = 512 << 20;
 const PAGES_TIME: u32 = if cfg!(test) { 1 } else { 10 };
@@ -55,14 +55,14 @@ pub struct Service {
     agent: ureq::Agent,
     url: String,
     tls: TlsFiles,
-    /// The CAs that answers are believed under.
+    /// The CAs under which answers are trusted.
     anchors: Vec<(Validity, CertificateDer<'static>)>,
-    /// Keys that may sign receipts; those of the service's own list where there are none.
+    /// Keys that may sign receipts; if empty, those of the service's own list.
     receipt_keys: Vec<PublicKey>,
-    /// The longest request.
+    /// Time limit of a request.
     most: Duration,
     cancel: Option<Cancel>,
-    /// The proxy on the way, if the environment names one.
+    /// The proxy in front of the service, if the environment names one.
     proxy: Option<Named>,
 }
 
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// A challenge of the service, open until its end.
+/// A challenge of the service, open until it expires.
 #[derive(Debug, Clone)]
 pub struct ServiceSession {
     token: String,
@@ -87,7 +87,7 @@ impl ServiceSession {
     }
 }
 
-/// What the service answered to a release.
+/// The service's answer to a release.
 #[derive(Debug, Clone)]
 pub struct Released {
     /// The key in an HPKE box.
@@ -96,9 +96,9 @@ pub struct Released {
     pub version: u64,
     /// The signed receipt.
     pub receipt: Vec<u8>,
-    /// Head of the tenant's chain of receipts: keep it, a truncated chain shows with it.
+    /// Head of the tenant's chain of receipts: keep it, because it reveals a truncated chain.
     pub head: Head,
-    /// Until when the same request gets the same box again, seconds since 1970.
+    /// Time until which the same request returns the same box, seconds since 1970.
     pub expires: i64,
 }
 
@@ -112,44 +112,44 @@ pub struct DataKey {
     pub challenge: Challenge,
     /// The evidence as the service vouches for it.
     pub verified: Verified,
-    /// The receipt, read.
+    /// The receipt, decoded.
     pub receipt: Receipt,
-    /// The answer as it came.
+    /// The answer as received.
     pub released: Released,
 }
 
-/// What a key is.
+/// The material of a key.
 pub enum KeyMaterial<'a> {
     /// These bytes, for the layer `shield`.
     Secret(&'a [u8]),
-    /// So many random bytes that the service draws, for the layer `shield`.
+    /// This number of random bytes, drawn by the service, for the layer `shield`.
     Generate(usize),
     /// The key of an image, for the layer `kernel`.
     Image {
         /// The key.
         key: &'a ImageKey,
-        /// Nothing older may be loaded with it.
+        /// Minimum SVN that may be loaded with it.
         min_svn: u64,
         /// The key that signs the vendor's images.
         vendor: &'a PublicKey,
     },
 }
 
-/// A version of a key, as the service gets it.
+/// A new version of a key.
 pub struct NewKey<'a> {
     /// Policy, `name` or `name@version`; frozen with this version.
     pub policy: &'a str,
     /// The key.
     pub material: KeyMaterial<'a>,
-    /// How often it may be released; 0 for any number.
+    /// Maximum number of releases; 0 for no limit.
     pub max_releases: u32,
-    /// From when on, seconds since 1970.
+    /// Start of validity, seconds since 1970.
     pub not_before: i64,
-    /// Until when, seconds since 1970; 0 for ever.
+    /// End of validity, seconds since 1970; 0 for no end.
     pub not_after: i64,
 }
 
-/// A secret on its way out; erased when dropped.
+/// A secret to be sent; erased when dropped.
 struct Hidden(Zeroizing<String>);
 
 impl Serialize for Hidden {
@@ -201,7 +201,7 @@ impl NewKey<'_> {
         let Self { max_releases, not_before, not_after, .. } = *self;
         let body =
             KeyBody { layer, policy, secret, generate, image, max_releases, not_before, not_after };
-        // Room for the longest secret: a buffer that grows leaves copies behind.
+        // Room for the longest secret: a growing buffer leaves copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
         serde_json::to_writer(&mut *bytes, &body)
             .map_err(|error| SdkError::ServiceAnswer { what: error.to_string() })?;
@@ -231,7 +231,7 @@ struct ReleaseAnswer {
     expires: i64,
 }
 
-/// `application/problem+json`, as far as a client asks for it.
+/// `application/problem+json`, with the members that a client needs.
 #[derive(Deserialize)]
 struct ProblemAnswer {
     code: String,
@@ -267,7 +267,7 @@ struct Jwk {
 /// receipts.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the defect.
 pub fn keys_from_jwks(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
     let set: Jwks = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let coordinate = |name: &str, text: &str| {
@@ -287,7 +287,7 @@ pub fn keys_from_jwks(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
     if keys.is_empty() { Err("no key in the set".to_owned()) } else { Ok(keys) }
 }
 
-/// A name as a part of a path: what is no letter, digit or one of `._-@` is written as %XX.
+/// A name as a path segment: characters other than letters, digits and `._-@` are percent-encoded.
 fn part(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@".contains(&byte);
     name.bytes()
@@ -295,7 +295,7 @@ fn part(name: &str) -> String {
         .collect()
 }
 
-/// The places of rows that have an order: each is behind all before it.
+/// Positions of ordered rows: each follows all before it.
 fn ordered<T: Ord + ToString>(
     of: impl Fn(&Value) -> Option<T>,
 ) -> impl FnMut(&Value) -> Option<(String, bool)> {
@@ -308,8 +308,8 @@ fn ordered<T: Ord + ToString>(
     }
 }
 
-/// The places of rows with names in the order of the service's database, which may be that of a
-/// language: no name comes twice.
+/// Positions of named rows in the order of the service's database, which may depend on a locale: no
+/// name occurs twice.
 fn distinct() -> impl FnMut(&Value) -> Option<(String, bool)> {
     let mut seen = std::collections::HashSet::new();
     move |row| {
@@ -323,7 +323,7 @@ fn unread(what: impl Into<String>) -> SdkError {
 }
 
 fn unbase64(what: &str, text: &str) -> Result<Vec<u8>, SdkError> {
-    // The service's nonces read the same in both alphabets.
+    // The service's nonces decode the same in both alphabets.
     B64.decode(text.trim_end_matches('=')).map_err(|_| unread(format!("{what} is not base64")))
 }
 
@@ -340,18 +340,18 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
     Some(out)
 }
 
-/// A CA file that says nothing about the service now.
+/// A CA file that contains no CA that is valid for the service now.
 fn no_ca(tls: &TlsFiles, error: &rustls::Error) -> SdkError {
     let message = format!("TLS file {}: a CA in it: {error}", tls.ca.display());
     DeviceError::Transport { code: shef_remote::wire::codes::TLS_FILES, message }.into()
 }
 
 impl Service {
-    /// The service at `url` (`https://HOST:PORT`), with a client certificate of its CA. Nothing is
-    /// sent yet.
+    /// The service at `url` (`https://HOST:PORT`), with a client certificate of its CA. Sends
+    /// nothing yet.
     ///
     /// # Errors
-    /// [`SdkError::ServiceUrl`], and files that cannot be used, as of CAs that have ended.
+    /// [`SdkError::ServiceUrl`], and unusable files, such as expired CAs.
     pub fn new(url: &str, tls: TlsFiles) -> Result<Self, SdkError> {
         let url = url.trim_end_matches('/');
         let host = url
@@ -360,9 +360,9 @@ impl Service {
         let Some(uri) = host.and_then(|_| url.parse().ok()) else {
             return Err(SdkError::ServiceUrl { url: url.to_owned() });
         };
-        // Says which file is wrong, and that key and certificate belong together.
+        // Reports which file is wrong, and checks that key and certificate belong together.
         tls.load()?;
-        // CAs that are valid now; the last refusal, if there is none.
+        // CAs that are valid now; if none is, the last error.
         let (mut anchors, mut refused) = (Vec::new(), None);
         for ca in shef_remote::certificates(&tls.ca)? {
             match Validity::of(&ca)
@@ -389,7 +389,7 @@ impl Service {
         })
     }
 
-    /// An HTTP client that believes these CAs.
+    /// An HTTP client that trusts these CAs.
     fn agent<'a>(
         tls: &TlsFiles,
         cas: impl Iterator<Item = &'a CertificateDer<'static>>,
@@ -426,7 +426,7 @@ impl Service {
             .into())
     }
 
-    /// Believes receipts of these keys only; without any, of those in the service's own list.
+    /// Trusts only receipts of these keys; without any, those of the service's own list.
     #[must_use]
     pub fn with_receipt_keys(mut self, keys: &[PublicKey]) -> Self {
         if !keys.is_empty() {
@@ -435,34 +435,34 @@ impl Service {
         self
     }
 
-    /// Gives each request so long; a minute, unless this says something else.
+    /// Sets the time limit of each request; the default is a minute.
     #[must_use]
     pub fn with_deadline(mut self, most: Duration) -> Self {
         self.most = most;
         self
     }
 
-    /// Ends requests when `cancel` says so, with [`SdkError::ServiceEnded`].
+    /// Ends requests with [`SdkError::ServiceEnded`] when `cancel` is cancelled.
     #[must_use]
     pub fn ended_by(mut self, cancel: &Cancel) -> Self {
         self.cancel = Some(cancel.clone());
         self
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same service over connections of its own, which end with it: a connection keeps what it
-    /// sent last in its buffers, and that is to be a secret.
+    /// The same service over separate connections, which close with it: a connection keeps the last
+    /// data sent in its buffers, and that will be a secret.
     fn apart(&self) -> Result<Self, SdkError> {
         let agent =
             Self::agent(&self.tls, self.anchors.iter().map(|(_, ca)| ca), self.proxy.as_ref())?;
         Ok(Self { agent, ..self.clone() })
     }
 
-    /// Sends a request and reads the answer, unless somebody ends it before.
+    /// Sends a request and reads the answer, unless `cancel` ends it first.
     fn send(
         &self,
         method: &'static str,
@@ -477,7 +477,8 @@ impl Service {
         if cancel.is_cancelled() {
             return Err(ended());
         }
-        // What blocks is left behind on a thread of its own, which ends with the request's time.
+        // The blocking call stays behind on a separate thread, which ends with the request's time
+        // limit.
         let (answer, answered) = mpsc::channel();
         let (service, path, body) =
             (self.clone(), path.to_owned(), body.map(|body| Zeroizing::new(body.to_vec())));
@@ -514,7 +515,7 @@ impl Service {
         content_type: &str,
         body: Option<&[u8]>,
     ) -> Result<Vec<u8>, SdkError> {
-        // The HTTP client asks whether the service's certificate is valid, and not whether its CA's is.
+        // The HTTP client checks the validity of the service's certificate, but not that of its CA.
         let now = UnixTime::now();
         let valid =
             |(validity, _): &&(Validity, CertificateDer<'static>)| validity.check(now).is_ok();
@@ -524,7 +525,7 @@ impl Service {
             Err(error) if self.anchors.iter().filter(valid).count() == 0 => {
                 return Err(no_ca(&self.tls, &error));
             }
-            // One that has ended meanwhile leaves the others.
+            // A CA that has expired since then does not affect the others.
             Err(_) => {
                 still = Self::agent(
                     &self.tls,
@@ -598,13 +599,13 @@ impl Service {
         )?)
     }
 
-    /// What went wrong on the way, by who must act.
+    /// Classifies a failed exchange, by the party that must act.
     fn trouble(&self, error: ureq::Error) -> SdkError {
         use rustls::{AlertDescription as A, CertificateError as C, Error as E};
         let url = self.url.clone();
         let found = match &error {
             ureq::Error::Rustls(error) => Some(error.clone()),
-            // The service may close before its alert is read: ask once more, saying nothing.
+            // The service may close before its alert is read: try once more, without a request.
             ureq::Error::Io(error) => match tls_error(error) {
                 None if self.proxy.is_none()
                     && !matches!(
@@ -632,7 +633,7 @@ impl Service {
             },
             Some(E::AlertReceived(alert)) => {
                 let reason = match alert {
-                    // The same alert for one that is not valid yet.
+                    // The same alert covers a certificate that is not valid yet.
                     A::CertificateExpired => {
                         "by the service's clock it has expired, or is not valid yet: is a clock wrong?"
                     }
@@ -666,7 +667,7 @@ impl Service {
         }
     }
 
-    /// A handshake and nothing else: the alert that the service answers it with, if there is one.
+    /// A bare handshake: returns the alert that the service answers it with, if there is one.
     fn handshake(&self) -> Option<rustls::Error> {
         use std::io::Read as _;
         let mut config = (*self.tls.load().ok()?).clone();
@@ -689,10 +690,10 @@ impl Service {
             .and_then(|error| tls_error(&error))
     }
 
-    /// The JSON document at `path`, as `docs/reference/verifier-api.md` describes it.
+    /// The JSON document at `path`, as specified in `docs/reference/verifier-api.md`.
     ///
     /// # Errors
-    /// Those of the way to the service, and what it refuses.
+    /// Transport errors, and the service's refusals.
     pub fn get(&self, path: &str) -> Result<Value, SdkError> {
         Self::json(&self.get_bytes(path)?)
     }
@@ -718,7 +719,7 @@ impl Service {
         Self::json(&self.send("PUT", path, content_type, Some(body))?)
     }
 
-    /// Whether the service can answer, its version, and when its certificate ends.
+    /// Whether the service is ready, its version, and the expiry of its certificate.
     ///
     /// # Errors
     /// As [`Service::get`].
@@ -726,7 +727,7 @@ impl Service {
         self.get("/readyz")
     }
 
-    /// The keys that sign its results and receipts, retired ones too.
+    /// The keys that sign its results and receipts, including retired ones.
     ///
     /// # Errors
     /// As [`Service::get`].
@@ -734,7 +735,7 @@ impl Service {
         keys_from_jwks(&self.get_bytes("/.well-known/jwks.json")?).map_err(unread)
     }
 
-    /// A challenge for evidence of `layer`; data keys go to `recipient`, a one-time key.
+    /// A challenge for evidence of `layer`; data keys are released to `recipient`, a one-time key.
     ///
     /// # Errors
     /// As [`Service::get`].
@@ -753,7 +754,8 @@ impl Service {
         Ok(ServiceSession { token: answer.session, layer, challenge })
     }
 
-    /// Has evidence appraised; the answer has `verdict`, `result` (EAR as JWT) and `appraisal`.
+    /// Sends evidence for appraisal; the answer has `verdict`, `result` (EAR as JWT) and
+    /// `appraisal`.
     ///
     /// # Errors
     /// [`SdkError::Denied`] with the first check that failed; and as [`Service::get`].
@@ -771,7 +773,7 @@ impl Service {
         self.post("/v1/appraise", &body)
     }
 
-    /// Has a key released for evidence, in its newest version or in the one given.
+    /// Requests the release of a key for evidence, in its newest version or in the given one.
     ///
     /// # Errors
     /// [`SdkError::Denied`] with the first check that failed; and as [`Service::get`].
@@ -798,8 +800,8 @@ impl Service {
         })
     }
 
-    /// What the service's receipt vouches for. Key, version, receipt, box and head must all be of
-    /// what was asked for.
+    /// The claims that the service's receipt vouches for. Key, version, receipt, box and head must
+    /// all match the request.
     fn vouched(
         &self,
         session: &ServiceSession,
@@ -832,8 +834,8 @@ impl Service {
     /// in a box for that kernel.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed; no key leaves then.
-    /// [`SdkError::OtherRelease`]. And everything that keeps messages from arriving.
+    /// [`SdkError::Denied`] with the first check that failed; no key is released then.
+    /// [`SdkError::OtherRelease`]. Also transport errors.
     pub fn release_image_key(
         &self,
         host: &mut Host,
@@ -860,9 +862,8 @@ impl Service {
     /// released to a one-time key of this program.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed; no key leaves then.
-    /// [`SdkError::OtherRelease`], [`SdkError::Seeded`]. And everything that keeps messages from
-    /// arriving.
+    /// [`SdkError::Denied`] with the first check that failed; no key is released then.
+    /// [`SdkError::OtherRelease`], [`SdkError::Seeded`]. Also transport errors.
     pub fn release_data_key(
         &self,
         host: &mut Host,
@@ -873,7 +874,7 @@ impl Service {
         scrubbed::<DERIVATION, _>(|| self.released_to_us(host, (key, version), entropy))
     }
 
-    /// [`Service::release_data_key`], in a frame of its own.
+    /// [`Service::release_data_key`], in a separate stack frame.
     fn released_to_us(
         &self,
         host: &mut Host,
@@ -883,8 +884,8 @@ impl Service {
         let (private, public): (PrivateKey, PublicKey) = generate_key_pair(entropy);
         let session = self.session(Layer::Shield, Some(&public))?;
         let evidence = host.shield_evidence(&session.challenge)?;
-        // Before anything is released to a key that a seed made. That the evidence is true the
-        // service finds out.
+        // Checked before anything is released to a key from a seed. The service verifies that the
+        // evidence is true.
         let kind = Evidence::parse(&evidence)
             .map(|evidence| evidence.unverified_claims().common.root_of_trust);
         fit_for(entropy, kind.map_err(shef_verify::VouchError::from)?)?;
@@ -946,15 +947,15 @@ impl Service {
         self.send("POST", &path, "application/json", Some(body.to_string().as_bytes())).map(drop)
     }
 
-    /// The keys, never their secrets.
+    /// The keys, without their secrets.
     ///
     /// # Errors
-    /// As [`Service::get`], and [`SdkError::ServiceAnswer`] for a list without an end.
+    /// As [`Service::get`], and [`SdkError::ServiceAnswer`] for an endless list.
     pub fn keys(&self) -> Result<Vec<Value>, SdkError> {
         Ok(self.pages("/v1/keys", "keys", distinct(), |_| true)?.0)
     }
 
-    /// The devices that `wanted` picks.
+    /// The devices for which `wanted` returns true.
     ///
     /// # Errors
     /// As [`Service::keys`].
@@ -969,8 +970,8 @@ impl Service {
             .0)
     }
 
-    /// All receipts that are kept, in one document of the form of `GET /v1/receipts`: what
-    /// `shef audit verify` reads.
+    /// All stored receipts, in one document in the format of `GET /v1/receipts`: input for `shef
+    /// audit verify`.
     ///
     /// # Errors
     /// As [`Service::keys`].
@@ -981,12 +982,11 @@ impl Service {
         Ok(page)
     }
 
-    /// The rows of a list from all of its pages, as far as they are `wanted`, and the last page
-    /// without its rows. `place` gives the value of `after` behind a row, and whether the row
-    /// advances.
+    /// The `wanted` rows of a list from all of its pages, and the last page without its rows.
+    /// `place` returns the value of `after` that follows a row, and whether the row advances.
     ///
-    /// A service decides how much it sends: rows must advance, and their number, their bytes and
-    /// the time for all of them are bounded.
+    /// The service controls the size of the list: rows must advance, and their number, their bytes
+    /// and the total time are bounded.
     fn pages(
         &self,
         path: &str,
@@ -999,7 +999,7 @@ impl Service {
         let begun = Instant::now();
         let (mut all, mut after, mut rows_seen, mut bytes_seen) = (Vec::new(), String::new(), 0, 0);
         loop {
-            // The first page has nothing before it: an empty number is no number.
+            // The first page has no `after`: an empty number is not a number.
             let behind =
                 if after.is_empty() { String::new() } else { format!("&after={}", part(&after)) };
             let bytes = self.get_bytes(&format!("{path}?limit={PAGE}{behind}"))?;
@@ -1076,7 +1076,8 @@ impl Service {
         self.put(&format!("/v1/corims/{}", part(id)), "application/toml", text.as_bytes()).map(drop)
     }
 
-    /// Adds the next version of a policy, unless the newest one is the same; its `name@version`.
+    /// Adds the next version of a policy, unless the newest one is the same; returns its
+    /// `name@version`.
     ///
     /// # Errors
     /// As [`Service::get`].
@@ -1096,8 +1097,8 @@ impl Service {
     }
 }
 
-/// Whether all parts of a release are of what was asked for: key and version, evidence, receipt,
-/// box and head.
+/// Checks that all parts of a release match the request: key and version, evidence, receipt, box
+/// and head.
 fn compare(
     (key, version): (&str, Option<u64>),
     evidence: &[u8; 32],
@@ -1123,7 +1124,7 @@ fn compare(
         &format!("{evidence:02x?}"),
         &format!("{:02x?}", info.evidence_digest),
     )?;
-    // The head is at this receipt, or further on where the same release was asked for again.
+    // The head is at this receipt, or later if the same release was requested again.
     let Head { seq, digest } = &released.head;
     let head = |expected, found| {
         Err(SdkError::OtherRelease { what: "head of the receipts", expected, found })
@@ -1137,7 +1138,7 @@ fn compare(
     Ok(())
 }
 
-/// The TLS error inside an error of a stream.
+/// The TLS error inside an I/O error.
 fn tls_error(error: &io::Error) -> Option<rustls::Error> {
     error.get_ref()?.downcast_ref::<rustls::Error>().cloned()
 }
@@ -1166,7 +1167,7 @@ mod tests {
             path
         };
         let (good, root) = Ca::new("good", KeyPair::generate().unwrap(), now - DAY).unwrap();
-        // A CA is good for 3650 days.
+        // A CA is valid for 3650 days.
         let old = Ca::new("old", KeyPair::generate().unwrap(), now - 3651 * DAY).unwrap().1;
         let key = KeyPair::generate().unwrap();
         let cert = good
@@ -1182,17 +1183,17 @@ mod tests {
         let mut service = Service::new(url, files(old.pem() + &root.pem())).unwrap();
         assert_eq!(service.anchors, [(Validity::of(root.der()).unwrap(), root.der().clone())]);
         assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
-        // And once that one has ended too.
+        // The same after that one has expired too.
         service.anchors[0].0.until = UnixTime::now().as_secs() - 1;
         assert_eq!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
-        // Another one that has not is enough.
+        // A single valid CA is enough.
         let next = Ca::new("next", KeyPair::generate().unwrap(), now).unwrap().1;
         let mut service = Service::new(url, files(root.pem() + &next.pem())).unwrap();
         service.anchors[0].0.until = UnixTime::now().as_secs() - 1;
         assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
     }
 
-    /// A service that answers each path with a document of this function, and a client for it.
+    /// A service that answers each path with a document from this function, and a client for it.
     fn fake(
         dir: &std::path::Path,
         mut answer: impl FnMut(&str) -> Value + Send + 'static,
@@ -1256,7 +1257,7 @@ mod tests {
         Service::new(&url, TlsFiles { ca: file("ca.pem", &root.pem()), cert, key }).unwrap()
     }
 
-    /// Runs this against a fake service, for at most 30 seconds.
+    /// Runs a call against a fake service, for at most 30 seconds.
     fn asked<T: Send + 'static>(
         answer: impl FnMut(&str) -> Value + Send + 'static,
         ask: impl FnOnce(Service) -> Result<T, SdkError> + Send + 'static,
@@ -1287,7 +1288,7 @@ mod tests {
         let receipts = |service: Service| {
             service.receipts().map(|all| all["receipts"].as_array().unwrap().len())
         };
-        // Honest lists, by what they are asked for.
+        // Honest lists, by path.
         let honest = move |path: &str| {
             let after = path
                 .split_once("&after=")
@@ -1298,13 +1299,13 @@ mod tests {
         assert_eq!(asked(honest, keys).unwrap(), 2500);
         assert_eq!(asked(honest, devices).unwrap(), 1);
         assert_eq!(asked(honest, receipts).unwrap(), 2500);
-        // The same page for ever; an order that goes back; a page of any length; no names.
+        // The same page for ever; a list that goes backwards; a page of any length; no names.
         ended(asked(move |_| page(0..PAGE), keys), "does not advance");
         ended(asked(move |_| page(0..PAGE), devices), "does not advance");
         ended(asked(move |_| page(0..PAGE), receipts), "does not advance");
         ended(asked(move |_| page(0..PAGE + 1), keys), "expected at most 1000");
         ended(asked(|_| serde_json::json!({"keys": [{}]}), keys), "no place");
-        // One that advances for ever.
+        // A list that advances for ever.
         let (mut at, mut next) = (0, 0);
         let endless = move |_: &str| {
             at += PAGE;

@@ -1,8 +1,7 @@
-//! Sessions with a Shield, as the data owner has them: [`Connected`] -> [`Attested`] -> [`Keyed`].
+//! Sessions with a Shield, from the data owner's side: [`Connected`] -> [`Attested`] -> [`Keyed`].
 //!
-//! The types follow the rule that no key goes to what was not appraised, no data to a Shield that
-//! has not confirmed its keys, and no result is opened but under a statement read after the last
-//! launch.
+//! The types enforce that no key goes to an unappraised Shield, no data to a Shield that has not
+//! confirmed its keys, and that results open only under a statement read after the last launch.
 
 use std::time::Instant;
 
@@ -28,21 +27,21 @@ use crate::service::{DataKey, Service};
 use crate::verifier::{Appraised, Challenge, Expect, Verifier};
 use crate::wait::Patience;
 
-/// Times that a Load Key is sent at most while its confirmation does not come.
+/// Maximum number of times that a Load Key is sent while no confirmation arrives.
 const LOAD_TRIES: u32 = 4;
 
-/// Carries a sealed request to the Shield and brings what it shows as answer.
+/// Carries a sealed request to the Shield and returns the content of the answer buffer.
 type Carry<'c> = dyn FnMut(&Sealed) -> Result<Sealed, SdkError> + 'c;
 
-/// A session: the way to one Shield, over a host that is not trusted.
+/// A session: the path to one Shield, over an untrusted host.
 pub struct Session<'h, S> {
     pub(crate) host: &'h mut Host,
     pub(crate) state: S,
 }
 
-/// There is a device, and nothing is known about it.
+/// There is a device, and it is not appraised yet.
 ///
-/// No key goes to it:
+/// It gets no key:
 ///
 /// ```compile_fail,E0599
 /// use shef::{Connected, Session, SystemEntropy};
@@ -52,7 +51,7 @@ pub struct Session<'h, S> {
 /// ```
 pub struct Connected;
 
-/// The Shield was appraised: its key is fresh, and the verifier's policy is satisfied.
+/// The Shield is appraised: its key is fresh, and the verifier's policy is satisfied.
 ///
 /// It gets no data yet:
 ///
@@ -63,7 +62,7 @@ pub struct Connected;
 /// }
 /// ```
 ///
-/// And it takes one Load Key:
+/// It takes exactly one Load Key:
 ///
 /// ```compile_fail,E0382
 /// use shef::{Attested, Session, SystemEntropy};
@@ -78,14 +77,14 @@ pub struct Attested {
     verified: VerifiedShieldEvidence,
     appraised: Appraised,
     config: Config,
-    /// Master key that a verifier service released; this program draws one where there is none. It
-    /// stays in one place: what is moved is where that is.
+    /// Master key that a verifier service released; if `None`, this program draws one. It stays in
+    /// one place: a move moves only the pointer.
     master: Option<Zeroizing<Vec<u8>>>,
 }
 
 /// The Shield has confirmed the session's keys.
 ///
-/// A session that is closed is no session:
+/// A closed session cannot be used:
 ///
 /// ```compile_fail,E0382
 /// use shef::{Keyed, Session};
@@ -99,33 +98,33 @@ pub struct Keyed {
     pub(crate) keys: SessionKeys,
     pub(crate) channel: OwnerChannel,
     verified: VerifiedShieldEvidence,
-    /// Present epoch of each region, by its number.
+    /// Current epoch of each region, by its number.
     pub(crate) epochs: Vec<u64>,
     pub(crate) sealers: Vec<Option<Spent>>,
     pub(crate) openers: Vec<Option<Opener>>,
-    /// Number of the request before which a statement says nothing any more.
+    /// Statements read before the request with this number are stale.
     pub(crate) stale_before: u64,
-    /// Refusals that the owner has looked at, and allowed: results open without being asked again
-    /// until there are more.
+    /// Number of refusals that the owner has reviewed and allowed: results open without another
+    /// question until there are more.
     pub(crate) allowed_refusals: u32,
     pub(crate) patience: Patience,
     load_key: Vec<u8>,
     secrets: Option<SessionSecrets>,
-    /// The last to be dropped.
+    /// Dropped last.
     _scrub: Scrub<DERIVATION>,
 }
 
 impl Keyed {
-    /// Refuses a copy of the process that made the session. It has the same keys and numbers: it
-    /// would seal other data under them.
+    /// Refuses a forked copy of the process that made the session. It has the same keys and
+    /// counters and would seal other data under them.
     pub(crate) fn check_process(&self) -> Result<(), SdkError> {
         self.keys.maker().check().map_err(|Copied { made, found }| SdkError::Forked { made, found })
     }
 }
 
-/// The keys of a session, for checks by other tools in a simulated setting.
+/// The keys of a session, so that other tools can check a simulated run.
 pub struct SessionSecrets {
-    /// Data key of each region with one.
+    /// Data key of each region that has one.
     pub data: Vec<(u8, Zeroizing<Vec<u8>>)>,
     /// Channel key, owner to Shield.
     pub to_shield: Zeroizing<Vec<u8>>,
@@ -133,26 +132,26 @@ pub struct SessionSecrets {
     pub to_owner: Zeroizing<Vec<u8>>,
 }
 
-/// What the Shield said when the session was closed.
+/// The Shield's last words when the session closed.
 #[derive(Debug, Clone)]
 pub struct Closed {
-    /// Its last words, over the sealed channel.
+    /// Its last statement, over the sealed channel.
     pub last: ShieldStatement,
     /// Transcript hash of the session.
     pub transcript: [u8; 32],
-    /// The sealed bytes of the last message, to be found again in the close record.
+    /// The sealed bytes of the last message, which the close record must contain.
     pub sealed: Sealed,
-    /// The Shield ended the session by itself, after a fault (`on_fault = "halt"`); nobody asked
-    /// for it.
+    /// The Shield ended the session on its own after a fault (`on_fault = "halt"`), without a
+    /// request.
     pub by_itself: bool,
-    /// A fault stopped the flush with which the session ended: its last words say which.
+    /// A fault stopped the flush at the end of the session: the last statement describes it.
     pub flush_failed: bool,
     verified: VerifiedShieldEvidence,
 }
 
 impl Closed {
-    /// Checks that a close record is of this session: countersigned by the device whose evidence
-    /// was appraised, over this transcript and these last words.
+    /// Checks that a close record belongs to this session: countersigned by the device whose
+    /// evidence was appraised, over this transcript and these last words.
     ///
     /// # Errors
     /// [`SdkError::Close`], [`SdkError::OtherRecord`].
@@ -169,20 +168,20 @@ impl Closed {
 }
 
 impl<'h> Session<'h, Connected> {
-    /// Opens the way to the Shield behind `host`.
+    /// Connects to the Shield behind `host`.
     ///
     /// # Errors
-    /// Where there is no Shield.
+    /// If there is no Shield.
     pub fn connect(host: &'h mut Host) -> Result<Self, SdkError> {
         host.probe()?;
         Ok(Self { host, state: Connected })
     }
 
-    /// Asks the Shield for evidence and has it appraised: behind it must be what the owner expects.
+    /// Requests evidence of the Shield and appraises it: it must meet the owner's expectations.
     ///
     /// # Errors
-    /// [`SdkError::Rejected`] with every check, those of [`Expect::check`], [`SdkError::Seeded`],
-    /// and everything that keeps evidence from arriving.
+    /// [`SdkError::Rejected`] with every check, as [`Expect::check`], [`SdkError::Seeded`], and
+    /// transport errors.
     pub fn attest(
         self,
         verifier: &Verifier,
@@ -201,16 +200,14 @@ impl<'h> Session<'h, Connected> {
         })
     }
 
-    /// Asks the Shield for evidence and has a verifier service appraise it and release the data key
-    /// `key` for it, in its newest version or the one given, which becomes the master key of the
-    /// Load Key. What the owner expects must be behind the evidence, and be met, whatever the
-    /// service says.
+    /// Requests evidence of the Shield; a verifier service appraises it and releases the data key
+    /// `key` for it, in its newest version or the given one. The data key becomes the master key of
+    /// the Load Key. The evidence must meet the owner's expectations, whatever the service answers.
     ///
     /// # Errors
-    /// [`SdkError::Denied`] with the first check that failed, [`SdkError::Rejected`] where the
-    /// owner's own floor is not met, those of [`Expect::check`], [`SdkError::OtherRelease`],
-    /// [`SdkError::MasterKey`], [`SdkError::Seeded`], and everything that keeps messages from
-    /// arriving.
+    /// [`SdkError::Denied`] with the first check that failed, [`SdkError::Rejected`] if the
+    /// evidence fails the owner's own floor, as [`Expect::check`], [`SdkError::OtherRelease`],
+    /// [`SdkError::MasterKey`], [`SdkError::Seeded`], and transport errors.
     #[cfg(feature = "service")]
     pub fn attest_by(
         self,
@@ -244,12 +241,12 @@ impl<'h> Session<'h, Connected> {
 }
 
 impl<'h> Session<'h, Attested> {
-    /// Who appraised the evidence, and what came out.
+    /// Who appraised the evidence, and the result.
     pub fn appraised(&self) -> &Appraised {
         &self.state.appraised
     }
 
-    /// The evidence as it came.
+    /// The evidence as received.
     pub fn evidence(&self) -> &[u8] {
         &self.state.evidence
     }
@@ -259,29 +256,28 @@ impl<'h> Session<'h, Attested> {
         &self.state.challenge
     }
 
-    /// What the evidence says, verified.
+    /// The verified claims of the evidence.
     pub fn verified(&self) -> &VerifiedShieldEvidence {
         &self.state.verified
     }
 
-    /// Makes the Load Key for the appraised Shield and nothing else, sends it, and checks the
-    /// Shield's confirmation.
+    /// Makes a Load Key for the appraised Shield only, sends it, and checks the Shield's
+    /// confirmation.
     ///
     /// # Errors
     /// [`SdkError::Seeded`], [`SdkError::LoadRefused`],
-    /// [`shef_proto::load::LoadError::Confirmation`], and everything that keeps the messages from
-    /// arriving.
+    /// [`shef_proto::load::LoadError::Confirmation`], and transport errors.
     pub fn key(
         self,
         tenant: &str,
         epochs: &[FirstEpoch],
         entropy: &mut dyn Entropy,
     ) -> Result<Session<'h, Keyed>, SdkError> {
-        // Whether there is a session then or not.
+        // Scrubs the stack whether a session results or not.
         scrubbed::<DERIVATION, _>(|| self.confirmed(tenant, epochs, entropy))
     }
 
-    /// [`Session::key`], in a frame of its own.
+    /// [`Session::key`], in a separate stack frame.
     fn confirmed(
         self,
         tenant: &str,
@@ -300,8 +296,8 @@ impl<'h> Session<'h, Attested> {
                 verified.seal_load_key_of(master, &config, tenant, epochs, entropy)?
             }
         };
-        // The confirmation decides, and stays readable: the same message again brings it where it
-        // was lost. Plain status only says why there is none.
+        // The confirmation decides, and stays readable: if it was lost, sending the same message
+        // again returns it. Plain status only explains a missing confirmation.
         let mut try_it = || match self.host.load_key(message.clone()) {
             Ok((hint, confirmation)) => match (keys.check_confirmation(&confirmation), hint) {
                 (Ok(()), _) => Ok(()),
@@ -347,7 +343,7 @@ impl<'h> Session<'h, Attested> {
     }
 }
 
-/// An error of the channel, with a copy of the process named as everywhere in this library.
+/// A channel error; use by a forked process maps to this library's own error.
 fn of_channel(error: ChannelError) -> SdkError {
     match error {
         ChannelError::Copied { made, found } => SdkError::Forked { made, found },
@@ -356,7 +352,7 @@ fn of_channel(error: ChannelError) -> SdkError {
 }
 
 impl<'h> Session<'h, Keyed> {
-    /// The host, which carries everything.
+    /// The host, which carries every message.
     pub fn host(&mut self) -> &mut Host {
         self.host
     }
@@ -366,7 +362,7 @@ impl<'h> Session<'h, Keyed> {
         self.state.keys.transcript().0
     }
 
-    /// The Load Key as it was sent.
+    /// The Load Key as sent.
     pub fn load_key(&self) -> &[u8] {
         &self.state.load_key
     }
@@ -376,8 +372,8 @@ impl<'h> Session<'h, Keyed> {
         &self.state.config
     }
 
-    /// Copies the session's keys out, before the first buffer is used, so that other tools can
-    /// check what was sealed.
+    /// Copies the session's keys, before the first buffer is used, so that other tools can check
+    /// what was sealed.
     ///
     /// # Errors
     /// [`SdkError::NotSimulated`] for every device whose evidence does not say that it is
@@ -404,18 +400,18 @@ impl<'h> Session<'h, Keyed> {
         Ok(())
     }
 
-    /// What [`Session::expose_secrets`] copied.
+    /// The keys that [`Session::expose_secrets`] copied.
     pub fn secrets(&self) -> Option<&SessionSecrets> {
         self.state.secrets.as_ref()
     }
 
-    /// How long the session waits for its accelerator, and who may end that.
+    /// How long the session waits for its accelerator, and how the wait may end early.
     pub fn patience(&mut self) -> &mut Patience {
         &mut self.state.patience
     }
 
     pub(crate) fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
-        // Whatever becomes of it, statements from before say nothing about what it does.
+        // Whatever its outcome, earlier statements do not cover its effects.
         let changes = [Op::Write, Op::Flush, Op::Invalidate, Op::Epoch];
         if changes.iter().any(|op| *op as u8 == request.op) {
             self.state.stale_before = self.state.channel.seq() + 1;
@@ -425,7 +421,7 @@ impl<'h> Session<'h, Keyed> {
         Ok(answer)
     }
 
-    /// Notes what a request that was done has changed.
+    /// Records the changes of a completed request.
     fn took(&mut self, request: &Request) {
         if request.op == Op::Epoch as u8
             && let Some(epoch) = self.state.epochs.get_mut(usize::from(request.region))
@@ -434,12 +430,12 @@ impl<'h> Session<'h, Keyed> {
         }
     }
 
-    /// Takes the answer to a request that is still without one, after [`SdkError::Unanswered`]: the
-    /// same bytes are sent again, and the Shield runs them, unless it has before. Every other
+    /// Fetches the answer to a request that is still unanswered, after [`SdkError::Unanswered`]:
+    /// sends the same bytes again, and the Shield runs them unless it has already. Every other
     /// request does this first.
     ///
     /// # Errors
-    /// [`SdkError::Unanswered`] again, and that the Shield has ended the session.
+    /// [`SdkError::Unanswered`] again, and an error if the Shield has ended the session.
     pub fn settle(&mut self) -> Result<Option<Answer>, SdkError> {
         self.state.check_process()?;
         let Some(request) = self.state.channel.pending_request().copied() else { return Ok(None) };
@@ -450,7 +446,7 @@ impl<'h> Session<'h, Keyed> {
         Ok(Some(answer))
     }
 
-    /// Does something over the channel, after what is still without an answer.
+    /// Runs an exchange over the channel, after settling a request that is still unanswered.
     fn ask<T>(
         &mut self,
         what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>,
@@ -459,8 +455,8 @@ impl<'h> Session<'h, Keyed> {
         self.carried(what)
     }
 
-    /// What the Shield shows decides, whatever plain status says. What does not arrive is tried
-    /// again by the channel; an error of the device is not.
+    /// The Shield's answer decides, not plain status. The channel retries lost messages, but not
+    /// device errors.
     fn carried<T>(
         &mut self,
         what: impl FnOnce(&mut OwnerChannel, &Config, &mut Carry<'_>) -> Result<T, SdkError>,
@@ -508,15 +504,15 @@ impl<'h> Session<'h, Keyed> {
     /// session waits for its answer.
     ///
     /// # Errors
-    /// Another request is under way.
+    /// Another request is in flight.
     pub fn seal_request(&mut self, request: &Request) -> Result<Sealed, SdkError> {
         self.state.channel.request(request).map_err(of_channel)
     }
 
-    /// Takes the answer to [`Session::seal_request`].
+    /// Accepts the answer to [`Session::seal_request`].
     ///
     /// # Errors
-    /// It is not authentic.
+    /// The answer is not authentic.
     pub fn take_answer(&mut self, answer: &[u8]) -> Result<Answer, SdkError> {
         let sealed = answer.try_into().map_err(|_| SdkError::Length {
             what: "sealed answer",
@@ -526,10 +522,10 @@ impl<'h> Session<'h, Keyed> {
         self.state.channel.answer(sealed).map_err(of_channel)
     }
 
-    /// Asks for a sign of life.
+    /// Checks that the Shield answers.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn ping(&mut self) -> Result<(), SdkError> {
         self.call(&Request::ping()).map(drop)
     }
@@ -537,7 +533,7 @@ impl<'h> Session<'h, Keyed> {
     /// Reads a register of the accelerator over the sealed channel.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn read_register(&mut self, addr: u32) -> Result<u32, SdkError> {
         Ok(self.call(&Request::read(addr))?.value as u32)
     }
@@ -545,17 +541,17 @@ impl<'h> Session<'h, Keyed> {
     /// Writes a register of the accelerator over the sealed channel.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn write_register(&mut self, addr: u32, value: u32) -> Result<(), SdkError> {
         self.call(&Request::write(addr, value)).map(drop)
     }
 
-    /// Reads a register over the sealed channel until one of the bits of `mask` is set; returns its
-    /// value. Between reads the host waits for a hint of the device. [`Session::patience`] says for
-    /// how long, and may end the wait after a read.
+    /// Polls a register over the sealed channel until one of the bits of `mask` is set; returns its
+    /// value. Between reads the host waits for a hint from the device. [`Session::patience`] limits
+    /// the time, and may end the wait after a read.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of the channel.
+    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and channel errors.
     pub fn wait_register(&mut self, addr: u32, mask: u32) -> Result<u32, SdkError> {
         let since = Instant::now();
         loop {
@@ -569,13 +565,13 @@ impl<'h> Session<'h, Keyed> {
     }
 
     /// Runs a job: writes the registers of `job`, then `start`, waits until one of the bits of
-    /// `done` is set, flushes, and reads the statement. A Shield that stopped on the way ends the
-    /// wait; the statement then says why, and opens nothing.
+    /// `done` is set, flushes, and reads the statement. If the Shield stops during the job, the
+    /// wait ends; the statement then gives the reason, and opens no results.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`] where the accelerator does not come to an end although the Shield
-    /// runs, [`SdkError::WaitEnded`], and those of the channel. After either of the two the
-    /// accelerator still works: [`Session::finish`] waits for it again.
+    /// [`SdkError::NotFinished`] if the accelerator does not finish although the Shield runs,
+    /// [`SdkError::WaitEnded`], and channel errors. After either of the first two the accelerator
+    /// is still running: [`Session::finish`] waits for it again.
     pub fn run(
         &mut self,
         job: &[(u32, u32)],
@@ -586,8 +582,8 @@ impl<'h> Session<'h, Keyed> {
         self.or_why_stopped(ran)
     }
 
-    /// What `ran` brought, or where the Shield stopped, the statement that says why: one that does
-    /// not is an error of the channel.
+    /// Returns the result of `ran`, or if the Shield stopped, the statement that gives the reason;
+    /// if there is no statement, the channel error.
     pub(crate) fn or_why_stopped(
         &mut self,
         ran: Result<Statement, SdkError>,
@@ -601,10 +597,10 @@ impl<'h> Session<'h, Keyed> {
         }
     }
 
-    /// The first half of [`Session::run`]: registers and start.
+    /// The first half of [`Session::run`]: register writes and start.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn launch(&mut self, job: &[(u32, u32)], start: (u32, u32)) -> Result<(), SdkError> {
         for (addr, value) in job {
             self.write_register(*addr, *value)?;
@@ -615,26 +611,26 @@ impl<'h> Session<'h, Keyed> {
     /// The second half of [`Session::run`]: wait, flush, statement.
     ///
     /// # Errors
-    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and those of the channel: after a fault,
-    /// a status.
+    /// [`SdkError::NotFinished`], [`SdkError::WaitEnded`], and channel errors: after a fault, a
+    /// status.
     pub fn finish(&mut self, done: (u32, u32)) -> Result<Statement, SdkError> {
         self.wait_register(done.0, done.1)?;
         self.flush()?;
         self.statement()
     }
 
-    /// Has every dirty line sealed and written back, and everything on chip forgotten.
+    /// Makes the Shield seal and write back every dirty line, and drop all on-chip state.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn invalidate(&mut self) -> Result<(), SdkError> {
         self.call(&Request::invalidate()).map(drop)
     }
 
-    /// Has every dirty line sealed and written back.
+    /// Makes the Shield seal and write back every dirty line.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn flush(&mut self) -> Result<(), SdkError> {
         self.call(&Request::flush()).map(drop)
     }
@@ -642,15 +638,15 @@ impl<'h> Session<'h, Keyed> {
     /// Reads the statement. Read it after the last flush.
     ///
     /// # Errors
-    /// Those of the channel.
+    /// Channel errors.
     pub fn statement(&mut self) -> Result<Statement, SdkError> {
         self.ask(|channel, config, carry| channel.statement(config, carry))
     }
 
-    /// Reads what engine set `set` has counted since the session began.
+    /// Reads the statistics of engine set `set` since the session began.
     ///
     /// # Errors
-    /// Those of the channel: status 1 where there is no such set.
+    /// Channel errors: status 1 if there is no such set.
     pub fn statistics(&mut self, set: u8) -> Result<Statistics, SdkError> {
         self.ask(|channel, _, carry| channel.statistics(set, carry))
     }
@@ -660,11 +656,11 @@ impl<'h> Session<'h, Keyed> {
         self.state.channel.seq()
     }
 
-    /// Ends the session: the Shield flushes, says its last words and forgets all keys. Where the
-    /// Shield has ended the session by itself, these are its last words.
+    /// Ends the session: the Shield flushes, sends its last words and zeroises all keys. If the
+    /// Shield has already ended the session, returns its last words.
     ///
     /// # Errors
-    /// [`SdkError::Unanswered`] where the last words do not come; the session is over in any case.
+    /// [`SdkError::Unanswered`] if the last words do not arrive; the session is over in any case.
     pub fn close(self) -> Result<Closed, SdkError> {
         self.end(&Request::close())
     }
@@ -679,7 +675,7 @@ impl<'h> Session<'h, Keyed> {
 
     fn end(mut self, request: &Request) -> Result<Closed, SdkError> {
         let mut sealed = [0; MESSAGE_LEN];
-        // Whatever the status is, these are the last words: a fault may have stopped the flush.
+        // These are the last words with any status: a fault may have stopped the flush.
         let answer = self.ask(|channel, _, carry| {
             channel.request(request)?;
             channel.settle(&mut |message| {

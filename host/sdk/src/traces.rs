@@ -2,11 +2,11 @@
 
 use crate::SdkError;
 
-/// Keeps other processes of the same user, debuggers and core dumps away from the memory of this
-/// one, where the keys of its sessions are. A data owner's program does this first.
+/// Hides the memory of this process, which holds the keys of its sessions, from other processes of
+/// the same user, debuggers and core dumps. A data owner's program calls this first.
 ///
 /// # Errors
-/// [`SdkError::Traces`] where the system refuses; on systems other than Linux nothing is done.
+/// [`SdkError::Traces`] if the system refuses; on systems other than Linux this does nothing.
 pub fn undumpable() -> Result<(), SdkError> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)

@@ -2,14 +2,14 @@
 //! opening with the transfer from the card.
 //!
 //! All processors seal and open. The device stays on the caller's thread, which seals and opens
-//! too. A transfer of any length holds a few pieces of ciphertext. It holds a few pieces of
-//! plaintext if that comes from a reader or goes to a writer, and otherwise only the caller's.
+//! too. A transfer of any length holds a few pieces of ciphertext. With a reader or writer it also
+//! holds a few pieces of plaintext, otherwise only the caller's.
 //!
-//! The cipher works in a few kilobytes of private memory that stay in the nearest cache. The thread
-//! that sealed them copies them to where the card fetches them; a thread that opens copies first.
-//! The card must never see memory that the cipher works on: if it changed ciphertext at that time,
-//! the tag would be for data that the owner never sealed, or the plaintext would not be what the
-//! tag was compared with.
+//! The cipher works in a few kilobytes of private memory that stay in the L1 cache. A sealing
+//! thread then copies the result to where the card fetches it; an opening thread copies first. The
+//! card must never see memory that the cipher works on: if it changed ciphertext at that time, the
+//! tag would cover data that the owner never sealed, or the plaintext would differ from the data
+//! that the tag covers.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -26,29 +26,30 @@ use crate::carrier::{Carrier, Parcel, Ranges};
 use crate::worker::lock;
 use crate::{Host, SdkError};
 
-/// Bytes for which another thread is worth its while.
+/// Bytes that justify another thread.
 const SHARE: usize = 1 << 19;
-/// Pieces that the device is told of before they are fetched.
+/// Pieces that are prefetched.
 const AHEAD: usize = 16;
-/// Threads beside the caller's that seal or open at most: more than this is faster than any link.
+/// Maximum number of threads beside the caller's that seal or open: more than this is faster than
+/// any link.
 const HELPERS: usize = 7;
-/// Pieces that each of them has.
+/// Pieces per helper.
 const EACH: usize = 5;
 
-/// How far a transfer is.
+/// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes that are in card memory, or came from there.
+    /// Bytes already in card memory, or fetched from it.
     pub done: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub total: u64,
 }
 
-/// Told of the progress of a transfer, before it and after each piece; breaks to end it with
+/// Receives the progress of a transfer, before it and after each piece; breaks to end it with
 /// [`SdkError::Cancelled`].
 pub type Watch<'w> = dyn FnMut(Progress) -> ControlFlow<()> + 'w;
 
-/// Watches nothing and lets every transfer go on.
+/// Ignores progress and lets every transfer continue.
 pub fn unwatched(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -62,15 +63,15 @@ fn tell(watch: &mut Watch<'_>, done: usize, total: usize) -> Result<(), SdkError
     }
 }
 
-/// Where the plaintext of an upload comes from.
+/// Source of the plaintext of an upload.
 trait Source<'a>: Send {
-    /// The next `len` bytes, in `room` where they do not lie in memory.
+    /// The next `len` bytes, in `room` if they are not in memory already.
     fn piece<'r>(&mut self, len: usize, room: &'r mut Zeroizing<Vec<u8>>) -> io::Result<&'r [u8]>
     where
         'a: 'r;
 }
 
-/// Bytes of the caller's, which are sealed where they lie.
+/// The caller's bytes, which are sealed in place.
 impl<'a> Source<'a> for &'a [u8] {
     fn piece<'r>(&mut self, len: usize, _: &'r mut Zeroizing<Vec<u8>>) -> io::Result<&'r [u8]>
     where
@@ -93,11 +94,11 @@ impl<'a, R: Read + Send> Source<'a> for FromReader<R> {
     }
 }
 
-/// Room for the plaintext of a piece.
+/// Buffer for the plaintext of a piece.
 enum Room<'a> {
-    /// Of the caller's.
+    /// The caller's.
     Lent(&'a mut [u8]),
-    /// For what goes elsewhere afterwards.
+    /// Temporary, for plaintext that goes elsewhere afterwards.
     Own(Zeroizing<Vec<u8>>),
 }
 
@@ -110,16 +111,16 @@ impl Room<'_> {
     }
 }
 
-/// Where the plaintext of a download goes.
+/// Destination of the plaintext of a download.
 trait Sink<'a> {
-    /// Room for the next `len` bytes.
+    /// A buffer for the next `len` bytes.
     fn room(&mut self, len: usize) -> Room<'a>;
 
-    /// The first room that was not filled before is filled now with what opened.
+    /// Takes the opened plaintext of the oldest buffer that has not been filled yet.
     fn filled(&mut self, room: Room<'a>) -> io::Result<()>;
 }
 
-/// Bytes of the caller's that have not been lent: all of the last piece, or its beginning.
+/// The caller's bytes that have not been lent: all of the last piece, or its beginning.
 struct ToSlice<'a>(&'a mut [u8]);
 
 impl<'a> Sink<'a> for ToSlice<'a> {
@@ -136,7 +137,7 @@ impl<'a> Sink<'a> for ToSlice<'a> {
     }
 }
 
-/// A writer, how many bytes it still gets, and room of pieces that it has.
+/// A writer, the number of bytes it still gets, and spare buffers.
 struct ToWriter<W>(W, u64, Vec<Zeroizing<Vec<u8>>>);
 
 impl<'a, W: Write> Sink<'a> for ToWriter<W> {
@@ -148,7 +149,7 @@ impl<'a, W: Write> Sink<'a> for ToWriter<W> {
 
     fn filled(&mut self, mut room: Room<'a>) -> io::Result<()> {
         let bytes = room.bytes();
-        // The last chunk may be longer than what was asked for.
+        // The last chunk may extend past the requested length.
         let len = self.1.min(bytes.len() as u64);
         self.1 -= len;
         self.0.write_all(&bytes[..len as usize])?;
@@ -159,12 +160,12 @@ impl<'a, W: Write> Sink<'a> for ToWriter<W> {
     }
 }
 
-/// Seals `data` and has it carried into card memory. The sealer's epoch is over in any case.
+/// Seals `data` and transfers it into card memory. This ends the sealer's epoch in any case.
 ///
 /// [`crate::Session::upload`] does this for a session's buffers.
 ///
 /// # Errors
-/// Those of the host, data of another length than the sealer was made for, [`SdkError::Cancelled`].
+/// Host errors, data of a length other than the sealer's, [`SdkError::Cancelled`].
 pub fn upload(
     host: &mut Host,
     sealer: Sealer,
@@ -179,8 +180,7 @@ pub fn upload(
 /// [`crate::Session::upload_from`] does this for a session's buffers.
 ///
 /// # Errors
-/// As [`upload`]; [`SdkError::Stream`] where the reader fails or ends early,
-/// [`SdkError::Cancelled`].
+/// As [`upload`]; [`SdkError::Stream`] if the reader fails or ends early, [`SdkError::Cancelled`].
 pub fn upload_from(
     host: &mut Host,
     sealer: Sealer,
@@ -191,24 +191,25 @@ pub fn upload_from(
     send(host, sealer, &mut FromReader(from), len, watch)
 }
 
-/// Threads that work on so many bytes beside the caller's.
+/// Number of threads that work on `bytes` bytes beside the caller's.
 fn helpers(bytes: usize) -> usize {
     (processors() - 1).min(bytes / SHARE).min(HELPERS)
 }
 
-/// What is still to be sealed: each piece by the thread that asks for it.
+/// The pieces still to be sealed, each by the thread that takes it.
 struct Pieces<'s, 'a> {
     sealer: Sealer,
     source: &'s mut dyn Source<'a>,
-    /// Bytes of the source that are left, and most bytes of a piece.
+    /// Remaining bytes of the source, and maximum bytes of a piece.
     rest: usize,
     most: usize,
-    /// Nothing more is sealed.
+    /// Nothing more is to be sealed.
     over: bool,
 }
 
 impl<'a> Pieces<'_, 'a> {
-    /// Seals the next piece into `parcel`: whether there was one. After an error there is none.
+    /// Seals the next piece into `parcel`; returns whether there was one. After an error there are
+    /// no more pieces.
     fn seal<'r>(
         all: &Mutex<Self>,
         room: &'r mut Zeroizing<Vec<u8>>,
@@ -239,7 +240,7 @@ impl<'a> Pieces<'_, 'a> {
         }
         let len = self.rest.min(self.most);
         let data = self.source.piece(len, room).map_err(unread)?;
-        // The last ones are filled up with zeros.
+        // The last pieces are padded with zeros.
         let bytes = if len == self.rest {
             self.sealer.remaining().min(self.most as u64)
         } else {
@@ -252,8 +253,8 @@ impl<'a> Pieces<'_, 'a> {
     }
 }
 
-/// Every thread seals, and this one hands to the device what it and the others sealed: it waits for
-/// them only at the end, so that sealing and transfer keep one another from nothing.
+/// Every thread seals, and this one passes all sealed pieces to the device. It waits for the others
+/// only at the end, so that neither sealing nor the transfer blocks the other.
 fn send<'a>(
     host: &mut Host,
     sealer: Sealer,
@@ -287,7 +288,7 @@ fn send<'a>(
             done = len.min(done + parcel.bytes());
             carrier.send(parcel).and_then(|()| tell(watch, done, len))
         };
-        // Ends with the way back to the helpers, who wait for nothing more then.
+        // Drops the channels back to the helpers at the end, so that they stop waiting.
         let mut carried = |backs: Vec<mpsc::Sender<Parcel>>| -> Result<(), SdkError> {
             for _ in 0..EACH {
                 backs
@@ -311,7 +312,7 @@ fn send<'a>(
             parcels.iter().try_for_each(|(_, parcel)| carry(&mut carrier, parcel))
         };
         let mut result = carried(backs);
-        // Where it failed, nothing more is sealed.
+        // After a failure nothing more is sealed.
         lock(&pieces).over = true;
         for helper in helpers {
             match helper.join() {
@@ -325,8 +326,8 @@ fn send<'a>(
     (pieces.into_inner().unwrap_or_else(PoisonError::into_inner).sealer.give_up(), result)
 }
 
-/// Seals pieces into the parcels that come, until there are none, or nobody takes them: the parcels
-/// that it did not need.
+/// Seals pieces into the parcels it receives, until there are no more or the receiver is gone;
+/// returns the unused parcels.
 fn help(
     pieces: &Mutex<Pieces<'_, '_>>,
     empty: &mpsc::Receiver<Parcel>,
@@ -348,23 +349,23 @@ fn unread(source: io::Error) -> SdkError {
     SdkError::Stream { what: "what is to be sealed cannot be read", source }
 }
 
-/// Under what results are opened.
+/// Conditions for opening results.
 #[derive(Debug, Clone, Copy)]
 pub struct Open<'a> {
     /// Statement of the Shield.
     pub statement: &'a Statement,
     /// Regions that the launch could not have reached.
     pub unreached: &'a [u8],
-    /// What is tolerated.
+    /// The tolerated refusals.
     pub policy: OpenPolicy,
 }
 
-/// Brings the chunks of the region's first `len` bytes and opens them under the statement.
+/// Fetches the chunks of the region's first `len` bytes and opens them under the statement.
 ///
-/// [`crate::Session::open`] does this for a session's buffers, and checks the statement's age too.
+/// [`crate::Session::open`] does this for a session's buffers, and also checks the statement's age.
 ///
 /// # Errors
-/// Those of the host and of [`Opener::open_despite_fault`].
+/// Host errors, and as [`Opener::open_despite_fault`].
 pub fn download(
     host: &mut Host,
     opener: &Opener,
@@ -378,7 +379,7 @@ pub fn download(
     Ok(Opened { data, written })
 }
 
-/// As [`download`], into memory of the caller's, as many bytes as that has: zeros where it fails.
+/// As [`download`], into the caller's memory, which sets the length: zeros on failure.
 ///
 /// [`crate::Session::open_into`] does this for a session's buffers.
 ///
@@ -395,14 +396,14 @@ pub fn download_into(
     receive(host, opener, open, bytes, &mut ToSlice(&mut *out), watch).inspect_err(|_| out.fill(0))
 }
 
-/// As [`download`], of which `to` gets the first `len` bytes piece by piece. Each piece was opened
-/// before it is written. The writer comes back only with all of them: where it does not, what it
-/// took is not the result.
+/// As [`download`], but writes the first `len` bytes to `to` piece by piece. Each piece is opened
+/// before it is written. The writer is returned only after all of them: on an error, its output is
+/// not the result.
 ///
 /// [`crate::Session::open_to`] does this for a session's buffers.
 ///
 /// # Errors
-/// As [`download`]; [`SdkError::Stream`] where the writer fails, [`SdkError::Cancelled`].
+/// As [`download`]; [`SdkError::Stream`] if the writer fails, [`SdkError::Cancelled`].
 pub fn download_to<W: Write>(
     host: &mut Host,
     opener: &Opener,
@@ -425,17 +426,17 @@ fn unwritten(source: io::Error) -> SdkError {
     SdkError::Stream { what: "results cannot be written", source }
 }
 
-/// A piece that came: its first byte, its ciphertext and tags, and room for its plaintext.
+/// A fetched piece: its first byte, its ciphertext and tags, and a buffer for its plaintext.
 struct Came<'a> {
     at: usize,
     parcel: Parcel,
     room: Room<'a>,
 }
 
-/// What the thread that takes a piece answers with.
+/// Answer of the thread that takes a piece.
 type Answer<'a> = Result<Came<'a>, SdkError>;
 
-/// This thread brings pieces from the device, and opens those that no other thread is free for.
+/// This thread fetches pieces from the device, and opens those for which no other thread is free.
 fn receive<'a>(
     host: &mut Host,
     opener: &Opener,
@@ -452,8 +453,7 @@ fn receive<'a>(
     let most = carrier.bytes(chunk);
     let open = |mut came: Came<'a>| -> Answer<'a> {
         let Came { at, parcel, room } = &mut came;
-        // What has another length than was asked for is refused: the opener compares it with the
-        // room for it.
+        // Rejects a piece of the wrong length: the opener compares it with its buffer.
         let (len, tags) = parcel.came()?;
         let bring = |at: usize, out: &mut [u8]| parcel.get(at, out);
         opener.open_piece_from(
@@ -467,13 +467,13 @@ fn receive<'a>(
         )?;
         Ok(came)
     };
-    // Whoever takes a piece of the queue answers where it is waited for: pieces are awaited in
-    // their order.
+    // A thread that takes a piece from the queue answers on the piece's own channel: the results
+    // are awaited in order.
     let helpers = helpers(total);
     let (queue, taken) = mpsc::sync_channel::<(Came<'a>, mpsc::Sender<Answer<'a>>)>(helpers);
     let taken = Mutex::new(taken);
     let open_next = || {
-        // The queue is free for others while this piece is opened.
+        // Other threads can use the queue while this piece is opened.
         let next = lock(&taken).recv();
         next.map(|(came, answer)| drop(answer.send(open(came)))).is_ok()
     };
@@ -486,7 +486,7 @@ fn receive<'a>(
         };
         let (mut awaited, mut done) = (VecDeque::new(), 0);
         let mut finish = |sink: &mut dyn Sink<'a>, first: Option<mpsc::Receiver<Answer<'a>>>| {
-            // Nobody answers where a helper panicked, and then so does the scope.
+            // There is no answer if a helper panicked, and then the scope panics too.
             let gone = SdkError::Length { what: "results", found: done, expected: total };
             let Came { at, parcel, room } =
                 first.and_then(|first| first.recv().ok()).ok_or(gone)??;
@@ -500,7 +500,7 @@ fn receive<'a>(
             if awaited.len() > EACH * helpers {
                 carrier.keep(finish(sink, awaited.pop_front())?);
             }
-            // While this piece is copied and others are opened, the next are on their way.
+            // While this piece is copied and others are opened, the next are in flight.
             while soon < total.min(at + AHEAD * most) && carrier.fetch_soon(ranges(soon))? {
                 soon += most;
             }

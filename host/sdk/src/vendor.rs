@@ -22,26 +22,26 @@ pub struct IpVendor {
     signing: SigningKey,
 }
 
-/// Name of the file of an image's key in its vendor's folder.
+/// Name of the key file of an image in its vendor's folder.
 fn key_name(container: &Container) -> String {
     let id: String =
         container.header().container_id().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("image-{id}.key")
 }
 
-/// An image as its vendor knows it.
+/// An image with the data that its vendor keeps.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// The container, for everybody to carry.
+    /// The container, which anyone may carry.
     pub container: Vec<u8>,
-    /// Image digest: what evidence will say.
+    /// Image digest, as in evidence.
     pub digest: [u8; 32],
-    /// What the header says.
+    /// Content of the header.
     pub description: Description,
 }
 
 impl IpVendor {
-    /// Opens the vendor whose keys are in `folder`; makes a signing key where there is none.
+    /// Opens the vendor whose keys are in `folder`; creates the signing key if it is missing.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
@@ -54,7 +54,7 @@ impl IpVendor {
         Ok(Self { folder, tenant: tenant.to_owned(), signing })
     }
 
-    /// The same where there must be a signing key already.
+    /// The same, but the signing key must already exist.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
@@ -68,7 +68,7 @@ impl IpVendor {
         self.signing.public_key()
     }
 
-    /// SHA-256 of [`IpVendor::public_key`]: what evidence says about the vendor.
+    /// SHA-256 of [`IpVendor::public_key`]: the vendor's identifier in evidence.
     pub fn id(&self) -> [u8; 32] {
         Sha256::digest(self.public_key().as_bytes()).into()
     }
@@ -90,7 +90,7 @@ impl IpVendor {
         Ok(Image { container: container.to_bytes(), digest, description: description.clone() })
     }
 
-    /// What verifiers should know about an image.
+    /// Reference values of an image for verifiers.
     pub fn reference(&self, image: &Image, name: &str) -> ImageReference {
         ImageReference {
             name: name.to_owned(),
@@ -103,8 +103,8 @@ impl IpVendor {
         }
     }
 
-    /// What verifiers should know about an image, as a CoRIM that the vendor signs with the key of
-    /// its images. Its version is the SVN.
+    /// Reference values of an image for verifiers, as a CoRIM that the vendor signs with its
+    /// image-signing key. Its version is the SVN.
     ///
     /// # Errors
     /// [`SdkError::Corim`].
@@ -123,7 +123,7 @@ impl IpVendor {
         Ok(corim::write_signed(&reference, &describe, &self.signing, None)?)
     }
 
-    /// The key of an image of this vendor, to be entrusted to a verifier service.
+    /// The key of one of this vendor's images, to be entrusted to a verifier service.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
@@ -132,10 +132,10 @@ impl IpVendor {
     }
 
     /// Challenges the kernel behind `host`, appraises its evidence, and seals the image's key to
-    /// it; nothing older than `min_svn` may be loaded with it.
+    /// it; images older than `min_svn` cannot be loaded with it.
     ///
     /// # Errors
-    /// [`SdkError::Rejected`] with every check, [`SdkError::Seeded`]; no key leaves then.
+    /// [`SdkError::Rejected`] with every check, [`SdkError::Seeded`]; no key is released then.
     pub fn release(
         &self,
         host: &mut Host,
@@ -174,7 +174,7 @@ impl IpVendor {
     }
 }
 
-/// A released image key, and what it was released to.
+/// A released image key, with the evidence that it was released for.
 #[derive(Debug, Clone)]
 pub struct Release {
     /// The key, sealed to the kernel.

@@ -1,4 +1,4 @@
-//! The verifier's role inside a party: challenge, appraise, refuse.
+//! The verifier's role inside a party: challenge, appraise, reject.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::SdkError;
 /// Bytes of a nonce.
 const NONCE: usize = 32;
 
-/// A question that only fresh evidence answers.
+/// A challenge that only fresh evidence answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
     nonce: Vec<u8>,
     audience: String,
-    /// When this program drew it, or asked for it.
+    /// When this program drew or requested it.
     drawn: Option<Instant>,
 }
 
@@ -41,18 +41,18 @@ impl Challenge {
         Self { nonce, audience: audience.to_owned(), drawn: Some(Instant::now()) }
     }
 
-    /// A challenge of somebody else's, or one that was drawn before: how old it is nobody knows.
+    /// A challenge from another party, or one that was drawn earlier: its age is unknown.
     pub fn of(nonce: Vec<u8>, audience: String) -> Self {
         Self { nonce, audience, drawn: None }
     }
 
-    /// A challenge that somebody else drew now, because this program asked for it at `asked`.
+    /// A challenge that another party has just drawn, because this program requested it at `asked`.
     #[cfg(feature = "service")]
     pub(crate) fn asked(nonce: Vec<u8>, audience: String, asked: Instant) -> Self {
         Self { nonce, audience, drawn: Some(asked) }
     }
 
-    /// When it was drawn, by a clock that says `now`.
+    /// The time at which it was drawn, by a clock that reads `now`.
     pub(crate) fn drawn(&self, now: i64) -> Option<i64> {
         self.drawn.map(|drawn| {
             now.saturating_sub(i64::try_from(drawn.elapsed().as_secs()).unwrap_or(i64::MAX))
@@ -64,13 +64,13 @@ impl Challenge {
         &self.nonce
     }
 
-    /// For whom the evidence is made.
+    /// The audience of the evidence.
     pub fn audience(&self) -> &str {
         &self.audience
     }
 }
 
-/// Who appraised evidence, and what came out.
+/// Who appraised evidence, and the result.
 #[derive(Debug, Clone)]
 pub enum Appraised {
     /// This program, with these checks.
@@ -79,7 +79,7 @@ pub enum Appraised {
     ByService {
         /// Its receipt.
         receipt: Receipt,
-        /// The head of its chain of receipts then.
+        /// The head of its chain of receipts at that time.
         head: Head,
     },
 }
@@ -99,8 +99,8 @@ impl fmt::Display for Appraised {
     }
 }
 
-/// What a party holds evidence against: anchors, reference values, policy. Whoever holds these is
-/// the verifier; nothing here knows a device.
+/// A party's basis for appraisal: anchors, reference values, policy. Holding these makes a party
+/// the verifier; this type is independent of any device.
 #[derive(Debug, Clone)]
 pub struct Verifier {
     audience: String,
@@ -111,7 +111,7 @@ pub struct Verifier {
     rego: Option<Evaluator>,
 }
 
-/// What evaluates a policy's part in Rego.
+/// The evaluator of a policy's Rego part.
 #[derive(Clone)]
 struct Evaluator(Arc<dyn Evaluate + Send>);
 
@@ -122,8 +122,8 @@ impl fmt::Debug for Evaluator {
 }
 
 impl Verifier {
-    /// Puts the parts together. The policy is a [`Policy`], or an [`AppraisalPolicy`] with a part
-    /// in Rego, which denies until [`with_rego`](Self::with_rego) says what evaluates it.
+    /// Combines the parts. The policy is a [`Policy`], or an [`AppraisalPolicy`] with a Rego part,
+    /// which denies until [`with_rego`](Self::with_rego) sets an evaluator.
     pub fn new(
         audience: &str,
         anchors: Vec<TrustAnchor>,
@@ -140,23 +140,22 @@ impl Verifier {
         }
     }
 
-    /// With a list of what is no longer trusted, in place of the one before.
+    /// Sets a revocation list, in place of the previous one.
     #[must_use]
     pub fn with_revocations(mut self, revocations: Revocations) -> Self {
         self.revocations = Some(revocations);
         self
     }
 
-    /// With what evaluates the policy's part in Rego: [`Unconfined`](shef_verify::rego::Unconfined)
-    /// for a policy of the program's own, processes apart (crate `shef-rego`) for one of somebody
-    /// else's.
+    /// Sets the evaluator of the policy's Rego part: [`Unconfined`](shef_verify::rego::Unconfined)
+    /// for the program's own policy, separate processes (crate `shef-rego`) for another party's.
     #[must_use]
     pub fn with_rego(mut self, evaluator: impl Evaluate + Send + 'static) -> Self {
         self.rego = Some(Evaluator(Arc::new(evaluator)));
         self
     }
 
-    /// Name under which evidence is asked for.
+    /// Audience of the evidence.
     pub fn audience(&self) -> &str {
         &self.audience
     }
@@ -214,10 +213,10 @@ impl Verifier {
             .map_err(|appraisal| SdkError::Rejected { appraisal })
     }
 
-    /// Appraises evidence of the Shield, behind which must be what the owner expects.
+    /// Appraises evidence of the Shield, which must meet the owner's expectations.
     ///
     /// # Errors
-    /// [`SdkError::Rejected`] with every check, and those of [`Expect::check`].
+    /// [`SdkError::Rejected`] with every check, and as [`Expect::check`].
     pub fn appraise_shield(
         &self,
         evidence: &[u8],
@@ -239,14 +238,14 @@ impl Verifier {
 /// The program that may have the data.
 #[derive(Debug, Clone)]
 enum Program {
-    /// The image with this digest, and no other.
+    /// Exactly the image with this digest.
     Image([u8; 32]),
     /// Any image of this accelerator.
     Accelerator(String),
 }
 
-/// What a data owner expects behind evidence, whoever appraises it: which program gets the data,
-/// under which configuration of the Shield, and what no verifier service may go below.
+/// The data owner's expectations of evidence, independent of the appraiser: the program that gets
+/// the data, the configuration of the Shield, and a floor that no verifier service may go below.
 #[derive(Debug, Clone)]
 pub struct Expect {
     config: Config,
@@ -259,13 +258,13 @@ pub struct Expect {
 }
 
 impl Expect {
-    /// The image with this digest, and the configuration that it has.
+    /// The image with this digest, and its configuration.
     pub fn image(config: &Config, digest: &[u8; 32]) -> Self {
         Self::program(config, Program::Image(*digest))
     }
 
     /// Any image of this accelerator that `signer` signed (SHA-256 of the vendor's public key), and
-    /// the configuration that it has.
+    /// its configuration.
     pub fn accelerator(config: &Config, name: &str, signer: &[u8; 32]) -> Self {
         Self::program(config, Program::Accelerator(name.to_owned())).signer(signer)
     }
@@ -282,31 +281,31 @@ impl Expect {
         }
     }
 
-    /// The vendor who signed the image, by SHA-256 of the public key.
+    /// The signer of the image, as SHA-256 of the vendor's public key.
     #[must_use]
     pub fn signer(mut self, signer: &[u8; 32]) -> Self {
         self.signer = Some(*signer);
         self
     }
 
-    /// What evidence must meet, whoever appraised it. Without one a verifier service is held to
-    /// [`Policy::strict`] for hardware: no simulated, debug or seeded device, no unprotected
-    /// region.
+    /// Minimum policy for evidence, independent of the appraiser. By default a verifier service is
+    /// held to [`Policy::strict`] for hardware: no simulated, debug or seeded device, no
+    /// unprotected region.
     #[must_use]
     pub fn floor(mut self, policy: Policy) -> Self {
         self.floor = Some(policy);
         self
     }
 
-    /// What is no longer trusted, where a verifier service appraises.
+    /// Revocation list that applies if a verifier service appraises.
     #[must_use]
     pub fn revocations(mut self, revocations: Revocations) -> Self {
         self.revocations = Some(revocations);
         self
     }
 
-    /// The keys that may sign receipts of a verifier service. Without them its own list is
-    /// believed.
+    /// The keys that may sign receipts of a verifier service. Without them the service's own list
+    /// is trusted.
     #[cfg(feature = "service")]
     #[must_use]
     pub fn receipt_keys(mut self, keys: Vec<PublicKey>) -> Self {
@@ -324,7 +323,7 @@ impl Expect {
         &self.receipt_keys
     }
 
-    /// Whether verified evidence is of this program and configuration.
+    /// Checks that verified evidence is of this program and configuration.
     ///
     /// # Errors
     /// [`SdkError::OtherConfig`], [`SdkError::OtherProgram`].
@@ -354,7 +353,7 @@ impl Expect {
         }
     }
 
-    /// The floor under what a verifier service says.
+    /// The floor that applies to a verifier service's appraisal.
     #[cfg(feature = "service")]
     pub(crate) fn hold_service(
         &self,

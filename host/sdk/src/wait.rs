@@ -1,4 +1,4 @@
-//! How long something is waited for, who is told meanwhile, and who may end it.
+//! Waits: their time limit, their progress, and their cancellation.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use crate::{Progress, SdkError};
 
-/// Ends what somebody waits for: a transfer after a piece, a wait for the accelerator after a read,
-/// a request to a verifier service at once. Clones are one.
+/// Cancels an operation: a transfer after a piece, a wait for the accelerator after a read, a
+/// request to a verifier service at once. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Ends it.
+    /// Cancels it.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is to end.
+    /// Whether it is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -29,10 +29,10 @@ impl Cancel {
     }
 }
 
-/// How far a wait for the accelerator is.
+/// Progress of a wait for the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waited {
-    /// The register that is read.
+    /// The polled register.
     pub addr: u32,
     /// Its value.
     pub last: u32,
@@ -40,19 +40,19 @@ pub struct Waited {
     pub elapsed: Duration,
 }
 
-/// Told of each read while the accelerator works; breaks to end the wait.
+/// Receives each read while the accelerator works; breaks to end the wait.
 pub type WaitWatch = dyn FnMut(Waited) -> ControlFlow<()> + Send;
 
-/// How long a session waits for its accelerator, and who may end that: [`crate::Session::run`],
+/// Time limit and cancellation of a session's waits for its accelerator: [`crate::Session::run`],
 /// [`crate::Session::finish`], [`crate::Session::wait_register`] and rings. Ending a wait stops
-/// nothing on the card: what was launched goes on, and can be waited for again.
+/// nothing on the card: the job goes on, and can be waited for again.
 pub struct Patience {
-    /// The longest wait. An hour, unless the owner says something else.
+    /// Time limit of a wait. The default is an hour.
     pub most: Duration,
-    /// Ends waits, and transfers too. A [`crate::Worker`] puts one of its own here while it works
-    /// for a future.
+    /// Cancels waits, and transfers too. A [`crate::Worker`] replaces it while it works for a
+    /// future.
     pub cancel: Cancel,
-    /// Is told of the progress of waits.
+    /// Receives the progress of waits.
     pub watch: Option<Box<WaitWatch>>,
 }
 
@@ -63,7 +63,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Whether the wait for register `addr`, which began at `since`, goes on.
+    /// Checks whether the wait for register `addr`, which began at `since`, continues.
     pub(crate) fn goes_on(&mut self, since: Instant, addr: u32, last: u32) -> Result<(), SdkError> {
         let after = since.elapsed();
         let told = self.watch.as_mut().map_or(ControlFlow::Continue(()), |watch| {

@@ -1,8 +1,8 @@
-//! A session on a thread of its own, for programs that must not block.
+//! A session on a dedicated thread, for programs that must not block.
 //!
-//! Everything that a session does ends in calls of the device, which block. So it lives on one
-//! thread, gets its work through a channel, and answers through futures that need nothing but
-//! `std`: they run under every executor, and an adapter for one would have nothing to do.
+//! Every operation of a session ends in blocking calls of the device. So the session lives on one
+//! thread, receives work through a channel, and answers through futures that need only `std`: they
+//! run under every executor without an adapter.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,20 +11,20 @@ use std::task::{Context, Poll, Waker};
 
 use crate::{Cancel, Closed, Host, Keyed, SdkError, Session};
 
-/// Something to be done with a session.
+/// Work for a session.
 type Work = Box<dyn for<'h> FnOnce(&mut Session<'h, Keyed>) + Send>;
 
-/// What the thread does with its session.
+/// A task for the thread.
 enum Task {
     Run(Work),
     Close(Promise<End>),
 }
 
-/// A keyed session on a thread of its own.
+/// A keyed session on a dedicated thread.
 ///
-/// Work is done in the order in which it was given. Dropping the worker lets the thread finish what
-/// it was given and then drop the session, as dropping a [`Session`] does; [`Worker::close`] ends
-/// it in order.
+/// Work runs in the order of submission. Dropping the worker lets the thread finish the submitted
+/// work and then drop the session, as dropping a [`Session`] does; [`Worker::close`] ends it
+/// properly.
 ///
 /// ```
 /// # use shef::{Connected, Expect, Host, SdkError, Session, SystemEntropy, Verifier, Worker, unwatched};
@@ -51,19 +51,20 @@ pub struct Worker {
     tasks: mpsc::Sender<Task>,
 }
 
-/// How a session on a thread ended.
+/// The end of a session on a thread.
 pub struct End {
     /// The Shield's last words.
     pub closed: Closed,
-    /// The close record, not verified, or why there is none. A missing record proves nothing.
+    /// The close record, not verified, or the reason why it is missing. A missing record proves
+    /// nothing.
     pub record: Result<Vec<u8>, SdkError>,
 }
 
 impl Worker {
     /// Starts a thread on which `open` opens the device and `key` makes a session with it. They
-    /// move to that thread; the device and the session never leave it. Where the future is dropped,
-    /// the thread ends after what it is at, without a session; requests to a verifier service end
-    /// at once where [`crate::Service::ended_by`] was given the `Cancel`.
+    /// move to that thread; the device and the session never leave it. If the future is dropped,
+    /// the thread ends after its current step, without a session; requests to a verifier service
+    /// end at once if [`crate::Service::ended_by`] was given the `Cancel`.
     pub fn start(
         open: impl FnOnce() -> Result<Host, SdkError> + Send + 'static,
         key: impl for<'h> FnOnce(&'h mut Host, &Cancel) -> Result<Session<'h, Keyed>, SdkError>
@@ -72,7 +73,8 @@ impl Worker {
     ) -> Pending<Self> {
         let (promise, cancel, pending) = promise();
         let thread = std::thread::Builder::new().name("shef".to_owned());
-        // Where there is no thread, the promise goes with the closure, and the future says so.
+        // If the thread cannot start, the promise is dropped with the closure, and the future
+        // reports it.
         let _ = thread.spawn(move || {
             let mut host = match open() {
                 Ok(host) => host,
@@ -94,16 +96,16 @@ impl Worker {
         pending
     }
 
-    /// Has the thread do something with the session.
+    /// Runs `work` with the session on the thread.
     ///
-    /// Where the future is dropped, what was not begun is never begun. What was begun looks at its
-    /// [`Cancel`], which is that of the session's [`Session::patience`] meanwhile: transfers end
-    /// after a piece, waits for the accelerator after a read. A request to the Shield is never left
-    /// half-way, so that the session can be used in any case; what becomes of an upload or a result
-    /// is said at [`Session::upload_from`] and [`Session::open_to`].
+    /// If the future is dropped, work that has not started never starts. Running work checks its
+    /// [`Cancel`], which replaces that of the session's [`Session::patience`] for the time:
+    /// transfers end after a piece, waits for the accelerator after a read. A request to the Shield
+    /// is never abandoned half-way, so the session stays usable; [`Session::upload_from`] and
+    /// [`Session::open_to`] describe the state of an upload or a result.
     ///
     /// # Errors
-    /// What `work` says; [`SdkError::WorkerGone`] where the thread ended, because something on it
+    /// The error of `work`; [`SdkError::WorkerGone`] if the thread ended because something on it
     /// panicked.
     pub fn run<T: Send + 'static>(
         &self,
@@ -114,7 +116,7 @@ impl Worker {
         let (promise, cancel, pending) = promise();
         self.give(Task::Run(Box::new(move |session: &mut Session<'_, Keyed>| {
             if !cancel.is_cancelled() {
-                // What waits or transfers ends where nobody waits for it any more.
+                // A dropped future ends waits and transfers.
                 let before = std::mem::replace(&mut session.patience().cancel, cancel.clone());
                 let done = work(session, &cancel);
                 session.patience().cancel = before;
@@ -124,8 +126,8 @@ impl Worker {
         pending
     }
 
-    /// Closes the session, after what was given before, and asks for its close record. This is done
-    /// even where the future is dropped.
+    /// Closes the session, after all submitted work, and requests its close record. This happens
+    /// even if the future is dropped.
     ///
     /// # Errors
     /// As [`Session::close`].
@@ -135,13 +137,13 @@ impl Worker {
         pending
     }
 
-    /// Where the thread is gone the task is dropped, and its promise with it.
+    /// If the thread is gone, this drops the task, and its promise with it.
     fn give(&self, task: Task) {
         let _ = self.tasks.send(task);
     }
 }
 
-/// Does what comes until the session is closed, or until nothing can come any more.
+/// Runs tasks until the session is closed, or until the channel is disconnected.
 fn serve(
     mut session: Session<'_, Keyed>,
     work: &mpsc::Receiver<Task>,
@@ -154,7 +156,7 @@ fn serve(
     }
 }
 
-/// What a thread will have done. Dropping it says that nobody waits any more: see [`Worker::run`].
+/// The future result of a thread. Dropping it cancels the work: see [`Worker::run`].
 #[must_use = "what was asked for is cancelled where nobody waits for it"]
 pub struct Pending<T> {
     slot: Arc<Mutex<Slot<T>>>,
@@ -174,7 +176,7 @@ fn promise<T>() -> (Promise<T>, Cancel, Pending<T>) {
     (Promise(slot.clone()), cancel.clone(), Pending { slot, cancel })
 }
 
-/// For what is whole whenever its lock is free, whoever panicked.
+/// Ignores poisoning: the data is consistent whenever the lock is free.
 pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -182,7 +184,7 @@ pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<T> Promise<T> {
     fn keep(self, value: Result<T, SdkError>) {
         lock(&self.0).value = Some(value);
-        // Dropping it wakes who waits.
+        // Dropping it wakes the waiting task.
     }
 }
 

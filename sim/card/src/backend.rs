@@ -1,4 +1,5 @@
-//! The back ends in place of an FPGA, behind one trait: the functional model and the Verilated RTL.
+//! The back ends that replace an FPGA, behind one trait: the functional model and the Verilated
+//! RTL.
 
 use std::ops::Range;
 

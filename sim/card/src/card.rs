@@ -26,7 +26,7 @@ use crate::{CardError, RtlOptions};
 /// Default size of card memory, in bytes.
 pub const MEMORY_BYTES: u64 = 1 << 34;
 
-/// Clock steps until a wait for an interrupt gives up.
+/// Maximum clock steps of a wait for an interrupt.
 const INTERRUPT_STEPS: u32 = 1 << 14;
 
 /// The engine of the card.
@@ -73,17 +73,17 @@ impl CardOptions {
 pub struct Blank {
     options: CardOptions,
     backend: SharedBackend,
-    /// The subsystem of the Security Kernel, where it is not native.
+    /// The subsystem of the Security Kernel, unless it is native.
     kernel: Option<Library>,
     uds: Option<Zeroizing<[u8; 32]>>,
 }
 
 impl Blank {
-    /// Builds the engine, or takes it from the cache, and starts it. `progress` gets messages about
-    /// long steps.
+    /// Builds the engine, or takes it from the cache, and starts it. `progress` receives messages
+    /// about long steps.
     ///
     /// # Errors
-    /// Those of the build.
+    /// Build errors.
     pub fn new(options: CardOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
         let backend: Box<dyn Backend> = match &options.engine {
             Engine::Model => Box::new(ModelBackend::new(crate::config()?, crate::design_digest()?)),
@@ -157,7 +157,7 @@ pub struct Card {
     kernel: Box<dyn Mailbox>,
 }
 
-/// Features of simulated cards only: observation and fault injection.
+/// Observation and fault injection, for simulated cards only.
 #[derive(Clone)]
 pub struct Bench {
     backend: SharedBackend,
@@ -195,7 +195,7 @@ impl Bench {
         self.backend.borrow().last_write_cycle()
     }
 
-    /// The next reset boots with this fault, and the one after it without.
+    /// Makes the next reset boot with this fault; the one after it boots without.
     pub fn fail_boot(&self, fault: BootFault) {
         self.power.borrow_mut().next = Some(fault);
     }
@@ -213,13 +213,13 @@ impl Card {
         self.backend.borrow_mut().connect(host)
     }
 
-    /// Observation and faults on demand.
+    /// Observation and fault injection.
     pub fn bench(&self) -> Bench {
         Bench { backend: Rc::clone(&self.backend), power: Rc::clone(&self.power) }
     }
 
     /// Sets the card's debug identity: another device secret, certified by another CA. `certify`
-    /// gets the DeviceID key and returns the certificate.
+    /// receives the DeviceID key and returns the certificate.
     pub fn add_debug_identity(
         &mut self,
         uds: Zeroizing<[u8; 32]>,

@@ -59,7 +59,7 @@ impl ConfigSpace {
         c.fixed(0x00, &vendor.to_le_bytes());
         c.fixed(0x02, &device.to_le_bytes());
         c.both(COMMAND, 0, COMMAND_WRITABLE);
-        // Status: there is a list of capabilities.
+        // Status: the capability list is present.
         c.fixed(0x06, &(1u16 << 4).to_le_bytes());
         c.fixed(0x08, &(CLASS << 8 | 1).to_le_bytes());
         c.mask[0x0c] = 0xff;
@@ -76,7 +76,7 @@ impl ConfigSpace {
         c.fixed(0x2e, &SUBSYSTEM.to_le_bytes());
         c.fixed(0x34, &[PM as u8]);
         c.mask[0x3c] = 0xff;
-        // Power management: version 3, D0 and D3hot; coming back from D3hot resets.
+        // Power management: version 3, D0 and D3hot; returning from D3hot resets.
         c.fixed(PM, &[0x01, MSIX as u8, 0x03, 0x00]);
         c.both(PM + 4, 0, 0x3);
         c.fixed(MSIX, &[0x11, PCIE as u8]);
@@ -91,7 +91,7 @@ impl ConfigSpace {
         c.fixed(PCIE + 0x0c, &(8u32 << 4 | 4).to_le_bytes());
         c.both(PCIE + 0x10, 0, 0x0fc3);
         c.fixed(PCIE + 0x12, &(8u16 << 4 | 4).to_le_bytes());
-        // Completion time-outs can be turned off.
+        // Completion time-outs can be disabled.
         c.fixed(PCIE + 0x24, &(1u32 << 4).to_le_bytes());
         c.both(PCIE + 0x28, 0, 0x001f);
         c.fixed(PCIE + 0x2c, &(0x1eu32).to_le_bytes());

@@ -75,9 +75,10 @@ pub struct Identity {
     pub design_digest: [u8; 32],
     /// Name of its accelerator.
     pub accelerator: String,
-    /// Plaintext of an image for it ([`crate::RtlOptions::program`]), for those who have not its sources.
+    /// Plaintext of an image for it ([`crate::RtlOptions::program`]), for parties without its
+    /// sources.
     pub program: Vec<u8>,
-    /// What the card is built around, as a device URI.
+    /// The card's engine, as a device URI.
     pub engine: String,
 }
 

@@ -1,4 +1,4 @@
-//! What an image for a simulated card holds, and what the simulated fabric takes of it.
+//! The contents of an image for a simulated card, and their use by the simulated fabric.
 //!
 //! The plaintext of the image is a `tar.gz` archive:
 //!
@@ -7,7 +7,7 @@
 //! | `manifest` | the design: top module, parameters, and the SHA-256 of each source ([`shef_rtl::Measured::manifest`]) |
 //! | `shield.cbor` | the resolved configuration of the Shield |
 //! | `accelerator` | name of the accelerator |
-//! | `sources/NAME` | each source that is the vendor's own, by its name in the manifest |
+//! | `sources/NAME` | each source of the vendor, by its name in the manifest |
 //!
 //! The sources of Shield and simulation shell are public: their digests in the manifest stand for
 //! them. The design digest is the SHA-256 of the manifest.
@@ -41,7 +41,7 @@ pub(crate) struct Design {
 }
 
 impl Design {
-    /// The design of these sources, with this configuration.
+    /// The design with these sources and this configuration.
     pub(crate) fn of(
         spec: &DesignSpec,
         config: &Config,
@@ -89,7 +89,7 @@ impl Design {
         gzip.flush().and_then(|()| gzip.finish()).map_err(failed)
     }
 
-    /// Reads the plaintext of an image, behind which up to three zeros fill the last word.
+    /// Reads the plaintext of an image, after which up to three zeros may pad the last word.
     pub(crate) fn read(image: &[u8]) -> Result<Self, &'static str> {
         let mut gzip = flate2::bufread::GzDecoder::new(image);
         let mut unpacked = Vec::new();
@@ -147,12 +147,12 @@ impl Design {
         &self.accelerator
     }
 
-    /// Digest of the configuration, if it is one.
+    /// Digest of the configuration, if it is valid.
     pub(crate) fn config_digest(&self) -> Option<[u8; 32]> {
         Config::from_cbor(&self.config).ok().map(|config| config.digest())
     }
 
-    /// Digest of the design, if all its own sources are there and are what the manifest says.
+    /// Digest of the design, if all the vendor's sources are present and match the manifest.
     pub(crate) fn digest(&self) -> Result<[u8; 32], &'static str> {
         let mut own = 0;
         for (name, digest) in
@@ -175,7 +175,7 @@ impl Design {
     }
 }
 
-/// Whether a source of this name is part of what is published.
+/// Whether a source of this name is published.
 fn public(name: &str) -> bool {
     PUBLIC.iter().any(|folder| name.starts_with(folder))
 }
@@ -241,7 +241,8 @@ mod tests {
         assert!(Design::read(&[&image[..], &[1]].concat()).is_err());
     }
 
-    /// What only looks like a file: a sparse one says in a few bytes that it has many gigabytes.
+    /// Entries that only resemble a regular file: a sparse one claims many gigabytes in a few
+    /// bytes.
     #[test]
     fn members_that_are_no_plain_files_are_refused() {
         use tar::EntryType;

@@ -1,8 +1,8 @@
 //! The card's DMA engine: takes descriptors from rings in host memory, moves bytes between host and
 //! card memory, writes completions.
 //!
-//! It runs on a thread of its own and reaches host memory only through what the client has mapped,
-//! and only while bus mastering is on.
+//! It runs on a dedicated thread. It reaches host memory only through the client's mappings, and
+//! only while bus mastering is on.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,9 +18,9 @@ use shef_vfio_user::{Bus, DmaError};
 
 use crate::host_port::HostPort;
 
-/// Descriptors that are fetched together.
+/// Descriptors per fetch.
 const BATCH: u32 = 16;
-/// Bytes that are moved together; cancelling and other queues wait for so many.
+/// Bytes per move; cancellation and other queues wait for one move.
 const STRIDE: usize = 1 << 20;
 
 #[derive(Default, Clone)]
@@ -31,7 +31,7 @@ struct Queue {
     status: u32,
     tail: u32,
     head: u32,
-    /// Completions written, and of them those that nobody was told of.
+    /// Completions written, and the number of them without an interrupt yet.
     completed: u32,
     untold: u32,
     /// Descriptors before this one are cancelled.
@@ -40,14 +40,14 @@ struct Queue {
 }
 
 impl Queue {
-    /// Whether its registers describe a ring.
+    /// Whether its registers describe a valid ring.
     fn makes_sense(&self) -> bool {
         self.entries.is_power_of_two()
             && (2..=MAX_ENTRIES).contains(&self.entries)
             && self.ring.is_multiple_of(4096)
     }
 
-    /// What stays of it when it is turned off: where its ring is.
+    /// The state that survives turning it off: the location of its ring.
     fn place(&self) -> Self {
         Self {
             ring: self.ring,
@@ -58,7 +58,7 @@ impl Queue {
     }
 }
 
-/// A chain of descriptors so far.
+/// State of a chain of descriptors.
 #[derive(Default, Clone)]
 struct Chain {
     length: u16,
@@ -72,7 +72,7 @@ struct State {
     queues: [Queue; QUEUES as usize],
     /// The queue that is being served.
     busy: Option<usize>,
-    /// Raised by a reset: what is being served is over.
+    /// Incremented by a reset: the current service is abandoned.
     generation: u64,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Engine {
 /// Why a transfer stopped.
 enum Stop {
     Status(Status),
-    /// A reset: nothing is written any more.
+    /// A reset: nothing more is written.
     Reset,
 }
 
@@ -99,7 +99,7 @@ impl Engine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a register; `None` where there is none.
+    /// Reads a register; `None` if it does not exist.
     pub fn read(&self, offset: u32) -> Option<u32> {
         let state = self.hold();
         let q = state.queues.get(((offset - reg::BASE) / reg::STRIDE) as usize)?;
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// Writes a register. What makes no sense is dropped.
+    /// Writes a register. Invalid writes are ignored.
     pub fn write(&self, offset: u32, value: u32) {
         let index = ((offset - reg::BASE) / reg::STRIDE) as usize;
         let mut state = self.hold();
@@ -125,8 +125,8 @@ impl Engine {
             reg::RING_HI if off => q.ring = q.ring & 0xffff_ffff | u64::from(value) << 32,
             reg::ENTRIES if off => q.entries = value,
             reg::INTERRUPT if off => q.interrupt = value,
-            // Forward only. While a batch is served the host may know of a later head than is noted
-            // here.
+            // Forward only. While a batch is served, the host may know a later head than the one
+            // recorded here.
             reg::TAIL
                 if q.status == reg::ON
                     && (q.tail.wrapping_sub(q.head)..=q.entries + BATCH)
@@ -140,7 +140,7 @@ impl Engine {
             reg::CONTROL if value == reg::CANCEL => q.cancelled = Some(q.tail),
             reg::CONTROL if value == reg::DISABLE => {
                 *q = q.place();
-                // Whoever turned it off may take its memory away.
+                // After turning a queue off, the host may free its memory.
                 self.quiet(state, Some(index));
                 return;
             }
@@ -150,7 +150,7 @@ impl Engine {
         self.changed.notify_all();
     }
 
-    /// Turns all queues off and waits until host memory is not touched any more.
+    /// Turns all queues off and waits until host memory is no longer accessed.
     pub fn reset(&self) {
         let mut state = self.hold();
         state.generation += 1;
@@ -161,7 +161,7 @@ impl Engine {
     /// Waits until no queue, or not this one, is being served.
     fn quiet(&self, mut state: MutexGuard<'_, State>, index: Option<usize>) {
         while state.busy.is_some_and(|busy| index.is_none_or(|index| index == busy)) {
-            // A question to the client that is not answered is given up.
+            // Cancels a request to the client that is still unanswered.
             self.host.bus.cancel();
             state = self
                 .changed
@@ -195,7 +195,7 @@ impl Engine {
                 && state.generation == generation
             {
                 let now = &mut state.queues[index];
-                // What was asked meanwhile stays so.
+                // Changes made during the service take precedence.
                 if now.status != reg::OFF {
                     let cancelled =
                         now.cancelled.filter(|to| to.wrapping_sub(served.head) as i32 > 0);
@@ -207,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Raises the queue's interrupt where it is time.
+    /// Raises the queue's interrupt if it is due.
     fn tell(&self, q: &mut Queue) {
         let (batch, vector) =
             (reg::INTERRUPT_BATCH.get(q.interrupt), reg::INTERRUPT_VECTOR.get(q.interrupt));
@@ -231,8 +231,7 @@ impl Engine {
         self.host.reach(access).map_err(|_| Status::Host)
     }
 
-    /// Serves some descriptors of a queue, and gives the queue back as it is then; `None` after a
-    /// reset.
+    /// Serves some descriptors of a queue, and returns the queue's new state; `None` after a reset.
     fn serve(&self, mut q: Queue, index: usize, generation: u64) -> Option<Queue> {
         let at = q.head & (q.entries - 1);
         let n = q.tail.wrapping_sub(q.head).min(BATCH).min(q.entries - at);
@@ -290,7 +289,7 @@ impl Engine {
         Some(q)
     }
 
-    /// The completion's words first, then the number that makes it valid.
+    /// Writes the completion's words first, then the number that makes it valid.
     fn complete(&self, q: &mut Queue, completion: Completion) -> Result<(), Status> {
         let slot = q.completed & (q.entries - 1);
         let at =
@@ -303,7 +302,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a reset came, or the queue was turned off.
+    /// Whether a reset happened, or the queue was turned off.
     fn overtaken(&self, index: usize, generation: u64) -> bool {
         let state = self.hold();
         state.generation != generation || state.queues[index].status == reg::OFF
@@ -313,7 +312,7 @@ impl Engine {
         self.hold().queues[index].cancelled.is_some_and(|to| (to.wrapping_sub(at) as i32) > 0)
     }
 
-    /// Moves the bytes of one descriptor: how many.
+    /// Moves the bytes of one descriptor; returns their number.
     fn transfer(
         &self,
         d: &Descriptor,

@@ -1,7 +1,7 @@
 //! Errors of the simulated card.
 
 shef_proto::coded! {
-    /// Why a simulated card did not start or went wrong.
+    /// Why a simulated card did not start or failed.
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum CardError {
@@ -11,18 +11,18 @@ shef_proto::coded! {
         /// The boot code stopped.
         #[error("boot: {0}")]
         Boot(#[from] shef_kernel::BootError) => (error) error.code(),
-        /// The `shield.toml` of a design of one's own is wrong.
+        /// The `shield.toml` of a user's design is invalid.
         #[error("{}:{error}", file.display())]
         Shield {
             /// The file.
             file: std::path::PathBuf,
-            /// What is wrong, with its place.
+            /// The error, with its position.
             error: shef_gen::shield::ShieldError,
         } => { error, .. } error.code(),
         /// The card's socket cannot be served.
         #[error(transparent)]
         Serve(#[from] shef_vfio_user::VfioUserError) => (error) error.code(),
-        /// The design does not do what the card needs.
+        /// The design lacks a function that the card needs.
         #[error("design: {what}")]
         Design {
             /// What is wrong.
@@ -36,7 +36,7 @@ shef_proto::coded! {
             what: String,
         } = "SHEF-CARD-002": "the simulated card has no valid configuration",
             "check shell-rtl/accel/digits/shield.toml with `cargo xtask generate`",
-        /// The folder of a design of one's own lacks something.
+        /// The folder of a user's design is incomplete.
         #[error("project {}: {what}", dir.display())]
         Project {
             /// The folder.
@@ -46,10 +46,10 @@ shef_proto::coded! {
         } = "SHEF-CARD-003": "the folder of a design of your own lacks something",
             "sim:rtl?project=DIR needs DIR/shield.toml and a module shef_accel in DIR/shef_accel.sv; docs/how-to/your-accelerator.md shows \
              how",
-        /// Card memory cannot be made.
+        /// Card memory cannot be created.
         #[error("card memory of {bytes:#x} bytes: {what}")]
         Memory {
-            /// Bytes asked for.
+            /// Requested bytes.
             bytes: u64,
             /// What is wrong.
             what: String,

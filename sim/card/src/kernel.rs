@@ -21,30 +21,31 @@ pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware
 const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
     include_bytes!("../../../attestation/firmware/kernel.sig");
 
-/// Cycles until a boot that neither ends nor raises an alert is given up.
+/// Maximum cycles of a boot that neither ends nor raises an alert.
 const BOOT_LIMIT: u64 = 60_000_000;
-/// Cycles that the kernel runs on while a host asks whether it has answered.
+/// Cycles that the kernel runs while the host polls for its answer.
 const POLL_CYCLES: u64 = 20_000;
-/// Cycles between two looks at the mailbox.
+/// Cycles between two polls of the mailbox.
 const LOOK_CYCLES: u64 = 200;
 /// Cycles within which a halt clears every memory.
 const HALT_CYCLES: u64 = 70_000;
-/// Cycles of the Shield's clock that pass, at most, between two accesses of the kernel: it has
-/// nothing else to do meanwhile.
+/// Maximum cycles of the Shield's clock between two accesses of the kernel; the Shield is otherwise
+/// idle then.
 const SHIELD_CYCLES: u64 = 4096;
 
-/// What is wrong when a card boots the next time; only cards with the firmware's kernel boot.
+/// Fault of the next boot; only cards with the firmware's kernel boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BootFault {
     /// One bit of the kernel image is flipped.
     ImageBit,
-    /// The kernel is older than the boot ROM allows, and signed by the right signer.
+    /// The kernel is older than the boot ROM allows, but signed by the right signer.
     OldKernel,
-    /// The kernel is new, and signed by somebody else.
+    /// The kernel is new, but signed by another signer.
     OtherSigner,
     /// The noise source is stuck.
     StuckNoise,
-    /// Nothing is wrong, but nobody waits for the end of the boot: the host's accesses go on meanwhile.
+    /// No fault, but the caller does not wait for the end of the boot: host accesses overlap with
+    /// it.
     Unattended,
 }
 
@@ -69,7 +70,7 @@ impl BootFault {
     }
 }
 
-/// A kernel image with the signature of the key that is derived from `signer`.
+/// A kernel image, signed with the key derived from `signer`.
 fn signed(image: Vec<u8>, signer: &[u8]) -> (Vec<u8>, [u8; SIGNATURE_FILE_LEN]) {
     let key = SigningKey::derive(signer);
     let mut signature = [0; SIGNATURE_FILE_LEN];
@@ -79,7 +80,7 @@ fn signed(image: Vec<u8>, signer: &[u8]) -> (Vec<u8>, [u8; SIGNATURE_FILE_LEN]) 
     (image, signature)
 }
 
-/// A part of a boot.
+/// A stage of a boot.
 #[derive(Debug, Clone, Copy)]
 pub struct BootStage {
     /// `clear`, `measure`, `verify` or `identify`.
@@ -90,7 +91,7 @@ pub struct BootStage {
     pub ms: u64,
 }
 
-/// What a bench sees of the firmware's kernel.
+/// A bench's view of the firmware's kernel.
 #[derive(Debug, Clone, Default)]
 pub struct KernelView {
     /// Clock cycles of its processor.
@@ -101,19 +102,19 @@ pub struct KernelView {
     pub boot: Vec<BootStage>,
 }
 
-/// Between the bench and the card's power-on.
+/// State shared between the bench and the card's power-on.
 #[derive(Default)]
 pub(crate) struct Power {
     pub(crate) next: Option<BootFault>,
-    /// Absent where the kernel is native.
+    /// Absent if the kernel is native.
     pub(crate) seen: Option<KernelView>,
 }
 
 /// A Security Kernel and the host's side of its mailbox. Offsets are those of the control window.
 ///
-/// An access answers `None` or `false` where the bus answers with an error.
+/// An access returns `None` or `false` if the bus answers with an error.
 pub(crate) trait Mailbox {
-    /// Powers on with what the manufacturer burnt in.
+    /// Powers on with the manufacturer's fuses.
     fn power_on(&mut self, fuses: &Rc<Fuses>) -> Result<(), CardError>;
     /// The shell's debug state changes, which halts the kernel until the next power-on.
     fn debug(&mut self, on: bool) -> Result<(), CardError>;
@@ -123,7 +124,7 @@ pub(crate) trait Mailbox {
     fn write(&mut self, offset: u32, value: u32) -> Result<bool, CardError>;
 }
 
-/// The kernel as a function of this program. It answers within the write of the doorbell.
+/// The kernel as a function of this program. It answers within the doorbell write.
 pub(crate) struct Native {
     around: Around,
     kernel: Option<Kernel<CardPlatform>>,
@@ -199,14 +200,14 @@ impl Mailbox for Native {
     }
 }
 
-/// `shef_kernel`, whose processor runs boot ROM and firmware. Its clock stands while nobody looks
-/// at the mailbox.
+/// `shef_kernel`, whose processor runs boot ROM and firmware. Its clock runs only while the mailbox
+/// is accessed.
 pub(crate) struct Firmware {
     around: Around,
     library: Library,
     running: Option<KernelSim>,
-    /// The subsystem after boot, with and without debug: the ROM draws nothing at random, and no noise
-    /// waits in it ([`seldom`]), so that a card that powers on again is this one again.
+    /// The subsystem after boot, with and without debug: the ROM draws no randomness, and no noise
+    /// is buffered in it ([`seldom`]), so that a restored snapshot equals a real power-on.
     booted: Vec<(bool, KernelSnapshot)>,
 }
 
@@ -257,7 +258,7 @@ impl Mailbox for Firmware {
             Some((_, snapshot)) if fault.is_none() => sim.restore(snapshot)?,
             _ => {
                 if fault.is_none() {
-                    // Each power-on that begins from this one tests and draws noise of its own.
+                    // Each power-on from this snapshot tests and draws fresh noise.
                     sim.around.noise = seldom(self.around.noise());
                 }
                 let stages = Stages::mark(&mut sim, &image, &fuses.certificate);
@@ -308,7 +309,7 @@ impl Mailbox for Firmware {
     }
 }
 
-/// Where the parts of a boot begin, as the boot medium sees them.
+/// Start of each stage of a boot, as seen by the boot medium.
 struct Stages {
     begin: Moment,
     /// First words of image, signature and certificate.
@@ -324,7 +325,7 @@ impl Stages {
         Self { begin: sim.moment(), words }
     }
 
-    /// Each part lasts until the next one begins; those that never began are left out.
+    /// Each stage lasts until the next one begins; stages that never began are omitted.
     fn end(&self, sim: &KernelSim) -> Vec<BootStage> {
         let marks = self.words.map(|word| sim.around.marks.get(&word).copied().flatten());
         let begins = [Some(self.begin), marks[0], marks[1], marks[2], Some(sim.moment())];
@@ -341,14 +342,14 @@ impl Stages {
 }
 
 impl Around {
-    /// Keeps what a bench may look at.
+    /// Records the state that a bench may observe.
     fn saw(&self, sim: &KernelSim) {
         let mut power = self.power.borrow_mut();
         let seen = power.seen.get_or_insert_default();
         (seen.cycles, seen.alert) = (sim.cycles(), sim.alert());
     }
 
-    /// Raw bits for the noise port, one each four cycles.
+    /// Raw bits for the noise port, one every four cycles.
     fn noise(&self) -> Noise {
         if let Source::Seeded(source) = &mut *self.source.borrow_mut() {
             let mut seed = [0; 8];
@@ -361,7 +362,8 @@ impl Around {
                 return None;
             }
             if at >= 8 * bytes.len() {
-                // Without randomness of the system the source is silent, which the kernel's tests see.
+                // If the system has no randomness, the source is silent, and the kernel's health
+                // tests detect that.
                 getrandom::fill(&mut bytes).ok()?;
                 at = 0;
             }
@@ -372,7 +374,7 @@ impl Around {
     }
 }
 
-/// The Shield's kernel port, absent while no design is in the fabric.
+/// The Shield's kernel port, which does not respond while the fabric holds no design.
 impl KernelPort for Around {
     fn pass(&mut self, cycles: u64) {
         let mut backend = self.backend.borrow_mut();
@@ -392,7 +394,7 @@ impl KernelPort for Around {
 /// The configuration port.
 impl shef_rtl::Fabric for Around {
     fn clear(&mut self) {
-        // Without a design, whatever became of its Shield.
+        // The design is removed even if resetting its Shield fails.
         let _ = self.unmount();
     }
 

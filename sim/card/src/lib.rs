@@ -50,7 +50,7 @@ pub fn config() -> Result<Config, CardError> {
     Ok(shield.config)
 }
 
-/// Codes of this crate and of what it is made of, in groups.
+/// Codes of this crate and its dependencies, in groups.
 pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
     vec![
         ("Security Kernel", shef_kernel::CODES.iter().collect()),

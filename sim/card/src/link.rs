@@ -1,4 +1,4 @@
-//! The link between card and host: injected faults, and recorded ones.
+//! The link between card and host: injected faults, and recorded faults.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub enum LinkFault {
         /// Reads.
         count: u32,
     },
-    /// So many interrupts are lost.
+    /// This many interrupts are lost.
     LoseInterrupt {
         /// Interrupts.
         count: u32,
@@ -36,10 +36,10 @@ pub enum LinkFault {
     },
 }
 
-/// Most DMA faults that are kept; all are counted.
+/// Maximum number of DMA faults that are recorded; all are counted.
 const KEPT: usize = 64;
 
-/// State of the link, seen by everything that uses it.
+/// State of the link, shared by all its users.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     down: AtomicBool,
@@ -57,13 +57,13 @@ pub(crate) struct Link {
     kept: Mutex<Vec<String>>,
 }
 
-/// Takes one off a count: whether there was one.
+/// Decrements a count; returns false if it was zero.
 fn one(count: &AtomicU32) -> bool {
     count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok()
 }
 
 impl Link {
-    /// Makes a fault. Whether a link that was down came up by it.
+    /// Injects a fault. Returns whether it brought up a link that was down.
     pub fn set(&self, fault: LinkFault) -> bool {
         match fault {
             LinkFault::None => {
@@ -86,18 +86,18 @@ impl Link {
         self.down.load(Ordering::Acquire)
     }
 
-    /// Whether this access is one that is never answered.
+    /// Whether this access is never answered.
     pub fn silent(&self) -> bool {
         one(&self.silent)
     }
 
-    /// Whether this read gives poisoned data.
+    /// Whether this read returns poisoned data.
     pub fn poisoned(&self) -> bool {
         one(&self.poisoned)
     }
 
-    /// Whether an interrupt goes out: not over a link that is down, not where it is lost, not
-    /// without bus mastering.
+    /// Whether an interrupt is delivered: not if the link is down, if it is lost, or without bus
+    /// mastering.
     pub fn carries_interrupt(&self) -> bool {
         !self.is_down() && self.master.load(Ordering::Acquire) && !one(&self.lost)
     }
@@ -113,7 +113,7 @@ impl Link {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records an access of the card to host memory that did not happen.
+    /// Records a blocked access of the card to host memory.
     pub fn fault(&self, what: String) {
         self.dma_faults.fetch_add(1, Ordering::AcqRel);
         let mut kept = self.kept();
@@ -122,7 +122,7 @@ impl Link {
         }
     }
 
-    /// How many there were, and the first of them.
+    /// Number of blocked accesses, and the first of them.
     pub fn dma_faults(&self) -> (u64, Vec<String>) {
         (self.dma_faults.load(Ordering::Acquire), self.kept().clone())
     }

@@ -27,7 +27,7 @@ impl Backend for ModelBackend {
     }
 
     fn ctl_write(&mut self, offset: u32, value: u32) -> Result<bool, CardError> {
-        // What a request starts is over when the request is.
+        // The work that a request starts is finished when the request is.
         self.interrupted |= offset == shef_regs::ctl::CHAN_DOORBELL;
         Ok(self.model.ctl_write(offset, value).is_some())
     }

@@ -1,4 +1,4 @@
-//! The hardware under boot code and kernel, simulated.
+//! Simulated hardware below boot code and kernel.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub const ACCELERATOR: &str = "digits-knn";
 pub const KERNEL_SVN: u64 = 1;
 
 /// The Security Kernel's image, as the boot code measures it: the committed one of the FPGA's
-/// processor. The sources of its crate stand for the code of a native kernel.
+/// processor. For a native kernel, the sources of its crate stand for its code.
 pub(crate) fn kernel_image(kernel: SimKernel) -> Vec<u8> {
     match kernel {
         SimKernel::Firmware => FIRMWARE.to_vec(),
@@ -61,7 +61,7 @@ mod tests {
     }
 }
 
-/// Measurement of a card's Security Kernel, as the boot code makes it.
+/// Measurement of a card's Security Kernel, as computed by the boot code.
 pub fn kernel_digest(kernel: SimKernel) -> [u8; 32] {
     KernelImage::digest(&kernel_image(kernel))
 }
@@ -71,15 +71,15 @@ pub fn shell_digest() -> [u8; 32] {
     Sha256::digest(b"shef-shell/1 simulation").into()
 }
 
-/// What the manufacturer burnt in.
+/// The manufacturer's fuses.
 pub(crate) struct Fuses {
     pub(crate) uds: Zeroizing<[u8; 32]>,
     pub(crate) certificate: Vec<u8>,
     pub(crate) debug: bool,
 }
 
-/// Where the card's randomness comes from. It goes on over a reset, so that no two sessions draw
-/// the same bytes.
+/// The card's source of randomness. A reset does not restart it, so no two sessions draw the same
+/// bytes.
 pub(crate) enum Source {
     System,
     Seeded(Box<SeededEntropy>),
@@ -87,12 +87,12 @@ pub(crate) enum Source {
 
 pub(crate) type SharedBackend = Rc<RefCell<Box<dyn Backend>>>;
 
-/// State of the fabric that kernel and host see differently.
+/// State of the fabric, which kernel and host see differently.
 pub(crate) struct Fabric {
     pub(crate) programmed: bool,
 }
 
-/// What boot code and kernel share with the rest of the card.
+/// State that boot code and kernel share with the rest of the card.
 #[derive(Clone)]
 pub(crate) struct Around {
     pub(crate) backend: SharedBackend,
@@ -102,8 +102,8 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// Puts an image into the fabric and releases the design from reset, if the image is that of the
-    /// design that was compiled in.
+    /// Loads an image into the fabric and releases the design from reset, if the image is that of
+    /// the compiled-in design.
     pub(crate) fn mount(&self, image: &[u8]) -> Result<(), PlatformError> {
         let refused = PlatformError::new;
         let design = Design::read(image).map_err(refused)?;
@@ -139,7 +139,7 @@ impl Around {
 
     /// Clears the fabric.
     pub(crate) fn unmount(&self) -> Result<(), CardError> {
-        // A Shield that cannot be reset stays unreachable: nothing is programmed any more.
+        // A Shield that cannot be reset stays unreachable: the fabric counts as unprogrammed.
         self.fabric.borrow_mut().programmed = false;
         self.backend.borrow_mut().reset()
     }
@@ -182,7 +182,7 @@ pub(crate) struct CardPlatform {
     around: Around,
     fuses: Rc<Fuses>,
     uds_taken: bool,
-    /// Of an image that is not whole yet.
+    /// The received part of an image that is not complete yet.
     coming: Zeroizing<Vec<u8>>,
 }
 

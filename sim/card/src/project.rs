@@ -200,7 +200,7 @@ mod tests {
             message.contains("shef_cfg_pkg.sv is not the package that shield.toml gives"),
             "{message}"
         );
-        // Nor may a file have the name of a module of the Shield, in any case.
+        // Nor may a file have the name of a module of the Shield, in any letter case.
         std::fs::rename(&copy, project.join("Shef_Shield.sv")).unwrap();
         assert!(
             Project::open(&project)
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn threads_that_write_one_package_at_once_all_have_it() {
-        // A size that no other test has, so that nobody else needs the folder that goes away here.
+        // A size that no other test uses, so that this folder can be deleted here.
         let region = Region {
             name: "raced".into(),
             size: 0x7_7000,

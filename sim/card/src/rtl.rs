@@ -59,7 +59,7 @@ impl RtlOptions {
     /// The Shield's configuration.
     ///
     /// # Errors
-    /// Those of the project.
+    /// Project errors.
     pub fn config(&self) -> Result<Config, CardError> {
         match self.project.as_deref() {
             Some(dir) => Ok(Project::open(dir)?.config().clone()),
@@ -70,7 +70,7 @@ impl RtlOptions {
     /// Name of the accelerator.
     ///
     /// # Errors
-    /// Those of the project.
+    /// Project errors.
     pub fn accelerator(&self) -> Result<String, CardError> {
         match self.project.as_deref() {
             Some(dir) => Ok(Project::open(dir)?.accelerator().to_owned()),
@@ -335,7 +335,7 @@ impl Backend for RtlBackend {
     }
 
     fn connect(&mut self, host: HostPort) -> Result<bool, CardError> {
-        // The clock stands while an access is made: nobody may be asked for it who waits for the
+        // The clock stops during an access, so a request must not go to a client that waits for the
         // clock.
         let host = HostPort { bus: host.bus.mapped(), ..host };
         let Some(interrupts) = Interrupts::new(self.core.sim(), host.clone()) else {
@@ -362,10 +362,10 @@ pub struct BareCard {
 }
 
 impl BareCard {
-    /// Builds and starts it, with the memory of `options`.
+    /// Builds and starts it, with the memory options of `options`.
     ///
     /// # Errors
-    /// Those of the build.
+    /// Build errors.
     pub fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
         let project = options.project.as_deref().map(Project::open).transpose()?;
         Ok(Self {

@@ -61,7 +61,7 @@ impl Bytes for Dram {
     }
 
     fn write(&self, addr: u64, data: &[u8]) {
-        // Nothing is behind the end of memory.
+        // There is nothing beyond the end of memory.
         let _ = self.0.write(addr, data);
     }
 }
@@ -110,8 +110,8 @@ pub fn serve(
     regions[usize::from(BAR_MSIX)] = bar(MSIX_BYTES);
     regions[usize::from(BAR_MEM)] = Region { memory: Some((window, 0)), ..bar(bytes) };
     regions[region::CONFIG as usize] = bar(config_space::BYTES as u64);
-    // What is wrong with the path is told before the card is made, which may take minutes; the
-    // sockets are there when it answers.
+    // An invalid path is reported before the card is made, which may take minutes; when the card
+    // answers, the sockets exist.
     Listening::vacant(&options.socket)?;
     let control_path = options.control.clone().unwrap_or_else(|| Control::path_of(&options.socket));
     Listening::vacant(&control_path).map_err(|e| ControlSocket::failed(&control_path, &e))?;
@@ -145,10 +145,10 @@ pub fn serve(
         });
         let stopped = || CardError::Design { what: "the card's thread stopped".to_owned() };
         let (identity, serial, own_engine) = born.recv().map_err(|_| stopped())??;
-        // Who sees the card's socket finds the other one.
+        // Bound first: a client that finds the card's socket also finds the control socket.
         let control = ControlSocket::bind(&control_path)?;
         let server = Server::bind(&options.socket, regions, bus)?;
-        // The design's own engine answers as all its registers do.
+        // The design's own engine is accessed like its other registers.
         let engine = if own_engine { None } else { Some(&engine) };
         let handler =
             ControlHandler { engine, jobs: jobs.clone(), identity, shared: shared.clone() };
@@ -167,7 +167,7 @@ pub fn serve(
         ready();
         let result = server.run(&mut front, stop);
         stop.store(true, Ordering::Relaxed);
-        // The card's thread ends when nobody can ask it any more.
+        // The card's thread ends when its queue is disconnected.
         drop(front);
         Ok(result?)
     })
@@ -270,7 +270,8 @@ struct Front<'a> {
 }
 
 impl Front<'_> {
-    /// The bus mastering bit of configuration space, for all traffic from the card to the host.
+    /// Applies the bus mastering bit of configuration space to all traffic from the card to the
+    /// host.
     fn note_master(&self) {
         self.shared.link.master.store(self.config.bus_master(), Ordering::Release);
     }
@@ -328,8 +329,8 @@ impl Backend for Front<'_> {
     }
 
     fn detached(&mut self) {
-        // Nobody drives the function any more: it stops mastering the bus, and what the last client
-        // left is wiped.
+        // No client drives the function any more: it stops mastering the bus, and the last client's
+        // state is wiped.
         self.config.reset();
         self.note_master();
         let _ = self.reset_card();
@@ -404,7 +405,7 @@ impl Backend for Front<'_> {
                 }
             }
             BAR_MSIX => {
-                // The table can be written, the pending bits cannot.
+                // The table is writable, the pending bits are not.
                 let end =
                     (config_space::PBA as usize).saturating_sub(offset as usize).min(data.len());
                 self.table[offset as usize..][..end].copy_from_slice(&data[..end]);
@@ -462,7 +463,7 @@ impl ControlHandler<'_> {
                     };
                 }
                 if fault == LinkFault::LinkDrop {
-                    // Questions of the card to the host are lost with it.
+                    // Requests of the card to the host are lost with the link.
                     self.shared.bus.cancel();
                 }
                 ControlResponse::Done

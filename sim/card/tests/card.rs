@@ -1,4 +1,4 @@
-//! The card from outside: making one, BAR0, card memory.
+//! A card works from outside: manufacture, BAR0, card memory.
 
 use shef_card::{Blank, Card, CardOptions, Engine, RtlOptions};
 use shef_device::{CTL_BYTES, Device, mailbox};
@@ -25,7 +25,7 @@ fn cards() -> [Card; 2] {
     [card(Engine::Model), card(Engine::Rtl(RtlOptions::default()))]
 }
 
-/// Waits for the answer to what was rung.
+/// Waits for the answer to the last doorbell.
 fn answered(card: &mut Card) -> bool {
     (0..10_000).any(|_| card.ctl_read32(mailbox::STATUS).unwrap() == mailbox::STATUS_ANSWER)
 }
@@ -41,7 +41,7 @@ fn a_card_boots_only_with_a_secret_and_its_own_certificate() {
     let mut other = blank();
     assert!(other.burn(Zeroizing::new([2; 32])) != key);
     assert_eq!(other.finish(certificate.clone()).err().unwrap().code(), "SHEF-KRN-003");
-    // Debug gives another identity from the same secret.
+    // Debug derives another identity from the same secret.
     let mut debug =
         Blank::new(CardOptions { debug: true, ..CardOptions::new(Engine::Model) }, &mut |_| {})
             .unwrap();

@@ -1,5 +1,5 @@
-//! The DMA engine in RTL beside that of the simulated card: the same driver, the same rings, the
-//! same answers.
+//! The DMA engine in RTL behaves like that of the simulated card: the same driver, the same rings,
+//! the same answers.
 
 mod common;
 #[path = "../../rtl/tests/dma_bench/mod.rs"]
@@ -48,14 +48,14 @@ fn descriptor(rng: &mut Rng, tag: u32, base: u64) -> Descriptor {
         2 => Descriptor { op: OP_NOTHING, ..d },
         3 => Descriptor { card: CARD_BYTES - bytes + 1, ..d },
         4 => Descriptor { bytes: MAX_BYTES + 1, ..d },
-        // Nothing of it is mapped. What follows a write that fails may be under way already, so
-        // nothing follows in its chain.
+        // Nothing is mapped there. The successor of a failing write may already be in flight, so
+        // its chain has no successor.
         5 => Descriptor { host: 64, flags: if op == OP_TO_HOST { 0 } else { flags }, ..d },
         _ => d,
     }
 }
 
-/// What a driver sees of these descriptors.
+/// A driver's view of these descriptors.
 fn run<M: DmaMemory>(
     card: &mut impl Registers,
     queue: &mut Queue<M>,
@@ -157,8 +157,8 @@ fn registers_are_alike_whatever_is_written() {
             reg::CONTROL => {
                 [reg::ENABLE, reg::ENABLE, reg::ENABLE, 0, reg::CANCEL, 7][rng.below(6) as usize]
             }
-            // What is behind the ring by less than the card's batch is refused by one, taken by the
-            // other.
+            // A tail behind the ring by less than the card's batch is refused by one engine and
+            // accepted by the other.
             reg::TAIL => [
                 tail.wrapping_add(1),
                 tail.wrapping_add(2),
@@ -171,7 +171,7 @@ fn registers_are_alike_whatever_is_written() {
         for card in [&mut rtl as &mut dyn Registers, card.function()] {
             card.set_register(queue + offset, value).unwrap();
         }
-        // What it began comes to its end.
+        // Let its work finish.
         rtl.step(1500);
         let all = |card: &mut dyn Registers| {
             (0..16).map(|n| card.register(queue + 4 * n).unwrap()).collect::<Vec<_>>()

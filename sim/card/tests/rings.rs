@@ -1,4 +1,4 @@
-//! Rings in host memory, served by the card's DMA engine.
+//! The card's DMA engine serves rings in host memory.
 
 mod common;
 
@@ -98,13 +98,13 @@ fn what_goes_down_comes_back_in_order_and_for_one_doorbell() {
         }
         card.function().free(&memory).unwrap();
     }
-    // The card's own, for bulk: three pieces for data, and the ring's.
+    // Mappings of the card's driver for bulk data: three pieces for data, and one for the ring.
     assert_eq!(served.control().state().unwrap().maps, 4);
 }
 
 #[test]
 fn a_batch_has_one_interrupt() {
-    /// Descriptors that the engine takes in one go: their completions have one interrupt, however
+    /// Descriptors that the engine fetches at once: their completions share one interrupt, however
     /// small the batch.
     const TAKEN: u64 = 16;
     const DESCRIPTORS: u64 = 64;
@@ -124,7 +124,7 @@ fn a_batch_has_one_interrupt() {
                 Status::Done
             );
         }
-        // The last ones have one however few they are; it comes after them.
+        // The last ones share one interrupt, however few they are; it follows them.
         let expected = DESCRIPTORS.div_ceil(TAKEN * u64::from(batch).div_ceil(TAKEN));
         let end = Instant::now() + LIMIT;
         while control.state().unwrap().dma_interrupts - before < expected && Instant::now() < end {
@@ -165,7 +165,7 @@ fn chains_have_one_completion_and_stop_where_they_fail() {
     let mut seen = vec![0; 3000];
     card.mem_read(0, &mut seen).unwrap();
     assert_eq!(seen, data);
-    // The second one fails: the third is not done.
+    // The second one fails, so the third is not executed.
     card.mem_write(0, &vec![0; 3000]).unwrap();
     for d in [
         piece(1, 0, CHAIN),
@@ -226,7 +226,7 @@ fn each_descriptor_fails_by_itself_and_faults_are_recorded() {
 fn a_full_queue_takes_no_more_and_cancelling_ends_what_is_in_it() {
     let served = Served::new(1 << 28);
     let mut card = served.open();
-    // By message, so that nothing moves on while this program does not look.
+    // By message, so that nothing progresses while this program does not respond.
     let memory = card.function().dma_by_message(64 << 20).unwrap();
     let mut q = queue(&mut card, 3, 16, 4);
     for tag in 0..16 {
@@ -236,7 +236,7 @@ fn a_full_queue_takes_no_more_and_cancelling_ends_what_is_in_it() {
     assert_eq!((q.room(), q.pending()), (0, 16));
     q.cancel(card.function()).unwrap();
     let mut ends = Vec::new();
-    // Control goes on beside it.
+    // Control continues during the transfers.
     let mut first = queue(&mut card, 0, 2, 1);
     assert_eq!(
         one(&mut card, &mut first, Descriptor { op: OP_NOTHING, ..to_card(77, 0, 0, 0) }).tag,
@@ -248,7 +248,7 @@ fn a_full_queue_takes_no_more_and_cancelling_ends_what_is_in_it() {
         ends.iter().filter(|(_, status)| *status == Status::Cancelled).count() >= 12,
         "{ends:?}"
     );
-    // The same memory serves another queue, and what lies there is not taken for completions.
+    // The same memory serves another queue, and old content is not mistaken for completions.
     let mut again = Queue::open(card.function(), 3, 16, ring, 4, 1).unwrap();
     assert_eq!(again.poll().unwrap(), None);
     assert_eq!(one(&mut card, &mut again, to_card(5, memory.device_address(), 0, 4096)).tag, 5);
@@ -261,7 +261,7 @@ fn unmapping_reset_and_a_dropped_link_end_transfers() {
     let mut card = served.open();
     let memory = card.function().dma(64 << 20).unwrap();
     let big = |tag| to_card(tag, memory.device_address(), 0, 64 << 20);
-    // Unmapped in the middle: the descriptor fails, the queue lives.
+    // Unmapped in the middle of a transfer: the descriptor fails, the queue survives.
     let mut q = queue(&mut card, 0, 8, 1);
     for tag in 0..4 {
         q.push(&big(tag)).unwrap();
@@ -274,15 +274,15 @@ fn unmapping_reset_and_a_dropped_link_end_transfers() {
         assert!(matches!(done.status, Status::Host | Status::Done), "{done:?}");
     }
     assert_eq!(one(&mut card, &mut q, big(9)).status, Status::Host);
-    // The ring itself is unmapped: the queue has failed, and says so.
+    // The ring itself is unmapped: the queue fails, and reports it.
     let other = card.function().dma(4096).unwrap();
     let mut doomed = Queue::open(card.function(), 1, 2, other.clone(), 2, 1).unwrap();
     card.function().free(&other).unwrap();
     doomed.push(&to_card(0, 0, 0, 0)).unwrap();
     doomed.submit(card.function()).unwrap();
     assert_eq!(doomed.wait(card.function(), LIMIT).unwrap_err().code(), "SHEF-DEV-013");
-    // A reset in the middle: queues are off, and can be turned on again. By message, so that
-    // nothing is over before.
+    // A reset in the middle of a transfer: queues are off, and can be turned on again. By message,
+    // so that no transfer finishes before it.
     let memory = card.function().dma_by_message(64 << 20).unwrap();
     for tag in 0..4 {
         q.push(&Descriptor { host: memory.device_address(), ..big(tag) }).unwrap();
@@ -301,7 +301,7 @@ fn unmapping_reset_and_a_dropped_link_end_transfers() {
         one(&mut card, &mut q, to_card(1, memory.device_address(), 0, 4096)).status,
         Status::Done
     );
-    // Without bus mastering the card reaches nothing, and it is recorded.
+    // Without bus mastering the card reaches nothing, and records that.
     let faults = control.state().unwrap().dma_faults;
     card.function().config_write(4, &[2, 0]).unwrap();
     q.push(&to_card(2, memory.device_address(), 0, 4096)).unwrap();
@@ -361,7 +361,7 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     let served = Served::new(1 << 26);
     let mut control = served.control();
     let mut card = served.open();
-    // Around the edges of window, places, batches and rounds.
+    // Sizes around the edges of window, places, batches and rounds.
     let place = 128 << 10;
     let lens = [
         RING_FROM - 1,
@@ -378,7 +378,7 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
         let data = pattern(len, n as u64);
         let addr = 1000 * n as u64 + 3;
         card.mem_write(addr, &data).unwrap();
-        // A register waits until it is there.
+        // A register read waits until the data has arrived.
         card.ctl_read32(mailbox::STATUS).unwrap();
         let mut window = vec![0; len];
         card.function().bar_read(BAR_MEM, addr, &mut window).unwrap();
@@ -390,8 +390,8 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     }
     let data = pattern(8 << 20, 99);
     let mut back = vec![0; data.len()];
-    // A doorbell and about an interrupt for sixteen descriptors, and nothing else: no system call
-    // for each.
+    // One doorbell and about one interrupt per sixteen descriptors, and nothing else: no system
+    // call for each.
     let before = control.state().unwrap();
     card.mem_write(0, &data).unwrap();
     card.ctl_read32(mailbox::STATUS).unwrap();
@@ -401,7 +401,7 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     let (read, least) =
         (after.dma_read - before.dma_read, (data.len() + data.len() / place * 64) as u64);
     assert!((least..=least + (data.len() / place * 64) as u64).contains(&read), "{read} bytes");
-    // On a busy machine a wait may end without an interrupt and look at the queue's status.
+    // On a busy machine a wait may end without an interrupt and poll the queue's status.
     let (accesses, interrupts) =
         (after.accesses - before.accesses, after.dma_interrupts - before.dma_interrupts);
     assert!(accesses <= batches + 10, "{accesses} accesses");
@@ -424,8 +424,8 @@ fn bulk_goes_through_a_ring_whole_and_again_after_faults() {
     goes(&mut card);
     card.reset().unwrap();
     goes(&mut card);
-    // What is lost with bus mastering is told, and the next transfer turns it on again; a card that
-    // is gone is said to be.
+    // A transfer that is lost without bus mastering is reported, and the next transfer turns bus
+    // mastering on again; a removed card is reported as gone.
     card.function().config_write(4, &[2, 0]).unwrap();
     card.mem_write(0, &data[..1 << 20]).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap_err().code(), "SHEF-DEV-013");

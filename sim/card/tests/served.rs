@@ -1,4 +1,4 @@
-//! The card as a PCI function, driven over vfio-user from this process.
+//! The card behaves as a PCI function, driven over vfio-user from this process.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn config(card: &mut PciCard<VfioUserFunction>, at: u16) -> u32 {
     u32::from_le_bytes(word)
 }
 
-/// Asks the kernel something, so that the mailbox holds an answer.
+/// Sends the kernel a request, so that the mailbox holds an answer.
 fn ask(card: &mut PciCard<VfioUserFunction>) {
     let status = card.kernel_call(&Request::Status.encode()).unwrap();
     assert!(matches!(Answer::decode(&status).unwrap(), Answer::Status(_)));
@@ -65,7 +65,7 @@ fn every_kind_of_reset_powers_the_card_on_anew() {
     card.function().config_write(COMMAND, &ENABLED).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_IDLE);
     assert_eq!(control.state().unwrap().resets, resets + 4);
-    // A client that leaves.
+    // A client disconnects.
     ask(&mut card);
     drop(card);
     let mut card = served.open();
@@ -114,8 +114,7 @@ fn registers_are_reached_by_aligned_words_only() {
     let mut two = [0; 8];
     card.function().bar_read(0, status, &mut two).unwrap();
     assert_eq!(two[..4], mailbox::STATUS_ANSWER.to_le_bytes());
-    // Registers of a Shield that is not there, and the table of MSI-X, whose pending bits cannot be
-    // written.
+    // Registers of a missing Shield, and the MSI-X table, whose pending bits are read-only.
     assert_eq!(card.ctl_read32(0).unwrap_err().code(), "SHEF-DEV-006");
     let mut table = [0; 8];
     card.function().bar_write(2, 0x7ffc, &[5; 8]).unwrap();
@@ -133,14 +132,14 @@ fn faults_of_the_link_have_clear_errors_and_end() {
     control.fault(LinkFault::TimeOut { count: 1 }).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap_err().code(), "SHEF-VFU-005");
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_ANSWER);
-    // Poisoned data is no data.
+    // Poisoned data reads as an error.
     control.fault(LinkFault::Poison { count: 1 }).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap_err().code(), "SHEF-DEV-006");
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_ANSWER);
     control.fault(LinkFault::Slow { ms: 20 }).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_ANSWER);
     control.fault(LinkFault::None).unwrap();
-    // A link that drops is a device that left; one that comes up again is a card that was reset.
+    // A link that drops is a device that left; a link that comes back is a card that was reset.
     control.fault(LinkFault::LinkDrop).unwrap();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap_err().code(), "SHEF-DEV-005");
     assert_eq!(card.kernel_call(&Request::Status.encode()).unwrap_err().code(), "SHEF-DEV-005");
@@ -193,7 +192,7 @@ fn debug_has_an_identity_of_its_own_and_the_control_socket_takes_any_line() {
     }
     raw.write_all(b"{\"do\":\"words\"}\n").unwrap();
     assert_eq!(answers.next().unwrap().unwrap(), "{\"is\":\"words\",\"words\":0}");
-    // A line that never ends is not kept for ever.
+    // An endless line is not buffered for ever.
     raw.write_all(&vec![b'x'; 70_000]).unwrap();
     assert!(answers.next().is_none_or(|line| line.is_err()), "closed");
     assert_eq!(control.words_delivered().unwrap(), 0);
@@ -231,7 +230,7 @@ fn a_card_has_its_sockets_when_it_answers_and_a_path_that_cannot_be_is_told_befo
         assert!(matches!(result, Err(CardError::Serve(_))), "{}: {result:?}", wrong.display());
     }
     assert_eq!(std::fs::read(&socket).unwrap(), b"no socket");
-    // The same of the control socket: a file of somebody's is not deleted.
+    // The same for the control socket: another program's file is not deleted.
     let options = ServeOptions {
         control: Some(socket.clone()),
         ..ServeOptions::new(&dir.path().join("other"))

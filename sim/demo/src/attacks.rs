@@ -1,8 +1,8 @@
-//! What a dishonest host, memory or vendor's customer tries, and what refuses it.
+//! Attacks by a dishonest host, memory or customer of the vendor, and the checks that refuse them.
 //!
-//! Each attack runs only the steps that it needs. Attacks on a session start from a loaded image and
-//! a Shield with a new seed: an attack that leaves its session open, or a Shield that gets no new
-//! seed, fails the next one. All others start from a reset.
+//! Each attack runs only the steps that it needs. Attacks on a session start from a loaded image
+//! and a Shield with a new seed: if an attack leaves its session open, or the Shield gets no new
+//! seed, the next one fails. All others start from a reset.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -22,17 +22,17 @@ use crate::reference;
 use crate::world::{Bench, World};
 use shef_console::CliError;
 
-/// What became of an attack.
+/// Result of an attack.
 pub struct Outcome {
-    /// Whether it was refused as it must be, and the rest of the claim holds.
+    /// Whether the attack was refused as required, and the rest of the claim holds.
     pub detected: bool,
-    /// Code of what refused.
+    /// Code of the component that refused.
     pub code: String,
-    /// What was seen.
+    /// Observed details.
     pub detail: String,
 }
 
-/// The part of the line that an attack is on, which is the state of the card when it starts.
+/// The phase that an attack targets, which determines the state of the card at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A session: the image is loaded and the Shield has a new seed.
@@ -72,7 +72,7 @@ pub struct Lab<'a> {
     pub world: &'a mut World,
     /// The card in the dishonest host.
     pub host: &'a mut Host,
-    /// What only a simulated card has.
+    /// The controls that only a simulated card has.
     pub bench: &'a Bench,
     /// A few rows to train with.
     pub train: &'a Dataset,
@@ -80,7 +80,7 @@ pub struct Lab<'a> {
     pub query: &'a Dataset,
 }
 
-/// All of them, in the order in which they are printed.
+/// All attacks, in the order in which they are printed.
 pub const ATTACKS: &[Attack] = &[
     Attack::on(
         Target::Session,
@@ -235,7 +235,7 @@ fn outcome(detected: bool, code: &str, detail: impl Into<String>) -> Outcome {
     Outcome { detected, code: code.to_owned(), detail: detail.into() }
 }
 
-/// An error that was expected is the outcome; anything else is not.
+/// Accepts only the expected errors as a detection.
 fn refused<T>(result: Result<T, SdkError>, expected: &[&str]) -> Outcome {
     match result {
         Ok(_) => outcome(false, "", "it was accepted"),
@@ -246,11 +246,11 @@ fn refused<T>(result: Result<T, SdkError>, expected: &[&str]) -> Outcome {
     }
 }
 
-// ---- what the host does to messages ----
+// ---- attacks on messages ----
 
 type Hook = Box<dyn FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>>;
 
-/// A dishonest host as a function.
+/// A dishonest host, given as a function.
 struct Evil(Hook);
 
 impl Adversary for Evil {
@@ -287,7 +287,7 @@ fn change(
     })
 }
 
-/// What was heard.
+/// The recorded messages.
 type Heard = Rc<RefCell<Vec<(MessageKind, Vec<u8>)>>>;
 
 /// A host that only listens.
@@ -306,7 +306,7 @@ fn listen() -> (Box<dyn Adversary>, Heard) {
 /// The buffers of a job in the Shield's regions.
 ///
 /// # Errors
-/// Where the configuration has other regions.
+/// If the configuration has other regions.
 pub fn buffers(session: &Session<'_, Keyed>) -> Result<Buffers, SdkError> {
     Ok(Buffers {
         train: session.input("train")?,
@@ -318,7 +318,7 @@ pub fn buffers(session: &Session<'_, Keyed>) -> Result<Buffers, SdkError> {
 /// Seals and uploads both inputs.
 ///
 /// # Errors
-/// Those of the session.
+/// Session errors.
 pub fn upload(
     session: &mut Session<'_, Keyed>,
     b: &Buffers,
@@ -329,7 +329,7 @@ pub fn upload(
     session.upload(&b.query, &query.pixels())
 }
 
-/// Launches, waits, flushes and opens the results; a fault comes out as an error with its kind.
+/// Launches, waits, flushes and opens the results; a fault becomes an error with its kind.
 fn launch(
     session: &mut Session<'_, Keyed>,
     b: &Buffers,
@@ -355,7 +355,7 @@ fn launch(
         .unwrap_or_default())
 }
 
-/// Whether an honest run works: what must still hold after a refused message.
+/// Checks that an honest run works, as it must even after a refused message.
 fn honest_run(
     session: &mut Session<'_, Keyed>,
     b: &Buffers,
@@ -365,11 +365,11 @@ fn honest_run(
     Ok(launch(session, b, train, query)? == reference::classify_all(train, query))
 }
 
-/// A whole small run, from the kernel's evidence to the verified close record: what an honest host
-/// lets happen.
+/// A complete small run, from the kernel's evidence to the verified close record, as an honest host
+/// allows it.
 ///
 /// # Errors
-/// Whatever refuses first where the host is not honest.
+/// The first refusal, if the host is not honest.
 pub fn small_run(
     world: &mut World,
     host: &mut Host,
@@ -395,7 +395,7 @@ enum Tamper {
     Swap,
 }
 
-/// Changes what is uploaded into the `query` region and expects a fault in its first chunk.
+/// Tampers with the upload into the `query` region and expects a fault in its first chunk.
 fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, CliError> {
     let region = lab
         .world
@@ -432,7 +432,8 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
     faulted(session, &b, train, query, kind, region.id, 0..chunks as u64)
 }
 
-/// Launches, expects exactly this fault, a stopped Shield and closed results, and ends the session.
+/// Launches, expects exactly this fault, a stopped Shield and no opened results, and ends the
+/// session.
 fn faulted(
     mut session: Session<'_, Keyed>,
     b: &Buffers,
@@ -446,8 +447,8 @@ fn faulted(
         return Ok(outcome(false, "", "the results opened"));
     };
     let recorded = matches!(&error, SdkError::Faulted { kind: k, region: r, chunk: c, count, .. } if *k == kind && *r == region && chunks.contains(c) && *count > 0);
-    // The whole Shield has stopped: the accelerator's registers are refused, and plain status says
-    // why.
+    // The whole Shield has stopped: it refuses access to the accelerator's registers, and plain
+    // status shows why.
     let stopped = match session.read_register(knn::reg::ID) {
         Err(SdkError::Channel(shef_proto::channel::ChannelError::Status { status, .. })) => {
             status == shef_proto::channel::status::STOPPED
@@ -457,7 +458,7 @@ fn faulted(
     let status = session.host().status()?;
     let told = ctl::STATUS_STOPPED.get(status) == 1
         && ctl::STATUS_FAULT_KIND.get(status) == u32::from(kind.number());
-    // The statement shows the fault to whoever asks, again and again, and opens nothing.
+    // The statement shows the fault on every read, and opens nothing.
     let statement = session.statement()?;
     let opens = session
         .open(
@@ -497,7 +498,7 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
     faulted(session, &b, train, query, FaultKind::Tag, to.id, 0..1)
 }
 
-/// Replaces chunk 0 of a region and its tag by what was uploaded there before.
+/// Replays an earlier upload of chunk 0 of a region and its tag.
 fn put_back(
     host: &mut Host,
     region: &shef_proto::config::Region,
@@ -561,7 +562,7 @@ fn bus_error(lab: &mut Lab) -> Result<Outcome, CliError> {
     bench.watch(range.clone())?;
     bench.fail_reads(range)?;
     let outcome = faulted(session, &b, train, query, FaultKind::Bus, region.id, 0..1)?;
-    // The memory answers again after a reset.
+    // The memory responds again after a reset.
     lab.host.reset()?;
     Ok(outcome)
 }
@@ -581,7 +582,7 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
         Some(bytes)
     }));
     let result = refused(launch(&mut session, &b, train, query), &["SHEF-SDK-016"]);
-    // Nothing was lost: an honest host brings them.
+    // Nothing was lost: an honest host delivers the results.
     session.host().corrupt(honest());
     let statement = session.statement()?;
     let opened = session.open(
@@ -605,8 +606,8 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     upload(&mut session, &b, train, query)?;
     session.ping()?;
     let before = session.statement()?.shield().requests;
-    // The host changes the address inside a sealed command: a bit of the ciphertext is a bit of the
-    // plaintext.
+    // The host changes the address inside a sealed command: flipping a bit of the ciphertext flips
+    // that bit of the plaintext.
     let sealed = session.seal_request(&Request::write(knn::reg::TRAIN_ROWS, 1))?;
     let shown_before =
         shef_device::mailbox::read_bytes(session.host().device(), ctl::CHAN_RSP, MESSAGE_LEN)?;
@@ -621,7 +622,7 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
         refusals += usize::from(says_refused);
         unchanged &= shown == shown_before;
     }
-    // The honest command is still the next one.
+    // The honest command is still the next expected one.
     let (answer, says_refused) = session.host().ring(&sealed)?;
     let taken = !says_refused && session.take_answer(&answer).is_ok_and(|a| a.status == 0);
     let after = session.statement()?.shield().requests;
@@ -639,7 +640,7 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     ))
 }
 
-/// MAP requests of a whole statement.
+/// MAP requests for a complete statement.
 fn map_pages(config: &shef_proto::config::Config) -> u64 {
     config
         .regions()
@@ -672,13 +673,13 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let before = session.statement()?.shield().requests;
     let mut refusals = 0;
     for old in earlier.iter().chain([last]) {
-        // All of them are earlier than the statement's last page, so none may be run or answered.
+        // All of them precede the statement's last page, so none may run or be answered.
         refusals += usize::from(session.host().ring(old)?.1);
     }
     let all = earlier.len() + 1;
     let after = session.statement()?.shield().requests;
     let pages = session.config().regions().len() as u64 + map_pages(session.config()) + 1;
-    // The owner goes on as if nothing had been.
+    // The owner continues as before.
     session.next_output_epoch(&b.result)?;
     let fine = honest_run(&mut session, &b, train, query)?;
     session.abort()?;
@@ -719,7 +720,7 @@ fn load_key_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
 }
 
 fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
-    // The host answers the owner's Load Key with one of its own, made for another key pair.
+    // The host answers the owner's Load Key with its own, made for another key pair.
     let config = lab.world.config().clone();
     let entropy = lab.world.adversary_entropy();
     let (_, other) = shef_proto::hpke_suite::generate_key_pair(entropy);
@@ -770,8 +771,8 @@ fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.bench.watch(ALL)?;
-    // The first challenge is answered honestly and kept; the second is answered with the first
-    // evidence.
+    // The first challenge is answered honestly, and the evidence recorded; the second is answered
+    // with that evidence.
     let first = lab.world.shield_evidence(lab.host)?;
     lab.host.corrupt(change(
         |kind| kind == MessageKind::ShieldEvidence,
@@ -781,7 +782,7 @@ fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
     Ok(Outcome { detected: result.detected && no_key(lab.host)?, ..result })
 }
 
-/// Whether the Shield holds no session: nothing was released to it.
+/// Checks that the Shield holds no session: no key was released to it.
 fn no_key(host: &mut Host) -> Result<bool, CliError> {
     Ok(ctl::STATUS_STATE.get(host.status()?) != ctl::STATUS_STATE_KEYED)
 }
@@ -790,7 +791,7 @@ fn debug_device(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.world.with_debug_card(lab.host, lab.bench, |world, host, bench| {
         bench.watch(ALL)?;
         let result = refused(world.release(host), &["SHEF-ATT-021"]);
-        // The attack may be on a device of its own, so the words are counted there.
+        // The attack may use a separate device, so the words are counted there.
         Ok(Outcome { detected: result.detected && bench.words_delivered()? == 0, ..result })
     })
 }
@@ -840,13 +841,13 @@ fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
         let half = kind == MessageKind::KernelRequest
             && matches!(Request::decode(&bytes), Ok(Request::LoadChunk { index: 1, .. }));
         if half {
-            // What cannot be reset refuses nothing, which shows.
+            // If the reset fails, the load is not refused, and the attack shows that.
             let _ = device.reset();
         }
         Some(bytes)
     }));
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-014"]);
-    // Nothing stands in the fabric, and nothing vouches for it.
+    // The fabric is empty, and no evidence vouches for it.
     let unloaded = lab.host.device().ctl_read32(ctl::STATUS).is_err()
         && lab.world.shield_evidence(lab.host).is_err();
     lab.host.corrupt(honest());
@@ -866,7 +867,7 @@ fn alert(bench: &Bench) -> u64 {
     bench.kernel().map_or(0, |kernel| kernel.alert)
 }
 
-/// A kernel that the boot ROM must not start: the device says why, and nothing else.
+/// A kernel that the boot ROM must not start: the device reports the reason, and nothing else.
 fn kernel_image(lab: &mut Lab, fault: BootFault) -> Result<Outcome, CliError> {
     lab.bench.watch(ALL)?;
     lab.bench.fail_boot(fault)?;
@@ -875,7 +876,7 @@ fn kernel_image(lab: &mut Lab, fault: BootFault) -> Result<Outcome, CliError> {
     let result = refused(lab.host.certificates(), &[expected]);
     let silent = lab.world.release(lab.host).is_err_and(|error| error.code() == expected);
     let alerted = alert(lab.bench) == alert::IMAGE;
-    // The next reset finds an honest medium, and a kernel with an identity.
+    // The next reset finds an honest medium, and starts a kernel with an identity.
     lab.host.reset()?;
     lab.host.certificates()?;
     Ok(Outcome { detected: result.detected && silent && alerted, ..result })
@@ -887,7 +888,7 @@ fn noise_stuck(lab: &mut Lab) -> Result<Outcome, CliError> {
     lab.host.reset()?;
     let result = refused(lab.world.release(lab.host), &["SHEF-KRN-011"]);
     let alerted = alert(lab.bench) == alert::NOISE;
-    // The next reset finds a source that delivers.
+    // The next reset finds a working noise source.
     lab.host.reset()?;
     lab.world.release(lab.host)?;
     Ok(Outcome { detected: result.detected && alerted, ..result })
@@ -903,7 +904,7 @@ fn mailbox_flooded(lab: &mut Lab) -> Result<Outcome, CliError> {
     let device = lab.host.device();
     let (mut busy, mut answers, mut code) = (0, 0, String::new());
     while answers < LENGTHS.len() + AFTER_BOOT {
-        // A kernel that has a message, or does not run yet, takes no other.
+        // A kernel that is busy with a message, or not running yet, accepts no other.
         for word in 0..4 {
             busy +=
                 usize::from(device.ctl_write32(mailbox::REQUEST + 4 * word, 0xa5a5_a5a5).is_err());

@@ -1,5 +1,5 @@
-//! What stands beside a simulated card: observation and faults, in this process or through the
-//! control socket of another.
+//! Observation and fault injection beside a simulated card, in this process or through the control
+//! socket of another.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use shef::sim::{self, BootFault, Control, KernelView};
 use crate::world::card;
 use shef_console::CliError;
 
-/// Observation and faults of one card.
+/// Observation and fault injection for one card.
 pub enum Bench {
-    /// Of a card in this process.
+    /// For a card in this process.
     Here(sim::Bench),
-    /// Of a card in another.
+    /// For a card in another process.
     There(RefCell<Control>),
 }
 
 impl Bench {
-    /// Counts 64-bit words that the accelerator receives from these addresses too, from now on.
+    /// Also counts 64-bit words that the accelerator receives from these addresses, from now on.
     ///
     /// # Errors
-    /// Those of the control socket, as for all that follow.
+    /// Control socket errors, as for all methods below.
     pub fn watch(&self, range: Range<u64>) -> Result<(), CliError> {
         match self {
             Self::Here(bench) => bench.watch(range),
@@ -30,10 +30,10 @@ impl Bench {
         Ok(())
     }
 
-    /// Forgets what was watched and starts counting at 0.
+    /// Clears the watched addresses and resets the count.
     ///
     /// # Errors
-    /// Those of the control socket.
+    /// Control socket errors.
     pub fn unwatch(&self) -> Result<(), CliError> {
         match self {
             Self::Here(bench) => bench.unwatch(),
@@ -42,10 +42,10 @@ impl Bench {
         Ok(())
     }
 
-    /// Words received with an OKAY answer from the watched addresses.
+    /// Words received with OKAY from the watched addresses.
     ///
     /// # Errors
-    /// Those of the control socket.
+    /// Control socket errors.
     pub fn words_delivered(&self) -> Result<u64, CliError> {
         match self {
             Self::Here(bench) => Ok(bench.words_delivered()),
@@ -53,10 +53,10 @@ impl Bench {
         }
     }
 
-    /// The memory answers reads of these addresses with a bus error, until the card is reset.
+    /// Makes memory answer reads of these addresses with a bus error, until the card is reset.
     ///
     /// # Errors
-    /// Those of the control socket.
+    /// Control socket errors.
     pub fn fail_reads(&self, range: Range<u64>) -> Result<(), CliError> {
         match self {
             Self::Here(bench) => bench.fail_reads(range),
@@ -65,7 +65,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Clock cycles so far, where there is a clock. For figures only.
+    /// Clock cycles so far, if there is a clock. For figures only.
     pub fn cycles(&self) -> Option<u64> {
         match self {
             Self::Here(bench) => bench.cycles(),
@@ -81,10 +81,10 @@ impl Bench {
         }
     }
 
-    /// The next reset boots with this fault.
+    /// Makes the next reset boot with this fault.
     ///
     /// # Errors
-    /// A card of another process, whose boot nobody here can spoil.
+    /// A card of another process, whose boot cannot be disturbed from here.
     pub fn fail_boot(&self, fault: BootFault) -> Result<(), CliError> {
         match self {
             Self::Here(bench) => bench.fail_boot(fault),

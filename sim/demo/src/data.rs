@@ -12,11 +12,11 @@ use shef_console::CliError;
 pub const PIXELS: usize = 64;
 /// Largest label.
 pub const MAX_LABEL: u8 = 15;
-/// Most rows that a file may have.
+/// Maximum number of rows in a file.
 pub const MAX_ROWS: usize = 4096 + 16384;
-/// Most bytes of text that are read.
+/// Maximum size of the text, in bytes.
 const MAX_TEXT: u64 = 16 << 20;
-/// Most bytes of a file that are read.
+/// Maximum size of a file, in bytes.
 const MAX_FILE: u64 = 16 << 20;
 
 /// Rows and their labels.
@@ -32,8 +32,8 @@ impl Dataset {
     /// Reads a file, gzipped or not.
     ///
     /// # Errors
-    /// SHEF-CLI-010 where the file cannot be read, SHEF-CLI-011 where gzip says that it is damaged,
-    /// SHEF-CLI-012 where a line is wrong, SHEF-CLI-013 where it is empty or too large.
+    /// SHEF-CLI-010 if the file cannot be read, SHEF-CLI-011 if gzip reports that it is damaged,
+    /// SHEF-CLI-012 if a line is malformed, SHEF-CLI-013 if it is empty or too large.
     pub fn load(path: &Path) -> Result<Self, CliError> {
         let file = std::fs::File::open(path).map_err(|e| CliError::read_file(path, &e))?;
         let mut raw = Vec::new();
@@ -47,7 +47,7 @@ impl Dataset {
         Self::parse(&raw, &path.display().to_string())
     }
 
-    /// Parses the bytes of a file; `name` is for messages.
+    /// Parses the bytes of a file; `name` is used in messages.
     ///
     /// # Errors
     /// As [`Dataset::load`].
@@ -95,10 +95,10 @@ impl Dataset {
         Ok(data)
     }
 
-    /// The first `train` rows for training, the others for queries.
+    /// Splits off the first `train` rows for training; the others are queries.
     ///
     /// # Errors
-    /// SHEF-CLI-014 where one of the two would be empty or larger than the accelerator takes.
+    /// SHEF-CLI-014 if either part is empty or larger than the accelerator supports.
     pub fn split(&self, train: usize) -> Result<(Self, Self), CliError> {
         let bad = |what: String| CliError::input("SHEF-CLI-014", what);
         if train == 0 || train >= self.rows.len() {

@@ -1,5 +1,5 @@
-//! `--keep DIR`: everything that crossed a boundary, so that others can check it with tools that
-//! are not ours.
+//! `--keep DIR`: stores everything that crossed a boundary, so that others can check it with
+//! independent tools.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,10 +33,10 @@ receipts.json        only with --verifier: the service's receipts, and jwks.json
 secrets.json         only with --keep-secrets: the keys of the session
 ";
 
-/// Folders in it.
+/// Its subfolders.
 const FOLDERS: [&str; 3] = ["evidence", "certificates", "memory"];
 
-/// Whether a run writes a file of this path.
+/// Whether a run writes a file at this path.
 fn is_part(name: &str) -> bool {
     const NAMES: [&str; 16] = [
         "README.txt",
@@ -76,21 +76,21 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Makes the folder, or takes one that an earlier run made.
+    /// Creates the folder, or reuses one from an earlier run.
     ///
     /// # Errors
-    /// SHEF-CLI-015, and SHEF-CLI-027 where it holds anything else.
+    /// SHEF-CLI-015, and SHEF-CLI-027 if it holds anything else.
     pub fn new(dir: &Path) -> Result<Self, CliError> {
         folder::is_ours(dir, &FOLDERS, &["README.txt"], is_part)?;
         let keep = Self { dir: dir.to_owned() };
         fs::create_dir_all(dir).map_err(|e| CliError::write_file(dir, &e))?;
-        // First: the next run knows the folder by it.
+        // Written first: the next run recognises the folder by it.
         keep.write("README.txt", README.as_bytes())?;
         for part in FOLDERS {
             let path = dir.join(part);
             fs::create_dir_all(&path).map_err(|e| CliError::write_file(&path, &e))?;
         }
-        // Secrets of an earlier run must not stand beside the messages of this one.
+        // Secrets of an earlier run must not lie beside the messages of this one.
         let secrets = dir.join("secrets.json");
         if secrets.exists() {
             fs::remove_file(&secrets).map_err(|e| CliError::write_file(&secrets, &e))?;
@@ -102,7 +102,7 @@ impl Keep {
         file::write(&self.dir.join(name), bytes)
     }
 
-    /// The report.
+    /// Writes the report.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -112,7 +112,7 @@ impl Keep {
         self.write("report.json", text.as_bytes())
     }
 
-    /// Evidence and its challenge.
+    /// Writes evidence and its challenge.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -131,7 +131,7 @@ impl Keep {
         self.write(&format!("evidence/{name}.audience"), format!("{audience}\n").as_bytes())
     }
 
-    /// What the parties published.
+    /// Writes the parties' published data.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -162,16 +162,16 @@ impl Keep {
         self.write("certificates/root.der", world.root())
     }
 
-    /// Receipts of a verifier service, and the keys that verify them.
+    /// Writes receipts of a verifier service, and the keys that verify them.
     ///
     /// # Errors
-    /// SHEF-CLI-015, and those of the service.
+    /// SHEF-CLI-015, and service errors.
     pub fn service(&self, service: &Service) -> Result<(), CliError> {
         self.write("receipts.json", service.receipts()?.to_string().as_bytes())?;
         self.write("jwks.json", &service.get_bytes("/.well-known/jwks.json")?)
     }
 
-    /// The session's Load Key, and its keys where they were exposed.
+    /// Writes the session's Load Key, and its keys if they were exposed.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -200,10 +200,10 @@ impl Keep {
         file::write_new_secret(&self.dir.join("secrets.json"), text.as_bytes())
     }
 
-    /// Card memory of these regions.
+    /// Writes the card memory of these regions.
     ///
     /// # Errors
-    /// SHEF-CLI-015, and those of the device.
+    /// SHEF-CLI-015, and device errors.
     pub fn memory(&self, host: &mut Host, parts: &[(Region, usize)]) -> Result<(), CliError> {
         for (region, len) in parts {
             let chunks = (*len as u64).div_ceil(u64::from(region.chunk));
@@ -217,7 +217,7 @@ impl Keep {
         Ok(())
     }
 
-    /// The close record.
+    /// Writes the close record.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -225,7 +225,7 @@ impl Keep {
         self.write("close-record.cbor", record)
     }
 
-    /// Every message.
+    /// Writes every message.
     ///
     /// # Errors
     /// SHEF-CLI-015.

@@ -1,4 +1,4 @@
-//! The accelerator of the demo as its owner drives it: registers, where the data lies, results.
+//! The owner's driver for the demo's accelerator: registers, data layout, results.
 
 use shef::{InputBuffer, OutputBuffer};
 
@@ -31,7 +31,7 @@ pub mod reg {
 pub const ID: u32 = 0x4449_4731;
 /// STATUS: done.
 pub const DONE: u32 = 2;
-/// STATUS: an access was not answered with OKAY.
+/// STATUS: an access was answered with an error.
 pub const ERROR: u32 = 4;
 /// Queries that share a beat of results.
 pub const BATCH: usize = 4;
@@ -87,8 +87,8 @@ pub struct Buffers {
     pub result: OutputBuffer,
 }
 
-/// The answers in the bytes of the results; `None` where a record is malformed or the padding is
-/// not zero.
+/// Decodes the answers from the bytes of the results; `None` if a record is malformed or the
+/// padding is not zero.
 pub fn answers(bytes: &[u8], queries: usize) -> Option<Vec<Answer>> {
     let (records, rest) = bytes.as_chunks::<RECORD>();
     if !rest.is_empty() || records.len() < queries {

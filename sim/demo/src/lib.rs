@@ -1,6 +1,7 @@
-//! The demo, `shef demo`: the whole line on real digits with a simulated card, then every attack.
+//! The demo, `shef demo`: the complete workflow on real digits with a simulated card, then every
+//! attack.
 //!
-//! Parties, accelerator and attacks are public, so that tests are made of them.
+//! Parties, accelerator and attacks are public, so that tests can use them.
 
 pub mod attacks;
 mod bench;
@@ -39,73 +40,73 @@ use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
 use world::{Bench, Cards, Plan, World};
 
-/// The digits that come with the program.
+/// The digits built into the program.
 const DIGITS: &[u8] = include_bytes!("../../../tests/data/digits.csv.gz");
-/// Labels of them that a 3-nearest-neighbour classifier gets right.
+/// Number of their labels that a 3-nearest-neighbour classifier gets right.
 const DIGITS_RIGHT: usize = 766;
-/// Training rows where nothing else is said.
+/// Default number of training rows.
 const TRAIN: usize = 1000;
-/// Cycles until a bare run is given up.
+/// Maximum cycles of a bare run.
 const BARE_LIMIT: u64 = 1 << 32;
 /// Rows of the small jobs that attacks run.
 const SMALL: (usize, usize) = (64, 32);
-/// Seed of the memory's stalls during attacks, where none is given.
+/// Default seed of the memory's stalls during attacks.
 const ATTACK_STALLS: u64 = 1;
 
-/// Cards that attacks run on where nothing else is said.
+/// Default number of cards for the attacks.
 const CARDS: usize = 2;
 
 /// Flags of `shef demo`.
 #[derive(clap::Args, Debug, Clone)]
 pub struct DemoArgs {
-    /// Device URI: sim:rtl, sim:model, or a simulated card that `shef sim serve` serves, an agent
-    /// before it or not
+    /// Device URI: sim:rtl, sim:model, or a simulated card served by `shef sim serve`, with or
+    /// without an agent
     #[arg(long, default_value = "sim:rtl")]
     pub device: String,
-    /// Control socket of a served card, or a character device that leads there; beside the card's
-    /// socket where it is absent
+    /// Control socket of a served card, or a character device connected to it; by default beside
+    /// the card's socket
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
-    /// Run card and agent as processes of their own, this one as the owner's (sim:rtl or sim:model)
+    /// Run card and agent as separate processes, this one as the owner's (sim:rtl or sim:model)
     #[arg(long, conflicts_with_all = ["control", "seed", "wave"])]
     pub remote: bool,
     /// Certificates for an agent
     #[command(flatten)]
     pub tls: TlsArgs,
-    /// Have a verifier service appraise and release the keys: `local` for one of the demo's own, or
-    /// --verifier URL --as PREFIX of an operator
+    /// Have a verifier service appraise and release the keys: `local` for a temporary one, or
+    /// --verifier URL --as PREFIX for an operator's
     #[command(flatten)]
     pub service: ServiceArgs,
     /// Your own data: 64 columns and a label, CSV or gzipped CSV
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// Rows for training; the others are classified
+    /// Rows for training; the rest are classified
     #[arg(long, value_name = "N", default_value_t = TRAIN)]
     pub train: usize,
     /// Cycles from a read request to its first beat (sim:rtl)
     #[arg(long, value_name = "N")]
     pub memory_latency: Option<u64>,
-    /// Random stalls of the memory by this seed (sim:rtl); cycles then include them
+    /// Seed for random stalls of the memory (sim:rtl); cycles then include them
     #[arg(long, value_name = "SEED")]
     pub stalls: Option<u64>,
-    /// Write waves of the honest run (sim:rtl)
+    /// Write waveforms of the honest run (sim:rtl)
     #[arg(long, value_name = "FILE.fst")]
     pub wave: Option<PathBuf>,
-    /// Leave everything that crossed a boundary in this folder, which is new, empty, or of an earlier
-    /// run
+    /// Store everything that crossed a boundary in this folder, which is new, empty, or from an
+    /// earlier run
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Leave the session's keys there too; only for a simulated device
+    /// Store the session's keys there too; only for a simulated device
     #[arg(long, requires = "keep")]
     pub keep_secrets: bool,
-    /// Draw everything from this seed, to compare simulated devices; refused for any other root of
-    /// trust, and shows in evidence
+    /// Draw all randomness from this seed, to compare simulated devices; refused for any other root
+    /// of trust, and visible in evidence
     #[arg(long, value_name = "N", conflicts_with = "verifier")]
     pub seed: Option<u64>,
     /// Run only this attack; may be given several times, and `none` runs none
     #[arg(long, value_name = "NAME")]
     pub attack: Vec<String>,
-    /// Cards of the RTL that attacks run on, side by side; each boots before its first one
+    /// Cards of the RTL for the attacks, side by side; each boots before its first attack
     #[arg(skip = CARDS)]
     pub cards: usize,
 }
@@ -135,8 +136,8 @@ impl Default for DemoArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Wrong flags, bad data, and what keeps the honest run from happening. An attack that succeeds is
-/// no error but an exit status of 1.
+/// Wrong flags, bad data, and errors that prevent the honest run. A successful attack is no error
+/// but an exit status of 1.
 pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
     let dir = folder()?;
     interrupt::removes(dir.path())?;
@@ -168,7 +169,7 @@ pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// What the flags ask for, checked.
+/// The checked settings from the flags.
 struct Settings {
     uri: Uri,
     cards: Cards,
@@ -270,7 +271,7 @@ fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
     Ok(Settings { uri, cards, train, query, expect, attacks, service: None })
 }
 
-/// The flags of `shef sim serve` for a card of a process of its own.
+/// The flags of `shef sim serve` for a card in a separate process.
 fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
     let device = match args.device.parse()? {
         Uri::SimModel => "model",
@@ -291,7 +292,7 @@ fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
     Ok(flags)
 }
 
-/// Runs everything and returns what was seen.
+/// Runs everything and returns the report.
 ///
 /// # Errors
 /// As [`run`].
@@ -299,7 +300,7 @@ pub fn demo(output: &Output, args: &DemoArgs) -> Result<Report, CliError> {
     demo_in(output, args, folder()?.path())
 }
 
-/// A folder for keys and sockets that is gone afterwards.
+/// A temporary folder for keys and sockets.
 fn folder() -> Result<tempfile::TempDir, CliError> {
     tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))
 }
@@ -339,7 +340,7 @@ fn demo_in(output: &Output, args: &DemoArgs, dir: &Path) -> Result<Report, CliEr
     };
     settings.service = match &local {
         Some(local) => Some(local.service.clone()),
-        // Only the flag counts: a demo never writes to a service because of the environment.
+        // Only the flag counts: an environment variable never makes a demo write to a service.
         None if args.service.verifier.is_some() => args.service.find()?,
         None => None,
     };
@@ -395,13 +396,13 @@ impl<'a> Steps<'a> {
         Self { output, list: Vec::new(), begin: Instant::now(), cycles: None }
     }
 
-    /// A step begins at this cycle of the device.
+    /// Starts a step at this cycle of the device.
     fn begin(&mut self, cycles: Option<u64>) {
         self.begin = Instant::now();
         self.cycles = cycles;
     }
 
-    /// The step is over.
+    /// Ends the step.
     fn end(
         &mut self,
         name: &'static str,
@@ -416,7 +417,7 @@ impl<'a> Steps<'a> {
         self.add(Step { name, ok, ms: ms(self.begin), cycles, detail: detail.into() })
     }
 
-    /// A step that is over.
+    /// Records a finished step.
     fn add(&mut self, step: Step) -> Result<(), CliError> {
         let mark = if step.ok { self.output.good("ok  ") } else { self.output.bad("FAIL") };
         let shown = step.cycles.map_or(String::new(), |c| format!("{c} cycles"));
@@ -771,7 +772,7 @@ fn honest(
     })
 }
 
-/// Whether nothing of the session can be read back: state, confirmation, and the answer of a
+/// Checks that no state of the session can be read back: state, confirmation, and the answer to a
 /// request in its channel.
 fn wiped(host: &mut Host) -> Result<bool, CliError> {
     let status = host.status()?;
@@ -789,7 +790,7 @@ fn short(bytes: &[u8]) -> String {
     hex::encode(&bytes[..bytes.len().min(8)])
 }
 
-/// SHA-256 over ciphertext and tags of what lies at the start of these regions.
+/// SHA-256 over ciphertext and tags at the start of these regions.
 fn memory_digest(
     host: &mut Host,
     parts: &[(shef_proto::config::Region, usize)],
@@ -807,7 +808,8 @@ fn memory_digest(
     Ok(hex::encode(&hash.finalize()))
 }
 
-/// Runs the accelerator without a Shield: cycles, and whether its results are the reference's.
+/// Runs the accelerator without a Shield: returns the cycles, and whether its results match the
+/// reference.
 fn bare(
     options: &RtlOptions,
     train: &Dataset,
@@ -846,8 +848,8 @@ fn all_attacks(
     output.line("")?;
     output.line(output.heading("attacks"))?;
     let cards = match &settings.cards {
-        // Attacks run with random stalls of the memory, each on the card that the one before left
-        // behind.
+        // Attacks run with random stalls of the memory, each on the card as the previous attack
+        // left it.
         Cards::Made(Engine::Rtl(rtl)) => Cards::Made(Engine::Rtl(RtlOptions {
             stalls: Some(rtl.stalls.unwrap_or(ATTACK_STALLS)),
             wave: None,
@@ -947,7 +949,7 @@ fn one_attack(
     });
     let (detected, words_delivered, code, detail) = match outcome {
         Ok((outcome, words)) => (outcome.detected, words, outcome.code, outcome.detail),
-        // What an attack did not expect is no detection.
+        // An error that an attack does not expect is not a detection.
         Err(error) => {
             (false, bench.words_delivered().unwrap_or(0), error.code.to_string(), error.message)
         }

@@ -1,4 +1,4 @@
-//! A verifier service of the demo's own.
+//! A temporary verifier service for the demo.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,18 +9,18 @@ use shef_console::service::identity;
 
 use crate::process::{Guard, port, program, run, start};
 
-/// A verifier service that ends with this value.
+/// A verifier service that stops when this value is dropped.
 pub struct Local {
-    /// The way to it, as its operator.
+    /// The service, as seen by its operator.
     pub service: Service,
     process: Guard,
 }
 
 impl Local {
-    /// Sets up and starts a service below `dir`, on a port of its own.
+    /// Sets up and starts a service below `dir`, on a free port.
     ///
     /// # Errors
-    /// SHEF-CLI-024 where the program is missing or does not come up.
+    /// SHEF-CLI-024 if the program is missing or does not start.
     pub fn start(dir: &Path) -> Result<Self, CliError> {
         const SERVICE: &str = "the verifier service (shef-verifierd run)";
         let dir = dir.join("verifier");
@@ -39,7 +39,7 @@ impl Local {
         })
     }
 
-    /// Its process.
+    /// Its process ID.
     pub fn id(&self) -> u32 {
         self.process.id()
     }

@@ -1,4 +1,4 @@
-//! Other programs of this project as processes of a demo's own.
+//! Other programs of this project as child processes of a demo.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use shef_console::CliError;
 use shef_console::interrupt;
 
-/// A process that ends with this value.
+/// A process that ends when this value is dropped.
 pub struct Guard(Child);
 
 impl Guard {
-    /// Its number.
+    /// Its process ID.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
@@ -25,7 +25,7 @@ impl Drop for Guard {
     }
 }
 
-/// Runs a program to its end.
+/// Runs a program to completion.
 ///
 /// # Errors
 /// SHEF-CLI-024.
@@ -36,7 +36,7 @@ pub fn run(mut command: Command, what: &str) -> Result<(), CliError> {
     if status.success() { Ok(()) } else { Err(failed(what, &status)) }
 }
 
-/// Starts a program and waits for its first line, which says that it is ready.
+/// Starts a program and waits for its first line, which reports that it is ready.
 ///
 /// # Errors
 /// SHEF-CLI-024.
@@ -69,7 +69,8 @@ pub fn port(line: &str, what: &str) -> Result<u16, CliError> {
     port.ok_or_else(|| failed(what, &format!("its first line is {line:?}")))
 }
 
-/// A program of this project: beside this one, or (for tests) beside the folder of this one.
+/// Path of a program of this project: beside this one, or (for tests) beside the folder of this
+/// one.
 ///
 /// # Errors
 /// SHEF-CLI-024.

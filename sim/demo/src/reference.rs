@@ -1,4 +1,4 @@
-//! k-nearest-neighbour on the CPU, the plain way: what the accelerator's results are compared with.
+//! k-nearest-neighbour on the CPU, in plain code: the reference for the accelerator's results.
 
 use crate::data::{Dataset, PIXELS};
 
@@ -23,7 +23,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Reads the 16 bytes that the accelerator writes; `None` where the padding is not zero.
+    /// Decodes the 16 bytes that the accelerator writes; `None` if the padding is not zero.
     pub fn from_record(record: &[u8; RECORD]) -> Option<Self> {
         let half = |at: usize| u16::from_le_bytes([record[at], record[at + 1]]);
         if record[12..] != [0; 4] {
@@ -43,8 +43,8 @@ fn distance(a: &[u8; PIXELS], b: &[u8; PIXELS]) -> u32 {
     a.iter().zip(b).map(|(x, y)| u32::from(x.abs_diff(*y)).pow(2)).sum()
 }
 
-/// Classifies one query: k = 3, ties by (distance, index), label by majority, without a majority
-/// that of the nearest.
+/// Classifies one query: k = 3, ties by (distance, index), label by majority; without a majority,
+/// the label of the nearest.
 pub fn classify(train: &Dataset, query: &[u8; PIXELS]) -> Answer {
     let mut all: Vec<(u32, usize)> =
         train.rows.iter().enumerate().map(|(i, row)| (distance(row, query), i)).collect();

@@ -1,5 +1,4 @@
-//! `shef demo --remote`: the card and the agent as processes of their own, this program as the
-//! owner's.
+//! `shef demo --remote`: card and agent as separate processes, this program as the owner's.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +8,7 @@ use shef::{TlsFiles, Uri};
 use crate::process::{Guard, port, program, run, start};
 use shef_console::CliError;
 
-/// A card and an agent beside it, which end with this value.
+/// A card and an agent beside it, which stop when this value is dropped.
 pub struct Remote {
     /// The card behind the agent.
     pub uri: Uri,
@@ -17,16 +16,16 @@ pub struct Remote {
     pub control: PathBuf,
     /// The owner's certificates.
     pub tls: TlsFiles,
-    /// It ends before the card does.
+    /// Stops before the card does.
     agent: Guard,
     card: Guard,
 }
 
 impl Remote {
-    /// Starts both below `dir`; `card` are the flags of `shef sim serve` beside the socket.
+    /// Starts both below `dir`; `card` are additional flags of `shef sim serve`.
     ///
     /// # Errors
-    /// SHEF-CLI-024 where a program is missing or does not come up.
+    /// SHEF-CLI-024 if a program is missing or does not start.
     pub fn start(dir: &Path, card: &[String]) -> Result<Self, CliError> {
         let socket = dir.join("card.sock");
         let mut serve = Command::new(program("shef")?);
@@ -60,12 +59,12 @@ impl Remote {
         })
     }
 
-    /// Process of the agent.
+    /// Process ID of the agent.
     pub fn agent(&self) -> u32 {
         self.agent.id()
     }
 
-    /// Process of the card.
+    /// Process ID of the card.
     pub fn card(&self) -> u32 {
         self.card.id()
     }

@@ -1,4 +1,4 @@
-//! What the demo found out, as it is printed in JSON.
+//! The demo's report, as printed in JSON.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct Report {
     pub device: String,
     /// Kind of root of trust, as the appraised evidence says.
     pub root_of_trust: String,
-    /// The verifier service that appraised and released, where it was not the parties themselves.
+    /// The verifier service that appraised and released; absent if the parties did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verifier: Option<Verifier>,
     /// Whether card and owner drew from a seed.
@@ -26,10 +26,10 @@ pub struct Report {
     pub attacks: Vec<AttackResult>,
     /// Cycles of the launch, with and without a Shield.
     pub cycles: Cycles,
-    /// What each engine set of the Shield counted, by the counter's name.
+    /// Statistics of each engine set of the Shield, by the counter's name.
     pub statistics: Vec<BTreeMap<&'static str, u64>>,
-    /// SHA-256 of the sealed inputs and their tags, of the sealed results and their tags, as they
-    /// lay in card memory.
+    /// SHA-256 of the sealed inputs and their tags, and of the sealed results and their tags, as in
+    /// card memory.
     pub sealed: Sealed,
     /// Wall clock of the whole run.
     pub ms: u64,
@@ -39,14 +39,14 @@ pub struct Report {
 #[derive(Debug, Clone, Serialize)]
 pub struct Kernel {
     /// `rtl` if the firmware answered on the RTL's processor, `native` if a function did, `served`
-    /// where the card is in another process.
+    /// if the card is in another process.
     pub runs_on: &'static str,
-    /// The file whose bytes were measured; absent where no file was.
+    /// The measured file; absent if no file was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_file: Option<shef_console::file::PathText>,
     /// Kernel digest that the appraised evidence names.
     pub digest_in_evidence: String,
-    /// Cycles of its processor from reset to the first message that it takes.
+    /// Cycles of its processor from reset until it is ready for the first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_cycles: Option<u64>,
     /// Cycles of its processor from there to the close record.
@@ -57,10 +57,10 @@ pub struct Kernel {
 /// A verifier service.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verifier {
-    /// Where it is.
+    /// Its address.
     pub url: String,
-    /// Head of its chain of receipts after the keys of the honest run, as
-    /// `shef audit verify --head` takes it.
+    /// Head of its chain of receipts after the keys of the honest run, in the format of `shef audit
+    /// verify --head`.
     pub head: String,
 }
 
@@ -69,13 +69,13 @@ pub struct Verifier {
 pub struct Step {
     /// Stable name.
     pub name: &'static str,
-    /// Whether it did what it must.
+    /// Whether it succeeded.
     pub ok: bool,
     /// Wall clock.
     pub ms: u64,
-    /// Clock cycles of the device, where it counts them.
+    /// Clock cycles of the device, if it counts them.
     pub cycles: Option<u64>,
-    /// What was seen, for people.
+    /// Observations, human-readable.
     pub detail: String,
 }
 
@@ -84,9 +84,9 @@ pub struct Step {
 pub struct Digits {
     /// Queries.
     pub tested: usize,
-    /// Labels that are right.
+    /// Number of correct labels.
     pub correct: usize,
-    /// Whether every result equals that of the CPU reference, all fields.
+    /// Whether every result equals that of the CPU reference in all fields.
     pub equal_to_reference: bool,
 }
 
@@ -95,23 +95,23 @@ pub struct Digits {
 pub struct AttackResult {
     /// Stable name.
     pub name: &'static str,
-    /// What the dishonest host did, for people.
+    /// Description of the attack.
     pub title: &'static str,
-    /// Whether it was refused as it must be.
+    /// Whether it was refused as required.
     pub detected: bool,
     /// 64-bit words that the accelerator received from tampered memory.
     pub words_delivered: u64,
-    /// Code of what refused.
+    /// Code of the component that refused.
     pub code: String,
-    /// What was seen, for people.
+    /// Observations, human-readable.
     pub detail: String,
     /// Wall clock.
     pub ms: u64,
-    /// Clock cycles of the device, where it counts them.
+    /// Clock cycles of the device, if it counts them.
     pub cycles: Option<u64>,
 }
 
-/// Cycles from the start command to the last result acknowledged in memory.
+/// Cycles from the start command until the last result is acknowledged in memory.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Cycles {
     /// Through the Shield, final flush included.
@@ -120,7 +120,7 @@ pub struct Cycles {
     pub bare: Option<u64>,
 }
 
-/// Digests of what lay in card memory, to compare runs.
+/// Digests of card memory, to compare runs.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sealed {
     /// Sealed inputs and tags.

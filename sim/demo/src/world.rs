@@ -1,4 +1,4 @@
-//! The parties of the demo, each with its own key folder and its own source of randomness.
+//! The parties of the demo, each with its own key folder and source of randomness.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -30,44 +30,44 @@ pub const VENDOR: &str = "ip-vendor";
 const IMAGE_SVN: u64 = 2;
 /// Plaintext bytes of a chunk of the image.
 const CHUNK: usize = 4096;
-/// The time of everything under a seed: 2026-01-01.
+/// The current time for all parties under a seed: 2026-01-01.
 const SEEDED_NOW: i64 = 1_767_225_600;
 
-/// Where cards come from.
+/// Origin of the cards.
 #[derive(Debug, Clone)]
 pub enum Cards {
-    /// They are made here, around this.
+    /// Made here, around this engine.
     Made(Engine),
-    /// There is one already, behind this device; its maker, faults and observation are reached
-    /// through the control socket.
+    /// An existing card behind this device; its maker, faults and observation are reached through
+    /// the control socket.
     Served {
         /// The device.
         uri: Uri,
-        /// The control socket, or a character device that leads there.
+        /// The control socket, or a character device connected to it.
         control: PathBuf,
-        /// Certificates, where the device is behind an agent.
+        /// Certificates, if the device is behind an agent.
         tls: Option<TlsFiles>,
     },
 }
 
-/// How to make a world.
+/// How to create a world.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where cards come from.
+    /// Origin of the cards.
     pub cards: Cards,
-    /// Everybody draws from this seed.
+    /// Seed for the randomness of all parties.
     pub seed: Option<u64>,
-    /// Keeps streams of different worlds apart.
+    /// Separates the random streams of different worlds.
     pub name: String,
-    /// Who appraises and releases keys; the parties themselves where there is none.
+    /// The service that appraises and releases keys; if `None`, the parties do.
     pub service: Option<Service>,
 }
 
-/// Anchors, reference values and keys of a world's parties at a verifier service. They are taken
-/// away again with this value; policies, receipts and disabled keys stay.
+/// Anchors, reference values and keys of a world's parties at a verifier service. Dropping this
+/// value removes them; policies, receipts and disabled keys stay.
 struct Entrusted {
     service: Service,
-    /// What all names begin with.
+    /// Common prefix of all names.
     id: String,
 }
 
@@ -125,7 +125,7 @@ impl Entrusted {
 
 impl Drop for Entrusted {
     fn drop(&mut self) {
-        // The service may be gone; then there is nothing to take away.
+        // The service may be gone; then there is nothing to remove.
         for anchor in ["simulated", "simulated-debug"] {
             let _ = self.service.remove("trust-anchors", &format!("{}-{anchor}", self.id));
         }
@@ -136,13 +136,13 @@ impl Drop for Entrusted {
     }
 }
 
-/// All parties, and what they know.
+/// All parties, and their data.
 pub struct World {
     plan: Plan,
     now: i64,
     config: Config,
-    /// Who makes devices, and who makes them with debug on; a card that is there already was made
-    /// by somebody else.
+    /// The makers of devices without and with debug on; `None` for an existing card, which has
+    /// another maker.
     makers: Option<(Manufacturer, Manufacturer)>,
     root: Vec<u8>,
     vendor: IpVendor,
@@ -160,7 +160,7 @@ impl World {
     /// Makes the parties with key folders below `dir`.
     ///
     /// # Errors
-    /// Those of key folders and formats.
+    /// Errors of key folders and formats.
     pub fn new(dir: &Path, plan: Plan) -> Result<Self, CliError> {
         let source = |party: &str| Source::new(plan.seed, &format!("{}/{party}", plan.name));
         let (mut manufacturer_entropy, mut vendor_entropy) =
@@ -177,7 +177,7 @@ impl World {
                 Cards::Made(_) => None,
                 Cards::Served { uri, control, tls } => {
                     let identity = Control::open(control).and_then(|mut c| c.identity());
-                    // Where nobody serves the card at all, that is what there is to say.
+                    // If the card is not served at all, report that error.
                     let device =
                         || shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None });
                     Some(identity.map_err(|error| {
@@ -286,8 +286,8 @@ impl World {
             }],
             images: vec![vendor.reference(&image, &accelerator)],
         };
-        // A simulated device is accepted because this policy names it, and so are regions without
-        // protection and what a fault stops; debug is not.
+        // A simulated device is accepted only because this policy names it; the same holds for
+        // unprotected regions and the fault policy. Debug is not accepted.
         let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
         policy.allow_seeded = plan.seed.is_some();
         policy.min_image_svn = IMAGE_SVN;
@@ -318,19 +318,19 @@ impl World {
         })
     }
 
-    /// Makes a device (secret, DeviceID certificate, power-on), or opens the one that is there.
+    /// Makes a device (secret, DeviceID certificate, power-on), or opens the existing one.
     ///
     /// # Errors
-    /// Those of the card.
+    /// Card errors.
     pub fn card(&mut self, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
         self.make(false, progress)
     }
 
-    /// A device in debug mode, certified by the CA for such devices, for `body`. A card that is
-    /// there already is turned to debug: the host decides that.
+    /// Runs `body` with a device in debug mode, certified by the CA for such devices. An existing
+    /// card is switched to debug, which the host may do.
     ///
     /// # Errors
-    /// Those of the card and of `body`.
+    /// Errors of the card and of `body`.
     pub fn with_debug_card<T>(
         &mut self,
         host: &mut Host,
@@ -343,7 +343,7 @@ impl World {
                 body(self, &mut host, &bench)
             }
             Bench::There(control) => {
-                // Debug halts the kernel; the card starts again with a reset.
+                // Debug halts the kernel; a reset restarts the card.
                 control.borrow_mut().set_debug(true).map_err(card)?;
                 host.reset()?;
                 let result = body(self, host, bench);
@@ -405,20 +405,20 @@ impl World {
         &self.root
     }
 
-    /// The container of an older image of the same vendor.
+    /// The container of an older image from the same vendor.
     pub fn old_image(&self) -> Vec<u8> {
         self.old_image.container.clone()
     }
 
-    /// Randomness of the dishonest host.
+    /// The dishonest host's randomness.
     pub fn adversary_entropy(&mut self) -> &mut Source {
         &mut self.adversary_entropy
     }
 
-    /// The vendor's round with a kernel: challenge, appraisal, released key.
+    /// The vendor's round with a kernel: challenge, appraisal, release of the key.
     ///
     /// # Errors
-    /// The appraisal, and those of the host.
+    /// Appraisal and host errors.
     pub fn release(&mut self, host: &mut Host) -> Result<Release, SdkError> {
         if let Some(entrusted) = &self.entrusted {
             return Ok(entrusted.service.release_image_key(host, &entrusted.image_key(), None)?.0);
@@ -434,10 +434,10 @@ impl World {
     }
 
     /// The same with the manufacturer's root registered for another kind of root of trust, by a
-    /// vendor who appraises himself.
+    /// vendor that appraises locally.
     ///
     /// # Errors
-    /// The appraisal, and those of the host.
+    /// Appraisal and host errors.
     pub fn release_under(
         &mut self,
         host: &mut Host,
@@ -457,16 +457,16 @@ impl World {
         ))
     }
 
-    /// Kernel round and image.
+    /// Runs the kernel round and loads the image.
     ///
     /// # Errors
-    /// The appraisal, the kernel's, and those of the host.
+    /// Appraisal, kernel and host errors.
     pub fn load(&mut self, host: &mut Host) -> Result<(), SdkError> {
         let release = self.release(host)?;
         host.load_image(self.image.container.clone(), release.key_box).map(|_| ())
     }
 
-    /// Brings a card to a loaded image and a Shield that waits for a Load Key. The image stays where
+    /// Brings a card to a loaded image and a Shield that waits for a Load Key. The image stays if
     /// the last session has ended; any other card is reset and loaded.
     ///
     /// # Errors
@@ -482,8 +482,7 @@ impl World {
         }
     }
 
-    /// What the owner expects to be loaded: the vendor's image, and nothing else that the verifier
-    /// knows.
+    /// The owner's expectation: the vendor's image, and no other that the verifier knows.
     pub fn expect(&self) -> Expect {
         Expect::image(&self.config, &self.image.digest).signer(&self.vendor.id())
     }
@@ -491,7 +490,7 @@ impl World {
     /// The owner's round with the Shield: challenge and appraisal.
     ///
     /// # Errors
-    /// The appraisal, and those of the host.
+    /// Appraisal and host errors.
     pub fn attest<'h>(
         &mut self,
         host: &'h mut Host,
@@ -512,10 +511,10 @@ impl World {
         session.attest(&self.verifier, &expect, self.now, &mut self.owner_entropy)
     }
 
-    /// The owner's Load Key.
+    /// The owner's Load Key round.
     ///
     /// # Errors
-    /// The Shield's refusal, and those of the host.
+    /// The Shield's refusal, and host errors.
     pub fn key<'h>(
         &mut self,
         session: Session<'h, shef::Attested>,
@@ -523,7 +522,7 @@ impl World {
         session.key(OWNER, &first_epochs(&self.config, 1), &mut self.owner_entropy)
     }
 
-    /// Both.
+    /// Appraisal and Load Key.
     ///
     /// # Errors
     /// As [`World::attest`] and [`World::key`].
@@ -532,7 +531,7 @@ impl World {
         self.key(session)
     }
 
-    /// Everything up to a keyed session.
+    /// All steps up to a keyed session.
     ///
     /// # Errors
     /// As [`World::load`] and [`World::keyed`].
@@ -541,10 +540,10 @@ impl World {
         self.keyed(host)
     }
 
-    /// Evidence of the Shield to a challenge of the owner, not appraised.
+    /// Evidence of the Shield for a challenge of the owner, not appraised.
     ///
     /// # Errors
-    /// Those of the kernel and of the host.
+    /// Kernel and host errors.
     pub fn shield_evidence(&mut self, host: &mut Host) -> Result<Vec<u8>, SdkError> {
         let challenge = match &self.entrusted {
             Some(entrusted) => entrusted.service.session(Layer::Shield, None)?.challenge().clone(),
@@ -563,7 +562,7 @@ fn anchor(
     TrustAnchor::new(name, kind, debug, root).map_err(|e| CliError::input(e.code(), e.to_string()))
 }
 
-/// An error of the card as one of the command.
+/// Converts an error of the card to one of the command.
 pub fn card(error: sim::CardError) -> CliError {
     shef::DeviceError::from(error).into()
 }

@@ -4,7 +4,7 @@
 /// Bytes of a beat.
 pub const BEAT: usize = 64;
 
-/// Answer to a beat or a write.
+/// Response to a beat or a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resp {
     /// OKAY
@@ -22,7 +22,7 @@ pub struct Burst {
     pub len: u8,
     /// Base-2 logarithm of the bytes of a beat, 6 for 64 bytes.
     pub size: u8,
-    /// INCR; anything else is refused.
+    /// INCR; other bursts are refused.
     pub incr: bool,
 }
 
@@ -43,7 +43,7 @@ impl Burst {
     }
 }
 
-/// A beat that was read. The bytes lie in their lanes: byte i of the 64-byte word at `data[i]`; a
+/// A beat that was read. The bytes are in their lanes: byte i of the 64-byte word at `data[i]`; a
 /// narrow beat shows its whole word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beat {
@@ -64,14 +64,14 @@ pub struct WriteBeat {
 
 /// The memory port of an accelerator.
 pub trait ShieldBus {
-    /// A read burst; one entry a beat.
+    /// A read burst; returns one entry per beat.
     fn read(&mut self, burst: &Burst) -> Vec<Beat>;
 
-    /// A write burst; one entry a beat.
+    /// A write burst; takes one entry per beat.
     fn write(&mut self, burst: &Burst, data: &[WriteBeat]) -> Resp;
 
     /// Reads bytes by whole beats in bursts of up to 64 beats inside a 4 KiB page; `addr` is a
-    /// multiple of 64. What was answered with an error is zero.
+    /// multiple of 64. Beats with an error response read as zero.
     fn read_bytes(&mut self, addr: u64, out: &mut [u8]) -> Resp {
         let mut resp = Resp::Okay;
         let mut done = 0;
@@ -123,10 +123,11 @@ pub trait Accelerator: Send {
     /// Its name, part of the model's design digest.
     fn name(&self) -> &'static str;
 
-    /// Back to the state after reset; called when a session starts and when it ends.
+    /// Returns to the state after reset; called when a session starts and when it ends.
     fn reset(&mut self);
 
-    /// Zeroes what reset leaves, before a session; whether it did. Without that no session begins.
+    /// Zeroises the state that survives a reset, before a session; returns whether it did.
+    /// Otherwise no session begins.
     fn clear(&mut self) -> bool {
         true
     }
@@ -137,11 +138,11 @@ pub trait Accelerator: Send {
     /// A 32-bit register write; false is SLVERR.
     fn reg_write(&mut self, addr: u16, value: u32) -> bool;
 
-    /// Does all the work that was started; called after every register write.
+    /// Does all started work; called after every register write.
     fn run(&mut self, bus: &mut dyn ShieldBus);
 }
 
-/// No accelerator: all register accesses are answered with an error.
+/// No accelerator: all register accesses return an error.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoAccelerator;
 

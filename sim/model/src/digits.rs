@@ -1,5 +1,5 @@
-//! The digits accelerator, functionally: k-nearest-neighbour classification of rows of 64 pixel
-//! bytes, k = 3.
+//! Functional model of the digits accelerator: k-nearest-neighbour classification of rows of 64
+//! pixel bytes, k = 3.
 //!
 //! Registers and result records are those of `shell-rtl/accel/digits`. CYCLES reads as 0: the model
 //! has no clock.
@@ -34,7 +34,7 @@ pub mod reg {
 
 /// "DIG1".
 pub const ID: u32 = 0x4449_4731;
-/// Queries a pass over the training rows.
+/// Queries per pass over the training rows.
 pub const BATCH: usize = 4;
 /// Neighbours that vote.
 pub const K: usize = 3;
@@ -94,8 +94,8 @@ fn record(best: &[Option<Near>; K]) -> [u8; RECORD] {
     r
 }
 
-/// The result records of all queries, as memory holds them: whole 64-byte beats, absent records
-/// zero. The reference for tests and demo.
+/// The result records of all queries, as in memory: whole 64-byte beats, with zeros for absent
+/// records. The reference for tests and demo.
 pub fn classify(train: &[u8], labels: &[u8], queries: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> =
         queries.chunks_exact(ROW).flat_map(|q| record(&nearest(q, train, labels))).collect();

@@ -1,8 +1,8 @@
 //! Bit-exact functional model of the Shield.
 //!
 //! [`Model`] has the Shield's registers, session, register channel and sealed memory, and runs an
-//! [`Accelerator`] between them. What it writes to card memory and answers over the channel is the
-//! same, bit for bit, as what the RTL writes and answers; it has no clock.
+//! [`Accelerator`] between them. Its writes to card memory and its answers over the channel equal
+//! those of the RTL, bit for bit; it has no clock.
 #![forbid(unsafe_code)]
 
 pub mod bus;
@@ -17,5 +17,5 @@ pub use engine::{Counters, MemoryFault, WriteTap};
 pub use memory::{Bytes, SparseMemory};
 pub use model::{Bare, Model};
 
-/// The model has no errors of its own: it answers as the Shield does.
+/// The model adds no error codes: it answers as the Shield does.
 pub const CODES: &[shef_proto::code::Code] = &[];

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// Bytes that are allocated together.
+/// Allocation unit in bytes.
 const PAGE: usize = 4096;
 
-/// Page numbers are spread already; a multiplication is enough and costs little on the path of
-/// every beat.
+/// Page numbers are already well distributed; a multiplication is enough and costs little on the
+/// path of every beat.
 #[derive(Default)]
 struct PageHasher(u64);
 
@@ -27,8 +27,8 @@ impl Hasher for PageHasher {
     }
 }
 
-/// Bytes that lie elsewhere, as in memory that another program sees too. Bytes outside it read as
-/// zeros and are not written.
+/// Externally stored bytes, for example in memory shared with another program. Bytes outside it
+/// read as zeros, and writes to them are ignored.
 pub trait Bytes: Send + Sync {
     /// Copies bytes out.
     fn read(&self, addr: u64, buf: &mut [u8]);
@@ -50,7 +50,7 @@ impl SparseMemory {
         Self::default()
     }
 
-    /// A memory whose bytes lie elsewhere. Its clones are the same memory.
+    /// A memory over externally stored bytes. Its clones share them.
     pub fn over(bytes: Arc<dyn Bytes>) -> Self {
         Self { elsewhere: Some(bytes), ..Self::default() }
     }
@@ -93,7 +93,7 @@ impl SparseMemory {
     }
 
     /// Writes those bytes of `data` whose bit of `strobe` is set (bit i: byte i); at most 64 bytes,
-    /// as one AXI beat.
+    /// like one AXI beat.
     pub fn write_strobed(&mut self, addr: u64, data: &[u8], strobe: u64) {
         if self.elsewhere.is_some() && data.len() == 64 && strobe == u64::MAX {
             return self.write(addr, data);
@@ -110,12 +110,12 @@ impl SparseMemory {
         }
     }
 
-    /// Number of 4 KiB pages that hold something here.
+    /// Number of 4 KiB pages allocated here.
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
 
-    /// Forgets everything that is here: all bytes are zero again.
+    /// Clears everything stored here: all bytes are zero again.
     pub fn clear(&mut self) {
         self.pages.clear();
     }

@@ -1,4 +1,4 @@
-//! The whole Shield: control window, kernel port, session, register channel, and the engine set
+//! The whole Shield: control window, kernel port, session, register channel, and the engine sets
 //! between accelerator and memory.
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::bus::{Accelerator, BEAT, Beat, Burst, Resp, ShieldBus, WriteBeat};
 use crate::engine::{Card, Counters, Engine, MemoryFault, Records, WriteTap};
 use crate::memory::SparseMemory;
 
-/// Counts 64-bit words that the accelerator received from watched addresses, with OKAY.
+/// Counts 64-bit words that the accelerator received with OKAY from watched addresses.
 #[derive(Default)]
 struct Watch {
     ranges: Vec<Range<u64>>,
@@ -60,8 +60,7 @@ impl ShieldBus for Bus<'_> {
     }
 }
 
-/// Where a session is in its life; the numbers are those of STATUS.STATE. SCRUB and DERIVE take no
-/// time here.
+/// State of a session; the numbers are those of STATUS.STATE. SCRUB and DERIVE take no time here.
 enum Life {
     Empty,
     Fresh { sk: Box<PrivateKey>, pk: PublicKey },
@@ -71,17 +70,17 @@ enum Life {
 
 /// A Shield with its accelerator and card memory.
 ///
-/// Everything happens inside the call that causes it: a doorbell has been served when
-/// [`Model::ctl_write`] returns, and the accelerator has finished when the register write that
-/// started it has been answered.
+/// Everything happens inside the call that causes it: when [`Model::ctl_write`] returns, the
+/// doorbell has been served, and when the register write that starts the accelerator is answered,
+/// the accelerator has finished.
 ///
-/// What the RTL's timing decides, the model decides in one of the allowed ways: which dirty chunk
-/// is sealed first when lines run out, how often a chunk that is written again and again is sealed
-/// in between (and so what its version is), which tree nodes are on chip, and whether the second of
+/// Where the RTL's behaviour depends on timing, the model takes one of the allowed paths: which
+/// dirty chunk is sealed first when lines run out, how often a chunk that is written repeatedly is
+/// sealed in between (and so its version), which tree nodes are on chip, and whether the second of
 /// two writes to an `output` chunk still finds its line open. So answers, statements, written maps
-/// and what a flush leaves of `input` and `output` regions are the same bit for bit; the ciphertext
-/// of scratch regions is another one of the same plaintext, and every single write of either can be
-/// held against the format by `shef-tb`'s oracle.
+/// and the content of `input` and `output` regions after a flush are the same bit for bit; the
+/// ciphertext of scratch regions differs, but has the same plaintext. `shef-tb`'s oracle can check
+/// every single write of either against the format.
 pub struct Model {
     config: Config,
     digest: [u8; 32],
@@ -94,7 +93,7 @@ pub struct Model {
     chan_req: Sealed,
     chan_rsp: Sealed,
     seed: Zeroizing<[u8; 32]>,
-    /// Words of the seed that were written since the last one was taken.
+    /// Words of the seed written since the last seed was taken.
     seed_fresh: u8,
     load_refused: bool,
     chan_refused: bool,
@@ -104,7 +103,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A Shield of this configuration, reset.
+    /// A Shield with this configuration, in reset state.
     pub fn new(config: Config, accelerator: Box<dyn Accelerator>) -> Self {
         let mut model = Self {
             digest: config.digest(),
@@ -133,7 +132,8 @@ impl Model {
         &self.config
     }
 
-    /// Names what runs here: SHA-256 of the model's version, the configuration and the accelerator.
+    /// Identifies this model: SHA-256 of the model's version, the configuration and the
+    /// accelerator.
     pub fn design_digest(&self) -> [u8; 32] {
         let mut h = Sha256::new();
         h.update(b"shef-model/1");
@@ -152,32 +152,32 @@ impl Model {
         &self.card.memory
     }
 
-    /// Card memory, to be changed. Verified chunks on chip are forgotten, so that the accelerator
-    /// sees what is in memory from now on.
+    /// Card memory, for changes. Drops verified on-chip chunks, so that the accelerator sees the
+    /// new content.
     pub fn memory_mut(&mut self) -> &mut SparseMemory {
         self.engine.forget_clean();
         &mut self.card.memory
     }
 
-    /// Makes a range of card memory faulty for the Shield; host accesses by [`Model::memory`] are
-    /// not touched.
+    /// Makes a range of card memory faulty for the Shield; host accesses through [`Model::memory`]
+    /// are not affected.
     pub fn add_fault(&mut self, range: Range<u64>, fault: MemoryFault) {
         self.engine.forget_clean();
         self.card.faults.push((range, fault));
     }
 
-    /// Mends all faulty ranges. A port that timed out stays dead until [`Model::reset`].
+    /// Repairs all faulty ranges. A port that timed out stays dead until [`Model::reset`].
     pub fn clear_faults(&mut self) {
         self.card.faults.clear();
     }
 
-    /// Shows every beat that the Shield writes to card memory from now on to `tap`.
+    /// Passes every beat that the Shield writes to card memory from now on to `tap`.
     pub fn on_write(&mut self, tap: WriteTap) {
         self.card.on_write = Some(tap);
     }
 
-    /// Statistics of an engine set; `None`: there is no such set. What needs a clock reads 0, and
-    /// so does prefetch, which the model has no use for.
+    /// Statistics of an engine set; `None` if there is no such set. Counters that need a clock read
+    /// 0, as do those of prefetch, which the model does not do.
     pub fn counters(&self, set: usize) -> Option<&Counters> {
         self.engine.counters(set)
     }
@@ -187,12 +187,12 @@ impl Model {
         self.engine.region_faults()
     }
 
-    /// Counts from now on what the accelerator receives from this range too.
+    /// Also counts words that the accelerator receives from this range, from now on.
     pub fn watch(&mut self, range: Range<u64>) {
         self.watch.ranges.push(range);
     }
 
-    /// Forgets watched ranges and count.
+    /// Clears watched ranges and count.
     pub fn clear_watch(&mut self) {
         self.watch = Watch::default();
     }
@@ -202,7 +202,7 @@ impl Model {
         self.watch.words
     }
 
-    /// `wipe_req`: zeroises everything and comes back when it is acknowledged. Card memory stays.
+    /// `wipe_req`: zeroises everything and returns when that is acknowledged. Card memory stays.
     pub fn wipe(&mut self) {
         self.engine.wipe();
         self.forget_records();
@@ -221,7 +221,8 @@ impl Model {
         self.accelerator.clear();
     }
 
-    /// Faults and refusals of before; a port that timed out is not used again, so its fault stays.
+    /// Clears earlier faults and refusals; a port that timed out is not used again, so its fault
+    /// stays.
     fn forget_records(&mut self) {
         if self.card.dead {
             self.engine.records.refusals = 0;
@@ -324,7 +325,7 @@ impl Model {
             if !open || self.seed_fresh != 0xff {
                 return None;
             }
-            // One event: what was there before is wiped, faults with what met them.
+            // One event: wipes the previous state, including fault records.
             self.engine.wipe();
             self.forget_records();
             self.accelerator.reset();
@@ -347,28 +348,28 @@ impl Model {
         Some(())
     }
 
-    /// A read burst as the accelerator would make it.
+    /// Makes a read burst on behalf of the accelerator.
     pub fn axi_read(&mut self, burst: &Burst) -> Vec<Beat> {
         let done = self.bus().0.read(burst);
         self.halt();
         done
     }
 
-    /// A write burst as the accelerator would make it.
+    /// Makes a write burst on behalf of the accelerator.
     pub fn axi_write(&mut self, burst: &Burst, data: &[WriteBeat]) -> Resp {
         let done = self.bus().0.write(burst, data);
         self.halt();
         done
     }
 
-    /// Reads bytes from a multiple of 64 on, as [`ShieldBus::read_bytes`].
+    /// Reads bytes from a 64-byte-aligned address, as [`ShieldBus::read_bytes`].
     pub fn axi_read_bytes(&mut self, addr: u64, out: &mut [u8]) -> Resp {
         let done = self.bus().0.read_bytes(addr, out);
         self.halt();
         done
     }
 
-    /// Writes bytes from a multiple of 64 on in bursts of up to 8 beats, as
+    /// Writes bytes from a 64-byte-aligned address in bursts of up to 8 beats, as
     /// [`ShieldBus::write_bytes`].
     pub fn axi_write_bytes(&mut self, addr: u64, data: &[u8]) -> Resp {
         let done = self.bus().0.write_bytes(addr, data, 8);
@@ -453,7 +454,7 @@ impl Model {
         self.halt();
     }
 
-    /// `on_fault = "halt"`: a Shield that has stopped ends the session by itself.
+    /// `on_fault = "halt"`: a stopped Shield ends the session.
     fn halt(&mut self) {
         if self.config.on_fault() != OnFault::Halt || !self.engine.records.stopped {
             return;

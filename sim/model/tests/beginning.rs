@@ -1,5 +1,4 @@
-//! The beginning of a session: what was there before is wiped, and the accelerator has cleared what
-//! it had.
+//! A session begins only after earlier state is wiped and the accelerator has cleared its memories.
 
 mod common;
 
@@ -7,7 +6,7 @@ use common::{krn_bytes, small_config};
 use shef_model::{Accelerator, Model, ShieldBus};
 use shef_regs::{ctl, krn};
 
-/// Clears its memories when it is told to, or not.
+/// An accelerator that clears its memories on request, or does not.
 struct Deaf(bool);
 
 impl Accelerator for Deaf {
@@ -42,7 +41,7 @@ fn an_accelerator_that_does_not_clear_gets_no_session() {
             (state, u32::from(!clears))
         );
         assert_eq!(krn_bytes(&model, krn::PUBKEY, 64) == [0; 64], !clears);
-        // the seed is used up in either case, and a wipe takes the mark away
+        // the seed is consumed in either case, and a wipe clears the mark
         assert!(model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)).is_none());
         model.krn_write(krn::CTRL, krn::CTRL_WIPE.put(1)).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The digits accelerator against the definition: sort all rows by (distance, row), take three,
+//! The digits accelerator matches its definition: sort all rows by (distance, row), take three,
 //! vote.
 
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn expected(mut rows: Vec<(u32, u16, u8)>) -> [u8; 16] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Few different pixels, so that distances tie all the time.
+    /// Few different pixels, so that distances tie often.
     #[test]
     fn nearest_three_with_ties(
         train in prop::collection::vec((prop::array::uniform2(0u8..3), 0u8..4), 1..40),

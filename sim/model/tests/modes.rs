@@ -1,5 +1,5 @@
-//! Scratch and public regions: counted, tree, bypass; attacks on chunks, tags and nodes; fault
-//! policies.
+//! Scratch and public regions (counted, tree, bypass) read back; attacks on chunks, tags and nodes
+//! are detected; fault policies apply.
 
 mod common;
 
@@ -73,7 +73,7 @@ fn shield(o: &mut Owner) -> ShieldStatement {
     *o.statement().shield()
 }
 
-/// Bursts of all sizes and strobes read back what was written, whatever is evicted, flushed or
+/// Bursts of all sizes and strobes read back the written data, whatever is evicted, flushed or
 /// fetched again in between.
 #[test]
 fn every_byte_comes_back() {
@@ -121,7 +121,7 @@ fn every_byte_comes_back() {
             match rng.below(400) {
                 0 => flush(&mut o),
                 1 => assert_eq!(o.ask(Request::invalidate()).status, 0),
-                // What is not dirty is fetched again.
+                // Clean lines are fetched again.
                 2 => drop(o.model.memory_mut()),
                 _ => {}
             }
@@ -131,12 +131,12 @@ fn every_byte_comes_back() {
     }
 }
 
-/// What the pages say lies where they say.
+/// Data is where the documentation places it.
 #[test]
 fn chunks_and_nodes_lie_as_the_format_says() {
     let mut o = owner(OnFault::Shield);
     let config = config(OnFault::Shield);
-    // A first and a second version of a counted chunk, the second merged from one byte.
+    // A first and a second version of a counted chunk; the second is merged from one byte.
     assert_eq!(fill(&mut o, 0x1_1000, 4096, 0x11), Resp::Okay);
     flush(&mut o);
     let one = WriteBeat { data: [0x22; 64], strb: 1 };
@@ -147,7 +147,7 @@ fn chunks_and_nodes_lie_as_the_format_says() {
     let (mut data, tag) = o.copy_out(1, 1, 1);
     assert!(cipher.open(2, 1, &mut data, tag[..].try_into().unwrap()));
     assert_eq!((data[0], &data[1..]), (0x22, &[0x11; 4095][..]));
-    // A chunk that was never written whole has zeros in its gaps.
+    // A chunk that was never fully written has zeros in its gaps.
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_2000, 1), &[one]), Resp::Okay);
     flush(&mut o);
     let (mut data, tag) = o.copy_out(1, 2, 1);
@@ -168,7 +168,7 @@ fn chunks_and_nodes_lie_as_the_format_says() {
     assert_eq!(bytes, [0; 64], "nodes are written only to make room");
 }
 
-/// Never written: zeros, and memory is not asked.
+/// A chunk that was never written reads as zeros, without a memory access.
 #[test]
 fn version_0_is_zeros_without_memory() {
     let mut o = owner(OnFault::Shield);
@@ -179,8 +179,8 @@ fn version_0_is_zeros_without_memory() {
     assert_eq!(shield(&mut o).faults, 0);
 }
 
-/// Memory shows another thing than was written: nothing of it is delivered, and the record names
-/// the place and the version expected.
+/// Memory returns other data than was written: none of it is delivered, and the record names the
+/// location and the expected version.
 #[test]
 fn tampering_is_told_with_place_and_version() {
     #[derive(Debug, Clone, Copy)]
@@ -263,8 +263,8 @@ fn a_changed_or_old_node_is_told() {
     }
 }
 
-/// `on_fault = "region"`: the region is gone, the others are not; nothing of it is sealed again,
-/// and its requests are no refusals.
+/// `on_fault = "region"`: the region is frozen, the others are not; nothing in it is sealed again,
+/// and requests to it are not counted as refusals.
 #[test]
 fn a_fault_may_freeze_one_region() {
     let mut o = owner(OnFault::Region);
@@ -283,7 +283,7 @@ fn a_fault_may_freeze_one_region() {
     assert_eq!((s.faults, s.refusals, s.stopped, o.model.region_faults()), (1, 0, false, 2));
     let (data, tag) = o.copy_out(1, 2, 1);
     assert!(data.iter().chain(&tag).all(|b| *b == 0), "a frozen region's dirty chunk was sealed");
-    // What belongs to no region stops all.
+    // A fault that belongs to no region stops the Shield.
     o.model.add_fault(0..64, MemoryFault::Hang);
     assert_eq!(first(&mut o, 0), (0, Resp::Okay), "never written");
     o.ask(Request::invalidate());
@@ -293,8 +293,8 @@ fn a_fault_may_freeze_one_region() {
     assert!(shield(&mut o).stopped);
 }
 
-/// Public memory is what the host sees: bytes that were not written stay, there are no tags, and
-/// nothing is checked.
+/// The host sees public memory as it is: unwritten bytes stay, there are no tags, and nothing is
+/// checked.
 #[test]
 fn bypass_writes_the_bytes_it_was_given() {
     let mut o = owner(OnFault::Shield);
@@ -307,7 +307,7 @@ fn bypass_writes_the_bytes_it_was_given() {
     let mut want = [7; 512];
     want[0x44..0x48].fill(1);
     assert_eq!(seen, want);
-    // A change by the host while a chunk is half written shows in the other half.
+    // A change by the host while a chunk is half written is visible in the other half.
     assert_eq!(
         o.model.axi_write(&Burst::whole(0x5_0040, 1), &[WriteBeat { data: [2; 64], strb: 1 }]),
         Resp::Okay
@@ -337,7 +337,7 @@ fn statistics_count_what_happened() {
     assert_eq!(*o.model.counters(0).unwrap(), [0; 16]);
 }
 
-/// An input region is not writable, whatever else there is.
+/// An input region is read-only, whatever the other modes.
 #[test]
 fn an_input_region_is_read_only() {
     let mut o = owner(OnFault::Shield);

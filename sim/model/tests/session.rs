@@ -1,4 +1,4 @@
-//! The whole life of a session on the model, honest and attacked.
+//! The whole life of a session on the model, honest and under attack.
 
 mod common;
 
@@ -105,7 +105,7 @@ fn digits_are_classified_and_766_are_right() {
     assert!(opened.data[d.expected.len()..].iter().all(|&b| b == 0));
     let right = opened.data.chunks(16).zip(&d.truth).filter(|(r, t)| r[0] == **t).count();
     assert_eq!((d.truth.len(), right), (797, 766));
-    // Nothing in memory is plaintext.
+    // No plaintext is in memory.
     let mut page = [0; 4096];
     d.owner.model.memory().read(0, &mut page);
     assert!(page.iter().filter(|&&b| b > 16).count() > 3000);
@@ -232,7 +232,7 @@ fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
 }
 
 impl Demo {
-    /// The accelerator's status, or `None` if the Shield stopped meanwhile.
+    /// The accelerator's status, or `None` if the Shield has stopped.
     fn launch_attacked(&mut self) -> Option<u64> {
         let o = &mut self.owner;
         for (addr, value) in [
@@ -284,7 +284,7 @@ fn results_withheld_are_not_opened() {
     let (data, tags) = zero(4);
     let e = d.opener.open(&s, OpenPolicy::default(), 0, &data, &tags).map(drop).unwrap_err();
     assert_eq!(e, SealError::Tag { region: 2, chunk: 0, epoch: 1 });
-    // A chunk past the results was not written, and only the statement says so.
+    // A chunk after the results was not written, and only the statement reveals that.
     let (data, tags) = d.owner.copy_out(2, 24, 2);
     let e = d.opener.open(&s, OpenPolicy::default(), 24, &data, &tags).map(drop).unwrap_err();
     assert_eq!(e, SealError::NotWritten { region: 2, chunk: 25, epoch: 1 });
@@ -396,7 +396,7 @@ fn beat(fill: u8) -> WriteBeat {
 fn output_chunks_are_written_once_an_epoch() {
     let mut o = Owner::start(small_config(), Box::new(NoAccelerator), 1);
     let at = 0x1_0000;
-    // Not on chip and not sealed.
+    // Neither on chip nor sealed.
     assert!(o.model.axi_read(&Burst::whole(at, 1)).iter().all(|b| b.resp == Resp::SlvErr));
     // Gathered in pieces; unwritten bytes read as zero.
     assert_eq!(o.model.axi_write(&Burst::whole(at, 4), &[beat(1); 4]), Resp::Okay);
@@ -434,7 +434,7 @@ fn output_chunks_are_written_once_an_epoch() {
         (opened.data[255], opened.data[256], opened.data[512], opened.data[520], opened.data[1023]),
         (1, 2, 9, 0, 0)
     );
-    // A new epoch: the old chunk does not open any more, and may be written again.
+    // A new epoch: the old chunk no longer opens, and may be written again.
     assert_eq!(o.ask(Request::epoch(1, 5)).status, 0);
     assert_eq!(o.statement().region(1).unwrap().epoch, 5);
     assert_eq!(o.model.axi_write(&Burst::whole(at, 8), &[beat(4); 8]), Resp::Okay);
@@ -530,8 +530,8 @@ fn wipe_and_a_second_session() {
     let mut o = Owner::start(small_config(), Box::new(NoAccelerator), 1);
     o.model.axi_write(&Burst::whole(0x1_0000, 8), &[beat(1); 8]);
     assert_eq!(o.ask(Request::abort()).status, 0);
-    // The seed is erased once it was taken: a second command without a new one, or with a part of
-    // one, is refused and changes nothing.
+    // The seed is erased once it is taken: a second command without a new seed, or with a partial
+    // one, is refused and has no effect.
     assert_eq!(o.model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)), None);
     o.model.krn_write(krn::SEED, 1).unwrap();
     assert_eq!(o.model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)), None);

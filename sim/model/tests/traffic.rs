@@ -1,4 +1,4 @@
-//! Random traffic on the model against a plain account of what each byte should be.
+//! Random traffic on the model matches a plain record of each byte's expected value.
 
 mod common;
 
@@ -19,7 +19,7 @@ enum Op {
     Epoch { region: u8, by: u64 },
 }
 
-/// Few chunks, so that lines never run out and every chunk is met often.
+/// Few chunks, so that lines never run out and every chunk is hit often.
 fn place() -> impl Strategy<Value = (u8, u64)> {
     prop_oneof![Just((1u8, 0x800u64)), Just((2, 0x4000)), Just((3, 0x400))]
         .prop_flat_map(|(region, span)| (Just(region), 0..span))
@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!(o.model.axi_read_bytes(0, &mut found), Resp::Okay);
         prop_assert_eq!(&found[..data.len()], &data[..]);
         prop_assert!(found[data.len()..].iter().all(|&b| b == 0));
-        // One bit anywhere in ciphertext or tags: that chunk and all after it are not delivered.
+        // A bit flip anywhere in ciphertext or tags: that chunk and all after it are not delivered.
         let at = at.index(run.data.len() + run.tags.len());
         let (addr, chunk) = if at < run.data.len() { (at as u64, at / 64) } else { (run.tag_addr + (at - run.data.len()) as u64, (at - run.data.len()) / 16) };
         let mut b = [0];
@@ -197,7 +197,7 @@ fn nothing_is_sealed_after_a_fault() {
     );
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_0100, 4), &[beat; 4]), Resp::SlvErr);
     assert_eq!(o.ask(Request::flush()).status, 3);
-    // What comes later is answered with errors, and is neither a fault nor a refusal.
+    // Later accesses return errors, and are neither faults nor refusals.
     assert_eq!(o.model.axi_read(&Burst::whole(0x9000, 1))[0].resp, Resp::SlvErr);
     assert_eq!(o.model.axi_read(&Burst::whole(0x40, 1))[0].resp, Resp::SlvErr);
     assert_eq!(o.model.axi_write(&Burst::whole(0x9000, 1), &[beat]), Resp::SlvErr);
@@ -208,7 +208,7 @@ fn nothing_is_sealed_after_a_fault() {
     assert!(data.iter().chain(&tags).all(|&b| b == 0));
 }
 
-/// A bus error while sealing is a fault, and what met it is never sealed again.
+/// A bus error while sealing is a fault, and the affected chunk is never sealed again.
 #[test]
 fn a_failed_write_back_stops_the_shield() {
     let config = small_config();
@@ -224,7 +224,7 @@ fn a_failed_write_back_stops_the_shield() {
     }
 }
 
-/// More incomplete chunks than lines: the oldest is closed early, and what was closed refuses.
+/// More incomplete chunks than lines: the oldest is closed early, and refuses further writes.
 #[test]
 fn lines_that_run_out_are_closed_with_gaps() {
     let config = small_config();

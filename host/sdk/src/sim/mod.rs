@@ -1,4 +1,4 @@
-//! The simulated card, and the manufacturer who makes and certifies it.
+//! The simulated card, and the manufacturer that makes and certifies it.
 
 pub use crate::manufacturer::Manufacturer;
 pub use shef_card::*;
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::{DeviceError, SdkError, SystemEntropy};
 
-/// Makes a card around `engine`, with a manufacturer of its own that is thrown away.
+/// Makes a card around `engine`, with a temporary manufacturer.
 pub(crate) fn open(engine: Engine) -> Result<Card, SdkError> {
     let mut entropy = SystemEntropy::new()?;
     let ca = SigningKey::generate(&mut entropy);

@@ -64,7 +64,7 @@ impl Served {
         self.dir.path().join("card")
     }
 
-    /// Opens the card as soon as the client before is gone.
+    /// Opens the card as soon as the previous client has disconnected.
     pub fn open_within(&self, timeout: Duration) -> PciCard<VfioUserFunction> {
         (0..2000)
             .find_map(|_| match shef_vfio_user::open(&self.socket(), timeout) {

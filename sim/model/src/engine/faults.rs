@@ -1,4 +1,4 @@
-//! Card memory that can fail, and what is recorded about faults and refusals.
+//! Card memory that can fail, and the records of faults and refusals.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use shef_proto::channel::{FaultKind, RefusalKind};
 use crate::bus::BEAT;
 use crate::memory::SparseMemory;
 
-/// What a faulty range of card memory does.
+/// Behaviour of a faulty range of card memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryFault {
     /// Answers with an error.
@@ -16,11 +16,11 @@ pub enum MemoryFault {
     Hang,
 }
 
-/// Sees a beat that the Shield writes: its address, the word, and a bit for each byte that is
-/// written.
+/// Receives each beat that the Shield writes: its address, the word, and a strobe bit for each
+/// byte.
 pub type WriteTap = Box<dyn FnMut(u64, &[u8; BEAT], u64) + Send>;
 
-/// Card memory with faults on demand.
+/// Card memory with fault injection.
 #[derive(Default)]
 pub(crate) struct Card {
     pub memory: SparseMemory,
@@ -30,8 +30,8 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// Whether an access to `len` bytes, whole beats, is answered well; otherwise the kind of its
-    /// fault.
+    /// Checks whether an access to `len` bytes, whole beats, succeeds; otherwise returns the kind
+    /// of its fault.
     pub(super) fn access(&self, addr: u64, len: u64) -> Result<(), FaultKind> {
         let (from, to) = (addr & !63, (addr + len + 63) & !63);
         let hit =
@@ -61,7 +61,7 @@ impl Card {
         self.write_beat(addr - at as u64, &beat, (u64::MAX >> (BEAT - data.len())) << at);
     }
 
-    /// Writes whole beats, of which the marks say which bytes count.
+    /// Writes whole beats; the marks select the bytes that are written.
     pub(super) fn write_marked(
         &mut self,
         addr: u64,
@@ -74,7 +74,7 @@ impl Card {
     }
 }
 
-/// A fault as the statement names it. Region 0xff: it belongs to no single chunk or node.
+/// A fault as reported in the statement. Region 0xff: it belongs to no single chunk or node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub kind: FaultKind,
@@ -84,14 +84,14 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// A fault of the memory that belongs to no single chunk: a time-out, an error answer to a tag
+    /// A memory fault that belongs to no single chunk: a time-out, or an error response to a tag
     /// line, a node or a write.
     pub(super) fn memory(kind: FaultKind) -> Self {
         Self { kind, region: 0xff, chunk: 0, version: 0 }
     }
 }
 
-/// First refusal.
+/// The first refusal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal {
     pub kind: RefusalKind,
@@ -99,7 +99,7 @@ pub(crate) struct Refusal {
     pub addr: u64,
 }
 
-/// What the statement says about faults and refusals.
+/// The statement's record of faults and refusals.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Records {
     pub stopped: bool,

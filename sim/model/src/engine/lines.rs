@@ -1,4 +1,4 @@
-//! Chunks on chip: how many fit, and which one makes room.
+//! On-chip chunks: their capacity, and the choice of the line to evict.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,12 +7,12 @@ use zeroize::Zeroizing;
 
 use crate::bus::{BEAT, WriteBeat};
 
-/// A chunk on chip. It is dirty while it has marks.
+/// An on-chip chunk. It is dirty while it has marks.
 pub(super) struct Line {
     pub data: Zeroizing<Vec<u8>>,
     /// Bytes that the accelerator wrote since the line was last clean, a word of bits per beat.
     pub marks: Option<Vec<u64>>,
-    /// All bytes count, whatever the marks say.
+    /// All bytes are valid, whatever the marks say.
     pub whole: bool,
 }
 
@@ -44,7 +44,7 @@ impl Line {
         all
     }
 
-    /// Takes from `below` the bytes that were not written; the line is whole then.
+    /// Fills the unwritten bytes from `below`; the line is then whole.
     pub fn fill(&mut self, below: &[u8]) {
         if let Some(marks) = &self.marks {
             for (i, (to, from)) in self.data.iter_mut().zip(below).enumerate() {
@@ -57,16 +57,16 @@ impl Line {
     }
 }
 
-/// Place of the region in the list, and chunk.
+/// Index of the region in the list, and chunk.
 pub(super) type Key = (usize, u64);
 
 /// All lines. Each engine set has room for some big chunks and some small ones, or for those of its
-/// cache; in each of these classes the oldest makes room first.
+/// cache; in each of these classes the oldest is evicted first.
 pub(super) struct Lines {
     lines: BTreeMap<Key, Line>,
     /// Class of each region.
     class: Vec<usize>,
-    /// Lines of a class in the order in which they were taken.
+    /// Lines of a class in the order of allocation.
     order: Vec<VecDeque<Key>>,
     room: Vec<usize>,
 }
@@ -110,8 +110,8 @@ impl Lines {
         self.lines.iter().filter(|(_, l)| l.dirty()).map(|(key, _)| *key).collect()
     }
 
-    /// The line that must be sealed before another of `region` gets dirty: writes leave two lines
-    /// of a class to reads.
+    /// The line that must be sealed before another of `region` becomes dirty: writes leave two
+    /// lines of a class for reads.
     pub fn to_seal(&self, region: usize) -> Option<Key> {
         let class = self.class[region];
         let mut dirty =
@@ -120,7 +120,7 @@ impl Lines {
         (dirty.count() + 3 >= self.room[class]).then_some(*oldest)
     }
 
-    /// Puts a line on chip; the oldest clean one of its class makes room.
+    /// Puts a line on chip; evicts the oldest clean one of its class.
     pub fn put(&mut self, key: Key, line: Line) {
         let order = &mut self.order[self.class[key.0]];
         let lines = &mut self.lines;

@@ -23,7 +23,7 @@ use versions::Versions;
 /// Statistics of an engine set, in the order of the RTL's `cnt_sel_i`.
 pub type Counters = [u64; 16];
 
-/// Places in [`Counters`] that mean something without time; the others stay 0.
+/// Indices of the [`Counters`] that have a meaning without a clock; the others stay 0.
 mod count {
     pub const READ_HIT: usize = 0;
     pub const READ_MISS: usize = 1;
@@ -37,8 +37,8 @@ mod count {
 
 /// Why a chunk is not served.
 enum Denied {
-    /// The Shield has stopped, the region is frozen, or a fault happened just now: it is recorded
-    /// already.
+    /// The Shield has stopped, the region is frozen, or a fault happened just now: it is already
+    /// recorded.
     Fault,
     Refused(RefusalKind),
 }
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Takes keys and first epochs of a session.
+    /// Takes the keys and first epochs of a session.
     pub fn enable(&mut self, keys: &SessionKeys, epochs: &[FirstEpoch]) {
         for r in &mut self.regions {
             r.cipher = keys.data_key(r.region.id).map(|k| ChunkCipher::new(r.region.id, k));
@@ -118,13 +118,13 @@ impl Engine {
         *self = Self { records, ..Self::new(&self.config) };
     }
 
-    /// Forgets verified and sealed lines and nodes: what is asked for again is fetched again.
+    /// Drops verified and sealed lines and nodes: the next access fetches them again.
     pub fn forget_clean(&mut self) {
         self.lines.retain(|_, l| l.dirty());
         self.trees.iter_mut().for_each(Trees::forget_clean);
     }
 
-    /// Statistics of an engine set; what needs a clock, and prefetch, reads 0.
+    /// Statistics of an engine set; counters that need a clock, and those of prefetch, read 0.
     pub fn counters(&self, set: usize) -> Option<&Counters> {
         self.counters.get(set)
     }
@@ -150,7 +150,7 @@ impl Engine {
         self.regions.get(usize::from(id))?.versions.written()?.page(u64::from(page))
     }
 
-    /// Records a fault and stops what it stops.
+    /// Records a fault and freezes the region or stops the Shield.
     fn fault(&mut self, card: &mut Card, fault: Fault) -> Faulted {
         self.records.fault(fault);
         card.dead |= fault.kind == FaultKind::Timeout;
@@ -178,7 +178,7 @@ impl Engine {
         self.counters[usize::from(self.regions[region].region.set)][what] += by;
     }
 
-    /// The region of a burst, or what is wrong with the burst as a whole.
+    /// The region of a burst, or the reason to refuse the burst as a whole.
     fn check(&mut self, burst: &Burst, write: bool) -> Result<usize, Denied> {
         if self.records.stopped {
             return Err(Denied::Fault);
@@ -292,7 +292,7 @@ impl Engine {
         self.lines.get(key).map(|l| &l.data[..]).ok_or(Denied::Fault)
     }
 
-    /// The version under which memory holds a chunk; 0: nothing is there.
+    /// The version under which memory holds a chunk; 0: never sealed.
     fn version(&mut self, card: &mut Card, region: usize, chunk: u64) -> Result<u64, Faulted> {
         let r = &self.regions[region];
         match &r.versions {
@@ -305,8 +305,8 @@ impl Engine {
         }
     }
 
-    /// Asks the trees of a region's set. Making room in their cache may fail for another region,
-    /// which need not stop this one.
+    /// Queries the trees of a region's set. An eviction from their cache may fail for another
+    /// region, which need not stop this one.
     fn of_tree(
         &mut self,
         card: &mut Card,
@@ -325,10 +325,10 @@ impl Engine {
         }
     }
 
-    /// A new version for sealing a chunk. No version is given out twice.
+    /// Allocates a new version for sealing a chunk. No version is used twice.
     fn raise(&mut self, card: &mut Card, region: usize, chunk: u64) -> Result<u64, Faulted> {
         let r = &mut self.regions[region];
-        // Never by what the accelerator or memory does: writes are refused before it comes to this.
+        // Neither the accelerator nor memory can cause this: such writes are refused earlier.
         let internal = Fault {
             kind: FaultKind::Internal,
             region: r.region.id,
@@ -357,7 +357,7 @@ impl Engine {
         }
     }
 
-    /// What lies below the lines for a chunk: memory, verified, or zeros where nothing was ever
+    /// The content of a chunk below the lines: memory, verified, or zeros if the chunk was never
     /// sealed.
     fn below(
         &mut self,
@@ -399,8 +399,8 @@ impl Engine {
         Ok(data)
     }
 
-    /// Makes a line whole: bytes that were not written come from below. Gaps of an `output` chunk
-    /// are zeros already.
+    /// Makes a line whole: unwritten bytes come from below. Gaps of an `output` chunk are zeros
+    /// already.
     fn complete(&mut self, card: &mut Card, region: usize, chunk: u64) -> Result<(), Faulted> {
         let key = (region, chunk);
         if self.regions[region].region.mode == Mode::Output
@@ -449,7 +449,7 @@ impl Engine {
         resp
     }
 
-    /// Sees to it that a line for this chunk takes writes.
+    /// Makes a line for this chunk ready for writes.
     fn writable(&mut self, card: &mut Card, region: usize, chunk: u64) -> Result<(), Denied> {
         if self.halted(region) {
             return Err(Denied::Fault);
@@ -492,7 +492,7 @@ impl Engine {
             return Err(Faulted);
         }
         let mode = self.regions[region].region.mode;
-        // Memory takes single bytes of what nothing vouches for.
+        // Bypass memory takes single bytes: nothing vouches for it.
         if mode != Mode::Bypass {
             self.complete(card, region, chunk)?;
         }
@@ -524,13 +524,13 @@ impl Engine {
         good.map_err(|kind| self.fault(card, Fault::memory(kind)))
     }
 
-    /// Seals all that is dirty, but in frozen regions. False: the Shield has stopped.
+    /// Seals all dirty lines, except in frozen regions. False: the Shield has stopped.
     pub fn flush(&mut self, card: &mut Card) -> bool {
         for (region, chunk) in self.lines.dirty() {
             if self.records.stopped {
                 break;
             }
-            // What fails here is recorded; under `on_fault = "region"` the other regions go on.
+            // A failure here is recorded; under `on_fault = "region"` the other regions continue.
             let _recorded = self.seal(card, region, chunk);
         }
         !self.records.stopped

@@ -1,5 +1,5 @@
-//! Counter trees: versions of chunks in card memory, under counters that end on chip, and the node
-//! cache of an engine set.
+//! Counter trees: versions of chunks in card memory, protected by counters whose root is on chip,
+//! and the node cache of an engine set.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ struct Node {
 
 /// The trees of an engine set and their node cache.
 pub(super) struct Trees {
-    /// By place of the region in the list.
+    /// By index of the region in the list.
     trees: BTreeMap<usize, Tree>,
     /// Level, set.
     cache: Vec<Vec<Vec<Node>>>,
@@ -42,7 +42,7 @@ pub(super) struct Trees {
 }
 
 impl Trees {
-    /// The trees of these regions, of which those of mode `tree` have one.
+    /// The trees of these regions; only those of mode `tree` have one.
     pub fn new<'a>(regions: impl Iterator<Item = (usize, &'a Region)>) -> Self {
         let tree = |r: &Region| Tree { region: r.clone(), cipher: None, root: BTreeMap::new() };
         let trees: BTreeMap<_, _> =
@@ -59,7 +59,7 @@ impl Trees {
         }
     }
 
-    /// Drops nodes that are as memory has them.
+    /// Drops clean nodes.
     pub fn forget_clean(&mut self) {
         self.cache.iter_mut().flatten().for_each(|set| set.retain(|n| n.dirty));
     }
@@ -185,7 +185,7 @@ impl Trees {
         t.cipher.as_ref().and_then(|c| c.open(version, level as u8, number, &bytes)).ok_or(fault)
     }
 
-    /// Writes a node that makes room, under its parent's counter, raised first.
+    /// Writes back an evicted node under its parent's counter, which it raises first.
     fn write_back(&mut self, card: &mut Card, level: u32, node: &Node) -> Result<(), Fault> {
         let version = self.bump(card, node.region, level + 1, node.number)?;
         let t = self.tree(node.region)?;
@@ -210,5 +210,5 @@ impl Trees {
     }
 }
 
-/// A counter at its end, or a tree that does not exist.
+/// A counter at its maximum, or a tree that does not exist.
 const INTERNAL: Fault = Fault { kind: FaultKind::Internal, region: 0xff, chunk: 0, version: 0 };

@@ -1,17 +1,17 @@
-//! What a chunk's version is, by mode of its region.
+//! The version of a chunk, by mode of its region.
 
 use std::collections::BTreeMap;
 
 use shef_proto::channel::WrittenMap;
 use shef_proto::config::{MAX_EPOCH, Mode, Region};
 
-/// Versions of one region, as far as they lie on chip.
+/// On-chip versions of one region.
 pub(super) enum Versions {
     /// `input`
     Epoch(u64),
-    /// `output`: the epoch, and which chunks were sealed in it
+    /// `output`: the epoch, and the chunks sealed in it
     Once(u64, WrittenMap),
-    /// `counted`: a counter a chunk, absent: 0; and the largest
+    /// `counted`: a counter per chunk, absent: 0; and the largest
     Counted(BTreeMap<u64, u64>, u64),
     /// `tree`: in card memory
     Tree,

@@ -1,4 +1,4 @@
-//! An owner, a kernel and a host in one, for tests: everything goes through the two register ports.
+//! Owner, kernel and host in one, for tests: everything goes through the two register ports.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use shef_model::{Accelerator, Model};
@@ -45,7 +45,7 @@ pub fn digits_config() -> Config {
     Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap()
 }
 
-/// All chunk sizes and both key sizes; region 3 starts at epoch 0 in [`Owner::start`] if asked for.
+/// All chunk sizes and both key sizes; [`Owner::start`] starts region 3 at epoch 0 on request.
 pub fn small_config() -> Config {
     let regions = vec![
         region(0, "in64", Mode::Input, 0x0, 0x1000, 64, 128, 0x10_0000),
@@ -99,7 +99,7 @@ pub fn load(model: &mut Model, message: &[u8]) -> bool {
     field(model, ctl::STATUS_LOAD_REFUSED) == 0
 }
 
-/// Hands over 88 bytes; the answer, or `None` if it was refused.
+/// Submits 88 bytes; returns the answer, or `None` if the request was refused.
 pub fn ring(model: &mut Model, request: &Sealed) -> Option<Sealed> {
     for (i, w) in request.chunks(4).enumerate() {
         model
@@ -144,7 +144,7 @@ impl Owner {
         Self { model, keys, channel, load_key }
     }
 
-    /// The answer, whatever its status.
+    /// Returns the answer with any status.
     pub fn ask(&mut self, request: Request) -> Answer {
         let sealed = self.channel.request(&request).unwrap();
         let answer = ring(&mut self.model, &sealed).expect("not refused");
