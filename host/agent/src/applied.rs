@@ -1,9 +1,9 @@
-//! Which list of revoked certificates is in force. A running agent tells it to the commands on its
-//! machine, so that `shef-agent revoke` can say what became of a revocation.
+//! Which revocation list is in force. A running agent reports it to the commands on its machine, so
+//! that `shef-agent revoke` can say whether a revocation took effect.
 //!
-//! The agent listens on a socket in Linux's abstract namespace, whose name is the SHA-256 of the
-//! path of its list, and sends the SHA-256 of the list in force to each connection. Any user can
-//! take such a name first: a command believes root, its own user, and the owner of `agent.key`.
+//! The agent listens on a socket in Linux's abstract namespace. The socket's name is the SHA-256 of
+//! the list's path. The agent sends the SHA-256 of the list in force to each connection. Any user
+//! can take that name first: a command trusts root, its own user, and the owner of `agent.key`.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,14 +20,14 @@ use crate::AgentError;
 use crate::init::{REVOKED, Revocation};
 use crate::state::Running;
 
-/// Bytes of a digest in hexadecimal.
+/// Hexadecimal digits of a digest.
 const DIGEST: usize = 64;
-/// How often the agent looks whether it has another list, and a command whether its list is in force.
+/// How often the agent checks for a new list, and a command checks whether its list is in force.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a command waits for an agent, which looks at its list every second.
+/// How long a command waits for an agent, which checks its list every second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Name of the socket of agents with this list.
+/// Name of the socket of the agents that use this list.
 fn address(list: &Path) -> std::io::Result<SocketAddr> {
     let name = list.file_name().unwrap_or_default();
     let whole = std::fs::canonicalize(files::folder(list))?.join(name);
@@ -50,7 +50,7 @@ async fn accept(listener: Option<&UnixListener>) -> std::io::Result<UnixStream> 
     }
 }
 
-/// Tells which list is in force.
+/// Reports which list is in force.
 pub(crate) async fn serve(running: Running) {
     let mut of: Option<PathBuf> = None;
     let mut listener: Option<UnixListener> = None;
@@ -59,7 +59,7 @@ pub(crate) async fn serve(running: Running) {
     loop {
         tokio::select! {
             accepted = accept(listener.as_ref()) => match accepted {
-                // So few bytes always have room.
+                // A socket buffer always has room for 64 bytes.
                 Ok(stream) => drop(stream.try_write(running.shared().applied().as_bytes())),
                 Err(_) => tokio::time::sleep(LOOK).await,
             },
@@ -83,7 +83,7 @@ pub(crate) async fn serve(running: Running) {
     }
 }
 
-/// The digest that an agent sends, from a user whom a command believes.
+/// The digest that an agent sends, if it runs as a user that a command trusts.
 async fn ask(list: &Path, believed: &[u32]) -> Result<String, String> {
     let none = |e: std::io::Error| format!("no agent that uses this list runs here ({e})");
     let stream = address(list).and_then(|at| StdStream::connect_addr(&at)).map_err(none)?;
@@ -101,7 +101,7 @@ async fn ask(list: &Path, believed: &[u32]) -> Result<String, String> {
     }
 }
 
-/// What the configuration in the folder says against the list there.
+/// Why an agent with the folder's configuration would not apply the list there, if so.
 fn doubt(dir: &Path) -> Option<String> {
     let file = dir.join("agent.toml");
     let text = files::read(&file).ok()?;
@@ -124,7 +124,7 @@ fn doubt(dir: &Path) -> Option<String> {
 /// Waits until a running agent applies the list in `dir` as it is now.
 ///
 /// # Errors
-/// Why it is not known to be applied. What a revocation changed stays.
+/// Why no agent has confirmed the list. The revocation stays in the list.
 pub fn confirm(dir: &Path) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -143,7 +143,7 @@ async fn wait(dir: &Path) -> Result<(), String> {
     believed.extend(std::fs::symlink_metadata(dir.join("agent.key")).map(|key| key.uid()));
     let end = tokio::time::Instant::now() + PATIENCE;
     loop {
-        // Another revocation may have changed it meanwhile; it removes none.
+        // Another revocation may have changed the list since; revocations only add lines.
         let now =
             files::read(&list).map_err(|e| AgentError::file("read", &list, &e).to_string())?;
         if ask(&list, &believed).await? == digest(&now) {
@@ -159,13 +159,13 @@ async fn wait(dir: &Path) -> Result<(), String> {
     }
 }
 
-/// What names a list.
+/// Digest that identifies a list.
 pub(crate) fn digest(text: &str) -> String {
     hex::encode(sha256(text.as_bytes()))
 }
 
-/// What is said of a revocation and of its confirmation, and whether all of it is as it was asked
-/// for.
+/// What `shef-agent revoke` prints about a revocation and its confirmation, and a warning if
+/// anything is left open.
 #[must_use]
 pub fn told(
     whom: &str,

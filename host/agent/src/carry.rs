@@ -1,31 +1,31 @@
-//! Carrying out what an owner asks of a card, cut into slices so that it ends with its session.
+//! Carries out an owner's requests on a card, in slices, so that the work ends with the session.
 
 use std::time::{Duration, Instant};
 
 use shef_device::{CtlOp, Device, DeviceError, mailbox};
 use shef_remote::wire::{Answer, Op, codes};
 
-/// Most accesses that are made before the clock is looked at.
+/// Most accesses between two checks of the clock.
 const SLICE: u32 = 256;
-/// Accesses that take longer than this are fewer the next time: each may cost a simulated card many
-/// cycles.
+/// If a slice takes longer than this, the next one is smaller: an access may cost a simulated card
+/// many cycles.
 const SLICE_TIME: Duration = Duration::from_millis(50);
 
-/// The time that the work for one request may take.
+/// Time limit for one request.
 pub(crate) struct Clock<'a> {
-    /// Whether the session of the request is still there.
+    /// Whether the session of the request still exists.
     live: &'a dyn Fn() -> bool,
     limit: Duration,
     end: Instant,
 }
 
 impl<'a> Clock<'a> {
-    /// Starts it.
+    /// Starts the clock.
     pub(crate) fn start(limit: Duration, live: &'a dyn Fn() -> bool) -> Self {
         Self { live, limit, end: Instant::now() + limit }
     }
 
-    /// Whether the work goes on; `done` says how far it is.
+    /// Fails if the time is up or the session is over; `done` describes the progress so far.
     fn go_on(&self, done: impl Fn() -> String) -> Result<(), DeviceError> {
         if !(self.live)() {
             let message = format!("the session ended with {}", done());
@@ -43,7 +43,7 @@ impl<'a> Clock<'a> {
     }
 }
 
-/// Does what a request asks of the card.
+/// Carries out a request on the card.
 pub(crate) fn carry_out(
     device: &mut dyn Device,
     op: Op,
@@ -72,16 +72,16 @@ pub(crate) fn carry_out(
             device.reset()?;
             Answer::Done
         }
-        // The card is wiped after the answer is on its way.
+        // The card is wiped once the answer has been sent.
         Op::Close => Answer::Done,
     })
 }
 
-/// How many accesses are made before the clock is looked at.
+/// Number of accesses between two checks of the clock.
 struct Slice(u32);
 
 impl Slice {
-    /// Makes accesses, and learns from how long they took.
+    /// Makes accesses, and adapts the slice to the time that they took.
     fn run(&mut self, device: &mut dyn Device, ops: &[CtlOp]) -> Result<Vec<u32>, DeviceError> {
         let begin = Instant::now();
         let values = device.ctl_batch(ops)?;
@@ -94,7 +94,7 @@ impl Slice {
     }
 }
 
-/// A batch, cut into slices.
+/// Runs a batch in slices.
 fn batch(
     device: &mut dyn Device,
     ops: &[CtlOp],
@@ -102,7 +102,7 @@ fn batch(
 ) -> Result<Vec<u32>, DeviceError> {
     let mut values = Vec::new();
     let mut rest = ops;
-    // The first access tells what one takes.
+    // The first access shows how long one takes.
     let mut slice = Slice(1);
     let made = |rest: &[CtlOp]| {
         format!("{} of {} register accesses made", ops.len() - rest.len(), ops.len())
@@ -151,14 +151,14 @@ fn batch(
     Ok(values)
 }
 
-/// Bytes of zeros that are written in one go.
+/// Bytes of zeros per write.
 const ZEROS: usize = 4 << 20;
 
-/// Slowest clearing of card memory that is waited for, in bytes a second.
+/// Slowest acceptable rate for clearing card memory, in bytes a second.
 const CLEARING: u64 = 16 << 20;
 
-/// Writes zeros to all of the card's memory, while the agent goes on (`live`), within `limit` and
-/// the time that its bytes take.
+/// Writes zeros to all of the card's memory, while the agent runs (`live`), within `limit` plus the
+/// time that the bytes take.
 pub(crate) fn clear(
     device: &mut dyn Device,
     limit: Duration,
@@ -170,7 +170,7 @@ pub(crate) fn clear(
         clock.go_on(|| format!("{at:#x} of {bytes:#x} bytes of card memory cleared"))?;
         device.mem_write(at, &zeros[..(bytes - at).min(ZEROS as u64) as usize])?;
     }
-    // Writes are posted: a register is read behind them.
+    // Writes are posted: a register read flushes them.
     device.ctl_read32(mailbox::STATUS).map(|_| ())
 }
 
@@ -180,7 +180,7 @@ mod tests {
     use shef_device::DeviceInfo;
     use std::cell::Cell;
 
-    /// A card whose registers read as zero, `each` after they were asked for.
+    /// A card whose registers read as zero, each after a delay of `each`.
     struct Slow {
         each: Duration,
         reads: u32,
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Reads until the session was looked at so often.
+    /// Number of reads before the check number `looks` of the session ends the batch.
     fn reads(each: Duration, looks: u32) -> u32 {
         let mut card = Slow { each, reads: 0 };
         let left = Cell::new(looks);
@@ -242,8 +242,8 @@ mod tests {
         assert!(reads(Duration::ZERO, 1) == 16);
     }
 
-    /// What becomes of an operation of a card whose accesses take 20 ms each, with so much time and a
-    /// session that is there so many times: the error, and accesses.
+    /// Error and number of accesses of an operation on a card whose accesses take 20 ms each,
+    /// within `limit`, in a session that ends at the check number `looks`.
     fn cut(op: Op, limit: Duration, looks: u32) -> (DeviceError, u32) {
         let mut card = Slow { each: Duration::from_millis(20), reads: 0 };
         let left = Cell::new(looks);
@@ -274,7 +274,7 @@ mod tests {
             assert!(error.code() == codes::TOO_LONG && error.to_string().contains(says), "{error}");
             assert!(made < 32, "{made}");
         }
-        // A session that ends is not waited for.
+        // The agent does not wait for a session that ends.
         for op in [reads(), Op::Kernel(vec![0; 8192]), polls()] {
             let (error, made) = cut(op, Duration::from_secs(3600), 1);
             assert!(error.code() == codes::CANCELLED && made <= 16, "{error}, {made}");

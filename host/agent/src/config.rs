@@ -13,47 +13,48 @@ use shef_remote::wire::MAX_DEVICES;
 
 use crate::AgentError;
 
-/// The configuration, checked. Paths in it are relative to the folder of the file.
+/// The checked configuration. Its paths are relative to the folder of the file.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to listen.
+    /// Address to listen on.
     pub listen: SocketAddr,
-    /// Certificate of the CA that issues owners' certificates (PEM).
+    /// Certificate of the CA that issues the owners' certificates (PEM).
     pub ca: PathBuf,
     /// Certificate of the agent (PEM).
     pub cert: PathBuf,
     /// Private key of the agent (PEM).
     pub key: PathBuf,
-    /// Time after which a card whose owner vanished is wiped and free.
+    /// Time after which a card whose owner vanished is wiped and freed.
     pub grace: Duration,
-    /// Most connections of owners at once. A quarter of them is for owners that have a session.
+    /// Most owner connections at once. A quarter of them is reserved for owners that have a
+    /// session.
     pub max_connections: usize,
     /// Most connections of one owner at once.
     pub max_connections_per_owner: usize,
-    /// Time that sessions get to end when the agent is asked to.
+    /// Time for sessions to end when the agent drains.
     pub drain: Duration,
     /// Fingerprints of revoked certificates.
     pub revoked: Option<PathBuf>,
-    /// Where health and metrics are served over HTTP.
+    /// Address of the HTTP server for health and metrics.
     pub metrics: Option<SocketAddr>,
-    /// How long things may take; not in the file.
+    /// Time limits; not in the file.
     pub times: Times,
     /// Devices by name.
     pub devices: BTreeMap<String, Device>,
 }
 
-/// How long things may take on the agent's side.
+/// Time limits on the agent's side.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     /// A handshake, and each message before a card is opened.
     pub hello: Duration,
     /// A message, from its first byte to its last, either way.
     pub message: Duration,
-    /// Without a request.
+    /// Between two requests.
     pub idle: Duration,
-    /// For the card to carry out a request, from when it begins.
+    /// For the card to carry out a request, once it has begun.
     pub request: Duration,
-    /// For cards to be wiped when the agent ends.
+    /// For wiping the cards when the agent ends.
     pub stop: Duration,
 }
 
@@ -72,11 +73,11 @@ impl Default for Times {
 /// A device of the configuration.
 #[derive(Debug, Clone)]
 pub struct Device {
-    /// What it is, as every program names it.
+    /// Its address, in the notation of every program.
     pub uri: Uri,
-    /// Owners that may use it; without any, every owner with a certificate may.
+    /// Owners that may use it; if empty, every owner with a certificate may.
     pub owners: Vec<String>,
-    /// All of the card's memory is written with zeros before each owner, the first one too.
+    /// Writes zeros to all of the card's memory before each owner, including the first.
     pub clear_memory: bool,
 }
 
@@ -128,8 +129,8 @@ fn drain() -> u64 {
     10
 }
 
-/// Whether an agent can have the device: a card of this machine, in a process of its own where it
-/// is a simulated one.
+/// Checks that an agent can serve the device: a card of this machine, and in a separate process if
+/// it is simulated.
 pub(crate) fn check_device(uri: &Uri) -> Result<(), String> {
     match uri {
         Uri::Pci { .. } | Uri::PciUeid { .. } | Uri::VfioUser { .. } => Ok(()),
@@ -143,7 +144,7 @@ pub(crate) fn check_device(uri: &Uri) -> Result<(), String> {
 }
 
 impl Config {
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
     /// SHEF-AGT-016 with line and column, SHEF-AGT-017.
@@ -192,7 +193,8 @@ impl Config {
             }
             let uri: Uri = device.uri.parse().map_err(|e| format!("device {name:?}: {e}"))?;
             check_device(&uri).map_err(|what| format!("device {name:?}: {what}"))?;
-            // Without owners, all have the card: who removes the last one does not mean that.
+            // Without the key `owners`, every owner may use the card. An empty list must not mean
+            // the same.
             if device.owners.as_ref().is_some_and(Vec::is_empty) {
                 return Err(format!(
                     "device {name:?}: owners = [] names nobody: expected the owners that may use it, or no key `owners` for all of them"

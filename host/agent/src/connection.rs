@@ -21,13 +21,13 @@ use crate::outbox::{Frames, Outbox};
 use crate::slot::{Attempt, Refusal, Slot, no_device};
 use crate::state::{Phase, Shared};
 
-/// How often an owner is told that the card works.
+/// How often the agent reports to an owner that the card is working.
 const TICK: Duration = Duration::from_secs(1);
-/// Time that a card may take to be ready.
+/// Most time that a card may take to become ready.
 const READY: Duration = Duration::from_secs(900);
-/// Time for what is left to leave when a connection ends.
+/// Time to send the last messages when a connection ends.
 const LAST: Duration = Duration::from_secs(5);
-/// Bytes that are read in one go.
+/// Bytes per read.
 const READ: usize = 128 * 1024;
 
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
@@ -35,19 +35,19 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 type Reading = ReadHalf<TlsStream<TcpStream>>;
 type Writing = WriteHalf<TlsStream<TcpStream>>;
 
-/// Messages as they come in.
+/// Incoming messages.
 struct Incoming {
     stream: Reading,
     frames: wire::Frames,
     buffer: Box<[u8]>,
     times: Times,
-    /// When the message that is not whole yet has to be.
+    /// Deadline of the message being received.
     whole_by: Option<Instant>,
 }
 
 /// Why there is no next message.
 enum End {
-    /// The owner's side is gone, or goes on elsewhere.
+    /// The owner's side is gone, or continues on another connection.
     Gone,
     Refused(Refusal),
 }
@@ -61,8 +61,8 @@ fn say(outbox: &Outbox, message: &ToOwner) -> Result<(), End> {
 }
 
 impl Incoming {
-    /// The next message. May be dropped and called again at any time. A message that began has to
-    /// come to its end in time.
+    /// The next message. Safe to cancel and to call again. A message must arrive whole in time once
+    /// it has begun.
     async fn next(&mut self) -> Result<ToAgent, End> {
         let malformed =
             |e: wire::WireError| End::Refused(Refusal::new(codes::PROTOCOL, e.to_string()));
@@ -96,7 +96,7 @@ impl Incoming {
         }
     }
 
-    /// The next message, within the time for a message before a card is opened.
+    /// The next message, within the time limit for messages before a card is opened.
     async fn soon(&mut self) -> Result<ToAgent, End> {
         let limit = self.times.hello;
         match timeout(limit, self.next()).await {
@@ -167,7 +167,7 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shar
         shared.refused();
         outbox.say(&ToOwner::Refused { code, message });
     }
-    // The writer ends when it has written all; whoever is gone is written nothing.
+    // The writer ends once it has written everything; it writes nothing to a closed connection.
     drop(outbox);
     let abort = writer.abort_handle();
     if gone || timeout(LAST, writer).await.is_err() {
@@ -259,7 +259,7 @@ async fn converse(
                 tokio::select! {
                     () = slot.changed(TICK) => {}
                     _ = phase.changed() => {}
-                    // Nothing may come before the card is open.
+                    // No message may arrive before the card is open.
                     next = incoming.next() => {
                         return match next {
                             Ok(_) => refuse(codes::PROTOCOL, "a message before the device is open"),
@@ -300,14 +300,14 @@ async fn session(
                 }
                 _ => return refuse(codes::PROTOCOL, "expected a request of the session"),
             },
-            // The session goes on over another connection, or the card was taken away.
+            // The session continues over another connection, or the card was taken away.
             () = outbox.over() => if *phase.borrow() != Phase::Stopping { return Err(End::Gone) },
             _ = tick.tick() => {
-                // Nobody reads any more.
+                // The peer has stopped reading.
                 if outbox.is_closed() {
                     return Err(End::Gone);
                 }
-                // The owner closed the session: what is left leaves.
+                // The owner closed the session: the remaining messages are sent.
                 if !slot.serves(generation, connection) {
                     return Ok(());
                 }

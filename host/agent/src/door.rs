@@ -1,5 +1,5 @@
-//! Who gets in: strangers are let in by a door of their own ([`shef_door`]), and connections are
-//! counted by owner.
+//! Admission: [`shef_door`] limits the handshakes of strangers, and the agent counts connections by
+//! owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use shef_remote::wire::codes;
 
 use crate::slot::Refusal;
 
-/// The door of an agent: 32 handshakes at once from addresses that no owner came from, as many from
-/// those that one did, and 8 from one address.
+/// The agent's door: 32 handshakes at once from addresses that no owner has connected from, 32 from
+/// addresses that an owner has, and 8 from one address.
 pub(crate) fn door() -> Arc<Door> {
     Arc::new(Door::new(32, 8))
 }
@@ -19,22 +19,22 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connections of owners.
+/// Connections of owners, by name.
 #[derive(Default)]
 pub(crate) struct Seats(Mutex<BTreeMap<String, usize>>);
 
-/// A connection of an owner, until it is dropped.
+/// One owner connection; dropping it frees the seat.
 pub(crate) struct Seat {
     seats: Arc<Seats>,
     owner: String,
 }
 
 impl Seats {
-    /// Takes a seat of `total` and of the owner's `each`. A quarter of all is for owners that have
-    /// a session.
+    /// Takes one of `total` seats, and one of the owner's `each`. A quarter of the total is
+    /// reserved for owners that have a session.
     ///
     /// # Errors
-    /// SHEF-AGT-015, which says what the limit is.
+    /// SHEF-AGT-015, which states the limit.
     pub(crate) fn take(
         self: &Arc<Self>,
         owner: &str,
@@ -62,7 +62,7 @@ impl Seats {
         Ok(Seat { seats: Arc::clone(self), owner: owner.to_owned() })
     }
 
-    /// Seats that are taken.
+    /// Number of seats taken.
     pub(crate) fn taken(&self) -> usize {
         hold(&self.0).values().sum()
     }
@@ -92,7 +92,7 @@ mod tests {
         let error = take("alice", true).err().unwrap();
         assert!(error.message.contains("at most 3 for one owner"), "{}", error.message);
         taken.extend((0..3).map(|_| take("bob", false).unwrap()));
-        // Two of eight are for owners with a session.
+        // Two of eight seats are reserved for owners with a session.
         assert_eq!(take("carol", false).err().unwrap().code, codes::BUSY);
         taken.extend((0..2).map(|_| take("carol", true).unwrap()));
         assert!(take("dave", true).is_err());

@@ -5,23 +5,23 @@ use std::path::Path;
 use shef_device::DeviceError;
 use shef_remote::wire::codes;
 
-/// Why the agent does not start or stops.
+/// Why the agent does not start, or stops.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// The configuration is wrong.
     #[error("{message}")]
     Config {
-        /// What is wrong, where.
+        /// What is wrong, and where.
         message: String,
     },
     /// A file cannot be read or written.
     #[error("{message}")]
     Files {
-        /// Which, and why.
+        /// Which file, and why.
         message: String,
     },
-    /// The address cannot be listened on, or TLS cannot be set up.
+    /// The agent cannot listen on the address, or cannot set up TLS.
     #[error("{message}")]
     Listen {
         /// Why.
@@ -43,8 +43,8 @@ impl AgentError {
         }
     }
 
-    /// Exit status of a program that ends with this error: 5 for what its user or the operator has to
-    /// correct, as `shef` has it, and 4 for a device, the way to it, or an address.
+    /// Exit status of a program that ends with this error, as in `shef`: 5 if its user or the
+    /// operator has to correct something, 4 for a device, the path to it, or an address.
     pub fn exit(&self) -> u8 {
         match self {
             Self::Config { .. } | Self::Files { .. } => 5,

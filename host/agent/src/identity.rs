@@ -1,4 +1,4 @@
-//! What a certificate says about its owner, and which certificates are revoked.
+//! The owner that a certificate names, and the revoked certificates.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,11 +11,11 @@ use shef_proto::name::digest;
 
 use crate::AgentError;
 
-/// How long before its end a certificate is warned about.
+/// How long before a certificate expires the agent warns.
 const WARN: Duration = Duration::from_secs(30 * 86_400);
 
-/// What a certificate is noted under when it is issued, in hexadecimal: the SHA-256 of what its CA
-/// signed, and of the whole of it. The signature has two spellings, and so has the latter.
+/// Record of a certificate at issue, in hexadecimal: the SHA-256 of the TBSCertificate, and of the
+/// whole certificate. The signature has two encodings, and so has the latter digest.
 pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<[String; 2]> {
     let names = shef_anchors::names(der)?;
     Some([hex::encode(names.first()?), hex::encode(names.get(1)?)])
@@ -29,7 +29,7 @@ pub(crate) fn key_of(der: &CertificateDer<'_>) -> Option<String> {
     Some(hex::encode(shef_proto::crypto::sha256(&key)))
 }
 
-/// Whether a certificate is a CA's: basicConstraints with CA:TRUE.
+/// Whether a certificate is a CA certificate: basicConstraints with CA:TRUE.
 pub(crate) fn is_ca(der: &CertificateDer<'_>) -> bool {
     use x509_cert::der::Decode;
     use x509_cert::ext::pkix::BasicConstraints;
@@ -38,19 +38,19 @@ pub(crate) fn is_ca(der: &CertificateDer<'_>) -> bool {
     found.is_ok_and(|found| found.is_some_and(|(_, constraints)| constraints.ca))
 }
 
-/// An owner, as its certificate shows it.
+/// An owner, as its certificate names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// The common name.
     pub(crate) name: String,
-    /// What names the certificate in the list of revoked ones ([`shef_anchors::names`]).
+    /// Digests that identify the certificate in the revocation list ([`shef_anchors::names`]).
     names: Vec<String>,
-    /// When the certificate ends.
+    /// When the certificate expires.
     pub(crate) until: SystemTime,
 }
 
 impl Identity {
-    /// Reads a certificate that TLS has checked; `None` where its common name is no name of an
+    /// Reads a certificate that TLS has checked; `None` if its common name is not the name of an
     /// owner.
     pub(crate) fn of(der: &CertificateDer<'_>) -> Option<Self> {
         use x509_cert::der::Decode;
@@ -80,19 +80,19 @@ impl Identity {
         self.names.get(1).map_or("", String::as_str)
     }
 
-    /// Days that are left, where they are few.
+    /// Days until the certificate expires, if they are few.
     pub(crate) fn ends_soon(&self) -> Option<u64> {
         ends_soon(self.until)
     }
 }
 
-/// Days until `until`, where they are few.
+/// Days until `until`, if they are few.
 pub(crate) fn ends_soon(until: SystemTime) -> Option<u64> {
     let left = until.duration_since(SystemTime::now()).unwrap_or_default();
     (left < WARN).then_some(left.as_secs() / 86_400)
 }
 
-/// When a certificate begins and ends.
+/// Start and end of a certificate's validity.
 pub(crate) fn validity_of(der: &[u8]) -> Option<[SystemTime; 2]> {
     use x509_cert::der::Decode;
     let certificate = x509_cert::Certificate::from_der(der).ok()?;
@@ -100,15 +100,15 @@ pub(crate) fn validity_of(der: &[u8]) -> Option<[SystemTime; 2]> {
     Some([validity.not_before, validity.not_after].map(|time| UNIX_EPOCH + time.to_unix_duration()))
 }
 
-/// Revoked certificates, by SHA-256 of what their CA signed, or of the certificate: one a line, `#`
-/// begins a comment.
+/// Revoked certificates, by SHA-256 of the TBSCertificate or of the whole certificate: one per
+/// line, `#` begins a comment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Revoked {
     certificates: HashSet<String>,
     /// Comments that are names of owners, as `shef-agent revoke` writes them, each with its
     /// certificate.
     owners: Vec<(String, String)>,
-    /// What names the list.
+    /// Digest that identifies the list.
     digest: String,
 }
 
@@ -116,8 +116,8 @@ impl Revoked {
     /// Reads a list.
     ///
     /// # Errors
-    /// SHEF-AGT-016 for a line that is no fingerprint, SHEF-AGT-017 where it cannot be read: nobody
-    /// is let in by a list that is not there.
+    /// SHEF-AGT-016 if a line is not a fingerprint, SHEF-AGT-017 if the file cannot be read:
+    /// without a readable list, the agent admits no owner.
     pub(crate) fn load(path: &Path) -> Result<Self, AgentError> {
         let text = files::read_linked(path).map_err(|e| AgentError::file("read", path, &e))?;
         let (mut list, mut owners) = (HashSet::new(), Vec::new());
@@ -144,7 +144,7 @@ impl Revoked {
         owner.names.iter().any(|name| self.lists(name))
     }
 
-    /// Certificates that the list names as this owner's.
+    /// Certificates that the list attributes to this owner.
     pub(crate) fn of_owner(&self, owner: &str) -> impl Iterator<Item = &str> {
         self.owners
             .iter()
@@ -152,12 +152,12 @@ impl Revoked {
             .map(|(_, fingerprint)| fingerprint.as_str())
     }
 
-    /// How many certificates this list has that `next` has not.
+    /// Number of certificates in this list that are not in `next`.
     pub(crate) fn lifted_by(&self, next: &Self) -> usize {
         self.certificates.difference(&next.certificates).count()
     }
 
-    /// Whether a fingerprint in lower case is in the list.
+    /// Whether the list has a fingerprint, given in lower case.
     pub(crate) fn lists(&self, fingerprint: &str) -> bool {
         self.certificates.contains(fingerprint)
     }

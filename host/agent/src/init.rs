@@ -1,8 +1,8 @@
-//! `shef-agent init`, `add-owner`, `renew` and `revoke`: a CA of the agent's own, certificates,
+//! `shef-agent init`, `add-owner`, `renew` and `revoke`: the agent's CA, certificates,
 //! configuration, systemd unit.
 //!
-//! A folder is made beside its place and moved there when it is whole; a file that is replaced is
-//! written beside the old one and renamed.
+//! A new folder is built next to its final place and moved there when it is complete. A replaced
+//! file is written next to the old one and renamed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,27 +19,27 @@ use crate::AgentError;
 use crate::config::check_device;
 use crate::identity::{Revoked, key_of, noted};
 
-/// Days that a certificate is good for.
+/// Validity of a certificate, in days.
 const DAYS: u32 = 730;
 /// Common name of the CA.
 const CA_NAME: &str = "shef-agent CA";
-/// The unit as it is in the repository, for an agent in /etc/shef-agent.
+/// The unit in the repository, for an agent in /etc/shef-agent.
 const UNIT: &str = include_str!("../shef-agent.service");
-/// Owners' certificates, a line each: SHA-256 of the TBSCertificate, the owner's name, SHA-256 of the
-/// whole certificate, which the log shows, and SHA-256 of the public key. Older lines end before the
+/// Owners' certificates, one per line: SHA-256 of the TBSCertificate, the owner's name, SHA-256 of
+/// the whole certificate, which the log shows, and SHA-256 of the public key. Older lines lack the
 /// key; version 0.1 wrote the SHA-256 of the whole certificate and the name.
 const ISSUED: &str = "issued";
-/// Revoked certificates, in the same form.
+/// Revoked certificates, in the same format.
 pub(crate) const REVOKED: &str = "revoked";
 
-/// What is set up.
+/// What to set up.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Folder of everything; made where it does not exist.
+    /// Folder for all files; created if it does not exist.
     pub dir: PathBuf,
-    /// Where the agent listens.
+    /// Address that the agent listens on.
     pub listen: String,
-    /// Names and addresses under which owners reach it.
+    /// Names and addresses that owners use to reach the agent.
     pub names: Vec<String>,
     /// Owners that get a certificate.
     pub owners: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Plan {
     pub devices: Vec<(String, Uri)>,
 }
 
-/// Sets an agent up. Nothing that exists is overwritten.
+/// Sets up an agent. Overwrites no file.
 ///
 /// # Errors
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
@@ -104,7 +104,7 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
     })
 }
 
-/// The CA in the folder.
+/// The CA of the folder.
 fn authority(dir: &Path) -> Result<Ca, AgentError> {
     let path = dir.join("ca.key");
     let pem = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
@@ -131,17 +131,18 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     certify(dir, owner, &authority(dir)?)
 }
 
-/// Issues a new certificate for the key that `owner` has, or for the agent's if `owner` is `None`.
-/// The previous certificate stays valid until it ends or is revoked. Returns the file.
+/// Issues a new certificate for `owner`'s key, or for the agent's key if `owner` is `None`. The
+/// previous certificate stays valid until it expires or is revoked. Returns the file.
 ///
 /// # Errors
-/// SHEF-AGT-016 for a bad name or a revoked owner, SHEF-AGT-017, also if the key is not in the folder
-/// any more.
+/// SHEF-AGT-016 for a bad name or a revoked owner, SHEF-AGT-017, also if the key is no longer in
+/// the folder.
 pub fn renew(dir: &Path, owner: Option<&str>) -> Result<PathBuf, AgentError> {
     reissue(dir, owner, false)
 }
 
-/// Issues a new certificate to an owner, as [`renew`], even if certificates of that key were revoked.
+/// Issues a new certificate to an owner like [`renew`], even if certificates of that key were
+/// revoked.
 ///
 /// # Errors
 /// Those of [`renew`], except for a revoked owner.
@@ -192,9 +193,9 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
 }
 
 /// Refuses a certificate for a key that has a revoked one. An old line of the issued certificates
-/// does not name its key: it counts for the owner of that name. Neither does the list of revoked ones:
-/// an entry of this owner counts if the issued certificates do not have it, as after they were
-/// emptied. The owner's present certificate counts by itself.
+/// does not name its key: it counts for the owner of that name. The list of revoked certificates
+/// names no keys either: an entry of this owner counts if the issued certificates do not have it,
+/// as after that file was emptied. The owner's present certificate counts on its own.
 fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let (revoked, path) = (load_list(dir)?, dir.join(ISSUED));
     let text = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
@@ -220,7 +221,7 @@ fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(
     })
 }
 
-/// What names the certificate in a file; `None` if there is no file.
+/// Digests that identify the certificate in a file; `None` if there is no file.
 fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
     let pem = match files::read(path) {
         Ok(pem) => pem,
@@ -232,28 +233,28 @@ fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
     Ok(noted(&der))
 }
 
-/// What a revocation did.
+/// Result of a revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
-    /// Certificates that were added to the list.
+    /// Number of certificates added to the list.
     pub added: usize,
-    /// Owner of the certificates; `None` if they were not issued here.
+    /// Owner of the certificates; `None` if this CA's record does not have them.
     pub owner: Option<String>,
 }
 
-/// A line of the issued certificates.
+/// A line of the record of issued certificates.
 struct Issued<'a> {
-    /// What names the certificate in the list of revoked ones.
+    /// Digest that identifies the certificate in the revocation list.
     fingerprint: &'a str,
     owner: &'a str,
-    /// Of the whole certificate.
+    /// SHA-256 of the whole certificate.
     whole: Option<&'a str>,
     /// SHA-256 of the public key.
     key: Option<&'a str>,
 }
 
-/// Whether `issued` beside the CA's certificate has a certificate of this owner; `None` if there is no
-/// such list, as for a CA that `init` did not make.
+/// The owners in `issued`, next to the CA's certificate; `None` if there is no such record, as for
+/// a CA that `init` did not create.
 pub(crate) fn issued_to(ca: &Path) -> Option<std::collections::HashSet<String>> {
     let text = files::read_linked(&files::folder(ca).join(ISSUED)).ok()?;
     Some(text.lines().filter_map(Issued::of).map(|one| one.owner.to_owned()).collect())
@@ -279,18 +280,18 @@ impl<'a> Issued<'a> {
     }
 }
 
-/// Adds every certificate that was issued to an owner, or the one that has a fingerprint, to the
-/// list of revoked ones. [`crate::confirm`] says whether a running agent applies it.
+/// Adds every certificate of an owner, or the one with a fingerprint, to the revocation list.
+/// [`crate::confirm`] reports whether a running agent applies it.
 ///
 /// # Errors
-/// SHEF-AGT-016 where there are none or `whom` names two things, SHEF-AGT-017.
+/// SHEF-AGT-016 if there is no match or `whom` is ambiguous, SHEF-AGT-017.
 pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let read = |path: &Path| files::read(path).map_err(|e| AgentError::file("read", path, &e));
     let list = dir.join(REVOKED);
     let _alone = lock(dir)?;
     let before = load_list(dir)?;
     let mut text = read(&list)?;
-    // What an operator wrote may end without one.
+    // A hand-edited file may lack the last line break.
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -324,12 +325,12 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let comment = owner.as_deref().unwrap_or(whom);
     let new: Vec<_> = found.iter().filter(|fingerprint| !before.lists(fingerprint)).collect();
     new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {comment}\n")));
-    // Also where nothing is new: an agent that could not read the list before looks again.
+    // Also if nothing is new: an agent that could not read the list before reads it again.
     replace(&list, text.as_bytes())?;
     Ok(Revocation { added: new.len(), owner })
 }
 
-/// The list of revoked certificates of a folder.
+/// The revocation list of a folder.
 fn load_list(dir: &Path) -> Result<Revoked, AgentError> {
     let list = dir.join(REVOKED);
     if !list.exists() {
@@ -342,12 +343,12 @@ fn load_list(dir: &Path) -> Result<Revoked, AgentError> {
     Revoked::load(&list)
 }
 
-/// The agent under these names and addresses.
+/// The agent's certificate holder, with these names and addresses.
 fn agent(hosts: &[String]) -> Holder<'_> {
     Holder::Server { name: "shef-agent", hosts }
 }
 
-/// Certificate, key and client.toml of an owner: what it takes to its own machine.
+/// Writes an owner's certificate, key and client.toml, for the owner's machine.
 fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
     made(&dir.join("owners").join(owner), |mine| {
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
@@ -363,12 +364,12 @@ fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
             &mine.join("client.toml"),
             b"# SHEF_TLS_CONFIG names this file; paths are beside it.\nca = \"ca.pem\"\ncert = \"cert.pem\"\nkey = \"key.pem\"\n",
         )?;
-        // Known before it is there: a certificate that nobody could revoke is never given out.
+        // Recorded before it is delivered: no certificate is issued that could not be revoked.
         note(dir, owner, cert.der())
     })
 }
 
-/// Adds a certificate to those that were issued.
+/// Adds a certificate to the record of issued ones.
 fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let path = dir.join(ISSUED);
     let unread = || AgentError::file("write", &path, &"the certificate cannot be read again");
@@ -377,7 +378,7 @@ fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentEr
     replace(&path, format!("{issued}{name} {owner} {whole} {key}\n").as_bytes())
 }
 
-/// Makes a folder whole or not at all. One that is there already is replaced where it is empty.
+/// Creates a folder completely or not at all. Replaces an existing folder if it is empty.
 fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Result<(), AgentError> {
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(AgentError::file(
@@ -389,15 +390,15 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
     let parent = path.parent().unwrap_or(Path::new("/"));
     let beside = files::beside(path).map_err(|e| AgentError::file("make", path, &e))?;
     parents(parent)?;
-    // Only what this made is removed below.
+    // Only this new folder is removed below.
     folder(&beside)?;
     let result = fill(&beside).and_then(|()| {
-        // Onto an empty folder, and onto nothing else.
+        // Replaces an empty folder and nothing else.
         fs::rename(&beside, path).map_err(|e| AgentError::file("make", path, &e))
     });
     result.map_err(|error| {
         let _ = fs::remove_dir_all(&beside);
-        // As the caller knows the folder.
+        // The error names the final folder.
         match error {
             AgentError::Files { message } => AgentError::Files {
                 message: message
@@ -408,16 +409,16 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
     })
 }
 
-/// Puts a file in the place of another one, whole.
+/// Replaces a file atomically.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
     files::replace(path, 0o644, bytes).map_err(|e| AgentError::file("write", path, &e))
 }
 
 /// Waits until no other command changes the agent's files. Root changes no files in folders of
-/// another user: that user could put links in their place.
+/// another user, who could put links in their place.
 fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
     let refused = |e: std::io::Error| match (e.kind(), e.raw_os_error()) {
-        // What the system says: this user may not.
+        // The system's own error: this user has no permission.
         (std::io::ErrorKind::PermissionDenied, Some(_)) => {
             let shown = dir.display();
             AgentError::Files {
@@ -436,7 +437,7 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
         }
         _ => AgentError::file("lock", dir, &e),
     };
-    // No command is proposed for a folder of something else.
+    // For a folder that is not an agent's, the error suggests no command.
     for file in ["ca.pem", ISSUED] {
         match fs::symlink_metadata(dir.join(file)) {
             Ok(_) => {}
@@ -451,7 +452,7 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
         }
     }
     let alone = files::lock(dir, Owner::Root).map_err(refused)?;
-    // And what lies in it: a folder can have been given away alone.
+    // Also its subfolders: one of them may have another owner.
     let owners = dir.join("owners");
     let each = fs::read_dir(&owners).map_err(|e| AgentError::file("read", &owners, &e))?;
     let each: Vec<_> =
@@ -477,7 +478,7 @@ fn unit(dir: &Path) -> Result<String, AgentError> {
         )
     })?;
     // systemd.unit(5): `%` begins a specifier. systemd.service(5): `$` begins a variable in
-    // ExecStart=, and quotes keep white space.
+    // ExecStart=, and quotes preserve white space.
     let specifiers = path.replace('%', "%%");
     let quoted = specifiers.replace('\\', "\\\\").replace('"', "\\\"");
     let mut text = String::with_capacity(UNIT.len());
@@ -489,15 +490,15 @@ fn unit(dir: &Path) -> Result<String, AgentError> {
     Ok(text)
 }
 
-/// `line` with `name` in the place of the folder of the unit in the repository. A word that holds
-/// the folder is quoted if the name needs it.
+/// `line` with `name` in place of the folder that the repository's unit names. A word with the
+/// folder is quoted if the name needs it.
 fn quote_words(line: &str, name: &str) -> String {
     const FOLDER: &str = "/etc/shef-agent";
     let needs = name.contains(|c: char| c.is_whitespace() || "\"'\\;".contains(c));
     let Some((start, _)) = line.split_once(FOLDER).filter(|_| needs) else {
         return line.replace(FOLDER, name);
     };
-    // The word begins behind the last blank or `=`, and ends at the next blank.
+    // The word begins after the last blank or `=`, and ends at the next blank.
     let begin = start.rfind([' ', '=']).map_or(0, |at| at + 1);
     let end = line[begin..].find([' ', '\n']).map_or(line.len(), |at| begin + at);
     format!("{}\"{}\"{}", &line[..begin], line[begin..end].replace(FOLDER, name), &line[end..])
@@ -513,7 +514,7 @@ fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
          # Health and metrics over HTTP:\n# metrics = \"127.0.0.1:9464\"\n"
     );
     for (name, uri) in devices {
-        // The name is of characters that need no quotes but '.'; the URI is one that parsed.
+        // Of the name's characters only '.' needs quotes; the URI is one that parsed.
         text.push_str(&format!(
             "\n[devices.\"{name}\"]\nuri = {}\n# owners = [\"NAME\"]  # without it, every owner with a certificate\n\
              # clear_memory = true  # zeros all card memory before each owner; without it, the next one can read what regions without protection left\n",
@@ -526,8 +527,8 @@ fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
     text
 }
 
-/// Whether this can be the name of an owner or of a device. One that looks like a fingerprint could
-/// not be revoked.
+/// Checks the name of an owner or of a device. A name that looks like a fingerprint could not be
+/// revoked.
 fn check(name: &str) -> Result<(), AgentError> {
     if is_name(name) && digest(name).is_none() {
         return Ok(());
@@ -557,7 +558,7 @@ fn folder(path: &Path) -> Result<(), AgentError> {
     folder_with(path, 0o700)
 }
 
-/// Makes a folder with exactly this mode, whatever the umask is.
+/// Creates a folder with exactly this mode, regardless of the umask.
 fn folder_with(path: &Path, mode: u32) -> Result<(), AgentError> {
     let mut builder = fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
@@ -567,8 +568,7 @@ fn folder_with(path: &Path, mode: u32) -> Result<(), AgentError> {
     made.map_err(|e| AgentError::file("make", path, &e))
 }
 
-/// Makes the folders that are missing on the way to and including `path`, which the agent's user can
-/// pass through.
+/// Creates the missing folders up to and including `path`, which the agent's user can traverse.
 fn parents(path: &Path) -> Result<(), AgentError> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -577,11 +577,11 @@ fn parents(path: &Path) -> Result<(), AgentError> {
     folder_with(path, 0o755)
 }
 
-/// A path as one word of a shell's command.
+/// A path as one word of a shell command.
 #[must_use]
 pub fn shell(path: &Path) -> String {
     let text = path.display().to_string();
-    // A name that begins with a dash would be an option.
+    // A name that begins with a dash would be read as an option.
     let text = if text.starts_with('-') { format!("./{text}") } else { text };
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -600,7 +600,7 @@ fn public(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AgentError> {
-    // With exactly this mode: the agent's user reads what root made under any umask.
+    // With exactly this mode: the agent's user can read root's files under any umask.
     files::write_new(path, mode, path, bytes).map_err(|e| AgentError::file("write", path, &e))
 }
 
@@ -654,7 +654,7 @@ mod tests {
             assert_eq!(init(&bad).unwrap_err().code(), "SHEF-AGT-016");
             assert!(!bad.dir.exists());
         }
-        // What the agent would refuse to start with.
+        // Devices that the agent would refuse at its start.
         let device = |name: &str, uri: &str| (name.to_owned(), uri.parse().unwrap());
         for (owners, devices, says) in [
             (
@@ -674,7 +674,7 @@ mod tests {
             assert!(error.code() == "SHEF-AGT-016" && error.to_string().contains(says), "{error}");
             assert!(!bad.dir.exists());
         }
-        // An error names the folder that was asked for, and not the one that is made beside it.
+        // An error names the requested folder, not the temporary one next to it.
         let error =
             made(&dir.path().join("new"), |beside| write(&beside.join("no/file"), b"", 0o600))
                 .unwrap_err()
@@ -750,7 +750,7 @@ mod tests {
         assert_eq!(issued() == before, root);
         fs::set_permissions(&plan.dir, fs::Permissions::from_mode(0o755)).unwrap();
         add_owner(&plan.dir, "carol").unwrap();
-        // A folder in it.
+        // A subfolder.
         for folder in ["owners", "owners/carol"].map(|folder| plan.dir.join(folder)) {
             let (before, mode) = (issued(), fs::metadata(&folder).unwrap().permissions());
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
@@ -790,7 +790,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open =
             |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-        // A folder of something else: no command changes it.
+        // A folder that is not an agent's: no command changes it.
         let other = dir.path().join("other");
         fs::create_dir(&other).unwrap();
         open(&other);
@@ -810,7 +810,7 @@ mod tests {
                 "{text}"
             );
         }
-        // One of an agent, with a blank in its name.
+        // An agent's folder, with a blank in its name.
         let plan = Plan { dir: dir.path().join("my agent"), ..plan(dir.path()) };
         init(&plan).unwrap();
         let quoted = format!("'{}'", plan.dir.display());
@@ -863,7 +863,7 @@ mod tests {
         }
         refused("bob");
         readmit(&plan.dir, "alice").unwrap();
-        // The name with another key is another owner.
+        // The same name with another key is another owner.
         fs::remove_dir_all(plan.dir.join("owners/alice")).unwrap();
         add_owner(&plan.dir, "alice").unwrap();
         renew(&plan.dir, Some("alice")).unwrap();
@@ -876,7 +876,7 @@ mod tests {
         refused("alice");
         let nobody = renew(&plan.dir, Some("nobodyy")).unwrap_err().to_string();
         assert!(nobody.contains("no owner nobodyy") && nobody.contains("add-owner"), "{nobody}");
-        // Without the list it is not known who is revoked.
+        // Without the list, the revoked certificates are unknown.
         fs::remove_file(plan.dir.join(REVOKED)).unwrap();
         for error in
             [renew(&plan.dir, Some("alice")).map(drop), revoke(&plan.dir, "alice").map(drop)]
@@ -886,7 +886,7 @@ mod tests {
         }
     }
 
-    /// The file of the issued certificates is a record: without its lines, the list of revoked ones
+    /// The file of issued certificates is a record: if its lines are gone, the revocation list
     /// counts for the owner whose certificate or name it has.
     #[test]
     fn a_revoked_owner_is_not_renewed_after_the_record_was_emptied() {
@@ -904,7 +904,7 @@ mod tests {
         };
         let (list, cert) = (plan.dir.join(REVOKED), plan.dir.join("owners/alice/cert.pem"));
         let text = fs::read_to_string(&list).unwrap();
-        // By the certificate alone, and by the name alone.
+        // By the certificate only, and by the name only.
         fs::write(&list, text.replace("# alice", "")).unwrap();
         refused();
         fs::write(&list, &text).unwrap();
@@ -938,18 +938,18 @@ mod tests {
     #[test]
     fn a_set_up_that_fails_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        // A folder that no unit can name: the unit is written last.
+        // A folder that a unit cannot name: the unit is written last.
         let plan = Plan { owners: vec![], ..plan(dir.path()) };
         assert_eq!(
             init(&Plan { dir: dir.path().join("line\nbreak"), ..plan.clone() }).unwrap_err().code(),
             "SHEF-AGT-017"
         );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "a half folder is left");
-        // An empty folder is taken; one with something in it is not touched.
+        // An empty folder is used; a folder with files is left untouched.
         fs::create_dir(&plan.dir).unwrap();
         let good = plan;
         init(&good).unwrap();
-        // The same name twice: the second one changes nothing.
+        // The same name twice: the second call changes nothing.
         fs::remove_file(good.dir.join("ca.pem")).unwrap();
         fs::create_dir(good.dir.join("ca.pem")).unwrap();
         assert!(add_owner(&good.dir, "alice").is_err());
@@ -978,7 +978,7 @@ mod tests {
                 && renewed.fingerprint() != alice.fingerprint()
         );
         assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
-        // Old and new alike, once.
+        // Old and new certificates alike, once.
         let known = |added| Revocation { added, owner: Some("alice".into()) };
         assert_eq!(
             (revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()),
@@ -1040,7 +1040,7 @@ mod tests {
         let of = |owner: &str| {
             Issued::of(issued.lines().find(|line| line.contains(owner)).unwrap()).unwrap()
         };
-        // Version 0.1 gave owners names of this form.
+        // Version 0.1 accepted owners' names of this form.
         let (name, other) = ("5".repeat(64), "6".repeat(64));
         let with = |owner: &str| {
             fs::write(plan.dir.join(ISSUED), format!("{issued}{other} {owner}\n")).unwrap()
@@ -1059,7 +1059,7 @@ mod tests {
             error.code() == "SHEF-AGT-016" && error.to_string().contains("of a certificate of bob"),
             "{error}"
         );
-        // A fingerprint of the whole certificate revokes by what was signed.
+        // The fingerprint of a whole certificate revokes its TBSCertificate.
         fs::write(plan.dir.join(ISSUED), &issued).unwrap();
         assert_eq!(
             revoke(&plan.dir, bob).unwrap(),

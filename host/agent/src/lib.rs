@@ -1,9 +1,9 @@
-//! The agent: beside the card, it carries sealed chunks between owners and cards.
+//! The agent: runs next to the card and carries sealed chunks between owners and cards.
 //!
 //! It sees ciphertext only and is not trusted with data; TLS with client certificates keeps
-//! strangers away from the cards. Each card is in one session of one owner at a time and is wiped
-//! between two sessions, and after the time of grace where an owner vanished. The protocol is
-//! [`shef_remote::wire`].
+//! strangers away from the cards. Each card belongs to one session of one owner at a time. The
+//! agent wipes it between two sessions, and after the grace period if an owner vanishes. The
+//! protocol is [`shef_remote::wire`].
 
 mod applied;
 mod carry;

@@ -15,7 +15,7 @@ use shef_remote::wire::codes;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
 
-/// Exit statuses, those of `shef`.
+/// Exit statuses, the same as those of `shef`.
 const EXIT: &str = "Exit status:
    0  done
    2  wrong use of the command line
@@ -24,7 +24,7 @@ const EXIT: &str = "Exit status:
    5  bad input or configuration
 ";
 
-/// Beside the card: carries ciphertext between owners and cards.
+/// Runs next to the card: carries ciphertext between owners and cards.
 #[derive(Parser)]
 #[command(name = "shef-agent", version, about, after_help = EXIT, max_term_width = 100)]
 struct Args {
@@ -34,18 +34,18 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Set an agent up: a CA of its own, certificates, configuration, systemd unit
+    /// Set up an agent: its CA, certificates, configuration, systemd unit
     Init {
-        /// Folder of everything
+        /// Folder for all files
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
-        /// Where the agent listens
+        /// Address to listen on
         #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7433")]
         listen: String,
-        /// Name or address under which owners reach it; may be given several times
+        /// Name or address that owners use to reach it; may be given several times
         #[arg(long = "name", value_name = "HOST", default_values = ["localhost", "127.0.0.1", "::1"])]
         names: Vec<String>,
-        /// Owner that gets a certificate; may be given several times
+        /// Owner to issue a certificate to; may be given several times
         #[arg(long = "owner", value_name = "NAME", default_values = ["owner"])]
         owners: Vec<String>,
         /// Device, as card0=pci:0000:65:00.0; may be given several times
@@ -60,18 +60,19 @@ enum Command {
         /// Name of the owner
         name: String,
     },
-    /// Issue a new certificate for a key that is there: the agent's, or an owner's
+    /// Issue a new certificate for an existing key: the agent's, or an owner's
     Renew {
         /// Folder of the agent
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
         /// Name of the owner; without it, the agent itself
         name: Option<String>,
-        /// Also for a key that has a revoked certificate, whose owner is let in again
+        /// Also for a key that has a revoked certificate, which admits its owner again
         #[arg(long, requires = "name")]
         readmit: bool,
     },
-    /// Revoke certificates of an owner, and wait until the agent that runs applies it; status 3 if it is not known to
+    /// Revoke certificates of an owner, and wait until the running agent applies it; status 3 if
+    /// unconfirmed
     Revoke {
         /// Folder of the agent
         #[arg(long, value_name = "DIR")]
@@ -79,7 +80,7 @@ enum Command {
         /// Name of the owner, or the fingerprint of one certificate
         whom: String,
     },
-    /// Serve until the program is ended; cards that somebody has are wiped then
+    /// Serve until the program is stopped, then wipe the cards in use
     Run {
         /// Configuration file
         #[arg(long, value_name = "FILE")]
@@ -88,12 +89,12 @@ enum Command {
         #[arg(long)]
         log_json: bool,
     },
-    /// Ask an agent for its devices
+    /// List an agent's devices
     Status {
         /// Address of the agent, as localhost:7433
         #[arg(long, value_name = "HOST:PORT")]
         agent: String,
-        /// client.toml of an owner; without it what SHEF_TLS_CONFIG names
+        /// client.toml of an owner; default: the file in SHEF_TLS_CONFIG
         #[arg(long, value_name = "FILE")]
         client: Option<PathBuf>,
         /// Print one JSON document
@@ -120,7 +121,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Exit status: 0, or 3 where it is not known whether what was asked for is so.
+/// Exit status: 0, or 3 if the outcome could not be confirmed.
 fn run(command: Command) -> Result<u8, AgentError> {
     match command {
         Command::Init { dir, listen, names, owners, devices } => {
@@ -165,10 +166,10 @@ fn run(command: Command) -> Result<u8, AgentError> {
     Ok(0)
 }
 
-/// How a running agent takes over what changed.
+/// How a running agent applies changes.
 const RELOAD: &str = "the agent takes it over with `systemctl reload shef-agent`, or SIGHUP";
 
-/// Exit status of what could not be decided.
+/// Exit status if the outcome could not be confirmed.
 const UNDECIDED: u8 = 3;
 
 /// One line on stdout. A closed pipe is success.
@@ -178,7 +179,7 @@ fn say(line: &str) -> Result<(), AgentError> {
     })
 }
 
-/// Says what an owner needs from the folder of an agent.
+/// Prints what an owner needs from the agent's folder.
 fn take(dir: &std::path::Path, owner: &str) -> Result<(), AgentError> {
     say(&format!(
         "owner {owner}: take {}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml",
@@ -204,7 +205,7 @@ struct Ready {
     metrics: Option<SocketAddr>,
 }
 
-/// Tells systemd, where it asked to be told: sd_notify(3).
+/// Notifies systemd if NOTIFY_SOCKET is set: sd_notify(3).
 fn notify(state: &str) {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -214,7 +215,7 @@ fn notify(state: &str) {
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(&path),
     };
-    // Whoever does not listen does not want to know.
+    // A notification that cannot be delivered is not an error.
     let _ = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
 }
@@ -223,8 +224,8 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
     let filter =
         tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    // A log that cannot be written, as on a full disk, stops no agent: the subscriber would report it on
-    // the same stderr, and panic.
+    // A log that cannot be written, as on a full disk, does not stop the agent: the subscriber
+    // would report it on the same stderr, and panic.
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -263,7 +264,7 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
                 notify("STOPPING=1");
             }
         });
-        // It serves all the same.
+        // The agent serves nevertheless.
         if let Err(error) = say(&serde_json::json!(ready).to_string()) {
             tracing::warn!(code = error.code(), "nobody was told that it listens: {error}");
         }

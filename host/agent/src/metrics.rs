@@ -10,11 +10,11 @@ use tokio::time::timeout;
 
 use crate::state::{Phase, Running, Shared};
 
-/// Time for a request and its answer.
+/// Time limit for a request and its response.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Requests at once.
+/// Concurrent requests.
 const AT_ONCE: usize = 16;
-/// Most bytes of a request that are looked at.
+/// Most bytes of a request that are read.
 const REQUEST: usize = 4096;
 
 /// Answers `GET /healthz` (the program runs), `GET /readyz` (it takes sessions, and a card works)
@@ -28,7 +28,7 @@ pub(crate) async fn serve(listener: TcpListener, running: Running) {
                     let running = running.clone();
                     open.spawn(timeout(LIMIT, async move { answer(tcp, running.shared()).await }));
                 }
-                // Whoever comes to a full house comes again.
+                // Over the limit, the connection is dropped; the client retries.
                 Ok(_) => {}
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },
@@ -88,7 +88,7 @@ fn metrics(shared: &Shared) -> String {
     put("refused_total", "counter", "Connections of owners that were refused.", &one(refused));
     put("connections", "gauge", "Connections of owners.", &one(shared.seats.taken() as u64));
     put("handshakes", "gauge", "Handshakes under way.", &one(shared.door.waiting() as u64));
-    // Names of devices are letters, digits, '-', '_' and '.'.
+    // Device names consist of letters, digits, '-', '_' and '.': they need no escaping.
     let states = shared.slots.iter().map(|(name, slot)| (name, slot.state()));
     let states: Vec<_> =
         states.flat_map(|(name, is)| DeviceState::ALL.map(|of| (name, of, is == of))).collect();

@@ -1,4 +1,4 @@
-//! Frames on their way to an owner: as many as an honest conversation needs, and no more.
+//! Outgoing frames to an owner: as many as the protocol needs, and no more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use shef_remote::wire::{ToOwner, WINDOW};
 use tokio::sync::{Notify, mpsc};
 
-/// Encoded bytes of a message; shared with what a session keeps.
+/// Encoded bytes of a message; shared with the answers that a session keeps.
 pub(crate) type Frame = Arc<Vec<u8>>;
 
-/// Frames that wait at once: the answers of a window, welcome, opening, progress and refusal.
+/// Most frames in the queue: the answers of a window, welcome, opening, progress and refusal.
 const ROOM: usize = WINDOW + 4;
 
-/// The way to an owner over one connection.
+/// Sends to an owner over one connection.
 #[derive(Clone)]
 pub(crate) struct Outbox {
     frames: mpsc::Sender<(u64, Frame)>,
@@ -36,8 +36,8 @@ impl Outbox {
         )
     }
 
-    /// Sends the answer to request `id`. A connection that has no room breaks the protocol or is
-    /// gone: it ends.
+    /// Sends the answer to request `id`. If the queue is full, the peer breaks the protocol or is
+    /// gone: the connection ends.
     pub(crate) fn answer(&self, id: u64, frame: Frame) -> bool {
         let sent = self.frames.try_send((id, frame)).is_ok();
         if !sent {
@@ -46,17 +46,17 @@ impl Outbox {
         sent
     }
 
-    /// Sends a message that is no answer.
+    /// Sends a message that is not an answer.
     pub(crate) fn say(&self, message: &ToOwner) -> bool {
         self.answer(0, Arc::new(message.encode()))
     }
 
-    /// Whether nothing waits: whoever is told that the card works hears it only then.
+    /// Whether the queue is empty: only then does the owner get a progress message.
     pub(crate) fn is_idle(&self) -> bool {
         self.frames.capacity() == self.frames.max_capacity()
     }
 
-    /// Number of the last request whose answer began to leave: an owner has no later one.
+    /// Number of the last request whose answer has begun to leave: the owner has no later answer.
     pub(crate) fn begun(&self) -> u64 {
         self.begun.load(Ordering::SeqCst)
     }
@@ -65,7 +65,7 @@ impl Outbox {
         self.frames.is_closed()
     }
 
-    /// Has the connection end at once.
+    /// Ends the connection at once.
     pub(crate) fn end(&self) {
         self.over.notify_one();
     }

@@ -1,4 +1,4 @@
-//! The agent: listens, and holds its cards.
+//! The agent: listens, and owns the cards.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use crate::slot::Slot;
 use crate::state::{Fixed, Phase, Running, Setup};
 use crate::{AgentError, Config, Opener, connection};
 
-/// How often the agent looks whether owners may still use their cards.
+/// How often the agent checks whether owners may still use their cards.
 const OWNERS: Duration = Duration::from_secs(1);
-/// How often the agent looks whether owners were away for too long.
+/// How often the agent checks for owners that have been away for too long.
 const AWAY: Duration = Duration::from_millis(100);
-/// How often certificates are looked at.
+/// How often the agent checks when its certificates expire.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// An agent that listens and does not serve yet.
+/// An agent that listens but does not serve yet.
 pub struct Agent {
     listener: TcpListener,
     metrics: Option<TcpListener>,
@@ -31,7 +31,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Sets up TLS, listens, and has every card opened.
+    /// Sets up TLS, listens, and starts opening every card.
     ///
     /// # Errors
     /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017, SHEF-AGT-018.
@@ -70,7 +70,7 @@ impl Agent {
         Ok(Self { listener, metrics, running: Running::new(slots, fixed, setup), threads })
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     ///
     /// # Errors
     /// SHEF-AGT-018.
@@ -78,17 +78,17 @@ impl Agent {
         self.listener.local_addr().map_err(|e| AgentError::Listen { message: e.to_string() })
     }
 
-    /// Where health and metrics are served.
+    /// Address of health and metrics.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref()?.local_addr().ok()
     }
 
-    /// What rules it.
+    /// Handle that controls the agent.
     pub fn handle(&self) -> Running {
         self.running.clone()
     }
 
-    /// Serves until it is stopped; then wipes the cards that somebody has.
+    /// Serves until it is stopped, then wipes the cards in use.
     pub async fn serve(self) {
         let shared = Arc::clone(self.running.shared());
         let mut phase = shared.phase.clone();
@@ -129,10 +129,10 @@ impl Agent {
                     Ok((tcp, peer)) => {
                         shared.came();
                         let _ = tcp.set_nodelay(true);
-                        // An owner whose machine is gone is noticed within about a minute.
+                        // Detects within about a minute that an owner's machine is gone.
                         let alive = TcpKeepalive::new().with_time(Duration::from_secs(20)).with_interval(Duration::from_secs(10)).with_retries(4);
                         let _ = SockRef::from(&tcp).set_tcp_keepalive(&alive);
-                        // In the order in which they came: the oldest is who makes room.
+                        // In order of arrival: the oldest makes room.
                         let ticket = shared.door.enter(peer.ip());
                         open.spawn(connection::serve(tcp, peer, ticket, Arc::clone(&shared)));
                     }
@@ -156,7 +156,7 @@ impl Agent {
         for slot in shared.slots.values() {
             slot.stop();
         }
-        // A thread that hangs in a card holds nothing up: it ends with the program.
+        // A thread that hangs in a card delays nothing: it ends with the program.
         let (sender, wiped) = tokio::sync::oneshot::channel();
         let threads = self.threads;
         std::thread::spawn(move || {

@@ -1,7 +1,7 @@
-//! One card: its thread, and the session that has it.
+//! One card: its thread and its session.
 //!
-//! The card's thread carries out requests one after the other. Everything else changes the state
-//! under a lock that is never held while the card works.
+//! The card's thread carries out requests one at a time. All other code changes the state under a
+//! lock that is never held while the card works.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::config;
 use crate::identity::{Identity, Revoked};
 use crate::outbox::{Frame, Outbox};
 
-/// How often a card that nobody has is looked at: one that is gone is opened anew.
+/// How often an idle card is checked: one that is gone is reopened.
 const CHECK: Duration = Duration::from_secs(2);
 
 /// A refusal that ends a connection.
@@ -35,41 +35,41 @@ impl Refusal {
     }
 }
 
-/// The session that has a card.
+/// The session that owns a card.
 struct Session {
-    /// Tells it from every other session with this card.
+    /// Distinguishes it from every other session of this card.
     generation: u64,
     owner: Identity,
     token: Token,
-    /// Number of the last request that was taken.
+    /// Number of the last accepted request.
     last: u64,
-    /// Number of the last request whose answer left over a connection of before.
+    /// Number of the last request whose answer left over an earlier connection.
     sent: u64,
-    /// Every answer up to this one has arrived.
+    /// The owner has received every answer up to this one.
     acked: u64,
     /// Answers that the owner has not acknowledged, oldest first.
     kept: VecDeque<(u64, Frame)>,
-    /// Number of the connection, and the way to it; none while the owner is away.
+    /// Number of the connection, and its outbox; `None` while the owner is away.
     connection: Option<(u64, Outbox)>,
-    /// While the owner is away: when the card is wiped.
+    /// While the owner is away: the time at which the card is wiped.
     away_until: Option<Instant>,
     working: Option<(u64, Instant)>,
     moved: u64,
 }
 
 impl Session {
-    /// Number of the last request whose answer can have arrived.
+    /// Number of the last request whose answer may have arrived.
     fn sent(&self) -> u64 {
         self.connection.as_ref().map_or(0, |(_, outbox)| outbox.begun()).max(self.sent)
     }
 
-    /// Lets the connection go.
+    /// Detaches the connection.
     fn leave(&mut self) -> Option<Outbox> {
         self.sent = self.sent();
         self.connection.take().map(|(_, outbox)| outbox)
     }
 
-    /// Takes it that every answer up to `acked` has arrived; false where one of them never left.
+    /// Notes that every answer up to `acked` has arrived; false if one of them never left.
     fn acknowledge(&mut self, acked: u64) -> bool {
         if acked > self.sent() {
             return false;
@@ -106,16 +106,16 @@ impl State {
 struct Inner {
     state: State,
     info: Option<DeviceInfo>,
-    /// Owners that may use the card; all of them where there are none here.
+    /// Owners that may use the card; if empty, every owner may.
     owners: Vec<String>,
     revoked: Arc<Revoked>,
-    /// What the card failed with, so that the log says it once.
+    /// The last failure, so that the log reports it once.
     failed: String,
 }
 
 impl Inner {
-    /// Whether `owner` may use the card now. It may have come before its certificate was revoked, or
-    /// ended.
+    /// Whether `owner` may use the card now. Its certificate may have been revoked or have expired
+    /// since it connected.
     fn is_for(&self, owner: &Identity) -> bool {
         owner.until > std::time::SystemTime::now()
             && !self.revoked.contains(owner)
@@ -135,29 +135,29 @@ pub(crate) struct Slot {
     pub(crate) name: String,
     uri: Uri,
     clear_memory: bool,
-    /// For the card to carry out a request, or to be cleared.
+    /// Time limit to carry out a request, or to clear the memory.
     limit: Duration,
     inner: Mutex<Inner>,
-    /// The agent ends.
+    /// The agent is stopping.
     stopping: AtomicBool,
     jobs: mpsc::Sender<Job>,
-    /// Generation of the session whose requests are carried out; 0 for none.
+    /// Generation of the session whose requests are carried out; 0 if there is no session.
     live: Arc<AtomicU64>,
     generations: AtomicU64,
     changed: Notify,
 }
 
-/// What became of an attempt to open a card.
+/// Result of an attempt to open a card.
 pub(crate) enum Attempt {
-    /// The session's generation; the owner was told.
+    /// The session's generation; the owner has its answer.
     Attached(u64),
-    /// The card is being made ready: wait and try again.
+    /// The card is being prepared: wait and try again.
     Wait(&'static str),
     Refused(Refusal),
 }
 
 impl Slot {
-    /// A slot whose card is opened at once, on a thread of its own.
+    /// A slot with its thread, which opens the card at once.
     pub(crate) fn start(
         name: String,
         config: config::Device,
@@ -198,11 +198,11 @@ impl Slot {
     }
 
     fn job(&self, job: Job) {
-        // The thread ends after Stop only, and what comes later is of no use.
+        // The thread ends only after Stop, and later jobs are of no use.
         let _ = self.jobs.send(job);
     }
 
-    /// Why the card failed, where it did.
+    /// Why the card failed, if it did.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match &self.lock().state {
             State::Failed(refusal) => Some(Refusal::new(&refusal.code, refusal.message.clone())),
@@ -210,12 +210,12 @@ impl Slot {
         }
     }
 
-    /// Waits until the state may have changed, at most for `limit`.
+    /// Waits until the state may have changed, for at most `limit`.
     pub(crate) async fn changed(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.changed.notified()).await;
     }
 
-    /// The card as `owner` sees it; what belongs to others is not shown.
+    /// The card as `owner` sees it; cards of other owners are hidden.
     pub(crate) fn listed(&self, owner: &Identity) -> Option<Listed> {
         let inner = self.lock();
         if !inner.is_for(owner) {
@@ -239,28 +239,28 @@ impl Slot {
         self.lock().state.shown()
     }
 
-    /// Whether `owner` has the card, if it is away too.
+    /// Whether `owner` has the card, even if it is away.
     pub(crate) fn is_of(&self, owner: &str) -> bool {
         matches!(&self.lock().state, State::Owned(s) if s.owner.name == owner)
     }
 
-    /// Sessions that were opened.
+    /// Number of sessions so far.
     pub(crate) fn sessions(&self) -> u64 {
         self.generations.load(Ordering::Relaxed)
     }
 
-    /// Whether all memory is cleared between owners.
+    /// Whether all memory is cleared between two owners.
     pub(crate) fn clears_memory(&self) -> bool {
         self.clear_memory
     }
 
-    /// What the card is reached by.
+    /// Address of the card.
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// Takes over who may use the card, `owners` if that changes. A session of one who may not is
-    /// over.
+    /// Applies a new revocation list and, if given, new `owners`. Ends the session of an owner that
+    /// may no longer use the card.
     pub(crate) fn restrict(&self, owners: Option<&[String]>, revoked: &Arc<Revoked>) {
         let mut inner = self.lock();
         inner.revoked = Arc::clone(revoked);
@@ -280,7 +280,7 @@ impl Slot {
         }
     }
 
-    /// Gives the card to `owner`, or its session back.
+    /// Gives the card to `owner`, or resumes its session.
     pub(crate) fn attach(
         &self,
         owner: &Identity,
@@ -300,7 +300,7 @@ impl Slot {
                     && acked <= session.sent() =>
             {
                 let Some(info) = info.clone() else { return Attempt::Wait("the card is opened") };
-                // A connection of before, if there is one, ends.
+                // An earlier connection, if there is one, ends.
                 if let Some(before) = session.leave() {
                     before.end();
                 }
@@ -314,8 +314,8 @@ impl Slot {
                     last = session.last,
                     "session taken up again"
                 );
-                // Under the lock, so that no answer overtakes it; then every answer that the owner
-                // may lack.
+                // Under the lock, so that no answer overtakes it; every answer that the owner may
+                // lack follows.
                 outbox.say(&ToOwner::Opened { token, last: session.last, info });
                 for (id, frame) in &session.kept {
                     outbox.answer(*id, Arc::clone(frame));
@@ -347,7 +347,7 @@ impl Slot {
             (State::Owned(session), None)
                 if session.owner.name == owner.name && session.connection.is_none() =>
             {
-                // The owner's program was started anew and knows nothing of the session.
+                // The owner's program was restarted and does not know the session.
                 self.wipe(&mut inner);
                 Attempt::Wait("the card is wiped")
             }
@@ -394,7 +394,7 @@ impl Slot {
         }
     }
 
-    /// The session of `generation`, if it has the card over `connection`.
+    /// The session of `generation`, if it has the card and uses `connection`.
     fn session(inner: &mut Inner, generation: u64, connection: u64) -> Option<&mut Session> {
         match &mut inner.state {
             State::Owned(s)
@@ -407,8 +407,8 @@ impl Slot {
         }
     }
 
-    /// Takes a request. One that was taken before is not taken again: its answer leaves once over
-    /// each connection, without being asked for.
+    /// Accepts a request. A repeated request is not carried out again: its answer leaves once over
+    /// each connection anyway.
     pub(crate) fn request(
         &self,
         generation: u64,
@@ -454,12 +454,12 @@ impl Slot {
         Ok(())
     }
 
-    /// Whether the session of `generation` is served over `connection`.
+    /// Whether the session of `generation` uses `connection`.
     pub(crate) fn serves(&self, generation: u64, connection: u64) -> bool {
         Self::session(&mut self.lock(), generation, connection).is_some()
     }
 
-    /// The request that the card has been at for longer than `limit`.
+    /// The request that the card has been working on for longer than `limit`.
     pub(crate) fn working(&self, generation: u64, connection: u64, limit: Duration) -> Option<u64> {
         let mut inner = self.lock();
         Self::session(&mut inner, generation, connection)?
@@ -468,7 +468,7 @@ impl Slot {
             .map(|(id, _)| id)
     }
 
-    /// The connection is gone: the owner may come back within `grace`.
+    /// The connection is gone: the owner may return within `grace`.
     pub(crate) fn detach(&self, generation: u64, connection: u64, grace: Duration) {
         let mut inner = self.lock();
         let Some(session) = Self::session(&mut inner, generation, connection) else { return };
@@ -477,8 +477,8 @@ impl Slot {
         tracing::info!(device = self.name, owner = session.owner.name, "owner is away");
     }
 
-    /// Wipes the card if its owner is away for too long. A card knows one absence at most, however
-    /// often its owner goes and comes.
+    /// Wipes the card if its owner has been away for too long. A card has at most one absence,
+    /// however often its owner disconnects and returns.
     pub(crate) fn reap(&self) {
         let mut inner = self.lock();
         if matches!(&inner.state, State::Owned(s) if s.connection.is_none() && s.away_until.is_some_and(|end| Instant::now() >= end))
@@ -497,12 +497,12 @@ impl Slot {
         self.job(Job::Wipe);
     }
 
-    /// Gives the card to nobody any more.
+    /// Accepts no further owner.
     pub(crate) fn close(&self) {
         self.stopping.store(true, Ordering::SeqCst);
     }
 
-    /// Wipes the card where somebody has it, and ends its thread.
+    /// Wipes the card if it is in use, and ends its thread.
     pub(crate) fn stop(&self) {
         self.close();
         let mut inner = self.lock();
@@ -531,7 +531,7 @@ impl Slot {
                     let message = match result {
                         Ok(answer) => ToOwner::Done { id, cycles, answer },
                         Err(error) => {
-                            // A look at a register of an image that is not loaded is ordinary.
+                            // Reading a register of an image that is not loaded is normal.
                             if matches!(error, DeviceError::CtlRefused { .. }) {
                                 tracing::debug!(
                                     device = self.name,
@@ -559,22 +559,21 @@ impl Slot {
     }
 
     fn open(&self, device: &mut Option<Box<dyn Device>>, opener: &Opener) {
-        // A device that failed is let go before it is opened anew.
+        // A failed device is closed before it is reopened.
         drop(device.take());
         match opener(&self.uri) {
             Ok(opened) => {
                 let info = opened.info();
                 tracing::info!(device = self.name, description = info.description, "opened");
-                // What an owner left there, of whom this agent may know nothing, or whom it failed
-                // to wipe out.
+                // Data of an earlier owner that this agent does not know of, or whose data it
+                // failed to wipe.
                 self.wipe_out(device.insert(opened).as_mut(), Some(info));
             }
             Err(error) => self.failed("does not open", &error),
         }
     }
 
-    /// Looks at a card that nobody has: one that failed is opened anew, and so is one that does not
-    /// answer.
+    /// Checks an idle card, and reopens it if it failed or does not answer.
     fn check(&self, device: &mut Option<Box<dyn Device>>, opener: &Opener) {
         match self.state() {
             DeviceState::Failed => {}
@@ -590,7 +589,7 @@ impl Slot {
             _ => return,
         }
         let mut inner = self.lock();
-        // An owner may have come meanwhile, and is told by its first request.
+        // An owner may have attached since; it gets the error with its first request.
         if matches!(inner.state, State::Free | State::Failed(_)) {
             inner.state = State::Starting;
             drop(inner);
@@ -623,7 +622,7 @@ impl Slot {
         );
     }
 
-    /// Wipes a card that waits for it. One that was wiped since may have its next owner.
+    /// Wipes a card that waits for it. A card that was wiped in between may have its next owner.
     fn reset(&self, device: &mut Option<Box<dyn Device>>) {
         if self.state() == DeviceState::Resetting
             && let Some(device) = device
@@ -632,7 +631,7 @@ impl Slot {
         }
     }
 
-    /// Makes a card free for its next owner, who finds nothing of what was there before.
+    /// Frees a card for its next owner, who finds no data of the last one.
     fn wipe_out(&self, device: &mut dyn Device, info: Option<DeviceInfo>) {
         let go_on = || !self.stopping.load(Ordering::SeqCst);
         match device.reset().and_then(|()| {
@@ -680,12 +679,12 @@ impl Slot {
     }
 }
 
-/// Whether two tokens are the same, in a time that does not depend on where they differ.
+/// Compares two tokens in constant time.
 fn same(a: &Token, b: &Token) -> bool {
     a.0.iter().zip(&b.0).fold(0, |d, (a, b)| d | (a ^ b)) == 0
 }
 
-/// What is said of a device that is not there, and of one that is not for `owner`.
+/// The same refusal for a device that does not exist and for one that `owner` may not use.
 pub(crate) fn no_device(name: &str, owner: &Identity) -> Refusal {
     Refusal::new(
         codes::NO_DEVICE,

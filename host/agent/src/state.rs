@@ -1,4 +1,4 @@
-//! What rules a running agent, and what its connections share.
+//! Control of a running agent, and the state that its connections share.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::init::issued_to;
 use crate::slot::Slot;
 use crate::{AgentError, Config};
 
-/// A version of a file: inode, time of its last change, bytes.
+/// A version of a file: inode, time of its last change, length in bytes.
 type Stamp = (u64, i64, i64, u64);
 
 fn stamp(path: &Path) -> Option<Stamp> {
@@ -30,19 +30,19 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
 }
 
-/// What can change while the agent runs.
+/// Settings that can change while the agent runs.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) revoked: Arc<Revoked>,
-    /// The file of that list, and the version of it that was read last.
+    /// The file of that list, and the version last read.
     list: Option<(std::path::PathBuf, Option<Stamp>)>,
     pub(crate) grace: Duration,
     pub(crate) drain: Duration,
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_owner: usize,
     pub(crate) times: Times,
-    /// Files, begins and ends of the agent's own certificates.
+    /// Files and validity periods of the agent's own certificates.
     ends: Vec<(std::path::PathBuf, [std::time::SystemTime; 2])>,
 }
 
@@ -60,7 +60,7 @@ impl Setup {
         }
         let setup = Self {
             acceptor: TlsAcceptor::from(Arc::new(tls(config)?)),
-            // Before the file is read: a change in between is then read again.
+            // Before the file is read: a change in between triggers another read.
             list: config.revoked.clone().map(|path| (path.clone(), stamp(&path))),
             revoked: config
                 .revoked
@@ -81,12 +81,12 @@ impl Setup {
         Ok(Arc::new(setup))
     }
 
-    /// The file of the list of revoked certificates.
+    /// The file of the revocation list.
     pub(crate) fn list_file(&self) -> Option<std::path::PathBuf> {
         self.list.as_ref().map(|(path, _)| path.clone())
     }
 
-    /// Says which certificates end soon.
+    /// Warns of certificates that expire soon.
     pub(crate) fn warn(&self) {
         let now = std::time::SystemTime::now();
         for (path, [from, until]) in &self.ends {
@@ -103,7 +103,7 @@ impl Setup {
     }
 }
 
-/// Says which owners of devices have no certificate of this CA, as after a misspelling.
+/// Warns of configured owners that have no certificate of this CA, as after a misspelling.
 fn warn_of_unknown_owners(config: &Config) {
     let Some(known) = issued_to(&config.ca) else { return };
     for (device, found) in &config.devices {
@@ -117,7 +117,7 @@ fn warn_of_unknown_owners(config: &Config) {
     }
 }
 
-/// Says how many certificates are let in again.
+/// Warns how many certificates are accepted again.
 fn warn_of_lifted(before: &Revoked, after: &Revoked) {
     let lifted = before.lifted_by(after);
     if lifted > 0 {
@@ -128,7 +128,7 @@ fn warn_of_lifted(before: &Revoked, after: &Revoked) {
     }
 }
 
-/// What only a restart changes.
+/// Settings that only a restart changes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fixed {
     pub(crate) listen: SocketAddr,
@@ -136,7 +136,7 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
-    /// The keys of `config` that a restart takes over.
+    /// The keys of `config` that take effect at a restart.
     fn differing(self, config: &Config) -> impl Iterator<Item = &'static str> {
         let keys =
             [("listen", self.listen != config.listen), ("metrics", self.metrics != config.metrics)];
@@ -144,16 +144,16 @@ impl Fixed {
     }
 }
 
-/// What the agent does.
+/// Phase of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Serving,
-    /// Sessions go on, and no new ones begin.
+    /// Sessions continue, but no new ones begin.
     Draining,
     Stopping,
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Shared {
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
     pub(crate) door: Arc<Door>,
@@ -161,10 +161,9 @@ pub(crate) struct Shared {
     pub(crate) phase: watch::Receiver<Phase>,
     fixed: Fixed,
     setup: RwLock<Arc<Setup>>,
-    /// Digest of the list of revoked certificates that all devices are restricted by.
+    /// Digest of the revocation list that restricts all devices.
     applied: Mutex<String>,
-    /// Connections that came, that were turned away before an owner was known, and that were
-    /// refused.
+    /// Connections that were accepted, turned away before an owner was known, and refused.
     counts: [AtomicU64; 3],
 }
 
@@ -200,7 +199,7 @@ impl Shared {
         tracing::info!(%peer, "{why}");
     }
 
-    /// Digest of the list of revoked certificates that is applied.
+    /// Digest of the revocation list that is applied.
     pub(crate) fn applied(&self) -> String {
         self.applied.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -209,13 +208,13 @@ impl Shared {
         self.counts[2].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connections that came, were turned away, were refused.
+    /// Connections accepted, turned away, and refused.
     pub(crate) fn counts(&self) -> [u64; 3] {
         [0, 1, 2].map(|i: usize| self.counts[i].load(Ordering::Relaxed))
     }
 }
 
-/// What rules a running agent.
+/// Controls a running agent.
 #[derive(Clone)]
 pub struct Running {
     phase: watch::Sender<Phase>,
@@ -228,26 +227,26 @@ impl Running {
         Self { phase, shared: Arc::new(Shared::new(slots, fixed, setup, phases)) }
     }
 
-    /// Has the agent wipe its cards and end.
+    /// Wipes the cards and ends the agent.
     pub fn stop(&self) {
         self.phase.send_replace(Phase::Stopping);
     }
 
-    /// Has the agent take no new sessions, and end when the last one is over or their time is up.
-    /// Asked once more, it ends at once.
+    /// Accepts no new sessions, and ends the agent when the last one is over or the time is up. A
+    /// second call ends it at once.
     pub fn drain(&self) {
         self.phase.send_modify(|phase| {
             *phase = if *phase == Phase::Serving { Phase::Draining } else { Phase::Stopping }
         });
     }
 
-    /// Takes over certificates, revocations, owners of devices and limits. Sessions go on, but
-    /// those of owners who may not any more. Where it listens and which devices there are changes
-    /// with a restart only: what differs is told in the log. A configuration without `revoked` leaves
-    /// the list in force.
+    /// Applies certificates, revocations, owners of devices and limits. Sessions continue, except
+    /// for owners that may no longer use their card. The address and the set of devices change only
+    /// at a restart: the log lists the differences. A configuration without `revoked` leaves the
+    /// list in force.
     ///
     /// # Errors
-    /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017: nothing was changed then.
+    /// SHEF-AGT-003, SHEF-AGT-016, SHEF-AGT-017: nothing has changed in these cases.
     pub fn reload(&self, config: &Config) -> Result<(), AgentError> {
         let setup = self.take_over(Setup::load(config)?);
         for key in self.shared.fixed.differing(config) {
@@ -287,10 +286,10 @@ impl Running {
         Ok(())
     }
 
-    /// Puts a new setup in force, with the list of revoked certificates before it where it names no list: a
-    /// line that is missing by mistake lifts no revocation.
+    /// Puts a new setup in force. If it names no revocation list, the previous list stays: a line
+    /// that is missing by mistake lifts no revocation.
     fn take_over(&self, setup: Arc<Setup>) -> Arc<Setup> {
-        // Locked while the old list is looked at: the file may be read again meanwhile.
+        // Locked while the old list is compared: another thread may reload the file.
         let mut held = self.shared.setup.write().unwrap_or_else(PoisonError::into_inner);
         let setup = match &held.list {
             Some((path, _)) if setup.list.is_none() => {
@@ -309,9 +308,8 @@ impl Running {
         setup
     }
 
-    /// Has the list of revoked certificates applied if its file changed, and ends sessions whose
-    /// certificate has ended. This depends on nothing else: not on a signal, and not on the rest of
-    /// the configuration.
+    /// Applies the revocation list if its file changed, and ends sessions whose certificate has
+    /// expired. This needs neither a signal nor a valid configuration.
     pub(crate) fn look_at_owners(&self) {
         let changed =
             self.shared.setup().list.as_ref().is_some_and(|(path, seen)| stamp(path) != *seen);
@@ -325,10 +323,10 @@ impl Running {
             .clone_into(&mut self.shared.applied.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Reads the list of revoked certificates anew. A wrong list changes nothing, and is not read again
+    /// Reads the revocation list again. An invalid list changes nothing, and is not read again
     /// before its file changes.
     fn read_revoked_again(&self) {
-        // Locked from here on: what a reload sets meanwhile would be lost.
+        // Locked from here on: otherwise the settings of a concurrent reload would be lost.
         let mut setup = self.shared.setup.write().unwrap_or_else(PoisonError::into_inner);
         let Some((path, _)) = &setup.list else { return };
         let list = Some((path.clone(), stamp(path)));
@@ -354,7 +352,7 @@ impl Running {
     }
 }
 
-/// TLS 1.3, and a certificate of our own CA from everybody.
+/// TLS 1.3 that requires a client certificate of our own CA.
 fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let wrong = |path: &Path, e: &dyn std::fmt::Display| {

@@ -1,5 +1,5 @@
-//! The agent with several owners and cards, lost connections, strangers, and the owner's end
-//! against dishonest agents.
+//! The agent serves several owners and cards, and resumes sessions over lost connections. It keeps
+//! strangers away, and the owner's side withstands dishonest agents.
 
 mod common;
 
@@ -13,10 +13,10 @@ use shef_device::{CtlOp, Device, DeviceError};
 use shef_remote::wire::{Answer, DeviceState, Op, ToAgent, ToOwner};
 use shef_remote::{RemoteDevice, TlsFiles, list};
 
-/// Longer than any test.
-/// What a dishonest agent does with the answer of this number: `None` passes it on.
+/// What a dishonest agent does with the answer of this number: `None` forwards it.
 type Deed = fn(&ToOwner, u64) -> Option<Vec<ToOwner>>;
 
+/// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);
 
 fn pattern(seed: u64, len: usize) -> Vec<u8> {
@@ -34,7 +34,7 @@ fn a_card_behind_an_agent_is_like_one_here() {
     let read = CtlOp::Read { offset: SUM };
     assert_eq!(card.ctl_batch(&[read, write, read, write, write, read]).unwrap(), [5, 7, 11]);
     assert_eq!(card.cycles(), Some(11));
-    // A batch of more accesses than a message holds.
+    // A batch with more accesses than one message holds.
     let many: Vec<CtlOp> =
         (0..20_000).map(|_| CtlOp::Write { offset: SUM, value: 1 }).chain([read]).collect();
     assert_eq!(card.ctl_batch(&many).unwrap(), [20_011]);
@@ -52,7 +52,7 @@ fn a_card_behind_an_agent_is_like_one_here() {
         assert_eq!(back, data, "{len} bytes at {addr}");
     }
     card.mem_write(0, &[]).unwrap();
-    // Errors come over as they are, and the session goes on.
+    // Errors arrive unchanged, and the session continues.
     assert!(matches!(
         card.ctl_read32(NOTHING),
         Err(DeviceError::CtlRefused { access: "read", offset: NOTHING })
@@ -81,9 +81,9 @@ fn a_card_has_one_owner_at_a_time_and_is_wiped_between_two() {
     let error = bed.open("bob", "card0").err().unwrap();
     assert_eq!(error.code(), "SHEF-AGT-007");
     assert!(error.to_string().contains("another owner has it"), "{error}");
-    // Not even a second time by the same owner.
+    // Not even for a second session of the same owner.
     assert_eq!(code(bed.open("alice", "card0")), "SHEF-AGT-007");
-    // Another card at the same time.
+    // Another card at the same time is fine.
     let mut other = bed.open("alice", "card1").unwrap();
     other.ctl_write32(SUM, 1).unwrap();
     assert_eq!(code(bed.open("bob", "card2")), "SHEF-AGT-006");
@@ -136,7 +136,7 @@ fn an_owner_that_vanishes_leaves_a_card_that_is_wiped_and_free() {
     let seen = &bed.cards["card0"];
     eventually("the wipe", || seen.resets.load(Ordering::SeqCst) == 1);
     assert_eq!(seen.sum.load(Ordering::SeqCst), 0);
-    // The session is over, for good, and says why.
+    // The session is over for good, and the error gives the reason.
     assert_eq!(code(card.ctl_read32(SUM)), "SHEF-AGT-008");
     assert_eq!(code(card.ctl_read32(SUM)), "SHEF-AGT-008");
     bed.open("bob", "card0").unwrap().ctl_read32(SUM).unwrap();
@@ -159,7 +159,7 @@ fn an_owner_whose_program_was_started_anew_gets_the_card_at_once() {
     assert_eq!(again.ctl_read32(SUM).unwrap(), 0);
 }
 
-/// Cuts each connection after so many bytes in one direction.
+/// Cuts each connection after a number of bytes in one direction.
 struct CutAfter {
     limit: u64,
     carried: Mutex<std::collections::BTreeMap<(u64, bool), u64>>,
@@ -200,12 +200,12 @@ fn transfers_go_on_after_lost_connections_and_nothing_is_done_twice() {
         "{} connections",
         proxy.connections.load(Ordering::SeqCst)
     );
-    // Each piece was written exactly once, however often it was sent.
+    // Each piece was written exactly once, however often it was resent.
     assert_eq!(bed.cards["card0"].writes.load(Ordering::SeqCst), 3 * 24);
 }
 
-/// Cuts a connection at one of the first bytes after the session was opened: between a request and
-/// its answer, too.
+/// Cuts a connection at one of the first bytes after the session was opened, including between a
+/// request and its answer.
 struct CutAnswers {
     every: u64,
     count: AtomicU64,
@@ -234,7 +234,7 @@ fn a_request_whose_answer_was_lost_is_not_carried_out_again() {
     assert!(proxy.connections.load(Ordering::SeqCst) > 5);
 }
 
-/// Changes, drops, repeats or swaps bytes below TLS, once in a while.
+/// Changes, drops, repeats or swaps bytes below TLS now and then.
 struct Noise {
     kind: u8,
     count: AtomicU64,
@@ -257,7 +257,7 @@ impl Tamper for Noise {
 
 #[test]
 fn what_happens_below_tls_changes_no_result() {
-    // Most of their time they wait for answers that do not come.
+    // They mostly wait for answers that do not arrive.
     std::thread::scope(|scope| {
         (0..4).for_each(|kind| drop(scope.spawn(move || happens_below_tls(kind))))
     });
@@ -266,7 +266,7 @@ fn what_happens_below_tls_changes_no_result() {
 fn happens_below_tls(kind: u8) {
     let bed = Bed::new(LONG);
     let proxy = Proxy::new(bed.address, Arc::new(Noise { kind, count: AtomicU64::new(0) }));
-    // Even the opening may fail; then it does so with a code.
+    // Even the opening may fail, but then with a code.
     let Ok(mut card) = bed.open_at(proxy.port, "alice", "card0") else { return };
     let data = pattern(u64::from(kind), 700_000);
     let mut done = 0;
@@ -319,7 +319,7 @@ fn a_dishonest_agent_is_noticed_or_without_effect() {
                     return vec![frame];
                 }
                 let message = ToOwner::decode(&frame[4..]).unwrap();
-                // The opening and two requests are served honestly.
+                // The opening and two requests pass unchanged.
                 match message {
                     ToOwner::Done { id, .. } if id > 2 => match deed(&message, id) {
                         Some(messages) => messages.iter().map(ToOwner::encode).collect(),
@@ -411,7 +411,7 @@ fn a_card_that_does_not_reset_is_opened_anew_for_the_next_owner() {
     bed.open("bob", "card0").unwrap().ctl_write32(SUM, 1).unwrap();
 }
 
-/// A copy of a file, as private as a key has to be.
+/// A copy of a file, with the mode that a key must have.
 fn key_of(file: &std::path::Path) -> std::path::PathBuf {
     let copy = file.with_extension("copy");
     std::fs::copy(file, &copy).unwrap();
@@ -427,8 +427,8 @@ fn strangers_do_not_get_in() {
     let open = |files: &TlsFiles| {
         code(RemoteDevice::open(&uri(bed.address.port(), "card0"), files, limits(), None))
     };
-    // A certificate of another agent's CA; an agent that is another one; a key that is another's;
-    // files that were mixed up.
+    // A certificate of another agent's CA; the certificate of another agent; the key of another
+    // owner; mixed-up files.
     for (files, code, says) in [
         (
             TlsFiles { ca: mine.ca.clone(), ..theirs.clone() },
@@ -462,7 +462,7 @@ fn strangers_do_not_get_in() {
         assert!(error.code() == code && error.to_string().contains(says), "{says}: {error}");
     }
     assert_eq!(open(&TlsFiles { ca: "/nonexistent".into(), ..mine.clone() }), "SHEF-AGT-003");
-    // The agent's own certificate is none for owners.
+    // The agent's own certificate does not authenticate an owner.
     let server = TlsFiles {
         cert: bed.agent_dir().join("agent.pem"),
         key: bed.agent_dir().join("agent.key"),
@@ -470,7 +470,7 @@ fn strangers_do_not_get_in() {
     };
     assert_eq!(open(&server), "SHEF-AGT-002");
     assert_eq!(open(&mine), "accepted");
-    // A name that is not in the agent's certificate; nobody there; somebody else there.
+    // A name that is not in the agent's certificate; a closed port; a port of another service.
     let at = |host: &str, port: u16| {
         let uri = format!("tls://{host}:{port}/card0").parse().unwrap();
         code(RemoteDevice::open(&uri, &mine, limits(), None))
@@ -488,7 +488,7 @@ fn strangers_do_not_get_in() {
     assert_eq!(at("127.0.0.1", port), "SHEF-AGT-002");
 }
 
-/// Speaks raw bytes over TLS and brings the refusal.
+/// Sends raw bytes over TLS and returns the refusal's code.
 fn raw(bed: &Bed, bytes: &[u8]) -> String {
     use rustls::pki_types::ServerName;
     use std::io::Read;
@@ -570,7 +570,7 @@ fn every_malformed_message_is_answered_with_a_refusal() {
             "SHEF-AGT-004",
         ),
     ];
-    // The connection before left the card to be wiped at once.
+    // The previous connection's end has the card wiped at once.
     let free = || {
         eventually("a free card", || {
             list("localhost", bed.address.port(), &bed.files("bob"), &limits()).unwrap()[0].state

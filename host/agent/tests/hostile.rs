@@ -1,5 +1,5 @@
-//! Owners and strangers who mean harm, or are merely slow: what they cost, and that others are
-//! served meanwhile.
+//! Hostile or slow owners and strangers cost a bounded amount, and the agent serves others at the
+//! same time.
 
 mod common;
 
@@ -15,10 +15,10 @@ use shef_remote::{Limits, RemoteDevice, list};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);
-/// Longer than a mended wait takes, shorter than a broken one.
+/// Longer than a correct wait takes, shorter than a broken one.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Runs `what` on a thread and gives it up after [`SOON`].
+/// Runs `what` on a thread and fails after [`SOON`].
 fn soon<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, result) = std::sync::mpsc::channel();
     std::thread::spawn(move || drop(sender.send(run())));
@@ -58,14 +58,14 @@ fn strangers_who_say_nothing_keep_nobody_out() {
     live.ctl_write32(SUM, 7).unwrap();
     let strangers: Vec<TcpStream> =
         (0..200).map(|_| TcpStream::connect(bed.address).unwrap()).collect();
-    // One who comes, and one whose connection breaks meanwhile.
+    // One owner that connects, and one whose connection breaks.
     bed.open("alice", "card1").unwrap().ctl_write32(SUM, 1).unwrap();
     proxy.cut();
     assert_eq!(live.ctl_read32(SUM).unwrap(), 7);
     drop(strangers);
 }
 
-/// Cuts every connection at its first bytes, until some time.
+/// Cuts every connection at its first bytes, until the given time.
 struct Away(std::sync::Mutex<Instant>);
 
 impl Tamper for Away {
@@ -105,7 +105,7 @@ fn what_did_not_leave_is_not_acknowledged() {
     }
 }
 
-/// Lets a byte through every so often, from the first one of a kind of connection on.
+/// Delays each byte after the first `from` bytes in one direction.
 struct Drip {
     from: u64,
     to_agent: bool,
@@ -122,7 +122,7 @@ impl Tamper for Drip {
     }
 }
 
-/// A proxy that drips what comes from the agent after so many bytes.
+/// A proxy that delays the agent's bytes after the first `from` bytes.
 fn dripping(bed: &Bed, from: u64) -> Proxy {
     Proxy::new(
         bed.address,
@@ -155,7 +155,7 @@ fn a_handshake_that_drips_ends_at_its_limit() {
 #[test]
 fn an_answer_that_drips_ends_at_its_limit() {
     let bed = Bed::new(LONG);
-    // The handshake is over by then, and the answer begun.
+    // By then the handshake is over and the answer has begun.
     let (proxy, files) = (dripping(&bed, 8192), bed.files("alice"));
     let mut card = RemoteDevice::open(
         &uri(proxy.port, "card0"),
@@ -178,7 +178,8 @@ fn the_time_of_grace_begins_with_each_absence() {
     let state =
         || list("localhost", bed.address.port(), &bed.files("alice"), &limits()).unwrap()[0].state;
     let proxy = Proxy::new(bed.address, Arc::new(Faithful));
-    // A machine that stalls makes the first absence longer than the time of grace: once more then.
+    // A stalled machine makes the first absence longer than the grace period: then the test
+    // retries.
     let (_card, before_that) = (0..10)
         .find_map(|_| {
             let mut card = bed.open_at(proxy.port, "alice", "card0").unwrap();
@@ -201,7 +202,7 @@ fn the_time_of_grace_begins_with_each_absence() {
         .expect("an absence that is shorter than the time of grace");
     let before = Instant::now();
     proxy.cut();
-    // A second after the first absence's time is over, and before that of the second.
+    // A second after the first absence's period is over, and before that of the second.
     while before.elapsed() < GRACE * 5 / 6 {
         let wiped = resets();
         assert!(
@@ -236,7 +237,7 @@ fn a_card_that_hangs_holds_no_shutdown() {
     seen.stuck.store(false, Ordering::SeqCst);
 }
 
-/// Its owner goes; the card is wiped soon, and is another owner's.
+/// The owner leaves; the card is soon wiped and given to another owner.
 fn the_next_owner_gets_the_card(bed: &Bed, owner: Raw) {
     drop(owner);
     let before = Instant::now();
@@ -258,7 +259,7 @@ fn a_kernel_that_hangs_does_not_keep_the_card_from_the_next_owner() {
 fn plain_reads_of_a_slow_card_do_not_keep_it_from_the_next_owner() {
     let bed = Bed::new(Duration::from_millis(100));
     let mut raw = Raw::opened(&bed, "alice", "card0");
-    // Ten hours of them.
+    // Ten hours of reads.
     raw.say(&request(1, 0, Op::Ctl(vec![CtlOp::Read { offset: SLOW }; 8192])));
     the_next_owner_gets_the_card(&bed, raw);
 }
@@ -320,7 +321,7 @@ fn owners_do_not_see_each_other() {
         ("SHEF-AGT-007", false),
         "{error}"
     );
-    // What one may not open is not there.
+    // A device that the owner may not open looks like one that does not exist.
     let (theirs, nobodys) =
         (bed.open("bob", "card1").err().unwrap(), bed.open("bob", "card2").err().unwrap());
     assert_eq!(
@@ -329,13 +330,13 @@ fn owners_do_not_see_each_other() {
     );
 }
 
-/// The bytes of memory that this process has in use.
+/// Resident memory of this process, in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// In a process of its own, as it looks at the process's memory.
+/// In a separate process, because it measures the process's memory.
 #[test]
 fn an_owner_who_never_reads_costs_a_window_and_no_more() {
     const INNER: &str = "SHEF_TEST_NEVER_READS";
@@ -350,7 +351,7 @@ fn an_owner_who_never_reads_costs_a_window_and_no_more() {
     let bed = Bed::new(LONG);
     let mut raw = Raw::opened(&bed, "alice", "card0");
     let before = resident();
-    // Every answer is said to have arrived, and none was read.
+    // Every answer is acknowledged, and not one was read.
     for id in 1..=1600 {
         let frame = request(id, id - 1, Op::MemRead { addr: 0, len: MAX_BULK as u32 }).encode();
         if std::io::Write::write_all(&mut raw.tls, &frame).is_err() {
@@ -360,7 +361,7 @@ fn an_owner_who_never_reads_costs_a_window_and_no_more() {
     }
     let grown = resident().saturating_sub(before) >> 20;
     assert!(grown < 48, "{grown} MiB for one owner who does not read");
-    // Others are served.
+    // Other owners are served.
     bed.open("bob", "card0")
         .err()
         .map_or_else(|| (), |error: DeviceError| assert_eq!(error.code(), "SHEF-AGT-007"));

@@ -1,5 +1,4 @@
-//! What an operator does to an agent while owners work: reload, revoke, drain, look at it, and lose
-//! a card.
+//! An operator reloads, revokes, drains and monitors an agent, or loses a card, while owners work.
 
 mod common;
 
@@ -39,7 +38,7 @@ fn a_revoked_owner_loses_its_sessions_at_once_and_others_keep_theirs() {
     assert_eq!(code(alice.ctl_read32(SUM)), "SHEF-AGT-011");
     assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
     assert_eq!(bob.ctl_read32(SUM).unwrap(), 4);
-    // A list that is not there lets nobody in, and changes nothing.
+    // A missing list admits no owner, and changes nothing.
     std::fs::remove_file(bed.agent_dir().join("revoked")).unwrap();
     assert_eq!(bed.handle().reload(&bed.config).unwrap_err().code(), "SHEF-AGT-017");
     assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
@@ -56,7 +55,7 @@ fn an_owner_who_came_before_its_certificate_was_revoked_has_no_card() {
     });
     let mut inside = bed.open("alice", "card0").unwrap();
     revoke(&bed.agent_dir(), "alice").unwrap();
-    // A card that is left out of the configuration stays until a restart, but not with her.
+    // A card that is removed from the configuration stays until a restart, but she loses it.
     let mut config = bed.config.clone();
     config.devices.remove("card0").unwrap();
     bed.handle().reload(&config).unwrap();
@@ -80,7 +79,7 @@ fn owners_of_a_device_and_certificates_change_without_a_restart() {
     bob.ctl_write32(SUM, 1).unwrap();
     eventually("the wipe", || bed.cards["card1"].resets.load(Ordering::SeqCst) == 1);
     assert_eq!(code(alice.ctl_read32(SUM)), "SHEF-AGT-006");
-    // With the new certificates of both sides.
+    // With the new certificates on both sides.
     bed.open("bob", "card1").unwrap().ctl_write32(SUM, 1).unwrap();
     assert_eq!(bob.ctl_read32(SUM).unwrap(), 1);
 }
@@ -137,7 +136,7 @@ fn a_card_that_dies_is_noticed_and_opened_anew_and_metrics_say_so() {
             && get(at, "/readyz").starts_with("HTTP/1.1 200")
     );
     assert!(get(at, "/").starts_with("HTTP/1.1 404"));
-    // Nobody has it, and nobody asks for it.
+    // The card is idle, and no owner requests it.
     bed.cards["card0"].broken.store(true, Ordering::SeqCst);
     eventually("the notice", || {
         shows("shef_agent_device_state{device=\"card0\",state=\"failed\"} 1")
@@ -159,7 +158,7 @@ fn memory_of_a_card_is_cleared_between_owners_where_that_is_asked_for() {
     }
 }
 
-/// Four bytes that alice left, as bob finds them.
+/// Four bytes that alice left, as bob reads them.
 fn left_to_bob(bed: &Bed) -> [u8; 4] {
     let mut back = [0; 4];
     bed.open("bob", "card0").unwrap().mem_read(MEMORY - 4, &mut back).unwrap();
@@ -177,7 +176,7 @@ fn memory_that_was_not_cleared_is_cleared_before_the_card_has_an_owner_again() {
         alice.mem_write(MEMORY - 4, &[9; 4]).unwrap();
         alice
     };
-    // The card fails while it is cleared, and is opened anew.
+    // The card fails while it is being cleared, and is reopened.
     let alice = leave(&bed);
     card.read_only.store(true, Ordering::SeqCst);
     drop(alice);
@@ -185,7 +184,7 @@ fn memory_that_was_not_cleared_is_cleared_before_the_card_has_an_owner_again() {
     card.read_only.store(false, Ordering::SeqCst);
     eventually("the card", || state(&bed, "bob") == DeviceState::Free);
     assert_eq!(left_to_bob(&bed), [0; 4]);
-    // The agent ends, which does not wait for so much memory, and another one begins.
+    // The agent ends, which does not wait for this much memory, and another one starts.
     let alice = leave(&bed);
     bed.restart();
     drop(alice);
@@ -197,7 +196,7 @@ fn a_card_is_wiped_once_and_not_under_its_next_owner() {
     let bed = Bed::new(LONG);
     let card = Arc::clone(&bed.cards["card0"]);
     let alice = bed.open("alice", "card0").unwrap();
-    // Alice is not to have the card any more while she closes her session.
+    // Alice loses her access to the card while she closes her session.
     card.slow_clock.store(500, Ordering::SeqCst);
     let mut config = bed.config.clone();
     config.devices.get_mut("card0").unwrap().owners = vec!["bob".into()];
@@ -228,7 +227,7 @@ fn a_message_that_drips_ends_its_connection_and_not_its_session() {
     assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     match raw.hear() {
         Ok(ToOwner::Refused { code, .. }) => assert_eq!(code, "SHEF-AGT-009"),
-        // Bytes that were still on their way made a reset of the connection's end.
+        // Bytes still in flight turned the end of the connection into a reset.
         Ok(other) => panic!("{other:?}"),
         Err(_) => {}
     }
@@ -266,7 +265,7 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
     };
     signal("-HUP");
     assert_eq!((told(), told()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
-    // A file with an error changes nothing and ends nothing.
+    // A file with an error changes nothing and ends no session.
     std::fs::write(bed.agent_dir().join("agent.toml"), "nonsense").unwrap();
     signal("-HUP");
     assert_eq!((told(), told()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
@@ -282,13 +281,13 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
     );
 }
 
-/// Certificate and key of an owner that end in so many days, or ended before.
+/// Certificate and key of an owner that expire in `days` days, or have expired.
 fn short_lived(bed: &Bed, owner: &str, days: i64) -> TlsFiles {
     const BEFORE: i64 = 10;
     valid_from(bed, owner, -BEFORE, u32::try_from(BEFORE + days).unwrap())
 }
 
-/// Certificate and key of an owner, valid from in `begin` days for `days`.
+/// Certificate and key of an owner, valid for `days` days from `begin` days on.
 fn valid_from(bed: &Bed, owner: &str, begin: i64, days: u32) -> TlsFiles {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -375,7 +374,7 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
             "{args:?}: exit {exit}, {stderr}"
         );
     }
-    // A port that is taken.
+    // A port that is in use.
     let config = std::fs::read_to_string(bed.agent_dir().join("agent.toml")).unwrap();
     let taken = bed.agent_dir().join("taken.toml");
     std::fs::write(&taken, config.replace("127.0.0.1:0", &bed.address.to_string())).unwrap();
@@ -407,7 +406,7 @@ fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
             && stdout.starts_with("1 certificate of alice is revoked: the agent that runs applies"),
         "{stdout}{stderr}"
     );
-    // It is so, and not on its way.
+    // The revocation is in force, not pending.
     assert_eq!(code(bed.open("alice", "card1")), "SHEF-AGT-011");
     drop(alice);
     assert_eq!((revoke("alice").0, revoke("alice").1.starts_with("nothing changed: ")), (0, true));
@@ -428,14 +427,14 @@ fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
     bed.open("bob", "card0").unwrap();
     bed.handle().reload(&bed.config).unwrap();
     eventually("the list", || revoke("bob").0 == 0);
-    // None runs.
+    // No agent is running.
     bed.stop();
     assert_eq!(revoke("bob").0, 3);
 }
 
 #[test]
 fn an_owner_is_told_before_its_certificate_ends() {
-    // Made by hand, as it ends soon.
+    // Issued by hand, because the certificate expires soon.
     let bed = Bed::new(LONG);
     let files = short_lived(&bed, "alice", 5);
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -451,7 +450,7 @@ fn an_owner_is_told_before_its_certificate_ends() {
         .unwrap(),
     );
     assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
-    // And when it has ended, of what became of it.
+    // After the expiry, the error names it.
     let files = short_lived(&bed, "alice", -1);
     let error =
         shef_remote::RemoteDevice::open(&uri(bed.address.port(), "card0"), &files, limits(), None)
@@ -471,7 +470,7 @@ fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
         .unwrap()
         .as_secs()
         .cast_signed();
-    // Ten years and a day ago; the certificates under it end later.
+    // Ten years and a day ago; the certificates under this CA expire later.
     let from = now - 3651 * 86_400;
     let validity = Validity { from: now - 86_400, days: 30 };
     let (ca, root) = Ca::new("shef-agent CA", KeyPair::generate().unwrap(), from).unwrap();
@@ -492,7 +491,7 @@ fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
     let (cert, key) = issue("alice", Holder::Client { name: "alice", uri: None });
     let (server, server_key) =
         issue("agent", Holder::Server { name: "agent", hosts: &["localhost".to_owned()] });
-    // Beside the agent's own CA, which is good.
+    // Next to the agent's own CA, which is valid.
     let (own, both) = (bed.config.ca.clone(), dir.join("both.pem"));
     std::fs::write(&both, root.pem() + &std::fs::read_to_string(&own).unwrap()).unwrap();
     let told = |files: &TlsFiles| {
@@ -511,7 +510,7 @@ fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
     }
 }
 
-/// The program `shef-agent run` with a bed's files, whose notes to systemd are read.
+/// The program `shef-agent run` with a bed's files; reads its notifications to systemd.
 struct Program {
     child: std::process::Child,
     notes: UnixDatagram,
@@ -563,14 +562,14 @@ impl Program {
         assert_eq!((self.note(), self.note()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
     }
 
-    /// Ends it; its exit status.
+    /// Ends the program; returns its exit status.
     fn end(mut self) -> Option<i32> {
         self.signal("-TERM");
         self.child.wait().unwrap().code()
     }
 }
 
-/// Changes the agent.toml of a bed.
+/// Edits the agent.toml of a bed.
 fn edit(bed: &Bed, change: impl FnOnce(String) -> String) {
     let file = bed.agent_dir().join("agent.toml");
     std::fs::write(&file, change(std::fs::read_to_string(&file).unwrap())).unwrap();
@@ -591,7 +590,7 @@ fn a_log_that_cannot_be_written_turns_nobody_away() {
     }
     program.reload();
     assert!(get(program.metrics.unwrap(), "/healthz").starts_with("HTTP/1.1 200"));
-    // It logs at its end as well.
+    // It logs when it ends, too.
     assert_eq!(program.end(), Some(0));
 }
 
@@ -609,7 +608,7 @@ fn a_reload_without_the_list_lifts_no_revocation() {
     program.reload();
     assert_eq!(refused(), "SHEF-AGT-011");
     assert!(said("the configuration has no `revoked` any more, and the list stays in force"));
-    // It is still read again; on purpose, a line is taken out of it, and the log says what that did.
+    // The list is still reread: a line is removed on purpose, and the log reports the effect.
     revoke(&bed.agent_dir(), "bob").unwrap();
     eventually("bob's revocation", || {
         code(list("localhost", program.address.port(), &bed.files("bob"), &limits()))
@@ -620,7 +619,7 @@ fn a_reload_without_the_list_lifts_no_revocation() {
     eventually("alice", || refused() == "accepted");
     assert!(said("these certificates are accepted again") && said("lifted=2"));
     assert_eq!(program.end(), Some(0));
-    // An agent that starts without a list says so.
+    // An agent that starts without a list logs it.
     std::fs::remove_file(bed.dir.path().join("notes")).unwrap();
     assert!(!said("no certificate is revoked"));
     let log = bed.dir.path().join("second");
@@ -652,7 +651,7 @@ fn a_pipe_in_the_place_of_a_file_stops_no_agent() {
     pipe(&list_file);
     eventually("the pipe", || said(kept) == 1 && said("it is no regular file") == 1);
     assert_eq!((asks("alice"), asks("bob")), ("SHEF-AGT-011".into(), "accepted".into()));
-    // Neither does a file without an end.
+    // An endless file changes nothing either.
     std::fs::File::create(&new).unwrap().set_len(1 << 40).unwrap();
     std::fs::rename(&new, &list_file).unwrap();
     eventually("the large file", || said(kept) == 2 && said("expected at most") == 1);
@@ -751,7 +750,7 @@ fn a_closed_stderr_changes_no_exit_status() {
         (&["revoke", "--dir", dir, &unknown], 3),
         (&["frobnicate"], 2),
     ] {
-        // A pipe that nobody reads.
+        // A pipe without a reader.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let status = Command::new(env!("CARGO_BIN_EXE_shef-agent"))
@@ -820,7 +819,7 @@ fn a_second_administrator_is_told_to_be_root() {
         return;
     }
     let bed = Bed::new(LONG);
-    // One that may enter and read, and one that may not.
+    // A user that may enter and read the folder, and one that may not.
     let program = bed.dir.path().join("program");
     std::fs::copy(env!("CARGO_BIN_EXE_shef-agent"), &program).unwrap();
     let mode = |path: &std::path::Path, mode| {
@@ -875,7 +874,7 @@ fn the_program_warns_of_a_certificate_that_ends_and_of_one_that_begins() {
             && stderr.contains("has ended or is not valid yet"),
         "{stderr}"
     );
-    // Revoked: what the operator has to correct, as `shef` has it.
+    // A revoked certificate: the operator has to correct it, as in `shef`.
     revoke(&bed.agent_dir(), "bob").unwrap();
     eventually("the list", || code(bed.open("bob", "card0")) == "SHEF-AGT-011");
     let (exit, stderr) = status(&bed.files("bob"));

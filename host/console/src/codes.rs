@@ -2,10 +2,10 @@
 
 use shef_proto::code::Code;
 
-/// All codes of the program, in groups of one crate each.
+/// All codes of the program, grouped by crate.
 pub fn groups() -> Vec<(&'static str, Vec<&'static Code>)> {
     let mut groups = shef::codes();
-    // A library without simulator is not made of these, and cards and `shef shield` give them too.
+    // A library without the simulator lacks these, but cards and `shef shield` report them too.
     for (part, codes) in [("Security Kernel", shef_kernel::CODES), ("generators", shef_gen::CODES)]
     {
         if groups.iter().all(|(known, _)| *known != part) {

@@ -6,24 +6,24 @@ use std::path::Path;
 use crate::codes;
 use crate::exit::Exit;
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct CliError {
     /// Stable code.
     pub code: Cow<'static, str>,
     /// What happened, with the values.
     pub message: String,
-    /// How the process ends.
+    /// The process's exit status.
     pub exit: Exit,
 }
 
 impl CliError {
-    /// Bad input or configuration.
+    /// Invalid input or configuration.
     pub fn input(code: &'static str, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), exit: Exit::Input }
     }
 
-    /// Wrong use of the command line.
+    /// Incorrect use of the command line.
     pub fn usage(code: &'static str, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), exit: Exit::Usage }
     }
@@ -33,7 +33,7 @@ impl CliError {
         Self { code: code.into(), message: message.into(), exit: Exit::Device }
     }
 
-    /// Something that cannot happen.
+    /// An internal error, which should never occur.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { code: "SHEF-CLI-070".into(), message: message.into(), exit: Exit::Internal }
     }
@@ -48,8 +48,7 @@ impl CliError {
         Self::input("SHEF-CLI-015", format!("cannot write {}: {error}", path.display()))
     }
 
-    /// Who reads the output has what he wanted, and reads no further: the command ends here, and
-    /// nothing is said of it.
+    /// The reader has closed the pipe: the command ends here with success, and prints nothing.
     pub fn unread() -> Self {
         Self { code: "".into(), message: String::new(), exit: Exit::Done }
     }

@@ -1,6 +1,6 @@
 //! Exit statuses: public interface, in one table.
 
-/// How the process ends.
+/// Exit status of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -8,19 +8,19 @@ pub enum Exit {
     Done = 0,
     /// Checked, and the answer is no.
     No = 1,
-    /// Wrong use of the command line.
+    /// Incorrect use of the command line.
     Usage = 2,
     /// Could not be decided.
     Undecided = 3,
     /// Device or transport.
     Device = 4,
-    /// Bad input or configuration.
+    /// Invalid input or configuration.
     Input = 5,
     /// Internal error.
     Internal = 70,
 }
 
-/// All statuses with their meaning, as `--help` prints them.
+/// All statuses with their meaning, for `--help`.
 pub const TABLE: &[(Exit, &str)] = &[
     (Exit::Done, "done, or checked and affirmed"),
     (Exit::No, "checked, and the answer is no"),

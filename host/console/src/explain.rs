@@ -1,4 +1,4 @@
-//! `shef explain CODE`: what a code means, offline.
+//! `shef explain CODE`: the meaning of a code, offline.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ struct Explained {
 /// Explains one code, or lists all of them.
 ///
 /// # Errors
-/// SHEF-CLI-002 where there is no such code.
+/// SHEF-CLI-002 if the code does not exist.
 pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
     let all: Vec<Explained> = groups()
         .into_iter()

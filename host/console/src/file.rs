@@ -1,4 +1,4 @@
-//! Files that commands read and write, and how documents name them.
+//! Files that commands read and write, and their names in documents.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -7,26 +7,26 @@ use shef::files::{Staged, id};
 
 use crate::{CliError, Exit, interrupt};
 
-/// Device and inode of every file that this process read as an input, with its name: no output
-/// replaces one.
+/// Device and inode of every file that this process read as an input, with its name: outputs must
+/// not replace them.
 static INPUTS: Mutex<Vec<(PathBuf, (u64, u64))>> = Mutex::new(Vec::new());
 
-/// Notes an input that something else reads: no output replaces it.
+/// Records an input that other code reads: no output replaces it.
 pub fn is_input(path: &Path) {
     if let Some(id) = path.metadata().ok().as_ref().and_then(id) {
         INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), id));
     }
 }
 
-/// Notes the files of a folder that something else reads, as the sources of a project. That reader
-/// says it if there is no folder.
+/// Records the files of a folder that other code reads, such as the sources of a project. If there
+/// is no folder, that code reports it.
 pub fn are_inputs(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         is_input(&entry.path());
     }
 }
 
-/// Reads a whole regular file of at most `most` bytes.
+/// Reads an entire regular file of at most `most` bytes.
 ///
 /// # Errors
 /// SHEF-CLI-010, for pipes and devices too; SHEF-CLI-019 for a larger one.
@@ -44,7 +44,7 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
 /// Writes or replaces an output file ([`shef::write_file`]).
 ///
 /// # Errors
-/// SHEF-CLI-015, with the file's name; nothing of it stays behind.
+/// SHEF-CLI-015, with the file's name; a failed write leaves no partial file.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
     shef::write_file(path, bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
 }
@@ -57,10 +57,10 @@ pub fn write_new_secret(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     shef::write_new_secret(path, bytes).map_err(|e| CliError::write_file(path, &e))
 }
 
-/// All output files of a command. They are prepared before the command asks for anything that
-/// cannot be asked for twice: each can be written, no two are one file, no output is an input, and
-/// no secret is replaced. At the end all get their names, or none does. Pipes and devices are
-/// written last: if one fails, the files stay.
+/// All output files of a command. They are prepared before the command makes a request that cannot
+/// be repeated. The preparation checks that each file is writable, that no two are the same file,
+/// that no output is an input, and that no secret is replaced. At the end, either all files get
+/// their names or no file does. Pipes and devices are written last: if one fails, the files stay.
 #[derive(Default)]
 pub struct Outputs {
     files: Vec<(PathBuf, Staged, bool)>,
@@ -73,19 +73,20 @@ pub struct Outputs {
 pub struct Slot(usize);
 
 impl Outputs {
-    /// Outputs of a command that reads or makes the keys in these folders. They exist.
+    /// Outputs of a command that reads or makes the keys in these folders. The folders exist.
     ///
     /// # Errors
-    /// SHEF-CLI-015 where a folder cannot be found.
+    /// SHEF-CLI-015 if a folder cannot be found.
     pub fn new<'a>(keys: impl IntoIterator<Item = &'a Path>) -> Result<Self, CliError> {
         let real = |path: &Path| path.canonicalize().map_err(|e| CliError::write_file(path, &e));
         Ok(Self { files: Vec::new(), keys: keys.into_iter().map(real).collect::<Result<_, _>>()? })
     }
 
-    /// A file that is written or replaced.
+    /// A file to write or replace.
     ///
     /// # Errors
-    /// SHEF-CLI-015 where it cannot be written or would replace a secret, SHEF-CLI-026 where it is another file of the command.
+    /// SHEF-CLI-015 if it cannot be written or would replace a secret, SHEF-CLI-026 if it is
+    /// another file of the command.
     pub fn file(&mut self, path: &Path) -> Result<Slot, CliError> {
         self.add(path, Staged::replacing)
     }
@@ -134,7 +135,7 @@ impl Outputs {
         Ok(Slot(self.files.len() - 1))
     }
 
-    /// No output is an input.
+    /// Checks that no output is an input.
     fn check(&self) -> Result<(), CliError> {
         let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
         for (path, file, _) in self.files.iter().filter(|(_, file, _)| !file.is_direct()) {
@@ -158,7 +159,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// The content of a file.
+    /// Sets the contents of a file.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -168,18 +169,18 @@ impl Outputs {
         file.fill(bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
     }
 
-    /// Gives all files that were filled their names, then writes to pipes and devices.
+    /// Gives all filled files their names, then writes to pipes and devices.
     ///
     /// # Errors
-    /// SHEF-CLI-015 and SHEF-CLI-026: no file is new, and none has changed. If a pipe or device
-    /// fails, the files stay, and the message names them: what a command asked for may not be given
+    /// SHEF-CLI-015 and SHEF-CLI-026: no file is new, and no file has changed. If a pipe or device
+    /// fails, the files stay, and the message names them: the response in them may not be given
     /// twice.
     pub fn place(mut self) -> Result<(), CliError> {
-        // What was read or made meanwhile counts.
+        // Includes files that were read or made since the first check.
         self.check()?;
         self.files.retain(|(.., filled)| *filled);
         let direct: Vec<_> = self.files.extract_if(.., |(_, file, _)| file.is_direct()).collect();
-        // An interrupt comes before all files or after.
+        // An interrupt takes effect before all files or after them.
         let mut parts = interrupt::parts();
         for (path, file, _) in &mut self.files {
             if let Err(error) = file.place() {
@@ -194,7 +195,7 @@ impl Outputs {
             kept.push(path.display().to_string());
         }
         parts.clear();
-        // A reader may take its time: an interrupt ends this.
+        // A reader may be slow: an interrupt ends the write.
         drop(parts);
         for (path, mut file, _) in direct {
             let wrote = file.place().map_err(|e| {
@@ -218,7 +219,7 @@ fn clash(path: &Path, what: &str) -> CliError {
     }
 }
 
-/// A path in a JSON document. A name that is not UTF-8 has U+FFFD for each byte that is not text: a
+/// A path in a JSON document. In a name that is not UTF-8, each invalid byte becomes U+FFFD: a
 /// document is text, and the command has done its work.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(transparent)]

@@ -1,4 +1,4 @@
-//! Folders that commands make: whole or not there.
+//! Folders that commands make: complete or absent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use shef::files::{beside, exchange, rename_new};
 
 use crate::{CliError, file};
 
-/// Whether a command may write its files into `dir`: it is new, empty, or holds nothing but what the
-/// command makes. `ours` says so of a file by its path below `dir`, and `folders` are those that the
-/// command makes. `marks` are files of which an earlier run left every one.
+/// Checks that a command may write its files into `dir`: it is new, empty, or holds only files that
+/// the command makes. `ours` decides this for a file by its path below `dir`, and `folders` are the
+/// subfolders that the command makes. `marks` are files that every earlier run has left.
 ///
 /// # Errors
-/// SHEF-CLI-027 where it is another folder, SHEF-CLI-015 where it is no folder; nothing was changed.
+/// SHEF-CLI-027 for another folder, SHEF-CLI-015 if it is not a folder; nothing has changed.
 pub fn is_ours(
     dir: &Path,
     folders: &[&str],
@@ -36,7 +36,7 @@ pub fn is_ours(
             let entry = entry.map_err(failed)?;
             empty = false;
             let name = format!("{below}{}", entry.file_name().to_string_lossy());
-            // The type of a link is that of a link: no file elsewhere is written.
+            // A link has its own type here, not its target's: no file elsewhere is written.
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() && folders.contains(&name.as_str()) {
                 left.push(format!("{name}/"));
@@ -51,8 +51,8 @@ pub fn is_ours(
     }
 }
 
-/// A folder that is filled beside its final name. Dropped before it is placed, it is removed, with
-/// the files that were written into it and nothing else.
+/// A folder that is filled next to its final path. If dropped before it is placed, it is removed
+/// with the files that were written into it, and no others.
 #[derive(Debug)]
 pub struct NewFolder {
     part: PathBuf,
@@ -61,7 +61,7 @@ pub struct NewFolder {
 }
 
 impl NewFolder {
-    /// Makes it beside `path`, whose parent exists.
+    /// Creates it next to `path`, whose parent exists.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -71,7 +71,7 @@ impl NewFolder {
         Ok(Self { part, files: Vec::new(), placed: false })
     }
 
-    /// Writes a file into it.
+    /// Writes a file into the folder.
     ///
     /// # Errors
     /// SHEF-CLI-015.
@@ -80,21 +80,21 @@ impl NewFolder {
         file::write(&self.part.join(name), bytes)
     }
 
-    /// Gives it a name that nothing has.
+    /// Gives the folder an unused name.
     ///
     /// # Errors
-    /// SHEF-CLI-015, where something has it too.
+    /// SHEF-CLI-015, also if the name is in use.
     pub fn place(mut self, path: &Path) -> Result<(), CliError> {
         rename_new(&self.part, path).map_err(|e| CliError::write_file(path, &e))?;
         self.placed = true;
         Ok(())
     }
 
-    /// Gives it the name of a folder, at one moment, and what had the name another, if `check`
-    /// agrees to what that turns out to be. The old folder's new name.
+    /// Swaps the folder atomically with the one at `path`, if `check` accepts the old one. Returns
+    /// the old folder's new name.
     ///
     /// # Errors
-    /// SHEF-CLI-015 and that of `check`: the old folder is in its place.
+    /// SHEF-CLI-015 and `check`'s error: the old folder is back in its place.
     pub fn replace(
         mut self,
         path: &Path,
@@ -109,8 +109,8 @@ impl NewFolder {
             self.placed = true;
             return Ok(self.part.clone());
         }
-        // Without that call there is a moment without a folder; what a crash leaves then is found by
-        // its name.
+        // Without that system call the path is briefly missing; the leftovers of a crash at that
+        // moment are found by their name.
         let aside = beside(path).map_err(failed)?;
         fs::rename(path, &aside).map_err(failed)?;
         let done = check(&aside).and_then(|()| rename_new(&self.part, path).map_err(failed));

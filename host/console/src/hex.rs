@@ -2,12 +2,12 @@
 
 use crate::error::CliError;
 
-/// Lower-case digits of `bytes`.
+/// `bytes` in lower-case digits.
 pub fn encode(bytes: &[u8]) -> String {
     hex::encode(bytes)
 }
 
-/// The bytes that `text` says; `what` is for the message.
+/// The bytes that `text` encodes; `what` is for the message.
 ///
 /// # Errors
 /// SHEF-CLI-018.
@@ -16,7 +16,7 @@ pub fn decode(text: &str, what: &str) -> Result<Vec<u8>, CliError> {
         .map_err(|e| CliError::input("SHEF-CLI-018", format!("{what} is no hexadecimal: {e}")))
 }
 
-/// As [`decode`], for exactly `N` bytes.
+/// Like [`decode`], for exactly `N` bytes.
 ///
 /// # Errors
 /// SHEF-CLI-018.

@@ -1,4 +1,5 @@
-//! What an interrupt (Ctrl-C, SIGTERM, SIGHUP) of a command leaves behind: no folder, no process.
+//! Clean-up after an interrupt (Ctrl-C, SIGTERM, SIGHUP) of a command: no folder and no process
+//! remains.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -13,16 +14,16 @@ use crate::error::CliError;
 
 const SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
-/// Set by an interrupt that [`removes`] waits for.
+/// Set by an interrupt under [`removes`].
 static ENDING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Processes that end with this one.
 static CHILDREN: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// From here on an interrupt sets `stop`, and a second one ends the process at once.
+/// From now on an interrupt sets `stop`, and a second one ends the process at once.
 ///
 /// # Errors
-/// SHEF-CLI-070 where the system does not take a handler.
+/// SHEF-CLI-070 if the system refuses the handler.
 pub fn stops(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     for signal in SIGNALS {
         signal_hook::flag::register_conditional_default(signal, Arc::clone(stop))
@@ -32,11 +33,11 @@ pub fn stops(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// From here on an interrupt ends every [`child`], removes the folder `dir`, and ends the process
-/// as it would have.
+/// From now on an interrupt ends every [`child`], removes the folder `dir`, and ends the process as
+/// usual.
 ///
 /// # Errors
-/// SHEF-CLI-070 where the system does not take a handler.
+/// SHEF-CLI-070 if the system refuses the handler.
 pub fn removes(dir: &Path) -> Result<(), CliError> {
     for signal in SIGNALS {
         signal_hook::flag::register(signal, Arc::clone(&ENDING)).map_err(|e| refused(&e))?;
@@ -45,12 +46,13 @@ pub fn removes(dir: &Path) -> Result<(), CliError> {
     let dir: PathBuf = dir.to_owned();
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            // Held to the end: no thread starts another.
+            // Held until the process ends: no thread starts another child.
             let children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
             for child in children.iter() {
                 let _ = kill_process(*child, Signal::KILL);
             }
-            // Other threads may be writing there: what they add during one pass falls to the next.
+            // Other threads may still be writing there: the next pass removes the files that they
+            // add.
             let _ = (0..100).find(|_| std::fs::remove_dir_all(&dir).is_ok());
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
@@ -58,18 +60,19 @@ pub fn removes(dir: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Files that are not finished.
+/// Unfinished files.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The files that an interrupt removes after [`removes_parts`]. It waits while this is held.
+/// The files that an interrupt removes after [`removes_parts`]. The interrupt waits while this lock
+/// is held.
 pub fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on an interrupt removes the files in [`parts`], and ends the process as it would have.
+/// From now on an interrupt removes the files in [`parts`], and ends the process as usual.
 ///
 /// # Errors
-/// SHEF-CLI-070 where the system does not take a handler.
+/// SHEF-CLI-070 if the system refuses the handler.
 pub fn removes_parts() -> Result<(), CliError> {
     static BEGUN: Mutex<bool> = Mutex::new(false);
     let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,10 +91,10 @@ pub fn removes_parts() -> Result<(), CliError> {
     Ok(())
 }
 
-/// Starts a process that an interrupt ends too, until [`forgets`].
+/// Starts a process that an interrupt also ends, until [`forgets`].
 ///
 /// # Errors
-/// Those of starting it.
+/// The system's.
 pub fn child(command: &mut Command) -> std::io::Result<Child> {
     let mut children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
@@ -99,7 +102,7 @@ pub fn child(command: &mut Command) -> std::io::Result<Child> {
     Ok(child)
 }
 
-/// An interrupt does not end this process any more.
+/// An interrupt no longer ends this process.
 pub fn forgets(child: &Child) {
     CHILDREN
         .lock()
@@ -107,8 +110,8 @@ pub fn forgets(child: &Child) {
         .retain(|pid| *pid != Pid::from_child(child));
 }
 
-/// Does not return where an interrupt is ending this process: what its threads meet then is news of
-/// their end, not worth a word.
+/// Does not return if an interrupt is ending this process: errors in its threads are then
+/// consequences of that end, and are not reported.
 pub fn silences() {
     while ENDING.load(Ordering::Relaxed) {
         std::thread::park();

@@ -1,5 +1,5 @@
-//! What the project's commands share: one way to print, to fail, to end and to be interrupted, and
-//! the flags that lead to agents and verifier services.
+//! Code that the project's commands share: output, errors, exit statuses and interrupts, and the
+//! flags for agents and verifier services.
 //!
 //! Every command computes a serialisable value; module [`output`] prints it as text or JSON.
 

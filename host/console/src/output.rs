@@ -1,4 +1,4 @@
-//! The one place that prints. Documents go to stdout; progress and messages to stderr.
+//! The only module that prints. Documents go to stdout; progress and messages go to stderr.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::interrupt;
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Color {
-    /// On a terminal.
+    /// If the stream is a terminal.
     #[default]
     Auto,
     /// Always.
@@ -33,7 +33,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// From the flags of the command line.
+    /// From the command line's flags.
     pub fn new(json: bool, quiet: bool, verbose: u8, color: Color) -> Self {
         let color = match color {
             Color::Always => true,
@@ -50,11 +50,11 @@ impl Output {
         self.json
     }
 
-    /// Prints a line of a text document; nothing where the document is JSON.
+    /// Prints a line of a text document; prints nothing if the document is JSON.
     ///
     /// # Errors
-    /// Where stdout cannot be written; [`CliError::unread`] where nobody reads it any more, which
-    /// ends the command, and counts as success.
+    /// If stdout cannot be written; [`CliError::unread`] if the pipe is closed, which ends the
+    /// command with success.
     pub fn line(&self, text: impl std::fmt::Display) -> Result<(), CliError> {
         if self.json {
             return Ok(());
@@ -70,7 +70,7 @@ impl Output {
         self.raw(text)
     }
 
-    /// Prints the JSON document; nothing where the document is text.
+    /// Prints the JSON document; prints nothing if the document is text.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -89,7 +89,7 @@ impl Output {
         let mut out = std::io::stdout().lock();
         match out.write_all(text).and_then(|()| out.flush()) {
             Ok(()) => Ok(()),
-            // Who reads no further has what he wanted.
+            // A closed pipe is success.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CliError::unread()),
             Err(e) => Err(CliError::input(
                 "SHEF-CLI-015",
@@ -112,7 +112,7 @@ impl Output {
         }
     }
 
-    /// A spinner that lives while something long runs; silent unless stderr is a terminal.
+    /// A spinner for a long operation; silent unless stderr is a terminal.
     pub fn spinner(&self, text: impl Into<String>) -> Spinner {
         if !self.progress {
             return Spinner(None);
@@ -126,17 +126,17 @@ impl Output {
         Spinner(Some(bar))
     }
 
-    /// `text` as good news.
+    /// `text` in the style of a success.
     pub fn good(&self, text: &str) -> String {
         self.paint(text, "32")
     }
 
-    /// `text` as bad news.
+    /// `text` in the style of a failure.
     pub fn bad(&self, text: &str) -> String {
         self.paint(text, "31;1")
     }
 
-    /// `text` as a heading.
+    /// `text` in the style of a heading.
     pub fn heading(&self, text: &str) -> String {
         self.paint(text, "1")
     }
@@ -145,7 +145,7 @@ impl Output {
         if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// Prints an error, once, with its code and what helps.
+    /// Prints an error, once, with its code and its help.
     pub fn error(&self, error: &CliError) {
         if error.exit == Exit::Done {
             return;
@@ -167,8 +167,8 @@ impl Output {
     }
 }
 
-/// How a process ends after `--help`, `--version` or a wrong command line (`wrong`) was `printed`. If
-/// stdout cannot be written, stderr says so; a closed pipe is success.
+/// Exit status after `--help`, `--version` or a usage error (`wrong`) was `printed`. If stdout
+/// cannot be written, stderr reports it; a closed pipe is success.
 pub fn usage(wrong: bool, printed: std::io::Result<()>) -> Exit {
     match printed {
         _ if wrong => Exit::Usage,
@@ -188,8 +188,8 @@ pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(n: N, what: &str) -> S
     format!("{n} {what}{plural}")
 }
 
-/// A message that may show a piece of a file or of another program's answer, with characters that
-/// mislead as escapes. Line breaks are those of this project: texts of others come without.
+/// A message that may quote a file or another program's answer, with misleading characters escaped.
+/// Line breaks come from this project only: quoted texts contain no line breaks.
 fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

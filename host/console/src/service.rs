@@ -1,4 +1,4 @@
-//! Flags for the way to a verifier service.
+//! Flags for a verifier service.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use shef::{Service, TlsFiles};
 
 use crate::error::CliError;
 
-/// Where a verifier service is, and who you are to it.
+/// A verifier service's address, and the client's identity.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct ServiceArgs {
     /// Verifier service, https://HOST:PORT [env: SHEF_VERIFIER]
@@ -16,22 +16,22 @@ pub struct ServiceArgs {
     /// `shef-verifierd client` write them [env: SHEF_VERIFIER_AS]
     #[arg(long = "as", value_name = "PREFIX", global = true)]
     pub identity: Option<PathBuf>,
-    /// Certificate of the service's CA (PEM); ca.pem beside yours where it is absent [env:
+    /// Certificate of the service's CA (PEM); default: ca.pem next to your certificate [env:
     /// SHEF_VERIFIER_CA]
     #[arg(long, value_name = "FILE", global = true)]
     pub verifier_ca: Option<PathBuf>,
 }
 
-/// The value given, or that of an environment variable that is not empty.
+/// The given value, or that of an environment variable that is not empty.
 fn or_env(given: Option<PathBuf>, name: &str) -> Option<PathBuf> {
     given.or_else(|| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 
 impl ServiceArgs {
-    /// The service that flags or environment name, if they name one.
+    /// The service that the flags or the environment name, if any.
     ///
     /// # Errors
-    /// SHEF-CLI-001 where an address stands without a certificate, and files that cannot be used.
+    /// SHEF-CLI-001 for an address without a certificate, and errors for unusable files.
     pub fn find(&self) -> Result<Option<Service>, CliError> {
         let url = self
             .verifier
@@ -51,10 +51,10 @@ impl ServiceArgs {
         Ok(Some(Service::new(&url, files)?))
     }
 
-    /// The service that flags or environment name.
+    /// The service that the flags or the environment name.
     ///
     /// # Errors
-    /// As [`ServiceArgs::find`], and where they name none.
+    /// As [`ServiceArgs::find`], and an error if they name no service.
     pub fn open(&self) -> Result<Service, CliError> {
         self.find()?.ok_or_else(|| {
             CliError::usage(

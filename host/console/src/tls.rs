@@ -1,4 +1,4 @@
-//! Flags for the way to an agent.
+//! Flags for an agent.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,7 @@ use shef::TlsFiles;
 
 use crate::error::CliError;
 
-/// Certificates for an agent; without them what SHEF_TLS_CONFIG or ~/.config/shef/client.toml
-/// names.
+/// Certificates for an agent; default: those in SHEF_TLS_CONFIG or ~/.config/shef/client.toml.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct TlsArgs {
     /// Certificate of the agent's CA (PEM), for tls:// devices
@@ -22,14 +21,14 @@ pub struct TlsArgs {
 }
 
 impl TlsArgs {
-    /// The files, where they were given.
+    /// The files, if they were given.
     ///
     /// # Errors
-    /// SHEF-CLI-001 where one is missing.
+    /// SHEF-CLI-001 if one of them is missing.
     pub fn files(&self) -> Result<Option<TlsFiles>, CliError> {
         match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
             (None, None, None) => {
-                // Where the environment names some, they are inputs too.
+                // If the environment names files, they are inputs too.
                 if let Ok(files) = TlsFiles::find() {
                     [&files.ca, &files.cert, &files.key]
                         .into_iter()

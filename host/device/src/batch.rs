@@ -1,4 +1,4 @@
-//! Register accesses in one go: what takes one round trip on a device that is far away.
+//! Batches of register accesses: one round trip on a remote device.
 
 use crate::{Device, DeviceError};
 
@@ -18,22 +18,22 @@ pub enum CtlOp {
         value: u32,
     },
     /// Reads a register until no bit of `clear` and at least one bit of `some` is set (`some` 0: no
-    /// matter), or it reads all ones, or it was read `polls` times. Time passes between two reads.
-    /// A poll that ends otherwise than settled ends the batch.
+    /// such condition), or it reads all ones, or it was read `polls` times. Time passes between two
+    /// reads. A poll that does not settle ends the batch.
     Poll {
         /// Offset in the control window.
         offset: u32,
-        /// Bits that must be 0.
+        /// Bits that must all be 0.
         clear: u32,
-        /// Bits of which one must be 1.
+        /// Bits of which at least one must be 1.
         some: u32,
-        /// Reads, at least one.
+        /// Most reads, at least one.
         polls: u32,
     },
 }
 
 impl CtlOp {
-    /// Whether `value` is what a poll waits for; true for the other accesses.
+    /// Whether `value` ends a poll successfully; true for the other accesses.
     pub fn settled(&self, value: u32) -> bool {
         match *self {
             Self::Poll { clear, some, .. } => {
@@ -48,7 +48,7 @@ impl CtlOp {
         (0..words as u32).map(move |i| Self::Read { offset: offset + 4 * i })
     }
 
-    /// Writes of bytes into consecutive words, the last word filled with zeros.
+    /// Writes of bytes into consecutive words; the last word is padded with zeros.
     pub fn write_bytes(offset: u32, bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
         (0..).zip(bytes.chunks(4)).map(move |(i, chunk)| {
             let mut word = [0; 4];
@@ -58,10 +58,10 @@ impl CtlOp {
     }
 }
 
-/// Runs a batch access by access: what [`Device::ctl_batch`] does where a device has no better way.
+/// Runs a batch access by access: the default of [`Device::ctl_batch`].
 ///
 /// # Errors
-/// That of the first access that fails; the accesses after it are not made.
+/// The error of the first access that fails; later accesses are not made.
 pub fn run<D: Device + ?Sized>(device: &mut D, ops: &[CtlOp]) -> Result<Vec<u32>, DeviceError> {
     let mut values = Vec::new();
     for op in ops {
@@ -87,7 +87,7 @@ pub fn run<D: Device + ?Sized>(device: &mut D, ops: &[CtlOp]) -> Result<Vec<u32>
     Ok(values)
 }
 
-/// The bytes of words that were read.
+/// The bytes of the words read.
 pub fn bytes_of(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

@@ -1,11 +1,11 @@
 //! Bulk transfers between a program and card memory, through a descriptor ring.
 //!
-//! A few pieces of host memory hold the places that bytes lie in on their way; the ring lies in a
-//! piece of its own, where no bulk data comes. While some places are copied, the card works on
-//! others; the card is told of several descriptors at once and raises one interrupt for several.
-//! Writes are posted: the bytes are on their way, or wait for others to go with, when `Bulk::write`
-//! returns; `Bulk::settle` waits until they have arrived. What lies in these places is as public as
-//! card memory: bulk data is sealed.
+//! Bulk data moves through places in a few pieces of host memory. The ring has a separate piece,
+//! which no bulk data uses. While the program copies some places, the card works on others. One
+//! doorbell submits several descriptors, and one interrupt announces several completions. Writes
+//! are posted: when `Bulk::write` returns, the bytes are in flight or wait for a full batch;
+//! `Bulk::settle` waits until they have arrived. The contents of places are as public as card
+//! memory: bulk data is sealed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,52 +18,52 @@ use crate::ring::{
     Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Status,
 };
 
-/// The queue: of all the last one that is served.
+/// The queue: the last one, which has the lowest priority.
 const QUEUE: u32 = QUEUES - 1;
-/// Vector of its interrupts.
+/// Its interrupt vector.
 const VECTOR: u32 = 1 + QUEUE;
-/// Bytes of a piece of host memory: one hugepage, which has one address for the card even without
-/// an IOMMU.
+/// Bytes of a piece of host memory: one hugepage, which is contiguous for the card even without an
+/// IOMMU.
 const BYTES: u64 = 2 << 20;
-/// Places in it.
+/// Places per piece.
 const EACH: usize = BYTES as usize / PLACE;
 /// Pieces of host memory for data.
 const PIECES: usize = 3;
 /// Descriptors of the ring: two for each place.
 const ENTRIES: u32 = 128;
-/// Descriptors for one doorbell, and completions for one interrupt.
+/// Descriptors per doorbell, and completions per interrupt.
 const BATCH: usize = 16;
-/// How long one descriptor may take. A simulated design moves some hundred kilobytes a second.
+/// Time limit for one descriptor. A simulated design moves some hundred kilobytes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The ring and the memory for data. The ring's own is the last piece, which no place names.
+/// The ring and the memory for data. The last piece holds the ring and has no places.
 pub(crate) struct Bulk<M> {
     queue: Queue<Arc<M>>,
     memory: Vec<Arc<M>>,
     free: Free,
-    /// Descriptors that were begun and are not over, the oldest first.
+    /// Descriptors in flight, oldest first.
     flight: VecDeque<Flight>,
-    /// Descriptors that were begun: tag of the next one.
+    /// Number of descriptors pushed so far: the tag of the next one.
     begun: u32,
-    /// Those of them that the card was not told of.
+    /// Descriptors that were pushed and not yet submitted.
     untold: usize,
-    /// What is read ahead, the oldest first; the places of the first ones of it, which have come;
-    /// reads on their way that nobody asks for any more, all of them older.
+    /// Ranges being prefetched, oldest first; the places of the first of them, which have arrived;
+    /// and the number of older reads in flight whose data is to be discarded.
     ahead: VecDeque<Vec<(u64, usize)>>,
     came: VecDeque<Place>,
     forgotten: usize,
 }
 
-/// A descriptor that was begun.
+/// A descriptor in flight.
 struct Flight {
     tag: u32,
     bytes: u32,
-    /// The place that is done with when it is over, and whether it was read into.
+    /// The place that is released when the descriptor ends, and whether it receives data.
     last: Option<(Place, bool)>,
 }
 
 impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
-    /// Turns the queue on. `None` where the card has no DMA engine.
+    /// Turns the queue on. `None` if the card has no DMA engine.
     pub(crate) fn open<F: Function<Memory = M>>(
         function: &mut F,
     ) -> Result<Option<Self>, DeviceError> {
@@ -103,8 +103,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         self.queue.check(function)
     }
 
-    /// A place that is free. Where there is none, waits for one that the card works on; `None`
-    /// where all are lent.
+    /// A free place. If all are in use, waits for one that the card works on; `None` if all are
+    /// lent.
     pub(crate) fn place<F: Function>(
         &mut self,
         function: &mut F,
@@ -119,7 +119,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         }
     }
 
-    /// Whether the place is one of this ring's, and not of one that was turned off.
+    /// Whether the place belongs to this ring, and not to one that was turned off.
     pub(crate) fn owns(&self, place: &Place) -> bool {
         place.is_of(&self.free)
     }
@@ -134,19 +134,19 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         ))
     }
 
-    /// Has what lies in a place written to card memory. The ranges fit.
+    /// Starts to write a place to card memory. The ranges fit.
     pub(crate) fn write_place<F: Function>(
         &mut self,
         function: &mut F,
         place: Place,
         ranges: &[(u64, usize)],
     ) -> Result<(), DeviceError> {
-        // What was read before is old now.
+        // Prefetched data is now stale.
         self.forget();
         self.begin(function, OP_TO_CARD, place, ranges, 0)
     }
 
-    /// Has ranges written to card memory.
+    /// Starts to write ranges to card memory.
     pub(crate) fn write<F: Function>(
         &mut self,
         function: &mut F,
@@ -165,8 +165,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Begins to read ranges of card memory that will be read next, after everything that was
-    /// written before; `left` more come soon. Whether there is a place for them. The ranges fit.
+    /// Starts to prefetch ranges of card memory, after all earlier writes; `left` more calls follow
+    /// soon. Returns false if no place is free. The ranges fit.
     pub(crate) fn read_ahead<F: Function>(
         &mut self,
         function: &mut F,
@@ -180,8 +180,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(true)
     }
 
-    /// Reads ranges of card memory into a place, after everything that was written before; `None`
-    /// where all places are lent. The ranges fit.
+    /// Reads ranges of card memory into a place, after all earlier writes; `None` if all places are
+    /// lent. The ranges fit.
     pub(crate) fn read_place<F: Function>(
         &mut self,
         function: &mut F,
@@ -200,7 +200,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(self.came.pop_front())
     }
 
-    /// Reads ranges of card memory, after everything that was written before.
+    /// Reads ranges of card memory, after all earlier writes.
     pub(crate) fn read<F: Function>(
         &mut self,
         function: &mut F,
@@ -223,19 +223,19 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Nobody asks any more for what was read ahead.
+    /// Discards prefetched data.
     fn forget(&mut self) {
         self.forgotten += self.ahead.len() - self.came.len();
         self.ahead.clear();
         self.came.clear();
     }
 
-    /// Whether everything that was written is in card memory.
+    /// Whether all written data is in card memory.
     pub(crate) fn settled(&self) -> bool {
         self.flight.is_empty()
     }
 
-    /// Waits until everything that was written is in card memory.
+    /// Waits until all written data is in card memory.
     pub(crate) fn settle<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
         self.forget();
         while !self.settled() {
@@ -244,7 +244,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Begins the descriptors of a place, and tells the card of a batch of them; `left` places come
+    /// Pushes the descriptors of a place, and submits them in batches; `left` more places follow
     /// soon.
     fn begin<F: Function>(
         &mut self,
@@ -272,8 +272,8 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
             self.begun = self.begun.wrapping_add(1);
             self.untold += 1;
         }
-        // A card that has something to do can wait for a whole batch, and what is less than one
-        // goes with the one before; whoever waits for the card tells it of the rest.
+        // A busy card can wait for a whole batch, and a smaller rest joins the batch before it. A
+        // wait for the card submits the rest.
         let idle = self.untold == self.flight.len();
         let batch = self.untold >= BATCH && left >= BATCH;
         if batch || left == 0 && (idle || self.untold >= BATCH) {
@@ -283,13 +283,13 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         }
     }
 
-    /// Tells the card of everything that was begun.
+    /// Submits all pushed descriptors.
     fn tell<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
         self.untold = 0;
         self.queue.submit(function)
     }
 
-    /// Waits for a descriptor, of which there is one, and takes all that are over.
+    /// Waits for a descriptor in flight, and takes all completions.
     fn collect<F: Function>(&mut self, function: &mut F) -> Result<(), DeviceError> {
         self.tell(function)?;
         match self.queue.wait(function, LIMIT)? {
@@ -305,7 +305,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         }
     }
 
-    /// Takes all descriptors that are over.
+    /// Takes all available completions.
     fn take_over(&mut self) -> Result<(), DeviceError> {
         while let Some(completion) = self.queue.poll()? {
             self.over(completion)?;
@@ -313,7 +313,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// They end in order, each wholly.
+    /// Descriptors end in order, each as a whole.
     fn over(&mut self, found: Completion) -> Result<(), DeviceError> {
         let ended = self.flight.pop_front();
         let expected = ended.as_ref().map(|f| Completion {
@@ -334,9 +334,10 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Turns the queue off and takes its memory from the card. What was not settled may be lost. A
-    /// card that does not say that it has stopped is kept from its memory by `stop`: whether that
-    /// was done. What is lent comes back, with whether the card is quiet, for [`release`].
+    /// Turns the queue off and withdraws its memory from the card. Data that was not settled may be
+    /// lost. If the card does not confirm that it has stopped, `stop` cuts it off from the memory
+    /// and returns whether it succeeded. Returns the memory that is still lent, and whether the
+    /// card is quiet, for [`release`].
     pub(crate) fn close<F: Function<Memory = M>>(
         self,
         function: &mut F,
@@ -349,13 +350,13 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
     }
 }
 
-/// An error of the caller's.
+/// The caller's error.
 pub(crate) fn stale() -> DeviceError {
     let what = "the place is of a ring that was turned off meanwhile: what lies in it is lost, begin the transfer again".to_owned();
     DeviceError::Queue { index: QUEUE, what }
 }
 
-/// An error of the caller's.
+/// The caller's error.
 pub(crate) fn all_lent() -> DeviceError {
     DeviceError::Queue {
         index: QUEUE,
@@ -363,7 +364,7 @@ pub(crate) fn all_lent() -> DeviceError {
     }
 }
 
-/// Gives memory back; what is lent out of comes back.
+/// Releases memory; returns the pieces that are still lent.
 pub(crate) fn release<F: Function>(
     function: &mut F,
     memory: Vec<Arc<F::Memory>>,
@@ -372,7 +373,7 @@ pub(crate) fn release<F: Function>(
     let mut lent = Vec::new();
     for memory in memory {
         match Arc::try_unwrap(memory) {
-            // Where the link is gone, so is what was mapped over it.
+            // If the link is gone, so are the mappings made over it.
             Ok(memory) => drop(function.release(memory, quiet)),
             Err(memory) => lent.push(memory),
         }

@@ -1,35 +1,35 @@
-//! Errors of reaching a device, by who can act on them.
+//! Errors in reaching a device, by the party that can act on them.
 
 shef_proto::coded! {
     /// Why a device could not be named, opened or reached.
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum DeviceError -> &str {
-        /// The way to the device failed: VFIO, a socket, an agent.
+        /// The path to the device failed: VFIO, a socket, an agent.
         #[error("{message}")]
         Transport {
-            /// Code of what failed.
+            /// Code of the failure.
             code: &'static str,
-            /// What failed, what was expected, what to do.
+            /// The failure, the expectation, and the remedy.
             message: String,
         } => { code, .. } code,
-        /// A device behind an agent failed, in a way of which only code and message came over.
+        /// A device behind an agent failed; only code and message were transmitted.
         #[error("{message}")]
         Remote {
-            /// Code of what failed.
+            /// Code of the failure.
             code: String,
-            /// What failed.
+            /// The failure.
             message: String,
         } => { code, .. } code,
         /// The simulated card failed.
         #[error("simulated card: {message}")]
         Simulator {
-            /// Code of what failed.
+            /// Code of the failure.
             code: &'static str,
-            /// What failed.
+            /// The failure.
             message: String,
         } => { code, .. } code,
-        /// The URI names no kind of device that exists.
+        /// The URI names an unknown kind of device.
         #[error(
             "unknown device URI {uri:?}: expected sim:model, sim:rtl, sim:rtl?project=DIR, vfio-user:/SOCKET, pci:DOMAIN:BUS:DEVICE.FUNCTION, pci:ueid=UEID or tls://HOST:PORT/DEVICE"
         )]
@@ -45,25 +45,25 @@ shef_proto::coded! {
             /// What is wrong with it.
             reason: String,
         } = "SHEF-DEV-002": "the device URI is malformed", "compare it with the forms that `shef device list` prints",
-        /// The URI is right, but this version cannot open such a device.
+        /// The URI is valid, but this version cannot open a device of this kind.
         #[error("this program cannot open {uri}: `shef device list` shows the forms of devices")]
         NotInThisVersion {
             /// The URI.
             uri: String,
         } = "SHEF-DEV-003": "this program cannot open such a device", "name one of a form that `shef device list` prints",
-        /// This program was built without what opens such a device.
+        /// This program was built without support for the device.
         #[error("{uri} needs {what}, and this program was built without it: expected the cargo feature `{feature}`")]
         NotBuilt {
             /// The URI.
             uri: String,
-            /// What it needs.
+            /// The missing part.
             what: &'static str,
             /// The cargo feature of crate `shef`, and of the command, that builds it.
             feature: &'static str,
         } = "SHEF-DEV-004": "the program was built without this kind of device",
             "build it with the feature that the message names: `cargo build -p shef-cli --features sim` for the command `shef`, a feature \
              of crate `shef` for a program of your own",
-        /// A register read returned all ones where that is no legal value.
+        /// A register read returned all ones, which is not a legal value there.
         #[error("device gone: register {offset:#06x} reads all ones")]
         Gone {
             /// Offset in the control window.
@@ -106,26 +106,26 @@ shef_proto::coded! {
             /// Polls made.
             polls: u32,
         } = "SHEF-DEV-009": "the Security Kernel did not answer", "reset the device; if it stays silent its boot failed",
-        /// The window is not that of a Shield.
+        /// The control window does not belong to a Shield.
         #[error("no Shield behind {uri}: register MAGIC is {found:#010x}, expected {expected:#010x}")]
         NotAShield {
             /// The URI.
             uri: String,
-            /// What was read.
+            /// The value read.
             found: u32,
-            /// What a Shield shows.
+            /// The value that a Shield shows.
             expected: u32,
         } = "SHEF-DEV-010": "there is no Shield behind this device", "load an image that contains a Shield, or name another device",
-        /// The function on the bus is not shaped as a card.
+        /// The PCI function does not have the layout of a card.
         #[error("no card behind {uri}: BAR{bar} has {bytes:#x} bytes, expected at least {need:#x}")]
         NotACard {
             /// The URI.
             uri: String,
             /// The BAR.
             bar: u8,
-            /// Its bytes.
+            /// Its size in bytes.
             bytes: u64,
-            /// Bytes that a card has there.
+            /// The size in bytes that a card has there.
             need: u64,
         } = "SHEF-DEV-011": "the PCI function is no card of this kind",
             "name another device; on AWS F2 load the image first, because an unloaded function has other BARs",
@@ -133,26 +133,26 @@ shef_proto::coded! {
         #[error(transparent)]
         OutOfRange(#[from] crate::OutOfRange) = "SHEF-DEV-012": "an access outside memory that is shared with a device",
             "this is a defect of the program that made the access: please report it with the command",
-        /// A queue of the DMA engine.
+        /// A queue of the DMA engine failed.
         #[error("queue {index}: {what}")]
         Queue {
             /// Number of the queue.
             index: u32,
-            /// What is wrong with it.
+            /// The failure.
             what: String,
         } = "SHEF-DEV-013": "a queue of the card's DMA engine does not work as it must",
             "open the device anew, which resets the card; a queue that stops again and again means that the card cannot reach host memory: \
              see `shef device doctor`",
-        /// No card of this machine has the name.
+        /// No card of this machine has this name.
         #[error("no card of this machine says that its ueid is {ueid}: {others}")]
         NoSuchCard {
             /// The name.
             ueid: crate::Ueid,
-            /// What the cards said that there are.
+            /// The names of the other cards.
             others: String,
         } = "SHEF-DEV-014": "no card of this machine has this ueid",
             "`shef device list --ueid` shows those of the cards that are free; a card that another program uses is not asked",
-        /// Two cards say that they have the name.
+        /// Two cards claim the same name.
         #[error("{first} and {second} both say that their ueid is {ueid}")]
         TwoCards {
             /// The name.
@@ -163,7 +163,7 @@ shef_proto::coded! {
             second: String,
         } = "SHEF-DEV-015": "two cards of this machine show the same ueid",
             "one of them lies or was cloned: neither is opened by that name; name the slot, and let a policy demand the ueid of evidence",
-        /// What the Security Kernel shows as certificates names no device.
+        /// The Security Kernel's certificates do not name a device.
         #[error("the Security Kernel shows no identity: {reason}")]
         NoIdentity {
             /// What is wrong with it.

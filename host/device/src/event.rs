@@ -1,4 +1,4 @@
-//! Event descriptors (eventfd): how an interrupt reaches a program.
+//! Event descriptors (eventfd), which deliver an interrupt to a program.
 
 #![expect(unsafe_code, reason = "calls eventfd and ppoll")]
 
@@ -7,29 +7,29 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// A counter in the kernel that one side raises and the other waits for.
+/// A counter in the kernel: one side signals it, and the other waits for it.
 #[derive(Debug)]
 pub struct Event(File);
 
 impl Event {
-    /// A new one at zero.
+    /// A new event, at zero.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// The operating system's.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no pointers are passed; the result is checked.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { File::from_raw_fd(fd) }))
     }
 
-    /// Raises it. A descriptor whose counter is full stays raised.
+    /// Signals the event. A descriptor whose counter is full stays signalled.
     ///
     /// # Errors
-    /// Where the descriptor is none of an event.
+    /// If the descriptor is not an event.
     pub fn signal(&self) -> io::Result<()> {
         match (&self.0).write(&1u64.to_ne_bytes()) {
             Err(e) if e.kind() != io::ErrorKind::WouldBlock => Err(e),
@@ -37,10 +37,11 @@ impl Event {
         }
     }
 
-    /// Takes what was raised since this was last asked: how often, 0 for not at all. Does not wait.
+    /// Takes the signals since the last call: their number, 0 if there were no signals. Does not
+    /// wait.
     ///
     /// # Errors
-    /// Where the descriptor is none of an event.
+    /// If the descriptor is not an event.
     pub fn take(&self) -> io::Result<u64> {
         let mut count = [0; 8];
         match (&self.0).read(&mut count) {
@@ -50,7 +51,7 @@ impl Event {
         }
     }
 
-    /// Waits until it is raised, at most so long; takes it. Whether it was raised.
+    /// Waits for a signal, for at most `timeout`, and takes it. Returns whether there was one.
     ///
     /// # Errors
     /// As [`Event::take`].
@@ -71,11 +72,11 @@ impl From<OwnedFd> for Event {
     }
 }
 
-/// Waits until one of the descriptors can be read or its other end is gone, at most so long: which
-/// of them.
+/// Waits until one of the descriptors is readable or its other end is gone, for at most `timeout`.
+/// Returns which ones.
 ///
 /// # Errors
-/// Those of the operating system.
+/// The operating system's.
 pub fn poll_readable<const N: usize>(
     fds: &[BorrowedFd<'_>; N],
     timeout: Duration,
@@ -83,11 +84,11 @@ pub fn poll_readable<const N: usize>(
     poll(fds, libc::POLLIN, timeout)
 }
 
-/// Waits until a descriptor can be written or its other end is gone, at most so long: whether it
-/// can.
+/// Waits until a descriptor is writable or its other end is gone, for at most `timeout`. Returns
+/// whether it is.
 ///
 /// # Errors
-/// Those of the operating system.
+/// The operating system's.
 pub fn poll_writable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     Ok(poll(&[fd], libc::POLLOUT, timeout)?[0])
 }

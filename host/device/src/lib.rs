@@ -1,10 +1,9 @@
-//! What a host program sees of a card: the [`Device`] trait, device URIs, the kernel mailbox,
-//! errors.
+//! A card as a host program sees it: the [`Device`] trait, device URIs, the kernel mailbox, errors.
 //!
-//! Nothing here is trusted: a device is reached through software and links that belong to somebody
-//! else. What it says is checked by the roles of crate `shef`, never here.
+//! Nothing here is trusted: the software and the links between the program and a device belong to
+//! other parties. The roles of crate `shef` check the device's claims; this crate never does.
 //!
-//! Names of devices, the same in every program:
+//! Device URIs, the same in every program:
 //!
 //! | URI | device |
 //! |---|---|
@@ -13,7 +12,7 @@
 //! | `sim:rtl?project=DIR` | the same around a user's own design |
 //! | `vfio-user:/path/socket` | a card served by another process |
 //! | `pci:0000:65:00.0` | a card in this machine, through VFIO; `?iommu=type1`, `iommufd` or `none` says how |
-//! | `pci:ueid=01...` | the card of this machine that has this ueid, whichever slot it is in |
+//! | `pci:ueid=01...` | the card of this machine that has this ueid, in any slot |
 //! | `tls://host:port/DEVICE` | a card behind an agent |
 
 pub mod batch;
@@ -43,24 +42,24 @@ pub const CODES: &[shef_proto::code::Code] = DeviceError::CODES;
 /// Bytes of the control window (BAR0).
 pub const CTL_BYTES: u32 = 0x1_0000;
 
-/// What a device says about itself. A hint for people; decisions rest on evidence.
+/// A device's description of itself. A hint for people; decisions rest on evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// URI under which the device was opened.
+    /// URI that the device was opened with.
     pub uri: String,
-    /// One line for people: what stands behind the URI.
+    /// One line for people: the device behind the URI.
     pub description: String,
-    /// Kind of root of trust as in evidence, e.g. `simulated`.
+    /// Kind of root of trust, as in evidence, e.g. `simulated`.
     pub root_of_trust: String,
-    /// Bytes of card memory that can be addressed.
+    /// Bytes of addressable card memory.
     pub memory_bytes: u64,
     /// Whether the device counts clock cycles.
     pub counts_cycles: bool,
 }
 
 impl DeviceInfo {
-    /// Puts the parts together.
+    /// Combines the parts.
     pub fn new(
         uri: impl Into<String>,
         description: impl Into<String>,
@@ -78,19 +77,19 @@ impl DeviceInfo {
     }
 }
 
-/// A card, as its host reaches it.
+/// A card, as its host accesses it.
 ///
 /// Offsets of `ctl` are bytes into BAR0, multiples of four. Addresses of card memory are bytes as
 /// the accelerator sees them.
 pub trait Device {
-    /// What the device says about itself.
+    /// The device's description of itself.
     fn info(&self) -> DeviceInfo;
 
     /// Reads a 32-bit register of the control window.
     ///
     /// # Errors
-    /// [`DeviceError::CtlRefused`] where the bus answers with an error, [`DeviceError::Gone`] where
-    /// the device left the bus.
+    /// [`DeviceError::CtlRefused`] if the bus answers with an error, [`DeviceError::Gone`] if the
+    /// device has left the bus.
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError>;
 
     /// Writes a 32-bit register of the control window.
@@ -99,12 +98,11 @@ pub trait Device {
     /// As [`Device::ctl_read32`].
     fn ctl_write32(&mut self, offset: u32, value: u32) -> Result<(), DeviceError>;
 
-    /// Makes several accesses of the control window in order and brings the values of its reads and
-    /// polls, as far as it came: see [`CtlOp::Poll`].
+    /// Makes several accesses of the control window in order and returns the values of its reads
+    /// and polls, up to the end of the batch: see [`CtlOp::Poll`].
     ///
     /// # Errors
-    /// As [`Device::ctl_read32`], of the first access that fails; the accesses after it are not
-    /// made.
+    /// As [`Device::ctl_read32`], of the first access that fails; later accesses are not made.
     fn ctl_batch(&mut self, ops: &[CtlOp]) -> Result<Vec<u32>, DeviceError> {
         batch::run(self, ops)
     }
@@ -112,16 +110,16 @@ pub trait Device {
     /// Reads card memory.
     ///
     /// # Errors
-    /// [`DeviceError::MemoryRange`] where the range is not wholly inside card memory.
+    /// [`DeviceError::MemoryRange`] if the range is not entirely inside card memory.
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Writes card memory.
     ///
     /// # Errors
-    /// [`DeviceError::MemoryRange`] where the range is not wholly inside card memory.
+    /// [`DeviceError::MemoryRange`] if the range is not entirely inside card memory.
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError>;
 
-    /// Reads several ranges of card memory, as one transfer where the device can.
+    /// Reads several ranges of card memory, in one transfer if the device can.
     ///
     /// # Errors
     /// As [`Device::mem_read`], of the first range that fails.
@@ -129,13 +127,13 @@ pub trait Device {
         ranges.iter_mut().try_for_each(|(addr, bytes)| self.mem_read(*addr, bytes))
     }
 
-    /// Memory that the device reaches itself, where it lends some: for bulk transfers without a
-    /// copy in between.
+    /// The device's places, if it lends any: memory that the device accesses directly, for bulk
+    /// transfers without an extra copy.
     fn places(&mut self) -> Option<&mut dyn Places> {
         None
     }
 
-    /// Writes several ranges of card memory, as one transfer where the device can.
+    /// Writes several ranges of card memory, in one transfer if the device can.
     ///
     /// # Errors
     /// As [`Device::mem_write`], of the first range that fails.
@@ -150,7 +148,8 @@ pub trait Device {
     /// Those of the transport.
     fn wait_hint(&mut self) -> Result<(), DeviceError>;
 
-    /// Waits for an interrupt of the device, for a bounded time. Whether one came is a hint.
+    /// Waits for an interrupt of the device, for a bounded time. Returns, as a hint, whether one
+    /// arrived.
     ///
     /// # Errors
     /// Those of the transport.
@@ -158,13 +157,13 @@ pub trait Device {
         self.wait_hint().map(|()| false)
     }
 
-    /// Resets the card. Keys in the Shield are gone afterwards, and with them every session.
+    /// Resets the card. This destroys the keys in the Shield, and with them every session.
     ///
     /// # Errors
     /// Those of the transport.
     fn reset(&mut self) -> Result<(), DeviceError>;
 
-    /// Hands one message to the Security Kernel and brings back its answer.
+    /// Sends one message to the Security Kernel and returns its answer.
     ///
     /// # Errors
     /// [`DeviceError::MailboxTooLong`], [`DeviceError::MailboxTimeout`] and those of the transport.
@@ -172,7 +171,7 @@ pub trait Device {
         mailbox::call(self, request)
     }
 
-    /// Clock cycles since the device was opened, where it counts them. For figures only.
+    /// Clock cycles since the device was opened, if it counts them. For statistics only.
     fn cycles(&self) -> Option<u64> {
         None
     }

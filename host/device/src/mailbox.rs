@@ -1,7 +1,7 @@
 //! The Security Kernel's mailbox in the control window.
 //!
 //! The host writes a request, then its length (the doorbell); the kernel copies the request before
-//! it looks at it. One request at a time.
+//! it parses it. One request at a time.
 
 use crate::batch::{CtlOp, bytes_of};
 use crate::{Device, DeviceError};
@@ -14,23 +14,23 @@ pub const ANSWER: u32 = 0xE000;
 pub const MAX_REQUEST: usize = 0x2000;
 /// Bytes of the answer buffer.
 pub const MAX_ANSWER: usize = 0x1E00;
-/// Register: length of the request; writing it hands the request over.
+/// Register: length of the request; writing it submits the request.
 pub const REQ_LEN: u32 = 0xFF00;
 /// Register: [`STATUS_IDLE`], [`STATUS_ANSWER`] or [`STATUS_BUSY`].
 pub const STATUS: u32 = 0xFF04;
 /// Register: length of the answer.
 pub const RSP_LEN: u32 = 0xFF08;
-/// Nothing was asked since reset.
+/// No request since reset.
 pub const STATUS_IDLE: u32 = 0;
 /// The answer buffer holds the answer to the last request.
 pub const STATUS_ANSWER: u32 = 1;
-/// The kernel works.
+/// The kernel is working.
 pub const STATUS_BUSY: u32 = 2;
 
-/// Polls until a silent kernel is given up.
+/// Polls before the host gives up on a silent kernel.
 const MAX_POLLS: u32 = 1_000_000;
 
-/// Hands `request` to the kernel over the control window and returns the answer.
+/// Sends `request` to the kernel through the control window and returns the answer.
 ///
 /// # Errors
 /// [`DeviceError::MailboxTooLong`], [`DeviceError::MailboxTimeout`], and those of the device.
@@ -38,7 +38,7 @@ pub fn call<D: Device + ?Sized>(device: &mut D, request: &[u8]) -> Result<Vec<u8
     call_by(request, |ops| device.ctl_batch(ops))
 }
 
-/// The same where `run` makes the accesses, and may give up.
+/// Like [`call`], but `run` makes the accesses, and may abort.
 ///
 /// # Errors
 /// As [`call`], and those of `run`.
@@ -75,10 +75,10 @@ pub fn call_by(
     }
 }
 
-/// Writes bytes into a buffer of the control window, the last word filled with zeros.
+/// Writes bytes into a buffer of the control window; the last word is padded with zeros.
 ///
 /// # Errors
-/// Those of the device.
+/// The device's.
 pub fn write_bytes<D: Device + ?Sized>(
     device: &mut D,
     offset: u32,
@@ -90,7 +90,7 @@ pub fn write_bytes<D: Device + ?Sized>(
 /// Reads bytes from a buffer of the control window.
 ///
 /// # Errors
-/// Those of the device.
+/// The device's.
 pub fn read_bytes<D: Device + ?Sized>(
     device: &mut D,
     offset: u32,

@@ -1,9 +1,9 @@
-//! Memory that several programs, or a program and a device, see at the same time.
+//! Memory that several programs, or a program and a device, access at the same time.
 //!
-//! The other side may change every byte at any moment, so no reference into it is ever given out:
-//! bytes are copied in and out, and words that order other accesses are loaded and stored
-//! atomically. The bytes of a copy are each read or written by one relaxed atomic access
-//! ([`copy`]): whoever writes there at the same time makes the result a mixture, and nothing worse.
+//! The other side may change any byte at any moment, so this module hands out no reference into the
+//! memory: it copies bytes in and out, and loads and stores atomically the words that order other
+//! accesses. Each byte of a copy is read or written by one relaxed atomic access ([`copy`]): a
+//! concurrent write can mix old and new bytes, and do no more harm than that.
 
 #![expect(unsafe_code, reason = "maps memory that is shared with a device")]
 
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An access outside the memory, or a write where it may only be read.
+/// An access outside the memory, or a write to memory that is read-only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("access to {len:#x} bytes at {offset:#x} of a shared memory of {size:#x} bytes")]
 pub struct OutOfRange {
@@ -21,11 +21,11 @@ pub struct OutOfRange {
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// Bytes of the memory.
+    /// Size of the memory in bytes.
     pub size: u64,
 }
 
-/// A file in memory, or a part of one, mapped into this process.
+/// A file in memory, or a part of it, mapped into this process.
 #[derive(Debug)]
 pub struct SharedMemory {
     file: File,
@@ -34,25 +34,25 @@ pub struct SharedMemory {
     writable: bool,
 }
 
-// SAFETY: the pointer is to a mapping that this value owns, which no thread has to itself.
+// SAFETY: the pointer is to a mapping that this value owns, and that no thread has exclusively.
 unsafe impl Send for SharedMemory {}
-// SAFETY: every access to the mapping is atomic (`copy`, `AtomicU32`), so those of several threads
-// are no data race.
+// SAFETY: every access to the mapping is atomic (`copy`, `AtomicU32`), so accesses of several
+// threads are not a data race.
 unsafe impl Sync for SharedMemory {}
 
-/// Copies `len` bytes between memory of this process and memory that others see, or between two
-/// pieces of the latter. Each byte is read once and written once, in no order that anybody may rely
-/// on, by relaxed atomic accesses of a byte or of several at once.
+/// Copies `len` bytes between memory of this process and shared memory, or within shared memory.
+/// Each byte is read once and written once, in no guaranteed order, by relaxed atomic accesses of
+/// one or several bytes.
 ///
 /// # Safety
-/// `from` may be read and `to` written for `len` bytes; the ranges do not overlap. A range that is
-/// memory of this process alone is nobody else's for the time of the call.
+/// `from` must be readable and `to` writable for `len` bytes, and the ranges must not overlap. A
+/// range in memory of this process alone must be exclusive to the caller during the call.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // `rep movsb` of what another core has just written takes three times as long: it does not
-    // fetch ahead.
+    // `rep movsb` takes three times as long for data that another core has just written: it does
+    // not prefetch.
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: by the caller's word. The accesses are not the compiler's to change, and of the
-    // machine's, each byte is atomic; the ABI has the direction flag clear.
+    // SAFETY: by the caller's contract. The compiler cannot change these accesses, and each byte of
+    // the machine's is atomic; by the ABI the direction flag is clear.
     unsafe {
         std::arch::asm!(
             "sub {len}, 64",
@@ -110,42 +110,42 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Orders what was written before for a device that sees anything that is written after, a doorbell
-/// among it.
+/// Orders earlier writes before later ones, a doorbell included, for a device that sees the later
+/// ones.
 pub fn publish() {
     std::sync::atomic::fence(Ordering::SeqCst);
     // Rust's fences are for processors: a device is in the outer domain, as for Linux's `dma_wmb`.
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a barrier changes nothing.
+    // SAFETY: a barrier has no other effect.
     unsafe {
         std::arch::asm!("dmb oshst", options(nostack, preserves_flags));
     }
 }
 
-/// Orders what is read after behind what was read before, where a device wrote both.
+/// Orders earlier reads before later ones, if a device wrote both locations.
 pub fn observe() {
     std::sync::atomic::fence(Ordering::Acquire);
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a barrier changes nothing.
+    // SAFETY: a barrier has no other effect.
     unsafe {
         std::arch::asm!("dmb oshld", options(nostack, preserves_flags));
     }
 }
 
 impl SharedMemory {
-    /// A new memory of `len` bytes, all zero. Pages that are never written cost nothing.
+    /// A new memory of `len` bytes, all zero. Pages that are never written use no memory.
     ///
     /// # Errors
-    /// Those of the operating system: no memory, or no address space of this size.
+    /// The operating system's: no memory, or no address space of this size.
     pub fn new(len: u64) -> io::Result<Self> {
-        // SAFETY: the name is a string with its zero; the result is checked.
+        // SAFETY: the name is a null-terminated string; the result is checked.
         let fd = unsafe {
             libc::memfd_create(c"shef".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
         };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(len)?;
         // SAFETY: the arguments are numbers.
@@ -162,16 +162,16 @@ impl SharedMemory {
         Self::map(file, len, true)
     }
 
-    /// Whether a file keeps its bytes for as long as it is mapped: a file in memory that is sealed
-    /// against shrinking, of ordinary pages. Any other one can be cut by whoever else has it, and
-    /// an access to what is no longer there ends the process by SIGBUS; so does one to a hugepage
-    /// when there is none left.
+    /// Whether a file keeps its bytes while it is mapped: an in-memory file of ordinary pages that
+    /// is sealed against shrinking. Any other file can be truncated by another process that has it
+    /// open, and an access beyond its new end kills this process with SIGBUS; so does an access to
+    /// a hugepage if no more are available.
     pub fn is_steady(file: &File) -> bool {
         // SAFETY: the arguments are numbers.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
         // SAFETY: all zeros is a legal value of this structure of integers.
         let mut fs: libc::statfs = unsafe { std::mem::zeroed() };
-        // SAFETY: the structure lives over the call.
+        // SAFETY: the structure outlives the call.
         let known = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut fs) } == 0;
         seals >= 0
             && seals & libc::F_SEAL_SHRINK != 0
@@ -179,10 +179,10 @@ impl SharedMemory {
             && fs.f_type != libc::HUGETLBFS_MAGIC
     }
 
-    /// Maps the first `len` bytes of a file, which has to be steady ([`Self::is_steady`]).
+    /// Maps the first `len` bytes of a file, which must be steady ([`Self::is_steady`]).
     ///
     /// # Errors
-    /// A file that is shorter, can be cut or cannot be mapped so, and a length of zero.
+    /// If the file is shorter, can be truncated or cannot be mapped, or if the length is zero.
     pub fn map(file: File, len: u64, writable: bool) -> io::Result<Self> {
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
         if len == 0 || file.metadata()?.len() < len {
@@ -195,7 +195,7 @@ impl SharedMemory {
         }
         let len = usize::try_from(len).map_err(|_| invalid("longer than the address space"))?;
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        // SAFETY: no address is asked for, so nothing that exists is replaced; the result is
+        // SAFETY: no address is requested, so no existing mapping is replaced; the result is
         // checked.
         let base = unsafe {
             libc::mmap(
@@ -214,19 +214,19 @@ impl SharedMemory {
         Ok(Self { file, base, len, writable })
     }
 
-    /// Bytes.
+    /// Size in bytes.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> u64 {
         self.len as u64
     }
 
-    /// The file, to be handed to who maps the same memory.
+    /// The file, for another process that maps the same memory.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Address of the first byte in this process, for a kernel that wants to know where the memory
-    /// is. Stays valid as long as `self`.
+    /// Address of the first byte in this process, for a kernel that needs to know it. Valid as long
+    /// as `self`.
     pub fn address(&self) -> usize {
         self.base.as_ptr() as usize
     }
@@ -247,8 +247,8 @@ impl SharedMemory {
     /// [`OutOfRange`].
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         let from = self.at(offset, out.len())?;
-        // SAFETY: `at` checked the range; `out` is memory of this process that no mapping of ours
-        // overlaps.
+        // SAFETY: `at` checked the range; `out` is memory of this process that does not overlap any
+        // of our mappings.
         unsafe { copy(from, out.as_mut_ptr(), out.len()) };
         Ok(())
     }
@@ -256,7 +256,7 @@ impl SharedMemory {
     /// Copies bytes in.
     ///
     /// # Errors
-    /// [`OutOfRange`], also where the memory may only be read.
+    /// [`OutOfRange`], also if the memory is read-only.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange> {
         let to = self.at(offset, bytes.len())?;
         if !self.writable {
@@ -270,7 +270,7 @@ impl SharedMemory {
     /// Copies bytes in from another memory, or from elsewhere in this one.
     ///
     /// # Errors
-    /// [`OutOfRange`] of either, also where this memory may only be read.
+    /// [`OutOfRange`] of either memory, also if this one is read-only.
     pub fn copy_from(
         &self,
         offset: u64,
@@ -297,22 +297,22 @@ impl SharedMemory {
         if !offset.is_multiple_of(4) {
             return Err(OutOfRange { offset, len: 4, size: self.len as u64 });
         }
-        // SAFETY: the range was checked, the mapping starts at a page and `offset` is a multiple of
-        // four, and it lives as long as `self`.
+        // SAFETY: the range was checked, the mapping starts at a page boundary and `offset` is a
+        // multiple of four, and the mapping lives as long as `self`.
         Ok(unsafe { AtomicU32::from_ptr(at.cast()) })
     }
 
-    /// Loads a word; accesses after it are not done before it.
+    /// Loads a word with acquire ordering: later accesses are not made before it.
     ///
     /// # Errors
-    /// [`OutOfRange`], also where `offset` is no multiple of four.
+    /// [`OutOfRange`], also if `offset` is not a multiple of four.
     pub fn load(&self, offset: u64) -> Result<u32, OutOfRange> {
         let word = self.word(offset)?.load(Ordering::Relaxed);
         observe();
         Ok(word)
     }
 
-    /// Stores a word; accesses before it are done before it.
+    /// Stores a word with release ordering: earlier accesses are made before it.
     ///
     /// # Errors
     /// As [`SharedMemory::load`] and [`SharedMemory::write`].
@@ -327,7 +327,7 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, of this length, and nothing refers to it any more.
+        // SAFETY: the mapping is ours, has this length, and has no references left.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_file_that_can_be_cut_is_not_mapped() {
-        // SAFETY: the name is a string with its zero.
+        // SAFETY: the name is a null-terminated string.
         let fd = unsafe {
             libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
         };

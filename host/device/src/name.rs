@@ -1,4 +1,4 @@
-//! A name that stays with a card: its ueid, whichever slot it is in.
+//! The ueid: a name that stays with a card when it moves to another slot.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,17 +8,17 @@ use shef_proto::mailbox::{Answer, Request};
 
 use crate::{Device, DeviceError};
 
-/// What a device says that its ueid is: type 0x01 and the digest of its DeviceID key. A hint, by
-/// which a card is found again: evidence shows it, and a policy can demand it (`devices`).
+/// A device's claim of its ueid: type 0x01 and the digest of its DeviceID key. A hint for finding a
+/// card again: evidence proves the ueid, and a policy can require it (`devices`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ueid([u8; UEID_LEN]);
 
 impl Ueid {
-    /// Asks the Security Kernel of a device for its certificates and takes the ueid from that of
-    /// its DeviceID key. Nobody checks them here.
+    /// Requests a device's certificates from its Security Kernel, and computes the ueid from the
+    /// DeviceID key's certificate. Does not verify them.
     ///
     /// # Errors
-    /// [`DeviceError::NoIdentity`] where they are no certificates, and those of the device.
+    /// [`DeviceError::NoIdentity`] if they are not certificates, and the device's errors.
     pub fn of<D: Device + ?Sized>(device: &mut D) -> Result<Self, DeviceError> {
         let none = |reason: String| DeviceError::NoIdentity { reason };
         let answer = device.kernel_call(&Request::Certificates.encode())?;
@@ -28,7 +28,7 @@ impl Ueid {
         let Answer::Certificates(chain) = answer else {
             return Err(none("the answer is to another request".to_owned()));
         };
-        // The AK's certificate, then that of the DeviceID key which issued it.
+        // The AK's certificate, then that of the DeviceID key, which issued it.
         let device_id = chain
             .get(1)
             .ok_or_else(|| none(format!("{} certificates, expected 2", chain.len())))?;
@@ -59,11 +59,11 @@ impl FromStr for Ueid {
     }
 }
 
-/// Asks every card for its ueid and keeps the one that was asked for; `cards` opens them one after
-/// the other, and names them.
+/// Reads the ueid of every card and keeps the card with the requested one; `cards` opens them one
+/// at a time, and names them.
 ///
 /// # Errors
-/// [`DeviceError::NoSuchCard`] with what every other card said, [`DeviceError::TwoCards`].
+/// [`DeviceError::NoSuchCard`] with the results of all other cards, [`DeviceError::TwoCards`].
 pub fn find<D: Device>(
     ueid: &Ueid,
     cards: impl IntoIterator<Item = (String, Result<D, DeviceError>)>,

@@ -1,15 +1,15 @@
-//! The card as a PCI function: what its BARs are, and the [`Device`] that every way to a PCI
-//! function shares.
+//! The card as a PCI function: the layout of its BARs, and the [`Device`] that all transports to a
+//! PCI function share.
 //!
-//! | BAR | bytes | what |
+//! | BAR | bytes | contents |
 //! |---|---|---|
 //! | 0 | 64 KiB | control window: the Shield's registers and the kernel's mailbox |
 //! | 2 | 64 KiB | MSI-X table at 0, pending bits at 0x8000 |
-//! | 4 | as card memory | window to card memory, prefetchable, may be mapped |
+//! | 4 | as card memory | window to card memory, prefetchable, mappable |
 //!
-//! All are 64-bit BARs, as on AWS F2. Bulk data goes through a descriptor ring ([`crate::ring`])
-//! where the card has a DMA engine; what is short, and all of it where there is none, through the
-//! window.
+//! All are 64-bit BARs, as on AWS F2. If the card has a DMA engine, bulk data goes through a
+//! descriptor ring ([`crate::ring`]). Short transfers, and all transfers of a card without an
+//! engine, go through the window.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,9 +22,8 @@ use crate::places::{PLACE, Place, Places};
 use crate::ring::{self, DmaMemory};
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, OutOfRange, mailbox};
 
-/// Vendor and device numbers under which a card answers: the application function of AWS F2
-/// (Amazon's vendor number, in the range of devices that is free for designs), and so the simulated
-/// card too, which shows the first.
+/// Vendor and device IDs of cards: the application function of AWS F2 (Amazon's vendor ID, in the
+/// range of device IDs that is free for designs). The simulated card also shows the first.
 pub const IDS: &[(u16, u16)] = &[(0x1d0f, 0xf010)];
 /// BAR of the control window.
 pub const BAR_CTL: u8 = 0;
@@ -39,21 +38,21 @@ pub const VECTORS: u32 = 16;
 /// Vector of the accelerator's interrupt.
 pub const VECTOR_ACCELERATOR: u32 = 0;
 
-/// A transfer goes through the window where no range of it has so many bytes.
+/// A transfer uses the ring if any of its ranges has at least this many bytes.
 pub const RING_FROM: usize = 4096;
-/// How long one wait for the accelerator's interrupt takes at most.
+/// Longest single wait for the accelerator's interrupt.
 const INTERRUPT_WAIT: Duration = Duration::from_millis(20);
-/// First and longest pause of a host that waits for something without an interrupt.
+/// First and longest pause of a host that polls without an interrupt.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
-/// Pauses after a reset until a card that does not answer is given up: 10 s.
+/// Pauses after a reset before the host gives up on a card that does not answer: 10 s.
 const RESET_PAUSES: u32 = 10_000;
-/// How long they may take together, where each read of a register is slow.
+/// Total time limit of these pauses, if each register read is slow.
 const RESET_LIMIT: Duration = Duration::from_secs(300);
 
-/// What users of a card reach of the control window: the Shield's registers and the mailbox.
-/// Whoever sets the registers of the DMA engine has the card read and write all memory of this
-/// program that the card reaches, and without an IOMMU all of the machine's: they belong to
-/// [`PciCard`]'s own rings.
+/// The parts of the control window that a card's users can access: the Shield's registers and the
+/// mailbox. The registers of the DMA engine belong to [`PciCard`]'s own rings: they give access to
+/// all memory of this program that the card reaches and, without an IOMMU, to all of the machine's
+/// memory.
 pub const REGISTERS: [Range<u32>; 4] = [
     0..ring::reg::BASE,
     mailbox::REQUEST..mailbox::REQUEST + mailbox::MAX_REQUEST as u32,
@@ -61,73 +60,74 @@ pub const REGISTERS: [Range<u32>; 4] = [
     mailbox::REQ_LEN..mailbox::RSP_LEN + 4,
 ];
 
-// The engine's registers are in none of them.
+// No range includes the DMA engine's registers.
 const _: () = assert!(ring::reg::END <= mailbox::REQUEST);
 
-/// Whether users of a card reach the register at `offset`.
+/// Whether a card's users can access the register at `offset`.
 fn allowed(offset: u32) -> bool {
     offset.is_multiple_of(4) && REGISTERS.iter().any(|range| range.contains(&offset))
 }
 
-/// A PCI function in the hands of a program: the kernel's VFIO, vfio-user, or what else reaches
-/// one.
+/// A PCI function that a program controls: through the kernel's VFIO, vfio-user, or another
+/// transport.
 pub trait Function {
-    /// Memory of this program that the function reaches.
+    /// Memory of this program that the function accesses.
     type Memory: DmaMemory + Send + Sync + 'static;
 
-    /// At least `bytes` bytes of memory that the function reaches, at one address for it, until
-    /// [`Function::release`].
+    /// Allocates at least `bytes` bytes of memory, contiguous for the function, which it can access
+    /// until [`Function::release`].
     ///
     /// # Errors
-    /// Where there is none, and those of the transport.
+    /// If there is no memory, and the transport's errors.
     fn dma(&mut self, bytes: u64) -> Result<Self::Memory, DeviceError>;
 
-    /// Takes memory from the function and gives it back to the system; `quiet` says that the
-    /// function is known not to use it any more. Memory that it may still use and that nothing
-    /// keeps it from is never given back.
+    /// Withdraws memory from the function and returns it to the system; `quiet` promises that the
+    /// function no longer uses it. Memory that the function may still use, and that cannot be cut
+    /// off from it, is never returned.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn release(&mut self, memory: Self::Memory, quiet: bool) -> Result<(), DeviceError>;
 
     /// Reads configuration space.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn config_read(&mut self, offset: u16, out: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Writes configuration space.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn config_write(&mut self, offset: u16, data: &[u8]) -> Result<(), DeviceError>;
 
-    /// Bytes of a BAR; 0 where there is none.
+    /// Size of a BAR in bytes; 0 if there is no such BAR.
     fn bar_bytes(&self, bar: u8) -> u64;
 
-    /// Reads a BAR. The range is inside it. Accesses of four aligned bytes reach the device as one.
+    /// Reads a BAR. The range lies inside it. Aligned four-byte accesses reach the device as one
+    /// access.
     ///
     /// # Errors
-    /// Those of the transport. What a device refuses reads as all ones.
+    /// The transport's. A read that the device refuses returns all ones.
     fn bar_read(&mut self, bar: u8, offset: u64, out: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Writes a BAR; as [`Function::bar_read`].
     ///
     /// # Errors
-    /// Those of the transport. What a device refuses is dropped.
+    /// The transport's. A write that the device refuses is dropped.
     fn bar_write(&mut self, bar: u8, offset: u64, data: &[u8]) -> Result<(), DeviceError>;
 
-    /// Waits for an interrupt vector, at most so long. Whether it was raised since this was last
-    /// asked.
+    /// Waits for an interrupt vector, for at most `timeout`. Returns whether it was raised since
+    /// the last call.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn wait_vector(&mut self, vector: u32, timeout: Duration) -> Result<bool, DeviceError>;
 
     /// Resets the function.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn reset(&mut self) -> Result<(), DeviceError>;
 }
 
@@ -135,9 +135,9 @@ pub trait Function {
 const CLASS_REVISION: u16 = 8;
 /// Offset of the command register in configuration space.
 const COMMAND: u16 = 4;
-/// Command: the function answers memory accesses.
+/// Command: the function responds to memory accesses.
 const COMMAND_MEMORY: u16 = 2;
-/// Command: the function may access memory itself.
+/// Command: the function may master the bus.
 const COMMAND_MASTER: u16 = 4;
 
 /// Sets and clears bits of the command register.
@@ -148,16 +148,16 @@ fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), De
     function.config_write(COMMAND, &command.to_le_bytes())
 }
 
-/// A card behind a PCI function. Its users reach [`REGISTERS`] of the control window and no others,
-/// whether they are this program or an owner behind an agent.
+/// A card behind a PCI function. Its users, this program or an owner behind an agent, can access
+/// the [`REGISTERS`] of the control window only.
 ///
-/// Writes of card memory are posted: they are there before anything else that is done through this
-/// value happens, and what becomes of them is told then.
+/// Writes of card memory are posted: they complete before any later operation on this value, and
+/// that operation reports their errors.
 pub struct PciCard<F: Function> {
-    /// From the first bulk transfer on, where the card has a DMA engine.
+    /// From the first bulk transfer on, if the card has a DMA engine.
     bulk: Option<Bulk<F::Memory>>,
-    /// Memory of rings before, places of which were still lent when they ended, and whether the
-    /// card was quiet then.
+    /// Memory of earlier rings that had lent places when they ended, and whether the card was quiet
+    /// then.
     lent: Vec<(Vec<Arc<F::Memory>>, bool)>,
     function: F,
     info: DeviceInfo,
@@ -165,12 +165,11 @@ pub struct PciCard<F: Function> {
 }
 
 impl<F: Function> PciCard<F> {
-    /// Takes a function that is open: checks that it has the card's BARs and lets it answer memory
-    /// accesses and access memory. `info` is what is said about it; the size of card memory is read
-    /// from the function.
+    /// Takes an open function: checks that it has the card's BARs and enables memory accesses and
+    /// bus mastering. `info` describes the card; the function provides the size of card memory.
     ///
     /// # Errors
-    /// [`DeviceError::Gone`], [`DeviceError::NotACard`] and those of the transport.
+    /// [`DeviceError::Gone`], [`DeviceError::NotACard`] and the transport's errors.
     pub fn open(
         function: F,
         uri: &str,
@@ -192,8 +191,8 @@ impl<F: Function> PciCard<F> {
         Ok(card)
     }
 
-    /// Has the ring do something: whether there is one. A ring that was turned off meanwhile, as by
-    /// an image that was loaded, is turned on again, once, unless what was written before is lost
+    /// Uses the ring; false if there is no ring. If the ring was turned off in between, for example
+    /// because an image was loaded, it is turned on again, once, unless earlier writes are lost
     /// with it.
     fn ring(
         &mut self,
@@ -204,8 +203,8 @@ impl<F: Function> PciCard<F> {
             if fresh {
                 self.present(0)?;
                 self.bulk = Bulk::open(&mut self.function)?;
-                // It may have been taken away from a card that did not say that it had stopped. Now
-                // it has: its queue was off.
+                // Bus mastering may have been withdrawn because the card did not confirm that it
+                // had stopped. By now it has: its queue was off.
                 command(&mut self.function, COMMAND_MASTER, 0)?;
             }
             let Some(bulk) = &mut self.bulk else { return Ok(false) };
@@ -222,8 +221,8 @@ impl<F: Function> PciCard<F> {
         }
     }
 
-    /// Waits until what was written is in card memory, as everything that comes after a write
-    /// expects, and forgets what was read ahead of it.
+    /// Waits until written data is in card memory, as every operation after a write expects, and
+    /// discards prefetched data.
     fn settle(&mut self) -> Result<(), DeviceError> {
         let result = self.bulk.as_mut().map_or(Ok(()), |bulk| bulk.settle(&mut self.function));
         if result.is_err() {
@@ -232,11 +231,10 @@ impl<F: Function> PciCard<F> {
         result
     }
 
-    /// Turns the ring off and takes its memory from the card.
+    /// Turns the ring off and withdraws its memory from the card.
     fn end_ring(&mut self) {
         if let Some(bulk) = self.bulk.take() {
-            // A card that does not stop must not master the bus when its memory becomes something
-            // else.
+            // A card that does not stop must not master the bus when its memory is reused.
             self.lent.push(bulk.close(&mut self.function, |function| {
                 command(function, 0, COMMAND_MASTER).is_ok()
             }));
@@ -249,16 +247,15 @@ impl<F: Function> PciCard<F> {
         }
     }
 
-    /// The function. What was written before is in card memory; whoever goes around the card is not
-    /// told where it is not.
+    /// The function. Earlier writes are in card memory first; their errors are not reported to a
+    /// caller that bypasses the card.
     pub fn function(&mut self) -> &mut F {
         let _ = self.settle();
         &mut self.function
     }
 
     /// Whether the function still answers on the bus. Class and revision always come from the
-    /// hardware, and all ones is no class; the vendor number may be one that the operating system
-    /// remembers.
+    /// hardware, and all ones is not a class; the vendor ID may be cached by the operating system.
     fn present(&mut self, offset: u32) -> Result<(), DeviceError> {
         let mut class = [0; 4];
         self.function.config_read(CLASS_REVISION, &mut class)?;
@@ -271,7 +268,7 @@ impl<F: Function> PciCard<F> {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// Has the ring give a place.
+    /// Requests a place from the ring.
     fn lend(
         &mut self,
         mut lend: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<Option<Place>, DeviceError>,
@@ -281,7 +278,7 @@ impl<F: Function> PciCard<F> {
         place.ok_or_else(bulk::all_lent)
     }
 
-    /// Ranges of card memory that go through a place.
+    /// Checks ranges of card memory that go through a place.
     fn check_place(&self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         ranges.iter().try_for_each(|(addr, len)| self.check(*addr, *len))?;
         let sum = ranges.iter().try_fold(0, |sum: usize, (_, len)| sum.checked_add(*len));
@@ -321,8 +318,8 @@ impl<F: Function> Device for PciCard<F> {
         if value != u32::MAX {
             return Ok(value);
         }
-        // All ones: the device has left, or these are bytes that may be so, or the register
-        // refuses.
+        // All ones: the device has left, or the bytes are legitimate, or the register refuses the
+        // access.
         self.present(offset)?;
         let bytes = ctl::ITEMS.iter().any(|item| {
             item.bytes > 4 && (item.offset..item.offset + item.bytes).contains(&offset)
@@ -356,7 +353,7 @@ impl<F: Function> Device for PciCard<F> {
         self.settle()?;
         for (addr, bytes) in ranges {
             self.function.bar_read(BAR_MEM, *addr, bytes)?;
-            // A card that is gone reads as ones everywhere.
+            // A card that is gone reads as all ones.
             if bytes.len() >= 4 && bytes.iter().all(|b| *b == 0xff) {
                 self.present(0)?;
             }
@@ -403,7 +400,7 @@ impl<F: Function> Device for PciCard<F> {
     }
 }
 
-/// Waits until the mailbox's `status` can be read, which is as soon as the Security Kernel runs.
+/// Waits until the mailbox's `status` is readable, which it is once the Security Kernel runs.
 fn answers(
     limit: Duration,
     mut status: impl FnMut() -> Result<u32, DeviceError>,
@@ -456,10 +453,10 @@ impl<F: Function> Places for PciCard<F> {
 
 impl<F: Function> Drop for PciCard<F> {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // There is no caller left to report an error to.
         let _ = self.settle();
         self.end_ring();
-        // What is still lent goes with who has it, unless the card may still use it: then never.
+        // Lent memory is freed with its last place, unless the card may still use it: then never.
         self.lent.drain(..).filter(|(_, quiet)| !quiet).for_each(std::mem::forget);
     }
 }

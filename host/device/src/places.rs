@@ -1,8 +1,8 @@
 //! Places: host memory that the card reaches, lent for one piece of a bulk transfer.
 //!
-//! Sealed data is written straight into the memory that the card fetches it from, and opened
-//! straight out of the memory that the card wrote it to. Several threads can fill and empty places
-//! at the same time; the device itself stays with one thread.
+//! Sealed data is written directly into the memory that the card fetches it from, and opened
+//! directly from the memory that the card wrote it to. Several threads can fill and empty places at
+//! the same time; the device itself stays with one thread.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,22 +31,21 @@ pub trait Places {
     fn place(&mut self) -> Result<Place, DeviceError>;
 
     /// Writes a place to card memory: its bytes go, one range after the other, to these addresses
-    /// and lengths. The write is posted, as [`Device::mem_write`](crate::Device::mem_write).
+    /// and lengths. The write is posted, like [`Device::mem_write`](crate::Device::mem_write).
     ///
     /// # Errors
     /// As [`Device::mem_write`](crate::Device::mem_write).
     fn write_place(&mut self, place: Place, ranges: &[(u64, usize)]) -> Result<(), DeviceError>;
 
-    /// Starts to read ranges that [`Places::read_place`] will ask for next. Calls of both have the
+    /// Prefetches ranges that [`Places::read_place`] will read next. Both must be called in the
     /// same order. Returns whether the device started: there may be no free place. Any other access
-    /// to card memory or registers discards what was read ahead.
+    /// to card memory or registers discards prefetched data.
     ///
     /// # Errors
     /// As [`Device::mem_read`](crate::Device::mem_read).
     fn read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<bool, DeviceError>;
 
-    /// Reads ranges of card memory into a place, one after the other, after everything that was
-    /// written before.
+    /// Reads ranges of card memory into a place, one after the other, after all earlier writes.
     ///
     /// # Errors
     /// As [`Places::place`] and [`Device::mem_read`](crate::Device::mem_read).
@@ -79,12 +78,12 @@ impl Place {
         Self { memory, at, number, free: Arc::clone(free) }
     }
 
-    /// Address of its first byte for the device.
+    /// Device address of its first byte.
     pub(crate) fn device_address(&self) -> u64 {
         self.memory.device_address() + self.at
     }
 
-    /// Whether it is one of these.
+    /// Whether it belongs to this set of places.
     pub(crate) fn is_of(&self, free: &Free) -> bool {
         Arc::ptr_eq(&self.free, free)
     }

@@ -4,15 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens a regular file. A pipe or a terminal would make the caller wait for whoever writes to it,
-/// and a device may never end.
+/// Opens a regular file. A pipe or a terminal would make the caller wait for a writer, and a device
+/// may never end.
 ///
 /// # Errors
 /// The system's; [`io::ErrorKind::InvalidInput`] for a folder, pipe, socket or device.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
-    // Opening a pipe waits for its other end.
+    // Opening a pipe blocks until its other end is open.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
@@ -26,7 +26,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The bytes of a regular file with at most `most` bytes.
+/// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
 /// As [`open`]; [`io::ErrorKind::FileTooLarge`] for a larger file.

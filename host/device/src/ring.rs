@@ -1,19 +1,19 @@
-//! Descriptor rings: a program and the card's DMA engine hand each other work through host memory.
+//! Descriptor rings: a program and the card's DMA engine exchange work through host memory.
 //!
-//! A queue is one piece of host memory that the card reaches: `entries` descriptors of 64 bytes
+//! A queue is one piece of host memory that the card accesses: `entries` descriptors of 64 bytes
 //! (submission), then as many completions of 16 bytes. The program writes descriptors and then
-//! tells the card its new tail, once for many; the card takes them in order and writes completions,
-//! and raises an interrupt once for many. Nothing else goes over registers, and no result is read
-//! by the host from the card.
+//! rings the doorbell with its new tail, once for many. The card takes them in order, writes
+//! completions, and raises an interrupt, once for many. No other register access is needed, and the
+//! host reads no result from the card.
 //!
 //! ```text
 //! descriptor   op u8 | flags u8 | 0 u16 | tag u32 | host address u64 | card address u64 | bytes u32 | 0 ...      little-endian
 //! completion   tag u32 | status u16 | retired u16 | bytes u32 | sequence u32
 //! ```
 //!
-//! A completion is valid when its sequence number is one more than that of the one before it.
-//! `retired` is how many descriptors it ends: more than one where [`CHAIN`] joined them. Queues
-//! with lower numbers are served first, a batch at a time.
+//! A completion is valid when its sequence number is one more than the previous one's. `retired` is
+//! the number of descriptors that it ends: more than one if [`CHAIN`] joined them. Queues with
+//! lower numbers have priority, a batch at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,19 +25,19 @@ use crate::{DeviceError, OutOfRange, SharedMemory};
 pub const DESCRIPTOR: u64 = 64;
 /// Bytes of a completion.
 pub const COMPLETION: u64 = 16;
-/// Queues of a card.
+/// Number of queues of a card.
 pub const QUEUES: u32 = shef_regs::dma::COUNT;
 /// Most descriptors of a queue.
 pub const MAX_ENTRIES: u32 = 4096;
 /// Most bytes that one descriptor moves.
 pub const MAX_BYTES: u32 = 1 << 30;
-/// Flag of a descriptor: the next one belongs to it, and both have one completion.
+/// Flag of a descriptor: the next one belongs to it, and both share one completion.
 pub const CHAIN: u8 = 1;
 /// Operation: host memory to card memory.
 pub const OP_TO_CARD: u8 = 1;
 /// Operation: card memory to host memory.
 pub const OP_TO_HOST: u8 = 2;
-/// Operation: nothing; ends when everything before it has.
+/// Operation: none; ends once all earlier ones have.
 pub const OP_NOTHING: u8 = 3;
 
 /// Registers of the queues in the control window: those of queue n begin at `BASE + n * STRIDE`.
@@ -47,13 +47,13 @@ pub mod reg {
         BASE, CONTROL, ENTRIES, INTERRUPT, INTERRUPT_BATCH, INTERRUPT_VECTOR, RING_HI, RING_LO,
         STATUS, STRIDE, TAIL,
     };
-    /// One past the last.
+    /// One past the last register.
     pub const END: u32 = BASE + dma::COUNT * STRIDE;
-    /// To [`CONTROL`]: turns the queue off.
+    /// [`CONTROL`] command: turns the queue off.
     pub const DISABLE: u32 = dma::CONTROL_COMMAND_OFF;
-    /// To [`CONTROL`]: turns the queue on, empty.
+    /// [`CONTROL`] command: turns the queue on, empty.
     pub const ENABLE: u32 = dma::CONTROL_COMMAND_ENABLE;
-    /// To [`CONTROL`]: ends everything that was submitted with [`super::Status::Cancelled`].
+    /// [`CONTROL`] command: ends all submitted descriptors with [`super::Status::Cancelled`].
     pub const CANCEL: u32 = dma::CONTROL_COMMAND_CANCEL;
     /// [`STATUS`]: the queue is off.
     pub const OFF: u32 = dma::STATUS_LIFE_OFF;
@@ -67,31 +67,31 @@ pub mod reg {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Status {
-    /// All bytes were moved.
+    /// All bytes were transferred.
     Done = 0,
-    /// The descriptor is none.
+    /// The descriptor is malformed.
     Malformed = 1,
     /// The card could not reach host memory.
     Host = 2,
     /// The range is not in card memory.
     Card = 3,
-    /// Host memory answered with poisoned data.
+    /// Host memory returned poisoned data.
     Poisoned = 4,
-    /// It was cancelled.
+    /// The descriptor was cancelled.
     Cancelled = 5,
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 6] =
         [Self::Done, Self::Malformed, Self::Host, Self::Card, Self::Poisoned, Self::Cancelled];
 }
 
-/// Memory of this program that a device reaches too.
+/// Memory of this program that a device also accesses.
 pub trait DmaMemory {
-    /// Address of the first byte for the device.
+    /// Device address of the first byte.
     fn device_address(&self) -> u64;
-    /// Bytes.
+    /// Size in bytes.
     fn bytes(&self) -> u64;
     /// Copies bytes out.
     ///
@@ -103,12 +103,12 @@ pub trait DmaMemory {
     /// # Errors
     /// [`OutOfRange`].
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), OutOfRange>;
-    /// Loads a word; accesses after it are not done before it.
+    /// Loads a word with acquire ordering: later accesses are not made before it.
     ///
     /// # Errors
     /// [`OutOfRange`].
     fn load(&self, offset: u64) -> Result<u32, OutOfRange>;
-    /// Whatever was written before is there for who sees anything that is written after.
+    /// Orders earlier writes before later ones, for the device.
     fn publish(&self) {
         crate::memory::publish();
     }
@@ -140,7 +140,7 @@ impl<M: DmaMemory> DmaMemory for Arc<M> {
     }
 }
 
-/// Shared memory at an address for the card.
+/// Shared memory at a device address.
 #[derive(Debug, Clone)]
 pub struct DmaBuffer {
     memory: Arc<SharedMemory>,
@@ -148,7 +148,7 @@ pub struct DmaBuffer {
 }
 
 impl DmaBuffer {
-    /// This memory, whose first byte the card reaches at `address`.
+    /// Memory whose first byte has the device address `address`.
     #[must_use]
     pub fn new(memory: Arc<SharedMemory>, address: u64) -> Self {
         Self { memory, address }
@@ -183,25 +183,25 @@ impl DmaMemory for DmaBuffer {
     }
 }
 
-/// What a queue needs of its card: registers in the control window, and interrupts. Every
-/// [`Function`] has both.
+/// A queue's view of its card: registers in the control window, and interrupts. Every [`Function`]
+/// has both.
 pub trait Registers {
-    /// Reads a register; all ones where there is none.
+    /// Reads a register; all ones if it does not exist.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn register(&mut self, offset: u32) -> Result<u32, DeviceError>;
 
-    /// Writes a register; one that does not exist takes nothing.
+    /// Writes a register; a write to one that does not exist has no effect.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError>;
 
-    /// Waits for an interrupt, as [`Function::wait_vector`].
+    /// Waits for an interrupt, like [`Function::wait_vector`].
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     fn interrupted(&mut self, vector: u32, timeout: Duration) -> Result<bool, DeviceError>;
 }
 
@@ -221,7 +221,7 @@ impl<F: Function> Registers for F {
     }
 }
 
-/// What the card is to do.
+/// A unit of work for the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptor {
     /// [`OP_TO_CARD`], [`OP_TO_HOST`] or [`OP_NOTHING`].
@@ -230,16 +230,16 @@ pub struct Descriptor {
     pub flags: u8,
     /// Chosen by the program, repeated in the completion.
     pub tag: u32,
-    /// First address in host memory, as the card sees it.
+    /// First address in host memory, as a device address.
     pub host: u64,
     /// First address in card memory.
     pub card: u64,
-    /// Bytes, at most [`MAX_BYTES`].
+    /// Number of bytes, at most [`MAX_BYTES`].
     pub bytes: u32,
 }
 
 impl Descriptor {
-    /// As it lies in the ring.
+    /// Encodes it for the ring.
     pub fn encode(&self) -> [u8; DESCRIPTOR as usize] {
         let mut out = [0; DESCRIPTOR as usize];
         out[0] = self.op;
@@ -251,10 +251,10 @@ impl Descriptor {
         out
     }
 
-    /// Reads one; `Err` with the tag where it is none.
+    /// Decodes a descriptor.
     ///
     /// # Errors
-    /// The tag, for the completion that says so.
+    /// The tag of a malformed one, for the completion that reports it.
     pub fn decode(bytes: &[u8; DESCRIPTOR as usize]) -> Result<Self, u32> {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -282,14 +282,14 @@ pub struct Completion {
     pub tag: u32,
     /// How it ended.
     pub status: Status,
-    /// Descriptors that are over by it.
+    /// Number of descriptors that it ends.
     pub retired: u16,
-    /// Bytes that were moved.
+    /// Number of bytes transferred.
     pub bytes: u32,
 }
 
 impl Completion {
-    /// As it lies in the ring, without its sequence number.
+    /// Encodes it for the ring, without its sequence number.
     pub fn encode(&self) -> [u8; 12] {
         let mut out = [0; 12];
         out[0..4].copy_from_slice(&self.tag.to_le_bytes());
@@ -300,22 +300,22 @@ impl Completion {
     }
 }
 
-/// A queue in the program's hands.
+/// The program's side of a queue.
 pub struct Queue<M> {
     ring: M,
     index: u32,
     entries: u32,
     vector: u32,
-    /// Descriptors written, told to the card, and over; they count on and wrap.
+    /// Descriptors written, submitted, and ended; the counters wrap.
     written: u32,
     told: u32,
     over: u32,
-    /// Completions taken.
+    /// Number of completions taken.
     taken: u32,
 }
 
 impl<M> Queue<M> {
-    /// Bytes of host memory that a queue needs.
+    /// Bytes of host memory for a queue.
     pub const fn bytes(entries: u32) -> u64 {
         entries as u64 * (DESCRIPTOR + COMPLETION)
     }
@@ -326,18 +326,18 @@ impl<M> Queue<M> {
     }
 }
 
-/// The status register of a queue; all ones where there is none.
+/// The status register of a queue; all ones if the queue does not exist.
 fn status<R: Registers>(card: &mut R, index: u32) -> Result<u32, DeviceError> {
     card.register(reg::BASE + index * reg::STRIDE + reg::STATUS)
 }
 
 impl<M: DmaMemory> Queue<M> {
-    /// Turns queue `index` on, in `ring`. Interrupts come on `vector`, one for `batch` completions
-    /// or when nothing is left to do; with a `batch` of 0 none come.
+    /// Turns queue `index` on, in `ring`. The card raises `vector` once per `batch` completions or
+    /// when its work is done; with a `batch` of 0 it raises no interrupts.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where the numbers are none or the card refuses, and those of the
-    /// transport.
+    /// [`DeviceError::Queue`] if the numbers are invalid or the card refuses, and the transport's
+    /// errors.
     pub fn open<R: Registers>(
         card: &mut R,
         index: u32,
@@ -356,7 +356,7 @@ impl<M: DmaMemory> Queue<M> {
         {
             return Err(bad("its memory is too small or does not begin at a page"));
         }
-        // What an earlier queue left there must not look like completions.
+        // Data of an earlier queue must not look like completions.
         ring.write(
             u64::from(entries) * DESCRIPTOR,
             &vec![0; (u64::from(entries) * COMPLETION) as usize],
@@ -386,7 +386,7 @@ impl<M: DmaMemory> Queue<M> {
         card.set_register(reg::BASE + self.index * reg::STRIDE + register, value)
     }
 
-    /// The queue's status, of a card that is there.
+    /// The queue's status, of a card that is present.
     fn status<R: Registers>(&self, card: &mut R) -> Result<u32, DeviceError> {
         match status(card, self.index)? {
             u32::MAX => Err(DeviceError::Gone {
@@ -396,10 +396,10 @@ impl<M: DmaMemory> Queue<M> {
         }
     }
 
-    /// Turns the queue off, and waits until the card says so: until then it may still touch the
-    /// ring and what descriptors name.
+    /// Turns the queue off, and waits for the card's confirmation: until then the card may still
+    /// access the ring and the memory that descriptors name.
     fn turn_off<R: Registers>(&self, card: &mut R) -> Result<(), DeviceError> {
-        /// What is under way on the bus ends sooner.
+        /// Bus transactions in flight end sooner.
         const PATIENCE: Duration = Duration::from_secs(10);
         self.set(card, reg::CONTROL, reg::DISABLE)?;
         let end = Instant::now() + PATIENCE;
@@ -417,21 +417,21 @@ impl<M: DmaMemory> Queue<M> {
         }
     }
 
-    /// Descriptors that can be pushed now.
+    /// Number of descriptors that can be pushed now.
     pub fn room(&self) -> u32 {
         self.entries - self.written.wrapping_sub(self.over)
     }
 
-    /// Descriptors that are not over.
+    /// Number of descriptors that have not ended.
     pub fn pending(&self) -> u32 {
         self.written.wrapping_sub(self.over)
     }
 
-    /// Writes a descriptor into the ring; the card is told by [`Queue::submit`]. Whether there was
-    /// room. No system call.
+    /// Writes a descriptor into the ring; [`Queue::submit`] submits it. Returns false if the ring
+    /// is full. Makes no system call.
     ///
     /// # Errors
-    /// [`OutOfRange`] never, as long as the memory keeps its size.
+    /// [`OutOfRange`] does not occur while the memory keeps its size.
     pub fn push(&mut self, descriptor: &Descriptor) -> Result<bool, OutOfRange> {
         if self.room() == 0 {
             return Ok(false);
@@ -442,13 +442,13 @@ impl<M: DmaMemory> Queue<M> {
         Ok(true)
     }
 
-    /// Tells the card of everything that was pushed, by one write.
+    /// Submits all pushed descriptors with one register write.
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     pub fn submit<R: Registers>(&mut self, card: &mut R) -> Result<(), DeviceError> {
         if self.told != self.written {
-            // Whoever sees the doorbell sees the descriptors.
+            // A device that sees the doorbell must see the descriptors.
             self.ring.publish();
             self.set(card, reg::TAIL, self.written)?;
             self.told = self.written;
@@ -456,11 +456,10 @@ impl<M: DmaMemory> Queue<M> {
         Ok(())
     }
 
-    /// Takes the next completion, where there is one. No system call.
+    /// Takes the next completion, if there is one. Makes no system call.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] for a completion that cannot be: the card is not trusted to write
-    /// sense.
+    /// [`DeviceError::Queue`] for an impossible completion: the card is not trusted.
     pub fn poll(&mut self) -> Result<Option<Completion>, DeviceError> {
         let slot = self.taken & (self.entries - 1);
         let at = u64::from(self.entries) * DESCRIPTOR + u64::from(slot) * COMPLETION;
@@ -487,10 +486,10 @@ impl<M: DmaMemory> Queue<M> {
         Ok(Some(Completion { tag: word(0), status: *status, retired, bytes: word(8) }))
     }
 
-    /// Whether the card still has the queue on, by one read of a register.
+    /// Checks with one register read that the card still has the queue on.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where it has not, and those of the transport.
+    /// [`DeviceError::Queue`] if it is off, and the transport's errors.
     pub fn check<R: Registers>(&self, card: &mut R) -> Result<(), DeviceError> {
         if self.status(card)? == reg::ON { Ok(()) } else { Err(self.stopped()) }
     }
@@ -500,20 +499,20 @@ impl<M: DmaMemory> Queue<M> {
         DeviceError::Queue { index: self.index, what }
     }
 
-    /// Waits for a completion, at most so long. An interrupt that is lost costs time, no
+    /// Waits for a completion, for at most `timeout`. A lost interrupt costs time, but no
     /// completion.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where the queue has failed, and those of the transport.
+    /// [`DeviceError::Queue`] if the queue has failed, and the transport's errors.
     pub fn wait<R: Registers>(
         &mut self,
         card: &mut R,
         timeout: Duration,
     ) -> Result<Option<Completion>, DeviceError> {
-        /// How long an interrupt is trusted to come.
+        /// How long to wait for an interrupt before checking the queue.
         const PATIENCE: Duration = Duration::from_millis(50);
-        /// How often others get the processor before an interrupt is waited for: all in all about
-        /// as long as it takes to be woken by one.
+        /// How often to yield the processor before waiting for an interrupt: in total about as long
+        /// as a wake-up takes.
         const YIELDS: usize = 50;
         let end = Instant::now() + timeout;
         let mut checked = Instant::now();
@@ -532,13 +531,13 @@ impl<M: DmaMemory> Queue<M> {
                 }
             }
             let came = card.interrupted(self.vector, left.min(PATIENCE))?;
-            // Interrupts of a card that raises them all the time say nothing about its queue.
+            // A card that raises interrupts constantly says nothing about its queue.
             if came && checked.elapsed() < PATIENCE {
                 continue;
             }
             checked = Instant::now();
             if self.status(card)? != reg::ON {
-                // It may have failed after a last completion.
+                // The queue may have failed after a last completion.
                 return match self.poll()? {
                     None => Err(self.stopped()),
                     completion => Ok(completion),
@@ -547,22 +546,22 @@ impl<M: DmaMemory> Queue<M> {
         }
     }
 
-    /// Ends everything that was submitted; completions still come, most of them as
+    /// Ends all submitted descriptors; completions still arrive, most of them as
     /// [`Status::Cancelled`].
     ///
     /// # Errors
-    /// Those of the transport.
+    /// The transport's.
     pub fn cancel<R: Registers>(&mut self, card: &mut R) -> Result<(), DeviceError> {
         self.submit(card)?;
         self.set(card, reg::CONTROL, reg::CANCEL)
     }
 
-    /// Waits until nothing is pending, turns the queue off and gives its memory back. The
-    /// completions that still came are handed to `each`.
+    /// Waits until no descriptor is pending, turns the queue off and returns its memory. Passes the
+    /// remaining completions to `each`.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where it takes longer than `timeout` (the queue is off then too) or
-    /// the card does not turn the queue off, and those of the transport.
+    /// [`DeviceError::Queue`] if this takes longer than `timeout` (the queue is off then too) or
+    /// the card does not turn the queue off, and the transport's errors.
     pub fn drain<R: Registers>(
         mut self,
         card: &mut R,
@@ -591,12 +590,11 @@ impl<M: DmaMemory> Queue<M> {
         result.map(|()| self.ring)
     }
 
-    /// Turns the queue off, whatever is pending. The card does not use its memory any more where
-    /// this is `Ok`.
+    /// Turns the queue off, even with pending descriptors. After `Ok`, the card no longer uses its
+    /// memory.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] where the card does not turn the queue off, and those of the
-    /// transport.
+    /// [`DeviceError::Queue`] if the card does not turn the queue off, and the transport's errors.
     pub fn close<R: Registers>(self, card: &mut R) -> Result<(), DeviceError> {
         self.turn_off(card)
     }
@@ -624,7 +622,7 @@ mod tests {
         }
     }
 
-    /// A card that raises interrupts all the time and whose queue is on or has failed.
+    /// A card that raises interrupts constantly, and whose queue is on or has failed.
     struct Storm(u32);
 
     impl Registers for Storm {

@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use crate::{DeviceError, Ueid};
 
-/// Longest URI that is looked at.
+/// Longest accepted URI.
 const MAX_LEN: usize = 4096;
 
 /// Address of a PCI function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bdf {
-    /// Domain. Linux prints at least four digits of it; behind Intel VMD and in some machines it has
-    /// more.
+    /// Domain. Linux prints at least four digits of it; behind Intel VMD and in some machines it is
+    /// longer.
     pub domain: u32,
     /// Bus.
     pub bus: u8,
@@ -40,12 +40,12 @@ pub enum Iommu {
     Type1,
     /// By the IOMMU, through iommufd and the device's own node.
     Iommufd,
-    /// Not at all: the device reads and writes all of the machine's memory. Never chosen unless it
-    /// is asked for by name.
+    /// Not at all: the device reads and writes all of the machine's memory. Only used on explicit
+    /// request.
     None,
 }
 
-/// As the parameter of a URI.
+/// As the URI's parameter.
 impl fmt::Display for Iommu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Self::NAMED.iter().find(|(named, _)| named == self) {
@@ -56,33 +56,33 @@ impl fmt::Display for Iommu {
 }
 
 impl Iommu {
-    /// All that can be asked for, by name.
+    /// All explicit values, by name.
     const NAMED: [(Self, &str); 3] =
         [(Self::Type1, "type1"), (Self::Iommufd, "iommufd"), (Self::None, "none")];
 }
 
-/// Which Security Kernel a simulated card has.
+/// Security Kernel of a simulated card.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SimKernel {
     /// Boot ROM and firmware, on the processor in the RTL.
     #[default]
     Firmware,
-    /// The same kernel as a function of the simulator. It has another measurement.
+    /// The same kernel as a function of the simulator. It has a different measurement.
     Native,
 }
 
-/// Name of a device.
+/// Address of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Uri {
     /// `sim:model`
     SimModel,
-    /// `sim:rtl`, with `?kernel=native` the native Security Kernel (`firmware` where nothing is said), and with `project=DIR`, last, a
-    /// user's own design
+    /// `sim:rtl`, with `?kernel=native` for the native Security Kernel (default: `firmware`), and
+    /// with `project=DIR`, last, for a user's own design
     SimRtl {
-        /// Folder of the design; the project's own one where it is absent.
+        /// Folder of the design; `None` for the project's own design.
         project: Option<PathBuf>,
-        /// Which Security Kernel it has.
+        /// Its Security Kernel.
         kernel: SimKernel,
     },
     /// `vfio-user:/path/socket`
@@ -90,14 +90,14 @@ pub enum Uri {
         /// Path of the socket.
         socket: PathBuf,
     },
-    /// `pci:0000:65:00.0`, with `?iommu=` a way of confining its DMA
+    /// `pci:0000:65:00.0`, with `?iommu=` to select how its DMA is confined
     Pci {
         /// Address of the function.
         function: Bdf,
         /// How its DMA is confined.
         iommu: Iommu,
     },
-    /// `pci:ueid=01...`, with `?iommu=` as [`Uri::Pci`]
+    /// `pci:ueid=01...`, with `?iommu=` as in [`Uri::Pci`]
     PciUeid {
         /// Name of the card.
         ueid: Ueid,
@@ -116,7 +116,7 @@ pub enum Uri {
 }
 
 impl Uri {
-    /// How the device's DMA is confined, where that is this machine's matter.
+    /// How the device's DMA is confined, if this machine controls it.
     pub fn iommu(&self) -> Option<Iommu> {
         match self {
             Self::Pci { iommu, .. } | Self::PciUeid { iommu, .. } => Some(*iommu),
@@ -175,7 +175,7 @@ impl FromStr for Uri {
                         "expected the absolute path of a socket after vfio-user:",
                     ));
                 }
-                // Slashes before the first name are one.
+                // Several leading slashes count as one.
                 Ok(Self::VfioUser {
                     socket: PathBuf::from(format!("/{}", path.trim_start_matches('/'))),
                 })
@@ -266,11 +266,11 @@ fn bdf(rest: &str) -> Option<Bdf> {
     })
 }
 
-/// Most bytes of a name at an agent.
+/// Most bytes of a name in an agent's configuration.
 const MAX_NAME: usize = 64;
 
-/// Whether `name` can be the name of a device or an owner at an agent: 1 to 64 letters, digits,
-/// `-`, `_`, `.`, and neither `.` nor `..`, which name folders.
+/// Whether `name` is valid for a device or an owner of an agent: 1 to 64 letters, digits, `-`, `_`,
+/// `.`, and neither `.` nor `..`, which name folders.
 pub fn is_name(name: &str) -> bool {
     !matches!(name, "." | "..")
         && (1..=MAX_NAME).contains(&name.len())

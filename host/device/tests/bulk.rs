@@ -1,5 +1,5 @@
-//! Bulk transfers of a PCI card through its ring, beside a card in this process that works only
-//! while the program waits.
+//! Bulk transfers of a PCI card through its ring are posted, batched and prefetched, and every
+//! failure is reported. The card is in this process and works only while the program waits.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,27 +14,27 @@ use shef_device::{
     CTL_BYTES, CtlOp, Device, DeviceError, PLACE, Place, Places, SharedMemory, mailbox,
 };
 
-/// As in bulk.rs: the queue and its vector, descriptors of the ring, for one doorbell, pieces of
-/// memory with the ring's.
+/// As in bulk.rs: the queue and its vector, descriptors of the ring and per doorbell, pieces of
+/// memory including the ring's.
 const QUEUE: u32 = 3;
 const VECTOR: u32 = 4;
 const ENTRIES: u32 = 128;
 const BATCH: u32 = 16;
 const PIECES: usize = 4;
 
-/// A card that works only while the program waits, and counts. The address of its host memory is
-/// the number in the list, 4 GiB for each.
+/// A card that works only while the program waits, and counts. The device address of a piece of
+/// host memory is its index in the list times 4 GiB.
 struct Card {
     memory: Vec<Arc<SharedMemory>>,
     ring: u64,
     seen: Rc<Seen>,
 }
 
-/// What is said of descriptor `n`, of which `honest` is true: completions with their status and
-/// sequence number, which are written from that of `n` on.
+/// The card's claims about descriptor `n`, of which `honest` is the true one: completions with
+/// their status and sequence number, written from `n`'s place on.
 type Lie = fn(n: u32, honest: Completion) -> Vec<(Completion, u16, u32)>;
 
-/// What the test sees of it, without touching it.
+/// The test's view of the card, from outside.
 struct Seen {
     dram: SharedMemory,
     made: Cell<usize>,
@@ -45,7 +45,7 @@ struct Seen {
     doorbells: Cell<u32>,
     waits: Cell<u32>,
     status: Cell<Status>,
-    /// Changes what the card says of each descriptor: its completions, by place and number.
+    /// Falsifies the completions of each descriptor.
     lie: Cell<Option<Lie>>,
     /// Accesses to registers of the DMA engine.
     engine: Cell<u32>,
@@ -197,9 +197,9 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
     let data = pattern(20 << 20);
     card.mem_write(4096, &data).unwrap();
     let descriptors = (data.len() / PLACE) as u32;
-    // What is less than a batch may wait for others to go with.
+    // Less than a batch may wait for more.
     assert!(seen.tail.get() + BATCH > descriptors && seen.head < seen.tail, "posted");
-    // Whatever comes next finds the bytes there: a register, a short read, a long one.
+    // Every later access finds the bytes there: a register access, a short read, a long read.
     card.ctl_write32(0x200, 1).unwrap();
     assert_eq!(seen.head, seen.tail);
     let mut window = vec![0; data.len()];
@@ -220,7 +220,7 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
         card.mem_read(64, &mut back[..100]).unwrap();
         assert!(back[..100] == data[1..101], "{len}, through the window");
     }
-    // Ranges of one transfer go together, however short some are.
+    // The ranges of one transfer share a batch, even if some are short.
     let before = seen.doorbells.get();
     card.mem_write_ranges(&[(0, &data[..1 << 20]), (2 << 20, &data[..16])]).unwrap();
     let (mut long, mut short) = (vec![0; 1 << 20], [0; 16]);
@@ -229,7 +229,7 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
     assert_eq!(seen.doorbells.get() - before, 2);
 }
 
-/// What lies in a place.
+/// The contents of a place.
 fn bytes(place: &Place, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     place.read(0, &mut bytes).unwrap();
@@ -241,7 +241,7 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     let (mut card, seen) = card();
     let data = pattern(20 << 20);
     seen.dram.write(0, &data).unwrap();
-    // Two ranges each: what is nearly a place, and the end of one further on.
+    // Two ranges each: nearly a whole place, and the end of a later one.
     let ranges =
         |n: usize| [((n * PLACE) as u64, PLACE - 512), ((n * PLACE + PLACE / 2) as u64, 512)];
     let part = |n: usize| {
@@ -250,24 +250,24 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     let read =
         |card: &mut PciCard<Card>, n: usize| bytes(&card.read_place(&ranges(n)).unwrap(), PLACE);
     let ahead = |card: &mut PciCard<Card>, n: usize| card.read_ahead(&ranges(n)).unwrap();
-    // In the order in which it was said: nothing more is asked of the card.
+    // In the announced order: the card gets no further request.
     assert!((0..4).all(|n| ahead(&mut card, n)));
     assert!(seen.tail.get() <= 8 && seen.head.get() == 0);
     for n in 0..4 {
         assert!(read(&mut card, n) == part(n), "{n}");
     }
     assert_eq!(seen.head.get(), 8);
-    // Out of order, and more than there is room for.
+    // Out of order, and more than the places can hold.
     assert_eq!((0..60).filter(|n| ahead(&mut card, *n)).count(), 48);
     for n in [0, 2, 1, 3] {
         assert!(read(&mut card, n) == part(n), "{n}");
     }
-    // Another length.
+    // A different length.
     ahead(&mut card, 0);
     let mut short = vec![0; PLACE - 512];
     card.mem_read(0, &mut short).unwrap();
     assert!(short == data[..PLACE - 512]);
-    // What came is old after any other access, if nothing is on its way any more.
+    // Prefetched data is stale after any other access, even if no read is in flight.
     let accesses: [fn(&mut PciCard<Card>); 2] =
         [|card| card.ctl_write32(0x200, 1).unwrap(), |card| card.mem_write(1 << 20, &[1]).unwrap()];
     for access in accesses {
@@ -278,7 +278,7 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
         assert!(read(&mut card, 1)[..4096] == part(4)[..4096], "old bytes");
         seen.dram.write(PLACE as u64, &part(1)[..4096]).unwrap();
     }
-    // What was written between is seen, by whichever way it went.
+    // Later reads see data written in between, through the ring or the window.
     ahead(&mut card, 0);
     card.mem_write(0, &part(5)[..PLACE - 512]).unwrap();
     assert!(read(&mut card, 0)[..PLACE / 2] == part(5)[..PLACE / 2]);
@@ -315,7 +315,7 @@ fn places_are_lent_and_come_back_by_whichever_way() {
         card.write_place(place, &[((n * PLACE) as u64, PLACE - 1), ((48 * PLACE + n) as u64, 1)])
             .unwrap();
     }
-    // Those come back that the card is done with, and those that were dropped.
+    // Places return when the card has finished with them, or when they are dropped.
     let again: Vec<_> = (0..24).map(|_| card.place().unwrap()).collect();
     drop(again);
     lent.clear();
@@ -326,7 +326,7 @@ fn places_are_lent_and_come_back_by_whichever_way() {
         seen.dram.read((48 * PLACE + n) as u64, &mut back[PLACE - 1..]).unwrap();
         assert!(back == data, "{n}");
     }
-    // What does not fit is refused, and nothing else is lost by that.
+    // A range that does not fit is refused, with no other effect.
     let place = card.place().unwrap();
     assert_eq!(place.write(PLACE - 1, &[1, 2]).unwrap_err().code(), "SHEF-DEV-012");
     assert_eq!(place.read(usize::MAX, &mut [0; 2]).unwrap_err().code(), "SHEF-DEV-012");
@@ -334,8 +334,8 @@ fn places_are_lent_and_come_back_by_whichever_way() {
         assert_eq!(card.read_place(ranges).unwrap_err().code(), "SHEF-DEV-012");
     }
     assert_eq!(card.read_place(&[(0, 1), (0, usize::MAX)]).unwrap_err().code(), "SHEF-DEV-007");
-    // A ring that was turned off is noticed before a transfer begins; what was lent of it is good
-    // for nothing, and its memory is given back when that is.
+    // A ring that was turned off is detected before a transfer begins; its lent places are
+    // unusable, and their memory is released once they are dropped.
     seen.on.set(reg::OFF);
     assert!(card.ready().unwrap());
     assert_eq!(seen.released.get(), PIECES - 1, "one piece of memory is still lent");
@@ -355,18 +355,17 @@ fn what_was_posted_and_failed_is_told_and_never_forgotten() {
     card.mem_write(0, &data).unwrap();
     seen.status.set(Status::Host);
     assert_eq!(card.ctl_write32(0x200, 1).unwrap_err().code(), "SHEF-DEV-013");
-    // The next transfer has a new ring.
+    // The next transfer gets a new ring.
     seen.status.set(Status::Done);
     card.mem_write(0, &data).unwrap();
     assert_eq!(seen.released.get(), PIECES);
-    // Another transfer would be tried again, as the ring was turned off; but the one before is
-    // lost.
+    // The transfer would be retried, because the ring was turned off, but an earlier write is lost.
     seen.on.set(reg::OFF);
     seen.tail.set(seen.head.get());
     assert!(card.mem_read(0, &mut vec![0; 1 << 20]).is_err());
     card.mem_write(0, &data).unwrap();
     card.ctl_write32(0x200, 1).unwrap();
-    // With nothing on its way it is tried again.
+    // With no write in flight it is retried.
     seen.on.set(reg::OFF);
     let mut back = vec![0; 1 << 20];
     card.mem_read(0, &mut back).unwrap();
@@ -393,7 +392,7 @@ fn completions_that_cannot_be_end_the_ring_and_nothing_else() {
     ];
     for (what, lie) in lies {
         for write in [true, false] {
-            // A place that is lent outlives the ring that it is of, and is good for nothing then.
+            // A lent place outlives its ring, and is then unusable.
             let place = card.place().unwrap();
             seen.lie.set(Some(lie));
             let mut back = vec![0; data.len()];
@@ -402,7 +401,7 @@ fn completions_that_cannot_be_end_the_ring_and_nothing_else() {
             } else {
                 card.mem_read(0, &mut back)
             };
-            // The second completion of the last descriptor is seen by the next transfer.
+            // The next transfer sees the second completion of the last descriptor.
             let result = result.and_then(|()| card.place().map(drop));
             seen.lie.set(None);
             assert!(

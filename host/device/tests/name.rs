@@ -1,4 +1,4 @@
-//! Cards found by their ueid.
+//! Cards are found by their ueid.
 
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::cose::SigningKey;
@@ -8,7 +8,7 @@ use shef_device::name::find;
 use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, Ueid, Uri};
 use shef_proto::mailbox::{Answer, Request};
 
-/// A card of which only the kernel answers.
+/// A card that answers kernel requests only.
 struct Card(Vec<Vec<u8>>);
 
 impl Device for Card {
@@ -42,7 +42,7 @@ impl Device for Card {
     }
 }
 
-/// A card with a DeviceID key of its own. What stands in the AK's place does not matter here.
+/// A card with its DeviceID key. The certificate in the AK's position does not matter here.
 fn card(seed: u64) -> Card {
     let mut entropy = SeededEntropy::new(seed, "card");
     let (ca, key) = (SigningKey::generate(&mut entropy), SigningKey::generate(&mut entropy));
@@ -67,7 +67,7 @@ fn a_card_is_found_in_whichever_slot_it_is() {
         let mut found = find(&ueid, all(seeds)).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(Ueid::of(&mut found).unwrap(), ueid);
     }
-    // A card that cannot be asked does not keep the others from being found.
+    // A card that cannot be queried does not prevent the others from being found.
     let mut cards = all(&[1, 2]);
     cards.insert(0, ("slot x".to_owned(), Err(DeviceError::Gone { offset: 0 })));
     assert!(find(&ueid, cards).is_ok());

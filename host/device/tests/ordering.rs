@@ -1,9 +1,9 @@
-//! A ring between two threads under loom, which runs every order of their accesses and shows each
-//! load every value that the memory model allows: the program's side of the ring is the real one,
-//! the card is modelled on the DMA engine's.
+//! A ring between two threads under loom, which runs every interleaving of their accesses and
+//! returns for each load every value that the memory model allows. The program's side of the ring
+//! is the real one; the card is a model of the DMA engine.
 //!
-//! Orders with at most four preemptions are run. What each ordering is for is seen where it is
-//! taken away.
+//! Interleavings with at most four preemptions are run. Removing each ordering shows that it is
+//! needed.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
@@ -16,22 +16,22 @@ use shef_device::{DeviceError, OutOfRange};
 use std::time::Duration;
 
 const ENTRIES: u32 = 2;
-/// More than there are places, so that each kind is written over.
+/// More than the ring has entries, so that both kinds of entry are overwritten.
 const DESCRIPTORS: u32 = 3;
 
-/// What is as it is, or one ordering that is taken away.
+/// All orderings, or one removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Kept,
-    /// The doorbell is not kept behind the descriptors.
+    /// The doorbell is not ordered after the descriptors.
     NotPublished,
-    /// A completion is not kept behind the number that makes it valid, where the program reads.
+    /// The program may read a completion before the number that makes it valid.
     NumberNotAcquired,
-    /// The same, where the card writes.
+    /// The card may write a completion after the number that makes it valid.
     NumberNotReleased,
 }
 
-/// Words of host memory that both reach.
+/// Words of host memory that both sides access.
 #[derive(Clone)]
 struct Ring(Arc<Vec<AtomicU32>>, Order);
 
@@ -77,7 +77,7 @@ impl DmaMemory for Ring {
     }
 }
 
-/// The card's registers: the doorbell is a write that orders nothing by itself.
+/// The card's registers: writing the doorbell orders no other access.
 struct Doorbell {
     tail: Arc<AtomicU32>,
     on: u32,
@@ -117,7 +117,7 @@ fn completion(tag: u32) -> Completion {
     Completion { tag, status: Status::Done, retired: 1, bytes: 100 + tag }
 }
 
-/// Serves all descriptors, each of which must be the one that was pushed.
+/// Serves all descriptors, and checks that each is the one that was pushed.
 fn card(ring: &Ring, tail: &AtomicU32) {
     let mut head = 0;
     while head < DESCRIPTORS {

@@ -1,5 +1,5 @@
-//! Connecting to a name that has several addresses, as RFC 8305 ("Happy Eyeballs") says: attempts
-//! begin one after the other, without waiting for those before, and the first connection counts.
+//! Connects to a name that has several addresses as RFC 8305 ("Happy Eyeballs") describes: attempts
+//! start in sequence without waiting for earlier ones, and the first connection wins.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 /// Connection Attempt Delay (RFC 8305, section 5).
 const DELAY: Duration = Duration::from_millis(250);
 
-/// Addresses of a name, within a limit. A resolver that hangs is left to itself.
+/// Addresses of a name, within a time limit. A resolver that hangs is abandoned.
 fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
     let (sender, found) = mpsc::channel();
     let name = (host.to_owned(), port);
@@ -25,8 +25,8 @@ fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>
     })
 }
 
-/// The addresses in the system's order, but families take turns (RFC 8305, section 4): where one of
-/// them leads nowhere, the second attempt is of the other.
+/// The addresses in the system's order, with alternating families (RFC 8305, section 4): if one
+/// family does not work, the second attempt uses the other.
 fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let mut each: Vec<SocketAddr> = Vec::new();
     addresses.iter().for_each(|address| {
@@ -45,7 +45,7 @@ fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     order
 }
 
-/// Begins to connect.
+/// Starts to connect.
 fn begin(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -56,7 +56,7 @@ fn begin(address: SocketAddr) -> io::Result<OwnedFd> {
     }
 }
 
-/// Attempts that are over, and why.
+/// Failed attempts, with their reasons.
 #[derive(Default)]
 struct Tried(Vec<String>);
 
@@ -70,7 +70,7 @@ impl Tried {
     }
 }
 
-/// The first connection to one of these addresses, by `deadline`.
+/// Returns the first connection to one of these addresses, by `deadline`.
 fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
     let mut waiting = addresses.iter().copied().peekable();
     let mut open: Vec<(SocketAddr, OwnedFd)> = Vec::new();
@@ -86,7 +86,7 @@ fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
             waiting.for_each(|address| tried.add(address, &"not tried: no time was left"));
             return Err(tried.error(ErrorKind::TimedOut));
         }
-        // An attempt that failed is followed at once.
+        // After a failed attempt the next one starts at once.
         if now >= next || open.is_empty() {
             let Some(address) = waiting.next() else {
                 if open.is_empty() {
@@ -134,11 +134,12 @@ fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
     }
 }
 
-/// Connects to a host by name or address, by `deadline`. The other attempts end with the first
-/// connection.
+/// Connects to a host by name or address, by `deadline`. The first connection ends the other
+/// attempts.
 ///
 /// # Errors
-/// The name is not resolved or has no address, or no address answers: each that was tried is named.
+/// The name cannot be resolved or has no address, or no address answers: the error names each
+/// attempt.
 pub fn connect(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     let addresses = interleaved(&resolve(host, port, left)?);
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A listener that takes no more connections: its queue is full, and what comes is dropped.
+    /// A listener that accepts no more connections: its queue is full, and new ones are dropped.
     struct Full(SocketAddr, #[expect(dead_code, reason = "held open")] (OwnedFd, Vec<OwnedFd>));
 
     impl Full {
@@ -168,7 +169,7 @@ mod tests {
         }
     }
 
-    /// An address that refuses.
+    /// An address that refuses connections.
     fn refusing() -> SocketAddr {
         TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
     }
@@ -213,7 +214,7 @@ mod tests {
         let good = listener.local_addr().unwrap();
         let stream = race(&[full.0, refusing(), other.0, good], later(60)).unwrap();
         assert_eq!(stream.peer_addr().unwrap(), good);
-        // It is one that waits.
+        // The socket is in blocking mode.
         use std::io::{Read as _, Write as _};
         let (mut owner, mut agent) = (stream, listener.accept().unwrap().0);
         std::thread::spawn(move || {

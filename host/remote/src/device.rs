@@ -1,7 +1,7 @@
-//! A card behind an agent, as a [`Device`]: the owner's end of the protocol of [`crate::wire`].
+//! A card behind an agent, as a [`Device`]: the owner's side of the protocol in [`crate::wire`].
 //!
-//! Bulk transfers and batches keep several requests on their way. A connection that breaks is made
-//! anew and the session taken up again where it was; every wait is bounded by [`Limits`].
+//! Bulk transfers and batches keep several requests in flight. After a lost connection the device
+//! reconnects and resumes the session; [`Limits`] bound every wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::tls::TlsFiles;
 use crate::wire::error::one_line;
 use crate::wire::{Answer, Listed, MAX_BULK, MAX_OPS, Op, ToAgent, ToOwner, Token, WINDOW, codes};
 
-/// How long things may take.
+/// Time limits and retries.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// To connect, shake hands and be welcomed.
+    /// To connect, with the handshake and the welcome.
     pub connect: Duration,
-    /// Without any sign of life from the agent.
+    /// Without any message from the agent.
     pub answer: Duration,
-    /// For one request in all, however often the agent says that it works at it.
+    /// For one request in total, regardless of progress messages.
     pub request: Duration,
-    /// To take up a session again after a lost connection, however often connecting fails
-    /// meanwhile.
+    /// To resume a session after a lost connection, regardless of the number of failed attempts to
+    /// connect.
     pub resume: Duration,
-    /// Connections that may break one after the other, once the session was taken up, without an
-    /// answer between them.
+    /// Consecutive connections that may break after the session was resumed, without an answer in
+    /// between.
     pub attempts: u32,
-    /// Bytes a second that a transfer makes at least: a transfer may take as long as a request, and
-    /// longer by its bytes at this rate.
+    /// Lowest acceptable rate of a transfer in bytes a second: a transfer gets the time of a
+    /// request plus the time for its bytes at this rate.
     pub rate: u32,
 }
 
@@ -62,20 +62,20 @@ pub struct RemoteDevice {
     cycles: Option<u64>,
     /// Number of the next request.
     next: u64,
-    /// Every answer up to this one has arrived.
+    /// The owner has received every answer up to this one.
     acked: u64,
-    /// Last request that the agent said it had taken.
+    /// Last request that the agent has reported as accepted.
     taken: u64,
-    /// Last request that was sent over this connection or taken before it.
+    /// Last request that was sent over this connection or accepted before it.
     sent: u64,
-    /// Requests without an answer, oldest first.
+    /// Unanswered requests, oldest first.
     pending: VecDeque<(u64, Op)>,
-    /// Why the session is over.
+    /// Why the session ended.
     over: Option<(String, String)>,
     progress: Option<Progress>,
 }
 
-/// Told what the agent says while it works.
+/// Called with the agent's progress messages.
 pub type Progress = Box<dyn FnMut(&str) + Send>;
 
 impl RemoteDevice {
@@ -131,7 +131,7 @@ impl RemoteDevice {
         Ok(remote)
     }
 
-    /// Connects and opens the device, or takes up the session of `resume`, by `until`.
+    /// Connects and opens the device, or resumes the session `resume`, by `until`.
     fn attach(
         &mut self,
         resume: Option<(Token, u64)>,
@@ -160,7 +160,7 @@ impl RemoteDevice {
         }
     }
 
-    /// The session is over for this reason; every later call says so.
+    /// Ends the session for this reason, which every later call returns.
     fn give_up(&mut self, trouble: Trouble) -> DeviceError {
         let error = match trouble {
             Trouble::Lost(error) | Trouble::Refused(error) => error,
@@ -180,10 +180,10 @@ impl RemoteDevice {
         error
     }
 
-    /// Takes the session up again after `trouble` and sends what has no answer once more. How often
-    /// connecting fails does not matter, only how long it takes: an agent may be started anew, a
-    /// link be away, or the agent have no place for the moment. A session that was taken up and
-    /// broke again counts.
+    /// Resumes the session after `trouble` and resends unanswered requests. The time is limited,
+    /// not the number of failed attempts to connect: an agent may restart, a link may be down, or
+    /// the agent may have no free connection at the moment. A resumed session that breaks again
+    /// counts as an attempt.
     fn recover(
         &mut self,
         mut trouble: Trouble,
@@ -201,7 +201,8 @@ impl RemoteDevice {
             }
             let before = self.taken;
             let resumed = self.resume(end);
-            // An agent that takes more each time gets on, in at most a window of steps.
+            // If the agent has accepted more each time, there is progress, at most a window of
+            // times.
             if self.taken > before {
                 (*broken_before, end) = (0, until.min(Instant::now() + limit));
             }
@@ -215,7 +216,7 @@ impl RemoteDevice {
         }
     }
 
-    /// Takes the session up again.
+    /// Resumes the session.
     fn resume(&mut self, until: Instant) -> Result<(), Trouble> {
         let (link, token, last, _) = self.attach(Some((self.token, self.acked)), until)?;
         if token != self.token || last < self.acked || last >= self.next {
@@ -225,14 +226,14 @@ impl RemoteDevice {
                 self.next - 1
             )));
         }
-        // What was taken is answered without being asked for again, and read before anything else
-        // is sent: a write over a connection that is cut meanwhile would take away what came over
-        // it, and with it what gets us on.
+        // Accepted requests are answered without being resent, and their answers are read before
+        // anything else is sent: a write over a connection that is being cut could lose answers
+        // that have arrived, and with them all progress.
         (self.taken, self.sent, self.link) = (last, last, Some(link));
         Ok(())
     }
 
-    /// Sends every request that was not sent.
+    /// Sends every request that was not sent yet.
     fn flush(&mut self, until: Instant) -> Result<(), Trouble> {
         let link = self.link.as_mut().ok_or_else(|| broken("there is no connection"))?;
         let before = self.sent;
@@ -247,7 +248,7 @@ impl RemoteDevice {
         Ok(())
     }
 
-    /// Sends a request, by `until`; there must be room in the window.
+    /// Sends a request, by `until`; the window must have room.
     fn submit(&mut self, op: Op, until: Instant) -> Result<(), DeviceError> {
         if let Some((code, message)) = &self.over {
             return Err(DeviceError::Remote { code: code.clone(), message: one_line(message) });
@@ -268,12 +269,12 @@ impl RemoteDevice {
         if let ToAgent::Request { op, .. } = message {
             self.pending.push_back((id, op));
         }
-        // What could not be sent is sent again when the session is taken up.
+        // A request that could not be sent is sent again when the session resumes.
         sent.or_else(|trouble| self.recover(trouble, &mut 0, until))
     }
 
     /// The answer to the oldest request, by `until`: the outer error ends the session, the inner
-    /// one is of the request.
+    /// one belongs to the request.
     fn answer(&mut self, until: Instant) -> Result<Result<Answer, DeviceError>, DeviceError> {
         let end = until.min(Instant::now() + self.limits.request);
         let mut broken_before = 0;
@@ -293,7 +294,7 @@ impl RemoteDevice {
                     }
                     continue;
                 }
-                // An answer that came before the connection broke.
+                // An answer that arrived before the connection broke.
                 Ok(ToOwner::Done { id, .. } | ToOwner::Failed { id, .. }) if id <= self.acked => {
                     continue;
                 }
@@ -334,8 +335,8 @@ impl RemoteDevice {
         self.answer(until)?
     }
 
-    /// Makes requests out of pieces of `len` bytes in all and keeps the window full; `take` gets
-    /// the answers in order. After a failed request no more are made.
+    /// Turns pieces of `len` bytes in total into requests and keeps the window full; `take` gets
+    /// the answers in order. A failed request stops the stream.
     fn stream(
         &mut self,
         len: usize,
@@ -365,13 +366,13 @@ impl RemoteDevice {
     }
 }
 
-/// Whether another connection will bring the same. An agent that has no place has one when others
-/// leave.
+/// Whether another connection would fail the same way. An agent without a free connection has one
+/// again when others leave.
 fn is_final(trouble: &Trouble) -> bool {
     matches!(trouble, Trouble::Refused(error) if error.code() != codes::BUSY)
 }
 
-/// The devices of an agent.
+/// Lists the devices of an agent.
 ///
 /// # Errors
 /// SHEF-AGT codes.
@@ -422,7 +423,7 @@ impl Device for RemoteDevice {
     }
 
     fn ctl_read32(&mut self, offset: u32) -> Result<u32, DeviceError> {
-        // The answer was checked to have as many values as the batch reads.
+        // The answer is known to have as many values as the batch reads.
         Ok(self.ctl_batch(&[CtlOp::Read { offset }])?.first().copied().unwrap_or(u32::MAX))
     }
 
@@ -499,8 +500,8 @@ impl Device for RemoteDevice {
 }
 
 impl Drop for RemoteDevice {
-    /// Ends the session, so that the card is free for others at once. Where that does not work, the
-    /// agent's time of grace does it.
+    /// Ends the session, so that the card is free for others at once. If that fails, the agent ends
+    /// it after its grace period.
     fn drop(&mut self) {
         if self.over.is_none() && self.pending.is_empty() && self.link.is_some() {
             self.limits = Limits {

@@ -1,9 +1,8 @@
 //! The protocol between an owner's program and an agent, `tls://HOST:PORT/DEVICE`: its messages
-//! ([`wire`]), and the owner's end of it, a card behind an agent as a
-//! [`Device`](shef_device::Device).
+//! ([`wire`]), and the owner's side, a card behind an agent as a [`Device`](shef_device::Device).
 //!
-//! TLS keeps strangers away from the card. Nothing here is trusted with data: what is carried is
-//! sealed, and what comes back is checked by the roles of crate `shef`.
+//! TLS keeps strangers away from the card. Nothing here is trusted with data: the traffic is
+//! sealed, and the roles of crate `shef` check the answers.
 
 mod connect;
 mod device;

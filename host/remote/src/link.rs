@@ -13,21 +13,21 @@ use crate::connect::connect;
 use crate::wire::error::one_line;
 use crate::wire::{Frames, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 
-/// Bytes that are read in one go.
+/// Bytes per read.
 const READ: usize = 128 * 1024;
 
-/// What went wrong on a connection.
+/// A failure of a connection.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// The connection is gone or unusable; another one may work.
     Lost(DeviceError),
-    /// Nothing came in time.
+    /// No message arrived in time.
     Silent,
-    /// The agent refused, and will again.
+    /// The agent refused, and would refuse again.
     Refused(DeviceError),
 }
 
-/// The agent's side broke the protocol.
+/// The agent broke the protocol.
 pub(crate) fn broken(what: impl std::fmt::Display) -> Trouble {
     Trouble::Lost(DeviceError::Transport {
         code: codes::PROTOCOL,
@@ -35,15 +35,15 @@ pub(crate) fn broken(what: impl std::fmt::Display) -> Trouble {
     })
 }
 
-/// A socket whose system calls all end by the deadline of what they are for, however few bytes each
-/// of them brings.
+/// A socket that bounds its system calls by the deadline of the current operation, even if each
+/// call transfers only a few bytes.
 struct Bounded {
     tcp: TcpStream,
     deadline: Instant,
 }
 
 impl Bounded {
-    /// Time that is left.
+    /// Time left.
     fn left(&self) -> io::Result<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -76,7 +76,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects, shakes hands and agrees on a version, all of it by `deadline`.
+    /// Connects, completes the handshake and negotiates a version, all by `deadline`.
     pub(crate) fn connect(
         host: &str,
         port: u16,
@@ -109,7 +109,7 @@ impl Link {
                 Err(broken(format_args!("version {version} was not offered")))
             }
             Ok(_) => Err(broken("its first message is no welcome")),
-            // TLS 1.3: a server that refuses the client's certificate says so after the handshake.
+            // TLS 1.3: a server that rejects the client's certificate does so after the handshake.
             Err(Trouble::Lost(DeviceError::Transport { message, .. })) => {
                 Err(lost(codes::TLS, &message))
             }
@@ -129,13 +129,13 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a frame, all of it by `deadline`.
+    /// Sends an entire frame by `deadline`.
     pub(crate) fn send(&mut self, frame: &[u8], deadline: Instant) -> Result<(), Trouble> {
         self.tls.sock.deadline = deadline;
         self.tls.write_all(frame).and_then(|()| self.tls.flush()).map_err(|e| gone(&e))
     }
 
-    /// The next message, all of it by `deadline`.
+    /// Receives the next entire message by `deadline`.
     pub(crate) fn receive(&mut self, deadline: Instant) -> Result<ToOwner, Trouble> {
         self.tls.sock.deadline = deadline;
         loop {
@@ -162,8 +162,8 @@ impl Link {
         }
     }
 
-    /// Reads bytes of frames. Nothing is written for that: over a connection that is half gone,
-    /// what came before is there.
+    /// Reads bytes of frames. Writes nothing: data that arrived before a connection was half closed
+    /// can still be read.
     fn read(&mut self) -> io::Result<usize> {
         let tls = &mut self.tls;
         loop {
@@ -178,7 +178,7 @@ impl Link {
         }
     }
 
-    /// Says goodbye in TLS's way, as far as that goes at once.
+    /// Sends TLS's close_notify, if that is possible at once.
     pub(crate) fn close(&mut self) {
         self.tls.sock.deadline = Instant::now() + Duration::from_millis(100);
         self.tls.conn.send_close_notify();
@@ -186,13 +186,12 @@ impl Link {
     }
 }
 
-/// Whether a system call ended without result, and the deadline decides.
+/// Whether a system call ended without a result, so that the deadline decides.
 fn is_no_progress(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// What an error of a connection means to an owner, who has certificates and not a protocol in
-/// mind.
+/// Explains a connection error to an owner in terms of certificates rather than the protocol.
 fn meaning(error: &io::Error) -> String {
     use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {

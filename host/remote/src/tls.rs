@@ -1,4 +1,4 @@
-//! Certificates of the owner's side.
+//! The owner's certificates.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use shef_device::DeviceError;
 
 use crate::wire::{self, codes};
 
-/// Most bytes of a file with settings or certificates.
+/// Largest file with settings or certificates, in bytes.
 const MOST: u64 = 4 << 20;
 
-/// Where certificates and key of the owner's side are, all PEM.
+/// Paths of the owner's certificates and key, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Certificate of the agent's CA.
@@ -44,8 +44,8 @@ impl TlsFiles {
         Ok(Self { ca: dir.join(file.ca), cert: dir.join(file.cert), key: dir.join(file.key) })
     }
 
-    /// What the environment names: `SHEF_TLS_CA`, `SHEF_TLS_CERT` and `SHEF_TLS_KEY`, or the
-    /// `client.toml` of `SHEF_TLS_CONFIG`, or `shef/client.toml` in `XDG_CONFIG_HOME` or
+    /// The files that the environment names: `SHEF_TLS_CA`, `SHEF_TLS_CERT` and `SHEF_TLS_KEY`, or
+    /// the `client.toml` of `SHEF_TLS_CONFIG`, or `shef/client.toml` in `XDG_CONFIG_HOME` or
     /// `~/.config`.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl TlsFiles {
         }
     }
 
-    /// What the owner should know of its own certificate before it connects: that it ends within 30
-    /// days, has ended, or is not valid yet.
+    /// A warning about the owner's certificate before it connects: it expires within 30 days, has
+    /// expired, or is not valid yet.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         const DAY: u64 = 86_400;
@@ -103,8 +103,8 @@ impl TlsFiles {
         }
     }
 
-    /// TLS 1.3 with these files and nothing else: no other CA is trusted, and this one only while
-    /// its own certificate is valid.
+    /// TLS 1.3 with these files only: no other CA is trusted, and this one only while its own
+    /// certificate is valid.
     ///
     /// # Errors
     /// SHEF-AGT-003.
@@ -126,7 +126,7 @@ impl TlsFiles {
     }
 }
 
-/// The bytes of one of these files.
+/// Reads one of these files.
 fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
     shef_device::regular::read(path, MOST).map_err(|e| trouble(path, &e))
 }
@@ -142,8 +142,8 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceE
     if list.is_empty() { Err(trouble(path, &"it holds no certificate")) } else { Ok(list) }
 }
 
-/// The private key of a PEM file that strangers can neither read nor replace. A group may read it,
-/// as services on Debian have it.
+/// The private key of a PEM file that other users can neither read nor replace. A group may read
+/// it, as is usual for services on Debian.
 ///
 /// # Errors
 /// SHEF-AGT-003.
@@ -163,7 +163,7 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
     })
 }
 
-/// SHEF-AGT-003 for a certificate that TLS does not take together with a key.
+/// SHEF-AGT-003 for a certificate that TLS does not accept together with a key.
 pub fn unpaired(cert: &Path, key: &Path, error: &rustls::Error) -> DeviceError {
     match error {
         rustls::Error::InconsistentKeys(_) => {

@@ -1,5 +1,5 @@
-//! The agent protocol's decoder: what is encoded comes back, everything else is refused, nothing
-//! panics.
+//! The agent protocol's decoder returns every encoded message unchanged, rejects everything else,
+//! and never panics.
 
 use proptest::prelude::*;
 use shef_device::{CtlOp, DeviceError, DeviceInfo};
@@ -125,7 +125,7 @@ fn to_owner() -> impl Strategy<Value = ToOwner> {
     ]
 }
 
-/// The one frame in `bytes`.
+/// The only frame in `bytes`.
 fn frame(bytes: &[u8]) -> Vec<u8> {
     let mut frames = Frames::new();
     frames.push(bytes);
@@ -279,7 +279,7 @@ fn values_out_of_bounds_are_refused() {
     for (what, bytes) in bad {
         assert!(ToAgent::decode(bytes).is_err(), "{what}");
     }
-    // What the other side says is printed: no control characters.
+    // The peer's texts are printed, so they must have no control characters.
     let text = b"\x1b[2J";
     let progress = [&[0x84][..], &[0; 8], &[0, 4], text].concat();
     assert!(ToOwner::decode(&progress).is_err());

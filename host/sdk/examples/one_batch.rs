@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut entropy = SystemEntropy::new()?;
     shef::undumpable()?;
 
-    // Configuration and digest of the design: what the vendor puts into image and reference values.
+    // Configuration and digest of the design, for the vendor's image and reference values.
     let project = Project::open(dir)?;
     let (config, design_digest) = (project.config(), project.design_digest()?);
 
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let program = project.program()?;
     let image = vendor.build(&description, &program, &mut entropy)?;
 
-    // Verifier: whom to trust, what is good, and what the policy allows.
+    // Verifier: trust anchors, reference values and policy.
     let root = maker.root().der();
     let anchor = TrustAnchor::new("maker", RootOfTrust::Simulated, false, root)?;
     let reference = ReferenceValues {

@@ -17,43 +17,43 @@ use crate::wire::{
 };
 use crate::{VfioUserError, errno, irq, region};
 
-/// How long a server may take to answer, where nothing else is said.
+/// Default time limit for a server's answer.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Replies that may still come for commands that were given up.
+/// Most outstanding replies to commands that have timed out.
 const MAX_LATE: usize = 64;
 
 type Result<T> = std::result::Result<T, VfioUserError>;
 /// A whole message: header, body, descriptors.
 type Message = (Header, Vec<u8>, Vec<OwnedFd>);
 
-/// A region as the server describes it.
+/// A region, as the server describes it.
 #[derive(Debug)]
 struct Region {
     info: RegionInfo,
     file: Option<OwnedFd>,
 }
 
-/// A connection to a server. One command at a time; the device's own accesses to memory are
-/// answered while the client waits for anything.
+/// A connection to a server. One command at a time; while the client waits, it answers the device's
+/// accesses to memory.
 pub struct Client {
     path: PathBuf,
     socket: Socket,
     timeout: Duration,
     next: u16,
-    /// Commands that were given up, whose replies are not for anybody.
+    /// Commands that have timed out, whose replies are to be discarded.
     late: HashSet<u16>,
-    /// Nothing more is said after the stream was left in an unknown state.
+    /// Set when the stream is in an unknown state: nothing more is sent.
     broken: bool,
     max_data: usize,
     max_fds: usize,
     regions: Vec<Region>,
     vectors: u32,
-    /// What was mapped without a file, by address: the device asks for it by message.
+    /// Memory mapped without a file, by address: the device accesses it by message.
     by_message: BTreeMap<u64, (Arc<SharedMemory>, u64)>,
 }
 
 impl Client {
-    /// Connects and asks the device what it is. `timeout` is how long each answer may take.
+    /// Connects and reads the device's description. `timeout` is the limit for each answer.
     ///
     /// # Errors
     /// [`VfioUserError::Connect`], [`VfioUserError::InUse`], [`VfioUserError::Protocol`],
@@ -137,7 +137,7 @@ impl Client {
         &self.path
     }
 
-    /// Vectors of MSI-X.
+    /// Number of MSI-X vectors.
     pub fn vectors(&self) -> u32 {
         self.vectors
     }
@@ -147,8 +147,8 @@ impl Client {
         self.regions.get(index as usize).map(|r| r.info.clone()).unwrap_or_default()
     }
 
-    /// Maps a region that the server lets clients map whole; `None` where it does not, or could cut
-    /// the file and with that end this process.
+    /// Maps a region that the server lets clients map as a whole; `None` if it does not, or if the
+    /// server could truncate the file and thereby kill this process.
     ///
     /// # Errors
     /// [`VfioUserError::System`].
@@ -157,7 +157,7 @@ impl Client {
         let Some(Region { info, file: Some(file) }) = self.regions.get(index as usize) else {
             return Ok(None);
         };
-        // Parts of a region, or one in the middle of a file, go by message.
+        // A region with partial areas, or in the middle of a file, is accessed by message.
         if info.areas != [(0, info.size)] || info.offset != 0 {
             return Ok(None);
         }
@@ -168,10 +168,10 @@ impl Client {
         SharedMemory::map(file, info.size, true).map(Some).map_err(system)
     }
 
-    /// Reads a region, in as many messages as it takes.
+    /// Reads a region, in as many messages as needed.
     ///
     /// # Errors
-    /// [`VfioUserError::Refused`] where the server refuses, and those of the connection.
+    /// [`VfioUserError::Refused`] if the server refuses, and the connection's errors.
     pub fn read(&mut self, region: u32, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut at = offset;
         for piece in out.chunks_mut(self.max_data) {
@@ -194,7 +194,7 @@ impl Client {
         Ok(())
     }
 
-    /// Writes a region, in as many messages as it takes.
+    /// Writes a region, in as many messages as needed.
     ///
     /// # Errors
     /// As [`Client::read`].
@@ -207,11 +207,11 @@ impl Client {
         Ok(())
     }
 
-    /// Writes a few bytes of a region and does not wait for the answer, as a write on PCIe is
-    /// posted: whether it arrived shows in a later read.
+    /// Writes a few bytes of a region without waiting for the answer, like a posted write on PCIe:
+    /// a later read shows whether it arrived.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The connection's.
     pub fn post(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<()> {
         let (header, body) = self.command(&Request::RegionWrite { offset, region, data })?;
         let sent =
@@ -219,19 +219,19 @@ impl Client {
         sent.map_err(|error| self.cut(&error))
     }
 
-    /// Lets the device reach `memory` at `address`; the server maps it too.
+    /// Maps `memory` at `address` for the device; the server maps it too.
     ///
     /// # Errors
-    /// [`VfioUserError::Refused`], also where something is mapped there already, and those of the
-    /// connection.
+    /// [`VfioUserError::Refused`], also if the address is already mapped, and the connection's
+    /// errors.
     pub fn dma_map(&mut self, address: u64, memory: &SharedMemory) -> Result<()> {
         let request =
             Request::DmaMap { flags: MAP_READ | MAP_WRITE, offset: 0, address, size: memory.len() };
         self.call(&request, &[memory.fd()]).map(|_| ())
     }
 
-    /// Lets the device reach `memory` at `address` by messages only, which are answered while the
-    /// client waits for something.
+    /// Maps `memory` at `address` for access by message only. The client answers these messages
+    /// while it waits.
     ///
     /// # Errors
     /// As [`Client::dma_map`].
@@ -247,20 +247,20 @@ impl Client {
         mapped
     }
 
-    /// The device no longer reaches what was mapped at `address`.
+    /// Unmaps the memory at `address` from the device.
     ///
     /// # Errors
-    /// [`VfioUserError::Refused`] and those of the connection.
+    /// [`VfioUserError::Refused`] and the connection's errors.
     pub fn dma_unmap(&mut self, address: u64, size: u64) -> Result<()> {
         self.call(&Request::DmaUnmap { flags: 0, address, size }, &[])?;
         self.by_message.remove(&address);
         Ok(())
     }
 
-    /// Has the vectors from `first` on raise these events.
+    /// Connects the vectors from `first` on to these events.
     ///
     /// # Errors
-    /// [`VfioUserError::Refused`] where there are fewer vectors, and those of the connection.
+    /// [`VfioUserError::Refused`] if there are fewer vectors, and the connection's errors.
     pub fn connect_interrupts(&mut self, first: u32, events: &[&Event]) -> Result<()> {
         let mut start = first;
         for part in events.chunks(self.max_fds) {
@@ -281,10 +281,10 @@ impl Client {
         Ok(())
     }
 
-    /// Turns all vectors off.
+    /// Disconnects all vectors.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The connection's.
     pub fn disconnect_interrupts(&mut self) -> Result<()> {
         let flags = irq_flag::DATA_NONE | irq_flag::ACTION_TRIGGER;
         self.call(&Request::SetIrqs { flags, index: irq::MSIX, start: 0, count: 0, data: &[] }, &[])
@@ -294,15 +294,16 @@ impl Client {
     /// Resets the device.
     ///
     /// # Errors
-    /// [`VfioUserError::Refused`] and those of the connection.
+    /// [`VfioUserError::Refused`] and the connection's errors.
     pub fn reset(&mut self) -> Result<()> {
         self.call(&Request::Reset, &[]).map(|_| ())
     }
 
-    /// Waits for an event, at most so long, and answers the device meanwhile. Whether it came.
+    /// Waits for an event, for at most `timeout`, while answering the device. Returns whether it
+    /// arrived.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The connection's.
     pub fn wait(&mut self, event: &Event, timeout: Duration) -> Result<bool> {
         let system = |error| VfioUserError::System { what: "waiting for an interrupt", error };
         let end = Instant::now() + timeout;
@@ -319,7 +320,7 @@ impl Client {
                     self.receive(Instant::now() + self.timeout)?.ok_or_else(|| self.gone())?;
                 self.aside(&header, &body)?;
             }
-            // A server that always has something to say does not move the end.
+            // A server that sends constantly does not extend the deadline.
             if left.is_zero() {
                 return Ok(false);
             }
@@ -338,7 +339,7 @@ impl Client {
         if self.broken { Err(self.gone()) } else { Ok(()) }
     }
 
-    /// Gives the connection up.
+    /// Closes the connection after an error.
     fn give_up(&mut self, error: VfioUserError) -> VfioUserError {
         self.broken = true;
         self.socket.shutdown();
@@ -362,7 +363,7 @@ impl Client {
     ) -> Result<(Vec<u8>, Vec<OwnedFd>)> {
         let (asked, body) = self.command(request)?;
         let Header { id, command, .. } = asked;
-        // Of a server that closes at once, what it said before can still be read.
+        // If a server closes at once, its earlier messages can still be read.
         let end = Instant::now() + self.timeout;
         let sent = self.socket.send(&asked.encode(), &body, fds, end);
         let mut over = false;
@@ -372,13 +373,13 @@ impl Client {
                 .socket
                 .wait(left)
                 .map_err(|error| VfioUserError::System { what: "waiting for an answer", error })?;
-            // What came in time may be read late; a server that always has something to say does
-            // not move the end.
+            // A message that arrived in time may be read late; a server that sends constantly does
+            // not extend the deadline.
             if std::mem::replace(&mut over, left.is_zero()) || !readable {
                 let error = VfioUserError::TimedOut { command, ms: self.timeout.as_millis() };
                 self.late.insert(id);
-                // A message that is half written, or too many that nobody answers: there is no way
-                // on.
+                // A half-written message, or too many unanswered ones: the connection cannot
+                // continue.
                 return Err(if sent.is_err() || self.late.len() > MAX_LATE {
                     self.give_up(error)
                 } else {
@@ -407,7 +408,7 @@ impl Client {
         }
     }
 
-    /// Takes one message, all of it by `deadline`; `None` at the end of the connection.
+    /// Receives one entire message by `deadline`; `None` at the end of the connection.
     fn receive(&mut self, deadline: Instant) -> Result<Option<Message>> {
         let (mut head, mut fds) = ([0; HEADER], Vec::new());
         match self.socket.recv(&mut head, &mut fds, deadline) {
@@ -430,7 +431,7 @@ impl Client {
         }
     }
 
-    /// A read failed: the connection is lost, or stopped in the middle of a message.
+    /// A read failed: the connection is lost, or stalled in the middle of a message.
     fn cut(&mut self, error: &io::Error) -> VfioUserError {
         let error = match error.kind() {
             io::ErrorKind::InvalidData => self.protocol(error.to_string()),
@@ -442,7 +443,7 @@ impl Client {
         self.give_up(error)
     }
 
-    /// A message that is not the reply that is waited for.
+    /// Handles a message other than the expected reply.
     fn aside(&mut self, header: &Header, body: &[u8]) -> Result<()> {
         if header.is_reply() {
             if self.late.remove(&header.id) {
@@ -467,7 +468,7 @@ impl Client {
         sent.map_err(|error| self.cut(&error))
     }
 
-    /// What the device asks of memory that it does not reach itself.
+    /// Answers the device's access to memory that it cannot reach directly.
     fn serve(&self, header: &Header, body: &[u8]) -> std::result::Result<Vec<u8>, u32> {
         let find = |address: u64, len: u64| {
             let (start, (memory, size)) =

@@ -1,4 +1,4 @@
-//! The client's memory as the device reaches it: which addresses are mapped, and by what.
+//! The client's memory as the device accesses it: the mapped addresses and their backing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -11,19 +11,19 @@ use shef_device::SharedMemory;
 use crate::errno;
 use crate::wire::{MAP_READ, MAP_WRITE, MAX_MAPS};
 
-/// An access of the device to host memory that did not happen.
+/// A failed access of the device to host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA {} at {address:#x}: {kind}", if *write { "write" } else { "read" })]
 pub struct DmaError {
-    /// First address that could not be reached.
+    /// First address that could not be accessed.
     pub address: u64,
-    /// Whether the device wanted to write.
+    /// Whether the access was a write.
     pub write: bool,
-    /// Why.
+    /// The reason.
     pub kind: DmaErrorKind,
 }
 
-/// Why an access did not happen.
+/// Why an access failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DmaErrorKind {
     /// The address is not mapped.
@@ -35,20 +35,20 @@ pub enum DmaErrorKind {
     /// The client answered with an error.
     #[error("refused by the client (error {0})")]
     Refused(u32),
-    /// The client did not answer.
+    /// The client did not answer in time.
     #[error("no answer from the client")]
     TimedOut,
-    /// There is no client, or it went away, or the device was reset meanwhile.
+    /// There is no client, or it disconnected, or the device was reset during the access.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// What a mapped range is.
+/// Backing of a mapped range.
 #[derive(Debug, Clone)]
 pub(crate) enum Backing {
     /// Mapped here too; the offset is that of the range's first byte.
     Memory(Arc<SharedMemory>, u64),
-    /// Only the client reaches it: ask by message.
+    /// Only the client can access it: request by message.
     Message,
 }
 
@@ -59,15 +59,15 @@ struct Entry {
     backing: Backing,
 }
 
-/// All mapped ranges of one client. Ranges do not overlap.
+/// All mapped ranges of one client, without overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Maps {
     entries: BTreeMap<u64, Entry>,
-    /// One mapping for each file, however many ranges of it are mapped.
+    /// One mapping per file, shared by all of its ranges.
     files: HashMap<(u64, u64), Weak<SharedMemory>>,
 }
 
-/// A piece of an access that lies in one range.
+/// A part of an access that lies in one range.
 pub(crate) struct Piece {
     pub len: usize,
     pub backing: Backing,
@@ -77,8 +77,8 @@ impl Maps {
     /// Maps a range.
     ///
     /// # Errors
-    /// `EINVAL` for a range that is none or a file that does not hold it, `EEXIST` where something
-    /// is mapped already, `ENOSPC` for too many.
+    /// `EINVAL` for an invalid range or a file that is too short, `EEXIST` if part of the range is
+    /// already mapped, `ENOSPC` for too many ranges.
     pub fn map(
         &mut self,
         flags: u32,
@@ -103,8 +103,8 @@ impl Maps {
                 if file.metadata().map_or(true, |meta| meta.len() < need) {
                     return Err(errno::EINVAL);
                 }
-                // A file that the client can cut would end this process by a signal in the middle
-                // of a copy: the client is asked by message instead.
+                // If the client could truncate the file, a copy could kill this process with a
+                // signal: the device requests the bytes by message instead.
                 if SharedMemory::is_steady(&file) {
                     Backing::Memory(self.memory(file, need, flags & MAP_WRITE != 0)?, offset)
                 } else {
@@ -122,7 +122,7 @@ impl Maps {
         let failed = |e: std::io::Error| e.raw_os_error().map_or(errno::EINVAL, |n| n as u32);
         let meta = file.metadata().map_err(failed)?;
         let key = (meta.dev(), meta.ino());
-        // A mapping for reading only is not kept: another range of the file may be writable.
+        // A read-only mapping is not kept: another range of the file may be writable.
         if let Some(known) = self.files.get(&key).and_then(Weak::upgrade)
             && known.len() >= need
         {
@@ -139,11 +139,11 @@ impl Maps {
         Ok(memory)
     }
 
-    /// Unmaps every range inside `[address, address + size)`: how many bytes were mapped there.
-    /// Ranges that were never mapped are no error.
+    /// Unmaps every range inside `[address, address + size)` and returns the number of bytes that
+    /// were mapped there. Ranges that were never mapped are not an error.
     ///
     /// # Errors
-    /// `EINVAL` where a mapped range would be cut.
+    /// `EINVAL` if a mapped range would be split.
     pub fn unmap(&mut self, address: u64, size: u64) -> Result<u64, u32> {
         let end = address.checked_add(size).ok_or(errno::EINVAL)?;
         if size == 0 {
@@ -163,13 +163,13 @@ impl Maps {
         Ok(starts.iter().filter_map(|at| self.entries.remove(at)).map(|e| e.size).sum())
     }
 
-    /// Unmaps everything.
+    /// Unmaps all ranges.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.files.clear();
     }
 
-    /// Ranges that are mapped.
+    /// Number of mapped ranges.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,4 +1,4 @@
-//! Errors of client and server, by who can act on them.
+//! Errors of client and server, by the party that can act on them.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ shef_proto::coded! {
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum VfioUserError {
-        /// Nobody serves the socket.
+        /// No server listens on the socket.
         #[error("cannot connect to {}: {error}", path.display())]
         Connect {
             /// The socket.
             path: PathBuf,
-            /// What the system says.
+            /// The system's error.
             error: io::Error,
         } = "SHEF-VFU-001": "nobody serves the socket of a vfio-user device",
             "start the card first, as `shef sim serve --socket PATH`, and give the same path",
@@ -26,7 +26,7 @@ shef_proto::coded! {
             path: PathBuf,
         } = "SHEF-VFU-002": "another client holds the vfio-user device",
             "a device serves one client at a time: end the other program, or serve a second card on another socket",
-        /// What answers does not speak the protocol.
+        /// The peer does not speak the protocol.
         #[error("{}: {what}", path.display())]
         Protocol {
             /// The socket.
@@ -53,7 +53,7 @@ shef_proto::coded! {
             ms: u128,
         } = "SHEF-VFU-005": "the vfio-user server did not answer in time",
             "look at the server: it may be stopped or very slow; open the device again once it answers",
-        /// The server went away.
+        /// The server has disconnected.
         #[error("the server of {} closed the connection", path.display())]
         Disconnected {
             /// The socket.
@@ -65,16 +65,16 @@ shef_proto::coded! {
         Serve {
             /// The socket.
             path: PathBuf,
-            /// What the system says.
+            /// The system's error.
             error: io::Error,
         } = "SHEF-VFU-007": "the socket of a vfio-user device cannot be served",
             "choose a path in a folder that you may write, shorter than 108 bytes, that no running server uses",
-        /// A call of the system failed.
+        /// A system call failed.
         #[error("{what}: {error}")]
         System {
-            /// What was tried.
+            /// The operation.
             what: &'static str,
-            /// What the system says.
+            /// The system's error.
             error: io::Error,
         } = "SHEF-VFU-008": "the system refused memory, an event or a thread",
             "raise the limits of open files and memory (`ulimit -n`, `ulimit -l`) or free some, then try again",

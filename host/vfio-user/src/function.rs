@@ -1,4 +1,4 @@
-//! A PCI function over vfio-user, as the card's driver wants it.
+//! A PCI function over vfio-user, for the card's driver.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,23 +10,22 @@ use shef_device::{DeviceError, Event, SharedMemory};
 
 use crate::{Client, VfioUserError, region};
 
-/// A function that another process serves, with its interrupts connected and card memory mapped
-/// where the server allows it.
+/// A function that another process serves, with connected interrupts and with card memory mapped if
+/// the server allows it.
 pub struct VfioUserFunction {
     client: Client,
     vectors: Vec<Event>,
     memory: Option<SharedMemory>,
-    /// Where the next buffer goes.
+    /// Address of the next buffer.
     next: u64,
 }
 
-/// First address of host memory for the device, so that address 0 is never mapped.
+/// First device address of host memory, so that address 0 is never mapped.
 const FIRST: u64 = 1 << 32;
 /// Addresses of buffers are multiples of this.
 const ALIGN: u64 = 2 << 20;
 
-/// Writes of at most so many bytes are posted: registers, not card memory through a window that is
-/// not mapped.
+/// Largest write that is posted: a register, not card memory through a window that is not mapped.
 const POSTED: usize = 8;
 
 impl VfioUserFunction {
@@ -46,19 +45,19 @@ impl VfioUserFunction {
         Ok(Self { client, vectors, memory, next: FIRST })
     }
 
-    /// Memory of at least `bytes` bytes that the device reaches too, until
+    /// Allocates at least `bytes` bytes of memory that the device also accesses, until
     /// [`VfioUserFunction::free`] or the end of the connection.
     ///
     /// # Errors
-    /// [`VfioUserError::System`] where there is none, and those of the connection.
+    /// [`VfioUserError::System`] if there is no memory, and the connection's errors.
     pub fn dma(&mut self, bytes: u64) -> Result<DmaBuffer, VfioUserError> {
         let buffer = self.place(bytes)?;
         self.client.dma_map(buffer.device_address(), buffer.memory())?;
         Ok(buffer)
     }
 
-    /// The same, but the device has to ask this program for every access, as where memory cannot be
-    /// shared.
+    /// Like [`VfioUserFunction::dma`], but the device requests every access by message, as it must
+    /// if memory cannot be shared.
     ///
     /// # Errors
     /// As [`VfioUserFunction::dma`].
@@ -77,10 +76,10 @@ impl VfioUserFunction {
         Ok(DmaBuffer::new(Arc::new(memory), address))
     }
 
-    /// The device does not reach the buffer any more once this returns.
+    /// Unmaps a buffer: after the call the device can no longer access it.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The connection's.
     pub fn free(&mut self, buffer: &DmaBuffer) -> Result<(), VfioUserError> {
         self.client.dma_unmap(buffer.device_address(), buffer.bytes())
     }
@@ -98,7 +97,7 @@ impl Function for VfioUserFunction {
         Ok(VfioUserFunction::dma(self, bytes)?)
     }
 
-    /// The server has a mapping of its own: what it still does there reaches nothing else.
+    /// The server has a separate mapping: a late access of the device affects no other memory.
     fn release(&mut self, memory: DmaBuffer, _: bool) -> Result<(), DeviceError> {
         Ok(self.free(&memory)?)
     }
@@ -145,8 +144,8 @@ impl Function for VfioUserFunction {
 /// Opens the card behind a socket.
 ///
 /// # Errors
-/// Those of [`Client::connect`], and [`DeviceError::NotACard`] where something else is served
-/// there.
+/// The errors of [`Client::connect`], and [`DeviceError::NotACard`] if the socket serves another
+/// device.
 pub fn open(path: &Path, timeout: Duration) -> Result<PciCard<VfioUserFunction>, DeviceError> {
     let function = VfioUserFunction::open(path, timeout)?;
     PciCard::open(

@@ -1,15 +1,15 @@
-//! vfio-user: a PCI device over a Unix socket, as QEMU and others speak it. A [`Client`] drives a
-//! device that another process serves; a [`Server`] serves one.
+//! vfio-user, QEMU's protocol for a PCI device over a Unix socket. A [`Client`] drives a device
+//! that another process serves; a [`Server`] serves one.
 //!
-//! Written for this project because the client has to notice refusals and time-outs, and the server
-//! has to answer every message, whatever is in it, and to reach memory that comes without a file
+//! Written for this project because the client must detect refusals and time-outs. The server must
+//! answer every message, whatever its contents, and access memory that arrives without a file
 //! descriptor.
 //!
-//! What is spoken: version negotiation with optional capabilities, device, region and interrupt
+//! Supported: version negotiation with optional capabilities, device, region and interrupt
 //! information, mappable areas with their file descriptor, interrupts by event descriptors, region
 //! reads and writes, DMA maps with and without a file descriptor, DMA reads and writes by message
-//! for the latter, reset. Not spoken: migration, dirty pages, twin sockets, several writes in one
-//! message.
+//! for the latter, reset. Not supported: migration, dirty pages, twin sockets, several writes in
+//! one message.
 
 mod client;
 mod dma;
@@ -30,7 +30,7 @@ pub use server::{Backend, Bus, NO_ANSWER, Region, Server};
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = VfioUserError::CODES;
 
-/// Error numbers of the system, as they stand in replies.
+/// System error numbers, as used in replies.
 pub mod errno {
     #![expect(missing_docs, reason = "the system's own names")]
     pub const EIO: u32 = libc::EIO as u32;
@@ -55,7 +55,7 @@ pub mod region {
     pub const ROM: u32 = 6;
     /// Configuration space.
     pub const CONFIG: u32 = 7;
-    /// Number of them, with that of VGA.
+    /// Number of regions, including VGA's.
     pub const COUNT: u32 = 9;
 }
 
@@ -63,6 +63,6 @@ pub mod region {
 pub mod irq {
     /// MSI-X.
     pub const MSIX: u32 = 2;
-    /// Number of them.
+    /// Number of kinds.
     pub const COUNT: u32 = 5;
 }

@@ -1,4 +1,4 @@
-//! A socket that listens at a path, and goes with its server.
+//! A listening socket at a path, which is removed with its server.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -12,7 +12,8 @@ use crate::VfioUserError;
 /// Maximum number of bytes of a socket's path (`sun_path`, without its last zero).
 const MAX_PATH: usize = 107;
 
-/// A listening socket. Dropping it removes its path, unless something else stands there by then.
+/// A listening socket. Dropping it removes its path, unless another file has taken the path by
+/// then.
 #[derive(Debug)]
 pub struct Listening {
     path: PathBuf,
@@ -22,12 +23,13 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Whether a socket can be made at `path`: for who makes the device first, which may take
+    /// Checks that a socket can be created at `path`, before the device is created, which may take
     /// minutes.
     ///
     /// # Errors
-    /// [`VfioUserError::Serve`] if the path is too long for a socket, the folder is missing or cannot
-    /// be written, another server listens there, or there is a file that is no socket.
+    /// [`VfioUserError::Serve`] if the path is too long for a socket, the folder is missing or
+    /// cannot be written, another server listens there, or the path names a file that is not a
+    /// socket.
     pub fn vacant(path: &Path) -> Result<(), VfioUserError> {
         let failed = |error| Err(VfioUserError::Serve { path: path.to_owned(), error });
         let length = path.as_os_str().len();
@@ -62,11 +64,11 @@ impl Listening {
         }
     }
 
-    /// Listens on a socket at `path`, which only the user may connect to. What a server that died
-    /// left there is replaced.
+    /// Listens on a socket at `path`, which only this user may connect to. Replaces the socket of a
+    /// server that died.
     ///
     /// # Errors
-    /// Those of [`Self::vacant`], and of making the socket.
+    /// Those of [`Self::vacant`], and the errors of creating the socket.
     pub fn bind(path: &Path) -> Result<Self, VfioUserError> {
         Self::vacant(path)?;
         Self::made(path).map_err(|error| VfioUserError::Serve { path: path.to_owned(), error })
@@ -84,13 +86,13 @@ impl Listening {
         Ok(socket)
     }
 
-    /// Where it listens.
+    /// The path that it listens on.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The socket, which does not block.
+    /// The non-blocking socket.
     #[must_use]
     pub fn listener(&self) -> &UnixListener {
         &self.listener
@@ -105,7 +107,7 @@ impl Drop for Listening {
     }
 }
 
-/// Device and inode of what stands at a path itself.
+/// Device and inode of the file at a path, without following links.
 fn node(path: &Path) -> io::Result<(u64, u64)> {
     let meta = std::fs::symlink_metadata(path)?;
     Ok((meta.dev(), meta.ino()))

@@ -20,39 +20,38 @@ use crate::wire::{
 use crate::{VfioUserError, errno, irq, region};
 pub use bus::Bus;
 
-/// How long the rest of a message may take once it began, and the client to take an answer.
+/// Time limit for a message once it has begun, and for the client to receive an answer.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the server looks whether it is to stop.
+/// How often the server checks whether to stop.
 const TICK: Duration = Duration::from_millis(100);
-/// How long one that knocks while another is inside is let wait for that one to leave.
+/// How long a new client waits for the current one to leave.
 const LEAVING: Duration = Duration::from_millis(300);
-/// How long one that is refused may take to say who it is.
+/// Time limit for a refused client's first message.
 const REFUSING: Duration = Duration::from_secs(1);
-/// How many knock at once; more are not heard.
+/// Most clients that wait at once; further ones are dropped.
 const KNOCKING: usize = 32;
 
-/// What a [`Backend`] returns where the client is to get no answer at all, as from a device that
-/// hangs.
+/// Return value of a [`Backend`] for no answer at all, as from a device that hangs.
 pub const NO_ANSWER: u32 = u32::MAX;
 
 /// A region of a device.
 #[derive(Debug, Default)]
 pub struct Region {
-    /// Bytes; 0 for none.
+    /// Size in bytes; 0 if the region does not exist.
     pub size: u64,
-    /// It can be written.
+    /// Whether it can be written.
     pub writable: bool,
-    /// A file that clients may map, and which part of it the region is: all of the region from this
-    /// offset on.
+    /// A file that clients may map, and the offset of the region in it.
     pub memory: Option<(OwnedFd, u64)>,
 }
 
-/// The device behind a server. Error numbers go to the client as they are.
+/// The device behind a server. Its error numbers are sent to the client unchanged.
 pub trait Backend {
-    /// A client came. It reaches memory and interrupts by `bus` until it leaves.
+    /// A client has connected. The device accesses its memory and interrupts through `bus` until it
+    /// leaves.
     fn attached(&mut self);
 
-    /// The client left; nothing that it mapped can be reached any more.
+    /// The client has left; its mappings can no longer be accessed.
     fn detached(&mut self);
 
     /// Reads a region; the range is inside it.
@@ -74,7 +73,7 @@ pub trait Backend {
     fn reset(&mut self) -> Result<(), u32>;
 }
 
-/// A listening socket, and the regions of the device behind it.
+/// A listening socket and the regions of its device.
 pub struct Server {
     socket: Listening,
     regions: Vec<Region>,
@@ -82,12 +81,12 @@ pub struct Server {
     limit: Duration,
 }
 
-/// An answer: body and a descriptor.
+/// An answer: body and, optionally, a descriptor.
 type Answer<'a> = (Vec<u8>, Option<BorrowedFd<'a>>);
 
 impl Server {
-    /// Listens on a socket at `path` ([`Listening::bind`]). Clients see `regions` by index (those of
-    /// a PCI function have the indices of [`crate::region`]) and the vectors of `bus`.
+    /// Listens on a socket at `path` ([`Listening::bind`]). Clients see `regions` by index (a PCI
+    /// function uses the indices of [`crate::region`]) and the vectors of `bus`.
     ///
     /// # Errors
     /// Those of [`Listening::bind`].
@@ -95,18 +94,18 @@ impl Server {
         Ok(Self { socket: Listening::bind(path)?, regions, bus, limit: MESSAGE_TIMEOUT })
     }
 
-    /// Has every message come and go within `limit`, from its first byte to its last, and the first
-    /// one within `limit` of the connection.
+    /// Sets the time limit for each message, from its first byte to its last, and for the first
+    /// message after the connection.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Serves one client after the other until `stop` is set.
+    /// Serves clients, one at a time, until `stop` is set.
     ///
     /// # Errors
-    /// [`VfioUserError::Serve`] where the socket fails.
+    /// [`VfioUserError::Serve`] if the socket fails.
     pub fn run(&self, backend: &mut dyn Backend, stop: &AtomicBool) -> Result<(), VfioUserError> {
         let busy = AtomicBool::new(false);
         let (sender, clients) = mpsc::channel();
@@ -118,7 +117,7 @@ impl Server {
             });
             while !stop.load(Ordering::Relaxed) {
                 let Ok(stream) = clients.recv_timeout(TICK) else { continue };
-                // A client whose connection cannot be used is gone already.
+                // If the connection is unusable, the client has already left.
                 let _ = self.serve(stream, backend, &busy, stop);
             }
             let failed =
@@ -129,8 +128,8 @@ impl Server {
         })
     }
 
-    /// Lets one client in at a time and refuses the others. Each that knocks has a thread, so that
-    /// a slow one holds nobody up.
+    /// Admits one client at a time and refuses the others. Each waiting client has a thread, so
+    /// that a slow one delays no other.
     fn door(
         &self,
         busy: &AtomicBool,
@@ -146,7 +145,7 @@ impl Server {
                 let stream = match self.socket.listener().accept() {
                     Ok((stream, _)) if knocking.load(Ordering::Acquire) < KNOCKING => stream,
                     Ok(_) => continue,
-                    // One that left again, or no descriptors at the moment.
+                    // The client has left already, or no descriptors are available at the moment.
                     Err(_) => {
                         std::thread::sleep(Duration::from_millis(5));
                         continue;
@@ -185,7 +184,8 @@ impl Server {
             socket.shutdown();
             result
         });
-        // The next one may knock; it is heard when the device has seen the last one leave.
+        // The next client may wait from now on; it is served once the device has seen the last one
+        // leave.
         busy.store(false, Ordering::Release);
         backend.detached();
         result
@@ -214,7 +214,7 @@ impl Server {
             }
             let header = Header::decode(&head);
             let Some(len) = (header.size as usize).checked_sub(HEADER) else {
-                // Where the next message begins cannot be known.
+                // The beginning of the next message is unknown.
                 return self.bus.send(&header.refusal(errno::EINVAL), &[], &[]);
             };
             if len > MAX_MESSAGE - HEADER {
@@ -244,7 +244,7 @@ impl Server {
                 }
             }
             if !negotiated {
-                // A client of another version, or none at all.
+                // The client has another version, or sent no version.
                 return Ok(());
             }
         }
@@ -333,7 +333,7 @@ impl Server {
                 backend.write(region, offset, data)?;
                 Ok((wire::Writer::default().u64(offset).u32(region).u32(data.len() as u32).0, None))
             }
-            // These go the other way.
+            // These go from server to client.
             Request::DmaRead { .. } | Request::DmaWrite { .. } => Err(errno::EOPNOTSUPP),
             Request::Reset => {
                 self.bus.cancel();
@@ -362,7 +362,7 @@ impl Server {
         Ok((info.encode(index, argsz), fd))
     }
 
-    /// Whether a range is wholly in a region.
+    /// Checks that a range is entirely inside a region.
     fn check(&self, region: u32, offset: u64, len: usize, write: bool) -> Result<usize, u32> {
         let r = self.regions.get(region as usize).filter(|r| r.size > 0).ok_or(errno::EINVAL)?;
         let fits =
@@ -427,8 +427,8 @@ impl Server {
     }
 }
 
-/// Takes the place inside, as soon as it is free within [`LEAVING`]: the last one may have left,
-/// and not been seen leaving, as programs come one right after the other.
+/// Takes the client's seat once it is free, within [`LEAVING`]: the last client may have left
+/// without the server noticing yet, as when programs run one right after the other.
 fn enter(busy: &AtomicBool, stop: &AtomicBool) -> bool {
     let knocked = Instant::now();
     while busy.swap(true, Ordering::AcqRel) {
@@ -440,7 +440,7 @@ fn enter(busy: &AtomicBool, stop: &AtomicBool) -> bool {
     true
 }
 
-/// Answers the first message of a client that comes while another is served.
+/// Answers the first message of a client that connects while another is served.
 fn refuse(stream: UnixStream) -> io::Result<()> {
     let (socket, deadline) = (Socket::new(stream)?, Instant::now() + REFUSING);
     let (mut head, mut fds) = ([0; HEADER], Vec::new());
@@ -452,8 +452,7 @@ fn refuse(stream: UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes bytes off the stream and forgets them, so that the next message is read from its
-/// beginning.
+/// Discards bytes of the stream, so that the next message is read from its beginning.
 fn skip(socket: &Socket, mut len: usize, deadline: Instant) -> io::Result<()> {
     let mut bin = vec![0; len.min(64 << 10)];
     while len > 0 {

@@ -1,4 +1,4 @@
-//! A stream socket that carries file descriptors beside bytes.
+//! A stream socket that carries file descriptors along with bytes.
 
 #![expect(unsafe_code, reason = "calls sendmsg and recvmsg")]
 
@@ -11,35 +11,35 @@ use shef_device::{poll_readable, poll_writable};
 
 use crate::wire::MAX_FDS;
 
-/// Bytes of a control message with that many descriptors.
+/// Size of a control message with `fds` descriptors.
 const fn space(fds: usize) -> usize {
     // SAFETY: a computation on a number.
     unsafe { libc::CMSG_SPACE((fds * size_of::<RawFd>()) as u32) as usize }
 }
 
-/// Room for one control message, aligned as its header has to be.
+/// Room for one control message, with the alignment of its header.
 #[repr(C, align(8))]
 struct Control([u8; space(MAX_FDS)]);
 
-/// A connected socket. Every message has a deadline, which is looked at before each system call
-/// that would wait, however few bytes each of them brings.
+/// A connected socket. Every message has a deadline, which is checked before each system call that
+/// would block, even if each call transfers only a few bytes.
 #[derive(Debug)]
 pub(crate) struct Socket(UnixStream);
 
-/// Time that is left.
+/// Time left.
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 impl Socket {
-    /// Takes a connection.
+    /// Wraps a connection.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self(stream))
     }
 
-    /// The same connection once more, for another thread.
+    /// A second handle on the connection, for another thread.
     pub fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
@@ -54,7 +54,7 @@ impl Socket {
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Sends all bytes of both parts by `deadline`; the descriptors go with the first.
+    /// Sends all bytes of both parts by `deadline`; the descriptors are sent with the first bytes.
     pub fn send(
         &self,
         head: &[u8],
@@ -112,15 +112,15 @@ impl Socket {
             // SAFETY: the header is the one above.
             let data: *mut RawFd = unsafe { libc::CMSG_DATA(header) }.cast();
             for (i, fd) in fds.iter().enumerate() {
-                // SAFETY: there is room for MAX_FDS descriptors behind the header, and `i` is below
-                // that.
+                // SAFETY: there is room for MAX_FDS descriptors behind the header, and `i` is less
+                // than that.
                 let place = unsafe { data.add(i) };
                 // SAFETY: inside the control buffer.
                 unsafe { place.write_unaligned(fd.as_raw_fd()) };
             }
         }
         loop {
-            // SAFETY: every pointer in the message is to memory that lives over the call.
+            // SAFETY: every pointer in the message points to memory that outlives the call.
             let n = unsafe {
                 libc::sendmsg(self.0.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
             };
@@ -137,8 +137,8 @@ impl Socket {
         }
     }
 
-    /// Fills `buf` by `deadline`; descriptors that come with it are appended to `fds`. `Ok(false)`
-    /// where the connection ended before the first byte.
+    /// Fills `buf` by `deadline`; descriptors that arrive with it are appended to `fds`.
+    /// `Ok(false)` if the connection ended before the first byte.
     pub fn recv(
         &self,
         buf: &mut [u8],
@@ -176,8 +176,8 @@ impl Socket {
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len() as _;
         let n = loop {
-            // SAFETY: every pointer in the message is to memory that lives over the call and is as
-            // long as said.
+            // SAFETY: every pointer in the message points to memory that outlives the call and has
+            // the stated length.
             let n = unsafe {
                 libc::recvmsg(self.0.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC)
             };
@@ -208,7 +208,8 @@ impl Socket {
                     let place = unsafe { data.add(i) };
                     // SAFETY: one of those descriptors.
                     let fd = unsafe { place.read_unaligned() };
-                    // SAFETY: the kernel made it for this process just now, so nobody else owns it.
+                    // SAFETY: the kernel has just created it for this process, so it has no other
+                    // owner.
                     fds.push(unsafe { OwnedFd::from_raw_fd(fd) });
                 }
             }
@@ -267,7 +268,7 @@ mod tests {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(result.unwrap_err().kind(), io::ErrorKind::TimedOut);
         });
-        // Nobody reads: what does not fit ends in time, too.
+        // The peer does not read: a send that does not fit also ends in time.
         let full =
             a.send(&vec![0; 64 << 20], &[], &[], Instant::now() + Duration::from_millis(100));
         assert_eq!(full.unwrap_err().kind(), io::ErrorKind::TimedOut);
@@ -310,7 +311,7 @@ mod tests {
         let (a, b) = pair();
         let fds = [a.as_fd(); MAX_FDS + 1];
         assert!(a.send(b"x", b"", &fds, later()).is_err());
-        // Nor a few with each byte.
+        // Nor do they with a few for each byte.
         let (mut head, mut fds) = ([0; 16], Vec::new());
         (0..head.len()).for_each(|_| a.send(b"x", b"", &[a.as_fd(); MAX_FDS], later()).unwrap());
         assert_eq!(

@@ -1,25 +1,25 @@
-//! Messages as they lie on the wire: a header of 16 bytes, then a body whose shape the command
-//! says. All integers are little-endian.
+//! Encoding of messages: a header of 16 bytes, then a body whose format depends on the command. All
+//! integers are little-endian.
 //!
 //! Source: the vfio-user protocol, version 0.1 (QEMU's `docs/interop/vfio-user.rst`). Bodies have
-//! exactly the length of their shape.
+//! exactly the length of their format.
 
 use crate::errno;
 
 /// Bytes of the header.
 pub const HEADER: usize = 16;
-/// Most bytes of data in one message that we send or take.
+/// Most bytes of data in one message, in both directions.
 pub const MAX_DATA: usize = 1 << 20;
-/// Most bytes of a whole message that we take.
+/// Most bytes of an entire incoming message.
 pub const MAX_MESSAGE: usize = HEADER + 64 + MAX_DATA;
 /// Most file descriptors in one message.
 pub const MAX_FDS: usize = 8;
-/// Most DMA maps of one client; QEMU takes no server that allows more.
+/// Most DMA maps of one client; QEMU rejects a server that allows more.
 pub const MAX_MAPS: usize = 0xffff;
-/// Version that is spoken.
+/// Supported version.
 pub const VERSION: (u16, u16) = (0, 1);
 
-/// What a message asks for.
+/// Commands.
 pub mod command {
     #![expect(missing_docs, reason = "the protocol's own names")]
     pub const VERSION: u16 = 1;
@@ -82,11 +82,11 @@ pub mod irq_flag {
 pub const INFO_RESET: u32 = 1;
 /// The device is a PCI function.
 pub const INFO_PCI: u32 = 2;
-/// Interrupts are announced by an event descriptor.
+/// Interrupts are delivered to an event descriptor.
 pub const IRQ_EVENTFD: u32 = 1;
 /// Interrupts can be masked.
 pub const IRQ_MASKABLE: u32 = 2;
-/// The number of vectors in use cannot change without turning all off.
+/// The number of vectors in use cannot change unless all are disabled.
 pub const IRQ_NORESIZE: u32 = 8;
 /// The device may read the mapped memory.
 pub const MAP_READ: u32 = 1;
@@ -104,26 +104,26 @@ const ERROR: u32 = 1 << 5;
 /// Header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Chosen by who asks, repeated in the reply.
+    /// Chosen by the sender of the command, repeated in the reply.
     pub id: u16,
-    /// What is asked.
+    /// The command.
     pub command: u16,
-    /// Bytes of the whole message.
+    /// Length of the entire message in bytes.
     pub size: u32,
     /// Type and flags.
     pub flags: u32,
-    /// Error number of the system, in a reply that is marked as an error.
+    /// System error number, in a reply that is marked as an error.
     pub error: u32,
 }
 
 impl Header {
-    /// Reads a header. Every 16 bytes are one; whether it makes sense is for who handles it.
+    /// Decodes a header. All 16-byte strings decode; the caller checks the values.
     pub fn decode(bytes: &[u8; HEADER]) -> Self {
         let mut r = Reader(bytes);
         Self { id: r.u16(), command: r.u16(), size: r.u32(), flags: r.u32(), error: r.u32() }
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         out[0..2].copy_from_slice(&self.id.to_le_bytes());
@@ -134,18 +134,18 @@ impl Header {
         out
     }
 
-    /// Header of a command with a body of so many bytes.
+    /// Header of a command with a body of `body` bytes.
     pub fn command(id: u16, command: u16, body: usize) -> Self {
         Self { id, command, size: (HEADER + body) as u32, flags: TYPE_COMMAND, error: 0 }
     }
 
-    /// The header of the same command, to which no reply is wanted.
+    /// The same command's header, without a request for a reply.
     #[must_use]
     pub fn posted(self) -> Self {
         Self { flags: self.flags | NO_REPLY, ..self }
     }
 
-    /// Header of the reply to `self` with a body of so many bytes.
+    /// Header of the reply to `self` with a body of `body` bytes.
     #[must_use]
     pub fn reply(&self, body: usize) -> Self {
         Self { size: (HEADER + body) as u32, flags: TYPE_REPLY, error: 0, ..*self }
@@ -167,19 +167,18 @@ impl Header {
         self.flags & TYPE_MASK == TYPE_REPLY
     }
 
-    /// Whether a reply is wanted.
+    /// Whether the sender wants a reply.
     pub fn wants_reply(&self) -> bool {
         self.flags & NO_REPLY == 0
     }
 
-    /// The error of a reply, where it is one; an error without a number counts as `EIO`.
+    /// The error of a reply, if it has one; an error without a number counts as `EIO`.
     pub fn failed(&self) -> Option<u32> {
         (self.flags & ERROR != 0).then_some(if self.error == 0 { errno::EIO } else { self.error })
     }
 }
 
-/// Takes integers off the front of a body that was checked to be long enough; behind the end there
-/// are zeros.
+/// Takes integers off the front of a body whose length was checked; past the end it returns zeros.
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -235,24 +234,24 @@ impl Writer {
     }
 }
 
-/// What the other side says of itself with its version.
+/// The peer's capabilities, sent with its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Most file descriptors in a message to it.
+    /// Most file descriptors in a message to the peer.
     pub max_fds: usize,
-    /// Most bytes of data in a message to it.
+    /// Most bytes of data in a message to the peer.
     pub max_data: usize,
 }
 
 impl Default for Capabilities {
-    /// What the protocol says where nothing is said.
+    /// The protocol's defaults.
     fn default() -> Self {
         Self { max_fds: 1, max_data: MAX_DATA }
     }
 }
 
 impl Capabilities {
-    /// Our own, as JSON with its closing zero.
+    /// Our own, as null-terminated JSON.
     pub(crate) fn ours() -> Vec<u8> {
         let text = serde_json::json!({"capabilities": {
             "max_msg_fds": MAX_FDS, "max_data_xfer_size": MAX_DATA, "max_dma_maps": MAX_MAPS, "pgsizes": 4096,
@@ -262,8 +261,8 @@ impl Capabilities {
         bytes
     }
 
-    /// Reads the text behind a version; no text at all says nothing. What is not known is not
-    /// looked at.
+    /// Parses the text after a version; a missing text means the defaults. Unknown members are
+    /// ignored.
     fn decode(text: &[u8]) -> Result<Self, u32> {
         let text = text.strip_suffix(&[0]).unwrap_or(text);
         let mut out = Self::default();
@@ -284,60 +283,60 @@ impl Capabilities {
             out.max_fds = n.min(MAX_FDS);
         }
         if let Some(n) = number("max_data_xfer_size")? {
-            // Less than a page would make no progress worth the name.
+            // Messages with less than a page of data would be too slow.
             out.max_data = if n < 4096 { return Err(errno::EINVAL) } else { n.min(MAX_DATA) };
         }
         Ok(out)
     }
 }
 
-/// A command, read from its body.
+/// A command, decoded from its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request<'a> {
     /// First message of a connection.
     Version {
         /// Must be ours.
         major: u16,
-        /// The lower of both sides' is spoken.
+        /// The lower one of both sides' is used.
         minor: u16,
-        /// What it can.
+        /// The sender's capabilities.
         capabilities: Capabilities,
     },
-    /// The client's memory becomes reachable for the device.
+    /// Maps client memory for the device.
     DmaMap {
         /// [`MAP_READ`], [`MAP_WRITE`].
         flags: u32,
-        /// First byte in the file.
+        /// Offset of the first byte in the file.
         offset: u64,
-        /// First address for the device.
+        /// First device address.
         address: u64,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// And no longer.
+    /// Unmaps client memory.
     DmaUnmap {
         /// [`UNMAP_ALL`] or 0.
         flags: u32,
-        /// First address.
+        /// First device address.
         address: u64,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// What kind of device it is.
+    /// Requests the description of the device.
     GetInfo,
-    /// What a region is.
+    /// Requests the description of a region.
     GetRegionInfo {
-        /// Bytes that the answer may have.
+        /// Most bytes of the answer.
         argsz: u32,
         /// Region.
         index: u32,
     },
-    /// What a kind of interrupt is.
+    /// Requests the description of a kind of interrupt.
     GetIrqInfo {
         /// Kind.
         index: u32,
     },
-    /// Where interrupts go, or masks or fires them.
+    /// Connects, masks or fires interrupts.
     SetIrqs {
         /// See [`irq_flag`].
         flags: u32,
@@ -345,9 +344,9 @@ pub enum Request<'a> {
         index: u32,
         /// First vector.
         start: u32,
-        /// Vectors.
+        /// Number of vectors.
         count: u32,
-        /// One byte a vector with `DATA_BOOL`, else none.
+        /// One byte per vector with `DATA_BOOL`, otherwise empty.
         data: &'a [u8],
     },
     /// Reads a region.
@@ -356,7 +355,7 @@ pub enum Request<'a> {
         offset: u64,
         /// Region.
         region: u32,
-        /// Bytes.
+        /// Number of bytes.
         count: u32,
     },
     /// Writes a region.
@@ -370,14 +369,14 @@ pub enum Request<'a> {
     },
     /// The device reads the client's memory.
     DmaRead {
-        /// First address.
+        /// First device address.
         address: u64,
-        /// Bytes.
+        /// Number of bytes.
         count: u64,
     },
     /// The device writes the client's memory.
     DmaWrite {
-        /// First address.
+        /// First device address.
         address: u64,
         /// Bytes to write.
         data: &'a [u8],
@@ -387,11 +386,11 @@ pub enum Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads the body of a command.
+    /// Decodes the body of a command.
     ///
     /// # Errors
-    /// The error number to answer with: `EINVAL` for a body that is not of the command's shape,
-    /// `EOPNOTSUPP` for a command that is not known.
+    /// The error number for the reply: `EINVAL` for a malformed body, `EOPNOTSUPP` for an unknown
+    /// command.
     pub fn decode(command: u16, body: &'a [u8]) -> Result<Self, u32> {
         let mut r = Reader(body);
         let exact = |n: usize| if body.len() == n { Ok(()) } else { Err(errno::EINVAL) };
@@ -460,7 +459,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Command and body.
+    /// Encodes command and body.
     pub fn encode(&self) -> (u16, Vec<u8>) {
         let w = Writer::default();
         let (command, w) = match *self {
@@ -506,35 +505,35 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a client learns of a region.
+/// Description of a region for a client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RegionInfo {
     /// See [`region_flag`].
     pub flags: u32,
-    /// Bytes; 0 where there is no such region.
+    /// Size in bytes; 0 if the region does not exist.
     pub size: u64,
-    /// Where the region begins in the file that comes with the answer.
+    /// Offset of the region in the file that is sent with the answer.
     pub offset: u64,
-    /// Parts that can be mapped: first byte in the region, bytes.
+    /// Mappable parts: first byte in the region, size in bytes.
     pub areas: Vec<(u64, u64)>,
 }
 
-/// Bytes of a description without capabilities.
+/// Length of a description without capabilities.
 const REGION_INFO: usize = 32;
 /// Id of the capability that lists mappable areas.
 const CAP_SPARSE: u16 = 1;
-/// Most areas that are taken.
+/// Most areas that are accepted.
 const MAX_AREAS: usize = 64;
 
 impl RegionInfo {
-    /// The answer's body, which has at most `argsz` bytes where it says how many it needs.
+    /// Encodes the answer's body, without the areas if `argsz` is too small for them.
     pub fn encode(&self, index: u32, argsz: u32) -> Vec<u8> {
         let caps = if self.areas.is_empty() { 0 } else { 16 + 16 * self.areas.len() };
         let need = REGION_INFO + caps;
         let fits = argsz as usize >= need;
         let flags =
             if caps > 0 { self.flags | region_flag::MMAP | region_flag::CAPS } else { self.flags };
-        // Said even where they do not fit: QEMU refuses a flag without an offset.
+        // Set even if the areas do not fit: QEMU rejects the flag without an offset.
         let cap_offset = if caps > 0 { REGION_INFO as u32 } else { 0 };
         let mut w = Writer::default()
             .u32(need as u32)
@@ -552,10 +551,10 @@ impl RegionInfo {
         w.0
     }
 
-    /// Reads an answer: the description, and how many bytes the whole answer needs.
+    /// Decodes an answer: the description, and the length of the complete answer.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is malformed.
     pub fn decode(body: &[u8]) -> Result<(Self, u32), &'static str> {
         if body.len() < REGION_INFO {
             return Err("the description of a region has fewer than 32 bytes");

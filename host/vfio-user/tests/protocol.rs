@@ -1,4 +1,4 @@
-//! Client and server against each other, and the server against bytes that no client would send.
+//! Client and server work together, and the server withstands bytes that no client would send.
 
 mod common;
 
@@ -72,14 +72,14 @@ fn posted_writes_arrive_in_order_and_are_not_answered() {
     let mut client = served.client();
     for n in 0..200u8 {
         client.post(0, u64::from(n), &[n]).unwrap();
-        // Refused, and nobody is told.
+        // Refused without an answer.
         client.post(0, 0xfff, &[n, n]).unwrap();
     }
     let mut got = [0; 200];
     client.read(0, 0, &mut got).unwrap();
     assert!(got.iter().zip(0..).all(|(got, n)| *got == n));
     drop(served);
-    // A server that is gone is noticed, if not by the first write.
+    // The client detects that the server is gone, though maybe not with the first write.
     let gone = (0..100)
         .find_map(|_| client.post(0, 0, &[1]).err())
         .or_else(|| client.read(0, 0, &mut [0]).err());
@@ -115,7 +115,7 @@ fn where_there_is_no_server() {
     assert_eq!(code(Client::connect(&dir.path().join("none"), LIMIT)), "SHEF-VFU-001");
     std::fs::write(dir.path().join("file"), "x").unwrap();
     assert_eq!(code(Client::connect(&dir.path().join("file"), LIMIT)), "SHEF-VFU-001");
-    // Somebody who speaks something else.
+    // A server of another protocol.
     let listener = std::os::unix::net::UnixListener::bind(dir.path().join("http")).unwrap();
     let thread = std::thread::spawn(move || {
         use std::io::{Read, Write};
@@ -127,7 +127,7 @@ fn where_there_is_no_server() {
     thread.join().unwrap();
 }
 
-/// What keeps a socket from being made shows before the device is made, which may take minutes.
+/// An unusable path is detected before the device is created, which may take minutes.
 #[test]
 fn a_path_that_cannot_be_served_is_found_early() {
     use std::os::unix::fs::PermissionsExt;
@@ -157,7 +157,7 @@ fn a_path_that_cannot_be_served_is_found_early() {
     std::fs::create_dir(&closed).unwrap();
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
     let vacant = shef_vfio_user::Listening::vacant(&closed.join("s"));
-    // root may write into every folder.
+    // Root may write into every folder.
     match std::fs::write(closed.join("probe"), "") {
         Ok(()) => vacant.unwrap(),
         Err(_) => assert!(vacant.unwrap_err().to_string().contains("no socket can be made in")),
@@ -175,7 +175,7 @@ fn a_server_that_goes_away_is_noticed() {
     assert_eq!(code(client.write(0, 0, &[0; 4])), "SHEF-VFU-006");
 }
 
-/// Has the device copy `len` bytes and waits for it: whether it could.
+/// Has the device copy `len` bytes and waits for it. Returns whether the copy succeeded.
 fn copy(client: &mut Client, done: &[Event; 2], from: u64, to: u64, len: u64) -> bool {
     let order = [from.to_le_bytes(), to.to_le_bytes(), len.to_le_bytes()].concat();
     client.write(0, COPY, &order).unwrap();
@@ -203,13 +203,13 @@ fn the_device_reaches_mapped_memory_and_nothing_else() {
     shared.write(100, &pattern).unwrap();
     client.dma_map(0x1000_0000, &shared).unwrap();
     client.dma_map_by_message(0x2000_0000, &asked).unwrap();
-    // By file to by message, and back.
+    // From file-backed to message-backed memory, and back.
     assert!(copy(&mut client, &done, 0x1000_0064, 0x2000_0003, len));
     assert!(copy(&mut client, &done, 0x2000_0003, 0x1000_0000, len));
     let mut back = vec![0; len as usize];
     shared.read(0, &mut back).unwrap();
     assert!(back == pattern, "twice the same key gives the same bytes");
-    // Outside, over the end, and what is no longer mapped.
+    // Outside, past the end, and no longer mapped.
     assert!(!copy(&mut client, &done, 0x3000_0000, 0x1000_0000, 8));
     assert!(!copy(&mut client, &done, 0x1000_0000 + (3 << 20) - 4, 0x2000_0000, 8));
     client.dma_unmap(0x1000_0000, 3 << 20).unwrap();
@@ -244,8 +244,8 @@ fn set_irqs(flags: u32, index: u32, start: u32, count: u32, data: &[u8]) -> Vec<
     Request::SetIrqs { flags, index, start, count, data }.encode().1
 }
 
-/// Bytes as they are on the wire, and the error number of the answer (0 for none): the server's
-/// side of the protocol, line by line.
+/// Bytes on the wire, and the error number of the answer (0 for success): the server's side of the
+/// protocol, line by line.
 #[test]
 fn transcripts() {
     let map = |flags, address, size| Request::DmaMap { flags, offset: 0, address, size }.encode().1;
@@ -368,25 +368,25 @@ fn transcripts() {
         );
         raw.in_step(1000 + i as u16);
     }
-    // A command that wants no answer gets none, whatever comes of it.
+    // A command that requests no reply gets no reply, whatever its outcome.
     let mut header = Header::command(1, 99, 0);
     header.flags |= 1 << 4;
     raw.send(&header.encode());
     raw.in_step(2);
-    // Neither command nor reply; a reply that nobody waits for.
+    // Neither command nor reply; a reply without a request.
     header.flags = 5;
     raw.send(&header.encode());
     assert_eq!(raw.answer().unwrap().0.failed(), Some(errno::EINVAL));
     header.flags = 1;
     raw.send(&header.encode());
     raw.in_step(3);
-    // A size that is none: the next message cannot be found, so the answer is the last.
+    // An invalid size: the next message cannot be found, so this answer is the last.
     header = Header { size: 15, ..Header::command(9, command::RESET, 0) };
     raw.send(&header.encode());
     assert_eq!(raw.answer().unwrap().0.failed(), Some(errno::EINVAL));
     assert!(raw.answer().is_none(), "closed");
     served.wait_left(1);
-    // Other versions, and no hello at all.
+    // Other versions, and a missing version message.
     for (what, command, body, error) in [
         ("version 1", command::VERSION, vec![1, 0, 0, 0], errno::EPROTO),
         ("half a version", command::VERSION, vec![0, 0, 1], errno::EINVAL),
@@ -405,8 +405,8 @@ fn transcripts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is in a message of the right length, it is answered, and the next one is read from
-    /// its beginning.
+    /// Every message of a valid length is answered, whatever its contents, and the next one is read
+    /// from its beginning.
     #[test]
     fn any_body_is_answered(messages in proptest::collection::vec((0u16..20, proptest::collection::vec(any::<u8>(), 0..60)), 1..12)) {
         let served = Served::new();
@@ -414,7 +414,7 @@ proptest! {
         raw.hello();
         for (i, (command, body)) in messages.iter().enumerate() {
             raw.message(i as u16, *command, body);
-            // A device that hangs by itself is no fault of the server.
+            // If the device itself hangs, the server is not at fault.
             if *command == command::REGION_READ && body.starts_with(&SILENT.to_le_bytes()) {
                 continue;
             }
@@ -424,7 +424,7 @@ proptest! {
         raw.in_step(999);
     }
 
-    /// Bytes that are no messages at all, or stop anywhere, end the connection and nothing else.
+    /// Bytes that are not messages, or stop anywhere, end the connection and have no other effect.
     #[test]
     fn any_bytes_leave_the_server_alive(bytes in proptest::collection::vec(any::<u8>(), 0..100), greet in any::<bool>()) {
         use std::io::Write;

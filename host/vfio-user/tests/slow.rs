@@ -1,4 +1,5 @@
-//! Peers that are slow, or say nothing: every message has an end, and nobody else waits for them.
+//! Every message of a slow or silent peer has a time limit, and no other client waits for that
+//! peer.
 
 mod common;
 
@@ -11,13 +12,13 @@ use shef_device::Event;
 use shef_vfio_user::wire::{Header, command};
 use shef_vfio_user::{Client, VfioUserError};
 
-/// Short, and much longer than a byte takes to come.
+/// Short, but much longer than a byte takes to arrive.
 const LIMIT: Duration = Duration::from_millis(400);
-/// Longer than a mended wait takes, shorter than a broken one.
+/// Longer than a correct wait takes, shorter than a broken one.
 const SOON: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// Sends bytes one by one until the other side has enough.
+/// Sends bytes one by one until the peer closes the connection.
 fn drip(mut stream: &UnixStream, bytes: impl Iterator<Item = u8>) {
     for byte in bytes {
         if stream.write_all(&[byte]).is_err() {
@@ -48,7 +49,7 @@ fn an_answer_that_drips_ends_at_its_limit() {
     );
 }
 
-/// Commands that want no answer and say nothing: the next ones are there before these are read.
+/// Commands that request no reply: new ones arrive before the earlier ones are read.
 fn chatter() -> Vec<u8> {
     Header::command(0, command::DMA_READ, 0).posted().encode().repeat(4096)
 }
@@ -60,10 +61,10 @@ fn a_server_that_never_stops_talking_moves_no_limit() {
     let listener = UnixListener::bind(&path).unwrap();
     let served = Served::new();
     let behind = served.path();
-    // Ordinary answers come within it on a busy machine.
+    // On a busy machine, ordinary answers arrive within this time.
     let limit = 5 * LIMIT;
     std::thread::spawn(move || {
-        // The first client gets no answer, the second one has a device behind all the talk.
+        // The first client gets no answer; the second one gets a device, then constant commands.
         for talks_at_once in [true, false] {
             let (mut front, back) =
                 (listener.accept().unwrap().0, UnixStream::connect(&behind).unwrap());
@@ -105,7 +106,7 @@ fn a_message_that_drips_ends_the_connection_at_its_limit() {
             .chain(std::iter::repeat_n(0, (SOON.as_millis() / PAUSE.as_millis()) as usize)),
     );
     assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
-    // The next one is served.
+    // The next client is served.
     served.wait_left(1);
     served.client().read(0, 0, &mut [0]).unwrap();
 }
@@ -127,7 +128,7 @@ fn callers_who_say_nothing_do_not_keep_others_from_being_told() {
     let begin = Instant::now();
     let error = Client::connect(&served.path(), common::LIMIT).err().expect("the place is taken");
     assert_eq!(error.code(), "SHEF-VFU-002");
-    // One after the other they would have a second each.
+    // Sequential refusals would take a second each.
     assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
     first.read(0, 0, &mut [0]).unwrap();
 }

@@ -1,8 +1,8 @@
-//! QEMU's device `edu` through this crate, in a guest: registers, interrupts, DMA, what happens
-//! after DMA memory is freed, limits.
+//! Tests this crate on QEMU's device `edu` in a guest: registers, interrupts, DMA, the state after
+//! DMA memory is freed, limits.
 //!
-//! `edu pci:0000:00:03.0[?iommu=...]` prints one line for each claim and ends with 1 where one does
-//! not hold; `edu URI locked-memory` expects that the limit of locked memory is too low;
+//! `edu pci:0000:00:03.0[?iommu=...]` prints one line for each claim and exits with 1 if one does
+//! not hold. `edu URI locked-memory` expects the limit of locked memory to be too low;
 //! `edu URI removal` has the kernel remove the function. `cargo xtask vm` runs it.
 
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ const DMA_COMMAND: u64 = 0x98;
 const DMA_START: u32 = 1;
 const DMA_TO_HOST: u32 = 2;
 const DMA_INTERRUPT: u32 = 4;
-/// Where the device's own buffer is, for its DMA.
+/// Address of the device's own DMA buffer.
 const BUFFER: u64 = 0x40000;
 /// Bytes of a transfer.
 const LEN: usize = 0x800;
@@ -127,15 +127,15 @@ impl Edu {
         Ok(format!("{LEN} bytes there and back at {at:#x}, hugepages: {}", buffer.is_huge()))
     }
 
-    /// After the memory is freed the device reaches it no more, where there is an IOMMU.
+    /// After the memory is freed, the device can no longer access it, if there is an IOMMU.
     fn after_free(&self) -> Claim {
         let buffer = self.function.dma(1 << 20).map_err(said)?;
         let at = address(&buffer);
         buffer.write(0, &[0x5a; LEN]).map_err(said)?;
         self.transfer(at, BUFFER, 0)?;
         drop(buffer);
-        // The device's own buffer holds 0x5a; what it writes now must arrive nowhere, and what it
-        // reads now must not be memory.
+        // The device's own buffer holds 0x5a. The device's next write must not arrive anywhere, and
+        // its next read must not return memory.
         self.transfer(BUFFER, at, DMA_TO_HOST)?;
         let again = self.function.dma(1 << 20).map_err(said)?;
         let mut bytes = vec![0; LEN];
@@ -151,7 +151,7 @@ impl Edu {
         let buffer = self.function.dma(4096).map_err(said)?;
         buffer.write(0, &[0; LEN]).map_err(said)?;
         self.function.bus_master(false).map_err(said)?;
-        // Interrupts are writes of the device too, so this one cannot come.
+        // Interrupts are also writes of the device, so this one cannot arrive.
         for (register, value) in
             [(DMA_SOURCE, BUFFER), (DMA_DESTINATION, address(&buffer)), (DMA_COUNT, LEN as u64)]
         {
@@ -185,7 +185,7 @@ impl Edu {
         }
     }
 
-    /// This device has no way to be reset: the answer is an error that says so.
+    /// This device cannot be reset, and the error states that.
     fn reset(&self) -> Claim {
         match self.function.reset() {
             Err(error) if error.code() == "SHEF-PCI-014" => Ok(error.to_string()),
@@ -232,8 +232,8 @@ fn locked_memory(uri: &Uri) -> Vec<(&'static str, Claim)> {
     vec![("locked-memory", claim)]
 }
 
-/// The kernel removes the function while it is open: it asks for it back, the program hears of it,
-/// and nothing waits for anything once it is closed.
+/// The kernel removes the function while it is open: it requests the function back, the program is
+/// notified, and after the function is closed, nothing blocks.
 fn removal(uri: &Uri) -> Vec<(&'static str, Claim)> {
     let Uri::Pci { function: slot, .. } = uri else { unreachable!("checked by main") };
     let claim = Edu::open(uri).map_err(said).and_then(|edu| {

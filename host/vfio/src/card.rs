@@ -20,10 +20,10 @@ pub struct CardFunction {
 }
 
 impl CardFunction {
-    /// Opens a function that has a card's numbers and BARs.
+    /// Opens a function that has a card's IDs and BARs.
     ///
     /// # Errors
-    /// [`VfioError`], each with what to do.
+    /// [`VfioError`], which states the remedy.
     pub fn open(system: &System, bdf: Bdf, iommu: Iommu) -> Result<Self, VfioError> {
         let function = OpenFunction::open(system, bdf, iommu, pci::IDS)?;
         Ok(Self {
@@ -34,7 +34,7 @@ impl CardFunction {
         })
     }
 
-    /// Memory that the card may read and write.
+    /// Allocates memory that the card may read and write.
     ///
     /// # Errors
     /// As [`OpenFunction::dma`].
@@ -47,7 +47,7 @@ impl CardFunction {
         &self.function
     }
 
-    /// One of the BARs that a card has.
+    /// One of the BARs of a card.
     fn bar(&self, bar: u8) -> Result<&Bar, VfioError> {
         match bar {
             BAR_CTL => Ok(&self.ctl),
@@ -64,7 +64,7 @@ impl CardFunction {
 
 impl DmaMemory for DmaBuffer {
     fn device_address(&self) -> u64 {
-        // A buffer has a segment; one of several is never given to a ring.
+        // A buffer has a segment; a ring never gets a buffer with several.
         self.segments().first().map_or(0, |s| s.addr.0)
     }
 
@@ -149,10 +149,10 @@ impl pci::Function for CardFunction {
     }
 }
 
-/// Opens the card that is function `bdf` of this machine.
+/// Opens the card at function `bdf` of this machine.
 ///
 /// # Errors
-/// [`VfioError`] as [`DeviceError::Transport`], and those of [`PciCard::open`].
+/// [`VfioError`] as [`DeviceError::Transport`], and the errors of [`PciCard::open`].
 pub fn open(bdf: Bdf, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError> {
     let card = CardFunction::open(&System::default(), bdf, iommu)?;
     let how = match card.function.interface() {
@@ -170,8 +170,8 @@ pub fn open(bdf: Bdf, iommu: Iommu) -> Result<PciCard<CardFunction>, DeviceError
     PciCard::open(card, &Uri::Pci { function: bdf, iommu }.to_string(), &description, "unknown")
 }
 
-/// Opens the card of this machine that has a ueid. Every free card is opened to be asked, which
-/// resets it.
+/// Opens the card of this machine that has the given ueid. Opens every free card to read its ueid,
+/// which resets the card.
 ///
 /// # Errors
 /// As [`name::find`].

@@ -1,5 +1,5 @@
-//! What must hold before a card can be opened. [`crate::OpenFunction`] stops at the first check
-//! that fails; `shef device doctor` shows them all.
+//! Requirements for opening a card. [`crate::OpenFunction`] stops at the first failed check;
+//! `shef device doctor` shows all of them.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::VfioError;
 use crate::sys;
 use crate::system::{Function, HUGEPAGE, System};
 
-/// Drivers that may have other functions of a card's group: they do no DMA.
+/// Drivers that other functions of a card's group may have: these do no DMA.
 const HARMLESS: [&str; 3] = ["vfio-pci", "pci-stub", "pcieport"];
-/// Memory for DMA that a program may want, in bytes: what a limit is held against.
+/// DMA memory that a program may want, in bytes, for the check of the limit.
 const DMA_BYTES: u64 = 64 << 20;
 
-/// Through what a function is opened.
+/// The interface that a function is opened through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Interface {
@@ -45,7 +45,7 @@ impl Interface {
         }
     }
 
-    /// The node that is opened.
+    /// The node to open.
     pub fn node(&self) -> &str {
         match self {
             Self::Type1 { node } | Self::Iommufd { node } | Self::Unprotected { node } => node,
@@ -53,31 +53,31 @@ impl Interface {
     }
 }
 
-/// How a check went.
+/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it must be.
+    /// The check passed.
     Pass,
-    /// It works, but not as well as it could.
+    /// The card works, but not optimally.
     Warn,
-    /// The card cannot be opened so.
+    /// The card cannot be opened.
     Fail,
-    /// Nobody looked.
+    /// Not checked.
     Untested,
 }
 
 /// One check of `shef device doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at.
+    /// Subject of the check.
     pub check: &'static str,
-    /// How it went.
+    /// Its outcome.
     pub verdict: Verdict,
-    /// What was found.
+    /// The state found.
     pub found: String,
     /// Code of the fault.
     pub code: Option<&'static str>,
-    /// The command that mends it.
+    /// The command that fixes it.
     pub command: Option<String>,
 }
 
@@ -113,10 +113,10 @@ impl Finding {
     }
 }
 
-/// Everything that must hold before `function`, one of those with `ids`, is opened.
+/// Checks everything that must hold before `function`, which must have one of the `ids`, is opened.
 ///
 /// # Errors
-/// The first that does not hold.
+/// The first failed check.
 pub fn ready(
     system: &System,
     function: Bdf,
@@ -133,7 +133,7 @@ pub fn ready(
     Ok((function, interface))
 }
 
-/// All checks of a function, whatever fails.
+/// Runs all checks of a function, including those after a failure.
 pub fn examine(system: &System, bdf: Bdf, iommu: Iommu) -> Vec<Finding> {
     let version = system.text("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
     let mut all = vec![Finding::pass(
@@ -183,7 +183,7 @@ pub fn examine(system: &System, bdf: Bdf, iommu: Iommu) -> Vec<Finding> {
     all
 }
 
-/// The function's numbers are those that are looked for.
+/// The function has the expected IDs.
 fn identity(function: &Function, ids: &[(u16, u16)]) -> Result<String, VfioError> {
     if ids.contains(&(function.vendor, function.device)) {
         return Ok(function.id());
@@ -196,7 +196,7 @@ fn identity(function: &Function, ids: &[(u16, u16)]) -> Result<String, VfioError
     })
 }
 
-/// vfio-pci has the function.
+/// vfio-pci is bound to the function.
 fn driver(function: &Function) -> Result<String, VfioError> {
     match function.driver.as_deref() {
         Some("vfio-pci") => Ok("vfio-pci".to_owned()),
@@ -208,7 +208,7 @@ fn driver(function: &Function) -> Result<String, VfioError> {
     }
 }
 
-/// Through what the function is opened.
+/// Selects the interface for opening the function.
 fn interface(system: &System, function: &Function, iommu: Iommu) -> Result<Interface, VfioError> {
     let bdf = function.bdf;
     let group = || System::group_node(function).ok_or(VfioError::NoIommu { function: bdf });
@@ -230,7 +230,7 @@ fn interface(system: &System, function: &Function, iommu: Iommu) -> Result<Inter
         (_, true) => Err(VfioError::Unprotected { function: bdf }),
         (Iommu::Iommufd, false) => iommufd(system, function),
         (Iommu::Type1, false) => Ok(Interface::Type1 { node: group()? }),
-        // The older interface where both are offered: it is the one that every kernel has.
+        // The older interface if both are available: every kernel with VFIO has it.
         _ => match group() {
             Ok(node) if system.exists("/dev/vfio/vfio") => Ok(Interface::Type1 { node }),
             Ok(node) => iommufd(system, function).or(Ok(Interface::Type1 { node })),
@@ -256,7 +256,7 @@ fn iommufd(system: &System, function: &Function) -> Result<Interface, VfioError>
     }
 }
 
-/// No other function of the group can do DMA for another driver.
+/// No other function of the group can do DMA on behalf of another driver.
 fn viable(system: &System, function: &Function) -> Result<String, VfioError> {
     let members = system.group_members(function);
     let bad: Vec<&Function> = members
@@ -283,7 +283,7 @@ fn viable(system: &System, function: &Function) -> Result<String, VfioError> {
     }
 }
 
-/// The kernel's side of the interface is there.
+/// The kernel provides the interface.
 fn kernel(system: &System, interface: &Interface) -> Result<String, VfioError> {
     let control = match interface {
         Interface::Iommufd { .. } => "/dev/iommu",
@@ -320,7 +320,7 @@ fn permission(system: &System, interface: &Interface) -> Result<String, VfioErro
     Ok(format!("{} can be opened", interface.node()))
 }
 
-/// The error for a node that may not be opened.
+/// The error for a node without permission.
 pub(crate) fn denied(node: &str, error: &std::io::Error) -> VfioError {
     VfioError::Permission {
         path: node.to_owned(),
@@ -329,7 +329,7 @@ pub(crate) fn denied(node: &str, error: &std::io::Error) -> VfioError {
     }
 }
 
-/// Nobody else has it open.
+/// No other program has it open.
 fn free(system: &System, function: &Function, interface: &Interface) -> Result<String, VfioError> {
     match system.holders(interface.node()).first() {
         Some(holder) => Err(VfioError::InUse { function: function.bdf, holder: holder.clone() }),
@@ -337,7 +337,7 @@ fn free(system: &System, function: &Function, interface: &Interface) -> Result<S
     }
 }
 
-/// The BARs have the size that they must have.
+/// The BARs have the required sizes.
 fn bars(function: &Function) -> Result<String, VfioError> {
     for (bar, expected) in [(pci::BAR_CTL, u64::from(CTL_BYTES)), (pci::BAR_MEM, 4096)] {
         let found = function.bars[usize::from(bar)];

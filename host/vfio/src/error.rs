@@ -1,4 +1,4 @@
-//! Errors of reaching a PCI function through VFIO. Each says what to do.
+//! Errors in reaching a PCI function through VFIO. Each states the remedy.
 
 use std::io;
 
@@ -9,24 +9,24 @@ shef_proto::coded! {
     #[derive(Debug, Clone, thiserror::Error)]
     #[non_exhaustive]
     pub enum VfioError {
-        /// There is no such function.
+        /// The function does not exist.
         #[error("there is no PCI function {function}; `shef device list` shows the cards of this machine")]
         NoFunction {
             /// The function.
             function: Bdf,
         } = "SHEF-PCI-001": "there is no such PCI function", "`shef device list` shows the cards of this machine; has the card power?",
-        /// The function is something else.
+        /// The function is not a card.
         #[error("PCI function {function} is {found}, and a card is {expected}; `shef device list` shows the cards of this machine")]
         WrongId {
             /// The function.
             function: Bdf,
-            /// What it says it is, vendor:device.
+            /// Its IDs, vendor:device.
             found: String,
-            /// What a card says it is.
+            /// A card's IDs.
             expected: String,
         } = "SHEF-PCI-002": "the PCI function is no card",
             "`shef device list` shows the cards of this machine; a card shows its numbers only while an image of ours is loaded",
-        /// The kernel put the function into no IOMMU group.
+        /// The kernel has put the function into no IOMMU group.
         #[error(
             "PCI function {function} is in no IOMMU group: there is no IOMMU, or it is off; boot with intel_iommu=on (Intel) or amd_iommu=on (AMD), \
             and on a machine without one add ?iommu=none to the URI, after reading what that means (`shef explain SHEF-PCI-011`)"
@@ -37,7 +37,7 @@ shef_proto::coded! {
         } = "SHEF-PCI-003": "there is no IOMMU, or it is off",
             "switch VT-d or AMD-Vi on in the firmware, boot with intel_iommu=on or amd_iommu=on, and look at `shef device doctor`; virtual \
              machines of most clouds have none: see SHEF-PCI-011",
-        /// Another driver, or none, has the function.
+        /// The function has another driver or no driver.
         #[error("PCI function {function} is bound to {driver}, expected vfio-pci; run: {command}")]
         OtherDriver {
             /// The function.
@@ -59,31 +59,31 @@ shef_proto::coded! {
             command: String,
         } = "SHEF-PCI-005": "the card's IOMMU group is not viable",
             "every function of the group must be bound to vfio-pci or to no driver: `shef device doctor` lists them with the commands",
-        /// The user may not.
+        /// The user lacks permission.
         #[error("no permission for {path}: {reason}; run as root, or: {command}")]
         Permission {
-            /// What was opened.
+            /// The path.
             path: String,
-            /// The system's words.
+            /// The system's error.
             reason: String,
-            /// The command that mends it.
+            /// The command that fixes it.
             command: String,
         } = "SHEF-PCI-006": "no permission for VFIO",
             "run as root, or give your user the group's node: `shef device doctor` prints the command",
-        /// Somebody else uses the function.
+        /// Another program uses the function.
         #[error("PCI function {function} is in use by {holder}; end that program, or wait for it")]
         InUse {
             /// The function.
             function: Bdf,
-            /// `pid N (name)`, as far as it can be seen.
+            /// `pid N (name)`, if known.
             holder: String,
         } = "SHEF-PCI-007": "another program uses the card", "a card has one user at a time: end the program that the message names",
-        /// The kernel offers no VFIO.
+        /// The kernel does not provide VFIO.
         #[error("{path} does not exist: the kernel's VFIO is not loaded; run: {command}")]
         NoVfio {
             /// What is missing.
             path: String,
-            /// The command that mends it.
+            /// The command that fixes it.
             command: String,
         } = "SHEF-PCI-008": "the kernel's VFIO is not loaded", "run `modprobe vfio-pci` as root",
         /// A BAR is missing or too small.
@@ -95,9 +95,9 @@ shef_proto::coded! {
             function: Bdf,
             /// Number of the BAR.
             bar: u8,
-            /// Its bytes.
+            /// Its size in bytes.
             found: u64,
-            /// Bytes that are needed.
+            /// The required size in bytes.
             expected: u64,
         } = "SHEF-PCI-009": "a BAR is missing or too small",
             "the function has another layout than a card: is the right image loaded, was the bus rescanned after loading it?",
@@ -106,13 +106,13 @@ shef_proto::coded! {
             "cannot lock {needed} more bytes for DMA: the limit (RLIMIT_MEMLOCK) is {limit}; run: ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit"
         )]
         LockedMemory {
-            /// Bytes that are needed.
+            /// The required bytes.
             needed: u64,
             /// The limit.
             limit: u64,
         } = "SHEF-PCI-010": "the limit of locked memory is too low for DMA",
             "`ulimit -l unlimited` before the program, LimitMEMLOCK=infinity in a systemd unit, or /etc/security/limits.conf",
-        /// Only no-IOMMU works here, and it was not asked for.
+        /// Only no-IOMMU works here, and the URI does not request it.
         #[error(
             "{function} can only be used without an IOMMU, which protects nothing: a device, or whoever controls it, reads and writes all of this machine's memory; \
             add ?iommu=none to the URI if that is accepted"
@@ -123,19 +123,19 @@ shef_proto::coded! {
         } = "SHEF-PCI-011": "the card can only be used without an IOMMU, and that was not asked for",
             "without an IOMMU the card, or whoever controls it, reads and writes all of this machine's memory, and the kernel is tainted; \
              the owner's data in card memory stays protected by the Shield, this machine does not; ?iommu=none accepts that",
-        /// No-IOMMU was asked for, and the kernel does not offer it for this function.
+        /// The URI requests no-IOMMU, and the kernel does not offer it for this function.
         #[error("{function} cannot be used without an IOMMU: {reason}; run: {command}")]
         NoUnprotected {
             /// The function.
             function: Bdf,
-            /// Why not.
+            /// The reason.
             reason: String,
-            /// The command that mends it.
+            /// The command that fixes it.
             command: String,
         } = "SHEF-PCI-012": "the kernel does not offer the card without an IOMMU",
             "the kernel needs CONFIG_VFIO_NOIOMMU and `echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode` before the card is \
              bound to vfio-pci",
-        /// iommufd was asked for and is not there.
+        /// The URI requests iommufd, which the kernel does not offer.
         #[error(
             "{function} has no iommufd interface ({missing} does not exist): this kernel is older than 6.6 or built without CONFIG_VFIO_DEVICE_CDEV; use ?iommu=type1"
         )]
@@ -157,23 +157,23 @@ shef_proto::coded! {
         Interrupts {
             /// The function.
             function: Bdf,
-            /// Vectors that there are.
+            /// Number of available vectors.
             found: u32,
-            /// Vectors that are needed.
+            /// Number of required vectors.
             wanted: u32,
         } = "SHEF-PCI-015": "the card has too few interrupts", "is the right image loaded?",
-        /// A buffer that cannot be mapped.
+        /// A buffer cannot be mapped.
         #[error("DMA buffer of {len} bytes: {reason}")]
         Dma {
-            /// Bytes.
+            /// Size in bytes.
             len: u64,
-            /// Why not.
+            /// The reason.
             reason: String,
         } = "SHEF-PCI-016": "memory cannot be mapped for DMA", "the message names the reason",
         /// Physical addresses are hidden.
         #[error("physical addresses of this process's memory are hidden: DMA without an IOMMU needs CAP_SYS_ADMIN; run as root")]
         HiddenAddresses = "SHEF-PCI-017": "physical addresses are hidden", "DMA without an IOMMU needs CAP_SYS_ADMIN: run as root",
-        /// No hugepage where one is needed.
+        /// No hugepage is free, and one is needed.
         #[error("no free 2 MiB hugepage, and DMA without an IOMMU needs memory in one piece; run: {command}")]
         NoHugepage {
             /// The command that reserves some.
@@ -182,30 +182,30 @@ shef_proto::coded! {
         /// An access outside a BAR or a buffer.
         #[error("access of {len} bytes at {offset:#x} of {what}, which has {size:#x} bytes")]
         Bounds {
-            /// What was accessed.
+            /// The BAR or buffer.
             what: String,
             /// Offset.
             offset: u64,
             /// Bytes.
             len: u64,
-            /// Size.
+            /// Its size.
             size: u64,
         } = "SHEF-PCI-019": "an access outside a BAR or a buffer", "check the addresses against `shef device info`",
-        /// The function left the bus, or is about to.
+        /// The function has left the bus, or is about to.
         #[error("{function} left the bus, or the kernel wants to remove it and waits until it is closed")]
         Gone {
             /// The function.
             function: Bdf,
         } = "SHEF-PCI-020": "the card left the bus",
             "look at `dmesg`; rescan the bus (`echo 1 > /sys/bus/pci/rescan`), then open a new session: keys do not survive",
-        /// The kernel said no to something it ought to do.
+        /// The kernel refused a request that should succeed.
         #[error("{function}: {what}: {reason}")]
         Kernel {
             /// The function.
             function: Bdf,
-            /// What was asked.
+            /// The request.
             what: &'static str,
-            /// The system's words.
+            /// The system's error.
             reason: String,
         } = "SHEF-PCI-021": "the kernel refused a VFIO request",
             "`dmesg` may say more; `shef device doctor` checks what is known to cause it",
@@ -213,12 +213,12 @@ shef_proto::coded! {
 }
 
 impl VfioError {
-    /// The kernel's refusal of a request.
+    /// The kernel refused a request.
     pub(crate) fn refused(function: Bdf, what: &'static str) -> impl Fn(io::Error) -> Self {
         move |e| Self::Kernel { function, what, reason: e.to_string() }
     }
 
-    /// The command that mends it, where there is one.
+    /// The command that fixes it, if there is one.
     pub fn command(&self) -> Option<&str> {
         match self {
             Self::OtherDriver { command, .. }

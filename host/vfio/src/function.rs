@@ -1,4 +1,4 @@
-//! A PCI function that is open: configuration space, BARs, interrupts, reset, DMA.
+//! An open PCI function: configuration space, BARs, interrupts, reset, DMA.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -20,7 +20,7 @@ use crate::type1::Type1;
 
 const DEVICE_RESET: Ioctl<libc::c_ulong> = Ioctl::new(111);
 
-/// Most vectors of one request.
+/// Most vectors in one request.
 pub(crate) const MAX_VECTORS: usize = 64;
 
 /// Offsets and bits of configuration space (PCI Local Bus Specification 3.0, 6.1).
@@ -38,15 +38,15 @@ pub enum Vectors {
     MsiX,
 }
 
-/// Where a region lies in a function's descriptor.
+/// Location of a region in a function's descriptor.
 pub(crate) struct Region {
     pub(crate) size: u64,
     pub(crate) offset: u64,
     pub(crate) flags: u32,
 }
 
-/// A function as an interface opens it. Implemented by `type1` and, for the other interfaces, by
-/// `ours`.
+/// A function, opened through an interface. Implemented by `type1`, and by `ours` for the other
+/// interfaces.
 pub(crate) trait Handle: Send + Sync {
     /// The descriptor. Regions are read, written and mapped, and the function is reset, through it.
     fn file(&self) -> &File;
@@ -54,10 +54,10 @@ pub(crate) trait Handle: Send + Sync {
     /// Information about a region.
     fn region(&self, index: u32) -> Result<Region, VfioError>;
 
-    /// How many interrupts of a kind there are.
+    /// Number of interrupts of a kind.
     fn vectors(&self, index: u32) -> Result<u32, VfioError>;
 
-    /// Ties the first interrupts of a kind to events.
+    /// Connects the first interrupts of a kind to events.
     fn signal(&self, index: u32, events: &[Event]) -> Result<(), VfioError>;
 }
 
@@ -69,15 +69,15 @@ pub struct OpenFunction {
     function: Function,
     interface: Interface,
     config: u64,
-    /// Signalled where the kernel wants the function back.
+    /// Signalled if the kernel wants the function back.
     request: [Event; 1],
 }
 
 impl OpenFunction {
-    /// Opens a function, whatever it is.
+    /// Opens any function.
     ///
     /// # Errors
-    /// What [`check::ready`] finds, [`VfioError::InUse`], and what the kernel refuses.
+    /// The errors of [`check::ready`], [`VfioError::InUse`], and the kernel's.
     pub fn open(
         system: &System,
         bdf: Bdf,
@@ -103,7 +103,7 @@ impl OpenFunction {
         let request = [Event::new().map_err(VfioError::refused(bdf, "eventfd"))?];
         let opened = Self { handle, space, function, interface, config, request };
         opened.alive()?;
-        // Not every function tells us when it must go.
+        // Not every function reports that the kernel wants it back.
         let _ = opened.handle.signal(abi::VFIO_PCI_REQ_IRQ_INDEX, &opened.request);
         opened.command(COMMAND_MEMORY | COMMAND_MASTER, true)?;
         Ok(opened)
@@ -114,7 +114,7 @@ impl OpenFunction {
         &self.function
     }
 
-    /// Through what it was opened.
+    /// The interface that it was opened through.
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
@@ -137,8 +137,8 @@ impl OpenFunction {
         self.handle.file().write_all_at(bytes, self.config + u64::from(offset)).map_err(refused)
     }
 
-    /// Whether the function is still there. Class and revision are read from the hardware, and all
-    /// ones is no class.
+    /// Checks that the function is still present. Class and revision come from the hardware, and
+    /// all ones is not a class.
     ///
     /// # Errors
     /// [`VfioError::Gone`].
@@ -160,7 +160,7 @@ impl OpenFunction {
         self.config_write(COMMAND, &new.to_le_bytes())
     }
 
-    /// Lets the function do DMA, or keeps it from it.
+    /// Enables or disables the function's DMA.
     ///
     /// # Errors
     /// The kernel's.
@@ -168,7 +168,7 @@ impl OpenFunction {
         self.command(COMMAND_MASTER, on)
     }
 
-    /// Resets the function. What is mapped stays mapped.
+    /// Resets the function. Mappings stay in place.
     ///
     /// # Errors
     /// [`VfioError::NoReset`], [`VfioError::Gone`], and the kernel's.
@@ -187,7 +187,7 @@ impl OpenFunction {
     /// Maps a BAR.
     ///
     /// # Errors
-    /// [`VfioError::BarSize`] where it has fewer than `least` bytes.
+    /// [`VfioError::BarSize`] if it has fewer than `least` bytes.
     pub fn bar(&self, bar: u8, least: u64) -> Result<Bar, VfioError> {
         let info = self.handle.region(u32::from(bar))?;
         if info.size < least {
@@ -213,7 +213,7 @@ impl OpenFunction {
         })
     }
 
-    /// Memory that the function may read and write.
+    /// Allocates memory that the function may read and write.
     ///
     /// # Errors
     /// [`VfioError::LockedMemory`], [`VfioError::Dma`], without an IOMMU [`VfioError::NoHugepage`]
@@ -222,10 +222,11 @@ impl OpenFunction {
         DmaBuffer::new(&self.function, &self.space, len)
     }
 
-    /// Interrupts of the function as event descriptors: at least `least`, at most `most` vectors.
+    /// Connects interrupts of the function to event descriptors: at least `least`, at most `most`
+    /// vectors.
     ///
     /// # Errors
-    /// [`VfioError::Interrupts`] where it has too few, and the kernel's.
+    /// [`VfioError::Interrupts`] if it has too few, and the kernel's errors.
     pub fn interrupts(
         &self,
         kind: Vectors,
@@ -250,17 +251,17 @@ impl OpenFunction {
 
 impl Drop for OpenFunction {
     fn drop(&mut self) {
-        // A device that is gone cannot be told.
+        // A device that is gone cannot be stopped.
         let _ = self.bus_master(false);
     }
 }
 
-/// Opens a node of VFIO.
+/// Opens a VFIO node.
 pub(crate) fn node(system: &System, bdf: Bdf, path: &str) -> Result<File, VfioError> {
     sys::open(&system.path(path)).map_err(|e| unopened(system, bdf, path, e))
 }
 
-/// Why a node was not opened.
+/// The error for a node that could not be opened.
 pub(crate) fn unopened(system: &System, function: Bdf, path: &str, error: io::Error) -> VfioError {
     match error.raw_os_error() {
         Some(libc::EBUSY) => {
@@ -279,10 +280,11 @@ pub(crate) fn unopened(system: &System, function: Bdf, path: &str, error: io::Er
     }
 }
 
-/// Takes a node of VFIO for this process, by a lock that no crash leaves behind. The kernel lets
-/// several programs open the node of a function and binds it to one of them; the lock tells the
-/// others who that is. A node of a group needs none: the kernel opens it once. No file that a user
-/// without access to the node can open is locked: that user could hold the lock and so the card.
+/// Reserves a VFIO node for this process with a lock that a crash releases. The kernel lets several
+/// programs open a function's node and binds the function to one of them; the lock shows the others
+/// which one. A group's node needs no lock: the kernel opens it only once. The lock is never on a
+/// file that a user without access to the node can open: that user could hold the lock and thus
+/// block the card.
 pub(crate) fn lock(system: &System, function: Bdf, file: &File) -> Result<(), VfioError> {
     let failed = VfioError::refused(function, "locking the function");
     match file.try_lock() {
@@ -303,9 +305,9 @@ pub(crate) fn lock(system: &System, function: Bdf, file: &File) -> Result<(), Vf
     Err(VfioError::InUse { function, holder })
 }
 
-/// A BAR, mapped; where the kernel does not map it, each access is a system call.
+/// A mapped BAR; if the kernel does not map it, each access is a system call.
 pub struct Bar {
-    /// Unmapped before the descriptor behind it is closed, as it comes first.
+    /// The first field, so that it is unmapped before the descriptor behind it is closed.
     pages: Option<Pages>,
     bar: u8,
     size: u64,
@@ -314,7 +316,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Bytes.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -422,20 +424,20 @@ impl Bar {
     }
 }
 
-/// Interrupts as event descriptors.
+/// Interrupts, delivered to event descriptors.
 pub struct Interrupts {
     function: Bdf,
     events: Vec<Event>,
 }
 
 impl Interrupts {
-    /// Vectors.
+    /// Number of vectors.
     pub fn vectors(&self) -> usize {
         self.events.len()
     }
 
-    /// Waits until a vector is signalled, at most so long, and takes it: whether it was. A vector
-    /// that there is not is never signalled.
+    /// Waits for a vector, for at most `timeout`, and takes its signal. Returns whether there was
+    /// one. A vector that does not exist is never signalled.
     ///
     /// # Errors
     /// The system's.
@@ -445,7 +447,7 @@ impl Interrupts {
     }
 }
 
-// What is open may be used from several threads.
+// The open objects can be shared between threads.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<OpenFunction>();

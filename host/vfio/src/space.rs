@@ -1,4 +1,4 @@
-//! The addresses that a function may reach by DMA, and memory put there.
+//! The address space of a function's DMA, and memory mapped into it.
 
 use std::io;
 use std::sync::Arc;
@@ -9,33 +9,33 @@ use crate::VfioError;
 use crate::sys::{self, Pages};
 use crate::system::{Function, HUGEPAGE};
 
-/// Small page.
+/// Size of a small page.
 pub(crate) const PAGE: u64 = 4096;
 
-/// An address as the device uses it.
+/// A device address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DmaAddr(pub u64);
 
-/// A piece of a buffer that is in one piece for the device.
+/// A part of a buffer that is contiguous for the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// First address, as the device uses it.
+    /// First device address.
     pub addr: DmaAddr,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u64,
 }
 
-/// The addresses that a function may reach. Implemented by `type1` and by the interfaces in `ours`.
+/// The address space of a function's DMA. Implemented by `type1` and by the interfaces in `ours`.
 pub(crate) trait AddressSpace: Send + Sync {
-    /// Whether memory may be made of small pages.
+    /// Whether memory may consist of small pages.
     fn small_pages(&self) -> bool {
         true
     }
 
-    /// Makes memory of pages of `page` bytes reachable for the device.
+    /// Maps memory of `page`-byte pages for the device.
     fn map(&self, pages: &Pages, page: u64) -> Result<Vec<Segment>, VfioError>;
 
-    /// Takes a segment from the device again.
+    /// Unmaps a segment.
     fn unmap(&self, segment: Segment) -> io::Result<()>;
 }
 
@@ -51,10 +51,10 @@ pub(crate) fn unmapped(
     }
 }
 
-/// Memory that the device may read and write, zeroed at first. Its contents are only copied in and
-/// out: the device may change them at any time.
+/// Memory that the device may read and write, initially zero. Its contents are only copied in and
+/// out, because the device may change them at any time.
 pub struct DmaBuffer {
-    /// Given up only where the device could not be kept from it.
+    /// Leaked only if the kernel could not unmap it from the device.
     pages: Option<Pages>,
     segments: Vec<Segment>,
     huge: bool,
@@ -63,7 +63,7 @@ pub struct DmaBuffer {
 }
 
 impl DmaBuffer {
-    /// A buffer of at least `len` bytes for a function, of hugepages where there are some free.
+    /// Allocates at least `len` bytes for a function, in hugepages if some are free.
     pub(crate) fn new(
         function: &Function,
         space: &Arc<dyn AddressSpace>,
@@ -121,18 +121,18 @@ impl DmaBuffer {
         }
     }
 
-    /// Bytes.
+    /// Size in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a buffer is never empty")]
     pub fn len(&self) -> u64 {
         self.segments.iter().map(|s| s.len).sum()
     }
 
-    /// Whether it is made of hugepages.
+    /// Whether it consists of hugepages.
     pub fn is_huge(&self) -> bool {
         self.huge
     }
 
-    /// Where the device finds it: one segment behind an IOMMU, one a page without.
+    /// Its device addresses: one segment behind an IOMMU, one per page without.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
@@ -155,12 +155,12 @@ impl DmaBuffer {
         Ok(())
     }
 
-    /// Loads a word; accesses after it are not done before it.
+    /// Loads a word with acquire ordering: later accesses are not made before it.
     ///
     /// # Errors
-    /// [`VfioError::Bounds`], also where `offset` is no multiple of four.
+    /// [`VfioError::Bounds`], also if `offset` is not a multiple of four.
     pub fn load(&self, offset: u64) -> Result<u32, VfioError> {
-        // Bytes past the end are refused in any case.
+        // This length is out of bounds in any buffer.
         let word = self
             .pages(offset, if offset.is_multiple_of(4) { 4 } else { usize::MAX })?
             .load32(offset as usize);

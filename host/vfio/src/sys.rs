@@ -1,4 +1,4 @@
-//! System calls: each function is one operation and gives the kernel's error back.
+//! System calls: each function is one operation and returns the kernel's error.
 #![expect(unsafe_code, reason = "system calls, with arguments that the kernel reads or writes")]
 
 use std::ffi::CString;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct Ioctl<T>(libc::c_ulong, PhantomData<T>);
 
 impl<T> Ioctl<T> {
-    /// `_IO(';', number)`, as all of VFIO and iommufd.
+    /// `_IO(';', number)`, as in all of VFIO and iommufd.
     pub(crate) const fn new(number: u32) -> Self {
         Self(((b';' as libc::c_ulong) << 8) | number as libc::c_ulong, PhantomData)
     }
@@ -35,7 +35,7 @@ pub(crate) unsafe fn ioctl<T>(
     request: &Ioctl<T>,
     argument: &mut T,
 ) -> io::Result<i32> {
-    // SAFETY: `argument` is a live `T`; the caller vouches that the kernel takes it for that.
+    // SAFETY: `argument` is a live `T`; the caller guarantees that the kernel expects this type.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, std::ptr::from_mut(argument)) })
 }
 
@@ -45,11 +45,11 @@ pub(crate) fn ioctl_value(
     request: &Ioctl<libc::c_ulong>,
     value: libc::c_ulong,
 ) -> io::Result<i32> {
-    // SAFETY: the argument is no address.
+    // SAFETY: the argument is not an address.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, value) })
 }
 
-/// Calls an ioctl that gives back a new file descriptor, for a name.
+/// Calls an ioctl that returns a new file descriptor for a name.
 ///
 /// # Safety
 /// As [`ioctl`]; the request must be one that returns a descriptor.
@@ -58,13 +58,13 @@ pub(crate) unsafe fn ioctl_fd(
     request: &Ioctl<*const libc::c_char>,
     name: &CString,
 ) -> io::Result<File> {
-    // SAFETY: `name` lives over the call and ends with a zero.
+    // SAFETY: `name` outlives the call and is null-terminated.
     let fd = checked(unsafe { libc::ioctl(fd.as_raw_fd(), request.0, name.as_ptr()) })?;
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel has just created this descriptor for us.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Opens a node of the kernel's for reading and writing.
+/// Opens a kernel node for reading and writing.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
@@ -72,17 +72,17 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// Whether this user may read and write a file.
 pub(crate) fn may_open(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: `path` lives over the call and ends with a zero.
+    // SAFETY: `path` outlives the call and is null-terminated.
     checked(unsafe { libc::access(path.as_ptr(), libc::R_OK | libc::W_OK) }).map(|_| ())
 }
 
-/// Whether this process has the rights of root.
+/// Whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     // SAFETY: takes no argument.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Limit of locked memory in bytes; `None` where there is none.
+/// Limit of locked memory in bytes; `None` if there is no limit.
 pub(crate) fn locked_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a live structure of the right type.
@@ -90,22 +90,21 @@ pub(crate) fn locked_limit() -> Option<u64> {
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Pages that this process has mapped; unmapped with the value.
+/// Pages that this process has mapped; dropping the value unmaps them.
 pub(crate) struct Pages {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the pages belong to this value alone, which no thread has to itself.
+// SAFETY: the pages belong to this value alone, and no thread has them exclusively.
 unsafe impl Send for Pages {}
-// SAFETY: memory of this machine is copied by atomic accesses (`take`, `fill`, `load32`) and a
-// device's by volatile ones: those of several threads are no data race.
+// SAFETY: memory of this machine is copied by atomic accesses (`take`, `fill`, `load32`), and a
+// device's by volatile ones: accesses of several threads are not a data race.
 unsafe impl Sync for Pages {}
 
 impl Pages {
     fn map(len: usize, flags: libc::c_int, fd: libc::c_int, offset: u64) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address that the kernel chooses touches nothing that is
-        // there.
+        // SAFETY: a new mapping at an address that the kernel chooses replaces no existing one.
         let start = unsafe {
             libc::mmap(
                 null_mut(),
@@ -124,27 +123,27 @@ impl Pages {
             .ok_or_else(|| io::Error::other("mapped at address 0"))
     }
 
-    /// Memory of a device.
+    /// Maps memory of a device.
     pub(crate) fn of_device(fd: &impl AsRawFd, len: usize, offset: u64) -> io::Result<Self> {
         Self::map(len, libc::MAP_SHARED, fd.as_raw_fd(), offset)
     }
 
-    /// Zeroed memory that a device may be given; it stays with this process, not with its children.
+    /// Zeroed memory for a device; this process's children do not inherit it.
     pub(crate) fn anonymous(len: usize, huge: bool) -> io::Result<Self> {
         let huge = if huge { libc::MAP_HUGETLB | libc::MAP_HUGE_2MB } else { 0 };
         let pages = Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | huge, -1, 0)?;
-        // SAFETY: start and length are those of the mapping. A fork would otherwise leave parent
-        // and device with different pages.
+        // SAFETY: start and length are the mapping's. Without this, parent and device could have
+        // different pages after a fork.
         checked(unsafe { libc::madvise(pages.start.as_ptr().cast(), len, libc::MADV_DONTFORK) })?;
         Ok(pages)
     }
 
-    /// Asks for pages of one NUMA node; a hint.
+    /// Requests pages of one NUMA node; a hint.
     pub(crate) fn prefer_node(&self, node: u32) {
         let Some(mask) = 1u64.checked_shl(node) else { return };
         const MPOL_PREFERRED: libc::c_long = 1;
-        // SAFETY: start and length are those of the mapping; the mask is 64 bits, and the kernel
-        // reads as many. What it answers does not matter.
+        // SAFETY: start and length are the mapping's; the mask has 64 bits, and the kernel reads as
+        // many. Its result does not matter.
         unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -158,12 +157,12 @@ impl Pages {
         };
     }
 
-    /// Makes the pages present and keeps them from being swapped out. That does not pin them: the
-    /// kernel may still move a locked page, and its physical address with it, for compaction, NUMA
-    /// balancing or memory that is unplugged. It does not by itself move hugepages of its pool,
-    /// which is why nothing else serves without an IOMMU; behind one, VFIO pins what is mapped.
+    /// Makes the pages present and locks them against swapping. That does not pin them: the kernel
+    /// may still move a locked page, and its physical address with it, for compaction, NUMA
+    /// balancing or memory hot-unplug. It does not move hugepages of its pool on its own, so
+    /// nothing else works without an IOMMU. Behind an IOMMU, VFIO pins mapped memory.
     pub(crate) fn lock(&self) -> io::Result<()> {
-        // SAFETY: start and length are those of the mapping.
+        // SAFETY: start and length are the mapping's.
         checked(unsafe { libc::mlock(self.start.as_ptr().cast(), self.len) }).map(|_| ())
     }
 
@@ -175,14 +174,14 @@ impl Pages {
         self.len
     }
 
-    /// `len` bytes at `offset`. The caller has checked them; here they are checked again.
+    /// `len` bytes at `offset`. The caller has checked the range; this function checks it again.
     fn range(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len));
-        // SAFETY: not past the end of the mapping by the assertion.
+        // SAFETY: not past the end of the mapping, by the assertion.
         unsafe { self.start.add(offset) }
     }
 
-    /// A `T` at `offset`, which is aligned for it: a mapping begins at a page.
+    /// A `T` at `offset`, which must be aligned for it: a mapping begins at a page boundary.
     fn at<T>(&self, offset: usize) -> NonNull<T> {
         assert!(offset.is_multiple_of(align_of::<T>()));
         self.range(offset, size_of::<T>()).cast()
@@ -191,14 +190,14 @@ impl Pages {
     /// Reads a 32-bit word.
     pub(crate) fn read32(&self, offset: usize) -> u32 {
         let word = self.at::<u32>(offset);
-        // SAFETY: `at` gives a place inside the mapping, aligned.
+        // SAFETY: `at` returns an aligned location inside the mapping.
         unsafe { word.read_volatile() }
     }
 
     /// Loads a 32-bit word of memory of this machine.
     pub(crate) fn load32(&self, offset: usize) -> u32 {
         let word = self.at::<u32>(offset);
-        // SAFETY: inside the mapping, aligned; lives as long as `self`.
+        // SAFETY: inside the mapping, aligned, and valid as long as `self`.
         unsafe { AtomicU32::from_ptr(word.as_ptr()) }.load(Ordering::Relaxed)
     }
 
@@ -213,8 +212,8 @@ impl Pages {
     /// Copies out of memory of this machine.
     pub(crate) fn take(&self, offset: usize, bytes: &mut [u8]) {
         let from = self.range(offset, bytes.len()).as_ptr();
-        // SAFETY: `range` gives bytes inside the mapping; `bytes` is memory that no mapping of ours
-        // overlaps.
+        // SAFETY: `range` returns bytes inside the mapping; `bytes` is memory that does not overlap
+        // any of our mappings.
         unsafe { shef_device::memory::copy(from, bytes.as_mut_ptr(), bytes.len()) };
     }
 
@@ -225,8 +224,8 @@ impl Pages {
         unsafe { shef_device::memory::copy(bytes.as_ptr(), to, bytes.len()) };
     }
 
-    /// Copies out of a device, in words of 64 or 32 bits where alignment and length allow, else in
-    /// bytes.
+    /// Copies out of a device, in words of 64 or 32 bits if alignment and length allow, otherwise
+    /// in bytes.
     pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         self.range(offset, bytes.len());
         let mut done = 0;
@@ -250,7 +249,7 @@ impl Pages {
         }
     }
 
-    /// Copies into a device, in words of 64 or 32 bits where alignment and length allow, else in
+    /// Copies into a device, in words of 64 or 32 bits if alignment and length allow, otherwise in
     /// bytes.
     pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
         self.range(offset, bytes.len());
@@ -277,7 +276,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: start and length are those of the mapping, which nobody else has.
+        // SAFETY: start and length are the mapping's, which has no other user.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

@@ -1,5 +1,5 @@
-//! What the kernel says about PCI functions, in /sys, /proc and /dev. The root of these folders can
-//! be put elsewhere, for tests.
+//! The kernel's information about PCI functions, in /sys, /proc and /dev. Tests can move the root
+//! of these folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use shef_device::{Bdf, Uri};
 
 use crate::VfioError;
 
-/// Bytes of a small hugepage.
+/// Size of a small hugepage in bytes.
 pub const HUGEPAGE: u64 = 2 << 20;
 
-/// The machine's folders.
+/// The machine's system folders.
 #[derive(Debug, Clone)]
 pub struct System {
     root: PathBuf,
@@ -28,19 +28,19 @@ impl Default for System {
 pub struct Function {
     /// Address.
     pub bdf: Bdf,
-    /// Vendor number.
+    /// Vendor ID.
     pub vendor: u16,
-    /// Device number.
+    /// Device ID.
     pub device: u16,
-    /// Driver, where one is bound.
+    /// Driver, if one is bound.
     pub driver: Option<String>,
     /// IOMMU group.
     pub group: Option<u32>,
-    /// Whether the group is one of no-IOMMU mode.
+    /// Whether the group belongs to no-IOMMU mode.
     pub unprotected: bool,
-    /// NUMA node, where there is more than one.
+    /// NUMA node, if there is more than one.
     pub numa_node: Option<u32>,
-    /// Bytes of BAR0 to BAR5.
+    /// Sizes of BAR0 to BAR5 in bytes.
     pub bars: [u64; 6],
     /// Name of the function's own VFIO node, as `vfio0`.
     pub node: Option<String>,
@@ -52,19 +52,19 @@ impl Function {
         format!("{:04x}:{:04x}", self.vendor, self.device)
     }
 
-    /// Whether its numbers are those of a card.
+    /// Whether it has a card's IDs.
     pub fn is_card(&self) -> bool {
         shef_device::pci::IDS.contains(&(self.vendor, self.device))
     }
 }
 
 impl System {
-    /// The machine whose folders lie below `root`.
+    /// The machine whose folders are below `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Whether they are the folders of the machine itself.
+    /// Whether the folders are those of the real machine.
     pub(crate) fn is_machine(&self) -> bool {
         self.root == Path::new("/")
     }
@@ -74,7 +74,7 @@ impl System {
         self.root.join(path.as_ref().strip_prefix("/").unwrap_or(path.as_ref()))
     }
 
-    /// Text of a small file of the kernel's, without the line's end.
+    /// Text of a small kernel file, without the line break.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         fs::read_to_string(self.path(path)).ok().map(|text| text.trim().to_owned())
     }
@@ -94,7 +94,7 @@ impl System {
         names
     }
 
-    /// Last part of what a link points to.
+    /// Last component of a link's target.
     fn target(&self, path: &str) -> Option<String> {
         fs::read_link(self.path(path)).ok()?.file_name()?.to_str().map(str::to_owned)
     }
@@ -104,7 +104,7 @@ impl System {
         format!("/sys/bus/pci/devices/{function}")
     }
 
-    /// A function.
+    /// Reads a function.
     ///
     /// # Errors
     /// [`VfioError::NoFunction`].
@@ -144,7 +144,7 @@ impl System {
         })
     }
 
-    /// All functions whose numbers are those of a card.
+    /// All functions with a card's IDs.
     pub fn cards(&self) -> Vec<Function> {
         self.names("/sys/bus/pci/devices")
             .iter()
@@ -169,7 +169,7 @@ impl System {
             .collect()
     }
 
-    /// Hugepages of 2 MiB: reserved and free, on a node where one is given.
+    /// Hugepages of 2 MiB: reserved and free, on one node if it is given.
     pub fn hugepages(&self, node: Option<u32>) -> (u64, u64) {
         let dir = match node {
             Some(node) if self.exists(format!("/sys/devices/system/node/node{node}/hugepages")) => {
@@ -183,7 +183,7 @@ impl System {
         (number("nr_hugepages"), number("free_hugepages"))
     }
 
-    /// Node of a group: `/dev/vfio/12`, or `/dev/vfio/noiommu-0`.
+    /// A group's node: `/dev/vfio/12`, or `/dev/vfio/noiommu-0`.
     pub fn group_node(function: &Function) -> Option<String> {
         let group = function.group?;
         Some(if function.unprotected {
@@ -203,8 +203,8 @@ impl System {
         )
     }
 
-    /// Programs that have this node of the kernel's open, as `pid 12 (name)`; empty where nothing
-    /// is to be seen.
+    /// Programs that have this kernel node open, as `pid 12 (name)`; empty if no such program is
+    /// visible.
     pub fn holders(&self, node: &str) -> Vec<String> {
         self.names("/proc")
             .into_iter()

@@ -1,7 +1,7 @@
 //! Type 1, through the crate vfio-ioctls: container, group, information about the function,
 //! interrupts, DMA.
 //!
-//! Only the address ranges that the IOMMU allows are ours: the crate has no request for them.
+//! Only the address ranges that the IOMMU allows are read here: the crate has no request for them.
 #![expect(unsafe_code, reason = "memory is handed to a device, and descriptors to the crate")]
 
 use std::collections::BTreeMap;
@@ -23,17 +23,17 @@ use crate::system::{Function, System};
 
 const IOMMU_GET_INFO: Ioctl<[u8; INFO_BYTES]> = Ioctl::new(112);
 
-/// Room for the answer of `VFIO_IOMMU_GET_INFO` with its capabilities.
+/// Room for the result of `VFIO_IOMMU_GET_INFO` with its capabilities.
 const INFO_BYTES: usize = 4096;
-/// No buffer lies below: a device that was not told an address must not hit one.
+/// Lowest buffer address: a device without a programmed address must not hit a buffer.
 const LOWEST: u64 = 1 << 20;
 
-/// An open function and the addresses that it may reach. They end together: a container keeps its
-/// IOMMU only while it holds the function's group.
+/// An open function and its address space. They end together: a container keeps its IOMMU only
+/// while it holds the function's group.
 pub(crate) struct Type1 {
     bdf: Bdf,
     /// Dropped before `file`. The crate closes its descriptor, then reads the function's folder in
-    /// sysfs, and panics if the kernel has removed it; as long as `file` is open, the kernel waits.
+    /// sysfs, and panics if the kernel has removed it; while `file` is open, the kernel waits.
     function: VfioDevice,
     container: Arc<VfioContainer>,
     free: Mutex<Ranges>,
@@ -41,7 +41,7 @@ pub(crate) struct Type1 {
 }
 
 impl Type1 {
-    /// Opens a function of the machine through the group's node.
+    /// Opens a function of the machine through its group's node.
     pub(crate) fn open(
         system: &System,
         function: &Function,
@@ -60,7 +60,7 @@ impl Type1 {
         let file = unsafe { BorrowedFd::borrow_raw(device.as_raw_fd()) }.try_clone_to_owned();
         let file = file.map_err(VfioError::refused(bdf, "copying a descriptor"))?.into();
         let mut opened = Self { bdf, function: device, container, free: Mutex::default(), file };
-        // If the kernel does not describe a region, the crate leaves it out and the next one gets
+        // If the kernel does not describe a region, the crate skips it and the next region takes
         // its number.
         if !matches!(opened.function.get_region_size(abi::VFIO_PCI_CONFIG_REGION_INDEX), 256 | 4096)
         {
@@ -69,7 +69,7 @@ impl Type1 {
         }
         let mut info = Box::new([0; INFO_BYTES]);
         info[..4].copy_from_slice(&(INFO_BYTES as u32).to_ne_bytes());
-        // SAFETY: the first word says how much room there is, and the kernel writes no more.
+        // SAFETY: the first word states the room, and the kernel writes no more than that.
         unsafe { sys::ioctl(&*opened.container, &IOMMU_GET_INFO, &mut *info) }
             .map_err(VfioError::refused(bdf, "VFIO_IOMMU_GET_INFO"))?;
         opened.free = Mutex::new(Ranges::new(&allowed(&info[..])));
@@ -114,10 +114,10 @@ impl Handle for Type1 {
     }
 }
 
-/// An event as the crate takes it. The kernel keeps the event itself, not the descriptor.
+/// An event in the crate's type. The kernel keeps the event itself, not the descriptor.
 fn event_fd(event: &Event) -> io::Result<EventFd> {
     let copy = event.as_fd().try_clone_to_owned()?;
-    // SAFETY: the descriptor is new, is that of an event, and has no other owner.
+    // SAFETY: the descriptor is new, belongs to an event, and has no other owner.
     Ok(unsafe { EventFd::from_raw_fd(copy.into_raw_fd()) })
 }
 
@@ -129,7 +129,7 @@ impl AddressSpace for Type1 {
         let iova = self.free().take(len, page).ok_or_else(none)?;
         // SAFETY: the crate's contract. `Pages` gives out no reference to its memory and accesses
         // it atomically or volatile through raw pointers. It is unmapped from the process only
-        // after `unmap` has succeeded with the same address and length, else never
+        // after `unmap` has succeeded with the same address and length, otherwise never
         // (`DmaBuffer::drop`).
         match unsafe { self.container.vfio_dma_map(iova, pages.len(), pages.start().as_ptr()) } {
             Ok(()) => Ok(vec![Segment { addr: DmaAddr(iova), len }]),
@@ -149,7 +149,7 @@ impl AddressSpace for Type1 {
     }
 }
 
-/// The error for what the crate refused while a function was opened.
+/// The error for a refusal of the crate while a function was being opened.
 fn refused(system: &System, function: &Function, node: &str, refusal: Refusal) -> VfioError {
     match refusal {
         Refusal::OpenContainer(e) => unopened(system, function.bdf, "/dev/vfio/vfio", e),
@@ -176,8 +176,8 @@ fn refused(system: &System, function: &Function, node: &str, refusal: Refusal) -
 }
 
 /// The request that the kernel refused, and its error. For three requests the crate drops the
-/// error; errno still has it, because between the request and here only memory is freed and
-/// descriptors are closed, and neither changes errno.
+/// error. errno still holds it, because between the request and this function memory is only freed
+/// and descriptors are only closed, and neither changes errno.
 fn word(refusal: Refusal) -> (&'static str, io::Error) {
     match refusal {
         Refusal::GetGroupStatus => ("VFIO_GROUP_GET_STATUS", io::Error::last_os_error()),
@@ -193,7 +193,7 @@ fn word(refusal: Refusal) -> (&'static str, io::Error) {
 }
 
 /// Address ranges that the IOMMU allows, from the capability chain of `VFIO_IOMMU_GET_INFO`; 39
-/// bits where the kernel does not say.
+/// bits if the kernel does not state them.
 fn allowed(info: &[u8]) -> Vec<(u64, u64)> {
     const CAPABILITY_IOVA_RANGE: u16 = 1;
     const WHOLE: (u64, u64) = (0, (1 << 39) - 1);
@@ -207,7 +207,7 @@ fn allowed(info: &[u8]) -> Vec<(u64, u64)> {
         return vec![WHOLE];
     }
     let mut at = word(16) as usize;
-    // A chain only leads forwards.
+    // A chain may only lead forwards.
     while at >= 20 && at + 8 <= info.len() {
         if word(at) as u16 == CAPABILITY_IOVA_RANGE {
             let count = (word(at + 8) as usize).min(info.len() / 16);
@@ -222,7 +222,7 @@ fn allowed(info: &[u8]) -> Vec<(u64, u64)> {
     vec![WHOLE]
 }
 
-/// Free address ranges: first to last, not overlapping.
+/// Free address ranges, first to last, without overlap.
 #[derive(Default)]
 struct Ranges(BTreeMap<u64, u64>);
 
@@ -237,7 +237,7 @@ impl Ranges {
         )
     }
 
-    /// The lowest `len` free addresses, aligned.
+    /// Takes the lowest `len` free addresses, aligned.
     fn take(&mut self, len: u64, align: u64) -> Option<u64> {
         let (first, last, start) = self.0.iter().find_map(|(first, last)| {
             let start = first.checked_next_multiple_of(align)?;
@@ -253,7 +253,7 @@ impl Ranges {
         Some(start)
     }
 
-    /// Gives a range back and joins it with its neighbours.
+    /// Returns a range and merges it with its neighbours.
     fn give(&mut self, start: u64, len: u64) {
         let (mut first, mut last) = (start, start + (len - 1));
         if let Some((&before, &end)) = self.0.range(..start).next_back()
@@ -283,7 +283,7 @@ mod tests {
         let (a, b, c) =
             (free.take(PAGE, PAGE), free.take(HUGEPAGE, HUGEPAGE), free.take(PAGE, PAGE));
         assert_eq!((a, b, c), (Some(LOWEST), Some(HUGEPAGE), Some(LOWEST + PAGE)));
-        // What does not fit below the hole for interrupts lies above it.
+        // A range that does not fit below the hole for interrupts goes above it.
         assert_eq!(free.take(1 << 32, PAGE), Some(0xfef0_0000));
         assert_eq!(free.take(1 << 40, PAGE), None);
         for (start, len) in
@@ -312,7 +312,7 @@ mod tests {
             put(80 + 8 * i, &value.to_ne_bytes());
         }
         assert_eq!(allowed(&info), [(0, 0xfedf_ffff), (0xfef0_0000, 0xff_ffff_ffff)]);
-        // A chain that leads backwards ends.
+        // A chain that leads backwards ends there.
         info[36..40].copy_from_slice(&32u32.to_ne_bytes());
         assert_eq!(allowed(&info), [(0, (1 << 39) - 1)]);
         assert_eq!(allowed(&[0; 24]), [(0, (1 << 39) - 1)]);
@@ -366,14 +366,14 @@ mod tests {
         ] {
             assert_eq!(number(refusal(Errno::new(libc::EBUSY))), Some(libc::EBUSY));
         }
-        // The crate drops these: errno is that of the last call that failed.
+        // The crate drops these: errno holds the error of the last failed call.
         for refusal in
             [Refusal::GetGroupStatus, Refusal::GroupSetContainer, Refusal::VfioDeviceEnableIrq]
         {
             File::open("/nowhere").unwrap_err();
             assert_eq!(number(refusal), Some(libc::ENOENT));
         }
-        // The limit of locked memory has a code of its own.
+        // The limit of locked memory has a separate code.
         let (what, e) = word(Refusal::IommuDmaMap(Errno::new(libc::ENOMEM)));
         let expected = if sys::locked_limit().is_some() { "SHEF-PCI-010" } else { "SHEF-PCI-021" };
         assert_eq!(unmapped(function().bdf, what, 4096)(e).code(), expected);

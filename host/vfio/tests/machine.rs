@@ -1,5 +1,5 @@
-//! Every fault of a machine has its own code and says what to do: on folders like those of a
-//! kernel, made for the test.
+//! Every fault of a machine has its own code and states the remedy. The test's folders resemble
+//! those of a kernel.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ const BARS: &str = "\
 0x0000000000000000 0x0000000000000000 0x0000000000000000
 ";
 
-/// A machine with a card in group 12, bound to vfio-pci, and a bridge beside it.
+/// A machine with a card in group 12, bound to vfio-pci, and a bridge next to it.
 struct Machine {
     dir: tempfile::TempDir,
 }
@@ -90,7 +90,7 @@ impl Machine {
         System::at(self.dir.path())
     }
 
-    /// What keeps the card from being opened.
+    /// The fault that prevents the card from being opened.
     fn fault(&self, iommu: Iommu) -> VfioError {
         ready(&self.system(), CARD, iommu, pci::IDS).unwrap_err()
     }
@@ -123,7 +123,7 @@ fn a_machine_without_faults_is_ready() {
     );
     let all = examine(&m.system(), CARD, Iommu::Any);
     assert!(all.iter().all(|f| matches!(f.verdict, Verdict::Pass | Verdict::Untested)), "{all:#?}");
-    // What nobody looked at is said.
+    // The result lists checks that were not made.
     assert!(
         all.iter().any(|f| f.verdict == Verdict::Untested && f.found.contains("shef device info"))
     );
@@ -149,9 +149,9 @@ fn no_iommu_and_what_may_be_done_without() {
     is(&m.fault(Iommu::Any), "SHEF-PCI-003", &["intel_iommu=on", "?iommu=none"]);
     is(&m.fault(Iommu::Type1), "SHEF-PCI-003", &[]);
     is(&m.fault(Iommu::Iommufd), "SHEF-PCI-003", &[]);
-    // Asked for, but the kernel's mode is off.
+    // Requested, but the kernel's mode is off.
     is(&m.fault(Iommu::None), "SHEF-PCI-012", &["enable_unsafe_noiommu_mode"]);
-    // The mode is on: still only for who asks.
+    // The mode is on: still only on request.
     m.function("0000:65:00.0", "0x1d0f", "0xf010", Some("vfio-pci"), Some(0));
     m.file("sys/kernel/iommu_groups/0/name", "vfio-noiommu\n");
     m.file("dev/vfio/noiommu-0", "");
@@ -162,7 +162,7 @@ fn no_iommu_and_what_may_be_done_without() {
         Ok((_, interface)) => assert_eq!(interface.node(), "/dev/vfio/noiommu-0"),
         Err(error) => is(&error, "SHEF-PCI-017", &["root"]),
     }
-    // Behind an IOMMU nobody gives that up by accident.
+    // An IOMMU is never given up by accident.
     let m = Machine::new();
     is(&m.fault(Iommu::None), "SHEF-PCI-012", &["pci:0000:65:00.0"]);
 }
@@ -219,7 +219,7 @@ fn iommufd_where_the_kernel_has_it() {
     m.file("dev/vfio/devices/vfio0", "");
     let (_, interface) = ready(&m.system(), CARD, Iommu::Iommufd, pci::IDS).unwrap();
     assert_eq!(interface.node(), "/dev/vfio/devices/vfio0");
-    // Where the container is missing it is taken without being asked for.
+    // If the container is missing, iommufd is used without a request.
     m.remove("dev/vfio/vfio");
     assert_eq!(ready(&m.system(), CARD, Iommu::Any, pci::IDS).unwrap().1.name(), "iommufd");
 }
@@ -255,14 +255,14 @@ fn a_second_opener_hears_who_has_the_card() {
     let held = std::fs::File::open(m.path("dev/vfio/devices/vfio0")).unwrap();
     held.lock().unwrap();
     is(&error(Iommu::Iommufd), "SHEF-PCI-007", &[&format!("pid {} ", std::process::id())]);
-    // The lock ends with its holder; then it is the nodes that are not VFIO's, or not the
+    // The lock ends with its holder; then the error is that the nodes are not VFIO's, or not the
     // machine's.
     drop(held);
     is(&error(Iommu::Iommufd), "SHEF-PCI-021", &["IOMMU_IOAS_ALLOC", "os error 25"]);
     is(&error(Iommu::Type1), "SHEF-PCI-021", &["/dev/vfio/12", "the machine's own"]);
 }
 
-/// Each of these can be opened by every user of a machine.
+/// Every user of a machine can open each of these.
 #[test]
 fn a_lock_on_what_everybody_can_read_keeps_nobody_out() {
     let m = Machine::new();
@@ -285,7 +285,7 @@ fn a_lock_on_what_everybody_can_read_keeps_nobody_out() {
     }
 }
 
-/// Runs itself as a user without rights where it was started by root.
+/// Runs itself as an unprivileged user if root started it.
 #[test]
 fn without_permission_the_node_is_named() {
     const AS_NOBODY: &str = "SHEF_TEST_AS_NOBODY";

@@ -1,4 +1,4 @@
-//! An agent in this process with cards of memory and registers, and proxies before it that
+//! An agent in this process, with cards that consist of memory and registers, and proxies that
 //! misbehave.
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -20,14 +20,14 @@ use shef_remote::{Limits, RemoteDevice, TlsFiles};
 pub const MEMORY: u64 = 16 << 20;
 /// Writing adds the value to the sum.
 pub const SUM: u32 = 0x10;
-/// Reading takes longer than an owner's patience without a sign of life.
+/// Reading takes longer than the owner waits without a progress message.
 pub const SLOW: u32 = 0x20;
-/// Never becomes 1.
+/// Never reads as 1.
 pub const NEVER: u32 = 0x24;
 /// Offset without a register.
 pub const NOTHING: u32 = 0x30;
 
-/// What a test sees of a card from outside.
+/// A card's state that tests read and control.
 #[derive(Default)]
 pub struct Seen {
     pub sum: AtomicU64,
@@ -35,24 +35,24 @@ pub struct Seen {
     pub writes: AtomicU64,
     pub polls: AtomicU64,
     pub broken: AtomicBool,
-    /// Memory outlives a reset, as on a real card.
+    /// Memory survives a reset, as on a real card.
     pub keeps_memory: AtomicBool,
-    /// A request of the kernel's hangs.
+    /// A kernel request hangs.
     pub hanging: AtomicBool,
-    /// A reset never comes back.
+    /// A reset never returns.
     pub stuck: AtomicBool,
-    /// Memory takes no writes.
+    /// Memory accepts no writes.
     pub read_only: AtomicBool,
-    /// Milliseconds that the card's clock takes to be read.
+    /// Milliseconds that reading the card's clock takes.
     pub slow_clock: AtomicU64,
-    /// The card's memory, whoever opens it.
+    /// The card's memory, across openings.
     memory: Mutex<Vec<u8>>,
 }
 
-/// Beginning of a request that the card's kernel never answers.
+/// Prefix of a request that the card's kernel never answers.
 pub const HANG: &[u8] = b"hang";
 
-/// A card with a sum, memory, and a kernel that says everything backwards.
+/// A card with a sum register, memory, and a kernel that reverses each request.
 pub struct TestCard {
     seen: Arc<Seen>,
     window: Vec<u8>,
@@ -63,7 +63,7 @@ impl TestCard {
         &mut self.window[offset as usize..][..4]
     }
 
-    /// The kernel takes the request.
+    /// The kernel accepts the request.
     fn ring(&mut self, len: u32) {
         let request = self.window[mailbox::REQUEST as usize..][..len as usize].to_vec();
         if request.starts_with(HANG) {
@@ -155,7 +155,7 @@ fn range(addr: u64, len: usize) -> Result<std::ops::Range<usize>, DeviceError> {
     }
 }
 
-/// Impatient limits, so that tests end.
+/// Short limits, so that tests end.
 pub fn limits() -> Limits {
     Limits {
         connect: Duration::from_secs(10),
@@ -167,7 +167,7 @@ pub fn limits() -> Limits {
     }
 }
 
-/// Addresses of an agent and of its metrics, what rules it, its tasks, its thread.
+/// Addresses of an agent and of its metrics, its handle, its task count, its thread.
 type Served =
     (SocketAddr, Option<SocketAddr>, Running, tokio::runtime::Handle, std::thread::JoinHandle<()>);
 
@@ -210,7 +210,7 @@ impl Bed {
         Self::with(grace, |_| {})
     }
 
-    /// With a configuration that is changed by `change`.
+    /// A bed whose configuration is edited by `change`.
     pub fn with(grace: Duration, change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let uri = |n: u8| -> Uri { format!("pci:0000:00:0{n}.0").parse().unwrap() };
@@ -258,14 +258,14 @@ impl Bed {
         bed
     }
 
-    /// Each card is wiped when it is opened: what comes later is counted from there.
+    /// Each card is wiped when it is opened: the tests count from there.
     fn wiped_at_first(&self) {
         for card in self.cards.values() {
             eventually("the first wipe", || card.resets.swap(0, Ordering::SeqCst) > 0);
         }
     }
 
-    /// Stops the agent, and starts another one on the same cards.
+    /// Stops the agent, and starts another one with the same cards.
     pub fn restart(&mut self) {
         self.stop();
         self.cards.values().for_each(|card| card.resets.store(0, Ordering::SeqCst));
@@ -302,12 +302,12 @@ impl Bed {
         &self.running
     }
 
-    /// Tasks of the agent that are not over.
+    /// Number of tasks that are still running.
     pub fn tasks(&self) -> usize {
         self.tasks.metrics().num_alive_tasks()
     }
 
-    /// Waits until the agent has ended by itself.
+    /// Waits until the agent has ended.
     pub fn ended(&mut self) {
         let thread = self.thread.take().unwrap();
         eventually("the agent's end", || thread.is_finished());
@@ -331,14 +331,14 @@ impl Drop for Bed {
     }
 }
 
-/// An owner that speaks raw frames over TLS, and reads only when it wants to.
+/// An owner that sends raw frames over TLS, and reads only on demand.
 pub struct Raw {
     pub tls: rustls::StreamOwned<rustls::ClientConnection, TcpStream>,
     frames: shef_remote::wire::Frames,
 }
 
 impl Raw {
-    /// Connects; the handshake is made with the first bytes.
+    /// Connects; the handshake takes place with the first bytes.
     pub fn new(bed: &Bed, owner: &str) -> Self {
         let config = bed.files(owner).load().unwrap();
         let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
@@ -361,7 +361,7 @@ impl Raw {
         self.tls.write_all(&message.encode()).unwrap();
     }
 
-    /// The next message, or how the connection ended.
+    /// The next message, or the reason why the connection ended.
     pub fn hear(&mut self) -> Result<ToOwner, String> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -380,7 +380,7 @@ pub fn uri(port: u16, device: &str) -> Uri {
     format!("tls://localhost:{port}/{device}").parse().unwrap()
 }
 
-/// The code of a failure.
+/// The code of an error.
 pub fn code<T>(result: Result<T, DeviceError>) -> String {
     match result {
         Ok(_) => "accepted".to_owned(),
@@ -388,7 +388,7 @@ pub fn code<T>(result: Result<T, DeviceError>) -> String {
     }
 }
 
-/// Waits for something that other threads bring about.
+/// Waits for an effect of other threads.
 pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     for _ in 0..3000 {
         if check() {
@@ -399,19 +399,20 @@ pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     panic!("{what} did not come about in 30 s");
 }
 
-/// What a TCP proxy does to the bytes of each connection.
+/// How a TCP proxy modifies the bytes of each connection.
 pub trait Tamper: Send + Sync {
-    /// Sees bytes on connection number `connection`, changes them; false cuts the connection.
+    /// Sees the bytes of connection number `connection` and may change them; false cuts the
+    /// connection.
     fn bytes(&self, connection: u64, to_agent: bool, bytes: &mut Vec<u8>) -> bool;
 
-    /// Time before each byte of what follows `carried` bytes in this direction.
+    /// Delay before each byte once `carried` bytes have passed in this direction.
     fn pause(&self, carried: u64, to_agent: bool) -> Option<Duration> {
         let _ = (carried, to_agent);
         None
     }
 }
 
-/// A TCP proxy that keeps all that it carries.
+/// A TCP proxy that records all bytes.
 pub struct Proxy {
     pub port: u16,
     pub captured: Arc<Mutex<Vec<u8>>>,
@@ -477,7 +478,7 @@ impl Proxy {
         Self { port, captured, connections, live }
     }
 
-    /// Cuts everything that is open.
+    /// Cuts all open connections.
     pub fn cut(&self) {
         for stream in self.live.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
@@ -485,7 +486,7 @@ impl Proxy {
     }
 }
 
-/// Carries everything as it is.
+/// Forwards everything unchanged.
 pub struct Faithful;
 
 impl Tamper for Faithful {
@@ -495,13 +496,13 @@ impl Tamper for Faithful {
 }
 
 /// A dishonest agent: it has the agent's certificate and key, and an owner's to reach the honest
-/// agent, and does to the messages inside TLS whatever `deed` says. It keeps all that it sees.
+/// agent, and modifies the messages inside TLS as `deed` says. It records all that it sees.
 pub struct Mitm {
     pub port: u16,
     pub seen: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Sees a frame (with its length) and says which frames go on in its place.
+/// Takes a frame (with its length) and returns the frames to forward instead.
 pub type Deed = Arc<dyn Fn(bool, Vec<u8>) -> Vec<Vec<u8>> + Send + Sync>;
 
 impl Mitm {

@@ -1,48 +1,48 @@
-//! Frames, and reading and writing the fields of a message.
+//! Frames, and encoding and decoding the fields of a message.
 
 use shef_proto::cbor::printable;
 
 use super::MAX_FRAME;
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// A frame of no or too many bytes.
+    /// A frame that is empty or too long.
     #[error("a frame of {found} bytes; expected 1 to {MAX_FRAME}")]
     FrameLength {
-        /// Bytes that its head says.
+        /// Length in its header.
         found: usize,
     },
-    /// A kind of message that this side does not take.
+    /// A message kind that this side does not accept.
     #[error("message kind {found:#04x} is none of this protocol")]
     Kind {
         /// The kind.
         found: u8,
     },
-    /// The body ends before the message does.
+    /// The body is too short for the message.
     #[error("{what} is cut off")]
     Short {
         /// Which field.
         what: &'static str,
     },
-    /// The body goes on after the message.
+    /// The body continues after the message.
     #[error("{found} bytes after the message")]
     Trailing {
-        /// Bytes.
+        /// Number of excess bytes.
         found: usize,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("{what} is {found}, expected {expected}")]
     Value {
         /// Which field.
         what: &'static str,
         /// Its value.
         found: u64,
-        /// What it can be.
+        /// The valid values.
         expected: &'static str,
     },
-    /// A text is not UTF-8, or not of the characters that it may have.
+    /// A text is not UTF-8, or has characters that are not allowed.
     #[error("{what} is no valid text")]
     Text {
         /// Which field.
@@ -50,7 +50,7 @@ pub enum WireError {
     },
 }
 
-/// Cuts a stream of bytes into frames. Holds at most one frame and what was read with it.
+/// Splits a stream of bytes into frames. Holds at most one frame and the bytes read with it.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
@@ -58,20 +58,20 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Nothing was received.
+    /// An empty buffer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes what came in.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether something came in that is not taken: after [`Frames::take`] gave nothing, the
-    /// beginning of a frame.
+    /// Whether received bytes are left: once [`Frames::take`] has returned `None`, the beginning of
+    /// a frame.
     pub fn is_begun(&self) -> bool {
         self.start < self.bytes.len()
     }
@@ -96,7 +96,7 @@ impl Frames {
     }
 }
 
-/// A frame that is being written.
+/// A frame being written.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
@@ -104,7 +104,7 @@ impl Writer {
         Self(vec![0, 0, 0, 0, kind])
     }
 
-    /// The frame with its length.
+    /// The frame, including its length.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let len = self.0.len() - 4;
         debug_assert!(len <= MAX_FRAME, "a frame of {len} bytes");
@@ -140,7 +140,7 @@ impl Writer {
         }
     }
 
-    /// A text with its length in front.
+    /// A text, preceded by its length.
     pub(super) fn text(&mut self, text: &str) {
         let text = super::shortened(text);
         self.u16(text.len() as u16);
@@ -148,7 +148,7 @@ impl Writer {
     }
 }
 
-/// The body of a frame that is being read.
+/// The body of a frame being read.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// All that is left.
+    /// All remaining bytes.
     pub(super) fn rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }

@@ -1,4 +1,4 @@
-//! Codes of everything between an owner's program and an agent.
+//! Codes of all errors between an owner's program and an agent.
 
 use shef_proto::code::Code;
 
@@ -14,21 +14,21 @@ pub const PROTOCOL: &str = "SHEF-AGT-004";
 pub const VERSION: &str = "SHEF-AGT-005";
 /// No such device.
 pub const NO_DEVICE: &str = "SHEF-AGT-006";
-/// Somebody else has the device.
+/// Another owner has the device.
 pub const IN_USE: &str = "SHEF-AGT-007";
 /// The session is over.
 pub const NO_SESSION: &str = "SHEF-AGT-008";
 /// No answer in time.
 pub const TIMEOUT: &str = "SHEF-AGT-009";
-/// The connection was lost and could not be taken up again.
+/// The connection was lost and could not be resumed.
 pub const LOST: &str = "SHEF-AGT-010";
-/// The device is not for this owner.
+/// This owner may not use the device.
 pub const NOT_ALLOWED: &str = "SHEF-AGT-011";
-/// The agent stops.
+/// The agent is stopping.
 pub const STOPPING: &str = "SHEF-AGT-012";
 /// The device does not start or does not reset.
 pub const DEVICE_FAILED: &str = "SHEF-AGT-013";
-/// A request was cut off because the session ended.
+/// A request was aborted because the session ended.
 pub const CANCELLED: &str = "SHEF-AGT-014";
 /// Too many connections.
 pub const BUSY: &str = "SHEF-AGT-015";

@@ -1,5 +1,5 @@
-//! Errors of a device on the wire: those that programs tell apart by their fields, everything else
-//! by code and message.
+//! Device errors on the wire: errors that programs distinguish by their fields keep them, and all
+//! others are sent as code and message.
 
 use shef_device::DeviceError;
 use shef_proto::text::misleads;
@@ -95,12 +95,12 @@ pub(super) fn code(r: &mut Reader<'_>) -> Result<String, WireError> {
     if fine { Ok(code) } else { Err(WireError::Text { what: "code of an error" }) }
 }
 
-/// As the wire takes it: without characters that drive terminals.
+/// Removes characters that control terminals, as the wire requires.
 pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
 }
 
-/// An agent's text as its owner is shown it: on one line, without characters that mislead.
+/// An agent's text for its owner: on one line, without misleading characters.
 pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if misleads(c) { ' ' } else { c }).collect()
 }

@@ -5,8 +5,7 @@ use shef_device::{CtlOp, DeviceError, DeviceInfo, mailbox};
 use super::bytes::{Reader, Writer};
 use super::{MAGIC, MAX_BULK, MAX_DEVICES, MAX_OPS, WireError, error};
 
-/// What a session is resumed by: random, known to the agent and the program that opened the
-/// session.
+/// Resumes a session: random, known to the agent and to the program that opened the session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub [u8; 32]);
 
@@ -16,10 +15,10 @@ impl core::fmt::Debug for Token {
     }
 }
 
-/// What an owner's program says.
+/// A message from an owner's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToAgent {
-    /// The first message: the versions that the program speaks, and what it is.
+    /// The first message: the versions that the program supports, and its name.
     Hello {
         /// First version.
         min: u16,
@@ -28,28 +27,27 @@ pub enum ToAgent {
         /// Name and version of the program, for the agent's log.
         program: String,
     },
-    /// Asks for the agent's devices.
+    /// Requests the list of the agent's devices.
     List,
-    /// Opens a card by its name, or takes up a session again.
+    /// Opens a card by its name, or resumes a session.
     Open {
         /// Name in the agent's configuration.
         device: String,
-        /// Token of the session that is taken up again, and the number up to which every answer has
-        /// arrived.
+        /// Token of the session to resume, and the number up to which every answer has arrived.
         resume: Option<(Token, u64)>,
     },
     /// A request in the session.
     Request {
-        /// Its number: 1 for the first one of a session, and one more for each after it.
+        /// Its number: 1 for the first request of a session, then rising by one.
         id: u64,
         /// Every answer up to this number has arrived.
         acked: u64,
-        /// What is asked.
+        /// The operation.
         op: Op,
     },
 }
 
-/// What is asked of a card.
+/// An operation on a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// Accesses of the control window: [`shef_device::Device::ctl_batch`].
@@ -81,7 +79,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Bytes of card memory that it moves.
+    /// Bytes of card memory that it transfers.
     pub fn bulk(&self) -> u64 {
         match self {
             Self::MemRead { len, .. } => u64::from(*len),
@@ -90,7 +88,7 @@ impl Op {
         }
     }
 
-    /// Whether `answer` can be the answer to it.
+    /// Whether `answer` has the form of its answer.
     pub fn takes(&self, answer: &Answer) -> bool {
         match (self, answer) {
             (Self::Ctl(ops), Answer::Values(values)) => fits(ops, values),
@@ -107,8 +105,7 @@ impl Op {
     }
 }
 
-/// Whether a batch can bring these values: all of them, or as many as there are up to a poll that
-/// did not settle.
+/// Whether a batch can return these values: all of them, or those up to a poll that did not settle.
 fn fits(ops: &[CtlOp], values: &[u32]) -> bool {
     let mut values = values.iter();
     for op in ops {
@@ -124,16 +121,16 @@ fn fits(ops: &[CtlOp], values: &[u32]) -> bool {
     values.next().is_none()
 }
 
-/// What an agent says.
+/// A message from an agent.
 #[derive(Debug)]
 pub enum ToOwner {
     /// The answer to [`ToAgent::Hello`].
     Welcome {
-        /// Version that is spoken from now on.
+        /// Version in use from now on.
         version: u16,
         /// Name and version of the agent's program.
         program: String,
-        /// Name of the owner, as the agent read it in the certificate.
+        /// Name of the owner, as the agent read it from the certificate.
         owner: String,
     },
     /// The answer to [`ToAgent::List`].
@@ -144,30 +141,30 @@ pub enum ToOwner {
         token: Token,
         /// Number of the last request that was carried out or is waiting: 0 in a new session.
         last: u64,
-        /// What the card says about itself.
+        /// The card's description of itself.
         info: DeviceInfo,
     },
-    /// The agent works: at a request, or at opening the card.
+    /// The agent is working: on a request, or on opening the card.
     Progress {
-        /// Number of the request, 0 while the card is opened.
+        /// Number of the request, 0 while the card is being opened.
         id: u64,
-        /// What it does, for people.
+        /// Its current work, for people.
         text: String,
     },
     /// A request was carried out.
     Done {
         /// Its number.
         id: u64,
-        /// Clock cycles of the card, where it counts them.
+        /// Clock cycles of the card, if it counts them.
         cycles: Option<u64>,
-        /// What it brought.
+        /// The result.
         answer: Answer,
     },
-    /// A request failed; the session goes on.
+    /// A request failed; the session continues.
     Failed {
         /// Its number.
         id: u64,
-        /// Clock cycles of the card, where it counts them.
+        /// Clock cycles of the card, if it counts them.
         cycles: Option<u64>,
         /// Why.
         error: DeviceError,
@@ -176,17 +173,17 @@ pub enum ToOwner {
     Refused {
         /// Stable code.
         code: String,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         message: String,
     },
 }
 
-/// What a request brought.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing but that it was done.
+    /// The operation is done and returns no data.
     Done,
-    /// Whether an interrupt came.
+    /// Whether an interrupt arrived.
     Flag(bool),
     /// Values of registers.
     Values(Vec<u32>),
@@ -199,26 +196,26 @@ pub enum Answer {
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// A description.
     pub description: String,
-    /// What it is doing.
+    /// Its state.
     pub state: DeviceState,
-    /// Who has it.
+    /// Its present owner.
     pub owner: Option<String>,
-    /// Bytes of card memory moved for the present owner.
+    /// Bytes of card memory transferred for the present owner.
     pub moved: u64,
 }
 
-/// What a device of an agent is doing.
+/// State of an agent's device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceState {
     /// It is being opened.
     Starting,
-    /// Nobody has it.
+    /// It has no owner.
     Free,
     /// An owner has it.
     InUse,
-    /// Its owner is gone; it is reset when the time of grace is over.
+    /// Its owner is gone; it is reset when the grace period is over.
     Orphaned,
     /// It is being wiped.
     Resetting,
@@ -227,8 +224,7 @@ pub enum DeviceState {
 }
 
 impl DeviceState {
-    /// All of them, by number.
-    /// All of them.
+    /// All states, by number.
     pub const ALL: [Self; 6] =
         [Self::Starting, Self::Free, Self::InUse, Self::Orphaned, Self::Resetting, Self::Failed];
 
@@ -258,7 +254,7 @@ const FAILED: u8 = 0x86;
 const REFUSED: u8 = 0x87;
 
 impl ToAgent {
-    /// The frame.
+    /// Encodes the frame.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Hello { min, max, program } => {
@@ -290,10 +286,10 @@ impl ToAgent {
         }
     }
 
-    /// Reads a frame without its length.
+    /// Decodes a frame without its length.
     ///
     /// # Errors
-    /// Everything that is not exactly a message.
+    /// Anything that is not exactly one message.
     pub fn decode(frame: &[u8]) -> Result<Self, WireError> {
         let mut r = Reader::new(frame);
         let message = match r.u8("kind of message")? {
@@ -465,7 +461,7 @@ fn bulk(len: usize) -> Result<u32, WireError> {
 }
 
 impl ToOwner {
-    /// The frame.
+    /// Encodes the frame.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Welcome { version, program, owner } => {
@@ -480,7 +476,7 @@ impl ToOwner {
                 let mut w = Writer::new(DEVICES);
                 for listed in list.iter().take(MAX_DEVICES) {
                     w.text(&listed.name);
-                    // So that the whole list fits a frame.
+                    // So that the entire list fits into a frame.
                     w.text(&error::printable(
                         &listed.description.chars().take(200).collect::<String>(),
                     ));
@@ -549,10 +545,10 @@ impl ToOwner {
         }
     }
 
-    /// Reads a frame without its length.
+    /// Decodes a frame without its length.
     ///
     /// # Errors
-    /// Everything that is not exactly a message.
+    /// Anything that is not exactly one message.
     pub fn decode(frame: &[u8]) -> Result<Self, WireError> {
         let mut r = Reader::new(frame);
         let message = match r.u8("kind of message")? {

@@ -1,4 +1,4 @@
-//! The way from the device to the host: memory and interrupts of the client that is connected.
+//! The device's path to the host: memory and interrupts of the connected client.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,33 +14,33 @@ use crate::dma::{Backing, DmaError, DmaErrorKind, Maps};
 use crate::socket::Socket;
 use crate::wire::{HEADER, Header, MAX_DATA, Request};
 
-/// Bytes that are copied under one hold of the map, so that unmapping does not wait long.
+/// Bytes copied per lock of the map, so that unmapping is not delayed for long.
 const STRIDE: usize = 1 << 20;
-/// How long the client may take to answer a DMA message.
+/// Time limit for the client's answer to a DMA message.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// A handle on the client's memory and interrupts; all handles of a server lead to the same.
-/// Nothing is reached while no client is connected.
+/// A handle on the client's memory and interrupts; all handles of a server share them. Without a
+/// connected client, every access fails.
 #[derive(Clone)]
 pub struct Bus(Arc<Inner>, Ask);
 
-/// What is done for memory that only the client reaches.
+/// How memory that only the client can access is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
-    /// The client is asked.
+    /// By a message to the client.
     Client,
-    /// It counts as not mapped.
+    /// As not mapped.
     Nobody,
 }
 
 struct Inner {
     maps: RwLock<Maps>,
     vectors: Mutex<Vec<Vector>>,
-    /// Sending half of the connection, most bytes of data that its client takes, and how long it
-    /// may take to take a message.
+    /// Sending half of the connection, most bytes of data per message for its client, and the time
+    /// limit for sending a message.
     out: Mutex<Option<(Socket, usize, Duration)>>,
     waiting: Mutex<Waiting>,
-    /// Bytes read and written.
+    /// Bytes read and bytes written.
     moved: [AtomicU64; 2],
 }
 
@@ -51,7 +51,7 @@ struct Vector {
     pending: bool,
 }
 
-/// What comes of a DMA message: the reply's body, or the client's error.
+/// Outcome of a DMA message: the reply's body, or the client's error.
 type Outcome = Result<Vec<u8>, DmaErrorKind>;
 
 #[derive(Default)]
@@ -60,14 +60,14 @@ struct Waiting {
     asked: HashMap<u16, SyncSender<Outcome>>,
 }
 
-/// A poisoned lock belongs to a thread that panicked between two whole changes: what it guards is
-/// in order.
+/// A lock is poisoned by a thread that panicked between two complete changes: its data is
+/// consistent.
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Bus {
-    /// A bus for a device with so many vectors of MSI-X.
+    /// A bus for a device with `vectors` MSI-X vectors.
     pub fn new(vectors: u32) -> Self {
         Self(
             Arc::new(Inner {
@@ -85,8 +85,8 @@ impl Bus {
         hold(&self.0.vectors).len() as u32
     }
 
-    /// A handle for who cannot wait for the client: memory that the client maps without a file
-    /// counts as not mapped.
+    /// A handle that never waits for the client: memory that the client maps without a file counts
+    /// as not mapped.
     #[must_use]
     pub fn mapped(&self) -> Self {
         Self(Arc::clone(&self.0), Ask::Nobody)
@@ -102,7 +102,7 @@ impl Bus {
         }
     }
 
-    /// Forgets the client: what it mapped, its interrupts, and questions to it.
+    /// Forgets the client: its mappings, its interrupts, and pending requests to it.
     pub(super) fn detach(&self) {
         *hold(&self.0.out) = None;
         self.cancel();
@@ -110,7 +110,7 @@ impl Bus {
         hold(&self.0.vectors).iter_mut().for_each(|v| *v = Vector::default());
     }
 
-    /// Ends every DMA message that waits for an answer.
+    /// Aborts every DMA message that waits for an answer.
     pub fn cancel(&self) {
         for (_, asked) in hold(&self.0.waiting).asked.drain() {
             let _ = asked.try_send(Err(DmaErrorKind::Cancelled));
@@ -131,7 +131,7 @@ impl Bus {
         }
     }
 
-    /// A reply of the client. One that nobody waits for any more is dropped.
+    /// Handles a reply of the client. A reply after its time limit is dropped.
     pub(super) fn replied(&self, header: &Header, body: &[u8]) {
         if let Some(asked) = hold(&self.0.waiting).asked.remove(&header.id) {
             let _ = asked.try_send(match header.failed() {
@@ -156,7 +156,7 @@ impl Bus {
             .map(flags, offset, address, size, fd)
     }
 
-    /// Waits for copies that are under way: once this returns, the device does not touch the range.
+    /// Waits for copies in progress: once this returns, the device does not access the range.
     pub(super) fn unmap(&self, address: u64, size: u64) -> Result<u64, u32> {
         self.0.maps.write().unwrap_or_else(PoisonError::into_inner).unmap(address, size)
     }
@@ -185,7 +185,8 @@ impl Bus {
         }
     }
 
-    /// Raises an interrupt. Whether somebody hears it; a masked one is kept until it is unmasked.
+    /// Raises an interrupt. Returns whether it was delivered; a masked one is kept until it is
+    /// unmasked.
     pub fn interrupt(&self, vector: u32) -> bool {
         match hold(&self.0.vectors).get_mut(vector as usize) {
             Some(Vector { masked: true, pending, .. }) => {
@@ -197,12 +198,12 @@ impl Bus {
         }
     }
 
-    /// Ranges that the client has mapped.
+    /// Number of ranges that the client has mapped.
     pub fn maps(&self) -> usize {
         self.0.maps.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Bytes that were read from host memory and written to it so far.
+    /// Bytes read from and written to host memory so far.
     pub fn moved(&self) -> (u64, u64) {
         let [read, written] =
             [&self.0.moved[0], &self.0.moved[1]].map(|n| n.load(Ordering::Relaxed));
@@ -212,7 +213,7 @@ impl Bus {
     /// Reads host memory.
     ///
     /// # Errors
-    /// [`DmaError`] with the first address that cannot be reached; bytes before it were read.
+    /// [`DmaError`] with the first address that cannot be accessed; earlier bytes were read.
     pub fn read(&self, address: u64, out: &mut [u8]) -> Result<(), DmaError> {
         let len = out.len();
         self.pieces(address, len, false, |address, n, done, backing| {
@@ -232,7 +233,7 @@ impl Bus {
     /// Writes host memory.
     ///
     /// # Errors
-    /// [`DmaError`] with the first address that cannot be reached; bytes before it were written.
+    /// [`DmaError`] with the first address that cannot be accessed; earlier bytes were written.
     pub fn write(&self, address: u64, data: &[u8]) -> Result<(), DmaError> {
         self.pieces(address, data.len(), true, |address, n, done, backing| {
             let part = &data[done as usize..][..n];
@@ -247,8 +248,8 @@ impl Bus {
         })
     }
 
-    /// Copies host memory to `to` from its byte `at` on; straight, where the client's memory is
-    /// mapped here.
+    /// Copies host memory to `to`, from byte `at` on; directly, if the client's memory is mapped
+    /// here.
     ///
     /// # Errors
     /// As [`Bus::read`].
@@ -269,7 +270,7 @@ impl Bus {
         })
     }
 
-    /// Copies to host memory from byte `at` of `from` on.
+    /// Copies to host memory from `from`, from byte `at` on.
     ///
     /// # Errors
     /// As [`Bus::write`].
@@ -292,8 +293,8 @@ impl Bus {
         })
     }
 
-    /// All pieces of an access: `copy` gets address, bytes, how many were before, and what is
-    /// behind it.
+    /// Makes an access in pieces: `copy` gets address, length, number of bytes already copied, and
+    /// backing.
     fn pieces(
         &self,
         address: u64,
@@ -311,7 +312,7 @@ impl Bus {
         Ok(())
     }
 
-    /// Asks the client for bytes.
+    /// Requests bytes from the client.
     fn ask_read(&self, address: u64, n: usize) -> Result<Vec<u8>, DmaErrorKind> {
         let mut body = self.ask(&Request::DmaRead { address, count: n as u64 })?;
         if body.len() != 16 + n {
@@ -321,7 +322,7 @@ impl Bus {
         Ok(body)
     }
 
-    /// One piece of an access: how many bytes it was.
+    /// Makes one piece of an access and returns its length.
     fn access(
         &self,
         address: u64,
@@ -333,7 +334,7 @@ impl Bus {
         let maps = self.0.maps.read().unwrap_or_else(PoisonError::into_inner);
         let piece = maps.piece(address, len.min(STRIDE), write).map_err(failed)?;
         match &piece.backing {
-            // Held over the copy: an unmap that was answered is over.
+            // The lock is held during the copy: no copy is in progress after an answered unmap.
             Backing::Memory(..) => {
                 copy(piece.len, &piece.backing).map_err(failed)?;
                 Ok(piece.len)
@@ -352,7 +353,7 @@ impl Bus {
         }
     }
 
-    /// Asks the client by message and waits for its answer.
+    /// Sends a request to the client and waits for its answer.
     fn ask(&self, request: &Request<'_>) -> Outcome {
         let (sender, answer) = mpsc::sync_channel(1);
         let id = {

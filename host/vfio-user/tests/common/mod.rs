@@ -1,4 +1,4 @@
-//! A device of plain memory behind a server on a thread, and bytes put on the wire by hand.
+//! A device of plain memory behind a server on a thread, and a client that sends raw bytes.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use shef_vfio_user::wire::{HEADER, Header};
 use shef_vfio_user::{Backend, Bus, Client, NO_ANSWER, Region, Server, errno, region};
 
 pub const LIMIT: Duration = Duration::from_secs(60);
-/// A read of BAR0 here is never answered; a write here copies, see [`Toy::write`].
+/// A read of BAR0 at this offset is never answered; a write at [`COPY`] copies, see [`Toy::write`].
 pub const SILENT: u64 = 0xff0;
 pub const REFUSED: u64 = 0xff4;
 pub const COPY: u64 = 0xf00;
@@ -45,8 +45,8 @@ impl Backend for Toy {
     }
 
     /// A write of `from | to | len` (three times eight bytes) to [`COPY`] makes the device copy
-    /// host memory, on a thread of its own as a device does, and raise vector 1; bytes 0 to 4 of
-    /// the BAR then hold 1, or 2 where it failed.
+    /// host memory, on a separate thread as in a real device, and raise vector 1. Bytes 0 to 4 of
+    /// the BAR then hold 1, or 2 if the copy failed.
     fn write(&mut self, _: u32, offset: u64, data: &[u8]) -> Result<(), u32> {
         if offset != COPY {
             self.memory[offset as usize..][..data.len()].copy_from_slice(data);
@@ -86,7 +86,7 @@ impl Served {
         Self::within(LIMIT)
     }
 
-    /// With a limit for each message.
+    /// A server with a time limit for each message.
     pub fn within(limit: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let window = SharedMemory::new(0x10000).unwrap();
@@ -98,7 +98,7 @@ impl Served {
             writable: true,
             memory: Some((window.fd().try_clone_to_owned().unwrap(), 0)),
         };
-        // A file that its owner can cut.
+        // A file that its owner can truncate.
         let file = tempfile::tempfile().unwrap();
         file.set_len(0x1000).unwrap();
         regions[5] = Region { size: 0x1000, writable: true, memory: Some((file.into(), 0)) };
@@ -129,14 +129,14 @@ impl Served {
         Client::connect(&self.path(), LIMIT).unwrap()
     }
 
-    /// A connection without any manners.
+    /// A raw connection that need not follow the protocol.
     pub fn raw(&self) -> Raw {
         let stream = UnixStream::connect(self.path()).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         Raw(stream)
     }
 
-    /// Waits until that many clients have left.
+    /// Waits until `n` clients have left.
     pub fn wait_left(&self, n: u32) {
         let end = Instant::now() + Duration::from_secs(30);
         while self.left.load(Ordering::SeqCst) < n {
@@ -181,9 +181,9 @@ impl Raw {
         Some((header, body))
     }
 
-    /// Says hello as a client with nothing to say of itself.
+    /// Sends a version without capabilities.
     pub fn hello(&mut self) {
-        // The server speaks no later version than the client.
+        // The server uses no later version than the client's.
         self.message(7, 1, &[0, 0, 0, 0]);
         let (header, body) = self.answer().unwrap();
         assert_eq!(
@@ -192,7 +192,7 @@ impl Raw {
         );
     }
 
-    /// Whether the stream is still in step: a read of BAR0 is answered as one.
+    /// Checks that the stream is still in step: a read of BAR0 gets the matching answer.
     pub fn in_step(&mut self, id: u16) {
         let body = [&0u64.to_le_bytes()[..], &0u32.to_le_bytes(), &4u32.to_le_bytes()].concat();
         self.message(id, 9, &body);

@@ -53,7 +53,7 @@ struct IoasUnmap {
 const IOAS_WRITEABLE: u32 = 2;
 const IOAS_READABLE: u32 = 4;
 
-/// Addresses that iommufd chooses.
+/// Address space whose addresses iommufd chooses.
 pub(crate) struct Ioas {
     bdf: Bdf,
     iommu: File,
@@ -68,7 +68,7 @@ pub(crate) fn open(system: &System, bdf: Bdf, path: &str) -> Result<(Descriptor,
     // SAFETY: the kernel writes a number into the structure.
     unsafe { sys::ioctl(&iommu, &IOAS_ALLOC, &mut ioas) }
         .map_err(VfioError::refused(bdf, "IOMMU_IOAS_ALLOC"))?;
-    // 16 bytes are what every kernel knows of this structure.
+    // Every kernel knows the first 16 bytes of this structure.
     let mut bind = abi::vfio_device_bind_iommufd {
         argsz: 16,
         iommufd: iommu.as_raw_fd(),
@@ -76,7 +76,7 @@ pub(crate) fn open(system: &System, bdf: Bdf, path: &str) -> Result<(Descriptor,
     };
     // SAFETY: the kernel writes a number into the structure.
     unsafe { sys::ioctl(&file, &BIND, &mut bind) }.map_err(|e| match e.raw_os_error() {
-        // It is in use through the node of its group.
+        // It is in use through its group's node.
         Some(libc::EBUSY) => unopened(system, bdf, path, e),
         _ => VfioError::refused(bdf, "VFIO_DEVICE_BIND_IOMMUFD")(e),
     })?;
@@ -100,7 +100,7 @@ impl AddressSpace for Ioas {
             len,
             iova: 0,
         };
-        // SAFETY: the pages stay mapped until `unmap` has taken them from the device again (see
+        // SAFETY: the pages stay mapped until `unmap` has withdrawn them from the device (see
         // `DmaBuffer::drop`).
         unsafe { sys::ioctl(&self.iommu, &IOAS_MAP, &mut request) }.map_err(unmapped(
             self.bdf,

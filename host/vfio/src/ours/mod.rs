@@ -1,4 +1,4 @@
-//! The interfaces that the crate vfio-ioctls cannot serve: iommufd and no-IOMMU. Both give a
+//! The interfaces that the crate vfio-ioctls cannot serve: iommufd and no-IOMMU. Both provide a
 //! descriptor of the function, on which these ioctls are ours.
 #![expect(unsafe_code, reason = "VFIO's ioctls")]
 
@@ -67,8 +67,8 @@ impl Handle for Descriptor {
         for (word, event) in request[5..].iter_mut().zip(events) {
             *word = event.as_fd().as_raw_fd() as u32;
         }
-        // SAFETY: `struct vfio_irq_set` is five words and the numbers of descriptors; the first
-        // word is its length.
+        // SAFETY: `struct vfio_irq_set` consists of five words and the descriptor numbers; its
+        // first word is its length.
         unsafe { sys::ioctl(&self.file, &DEVICE_SET_IRQS, &mut request) }
             .map_err(VfioError::refused(self.bdf, "VFIO_DEVICE_SET_IRQS"))?;
         Ok(())

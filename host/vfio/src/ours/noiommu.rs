@@ -1,4 +1,4 @@
-//! No-IOMMU: a container that confines nothing, and physical addresses.
+//! No-IOMMU: a container without confinement, and physical addresses.
 #![expect(unsafe_code, reason = "VFIO's ioctls")]
 
 use std::ffi::CString;
@@ -21,7 +21,7 @@ const SET_IOMMU: Ioctl<libc::c_ulong> = Ioctl::new(102);
 const GROUP_SET_CONTAINER: Ioctl<i32> = Ioctl::new(104);
 const GROUP_GET_DEVICE_FD: Ioctl<*const libc::c_char> = Ioctl::new(106);
 
-/// All of the machine's memory.
+/// Address space of all of the machine's memory.
 pub(crate) struct Memory {
     bdf: Bdf,
     _group: File,
@@ -36,13 +36,13 @@ pub(crate) fn open(
 ) -> Result<(Descriptor, Memory), VfioError> {
     let (container, group) = (node(system, bdf, "/dev/vfio/vfio")?, node(system, bdf, path)?);
     let mut number = container.as_raw_fd();
-    // SAFETY: the kernel reads the number of a descriptor that is open.
+    // SAFETY: the kernel reads the number of an open descriptor.
     unsafe { sys::ioctl(&group, &GROUP_SET_CONTAINER, &mut number) }
         .map_err(VfioError::refused(bdf, "VFIO_GROUP_SET_CONTAINER"))?;
     sys::ioctl_value(&container, &SET_IOMMU, abi::VFIO_NOIOMMU_IOMMU.into())
         .map_err(VfioError::refused(bdf, "VFIO_SET_IOMMU"))?;
     let name = CString::new(bdf.to_string()).unwrap_or_default();
-    // SAFETY: the request returns a descriptor of the function that is named.
+    // SAFETY: the request returns a descriptor of the named function.
     let file = unsafe { sys::ioctl_fd(&group, &GROUP_GET_DEVICE_FD, &name) }
         .map_err(VfioError::refused(bdf, "VFIO_GROUP_GET_DEVICE_FD"))?;
     tracing::warn!(
@@ -69,7 +69,7 @@ impl AddressSpace for Memory {
     }
 }
 
-/// Physical addresses of pages that are present and locked, by /proc/self/pagemap.
+/// Physical addresses of present, locked pages, from /proc/self/pagemap.
 fn physical(start: u64, len: u64, page: u64) -> Result<Vec<Segment>, VfioError> {
     let hidden = |_| VfioError::HiddenAddresses;
     let pagemap = File::open("/proc/self/pagemap").map_err(hidden)?;
