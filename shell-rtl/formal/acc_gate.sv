@@ -1,7 +1,7 @@
-// shef_acc_gate: no W beat passes that no burst owes; while the accelerator does not run nothing is
-// asked for, what is owed is offered with no strobe and zeros, and every answer is taken; idle if
-// and only if nothing is owed. Assumed: the Shield answers only what it has taken, a write after
-// its last beat, and has room for at most 1,000 bursts each way.
+// shef_acc_gate: no W beat passes unless a burst owes it. While the accelerator does not run, the
+// gate issues no request, sends owed beats with zeros and no strobes, and accepts every response.
+// It is idle if and only if nothing is owed. Assumed: the Shield responds only to requests it has
+// accepted, to a write after its last beat, and has room for at most 1,000 bursts each way.
 `default_nettype none
 module acc_gate
   import shef_pkg::*;
@@ -72,7 +72,7 @@ module acc_gate
       end
       if (run_i && w_valid_i && owed != '0) assert (w_valid);
       assert (idle == (owed == '0 && writes == '0 && reads == '0));
-      // what the proof rests on
+      // supporting invariants
       assert (owed <= 17'h8100 && dut.beats_q == owed[15:0] && dut.writes_q == {5'd0, writes} &&
           dut.reads_q == {5'd0, reads});
       assert (writes <= 11'd1001 && reads <= 11'd1001);

@@ -1,8 +1,8 @@
-// Handshake rules of AXI4 as modules, one for a channel kind, each as a twin: with Assume = 0 the
-// block under proof must keep them, with Assume = 1 its surroundings do.
+// Handshake rules of AXI4 as modules, one for each kind of channel, each with two uses: with Assume
+// = 0 the block under proof must follow them, with Assume = 1 its environment does.
 
-// A channel with valid and ready: valid stays until ready, the payload is stable while it waits.
-// break_i: the payload may change.
+// A channel with valid and ready: valid stays until ready, and the payload is stable while it
+// waits. break_i: the payload may change.
 `default_nettype none
 module axi_channel #(
     parameter int unsigned W = 8,
@@ -30,8 +30,8 @@ module axi_channel #(
   end
 endmodule
 
-// An address channel of a 512-bit port of the Shield: beside the above, INCR only, at most 64 bytes
-// a beat, no burst over a 4 KiB page.
+// An address channel of a 512-bit port of the Shield. In addition to the above: INCR only, at most
+// 64 bytes a beat, and no burst crosses a 4 KiB page.
 module axi_address
   import shef_pkg::*;
 #(

@@ -1,8 +1,8 @@
-// shef_axil_master against any slave that answers no access that it has not taken: AW, W and AR
-// keep the handshake rules (a clear, which goes with the slave's reset, takes them back); an answer
-// is taken only for the access that is up, and of its kind; each start is done once, in bounded
-// time; after a time-out nothing is asked again; an access that errs delivers no data. Time-out
-// after 5 cycles.
+// shef_axil_master against any slave that responds to no access that it has not accepted: AW, W and
+// AR follow the handshake rules (a clear, which comes with the slave's reset, withdraws them). A
+// response is accepted only for the current access, and of its kind. Each start completes once, in
+// bounded time. After a time-out nothing is requested again. A failed access delivers no data. The
+// time-out is 5 cycles.
 `default_nettype none
 module axil_master
   import shef_pkg::*;

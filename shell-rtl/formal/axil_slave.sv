@@ -1,6 +1,6 @@
-// shef_axil_slave: B and R keep the handshake rules; every access is answered once and none is
-// answered that was not made; a register is written once for a write, with its address, data and
-// strobes; an access that errs answers SLVERR, a read then bears zeros.
+// shef_axil_slave: B and R follow the handshake rules. Every access gets one response, and there is
+// no response without an access. A write writes a register once, with its address, data and
+// strobes. A failed access gets SLVERR, and a read then returns zeros.
 `default_nettype none
 module axil_slave
   import shef_pkg::*;

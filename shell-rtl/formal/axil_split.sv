@@ -1,9 +1,9 @@
-// shef_axil_split: one write and one read are under way at a time; each goes to the slave of its
-// page, the address and the data once, the data after the address, and is answered once, by that
-// slave, with its data and response. AW, W and AR keep the handshake rules towards the slaves if
-// the master does, B and R towards the master if the slaves do; nothing is held back while nothing
-// is under way. Full size.
-// Assumed: a slave answers only what it has taken, a write after its data.
+// shef_axil_split: one write and one read are in flight at a time. Each goes to the slave of its
+// page, address and data once, data after the address, and gets one response, from that slave, with
+// its data and response code. AW, W and AR follow the handshake rules towards the slaves if the
+// master does, B and R towards the master if the slaves do. Nothing is held back while nothing is
+// in flight. Full size.
+// Assumed: a slave responds only to accesses it has accepted, and to a write after its data.
 `default_nettype none
 module axil_split
   import shef_pkg::*;
@@ -34,7 +34,7 @@ module axil_split
       .clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
       .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0)
   );
-  // by slave
+  // per slave
   logic [1:0] awvalid, arvalid;
   logic [1:0] aw_take, w_take, b_take, ar_take, r_take;
   for (genvar s = 0; s < 2; s++) begin : g_slave
@@ -68,8 +68,8 @@ module axil_split
   end
 
   logic init = 1'b0;
-  // what each slave has taken and not yet answered, and what the master waits for: counted on their
-  // own sides
+  // accesses that each slave has accepted and not yet answered, and responses that the master
+  // awaits, counted on their own sides
   logic [1:0][1:0] addr_open, data_open, read_open;
   logic [1:0] writes, datas, reads;
   logic aw_go, w_go, b_go, ar_go, r_go;  // at the master
@@ -123,17 +123,17 @@ module axil_split
         assert (req_i.ar_valid && reads == '0 && arvalid == (ar_page ? 2'b10 : 2'b01));
       assert (aw_take == (aw_go ? (aw_page ? 2'b10 : 2'b01) : 2'b00));
       assert (ar_take == (ar_go ? (ar_page ? 2'b10 : 2'b01) : 2'b00));
-      // the data once, to where the address went, after it
+      // the data once, to the slave of the address, after the address
       for (int s = 0; s < 2; s++)
         if (req[s].w_valid)
           assert (req_i.w_valid && !req[1-s].w_valid && addr_open[s] == 2'd1 && data_open[s] == '0);
       assert ((w_take != '0) == w_go);
-      // as the port bears them
+      // unchanged from the port
       for (int s = 0; s < 2; s++) begin
         assert (req[s].aw_addr == req_i.aw_addr && req[s].ar_addr == req_i.ar_addr);
         assert (req[s].w_data == req_i.w_data && req[s].w_strb == req_i.w_strb);
       end
-      // the answer is that of the slave that was asked
+      // the response comes from the addressed slave
       for (int s = 0; s < 2; s++) begin
         assert (b_take[s] == (b_go && addr_open[s] == 2'd1) &&
             r_take[s] == (r_go && read_open[s] == 2'd1));
@@ -156,7 +156,7 @@ module axil_split
         if (rsp_i[s].b_valid) assert (rsp.b_valid && req[s].b_ready == req_i.b_ready);
         if (rsp_i[s].r_valid) assert (rsp.r_valid && req[s].r_ready == req_i.r_ready);
       end
-      // what the proof rests on
+      // supporting invariants
       assert (dut.wr_q == (writes == 2'd1) && dut.w_done_q == (datas == 2'd1) &&
           dut.rd_q == (reads == 2'd1));
       for (int s = 0; s < 2; s++) begin

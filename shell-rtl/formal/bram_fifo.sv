@@ -18,7 +18,7 @@ module bram_fifo (
   axi_channel #(.W(8)) i_out (.clk_i, .rst_ni(rst_ni && !clr_i), .valid_i(out_valid),
       .ready_i(out_ready_i), .data_i(out_data), .break_i(1'b0));
 
-  logic [3:0] at;                  // symbolic, holds itself
+  logic [3:0] at;                  // symbolic constant
   logic [3:0] pushed, loaded, popped;
   logic [7:0] word;
   logic init = 1'b0;
@@ -42,7 +42,7 @@ module bram_fifo (
     end
   end
   logic [3:0] held, in_ram;
-  logic seen;                      // the followed word is inside
+  logic seen;                      // the tracked word is in the FIFO
   assign held = pushed - popped;
   assign in_ram = pushed - loaded;
   assign seen = 4'(at - popped) < held;

@@ -1,9 +1,9 @@
-// shef_cache_beats, the accelerator's side of shef_cache: no W beat is taken that no accepted burst
-// owes; what is here, what is not spoken for and what came with a strobe low is counted right,
-// through wipes; once every burst has got its beats and every beat is gone, all counters are zero;
-// beats leave in their order; after a sweep every word that waits is zero. Assumed, as the cache
-// does: it speaks for no more than is free, takes away only what it spoke for, takes nothing away
-// in a wipe, and sweeps every word. Four beats, a symbolic one.
+// shef_cache_beats, the accelerator's side of shef_cache: it accepts no W beat that no accepted
+// burst owes. The counts of present, unreserved and partial-strobe beats are correct, through
+// wipes. Once every burst has received its beats and every beat is gone, all counters are zero.
+// Beats leave in order. After a sweep every waiting word is zero. Assumed, as in the cache: it
+// reserves no more than is free, removes only what it reserved, removes nothing during a wipe, and
+// sweeps every word. Four beats, one of them symbolic.
 `default_nettype none
 module cache_beats
   import shef_pkg::*;
@@ -35,10 +35,10 @@ module cache_beats
   );
 
   logic init = 1'b0;
-  logic [15:0] owed;              // beats of accepted bursts that did not come
-  // beats that came and are not gone, and of them those that are spoken for
+  logic [15:0] owed;              // beats of accepted bursts that have not arrived
+  // beats that are present, and how many of them are reserved
   logic [2:0] here, promised;
-  logic [1:0] place, at;          // a place of the memory, holds itself
+  logic [1:0] place, at;          // a place of the memory, constant
   logic kept, kept_bit, kept_part, swept, was_clr;
   logic [2:0] parts;
   logic took;
@@ -50,7 +50,7 @@ module cache_beats
       assume (!rst_ni);
       place <= place_i;
     end
-    // as the cache does
+    // as in the cache
     assume (!promise_i || promise_n_i <= free);
     assume (!pop_i || (promised != '0 && !clr_i));
     assume (owed < 16'h8000);
@@ -89,23 +89,23 @@ module cache_beats
     for (int i = 0; i < 4; i++)
       if (3'(i) < here && dut.part_q[dut.rp_q+2'(i)]) parts = parts + 1'b1;
     if (init && rst_ni) begin
-      // nothing that is not owed, nothing that has no place
+      // no beat that is not owed, none without a place
       if (took) assert (owed != '0 && here != 3'd4 && !hold_i && !clr_i);
       assert (here <= 3'd4 && promised <= here);
-      // counted right
+      // the counts are correct
       assert (free == here - promised);
       assert (valid == (here != '0));
       assert (dut.owed_q == owed && dut.count_q == here);
       assert (dut.parts_q == parts && whole == (parts == '0));
       assert (dut.wp_q == at && 2'(dut.rp_q + here[1:0]) == dut.wp_q);
-      // nothing owed and nothing here: every counter is zero
+      // nothing owed and nothing present: every counter is zero
       if (owed == '0 && here == '0)
         assert (dut.owed_q == '0 && dut.count_q == '0 && dut.free_q == '0 && dut.parts_q == '0);
-      // in order, as it came
+      // in order and unchanged
       if (kept && dut.rp_q == place && valid) assert (data[0] == kept_bit && strb[0] == !kept_part);
       if (kept) assert (dut.data_mem_q[place][0] == kept_bit &&
           dut.strb_mem_q[place][0] == !kept_part && dut.part_q[place] == kept_part);
-      // a sweep leaves nothing
+      // a sweep leaves zeros
       if (clr_i && swept) assert (dut.data_mem_q[place] == '0 && dut.strb_mem_q[place] == '0);
       if (clr_i && zero > place)
         assert (dut.data_mem_q[place] == '0 && dut.strb_mem_q[place] == '0);

@@ -1,10 +1,10 @@
-// shef_cache_dir, the directory of the chunk cache: no chunk is in two ways; a chunk is a hit if
-// and only if it was put there and did not leave since, and at the line that it was given; whenever
-// a dirty chunk leaves, by eviction or by a walk, it is shown to be written back, once and with its
-// own name, and no clean one is; after a walk nothing is dirty, and after one that drops, as after
-// a wipe, nothing is there; a way that something waiting uses is never given away. Assumed, as the
-// cache does: nothing is asked during a walk or a wipe, a walk ends as it began, a wipe is held
-// until it is done. Two sets, a symbolic chunk.
+// shef_cache_dir, the directory of the chunk cache: no chunk is in two ways. A chunk hits if and
+// only if it was inserted and has not left since, at the line that it was given. Whenever a dirty
+// chunk leaves, by eviction or by a walk, it is presented for write-back, once and under its own
+// name; a clean one never is. After a walk nothing is dirty, and after a dropping walk or a wipe
+// the directory is empty. A way that a waiting request uses is never reallocated. Assumed, as in
+// the cache: no requests come during a walk or a wipe, a walk keeps its kind, and a wipe is held
+// until it is done. Two sets, one symbolic chunk.
 `default_nettype none
 module cache_dir
   import shef_pkg::*;
@@ -44,12 +44,12 @@ module cache_dir
   );
 
   logic init = 1'b0;
-  logic cleared;                        // a wipe was done: before it the memory holds anything
-  reg_idx_t x_region;                   // a chunk, holds itself
+  logic cleared;                        // a wipe is done: before it the memory holds any value
+  reg_idx_t x_region;                   // a symbolic chunk, constant
   chunk_idx_t x_chunk;
   logic x_set;
-  logic here, dirty;                    // it is in the cache, and not as memory has it
-  logic [2:0] line;                     // where
+  logic here, dirty;                    // it is in the cache; it differs from memory
+  logic [2:0] line;                     // its line
   logic was_walk, was_drop, was_clr, was_done, passed, shown;
   assign x_set = x_chunk[0];
   logic fire, mine, walks, walks_mine;
@@ -59,7 +59,7 @@ module cache_dir
   assign walks_mine = walks && walk_region == x_region && walk_chunk == x_chunk;
 
   always_comb begin
-    // as the cache does
+    // as in the cache
     assume (!(walk_i && clr_i));
     assume (cleared || clr_i || (!ask_valid_i && !walk_i) || !rst_ni);
     if (init && rst_ni) begin
@@ -67,7 +67,7 @@ module cache_dir
       assume (!was_walk || !walk_i || walk_drop_i == was_drop);
       assume (!was_clr || clr_i || dut.clr_done_q);
     end
-    // a decision is taken only where a way can be had, or none is needed
+    // a decision is taken only if a way is available or not needed
     assume (!fire || dut.skip_q || out_can);
   end
 
@@ -103,7 +103,7 @@ module cache_dir
         end
       end
       if (walks_mine) dirty <= 1'b0;
-      // its set was passed by a walk that drops
+      // a dropping walk has passed its set
       if (walk_i && dut.walk_q == 2'd2 && dut.dirty == '0 && dut.walk_set_q == x_set && walk_drop_i)
         here <= 1'b0;
     end
@@ -111,7 +111,7 @@ module cache_dir
     else if (dut.walk_q == 2'd2 && dut.dirty == '0 && dut.walk_set_q == x_set) passed <= 1'b1;
   end
 
-  // the word of the chunk's set, as the memory has it
+  // the word of the chunk's set, from the memory
   logic [3:0] same, marked;
   logic [1:0] at;
   always_comb begin
@@ -125,8 +125,8 @@ module cache_dir
 
   always_comb begin
     if (init && rst_ni) begin
-      // what the proof rests on: walk and wipe go on only while they are asked for, and a wipe
-      // leaves zeros behind it
+      // supporting invariants: walk and wipe advance only while requested, and a wipe leaves zeros
+      // behind it
       assert (dut.walk_q == 2'd0 || was_walk);
       assert (!was_done || dut.walk_q == 2'd3 || (dut.walk_q == 2'd0 && !was_walk));
       assert (was_clr || (dut.clr_set_q == '0 && !dut.clr_done_q));
@@ -138,7 +138,7 @@ module cache_dir
             dut.set_q == '0 && dut.skip_q);
     end
     if (init && rst_ni && cleared && !clr_i) begin
-      // the memory and what was asked of it
+      // the memory and its read request
       if (here) assert (same == 4'b1 << at && line[2] == x_set);
       else assert (same == '0);
       if (here && !(walk_i && dut.walk_set_q == x_set && dut.walk_q == 2'd2))
@@ -148,10 +148,10 @@ module cache_dir
         assert (!dut.mem_q[0].way[w].valid || !dut.mem_q[0].way[w].chunk[0]);
         assert (!dut.mem_q[1].way[w].valid || dut.mem_q[1].way[w].chunk[0]);
       end
-      // what waits has the memory's word, or reads it again
+      // a waiting request has the memory's word, or reads it again
       if (dut.valid_q && !walk_i && !dut.walked_q) assert (dut.word_q == dut.mem_q[dut.set_q]);
       if (dut.valid_q && !dut.skip_q) assert (dut.set_q == dut.chunk_q[0]);
-      // a walk shows each set's word with the marks that are left
+      // a walk presents each set's word with the remaining marks
       if (dut.walk_q == 2'd2) begin
         for (int w = 0; w < 4; w++) begin
           assert (dut.word_q.way[w].valid == dut.mem_q[dut.walk_set_q].way[w].valid);

@@ -1,7 +1,7 @@
-// shef_counters: the version that a chunk gets is one above the last one it got, from 1 on, until
-// the end, and then none; the answer to a question is the last one that was given. Between two
-// wipes, for a symbolic chunk: a region of narrow counters (two bits here), two in a word, and one
-// of wide ones.
+// shef_counters: the version given to a chunk is one above its last one, starting at 1, up to the
+// limit; then there is no other. A query returns the last version given. Between two wipes, for a
+// symbolic chunk: one region of narrow counters (two bits here), two in a word, and one of wide
+// ones.
 `default_nettype none
 module counters
   import shef_pkg::*;
@@ -32,10 +32,10 @@ module counters
   );
 
   logic init = 1'b0;
-  logic r;                       // symbolic chunk, holds itself
+  logic r;                       // symbolic chunk, constant
   logic [1:0] c;
-  version_t last;                // the last one that it was given
-  logic set_1, set_2, ask_1;     // it is being raised, for so many cycles; it was asked for
+  version_t last;                // its last version
+  logic set_1, set_2, ask_1;     // it was raised one, two cycles ago; it was queried
   version_t most;
   logic [1:0] word;
   assign most = r ? '1 : 48'd3;
@@ -47,7 +47,7 @@ module counters
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    // the wide region has two chunks; a chunk is not asked for while it is raised
+    // the wide region has two chunks; a chunk is not queried while it is being raised
     assume (!ask_region_i || !ask_chunk_i[1]);
     assume (!set_region_i || !set_chunk_i[1]);
     assume (!r || !c[1]);
@@ -58,7 +58,7 @@ module counters
     if (!rst_ni || clr_i) last <= '0;
     else if (set_2 && set_done && !set_refused) last <= set_version;
   end
-  // the counter as it lies in a word
+  // the counter in its word
   function automatic version_t of(input logic [71:0] x);
     return r ? x[47:0] : {12'd0, c[0] ? x[71:36] : x[35:0]};
   endfunction
@@ -68,7 +68,7 @@ module counters
   assign stored = of(held);
   logic passed;                  // a sweep has zeroed it
   assign passed = !dut.sweep_q || dut.sweep_addr_q > word;
-  version_t raised;              // as it will be written
+  version_t raised;              // the value to be written
   assign raised = of(dut.word_q);
   always_comb begin
     if (init && rst_ni && !clr_i && !dut.clr_q) begin
@@ -79,7 +79,7 @@ module counters
       if (ask_1) assert (ans_valid && ans_version == last && ans_last == (last == most));
     end
     if (init && rst_ni) begin
-      // what the proof rests on
+      // supporting invariants
       assert (last <= most &&
           (!dut.sweep_q || (!set_1 && !set_2 && !ask_1 && !dut.raise_q && !dut.set_q)));
       assert (!dut.sweep_q || last == '0);
@@ -88,8 +88,8 @@ module counters
       if (passed && dut.sweep_q) assert (held == '0);
       if (set_1) assert (dut.set_q && dut.addr_q == {1'b0, word} && dut.wide_q == r &&
           dut.high_q == c[0] && dut.g_bank[0].read_q == held);
-      // the other half of its word may be raised in the same cycle
-      // what is raised in the same word is the other half
+      // The other half of its word may be raised in the same cycle. A raise in the same word is of
+      // the other half.
       if (dut.set_q && dut.addr_q == {1'b0, word} && !set_1) assert (!r && dut.high_q != c[0]);
       if (ask_1) assert (dut.ask_q && dut.addr_q == {1'b0, word} && dut.wide_q == r &&
           dut.high_q == c[0] && of(dut.g_bank[0].read_q) == last);

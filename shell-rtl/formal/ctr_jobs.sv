@@ -1,6 +1,6 @@
 // shef_ctr_jobs: each chunk gets its counters 2, 6, .. 4N-2 once and in order (N beats), with its
-// own region, index and version; never more jobs are out than the consumer has room for. One region
-// of two beats, one of a beat.
+// own region, index and version. There are never more jobs than the consumer has room for. One
+// region of two beats, one of one beat.
 `default_nettype none
 module ctr_jobs
   import shef_set_pkg::*;
@@ -21,10 +21,10 @@ module ctr_jobs
   );
 
   logic init = 1'b0;
-  // symbolic place of a chunk, chunks in, chunks whose last job left
+  // symbolic place of a chunk, chunks in, chunks whose last job has left
   logic [3:0] at, pushed, done;
-  logic beat;                       // of the followed chunk: its first job left
-  logic [2:0] out;                  // jobs that were issued and not taken
+  logic beat;                       // of the tracked chunk: its first job has left
+  logic [2:0] out;                  // jobs issued and not consumed
   chunk_t chunk;
   logic issue, last, seen, mine;
   assign issue = job_valid && job_ready_i;
@@ -35,8 +35,7 @@ module ctr_jobs
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    // the directory has as many lines as this queue has places; the consumer takes what it was
-    // given
+    // the directory has as many lines as this queue has places; the consumer takes only issued jobs
     if (4'(pushed - done) == 4'd4) assume (!chunk_valid_i);
     if (out == '0) assume (!take_i);
     assume (chunk_i.region <= 4'd1);

@@ -1,7 +1,7 @@
-// shef_demux, two sets, against sets that answer in any order but what they were asked: AW and AR
-// towards the sets and R and B towards the accelerator keep the handshake rules; a burst goes to
-// the set of its region; the bursts of an id are in one set only, so that its answers keep their
-// order; W beats go with their AW, as many as AWLEN says; R comes in whole bursts.
+// shef_demux, two sets, against sets that respond in any order, but only to requests: AW and AR
+// towards the sets and R and B towards the accelerator follow the handshake rules. A burst goes to
+// the set of its region. The bursts of an id are in one set only, so that its responses stay in
+// order. W beats go with their AW, as many as AWLEN says. R arrives in whole bursts.
 `default_nettype none
 module demux
   import shef_pkg::*;
@@ -108,7 +108,7 @@ module demux
     else if (r_valid && r_ready_i) burst_open <= !r.last;
     if (r_valid && r_ready_i) burst_set <= dut.g_demux.r_from;
   end
-  // a set answers what it was asked
+  // a set responds only to requests
   for (genvar s = 0; s < 2; s++) begin : g_env
     for (genvar i = 0; i < 2; i++) begin : g_id
       always_comb if (r_valid_i[s] && 32'(sr[s].id[0]) == i) assume (out[0][s][i] != '0);
@@ -116,7 +116,7 @@ module demux
     end
   end
 
-  // what the proof rests on: the block counts them, and knows where they are
+  // supporting invariants: the block's counts and set numbers are correct
   for (genvar d = 0; d < 2; d++) begin : g_count
     for (genvar i = 0; i < 2; i++) begin : g_id
       logic [7:0] many;
@@ -139,9 +139,9 @@ module demux
       end
       assert (sar_valid != 2'b11 && saw_valid != 2'b11 && sw_valid != 2'b11);
       if (w_valid_i && w_ready) assert ((sw_valid & w_ready_i) != '0);
-      // a set's beats wait while the accelerator's beat is offered to the other set in vain
+      // a set's beats wait while the accelerator offers its beat to the other set, not accepted
       for (int s = 0; s < 2; s++) assert (sw_waits[s] == (sw_valid[1-s] && !w_ready_i[1-s]));
-      // answers come from a set that has one, whole
+      // responses come from a set that owes one, whole
       if (r_valid)
         assert (r_valid_i[dut.g_demux.r_from] && r == sr[dut.g_demux.r_from] &&
             (sr_ready == (2'(r_ready_i) << dut.g_demux.r_from)));

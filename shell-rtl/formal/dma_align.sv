@@ -1,12 +1,12 @@
-// shef_dma_align: the strobes of each beat that leaves are exactly the bytes of the piece that lie
-// in it; each byte leaves once, in its place, when the beat that it was read in is there or was the
-// one before; all beats leave and are taken. A burst ends at each multiple of Beats and at the end
-// of the piece, with the address of its first byte and its beats; one burst of a piece ends it,
-// after all its beats are taken. From a beat with an error on nothing of the piece is written, nor
-// of the later ones of its queue up to a fresh one, and they bear the error's status. With a beat
-// and with room it goes on. Pieces of any offsets and 0 .. 4096 bytes, bursts of up to 8 beats; one
-// symbolic byte, one symbolic lane. Not the data: which byte the rotator puts into a lane is left
-// to simulation.
+// shef_dma_align: the strobes of each outgoing beat are exactly the bytes of the piece in that
+// beat. Each byte leaves once, in its place, when the read beat that holds it is present or was the
+// previous one. All beats leave, and all are consumed. A burst ends at each multiple of Beats and
+// at the end of the piece, with the address of its first byte and its beats; one burst of a piece
+// ends it, after all its beats are consumed. From a beat with an error on, nothing of the piece is
+// written, nor of the later ones of its queue up to a fresh one, and they carry the error's status.
+// With a beat and room it makes progress. Pieces of any offsets and 0 .. 4096 bytes, bursts of up
+// to 8 beats; one symbolic byte, one symbolic lane. Not covered is the data: simulation checks
+// which byte the rotator puts into a lane.
 `default_nettype none
 module dma_align
   import shef_pkg::*;
@@ -32,12 +32,12 @@ module dma_align
       .burst_valid_o(burst_valid), .burst_ready_i, .burst_o(burst)
   );
 
-  // ---- the piece in hand ----
+  // ---- the current piece ----
   logic init = 1'b0;
-  logic act;                     // there is one
-  logic drop;                    // nothing of it is written any more
+  logic act;                     // there is a current piece
+  logic drop;                    // nothing more of it is written
   piece_t m;
-  logic [2:0] status;            // that it must bear
+  logic [2:0] status;            // its required status
   logic [6:0] took, gave, open;  // beats: taken, written, written since the last burst
   logic [57:0] line;             // of the next beat
   logic [63:0] open_addr;
@@ -52,7 +52,7 @@ module dma_align
   assign in_fire = beat_valid_i && beat_ready;
   assign out_fire = out_valid && out_ready_i;
   assign burst_fire = burst_valid && burst_ready_i;
-  // the lines that so many bytes lie in
+  // number of lines that contain the bytes
   function automatic logic [6:0] lines(input logic [5:0] at, input logic [12:0] bytes);
     lines = bytes == '0 ? 7'd0 : 7'((14'(at) + 14'(bytes) - 14'd1) >> 6) + 7'd1;
   endfunction
@@ -63,8 +63,8 @@ module dma_align
   logic [63:0] here;             // address of the first byte of the next beat
   assign here = {line, gave == '0 ? m.dst[5:0] : 6'd0};
 
-  // ---- the byte that is followed ----
-  logic [11:0] k;                // its number in the piece; it holds itself
+  // ---- the tracked byte ----
+  logic [11:0] k;                // its number in the piece; constant
   logic mine, have_q, have, seen;
   logic [12:0] from, to;         // its places
   always_ff @(posedge clk_i) k <= k;
@@ -118,18 +118,18 @@ module dma_align
     end
   end
 
-  // whether a lane of the beat that is next is in the piece
-  logic [5:0] lane;              // holds itself
+  // whether a lane of the next beat is in the piece
+  logic [5:0] lane;              // constant
   logic inside_it;
   always_ff @(posedge clk_i) lane <= lane;
   assign inside_it = {1'b0, gave, lane} >= first && {1'b0, gave, lane} < behind;
-  logic ahead;                   // bytes move down: the first beat written takes two that were read
+  logic ahead;                   // bytes move down: the first written beat needs two read beats
   assign ahead = m.src[5:0] > m.dst[5:0];
   always_comb begin
     if (init && rst_ni) begin
       assert (piece_ready == !act);
       if (beat_ready) assert (act && took < n_in);
-      // what is written
+      // written beats
       if (out_valid) begin
         assert (act && !drop && !error && gave < n_out && strb[lane] == inside_it);
         if (mine && gave == to[12:6]) assert (have && !seen && strb[to[5:0]]);
@@ -146,11 +146,11 @@ module dma_align
         if (burst.ends && !drop)
           assert (gave + 7'd1 == n_out && (!mine || seen || gave == to[12:6]));
       end
-      // with a beat and with room it goes on
+      // with a beat and room it makes progress
       if (act && beat_valid_i && out_ready_i && burst_ready_i)
         assert (in_fire || out_fire || burst_fire);
 
-      // what the proof rests on
+      // supporting invariants
       assert (dut.active_q == act && dut.dead_q == dead);
       for (int q = 0; q < QUEUES; q++) if (dead[q]) assert (dut.dead_status_q[q] == why[q]);
       if (act) begin
@@ -163,7 +163,7 @@ module dma_align
         assert (dut.prime_q == (ahead && took == '0));
         assert (open == (gave < 7'(line[2:0]) ? gave : 7'(line[2:0])));
         if (open != '0) assert (dut.open_addr_q == open_addr);
-        // the same byte in both places, and how many beats they lie apart
+        // the same byte in both places, and the distance in beats
         assert (n_in == n_out + 7'(ahead) || n_in + 7'd1 == n_out + 7'(ahead));
         assert (first == {8'd0, m.dst[5:0]} && (m.bytes == '0 || behind > first));
         assert (behind[13:6] + 8'(behind[5:0] != '0) == {1'b0, n_out} || m.bytes == '0);
@@ -190,11 +190,11 @@ module dma_align
     // two beats into three, two bursts
     cover (init && rst_ni && out_fire && burst_fire && burst.ends && gave == 7'd2 && open == 7'd1 &&
         n_in == 7'd2);
-    // what was written stays
+    // already written beats stay
     cover (init && rst_ni && burst_fire && drop && burst.beats == 7'd1 && m.bytes != '0);
     cover (init && rst_ni && burst_fire && drop && burst.beats == '0 && m.bytes != '0 &&
         took == 7'd2 && m.status == ST_DONE && status == ST_HOST && m.q == 2'd2 && dead[1]);
-    // a fresh one lives
+    // a fresh piece is written again
     cover (init && rst_ni && burst_fire && !drop && burst.ends && m.fresh &&
         why[m.q] == ST_POISONED && mine && k == 12'd70);
     cover (init && rst_ni && burst_fire && m.bytes == '0 && burst.status == ST_CANCELLED);

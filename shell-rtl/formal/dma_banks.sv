@@ -1,8 +1,8 @@
-// shef_dma_banks, two ports: towards each AW, W and AR keep the handshake rules if the engine does;
-// a burst goes to the port of its region, as it came, and to no other; the bursts of a direction
-// that are under way are at one port, and there W beats go, after their AW, and from there each
-// answer comes; nothing is lost; the counters are right and do not wrap. Three regions, one of them
-// `bypass`. What comes on R and B is free.
+// shef_dma_banks, two ports: towards each, AW, W and AR follow the handshake rules if the engine
+// does. A burst goes to the port of its region, unchanged, and to no other. All bursts of a
+// direction in flight are at one port, which receives their W beats, after their AW, and supplies
+// each response. Nothing is lost. The counters are correct and do not wrap. Three regions, one of
+// them `bypass`. R and B are free.
 `default_nettype none
 module dma_banks
   import shef_pkg::*;
@@ -40,8 +40,8 @@ module dma_banks
     port: 2'd1, cache_bytes: 32'd0, cache_line: 13'd0},
     set_cfg_t'{lanes: 8'd1, big_lines: 16'd4, small_lines: 16'd4, ring_beats: 16'd64, acc: 2'd0,
     port: 2'd0, cache_bytes: 32'd0, cache_line: 13'd0}};
-  // what lies at the second port: data and tags (a page) of region 1, and region 2, which has no
-  // tags
+  // address ranges of the second port: data and tags (a page) of region 1, and region 2, which has
+  // no tags
   function automatic logic at_second(input logic [63:0] addr);
     at_second = (addr >= 64'h4000 && addr < 64'h6000) || (addr >= 64'h8000 && addr < 64'h9000) ||
         (addr >= 64'h2_0000 && addr < 64'h2_1000);
@@ -83,7 +83,7 @@ module dma_banks
         .ready_i(w_ready_i[p]), .data_i(mw[p]), .break_i(1'b0));
   end
 
-  // ---- bursts under way at each port: reads, writes, writes without their last beat ----
+  // ---- bursts in flight at each port: reads, writes, writes without their last beat ----
   logic init = 1'b0;
   logic [9:0] reads[2], writes[2], beats[2];
   logic [1:0] ar_fire, aw_fire, w_end, r_end, b_end;
@@ -118,7 +118,7 @@ module dma_banks
   always_comb begin
     if (init && rst_ni) begin
       for (int p = 0; p < 2; p++) begin
-        // as it came, to the port of its address
+        // unchanged, to the port of its address
         if (mar_valid[p])
           assert (ar_valid_i && mar[p] == ar_i && at_second(ar_i.addr) == (p == 1) &&
               reads[1-p] == '0);
@@ -127,10 +127,10 @@ module dma_banks
               writes[1-p] == '0 && beats[1-p] == '0);
         // after its AW
         if (mw_valid[p]) assert (w_valid_i && mw[p] == w_i && beats[p] != '0 && beats[1-p] == '0);
-        // what was asked for comes from there, all of it
+        // requested data come from that port, all of it
         if (r_valid_i[p] && reads[p] != '0) assert (r_valid && r == mr[p]);
         if (b_valid_i[p] && writes[p] != '0) assert (b_valid && b == mb[p]);
-        // and it comes
+        // and they do come
         if (ar_valid_i && reads[1-p] == '0 && reads[p] < 10'd255 &&
             at_second(ar_i.addr) == (p == 1)) assert (mar_valid[p]);
         if (aw_valid_i && writes[1-p] == '0 && beats[1-p] == '0 && writes[p] < 10'd255 &&
@@ -146,7 +146,7 @@ module dma_banks
       if (b_valid)
         assert ((b_valid_i[0] && b == mb[0] && writes[1] == '0) ||
             (b_valid_i[1] && b == mb[1] && writes[0] == '0));
-      // they do not wrap, and are where the block says
+      // the counters do not wrap, and the traffic is at the block's port
       assert (reads[!rp] == '0 && reads[rp] <= 10'd255 && {2'd0, dut.g_banks.reads_q} == reads[rp]);
       assert (writes[!wp] == '0 && writes[wp] <= 10'd255 &&
           {2'd0, dut.g_banks.writes_q} == writes[wp]);
@@ -155,15 +155,15 @@ module dma_banks
     end
     // another port waits
     cover (init && rst_ni && reads[1] == 10'd2 && ar_valid_i && mar_valid == '0 && r_valid);
-    // an answer that nobody asked for
+    // an unowed response
     cover (init && rst_ni && mar_valid[0] && rp && r_valid_i[1] && reads[1] == '0);
     cover (init && rst_ni && writes[0] == 10'd2 && beats[0] == 10'd1 && mw_valid[0] && w_end[0] &&
         b_valid);
-    // answered before its data
+    // a response before its data
     cover (init && rst_ni && beats[0] == 10'd1 && writes[0] == '0 && aw_valid_i && maw_valid == '0);
-    // the ways change by themselves
+    // the two directions change ports independently
     cover (init && rst_ni && wp && aw_fire[0] && reads[1] != '0);
-    // W waits for it
+    // W waits for its AW
     cover (init && rst_ni && aw_fire[1] && aw_i.addr == 64'h2_0fc0 && w_valid_i && mw_valid == '0);
   end
 endmodule

@@ -1,9 +1,9 @@
-// shef_dma_fetch against a memory that may answer anything at any time: AR keeps the handshake
-// rules and is the request that was taken, under its queue's number, the lowest queue first; a beat
-// is told to the queue that asked, as many as it asked for, with its error and its last one marked,
-// or else told as bad; what counts as a well-formed descriptor is what the table of dma-rings.md
-// says; an answer is owed while one is awaited. Assumed: a queue asks inside one page, for 1 .. 16
-// beats, and not while its last burst is open (shef_dma_work waits).
+// shef_dma_fetch against a memory that responds with anything at any time: AR follows the handshake
+// rules and carries the accepted request, under its queue's number, the lowest queue first. A beat
+// is delivered to the queue that requested it, never more than requested, with its error and the
+// last one marked, or is reported as bad. A descriptor is well-formed as the table of dma-rings.md
+// defines. A response is owed while one is awaited. Assumed: a queue requests within one page, 1 ..
+// 16 beats, and not while its last burst is outstanding (shef_dma_work waits).
 `default_nettype none
 module dma_fetch
   import shef_pkg::*;
@@ -39,7 +39,7 @@ module dma_fetch
   logic [4:0] left[4];           // beats that the queue awaits
   logic came, new_ar;            // in the last cycle: a beat, a request
   axi_r_t r;
-  logic [1:0] asks;              // whose
+  logic [1:0] asks;              // which queue requests
   fetch_t asked;
   assign fire = req_valid_i & req_ready;
   always_ff @(posedge clk_i) begin
@@ -66,7 +66,7 @@ module dma_fetch
     end
   end
 
-  // a descriptor as the table has it
+  // a descriptor as in the table
   logic formed, good;
   assign formed = (r.data[7:0] == 8'd1 || r.data[7:0] == 8'd2 || r.data[7:0] == 8'd3) &&
       (r.data[15:8] == 8'd0 || r.data[15:8] == 8'd1) &&
@@ -92,7 +92,7 @@ module dma_fetch
         if (formed) assert (desc.op == r.data[1:0] && {1'b0, desc.bytes} == r.data[223:192]);
       end
       assert (owed == (left[0] != '0 || left[1] != '0 || left[2] != '0 || left[3] != '0));
-      // what the proof rests on
+      // supporting invariants
       assert (dut.r_valid_q == came && (!came || dut.r_q == r));
       for (int q = 0; q < 4; q++) assert (dut.owed_q[q] == left[q] && left[q] <= 5'd16);
     end

@@ -1,9 +1,10 @@
-// shef_dma_post against a memory that may answer anything at any time: AW and W keep the handshake
-// rules; each completion that is taken, the lowest queue first, goes out once, as one AW and one W,
-// in order, its 16 bytes in their place by the ends of its fields, and no strobe beside them; an
-// answer under the right id tells the queue of the oldest one that is not told, one queue once, and
-// how it went; any other answer is bad; an answer is owed while a completion is not told; at most
-// 16 of them, and 8 whose data wait. Followed: a symbolic completion.
+// shef_dma_post against a memory that responds with anything at any time: AW and W follow the
+// handshake rules. Each accepted completion, the lowest queue first, goes out once, as one AW and
+// one W, in order, its 16 bytes in place (checked by the ends of its fields), without other
+// strobes. A response under the right id reports the oldest unreported completion, with its
+// outcome, to its queue, and to one queue only. Any other response is bad. A response is owed while
+// a completion is unreported. At most 16 are unreported, and 8 have waiting data. Tracked: a
+// symbolic completion.
 `default_nettype none
 module dma_post
   import shef_pkg::*;
@@ -35,7 +36,7 @@ module dma_post
       .owed_o(owed), .bad_o(bad)
   );
   axi_address i_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
-  // the data by a few bits: each passes the same queue
+  // a few bits of the data: each bit passes the same queue
   axi_channel #(.W(69)) i_w (
       .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i),
       .data_i({w.last, w.strb, w.data[0], w.data[127], w.data[384], w.data[511]}), .break_i(1'b0)
@@ -51,14 +52,14 @@ module dma_post
   assign w_fire = w_valid && w_ready_i;
   assign q_in = cpl_valid_i[0] ? 2'd0 : cpl_valid_i[1] ? 2'd1 : cpl_valid_i[2] ? 2'd2 : 2'd3;
   assign in = cpl[q_in];
-  logic new_aw;                  // one was taken in the last cycle
+  logic new_aw;                  // a completion was accepted in the last cycle
   logic [63:0] new_addr;
-  logic [4:0] data_left, left;   // taken: their W is not out, they are not told
-  // ---- the one that is followed ----
-  logic mine, wrote, done;       // it is there, its W is out, it was told
+  logic [4:0] data_left, left;   // accepted: their W is not out, they are unreported
+  // ---- the tracked completion ----
+  logic mine, wrote, done;       // it is in the block, its W is out, it was reported
   cpl_t c;
   logic [1:0] q;
-  logic [4:0] data_ahead, ahead; // before it
+  logic [4:0] data_ahead, ahead; // those before it
   assign answer = b_valid_i && b_i.id == '0 && left != '0;
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
@@ -98,11 +99,11 @@ module dma_post
   assign word = dut.i_data.mem_q[3'(dut.i_data.rp_q + data_ahead[2:0])];
   always_comb begin
     if (init && rst_ni) begin
-      // in
+      // input
       assert (cpl_ready == (take ? 4'd1 << q_in : 4'd0));
       if (cpl_valid_i != '0 && (!aw_valid || aw_ready_i) && data_left < 5'd8 && left < 5'd16)
         assert (take);
-      // out
+      // output
       assert (aw_valid || !new_aw);
       if (new_aw) assert (aw.addr == new_addr);
       if (aw_valid) assert (aw.id == '0 && aw.len == '0 && aw.size == AXI_SIZE_64);
@@ -118,13 +119,13 @@ module dma_post
               w.data[128*p+96] == c.seq[0] && w.data[128*p+127] == c.seq[31]);
         end
       end
-      // told
+      // reports
       assert (owed == (left != '0) && left <= 5'd16);
       assert ((told != '0) == answer && (told & (told - 4'd1)) == '0);
       assert (bad == (b_valid_i && !answer));
       if (answer) assert (ok == (b_i.resp == AXI_OKAY));
       if (mine && !done && ahead == '0 && answer) assert (told == 4'd1 << q);
-      // what the proof rests on
+      // supporting invariants
       assert (5'(dut.i_data.count_q) == data_left &&
           3'(dut.i_data.wp_q - dut.i_data.rp_q) == dut.i_data.count_q[2:0]);
       assert (dut.i_order.count_q == left &&

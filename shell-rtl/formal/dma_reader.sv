@@ -1,10 +1,10 @@
-// shef_dma_reader against a memory that may answer anything at any time: AR keeps the handshake
-// rules, stays in its page and is the request, once; no id has two reads open; beats are handed on
-// in the order of the requests, each request's beats whole and in order, with the data and the
-// response that came for them; a beat that was not owed, or has RLAST in a wrong place, is told as
-// bad and not taken; owed if and only if an answer is open; what is here is handed on in the next
-// cycle. Two places of four beats; one symbolic beat of one symbolic request is followed, its data
-// by three of their bits.
+// shef_dma_reader against a memory that responds with anything at any time: AR follows the
+// handshake rules, stays within its page and carries the request, once. No id has two open reads.
+// Beats are passed on in the order of the requests, each request's beats whole and in order, with
+// their data and response. An unowed beat, or one with a misplaced RLAST, is reported as bad and
+// not accepted. Owed if and only if a response is outstanding. A beat that is present is passed on
+// in the next cycle. Two places of four beats; one symbolic beat of one symbolic request is
+// tracked, its data by three of their bits.
 `default_nettype none
 module dma_reader
   import shef_pkg::*;
@@ -34,19 +34,19 @@ module dma_reader
       .data_i({resp, beat}), .break_i(1'b0));
 
   logic init = 1'b0;
-  // requests by their number modulo 4: two have a place, the last beat of a third may wait at the
-  // output
+  // requests by their number modulo 4: two have a place, and the last beat of a third may wait at
+  // the output
   logic [1:0] asked, out_no;
-  logic [1:0] out_beat;             // of the request out_no: the next one to be handed on
+  logic [1:0] out_beat;             // of the request out_no: the next beat to pass on
   logic [3:0][2:0] need, have;      // beats
   logic accept, accepted, ar_waited, due;
-  axi_ax_t ax;                      // the request that was accepted last
-  logic came;                       // a beat came in the last cycle
+  axi_ax_t ax;                      // the last accepted request
+  logic came;                       // a beat arrived in the last cycle
   axi_r_t r;
   logic [1:0] newest[2];            // last request under each id
-  logic [1:0] to;                   // request that the beat is for
+  logic [1:0] to;                   // request of the beat
   logic good, out_end;
-  logic [1:0] at;                   // the followed request and beat; they hold themselves
+  logic [1:0] at;                   // the tracked request and beat; constant
   logic [1:0] at_beat;
   logic [4:0] word;
   function automatic logic [4:0] some(input logic [513:0] x);
@@ -99,28 +99,28 @@ module dma_reader
     end
   end
 
-  // where the block reads its memory
+  // read position of the block in its memory
   logic [1:0] load_no, load_beat, open;
   assign load_no = (beat_valid && out_end) ? out_no + 2'd1 : out_no;
   assign load_beat = !beat_valid ? out_beat : out_end ? 2'd0 : out_beat + 2'd1;
   assign open = 2'(have[newest[0]] != need[newest[0]]) + 2'(have[newest[1]] != need[newest[1]]);
   always_comb begin
     if (init && rst_ni) begin
-      // each request is asked for once, as it is, under an id that has none open
+      // each request goes out once, unchanged, under an id without an open read
       assert (ar_valid == (accepted || ar_waited));
       if (ar_valid) assert (ar == ax);
       if (accept) assert (have[newest[asked[0]]] == need[newest[asked[0]]]);
       if (!ar_valid && 2'(asked - out_no) < 2'd2) assert (req_ready);
-      // what was not owed is told
+      // unowed beats are reported
       assert (bad == (came && !good));
       assert (owed == (open != '0));
-      // in order, whole, as it came
+      // in order, whole, unchanged
       if (beat_valid)
         assert (asked != out_no && have[out_no] > {1'b0, out_beat} &&
             {1'b0, out_beat} < need[out_no]);
       if (beat_valid && out_no == at && out_beat == at_beat) assert (some({resp, beat}) == word);
       if (due) assert (beat_valid);
-      // what the proof rests on
+      // supporting invariants
       assert (2'(asked - load_no) <= 2'd2 && 2'(load_no - out_no) <= 2'd1);
       assert (dut.r_valid_q == came && (!came || dut.r_q == r));
       assert (dut.put_q == asked[0] && dut.take_q == load_no[0] && dut.beat_q == load_beat &&

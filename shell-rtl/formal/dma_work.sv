@@ -1,11 +1,12 @@
-// shef_dma_work, one queue: while it is off it asks for nothing; it fetches only descriptors before
-// the doorbell, inside the ring and one page of it; a piece with bytes lies in card memory and in
-// one page of host memory, and the pieces of a descriptor follow one another from its first byte
-// on; the head passes neither what was fetched nor the doorbell; completions go into their ring,
-// numbered one by one; it is busy while anything of it is on the buses. Rings of 2 .. 4096 entries
-// anywhere; what descriptors hold is free. Assumed, as shef_dma_queue and its neighbours do: the
-// ring stays while the queue works, the doorbell goes forward and not past the ring; a burst of
-// descriptors has the beats that were asked for; only pieces and completions that went out end.
+// shef_dma_work, one queue: a disabled queue requests nothing. It fetches only descriptors before
+// the doorbell, within the ring and one page of it. A piece with bytes is within card memory and
+// one page of host memory, and the pieces of a descriptor follow one another from its first byte.
+// The head passes neither the fetched descriptors nor the doorbell. Completions go into their ring,
+// numbered consecutively. The queue is busy while it has traffic on the buses. Rings of 2 .. 4096
+// entries anywhere; the contents of descriptors are free. Assumed, as in shef_dma_queue and its
+// neighbours: the ring does not change while the queue works, and the doorbell advances and does
+// not overrun the ring; a burst of descriptors has the requested beats; only issued pieces and
+// completions end.
 `default_nettype none
 module dma_work
   import shef_pkg::*;
@@ -44,8 +45,8 @@ module dma_work
   piece_t piece;
   cpl_t cpl;
   logic [4:0] owed;              // beats of descriptors
-  logic [7:0] pieces;            // that went out and did not end
-  logic [4:0] cpls;              // completions that were taken and not told
+  logic [7:0] pieces;            // issued and not ended
+  logic [4:0] cpls;              // completions accepted and not reported
   shef_dma_work #(.Queue(1), .CardBytes(CardBytes)) dut (
       .clk_i, .rst_ni, .on_i(on), .start_i(start), .cancel_i(cancel_i && on), .ring_i(ring),
       .entries_i(entries), .tail_i(tail), .head_o(head),
@@ -56,7 +57,7 @@ module dma_work
       .done_status_i, .cpl_valid_o(cpl_valid), .cpl_ready_i, .cpl_o(cpl), .told_i, .told_ok_i
   );
 
-  // ---- the queue around it ----
+  // ---- the surrounding queue ----
   logic taken, bell;
   assign start = enable_i && !on && !was_on && !busy;
   assign bell = bell_i && on && bell_to_i - head <= 32'(entries) && bell_to_i - head >= tail - head;
@@ -97,10 +98,10 @@ module dma_work
     if (cpls >= 5'd16) assume (!cpl_ready_i);
   end
 
-  // ---- the descriptor that is moved ----
+  // ---- the descriptor in progress ----
   logic [63:0] host, card;       // first byte of its next piece
   logic [30:0] rest;             // bytes from there on
-  logic moved;                   // it has had a piece
+  logic moved;                   // it has issued a piece
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       host <= '0;
@@ -120,8 +121,8 @@ module dma_work
     end
   end
 
-  // ---- what the proof rests on ----
-  logic [5:0] lost;              // descriptors that came as errors, or behind one
+  // ---- supporting invariants ----
+  logic [5:0] lost;              // descriptors that arrived as errors, or after one
   logic [31:0] seq;              // completions since the start
   logic [11:0] at;               // place of the next descriptor in the ring
   assign at = dut.fetched_q[11:0] & (entries[11:0] - 12'd1);
@@ -136,9 +137,9 @@ module dma_work
   end
   always_comb begin
     if (init && rst_ni) begin
-      // off: nothing is asked for
+      // disabled: no requests
       if (!on) assert (!fetch_valid && piece_valid == '0 && !cpl_valid);
-      // what is on the buses is told
+      // traffic on the buses is reported
       assert (busy == (owed != '0 || pieces != '0 || cpls != '0));
       // descriptors before the doorbell, in the ring, in one page of it
       if (fetch_valid) begin
@@ -149,7 +150,7 @@ module dma_work
         assert (32'(fetch.count) <= tail - dut.fetched_q);
         assert (owed == '0);
       end
-      // a piece in card memory and in one page of host memory, behind the one before
+      // a piece is in card memory and in one page of host memory, and follows the previous one
       for (int d = 0; d < 2; d++)
         if (piece_valid[d]) begin
           assert (piece_valid == 2'(1 << d) && 31'(piece.bytes) <= rest);

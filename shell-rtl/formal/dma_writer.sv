@@ -1,14 +1,14 @@
-// shef_dma_writer against a memory that may answer anything at any time: AW and W keep the
-// handshake rules and stay in their page; each burst is asked for once, in order, with its address
-// and length, and at once if it can be; W carries the beats in order, burst by burst behind its AW,
-// with WLAST where AWLEN says, and never waits for data inside a burst; never more bursts
-// unanswered than there is room for; the end of a piece is told once, in order, when all its bursts
-// are answered, and then at once: with its own status if each answer was OKAY, else as the error; a
-// B that is not owed is told as bad and not used. A burst is owed its answer from when its AW is
-// up. Eight beats, bursts of up to four, two that wait and four without an answer; W by five of its
-// bits. One symbolic beat and one symbolic burst's address are followed.
-// Assumed: a burst comes with or after its last beat and lies in one page; only the last burst of a
-// piece has a status.
+// shef_dma_writer against a memory that responds with anything at any time: AW and W follow the
+// handshake rules and stay within their page. Each burst is requested once, in order, with its
+// address and length, as soon as possible. W carries the beats in order, burst by burst behind its
+// AW, with WLAST where AWLEN says, and never waits for data within a burst. There are never more
+// outstanding bursts than there is room for. The end of a piece is reported once, in order, as soon
+// as all its bursts are answered: with its own status if each response was OKAY, else as the error.
+// An unowed B is reported as bad and not used. A burst is owed its response from the cycle in which
+// its AW is valid. Eight beats, bursts of up to four, two that wait and four outstanding; W by five
+// of its bits. One symbolic beat and one symbolic burst's address are tracked.
+// Assumed: a burst arrives with or after its last beat and is within one page; only the last burst
+// of a piece has a status.
 `default_nettype none
 module dma_writer
   import shef_pkg::*;
@@ -64,7 +64,7 @@ module dma_writer
   assign w_new = w_valid && !w_waited;
 
   // ---- bursts, and ends without one, by number modulo 8 ----
-  // Six are inside; of these `ordered` have left the first queue.
+  // The block holds six; `ordered` of them have left the first queue.
   typedef struct packed {
     logic asks;                      // it has beats
     logic ends;
@@ -76,16 +76,16 @@ module dma_writer
   assign ordered = came - {1'b0, dut.i_bursts.count_q};
   assign head = q[gone];
   // ---- those with beats, by number modulo 8 ----
-  logic [7:0] wrong;                 // its answer was not OKAY
+  logic [7:0] wrong;                 // its response was not OKAY
   logic [2:0] asks, asked_q, asked, answered, used;
-  logic error;                       // an answer for the piece of the oldest one was not OKAY
-  logic [2:0] mark;                  // the followed one; it holds itself
+  logic error;                       // a response for the oldest one's piece was not OKAY
+  logic [2:0] mark;                  // the tracked one; constant
   logic [63:0] mark_addr;
   logic [2:0] mark_beats;
   assign asked = asked_q + 3'(aw_new);
   assign b_take = b_valid_i && b_i.id == '0 && asked != answered;
-  // ---- beats, by number modulo 16: ten are inside ----
-  // promised: to bursts that came; at: the followed one, it holds itself
+  // ---- beats, by number modulo 16: the block holds ten ----
+  // promised: to bursts that arrived; at: the tracked one, constant
   logic [3:0] beats, promised, wrote_q, wrote, at;
   logic [2:0] todo_q, todo;                          // beats that W owes to the AWs so far
   logic [4:0] word;
@@ -145,8 +145,8 @@ module dma_writer
     end
   end
 
-  // ---- what the proof rests on ----
-  logic [2:0] open, waiting, left;   // of each queue: those with beats; what W has yet to take
+  // ---- supporting invariants ----
+  logic [2:0] open, waiting, left;   // of each queue: those with beats; beats left for W
   logic [3:0] want, loaded, held;
   burst_t first, second;
   assign left = dut.active_q ? dut.left_q[2:0] : 3'd0;
@@ -167,23 +167,23 @@ module dma_writer
   end
   always_comb begin
     if (init && rst_ni) begin
-      // each burst is asked for once, in order, as it is, and at once if it can be
+      // each burst is requested once, in order, unchanged, and as soon as possible
       if (aw_new) assert (asks != asked_q && aw.id == '0 && aw.size == AXI_SIZE_64);
       if (aw_new && asked_q == mark)
         assert (aw.addr == mark_addr && aw.len == {5'd0, mark_beats} - 8'd1);
       if (due) assert (aw_new);
       assert (3'(asked - answered) <= 3'(Open));
-      // its beats follow it, in order, without a gap, and end where it says
+      // its beats follow it, in order, without a gap, and end in the right place
       if (w_new) assert (w.last == (todo == '0 || (aw_new && todo == aw.len[2:0] + 3'd1)));
       if (w_new && wrote_q == at) assert (some({w.strb, w.data}) == word);
       if (w_new) assert (wrote_q != beats && todo_q != '0);
       assert (todo_q == '0 || w_valid);
-      // what there is room for is taken
+      // a beat is accepted if there is room
       if (held < 4'(Depth)) assert (beat_ready);
       if (3'(came - ordered) != 3'(Bursts)) assert (burst_ready);
-      // answers
+      // responses
       assert (owed == (asked != answered) && bad == (b_valid_i && !b_take));
-      // ends of pieces: when all is answered, and then at once
+      // ends of pieces: as soon as all responses are there, and not before
       if (pop) assert (came != gone && (!head.asks || answered != used));
       if (answered != used && head.asks) assert (pop);
       if (ordered != gone && !head.asks) assert (pop);
@@ -191,7 +191,7 @@ module dma_writer
       if (done_valid)
         assert (done == {head.done.q, head.done.last, (error || (head.asks && wrong[used]))
             ? ST_HOST : head.done.status});
-      // what the proof rests on
+      // supporting invariants
       assert (3'(came - ordered) <= 3'(Bursts) && 3'(ordered - gone) <= 3'(Open));
       assert (dut.i_bursts.count_q <= 2'(Bursts) && dut.i_bursts.rp_q == ordered[0] &&
           dut.i_bursts.wp_q == came[0]);

@@ -1,6 +1,6 @@
-// shef_fault: the first fault is the one that is kept; a fault stops in the next cycle and for
-// good, until it is cleared; nothing but reset clears a time-out; the same for the first refusal;
-// each is counted, however many come in a cycle, and counts never fall but by clearing. Two sets.
+// shef_fault: the first fault is kept. A fault stops the Shield from the next cycle until it is
+// cleared, and only a reset clears a time-out. The same for the first refusal. Each one is counted,
+// however many come in a cycle, and only a clear lowers the counts. Two sets.
 `default_nettype none
 module fault
   import shef_pkg::*;
@@ -69,7 +69,7 @@ module fault
     if (init && rst_ni) begin
       assert (dut.timeout_q == timeout_q && dut.internal_q == internal_q);
       assert (dut.faulted_q == stopped);
-      // not the other way round: a count at its end may be cleared and hit at once
+      // not the reverse: a saturated count may be cleared and hit in the same cycle
       if (faults != '0) assert (stopped);
       assert (dut.refused_q == (refusals != '0));
       if (timeout_q) assert (stopped);

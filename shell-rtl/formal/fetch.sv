@@ -1,7 +1,7 @@
-// shef_fetch: AR keeps the handshake rules, also through a stop and a wipe, and never leaves its
-// page; every burst is aligned, has at most 512 bytes and the id of what it reads; a chunk that was
-// started is asked for to its last beat, once, unless a stop takes it away; the ring never gets
-// more than it has room for. Chunks of one, four and 16 beats, a ring of 32.
+// shef_fetch: AR follows the handshake rules, also through a stop and a wipe, and never leaves its
+// page. Every burst is aligned, has at most 512 bytes and the id of its kind. A started chunk is
+// requested to its last beat, once, unless a stop drops it. The ring never gets more than it has
+// room for. Chunks of one, four and 16 beats, a ring of 32.
 `default_nettype none
 module fetch
   import shef_pkg::*;
@@ -41,9 +41,9 @@ module fetch
   logic init = 1'b0;
   logic waited;
   logic [7:0] owed;            // beats of the ring that are promised
-  logic [7:0] left_q, left;    // beats of started chunks that no AR has asked for
+  logic [7:0] left_q, left;    // beats of started chunks that no AR has requested
   logic [7:0] beats, size;
-  logic fresh;                 // an AR that was not up before
+  logic fresh;                 // a new AR
   assign beats = (region_i == 4'd0) ? 8'd1 : (region_i == 4'd1) ? 8'd4 : 8'd16;
   assign fresh = ar_valid && !waited;
   assign size = ar.len + 8'd1;
@@ -73,7 +73,7 @@ module fetch
       end
       assert (owed <= 8'd32 && 8'(dut.free_q) + owed == 8'd32);
       if (go) assert (!stop_i && owed + beats <= 8'd32);
-      // what the proof rests on
+      // supporting invariants
       if (dut.busy_q) begin
         assert (dut.work_q.bursts <= 4'd2 && (dut.work_q.bursts != '0 || dut.work_q.tag));
         assert (aligned(dut.work_q.addr, {5'd0, dut.work_q.len}) &&

@@ -1,6 +1,6 @@
-// shef_fifo: no word is lost, doubled or reordered; the count is right; a wiped FIFO is empty. A
-// symbolic place in the stream is followed: the word written as number `at` is the word read as
-// number `at`.
+// shef_fifo: no word is lost, duplicated or reordered; the count is correct; a wiped FIFO is empty.
+// The proof tracks a symbolic place in the stream: the word written as number `at` is the word read
+// as number `at`.
 `default_nettype none
 module fifo (
     input wire       clk_i,
@@ -20,7 +20,7 @@ module fifo (
       .out_valid_o(out_valid), .out_ready_i, .out_data_o(out_data), .count_o(count)
   );
 
-  logic [3:0] at;                     // symbolic, holds itself
+  logic [3:0] at;                     // symbolic constant
   logic [3:0] pushed, popped;         // modulo 16, the FIFO holds 4
   logic [7:0] word;
   logic seen, init = 1'b0;
@@ -48,7 +48,7 @@ module fifo (
 
   logic [3:0] held;
   assign held = pushed - popped;
-  logic [3:0] ahead;                  // words before the followed one
+  logic [3:0] ahead;                  // words before the tracked one
   assign ahead = at - popped;
   always_comb begin
     if (init && rst_ni && !clr_i) begin

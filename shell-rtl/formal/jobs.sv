@@ -1,6 +1,6 @@
-// shef_jobs: at most one of the five sources is granted and only when AES takes the job; no job
-// while stopped; the job's blocks are those of the granted source, with the id of its region; no
-// two sources of a kind wait for each other longer than one grant.
+// shef_jobs: at most one of the five sources is granted, and only when AES accepts the job; there
+// is no job while stopped. The job's blocks are those of the granted source, with the id of its
+// region. Of two sources of a kind, neither waits for more than one grant of the other.
 `default_nettype none
 module jobs
   import shef_pkg::*;
@@ -57,7 +57,7 @@ module jobs
     always_ff @(posedge clk_i) begin
       if (!rst_ni || !mask_valid_i[s] || grant[2+s]) passed_mask[s] <= 1'b0;
       else if (grant[3-s]) passed_mask[s] <= 1'b1;
-      // a mask job starts the count anew: masks go first and use the same turn
+      // a mask job restarts the count: masks go first and use the same turn
       if (!rst_ni || !ctr_valid_i[s] || grant[s] || grant[3:2] != '0) passed_ctr[s] <= 1'b0;
       else if (grant[1-s]) passed_ctr[s] <= 1'b1;
     end

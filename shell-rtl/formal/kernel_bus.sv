@@ -1,8 +1,8 @@
-// shef_kernel_bus against any processor, memories and devices: each access is answered once, in order
-// and in bounded time; memory and RAM are written only by a write to them, devices are asked one at a
-// time, only for an access of their place that their rights allow, with its own address and data; what
-// is refused, or not answered, errs and reads zero; instructions come from ROM and kernel memory. The
-// map is told here once more. Devices are given 8 cycles.
+// shef_kernel_bus against any processor, memories and devices: each access gets one response, in
+// order and in bounded time. Memory and RAM change only by a write to them. One device is accessed
+// at a time, only for an access to its addresses with the required rights, with that access's
+// address and data. A refused or unanswered access fails and reads zero. Instructions come from ROM
+// and kernel memory. The bench repeats the map. Devices have 8 cycles.
 `default_nettype none
 module kernel_bus
   import shef_kernel_pkg::*;
@@ -47,7 +47,7 @@ module kernel_bus
     if (addr[31:18] == 14'h0800) return P_RAM;
     return P_NONE;
   endfunction
-  // The device of an address, one bit.
+  // The device of an address, one-hot.
   function automatic dev_sel_t device(input logic [31:0] addr);
     device = '0;
     if (addr[31:20] == 12'h300) device[0] = 1'b1;
@@ -64,21 +64,21 @@ module kernel_bus
       default: ;
     endcase
   endfunction
-  // Medium, noise and request are only read, the answer is only written; less than a word is written
-  // to the mailbox alone.
+  // Medium, noise and request are read-only, the response is write-only; only the mailbox accepts
+  // writes of less than a word.
   function automatic logic may(input logic [31:0] addr, input logic we, input logic [3:0] be);
     if (!we) return addr[31:13] != 19'h20003;
     return addr[31:28] == 4'h4 && addr[31:12] != 20'h40003 && addr[31:13] != 19'h20002 && (be == 4'hf || device(addr) == dev_sel_t'(4));
   endfunction
 
   logic init = 1'b0;
-  logic was_reset, served;  // the processor was in reset; a device was asked
+  logic was_reset, served;  // the processor was in reset; a device was accessed
   logic owed;                   // an access was granted and not answered
   logic [31:0] addr, wdata;     // that access
-  logic we, bad, asked;         // it cannot be; a device was asked for it
+  logic we, bad, asked;         // it is not allowed; a device was accessed for it
   logic [3:0] be;
-  logic [3:0] since;            // cycles that it waits
-  logic was_answer, was_good;   // the device's answer in the cycle before
+  logic [3:0] since;            // cycles of waiting
+  logic was_answer, was_good;   // the device's response in the cycle before
   logic [31:0] answer;
   dev_sel_t own;
   assign own = device(addr);
@@ -118,7 +118,7 @@ module kernel_bus
     fetched_rom <= place(instr_addr_i) == P_ROM;
     fetched_memory <= place(instr_addr_i) == P_MEMORY;
   end
-  logic good;                   // the place takes it
+  logic good;                   // the place accepts it
   assign good = own != '0 && may(addr, we, be);
   logic memory;
   assign memory = place(addr) == P_MEMORY || place(addr) == P_RAM || (place(addr) == P_ROM && !we);
@@ -131,7 +131,7 @@ module kernel_bus
         assert (instr_rdata == (fetched_rom ? rom_instr_i : fetched_memory ? memory_instr_i : 32'd0));
       end
       // Data: one access at a time.
-      // no word is left of an access to a device, or over a reset
+      // no word remains of an access to a device, or across a reset
       if (served && dut.data_q != 2'd2) assert (dut.wdata_q == '0);
       if (was_reset) assert (dut.addr_q == '0 && dut.wdata_q == '0 && dut.rdata_q == '0);
       if (data_gnt) assert (data_req_i && (!owed || data_rvalid));

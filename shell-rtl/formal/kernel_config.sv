@@ -1,7 +1,7 @@
 // shef_kernel_config against any bus and any fabric: the words of an image leave once, in the order
-// of their writes (one place of the stream is followed), the last one marked and no other; valid and
-// data are stable until ready, but where the image is taken back; no word is taken outside an image;
-// nothing of an image is left after a clear.
+// of their writes (one place of the stream is tracked); the last one, and no other, is marked.
+// Valid and data are stable until ready, unless the image is withdrawn. No word is accepted outside
+// an image. A clear leaves nothing of an image.
 `default_nettype none
 module kernel_config (
     input wire clk_i,
@@ -25,10 +25,10 @@ module kernel_config (
   );
 
   logic init = 1'b0;
-  logic [2:0] at;           // symbolic, holds itself
+  logic [2:0] at;           // symbolic constant
   logic [2:0] written, left;
   logic [31:0] word;
-  logic opened;             // an image was begun and not ended
+  logic opened;             // an image has begun and not ended
   logic write, data_write, finish;
   assign write = sel_i && we_i && ready && !err;
   assign data_write = write && addr_i[11:2] == 10'h2;
@@ -52,7 +52,7 @@ module kernel_config (
       if (finish) opened <= 1'b0;
     end
   end
-  logic [2:0] held;         // written and not yet left
+  logic [2:0] held;         // written, and not yet out
   assign held = written - left;
   logic [2:0] ahead;
   assign ahead = at - left;

@@ -1,6 +1,6 @@
-// shef_kernel_life against any requests: the processor runs only when every address of memory, of
-// which one is followed, was cleared since it stopped last; so it is before a wipe is acknowledged; a
-// halted processor starts only after a restart or a wipe; kernel memory is cleared only while the
+// shef_kernel_life against any requests: the processor runs only when every address of memory (one
+// is tracked) was cleared since it last stopped, and the same holds before a wipe is acknowledged.
+// A halted processor starts only after a restart or a wipe. Kernel memory is cleared only while the
 // processor is in reset. Addresses of 4 bits.
 `default_nettype none
 module kernel_life (
@@ -18,9 +18,9 @@ module kernel_life (
       .boot_o(boot), .clear_o(clear), .clear_memory_o(clear_memory), .clear_addr_o(addr)
   );
 
-  logic [3:0] at;           // symbolic, holds itself
+  logic [3:0] at;           // symbolic constant
   logic init = 1'b0;
-  logic clean;              // the followed address was cleared, and nothing ran since
+  logic clean;              // the tracked address was cleared, and nothing has run since
   logic halted;
   always_ff @(posedge clk_i) at <= at;
   always_ff @(posedge clk_i) begin
@@ -34,7 +34,7 @@ module kernel_life (
   end
   logic on_q;
   always_ff @(posedge clk_i) on_q <= rst_ni && core_on;
-  logic asked, wipes;       // to begin anew; to clear what the program may clear
+  logic asked, wipes;       // restart or wipe requested; the program's own wipe
   always_ff @(posedge clk_i) begin
     asked <= rst_ni && (restart_i || wipe_req_i);
     wipes <= rst_ni && core_on && wipe_i && !clear;

@@ -1,8 +1,8 @@
-// shef_kernel_mailbox against any host, any kernel and buffers that return anything: the request is
-// written by the host, while it has it, and by no one else, the answer by the kernel alike; the host
-// reads zeros of an answer that is not handed over, the kernel of a request that is not rung for; only
-// the bell, RSP_LEN and a clear change hands; an access of the host to anything else errs; the kernel
-// waits for at most one cycle unless the buffers are cleared.
+// shef_kernel_mailbox against any host, any kernel and buffers that return anything: only the host
+// writes the request, and only while it owns it; likewise the kernel the response. The host reads
+// zeros of a response that is not handed over, the kernel of a request before its bell. Only the
+// bell, RSP_LEN and a clear change ownership. Any other access of the host fails. The kernel waits
+// for at most one cycle unless the buffers are being cleared.
 `default_nettype none
 // A buffer that may return anything.
 module shef_kernel_ram #(
@@ -46,13 +46,13 @@ module kernel_mailbox
   );
 
   logic init = 1'b0;
-  logic kernels, answered;      // the kernel has a request; an answer was handed over
+  logic kernels, answered;      // the kernel has a request; a response was handed over
   logic [31:0] len;             // of the request
-  logic [13:0] out_len;         // of the answer
+  logic [13:0] out_len;         // of the response
   logic bell, over;
   assign bell = dut.wr_valid && dut.wr_addr == 14'h3f00 && dut.wr_strb == 4'hf && !kernels && !clear_i;
   assign over = sel_i && we_i && !addr_i[14] && addr_i[11:2] == 10'd2 && be_i == 4'hf && kernels && !clear_i;
-  // What the host asked for in the cycle before.
+  // The host's request in the cycle before.
   logic asked, asked_answer, asked_status, asked_len, was_answered;
   logic [1:0] was;
   logic waited;

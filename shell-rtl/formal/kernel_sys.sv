@@ -1,9 +1,9 @@
-// shef_kernel_sys against any accesses, twice with two device secrets: after UDS_LOCK nothing tells
-// one from the other until boot begins anew, and before it only a read of UDS does; the first alert
-// stays until reset or a wipe by the host; after boot the watchdog, once set, counts down to a restart
-// unless the program sets it again or the processor halts, which stops it; STATUS shows debug that
-// was on in any cycle since boot began, and debug that differs from what STATUS showed when boot ended
-// halts with an alert.
+// shef_kernel_sys against any accesses, twice with two device secrets: after UDS_LOCK nothing
+// distinguishes them until boot begins anew, and before it only a read of UDS does. The first alert
+// stays until a reset or a wipe by the host. After boot a running watchdog counts down to a restart
+// unless the program sets it again or the processor halts, which stops it. STATUS shows debug that
+// was on in any cycle since boot began, and debug that differs from the value STATUS showed at the
+// end of boot halts with an alert.
 `default_nettype none
 module kernel_sys (
     input wire clk_i,
@@ -39,8 +39,8 @@ module kernel_sys (
 
   logic init = 1'b0;
   logic locked;             // UDS_LOCK was written since boot began
-  logic [3:0] first;        // the alert that is to be seen
-  logic runs;               // the watchdog was running, and nobody ended that
+  logic [3:0] first;        // the expected alert
+  logic runs;               // the watchdog was running, and was not stopped
   logic readied;            // READY was written since boot began
   logic stopped, counts;    // the processor halted; the watchdog ran, and no access set it
   logic [31:0] left_before; // the watchdog in the cycle before
@@ -74,7 +74,7 @@ module kernel_sys (
   end
   always_comb begin
     if (init && rst_ni) begin
-      // Registers that induction has to know to be equal.
+      // Register pairs that induction needs to know equal.
       assert (dut.locked_q == twin.locked_q && dut.timer_q == twin.timer_q && dut.high_q == twin.high_q && dut.left_q == twin.left_q);
       assert ({err, wipe, halt, restart, ready, alert} == {err2, wipe2, halt2, restart2, ready2, alert2});
       if (locked || addr_i[11:5] != 7'd1) assert (rdata == rdata2);

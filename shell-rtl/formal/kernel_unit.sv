@@ -1,7 +1,7 @@
 // shef_kernel_unit against any accesses and any unit: bytes go to the unit in the order of their
-// writes, once (one place of the stream is followed), and come from it in the same way; a command
-// reaches the unit only when the bytes before it have; a unit that is wiped has no byte before or
-// behind it.
+// writes, once (one place of the stream is tracked), and come from it in the same way. A command
+// reaches the unit only after the bytes before it. A unit under wipe has no byte before or behind
+// it.
 `default_nettype none
 module kernel_unit (
     input wire clk_i,
@@ -30,7 +30,7 @@ module kernel_unit (
   );
 
   logic init = 1'b0;
-  logic [2:0] at;                       // symbolic, holds itself
+  logic [2:0] at;                       // symbolic constant
   logic [2:0] written, given;           // to the unit
   logic [2:0] taken, read;              // from it
   logic [7:0] byte_in, byte_out;
@@ -92,7 +92,7 @@ module kernel_unit (
       if (cmd_valid) assert (unit_cmd_ready_i && !in_valid && !wipe && cmd == wdata_i[3:0] && len == wdata_i[31:16]);
       if (wiped) assert (dut.in_q == '0 && dut.out_q == '0 && !in_valid && waits_out == 3'd0);
       if (wipe_i) assert (wipe && !cmd_valid);
-      // a wipe begins, and goes on until the unit is clear; what was read is gone
+      // a wipe begins, and lasts until the unit is clear; a byte that was read is gone
       if (wipes || to_wipe) assert (wipe);
       assert ((dut.out_q >> {dut.out_n_q, 3'd0}) == '0);
     end

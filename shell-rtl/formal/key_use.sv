@@ -1,6 +1,6 @@
-// shef_key_use: a region key never seals more than its limit of blocks, when no more chunks follow
-// the signal than there are lines and chunks of one burst that was let in before; the signal stays
-// until the key goes. Limit 2^9 blocks, 2 lines, chunks of 64 B.
+// shef_key_use: a region key never seals more than its limit of blocks, if no more chunks follow
+// the signal than there are lines and chunks of one already accepted burst. The signal stays until
+// the key is erased. Limit 2^9 blocks, 2 lines, chunks of 64 B.
 `default_nettype none
 module key_use
   import shef_set_pkg::*;

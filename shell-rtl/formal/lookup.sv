@@ -1,15 +1,14 @@
-// shef_lookup: a line may be read only after the chunk that it was taken for came and matched, or
-// all of it is known without memory (never written, written whole, or taken by a write to
-// `output`); a segment is sent to the line of its own chunk; a line is given to another chunk only
-// when nobody reads it, writes it, fetches it or seals it; no chunk has two lines; what is sealed
-// is whole, not being written, under the name that it was taken for, and never of an `input`
-// region. With the proof of the response gate (`resp`): no byte leaves before its tag matched. What
-// its helpers say of room, choice and fetching ahead is left free (`lookup_free.sv`). An `input`
-// and a `counted` region that share two lines and are fetched ahead, an `output` one with a line of
-// its own, four chunks each; faults that freeze a region, drops and wipes at any time that the
-// control of the set allows. Assumed: answers come for what is under way only; no line has more
-// than 127 responses and three write segments (`shef_resp` holds 64, `shef_wacc` two); a write to
-// an `input` region comes refused (`read_only`).
+// shef_lookup: a line is readable only after its chunk has arrived and matched, or is known without
+// memory (never written, fully written, or allocated by a write to `output`). A segment goes to its
+// chunk's line. A line is reallocated only when it is not being read, written, fetched or sealed.
+// No chunk has two lines. A sealed chunk is whole, not being written, under the name of its
+// allocation, and never of an `input` region. With the proof of the response gate (`resp`): no byte
+// leaves before its tag has matched. The outputs of the helpers for room, choice and prefetch are
+// free (`lookup_free.sv`). An `input` and a `counted` region with prefetch that share two lines,
+// and an `output` region with one line, four chunks each. Faults that freeze a region, drops and
+// wipes come at any time that the control of the set allows. Assumed: responses come only for work
+// in flight; no line has more than 127 responses and three write segments (`shef_resp` holds 64,
+// `shef_wacc` two); a write to an `input` region arrives refused (`read_only`).
 `default_nettype none
 module lookup
   import shef_pkg::*;
@@ -74,12 +73,12 @@ module lookup
   chunk_idx_t merge_chunk, seal_chunk;
   lines_t readable;
 
-  // ---- what is under way, by line; what each line was taken for ----
+  // ---- work in flight, by line; the chunk each line was allocated for ----
   logic [6:0] reads[N];
   logic [1:0] writes[N];
   logic room_rd, room_wr;
   lines_t asks, fetches, seals;
-  lines_t good, used;            // its bytes are known; it was taken
+  lines_t good, used;            // its bytes are known; it is allocated
   logic [1:0] name_region[N], name_chunk[N];
   logic [2:0] frozen;            // until a wipe
   logic rsp_done, wsg_done, known, known_dead, verified, sealed, unsealed, drop;
@@ -145,7 +144,7 @@ module lookup
 
   logic init = 1'b0;
   logic take;
-  logic [1:0] l;                 // symbolic line, holds itself
+  logic [1:0] l;                 // symbolic line, constant
   assign take = taken || spec_taken;
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
@@ -153,7 +152,7 @@ module lookup
     l <= l;
     assume (l < 2'd3);
     assume (seg_region_i[0] < 2'd3 && seg_region_i[1] < 2'd3);
-    // a wipe stops, and takes its time
+    // a wipe includes a stop, and takes time
     if (clr_i) assume (stop_i);
     if (clr_1 && !clr_2) assume (clr_i);
     clr_1 <= rst_ni && clr_i;
@@ -205,11 +204,11 @@ module lookup
         assert (used[l] && name_region[l] == of.region[1:0] && name_chunk[l] == of.chunk[1:0]);
       if (to_l && take) assert (new_line == {4'd0, l});
       if (wsg_valid && !lseg.err) assert (of.region != '0);
-      // a line is given to another chunk only when nothing is under way in it
+      // a line is reallocated only when nothing is in flight in it
       if (take && new_line == {4'd0, l})
         assert (reads[l] == '0 && writes[l] == '0 && !asks[l] && !fetches[l] && !seals[l]);
       if (take) assert (!stop_i && new_line < 6'd3);
-      // what leaves is what the line was taken for, and whole
+      // the output is the chunk the line was allocated for, and whole
       if (seal_valid && seal_line == {4'd0, l})
         assert (good[l] && writes[l] == '0 && name_region[l] == seal_region[1:0] &&
             name_chunk[l] == seal_chunk[1:0] && seal_region != '0);
@@ -225,14 +224,14 @@ module lookup
     cover (init && rst_ni && merge_valid);
   end
 
-  // ---- what the proof rests on ----
+  // ---- supporting invariants ----
   function automatic logic one_at_most(input lines_t x);
     return (x & (x - 1'b1)) == '0;
   endfunction
   function automatic lines_t one_hot(input line_t n);
     return lines_t'(64'd1 << n);
   endfunction
-  lines_t merges, sealing, busy;   // busy: something is under way in it
+  lines_t merges, sealing, busy;   // busy: something is in flight in it
   assign merges = dut.merge_valid_q ? one_hot(dut.merge_line_q) : '0;
   assign sealing = dut.seal_one_q;
   always_comb
@@ -268,7 +267,7 @@ module lookup
           assert (used[i] && name_region[i] != 2'd0);
         if (used[i]) assert (dut.out_q[i] == (name_region[i] == 2'd2));
         if (dut.dead_q[i]) assert (used[i] && frozen[name_region[i]]);
-        // the comparisons are exact, as far as names count
+        // the comparisons are exact for the bits of the names
         if (dut.live[i]) begin
           for (int d = 0; d < 2; d++) begin
             if (dut.b_valid_q[d])

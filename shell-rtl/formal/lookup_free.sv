@@ -1,7 +1,7 @@
-// What the proof of the directory knows of its helpers, so that it holds whatever they say: the
-// choice among lines is one of those that were offered, or none (`pick` proves it); which chunk is
-// fetched ahead, and whether there is room, may be anything (`tally` proves what a count says).
-// Nothing drives `any`: a register that takes it over has any value in any cycle.
+// The helpers of the directory in its proof, which holds whatever they return: the choice among
+// lines is one of the offered lines, or none (`pick` proves it); the next chunk to prefetch and
+// whether there is room are free (`tally` proves the count). Nothing drives `any`: a register
+// loaded from it has any value in any cycle.
 `default_nettype none
 module shef_pick #(
     parameter int unsigned N = 40
@@ -65,7 +65,7 @@ module shef_ahead
     output reg_idx_t          region_o,
     output logic [ChunkW-1:0] next_chunk_o
 );
-  // not of an `output` region, and of one that there is
+  // an existing region, and not an `output` one
   typedef struct packed {
     logic stream;
     logic stream_end;

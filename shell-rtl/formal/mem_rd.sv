@@ -1,9 +1,8 @@
-// shef_mem_rd against a memory that may answer anything at any time: no beat is handed on that was
-// not owed, came with an error, under another id or with RLAST in a wrong place; never more beats
-// are handed on than were asked for; each beat that came is handed on or told as a fault, unless
-// stopped; the count of owed beats does not go below zero. Where only the region stops (KeepBad),
-// an error of a region's data is handed on, so that no beat behind it is taken for another. Chunks
-// of 64 B and of 1 KiB (two bursts).
+// shef_mem_rd against a memory that responds with anything at any time: it passes on no beat that
+// is unowed, has an error, another id or a misplaced RLAST. It never passes on more beats than were
+// requested. Each beat is passed on or reported as a fault, unless stopped. The count of owed beats
+// does not fall below zero. If only the region stops (KeepBad), an error in a region's data is
+// passed on, so that no later beat is taken for another. Chunks of 64 B and of 1 KiB (two bursts).
 `default_nettype none
 module mem_rd
   import shef_pkg::*;
@@ -33,7 +32,7 @@ module mem_rd
       .fault_valid_o(fault_valid), .fault_o(fault)
   );
 
-  // the same, where a fault of a region stops that region only
+  // the same, with faults that stop only their region
   logic keep_data_valid, keep_fault_valid;
   fault_t keep_fault;
   shef_mem_rd #(.Depth(4), .ChunkLog2(LOG2), .KeepBad(1'b1)) keeps (
@@ -43,11 +42,11 @@ module mem_rd
   );
 
   logic init = 1'b0;
-  logic in_place;                // its RLAST is
-  logic came;                    // a beat came in the last cycle
+  logic in_place;                // its RLAST is in place
+  logic came;                    // a beat arrived in the last cycle
   axi_r_t r;
   logic [15:0] asked_data, asked_tag, asked_node, got_data, got_tag, got_node;   // beats
-  logic [4:0] beat_no;           // of the chunk in work
+  logic [4:0] beat_no;           // of the current chunk
   logic [4:0] last_no;
   assign last_no = (dut.head.region == 4'd1) ? 5'd15 : 5'd0;
   always_ff @(posedge clk_i) begin
@@ -55,7 +54,7 @@ module mem_rd
     if (!init) assume (!rst_ni);
     assume (ar_i.len <= 8'd7);
     assume (chunk_i.region <= 4'd1);
-    // the fetch unit asks for no more than the ring holds; a tag line for each entry at most
+    // the fetch unit requests no more than the ring holds; a tag line for each entry at most
     if (16'(asked_data - got_data) > 16'd500) assume (!ar_fire_i);
     if (16'(asked_tag - got_tag) > 16'd30) assume (!ar_fire_i);
     if (16'(asked_node - got_node) > 16'd30) assume (!ar_fire_i);
@@ -97,7 +96,7 @@ module mem_rd
       if (beat_no != '0) assert (dut.head_valid && dut.head.region == 4'd1);
       assert (owed_data == (left_data != '0) && owed_tag == (left_tag != '0) &&
           owed_node == (left_node != '0));
-      // what is handed on was owed, is whole, and came now
+      // a passed beat was owed, is whole, and arrived now
       if (data_valid)
         assert (came && left_data != '0 && r.id == MEM_ID_DATA && r.resp == AXI_OKAY &&
             beat == r.data && dut.head_valid);
@@ -112,7 +111,7 @@ module mem_rd
           : 3'b100));
       assert (!(data_valid && tag_valid) && !(node_valid && (data_valid || tag_valid)) &&
           !(took && !came));
-      // nothing is lost in silence
+      // nothing is lost silently
       if (came && !stop_i) assert (fault_valid != (data_valid || tag_valid || node_valid));
       if (stop_i) assert (!data_valid && !tag_valid && !node_valid && !fault_valid);
       if (fault_valid)

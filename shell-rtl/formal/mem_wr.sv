@@ -1,8 +1,8 @@
-// shef_mem_wr: AW and W keep the handshake rules, also through a stop and a wipe; bursts stay in
-// their page; W beats follow AW one burst after the other, with WLAST where AWLEN says; nothing new
-// is begun after a stop; in a wipe no byte of what waited leaves; an acknowledgement is told only
-// if one was owed, with OKAY, and never after a stop. Bursts of one, two and four beats, room for
-// four; W by a few of its bits: each passes the same registers.
+// shef_mem_wr: AW and W follow the handshake rules, also through a stop and a wipe. Bursts stay
+// within their page. W beats follow AW one burst after the other, with WLAST where AWLEN says.
+// Nothing new begins after a stop. During a wipe no waiting byte leaves. An acknowledgement is
+// reported only if one was owed, with OKAY, and never after a stop. Bursts of one, two and four
+// beats, room for four; W by a few of its bits: each bit passes the same registers.
 `default_nettype none
 module mem_wr
   import shef_pkg::*;
@@ -32,7 +32,7 @@ module mem_wr
       node_acked, took;
   logic [2:0] took_kind;
   logic owed_data, owed_tag, owed_node, busy, w_wait, empty, fault_valid, ends;
-  logic [2:0] at, len_q, len;     // of the burst that is being pushed
+  logic [2:0] at, len_q, len;     // of the incoming burst
   axi_ax_t aw;
   axi_w_t w;
   fault_t fault;
@@ -93,7 +93,7 @@ module mem_wr
     todo_q <= rst_ni ? todo : '0;
   end
 
-  // a burst that waits: aligned to its size
+  // a waiting burst: aligned to its size
   function automatic logic whole(input logic [67:0] x);
     logic [63:0] addr;
     addr = x[67:4];
@@ -107,7 +107,7 @@ module mem_wr
         assert (aw.size == AXI_SIZE_64 &&
             (aw.id == MEM_ID_DATA ||
             (aw.len == '0 && (aw.id == MEM_ID_TAG || aw.id == MEM_ID_NODE))));
-      // W follows AW, and ends where it says
+      // W follows AW, and ends in the right place
       if (w_new) assert (w.last == (todo == '0 || (aw_new && todo == {1'b0, aw.len[2:0]} + 4'd1)));
       // nothing after a stop
       if (stop_q) assert (!aw_new);
@@ -118,7 +118,7 @@ module mem_wr
       if (tag_acked) assert (owed_tag && b_last.id == MEM_ID_TAG);
       if (node_acked) assert (owed_node && b_last.id == MEM_ID_NODE);
       if (b_q && !stop_i) assert (fault_valid == (!took || b_last.resp != AXI_OKAY));
-      // what the proof rests on
+      // supporting invariants
       assert (todo == (dut.active_q ? {1'b0, dut.left_q} + 4'd1 : 4'd0));
       if (dut.w_one_q && w_valid) assert (w.last);
       assert (dut.b_valid_q == b_q && (!b_q || dut.b_q == b_last));

@@ -1,7 +1,7 @@
-// shef_noise with a cut-off of 4 equal bits, 6 of a window of 8, two lags, a start-up test of 5 bits and
-// 7 cycles of silence, against any source: an alarm comes with the bit, or the cycle, that makes its
-// test fail, no sooner, and stays; a word is the 32 bits that came last when it became valid, of
-// which none belongs to the start-up test, and there is none after an alarm.
+// shef_noise with a cut-off of 4 equal bits, 6 of a window of 8, two lags, a start-up test of 5
+// bits and 7 cycles of silence, against any source: an alarm comes with the bit, or the cycle, that
+// makes its test fail, no sooner, and stays. A word is the last 32 bits at the time it becomes
+// valid, without bits of the start-up test. After an alarm there is no word.
 `default_nettype none
 module noise (
     input wire clk_i,
@@ -21,17 +21,17 @@ module noise (
 
   logic init = 1'b0;
   logic [31:0] past;        // bits since reset, the last one lowest
-  logic [5:0] seen;         // how many, at most 37
+  logic [5:0] seen;         // number of them, at most 37
   logic [2:0] place;        // in the window
   logic [3:0] quiet;        // cycles since the last bit, at most 8
   logic [3:0] failed;
   logic rose;               // the word became valid in this cycle
 
-  // With the bit that comes.
+  // With the incoming bit.
   logic [31:0] now;
   logic repeats, leans, lags;
   logic [3:0] equal;
-  logic [1:0][3:0] like;    // bits of the window like the one 1, 2 before
+  logic [1:0][3:0] like;    // bits of the window equal to the bit 1, 2 before
   assign now = {past[30:0], noise_bit_i};
   assign repeats = noise_valid_i && seen >= 6'd3 && (now[3:0] == 4'h0 || now[3:0] == 4'hf);
   always_comb begin

@@ -1,4 +1,4 @@
-// shef_pick: the choice is one of those that are offered, or none; one that stays offered is chosen
+// shef_pick: the choice is one of the offered lines, or none. A line that stays offered is chosen
 // after at most as many uses as there are lines.
 `default_nettype none
 module pick (
@@ -13,9 +13,9 @@ module pick (
   shef_pick #(.N(N)) dut (.clk_i, .rst_ni, .clr_i, .x_i, .next_i, .one_o(one));
 
   logic init = 1'b0;
-  logic [3:0] l;                 // symbolic line, holds itself
-  logic [3:0] waited;            // uses since it is offered
-  logic [3:0] from;              // the choice is from here on
+  logic [3:0] l;                 // symbolic line, constant
+  logic [3:0] waited;            // uses since it was offered
+  logic [3:0] from;              // start of the choice
   always_comb begin
     from = 4'(N);
     for (int i = int'(N) - 1; i >= 0; i--) if (dut.above_q[i]) from = 4'(i);
@@ -32,7 +32,7 @@ module pick (
     if (init && rst_ni) begin
       assert ((one & ~x_i) == '0 && (one & (one - 1'b1)) == '0);
       assert (waited <= 4'(N));
-      // what the proof rests on
+      // supporting invariants
       assert (dut.above_q == 5'(32'h1f << from));
       if (from <= l) assert (waited + (l - from) <= 4'(N));
       else assert (waited + l < from);

@@ -1,7 +1,7 @@
-// shef_port_mux, two sets: towards the memory AW, W and AR keep the handshake rules if the sets do;
-// a request bears its set's number; W beats belong to the AW whose turn it is, and no set's W
-// leaves before its AW; an answer goes to one set only, that whose number it bears, and to the
-// first one under an id that nobody has if it bears none.
+// shef_port_mux, two sets: towards the memory AW, W and AR follow the handshake rules if the sets
+// do. A request carries its set's number. W beats belong to the AW whose turn it is, and no set's W
+// precedes its AW. A response goes only to the set whose number it carries, or, if it carries none,
+// to the first set under an unused id.
 `default_nettype none
 module port_mux
   import shef_pkg::*;
@@ -68,7 +68,7 @@ module port_mux
   end
 
   logic init = 1'b0;
-  logic [3:0] owed[2];           // bursts of the set whose AW left and whose W did not end
+  logic [3:0] owed[2];           // bursts of the set whose AW has left and whose W has not ended
   logic [1:0] w_fire;
   assign w_fire = w_valid_i & w_ready;
   always_ff @(posedge clk_i) begin
@@ -79,7 +79,7 @@ module port_mux
       else owed[s] <= owed[s] + 4'(aw_valid_i[s] && aw_ready[s]) - 4'(w_fire[s] && sw[s].last);
     end
   end
-  // the queue of turns holds each set as often as it is owed
+  // the queue of turns holds each set once for each owed burst
   logic [3:0] held[2];
   always_comb begin
     held[0] = '0;
@@ -95,7 +95,7 @@ module port_mux
       assert (dut.g_mux.i_order.count_q <= 4'd8 &&
           3'(dut.g_mux.i_order.wp_q - dut.g_mux.i_order.rp_q) == dut.g_mux.i_order.count_q[2:0]);
       assert (owed[0] == held[0] && owed[1] == held[1]);
-      // one at a time, and what leaves is what came
+      // one at a time and unchanged
       assert (aw_ready != 2'b11 && ar_ready != 2'b11 && w_ready != 2'b11);
       for (int s = 0; s < 2; s++) begin
         if (aw_valid_i[s] && aw_ready[s])

@@ -1,5 +1,5 @@
-// shef_split for writes: no segment of an `input` region leaves unrefused, so that nothing of it is
-// written and (`lookup`) nothing of it sealed. One `input` region between two others.
+// shef_split for writes: no segment of an `input` region leaves unrefused, so nothing of the region
+// is written, and (`lookup`) nothing of it is sealed. One `input` region between two others.
 `default_nettype none
 module read_only
   import shef_pkg::*;

@@ -1,6 +1,6 @@
-// shef_renew: a session begins and ends with a wipe, which is over when everything is clear, the
-// accelerator has cleared its memories and its ports owe nothing; it says that it failed when the
-// accelerator did not do so in time. Faults are forgotten at a beginning only. A limit of 5 cycles.
+// shef_renew: a session begins and ends with a wipe, which ends when everything is clear, the
+// accelerator has cleared its memories and its ports owe nothing. It reports failure if the
+// accelerator did not do so in time. Faults are erased at a start only. A limit of 5 cycles.
 `default_nettype none
 module renew (
     input wire clk_i,
@@ -21,8 +21,8 @@ module renew (
   );
 
   logic init = 1'b0;
-  logic begun, asked;      // the wipe is that of a beginning; one is due
-  logic [2:0] cleaning;    // cycles since the accelerator was told to clear, if it has not
+  logic begun, asked;      // the wipe is that of a start; a wipe is due
+  logic [2:0] cleaning;    // cycles of an unfinished clear of the accelerator
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
@@ -45,7 +45,7 @@ module renew (
       if (acc_clear && cleared_i && quiet_i) assert (clear_done);
       if (fault_clear) assert (wipe && begun);
       if (wipe) assert (asked);
-      // what the proof rests on
+      // supporting invariants
       assert (asked == (dut.state_q != 2'd0));
       assert (dut.state_q != 2'd3);
       if (asked) assert (dut.begins_q == begun);

@@ -1,9 +1,9 @@
-// shef_resp, the response gate. The line memory is free to return anything, but whenever the line
-// that was asked for may not be read (not verified, or nothing was asked for at all) its data bear
-// a taint: no tainted bit ever reaches R, whatever the segments, the stops and the wipes. An answer
-// that is not OKAY is all zeros. R keeps the handshake rules; only a wipe may change what waits.
-// Never more beats leave than segments asked for, and none while no segment is there. Two lines,
-// two segments.
+// shef_resp, the response gate. The line memory may return anything, but while the requested line
+// is not readable (not verified, or nothing was requested) its data carry a taint: no tainted bit
+// ever reaches R, whatever the segments, the stops and the wipes. A response other than OKAY is all
+// zeros. R follows the handshake rules; only a wipe may change a waiting response. The beats that
+// leave never outnumber those of the segments, and without a segment no beat leaves. Two lines, two
+// segments.
 `default_nettype none
 module resp
   import shef_pkg::*;
@@ -28,7 +28,7 @@ module resp
   line_t get_line, done_line;
   logic [5:0] get_beat;
   axi_r_t r;
-  logic clr_q, good_q;          // the last request was for a line that may be read
+  logic clr_q, good_q;          // the last request was for a readable line
   shef_resp #(.NLines(2), .Depth(2)) dut (
       .clk_i, .rst_ni, .stop_i, .clr_i, .zero_addr_i, .seg_valid_i(seg_valid_i && room),
       .room_o(room), .seg_i, .readable_i,
@@ -37,14 +37,14 @@ module resp
       .done_o(done), .done_line_o(done_line), .waits_o(waits), .idle_o(idle), .r_o(r),
       .r_valid_o(r_valid), .r_ready_i
   );
-  // the data by two of its bits: each passes the same gate and the same memory
+  // two bits of the data: each bit passes the same gate and the same memory
   axi_channel #(.W(13)) i_r (
       .clk_i, .rst_ni, .valid_i(r_valid), .ready_i(r_ready_i),
       .data_i({r.id, r.resp, r.last, r.data[0], r.data[504]}), .break_i(clr_q)
   );
 
   logic init = 1'b0;
-  logic [10:0] owed;            // beats that segments asked for and that did not leave
+  logic [10:0] owed;            // beats of segments that have not left
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
@@ -54,11 +54,11 @@ module resp
     if (!rst_ni) owed <= '0;
     else owed <= owed + ((seg_valid_i && room) ? 11'(seg_i.beats) : '0) - 11'(r_valid && r_ready_i);
   end
-  // the taint: bit 0 of each byte of what must not be seen
+  // the taint: bit 0 of each unreadable byte
   always_comb if (!good_q) assume (get_data_i[0] && get_data_i[504]);
   always_comb if (good_q) assume (!get_data_i[0] && !get_data_i[504]);
 
-  // what the segments that wait still ask for
+  // beats of the waiting segments
   logic [10:0] waiting;
   lseg_t s0, s1;
   assign s0 = dut.i_queue.mem_q[dut.i_queue.rp_q];
@@ -71,12 +71,12 @@ module resp
       if (r_valid) assert (!r.data[0] && !r.data[504]);
       if (r_valid && r.resp != AXI_OKAY) assert (r.data == '0 && r.resp == AXI_SLVERR);
       if (get_valid) assert (readable_i[get_line[0]] && !stop_i);
-      // a wipe takes away what waits
+      // a wipe drops what waits
       if (r_valid && clr_q) assert (r.data == '0 && r.resp == AXI_SLVERR);
-      // no answer without a request
+      // no response without a request
       if (r_valid) assert (owed != '0);
       if (owed == '0) assert (idle);
-      // what the proof rests on
+      // supporting invariants
       assert (dut.count <= 2'd2 && 1'(dut.i_queue.wp_q - dut.i_queue.rp_q) == dut.count[0]);
       if (dut.count != '0) assert (s0.line < 6'd2 && s0.beats != '0 && s0.beats <= 9'd256);
       if (dut.count == 2'd2) assert (s1.line < 6'd2 && s1.beats != '0 && s1.beats <= 9'd256);

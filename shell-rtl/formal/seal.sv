@@ -1,11 +1,11 @@
 // shef_seal with shef_versions: no chunk is handed to AES twice under one version, so no pair of
-// key and IV is used again: of a symbolic chunk each version is above the one before, between two
-// wipes. A chunk of an `output` region bears its region's epoch, one of a `counted` region the
-// version that its counter has from then on. Under a stop no version is raised, no line is read, no
-// keystream asked for, nothing encrypted leaves and no tag is put; a frozen region begins no seal.
-// Assumed of the control unit: an epoch changes only upwards, with a clearing of the region's map,
-// and while nothing is being sealed. The directory may send any chunk at any time. One `output` and
-// one `counted` region of two chunks each; questions to the versions at any time.
+// key and IV is used twice: each version of a symbolic chunk is above the one before, between two
+// wipes. A chunk of an `output` region has its region's epoch, one of a `counted` region the new
+// value of its counter. Under a stop no version is raised, no line read, no key stream requested,
+// nothing encrypted leaves and no tag is stored. A frozen region starts no seal. Assumed of the
+// control unit: an epoch only increases, with a clear of the region's map, and while nothing is
+// being sealed. The directory may send any chunk at any time. One `output` and one `counted` region
+// of two chunks each; the versions may be queried at any time.
 `default_nettype none
 module seal
   import shef_pkg::*;
@@ -37,9 +37,9 @@ module seal
   localparam logic [MAX_REGIONS-1:0][31:0] NO = '0;
   logic init = 1'b0;
   logic raise, raise_q, begun;
-  // places in the queue, chunks whose tag and whose acknowledgement are due
+  // places in the queue; chunks with due tags, with due acknowledgements
   logic [2:0] room, owed_s, owed_b;
-  logic r, c, mine;                   // symbolic chunk, holds itself
+  logic r, c, mine;                   // symbolic chunk, constant
   version_t last;
   logic [1:0] times;
   logic set_valid, set_ready, set_done, set_refused, set_last, go, twice, dropped, get_valid,
@@ -93,7 +93,7 @@ module seal
       .map_o()
   );
 
-  // ---- the control unit: an epoch from 1 on, the clearing in the cycle after it was raised ----
+  // ---- the control unit: an epoch from 1 on, the clear in the cycle after it is raised ----
   assign raise = raise_i && seal_idle && !chunk && begun && !map_busy && !raise_q && epoch != '1;
   assign mine = go && region == {3'd0, r} && index == {39'd0, c};
   always_ff @(posedge clk_i) begin
@@ -142,11 +142,11 @@ module seal
     cover (init && rst_ni && done);
   end
 
-  // ---- what the proof rests on ----
-  logic head_mine, set_2;             // the symbolic chunk is at the head; its counter is raised
-  // the last version that its counter gave; as it lies in memory, and as it will
+  // ---- supporting invariants ----
+  logic head_mine, set_2;             // the symbolic chunk is at the head; a raise is under way
+  // the last version that its counter gave; its value in memory, now and next
   version_t given, stored, raised;
-  logic sealed, swept;                // its written bit; its counter is zeroed
+  logic sealed, swept;                // its written bit; its counter has been zeroed
   function automatic version_t of(input logic [71:0] x);
     return {12'd0, c ? x[71:36] : x[35:0]};
   endfunction
@@ -163,7 +163,7 @@ module seal
   end
   always_comb begin
     if (init && rst_ni) begin
-      // the queue: only what was asked for, and at rest while epochs are raised or maps cleared
+      // the queue: only requested chunks, and idle while epochs are raised or maps cleared
       assert (dut.i_queue.count_q <= 3'd4 &&
           2'(dut.i_queue.wp_q - dut.i_queue.rp_q) == dut.i_queue.count_q[1:0]);
       for (int k = 0; k < 4; k++)
@@ -176,7 +176,7 @@ module seal
       assert (waits == (i_versions.i_written.set_read_q || i_versions.g_counted.i_counters.set_q ||
           i_versions.g_counted.i_counters.done_q));
       if (waits) assert (i_versions.i_written.set_read_q == (region == '0));
-      // output: a chunk whose bit is not set was not sealed in this epoch
+      // output: a chunk whose bit is clear was not sealed in this epoch
       if (i_versions.i_written.set_read_q)
         assert (!i_versions.i_written.set_addr_q &&
             i_versions.i_written.set_bit_q == {4'd0, index[0]} &&
@@ -191,7 +191,7 @@ module seal
       if (i_versions.i_written.sweep_q)
         assert (!i_versions.i_written.sweep_addr_q && i_versions.i_written.sweep_left_q == 32'd1);
       if (!begun) assert (i_versions.i_written.todo_q == '1 && !i_versions.i_written.sweep_q);
-      // counted: the counter holds what it gave
+      // counted: the counter holds the last version given
       if (r) begin
         assert (last <= given && given <= 48'd7);
         if (!swept || i_versions.g_counted.i_counters.sweep_q) assert (given == '0);

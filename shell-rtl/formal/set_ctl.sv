@@ -1,10 +1,10 @@
-// shef_set_ctl: what stops the set stops it from the next cycle on until a wipe; with FreezeRegion
-// a fault of one region's data freezes that region until a wipe, and the others stop the set; a
-// first fault is told once; an epoch only goes up while the session runs, is cleared by a wipe
-// only, and never changes without its map being cleared in the next cycle; a wipe is done only
-// after the sweep came to every word (`wipe` proves what it leaves there); a command cuts writes
-// off only after the accelerator has owed one for 1023 cycles without a gap. Assumed: a first epoch
-// comes while no command runs. Two regions, both of which have epochs; four words.
+// shef_set_ctl: a stop condition stops the set from the next cycle until a wipe. With FreezeRegion
+// a fault of one region's data freezes that region until a wipe, and the others stop the set. A
+// first fault is reported once. An epoch only increases during a session, only a wipe clears it,
+// and it never changes without a clear of its map in the next cycle. A wipe completes only after
+// the sweep has reached every word (`wipe` proves that it leaves zeros). A command cuts off writes
+// only after the accelerator has owed one for 1023 cycles without a gap. Assumed: a first epoch
+// arrives while no command runs. Two regions, both with epochs; four words.
 `default_nettype none
 module set_ctl
   import shef_pkg::*;
@@ -12,7 +12,7 @@ module set_ctl
 (
     input wire             clk_i,
     input wire             rst_ni,
-    input wire             freeze_i,        // which of the two policies is looked at
+    input wire             freeze_i,        // which of the two policies is checked
     input wire             enable_i,
     input wire             stop_i,
     input wire             epoch_we_i,
@@ -47,7 +47,7 @@ module set_ctl
   chunk_t failed;
   logic [1:0][10:0] dut_kill;
   logic [1:0][ZERO_W-1:0] zero;
-  logic [ZERO_W-1:0] word;       // symbolic word of the memories, holds itself
+  logic [ZERO_W-1:0] word;       // symbolic word of the memories, constant
   logic init = 1'b0;
   assign failed = '{line: '0, region: {3'd0, tag_region_i}, chunk: 40'd3, version: 48'd5};
   for (genvar p = 0; p < 2; p++) begin : g_policy
@@ -75,7 +75,7 @@ module set_ctl
     );
     assign halted[p] = dut.halt_q;
     assign dut_kill[p] = dut.flush_lines_o ? dut.kill_q : '0;
-    // the sweep has come to that word before the wipe is done
+    // the sweep reaches that word before the wipe completes
     logic seen, calm, clearing;
     always_ff @(posedge clk_i) begin
       calm <= port_idle_i || late_i;
@@ -96,19 +96,19 @@ module set_ctl
     end
   end
 
-  // the policy that is looked at; it holds itself
+  // the checked policy; constant
   logic p;
-  logic r;                       // symbolic region, holds itself
+  logic r;                       // symbolic region, constant
   logic rd_own, any, stops, freezes;
   assign rd_own = rd_i.kind == FAULT_BUS && rd_i.region != 8'hff;
   assign any = tag_fail_i || node_fail_i || rd_fault_i || wr_fault_i || twice_i || late_i;
-  // with the policy `region`: what belongs to no region, or is no fault of data
+  // with the policy `region`: faults of no region, and faults other than of data
   assign stops = !p ? any : twice_i || (node_fail_i && node_internal_i) ||
       (rd_fault_i && !rd_own) || wr_fault_i;
   assign freezes = p && ((tag_fail_i && tag_region_i == r) || (node_fail_i && node_region_i == r) ||
       (rd_fault_i && rd_own && rd_i.region == {7'd0, r}));
   logic must_stop, must_freeze, told, quiet;
-  // cycles up to now in which the accelerator owed a write, without a gap
+  // number of preceding cycles in which the accelerator owed a write, without a gap
   logic [9:0] owed;
   version_t last;
   logic clr_q, en_q, live;       // live: no reset in the cycle before
@@ -153,7 +153,7 @@ module set_ctl
       if (told && quiet) assert (!fault_valid[p]);
       if (fault_valid[p]) assert (fault[p].kind != FAULT_NONE);
       if (fault_valid[p]) assert (!quiet);
-      // a write is cut off only after the accelerator owed it for long
+      // a write is cut off only after the accelerator has owed it for 1023 cycles
       if (kill[p]) assert (owed == 10'd1023);
       assert (dut_kill[p] <= {1'b0, owed} + 11'd1);
       // epochs

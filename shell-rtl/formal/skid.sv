@@ -1,4 +1,4 @@
-// shef_skid: words leave in their order, none is lost or doubled, and the output is stable while it
+// shef_skid: words leave in order, no word is lost or duplicated, and the output is stable while it
 // waits.
 `default_nettype none
 module skid (

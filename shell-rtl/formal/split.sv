@@ -38,10 +38,10 @@ module split
       .seg_ready_i
   );
 
-  // the burst that is being cut: what it asked for, and what has left
+  // the current burst: its beats, and those that have left
   logic [8:0] asked, left;
   logic first, init = 1'b0;
-  logic [15:0] next;        // address where the next segment must begin, aligned to the beat size
+  logic [15:0] next;        // address of the next segment, aligned to the beat size
   logic [2:0] size;
   logic waited;
   seg_t last;
@@ -89,9 +89,9 @@ module split
         assert (size <= 3'd6 && seg.region <= 4'd2);
         assert (at == next);
         assert ({4'b0, seg.offset} + bytes <= chunk_bytes);
-        // a segment that is not the last one ends with its chunk
+        // a segment other than the last ends with its chunk
         if (!seg.last) assert ({4'b0, seg.offset} + bytes == chunk_bytes);
-        // the burst stays in its page
+        // the burst stays within its page
         assert ({4'b0, next[11:0]} + (16'(left) << size) <= 16'd4096);
         assert (dut.chunk_last_q == 12'((chunk_bytes - 16'd1) >> size) &&
             dut.room_q == (dut.chunk_last_q & ~(seg.offset >> size)));

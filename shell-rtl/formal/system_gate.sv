@@ -1,15 +1,16 @@
-// shef_system_gate with a mailbox: one write and one read at a time; each is answered once, at once
-// where the gate is closed. One to the mailbox goes there and nowhere else, one to the design goes
-// there only while the gate is open, and nowhere else, address and data once, and as the port bears
-// them. OKAY is said only where the slave said it, with its data; an error carries zero. Once the
-// gate has closed, an access of before is answered with an error, and nothing of the design reaches
-// the port. A design that leaves an access without an answer for Patience cycles, here 3, is treated as
-// one that is gone until the gate closes. AW, W and AR keep the handshake rules towards the mailbox
-// always and towards the design while it is there; B and R towards the port.
-// After drop_i a gate without a mailbox has nothing under way, and it never asks a mailbox.
-// The master and the slaves may take back a valid or a ready that was not met: on a slower clock they
-// are there in some cycles only. Assumed: a slave answers only what it has taken, a write after its data; the design does so from
-// each opening anew, and does anything while the gate is closed.
+// shef_system_gate with a mailbox: one write and one read at a time. Each gets one response, at
+// once if the gate is closed. An access to the mailbox goes only there. One to the design goes only
+// there, and only while the gate is open. Address and data go once and unchanged. OKAY comes only
+// from the slave, with its data; an error carries zero. Once the gate has closed, an earlier access
+// gets an error, and nothing of the design reaches the port. A design that leaves an access
+// unanswered for Patience cycles, here 3, counts as gone until the gate closes. AW, W and AR follow
+// the handshake rules towards the mailbox always and towards the design while it is there; B and R
+// towards the port.
+// After drop_i a gate without a mailbox has nothing in flight, and it never accesses a mailbox.
+// The master and the slaves may withdraw an unmatched valid or ready: on a slower clock they are
+// there in some cycles only. Assumed: a slave responds only to accesses it has accepted, to a write
+// after its data; the design does so after each opening, and does anything while the gate is
+// closed.
 `default_nettype none
 module system_gate
   import shef_pkg::*;
@@ -37,7 +38,7 @@ module system_gate
       .clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
       .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0)
   );
-  // the same without a mailbox, whose master may forget
+  // the same without a mailbox, with a master that may drop its accesses
   axil_rsp_t krn_rsp;
   axil_req_t krn_req, no_req;
   shef_system_gate #(.Mailbox(1'b0)) i_drop (
@@ -47,7 +48,7 @@ module system_gate
   logic dropped;
   always_ff @(posedge clk_i) dropped <= rst_ni && drop_i;
 
-  // by slave: the design is another one after the gate was closed, and gone once it gave no answer
+  // per slave: the design is a new one after the gate was closed, and gone after a missing response
   logic mute, there;
   logic [1:0] on;
   assign there = open_i && !mute;
@@ -74,22 +75,22 @@ module system_gate
   end
 
   logic init = 1'b0;
-  // what each slave has taken and not answered, since it is on
+  // accesses that each slave has accepted and not answered, since it is on
   logic [1:0][1:0] addr_open, data_open, read_open;
-  // what the port has handed in and is owed
+  // accesses that the port has accepted and not answered
   logic aw_in, w_in, ar_in;
   logic [15:0] aw_addr, ar_addr;
   logic [35:0] w_word;
-  // what a slave said of it, if one did
+  // the slave's response, if any
   logic b_said, r_said;
   logic [1:0] b_word, r_resp;
   logic [31:0] r_word;
-  logic shut_wr, shut_rd;  // the gate was closed since the access was whole
+  logic shut_wr, shut_rd;  // the gate was closed since the access was complete
   logic [2:0] closed_for;
   logic aw_mail, ar_mail;
   assign aw_mail = aw_addr[15:14] == 2'b11;
   assign ar_mail = ar_addr[15:14] == 2'b11;
-  // cycles that a whole access waits for the design
+  // cycles that a complete access has waited for the design
   logic [2:0] wr_age, rd_age;
   logic wr_waits, rd_waits;
   assign wr_waits = aw_in && w_in && !aw_mail && !rsp.b_valid;
@@ -181,7 +182,7 @@ module system_gate
       assert (rsp.aw_ready == !aw_in && rsp.w_ready == !w_in && rsp.ar_ready == !ar_in);
       if (rsp.b_valid) assert (aw_in && w_in);
       if (rsp.r_valid) assert (ar_in);
-      // to the slave of its address and to no other, as the port bears it, whole
+      // only to the slave of its address, unchanged and whole
       for (int s = 0; s < 2; s++) begin
         if (req[s].aw_valid || req[s].w_valid)
           assert (aw_in && w_in && aw_mail == 1'(s) && !rsp.b_valid);
@@ -195,7 +196,7 @@ module system_gate
       end
       // nothing begins at the design while the gate is closed
       if (closed_for != '0) assert (!req[0].aw_valid && !req[0].w_valid && !req[0].ar_valid);
-      // the answer is the slave's word, or an error with zero
+      // the response is that of the slave, or an error with zero
       if (rsp.b_valid) assert (rsp.b_resp == (b_said ? b_word : AXI_SLVERR));
       if (rsp.r_valid) begin
         assert (rsp.r_resp == (r_said ? r_resp : AXI_SLVERR));
@@ -203,12 +204,12 @@ module system_gate
         if (ar_mail) assert (r_said);
       end else assert (rsp.r_data == '0);
       if (rsp.b_valid && aw_mail) assert (b_said);
-      // nothing waits for a design that is not there
+      // nothing waits for a missing design
       if (!aw_mail && shut_wr) assert (rsp.b_valid);
       if (!ar_mail && shut_rd) assert (rsp.r_valid);
-      // nor longer than a bound for one that is
+      // nor longer than a bound for a present one
       assert (wr_age <= 3'(Patience + 3) && rd_age <= 3'(Patience + 3));
-      // what the proof rests on
+      // supporting invariants
       assert (dut.mute_q == mute);
       if (dut.wr_q == 2'd1 && !aw_mail) assert (wr_age == 3'(dut.wr_wait_q) + 3'd1);
       if (dut.rd_q == 2'd1 && !ar_mail) assert (rd_age == 3'(dut.rd_wait_q) + 3'd1);

@@ -1,12 +1,13 @@
 // shef_system_life against any kernel, fabric and design: the design runs only when the fabric has
-// taken a whole image since the last begin or clear and says that it is active, and only after it
-// was wiped, or its fabric cleared, and then held since it ran last; the gates are open only then. It stops in the cycle
-// after the kernel begins or clears, the fabric is not active, or a wipe is asked for. The fabric
-// hears of each begin or clear, of the later one if there are two, once, and gets words only after
-// it, and all that only while the design is held. While anything of that is due, or a design is to
-// start, the kernel sees busy; it sees active only a design that runs. A wipe is acknowledged only
-// when the kernel is clear and the design is held and was wiped or cleared. A fabric that loses its
-// design needs another image. A wipe without an answer ends after its bound, with a clear.
+// taken a whole image since the last begin or clear and reports it active, and only after it was
+// wiped, or its fabric cleared, and then held since it last ran. Only then are the gates open. It
+// stops in the cycle after the kernel begins or clears, the fabric is not active, or a wipe is
+// requested. The fabric sees each begin or clear (the later of two) once, and gets words only after
+// it, and all that only while the design is held. While any of that is due, or a design is about to
+// start, the kernel sees busy; it sees active only for a running design. A wipe is acknowledged
+// only when the kernel is clear and the design is held and was wiped or cleared. A fabric that
+// loses its design needs another image. A wipe without a response ends after its bound, with a
+// clear.
 `default_nettype none
 module system_life (
     input wire clk_i,
@@ -34,14 +35,14 @@ module system_life (
   );
 
   logic init = 1'b0;
-  logic wiped;             // the design was wiped, or cleared from the fabric, and did not run since
+  logic wiped;             // the design was wiped, or cleared from the fabric, and not run since
   logic gone;              // the bound of a wipe passed, and the fabric was not cleared since
   logic [3:0] waited;
   logic late;
   assign late = design_wipe && waited == 4'(Bound) && !design_wiped_i;
   logic was_held;          // and was held since
-  logic due, due_begin;    // what the fabric has not heard of
-  logic whole;             // what it has taken since
+  logic due, due_begin;    // a begin or clear that the fabric has not seen
+  logic whole;             // it has taken a whole image since
   logic ends_q, open_q, lost_q, held_q, taken;
   assign taken = cfg_valid && cfg_ready_i;
   always_ff @(posedge clk_i) begin
@@ -90,7 +91,7 @@ module system_life (
       if (open_q && lost_q) assert (design_wipe);
       if (open_q && !lost_q) assert (open);
       // the fabric
-      // in reset for a cycle at least: it has cleared what the wipe left
+      // in reset for at least one cycle, which clears the remains of the wipe
       if (cfg_begin || cfg_clear || cfg_valid || wipe_ack) assert (held && held_q);
       assert (!(cfg_begin && cfg_clear));
       if (cfg_begin || cfg_clear) assert (due && cfg_begin == due_begin && !cfg_valid);
@@ -104,7 +105,7 @@ module system_life (
       if (open && cfg_active_i) assert (kernel_active);
       if (wipe_ack) assert (kernel_wiped_i && held && wiped && !gone);
       if (wipe_req_i && kernel_wiped_i && held && held_q && !gone) assert (wipe_ack);
-      // what the proof rests on
+      // supporting invariants
       assert (dut.due_q == due && (!due || dut.begin_q == due_begin));
       assert (dut.whole_q == whole && dut.rests_q == held_q);
       assert (dut.unwiped_q == gone && 4'(dut.wait_q) == waited);

@@ -1,6 +1,6 @@
-// shef_tags: a new tag is read back as it was put, whatever memory returns, until it was handed to
-// the write-back; there it is under its own address and marked; the place of a tag in use, new or
-// on its way to memory is given to no other; no tag line has two places. Followed: one symbolic
+// shef_tags: a new tag reads back as it was stored, whatever memory returns, until it is handed to
+// the write-back, which has it under its own address and marked. The place of a tag that is in use,
+// new or on its way to memory is not reallocated. No tag line has two places. Tracked: one symbolic
 // tag; two places; tags by two of their bits.
 `default_nettype none
 module tags
@@ -33,8 +33,8 @@ module tags
   logic [63:0] req_addr, wb_addr, wb_strb;
   logic [511:0] wb_data;
   logic [127:0] get_tag;
-  logic e;                       // place of the followed tag, while it has one
-  logic r;                       // the followed tag; it holds itself
+  logic e;                       // place of the tracked tag, while it has one
+  logic r;                       // the tracked tag; constant
   logic [3:0] c;
   logic fill, rel, put, ack;
   shef_tags #(.Entries(2), .TagBase(BASE)) dut (
@@ -49,16 +49,16 @@ module tags
       .wb_data_o(wb_data), .wb_strb_o(wb_strb),
       .ack_i(ack), .dirty_o(dirty)
   );
-  // memory answers only what is owed
+  // memory responds only if it owes a response
   assign fill = fill_valid_i && dut.fill_known;
   assign ack = ack_i && dut.acks_valid;
-  // a place is let go, and a tag put, only by who holds it; the followed tag's place by the
-  // followed chunk only
-  logic held;                    // the followed chunk's line has the place e
+  // only a holder releases a place or stores a tag, and only the tracked chunk does so for the
+  // tracked tag's place
+  logic held;                    // the tracked chunk's line has the place e
   assign held = dut.valid_q[e] && dut.line_q[e] == {36'd0, c[3:2]} && dut.region_q[e] == {3'd0, r};
   logic my_rel, my_put;
-  logic [6:0] mine;              // times that the followed chunk holds its place
-  logic [6:0] theirs[2];         // and all others theirs
+  logic [6:0] mine;              // times that the tracked chunk holds its place
+  logic [6:0] theirs[2];         // holds of all other chunks
   assign my_rel = rel_mine_i && mine != '0 && rel_entry_i == e;
   assign my_put = put_mine_i && mine != '0 && put_entry_i == e && put_quarter_i == c[1:0] &&
       !(rel_valid_i && my_rel);
@@ -68,14 +68,14 @@ module tags
       !(held && put_entry_i == e && put_quarter_i == c[1:0])));
 
   logic init = 1'b0;
-  logic up, my_up, fresh;        // fresh: put, and not yet handed on
+  logic up, my_up, fresh;        // fresh: stored, and not yet handed on
   logic [1:0] newest;
   assign up = req_valid_i && gnt;
   assign my_up = up && req_region_i == r && req_chunk_i == c;
-  logic start, mine_start;       // a write-back begins, of the followed tag
+  logic start, mine_start;       // a write-back begins, of the tracked tag
   assign start = dut.wb_start;
   assign mine_start = start && dut.wb_entry == {4'd0, e} && fresh;
-  logic sent;                    // the write-back that is up bears it
+  logic sent;                    // the current write-back carries it
   logic [1:0] sent_tag;
   always_ff @(posedge clk_i) begin
     r <= r;
@@ -123,12 +123,12 @@ module tags
         assert (wb_valid && marks == '1 && {out[127], out[0]} == sent_tag);
         assert (wb_addr == (r ? 64'h2000 : 64'h1000) + {56'd0, c[3:2], 6'd0});
       end
-      // a place is not given away while it is in use
+      // a place in use is not reallocated
       if (up && !dut.is_hit)
         assert (theirs[entry[0]] + ((entry[0] == e) ? mine : 7'd0) == '0 &&
             dut.dirty_q[entry[0]] == '0 && !dut.wb_q[entry[0]]);
       if (up) assert (entry <= 5'd1);
-      // what the proof rests on
+      // supporting invariants
       assert (dut.victim_one == '0 || dut.victim_one == 2'd1 << dut.victim);
       assert (dut.wb_one == '0 || dut.wb_one == 2'd1 << dut.wb_entry);
       if (dut.wb_sure_q)
@@ -152,7 +152,7 @@ module tags
           1'(dut.i_fills.wp_q - dut.i_fills.rp_q) == dut.i_fills.count_q[0]);
       assert (dut.i_acks.count_q <= 2'd2 &&
           1'(dut.i_acks.wp_q - dut.i_acks.rp_q) == dut.i_acks.count_q[0]);
-      // the queues hold each place once, and just those that wait
+      // the queues hold each waiting place once, and no other
       assert (dut.i_fills.count_q == 2'(dut.pending_q[0]) + 2'(dut.pending_q[1]) &&
           dut.i_acks.count_q == 2'(dut.wb_q[0]) + 2'(dut.wb_q[1]));
       if (dut.i_fills.count_q != '0)

@@ -1,16 +1,16 @@
-// shef_tally: room is never said when so many lines are marked as may be, if each new mark is told
-// one cycle ahead; when no mark is left, room is said soon.
+// shef_tally: it never reports room while the maximum number of lines is marked, if each new mark
+// is announced one cycle ahead. When no mark is left, it reports room soon.
 `default_nettype none
 module tally (
     input wire       clk_i,
     input wire       rst_ni,
     input wire       up_i,
-    input wire [3:0] line_i,     // that gets its mark
+    input wire [3:0] line_i,     // line of the new mark
     input wire [8:0] keep_i
 );
   localparam int unsigned N = 9;
   localparam int unsigned LIMIT = 3;
-  logic [N-1:0] x, x_1, x_2;     // marks, and those of the last cycles
+  logic [N-1:0] x, x_1, x_2;     // marks, now and in the last cycles
   logic room;
   shef_tally #(.N(N), .Limit(LIMIT)) dut (.clk_i, .rst_ni, .clr_i(1'b0), .x_i(x), .up_i,
       .room_o(room));
@@ -26,7 +26,7 @@ module tally (
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    // it is not used without room
+    // no new mark without room
     if (up_i) assume (room);
     x <= rst_ni ? (x & keep_i) | (up_i ? 9'(32'd1 << line_i) : '0) : '0;
     x_1 <= rst_ni ? x : '0;
@@ -39,7 +39,7 @@ module tally (
       if (room) assert (count(x) < 4'(LIMIT));
       assert (count(x) <= 4'(LIMIT));
       if (quiet >= 3'd4) assert (room);
-      // what the proof rests on
+      // supporting invariants
       assert (dut.part_q[0] == count({1'b0, x_1[7:0]}) && dut.part_q[1] == {3'd0, x_1[8]} &&
           dut.count_q == {3'd0, count(x_2)});
       assert (count(x) <= count(x_2) + 4'(dut.up_q[0]) + 4'(dut.up_q[1]) &&

@@ -1,8 +1,8 @@
 // shef_tree_exec: a node is sealed only under its parent's counter plus one, and only after that
-// was stored; an order that needs a node on its way waits for every check; what is stored of a
-// fetched node is what its check sees, under its parent's counter, and zeros are stored for a
-// counter of 0; an answer is the stored counter, a raise stores what it answers; nothing happens
-// while stopped.
+// counter was stored. An order that needs a node in flight waits for every check. The stored
+// counters of a fetched node are those that its check sees, under its parent's counter; for a
+// counter of 0 they are zeros. A query returns the stored counter, a raise stores the value that it
+// returns. Nothing happens while stopped.
 `default_nettype none
 module tree_exec
   import shef_pkg::*;
@@ -57,14 +57,14 @@ module tree_exec
 
   localparam logic [1:0] READ = 2'd1, GO = 2'd2, SEAL = 2'd3;
   logic init = 1'b0;
-  logic [5:0] out;          // checks on their way
+  logic [5:0] out;          // checks in flight
   logic raised;             // a counter was stored, its node is not sealed yet
   level_t raised_level;
   reg_idx_t raised_region;
   node_t raised_node;
   version_t raised_version;
   logic fill, sealing, evicting;
-  // the last cycle's write of one counter of level 0, and what was asked
+  // the last cycle's write of one counter of level 0, and its query
   logic wrote, wrote_stop, asked, asked_bump, asked_bad;
   version_t wrote_version, read_version, seen;
   assign fill = mac_valid && mac_ready_i && mac.kind != MAC_SEAL;
@@ -74,7 +74,7 @@ module tree_exec
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    // the walker has at most TREE_FILLS nodes on their way, and gives no order twice
+    // the walker has at most TREE_FILLS nodes in flight, and gives no order twice
     if (out == 6'(TREE_FILLS)) assume (!mac_ready_i);
     if (out == '0) assume (!check_done_i);
     assume (!(op_valid_i && fast_valid_i));
@@ -131,7 +131,7 @@ module tree_exec
             raised_node == dut.op.node);
       end
       if (dut.state_q != 2'd0 && evicting && dut.op.check_first) assert (out == '0);
-      // a counter is raised by one, in its own place, never past its end, and nothing else of an
+      // a counter is raised by one, in its own place, never past its limit, and nothing else of an
       // upper level is written
       if (lanes != '0 && wr_parent) begin
         assert (!raised && evicting && dut.state_q == GO && par_version_i != '1 &&
@@ -147,7 +147,7 @@ module tree_exec
         assert (mac_data == {own_data_i, 128'd0});
       end
       if (evicting) assert (!fast_ready);
-      // a node that comes in
+      // an incoming node
       if (fill) begin
         assert (lanes == '1 && !wr_parent && wr_level == mac.level && wr_node == mac.node &&
             dut.op.kind == OP_FILL);
@@ -157,7 +157,7 @@ module tree_exec
       end
       if (slow_done) assert (!dut.op.check_first || out == '0);
       if (par_en && dut.op.kind == OP_EVICT) assert (!bad_i[dut.op.region]);
-      // answers
+      // responses
       assert (!(dut.busy_q && dut.bump_q) &&
           (!dut.bump_q || (dut.ask_q.kind == OP_BUMP && dut.counter_q == seen)));
       if (rsp) begin

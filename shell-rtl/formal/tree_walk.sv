@@ -1,7 +1,8 @@
-// shef_tree_walk: no node is asked for or taken in while a write of it is unanswered; as long as a
-// node is on its way in, nobody reads a version from it, answers from it or seals with it, but by
-// an order that waits for its check. Two levels, two sets; the directories answer anything, but
-// they never give away a way that is on its way in nor hold a node that was sent out.
+// shef_tree_walk: no node is requested or filled while a write of it is unanswered. While a node is
+// in flight, no version is read from it, no request is answered from it and no node is sealed with
+// it, except by an order that waits for its check. Two levels, two sets. The directories respond
+// with anything, but never give away a way with a node in flight, nor hold a node that was sent
+// out.
 `default_nettype none
 module tree_walk
   import shef_pkg::*;
@@ -71,14 +72,14 @@ module tree_walk
   node_t node;
   logic out, mine;
   slot_t slot;
-  // a place in a directory, and whether a node is on its way there
+  // a place in a directory, and whether a node is in flight to it
   level_t at_level;
   logic at_set;
   way_t at_way;
   logic coming;
   logic [3:0] number;
   logic take, evict, root;
-  logic is_parent;   // the place is that of the parent at work
+  logic is_parent;   // the place is that of the current parent
   assign take = op_valid && op.kind == OP_FILL;
   assign evict = op_valid && op.kind == OP_EVICT;
   assign mine = op.level == level && op.region == region && op.node == node;
@@ -99,12 +100,12 @@ module tree_walk
     assume (req_region_i <= 4'd1 && req_kind_i != 2'd3);
     for (int i = 0; i < 2; i++)
       assume (3'(i) < LEVELS_OF[victim_region_i[i][0]] && victim_region_i[i] <= 4'd1);
-    // the directories: a node that was sent out is no victim, a way on its way in is given to
-    // nobody
+    // the directories: a node that was sent out is not a victim, a way with a node in flight is not
+    // given away
     if (evict && mine) assume (!out);
     if (take && coming)
       assume (!(op.level == at_level && op.node[0] == at_set && op.way == at_way));
-    // the executor and the memory answer what they owe
+    // the executor and the memory respond only if they owe a response
     if (!dut.filling_q[dut.fill_rp_q]) assume (!fill_done_i);
     if (!dut.slot_busy_q[ack_slot_i]) assume (!ack_valid_i);
     if (!dut.slot_busy_q[drop_slot_i]) assume (!drop_valid_i);
@@ -133,19 +134,19 @@ module tree_walk
       if (coming) assert (dut.filling_q[number] &&
           dut.fill_q[number][4:1] == {at_level[0], at_set, at_way} &&
           dut.fill_q[number][6:5] == at_level[2:1]);
-      // what the walker works at
+      // the walker's current level
       assert (dut.level_q <= 3'd1 && dut.level_q < LEVELS_OF[dut.region_q[dut.level_q][0]]);
       for (int i = 0; i < 3; i++) assert (dut.region_q[i] <= 4'd1);
       if ((dut.state_q == 3'd4 || dut.state_q == 3'd5) && out)
         assert (!(dut.level_q == level && dut.region == region && dut.node == node));
-      // asked for and taken in
+      // requests and fills
       if (take && out) assert (!mine);
       if (take) assert (!op.known || op.version == ver_i);
       if (take && op.known && op.fetched) assert (op.version != '0);
       if (ver_valid)
         assert (!(out && ver_region == region && ver_node == node &&
             3'(ver_level - 3'd1) == level));
-      // used
+      // uses
       if (ver_valid && coming)
         assert (!(at_level == ver_level && at_set == ver_node[3] && at_way == ver_way &&
             ver_level != LEVELS_OF[ver_region]));

@@ -1,5 +1,5 @@
-// shef_turn, three requesters: the choice is one that asks, stays until it is done, and nobody who
-// asks waits for more than one turn of each of the others.
+// shef_turn, three requesters: the choice is a requester, stays until it is done, and no requester
+// waits for more than one turn of each of the others.
 `default_nettype none
 module turn (
     input wire       clk_i,
@@ -13,7 +13,7 @@ module turn (
 
   logic init = 1'b0;
   logic [1:0] me;              // symbolic requester
-  logic [2:0] passed;          // turns of others that ended while it asked
+  logic [2:0] passed;          // turns of others that ended during its request
   logic held;
   logic [1:0] last;
   always_ff @(posedge clk_i) me <= me;
@@ -26,7 +26,7 @@ module turn (
     if (!rst_ni || !req_i[me] || (valid && sel == me)) passed <= '0;
     else if (valid && done_i) passed <= passed + 1'b1;
   end
-  logic [1:0] after;           // the requester one behind the last turn
+  logic [1:0] after;           // the requester after the last turn
   assign after = (dut.sel_q == 2'd2) ? 2'd0 : dut.sel_q + 1'b1;
   always_comb begin
     if (init && rst_ni) begin

@@ -1,6 +1,6 @@
 // shef_verify: a chunk is accepted only if GHASH ^ mask equals its tag in all 128 bits, where the
-// three belong to the same place in the order of the chunks; every chunk whose three values came is
-// accepted or fails, once and in order, unless stopped or wiped.
+// three belong to the same place in the order of the chunks. Every chunk whose three values have
+// arrived is accepted or fails, once and in order, unless stopped or wiped.
 `default_nettype none
 module verify
   import shef_set_pkg::*;

@@ -1,7 +1,7 @@
-// shef_wacc: B keeps the handshake rules; every burst is answered once, after its last beat; OKAY
-// only if each of its beats went into its line; a segment lets its line go once, also when it is
-// killed; nothing goes into a line that is closed, dead or at its last version, nor after a stop.
-// Bursts of one or two segments, two lines.
+// shef_wacc: B follows the handshake rules. Every burst gets one response, after its last beat, and
+// OKAY only if each of its beats went into its line. A segment releases its line once, even when
+// killed. Nothing is written to a line that is closed, dead or at its last version, nor after a
+// stop. Bursts of one or two segments, two lines.
 `default_nettype none
 module wacc
   import shef_pkg::*;
@@ -49,7 +49,7 @@ module wacc
 
   logic init = 1'b0;
   logic [2:0] held;              // segments that hold a line
-  logic [4:0] bursts, b_count;   // last segments that came and whose B is not taken
+  logic [4:0] bursts, b_count;   // last segments that arrived, and those whose B is pending
   logic took, put, all_put, b_push;
   assign took = w_valid_i && w_ready;
   assign put = put_valid && put_ready_i;
@@ -68,7 +68,7 @@ module wacc
     end else begin
       bursts <= bursts + 5'(seg && seg_i.last) - 5'(b_valid && b_ready_i);
       b_count <= b_count + 5'(b_push) - 5'(b_valid && b_ready_i);
-      // whether all beats of the present burst went into their line
+      // whether all beats of the current burst went into their line
       if (b_push) all_put <= 1'b1;
       else if (took && !put) all_put <= 1'b0;
     end
@@ -87,7 +87,7 @@ module wacc
       if (done) assert (held != '0);
       assert (held == here);
       if (b_valid) assert (bursts != '0);
-      // what the proof rests on
+      // supporting invariants
       assert (b_count == 5'(dut.i_b.count_q) && b_count <= 5'd8 &&
           3'(dut.i_b.wp_q - dut.i_b.rp_q) == dut.i_b.count_q[2:0]);
       assert (!dut.next_valid_q || dut.cur_valid_q);
@@ -99,7 +99,7 @@ module wacc
       if (dut.next_valid_q)
         assert (dut.next_q.beats != '0 && dut.next_q.beats <= 9'd8 && dut.next_q.line < 6'd2);
       if (refusal_valid) assert (took && !put && !stop_i);
-      // owed means that neither line nor version nor refusals nor another set keep it here
+      // owed means that no line, version, refusal or other set is in the way
       if (owed)
         assert (held != '0 && !took && ((!w_valid_i && !w_waits_i) || b_count == 5'd8));
       if (held != '0 && ((!w_valid_i && !w_waits_i) ||

@@ -1,5 +1,5 @@
-// shef_watch: late_o rises when, and only when, wait_i was high without progress for Cycles cycles,
-// and stays.
+// shef_watch: late_o rises if and only if wait_i was high without progress for Cycles cycles, and
+// stays high.
 `default_nettype none
 module watch (
     input wire clk_i,

@@ -1,6 +1,6 @@
-// The memories of an engine set in a wipe: while clr_i is held and the address goes up from 0, as
-// shef_set_ctl has it go, every word that was passed is zero, whatever else comes in; and so are
-// the read registers. One symbolic word of each memory.
+// The memories of an engine set during a wipe: while clr_i is held and the address counts up from
+// 0, as shef_set_ctl drives it, every word that the sweep has passed is zero, whatever else comes
+// in, and so are the read registers. One symbolic word of each memory.
 `default_nettype none
 module wipe
   import shef_pkg::*;
@@ -19,12 +19,12 @@ module wipe
     input wire [15:0]  event_i
 );
   logic init = 1'b0;
-  logic [ZERO_W-1:0] zero, at;   // at: symbolic, holds itself
+  logic [ZERO_W-1:0] zero, at;   // at: symbolic, constant
   always_ff @(posedge clk_i) at <= at;
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    // the memories are told by the wipe after reset, too
+    // the memories get the wipe after reset, too
     zero <= (rst_ni && clr_i) ? ((zero == 16'd200) ? zero : zero + 1'b1) : '0;
   end
 
@@ -97,8 +97,8 @@ module wipe
   );
   shef_stats i_stats (.clk_i, .rst_ni, .clr_i, .event_i, .sel_i(a_i[3:0]), .cnt_o());
 
-  logic wiped;                 // the symbolic word was passed
-  logic [4:0] held;            // cycles that clr_i has been held: statistics go round by themselves
+  logic wiped;                 // the sweep has passed the symbolic word
+  logic [4:0] held;            // cycles that clr_i has been held: statistics have their own sweep
   assign wiped = zero > at;
   always_ff @(posedge clk_i) held <= (rst_ni && clr_i) ? ((held == 5'd16) ? held : held + 1'b1)
       : '0;

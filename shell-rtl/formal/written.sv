@@ -1,6 +1,6 @@
-// shef_written: a chunk is handed on for sealing at most once between two clearings of its region;
-// the answer to a question is the state of its bit; the count never misses a seal. Two output
-// regions of 64 chunks.
+// shef_written: a chunk is handed on for sealing at most once between two clears of its region. A
+// query returns the state of its bit. The count never misses a seal. Two output regions of 64
+// chunks.
 `default_nettype none
 module written
   import shef_set_pkg::*;
@@ -44,14 +44,14 @@ module written
   logic mine;
   assign mine = set_valid_i && set_ready && set_region_i == r && set_chunk_i == c;
 
-  // the region is being cleared: asked for, or the sweep is on it
+  // the region is being cleared: requested, or the sweep is in it
   logic clearing;
   assign clearing = dut.todo_q[r] || (dut.sweep_q && dut.sweep_region_q == {3'd0, r});
 
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    // the control unit clears only when no seal is on its way
+    // the control unit clears only when no seal is in flight
     if (init && (dut.set_read_q || (set_valid_i && set_ready))) assume (!clear_i);
     mine_q <= rst_ni && mine;
     ask_mine_q <= rst_ni && ask_valid_i && ask_ready && ask_region_i == r && ask_chunk_i == c;
@@ -70,7 +70,7 @@ module written
       // at most once
       if (mine_q && set_done && !set_twice) assert (!sealed);
       if (ask_mine_q) assert (ask_bit == sealed);
-      // what the proof rests on
+      // supporting invariants
       assert (mine_q == (dut.set_read_q && dut.set_addr_q == w && dut.set_bit_q == c[4:0]));
       if (mine_q) assert (dut.word_q[c[4:0]] == sealed);
       if (ask_mine_q) assert (dut.ask_q && dut.ask_bit_q == c[4:0] && dut.word_q[c[4:0]] == sealed);

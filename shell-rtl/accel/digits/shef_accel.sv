@@ -2,10 +2,10 @@
 // queries a pass.
 //
 // Registers: AXI4-Lite slave reg_* (README.md). Memory: AXI4 master acc_*, all ids 0, 64-byte
-// beats, bursts of up to 64 beats inside a 4 KiB page. R and B are always taken. A training row is
-// used every cycle, requests run ahead across passes: a run takes query_batches * (training rows
-// + 4) cycles plus one latency, when memory gives a beat a cycle. An answer other than OKAY sets
-// STATUS.error: no further request is made, what is owed is awaited, the run finishes.
+// beats, bursts of up to 64 beats inside a 4 KiB page. R and B are always accepted. A training row
+// is used every cycle, requests run ahead across passes: a run takes query_batches * (training rows
+// + 4) cycles plus one latency, if memory delivers a beat a cycle. A response other than OKAY sets
+// STATUS.error: no further request is made, outstanding responses are awaited, the run finishes.
 // irq_o (level) is STATUS.done.
 `default_nettype none
 module shef_accel
@@ -99,7 +99,7 @@ module shef_accel
   wire run = start && sizes_ok;
   logic fetch_done, store_idle, store_all;
   logic r_error, b_error;
-  logic [3:0] settle_q;  // cycles for beats inside the pipeline to leave it
+  logic [3:0] settle_q;  // cycles in which the last beats leave the pipeline
   wire quiet = fetch_done && store_idle && (error_q || store_all);
 
   always_ff @(posedge clk_i) begin

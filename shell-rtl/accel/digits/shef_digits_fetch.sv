@@ -1,15 +1,15 @@
-// Read side of the digits accelerator: asks for labels, queries and training rows in the order in
-// which they are used, and says for each beat that comes back what it is.
+// Read side of the digits accelerator: requests labels, queries and training rows in the order of
+// use, and labels each returned beat.
 //
 // Order: labels, then for every batch of four queries its query rows and the whole training set.
-// Requests run ahead of the answers across batches, up to MaxBeats beats, in bursts of up to 64
-// beats that never cross a 4 KiB page; all have id 0, so the answers come in the same order. R is
-// always taken: whoever uses the beats never stalls, because a pass is only asked for when its
-// result has a place (reserve_valid_o/reserve_ready_i, one per pass).
-// AR: valid/ready, registered. Beats leave one cycle after R with their description. stop_i (level)
-// ends the asking;
-// done_o: nothing more to ask or to come. start_i is a pulse while done_o; the inputs must stay
-// until done_o.
+// Requests run ahead of the responses across batches, up to MaxBeats beats, in bursts of up to 64
+// beats that never cross a 4 KiB page; all have id 0, so the responses come in the same order. R is
+// always accepted: the consumer of the beats never stalls, because a pass is requested only when
+// its result has a place (reserve_valid_o/reserve_ready_i, one per pass).
+// AR: valid/ready, registered. Beats leave one cycle after R with their label. stop_i (level) ends
+// the requests;
+// done_o: nothing more to request or to receive. start_i is a pulse while done_o; the inputs must
+// stay until done_o.
 `default_nettype none
 module shef_digits_fetch
   import shef_pkg::*;
@@ -42,7 +42,7 @@ module shef_digits_fetch
   output logic [ 11:0]  beat_index_o,   // label beat, query of the batch, training row
   output logic          beat_first_o,   // of the training set
   output logic          beat_last_o,
-  output logic [  3:0]  beat_queries_o  // which queries of the batch there are
+  output logic [  3:0]  beat_queries_o  // which queries of the batch exist
 );
   localparam int unsigned CountW = $clog2(MaxBeats + 1);
 
@@ -55,16 +55,16 @@ module shef_digits_fetch
 
   wire [6:0] label_beats = 7'((14'(train_rows_i) + 14'd63) >> 6);
 
-  // ---- asking ----
+  // ---- requests ----
   seg_e ask_q;
   logic [57:0] line_q;
-  logic [12:0] left_q;        // beats of the segment still to ask for
+  logic [12:0] left_q;        // beats of the segment still to request
   logic [57:0] next_query_q;
-  logic [15:0] queries_left_q;  // queries not yet asked for
+  logic [15:0] queries_left_q;  // queries not yet requested
   logic ar_valid_q;
   logic [57:0] ar_line_q;
   logic [5:0] ar_len_q;
-  logic [CountW-1:0] out_q;   // beats asked for and not yet here
+  logic [CountW-1:0] out_q;   // beats requested and not yet received
 
   wire [6:0] to_page = 7'd64 - {1'b0, line_q[5:0]};
   wire [6:0] burst = (left_q < {6'd0, to_page}) ? left_q[6:0] : to_page;
@@ -73,7 +73,7 @@ module shef_digits_fetch
   wire ar_free = !ar_valid_q || acc_ar_ready_i;
   wire ask = ask_q != SEG_NONE && left_q != '0 && room && ar_free && !stop_i;
   wire seg_end = ask_q != SEG_NONE && left_q == '0;
-  // queries done: the pass over the rows may be asked for when its result has a place
+  // end of the queries: the pass over the rows may be requested when its result has a place
   assign reserve_valid_o = seg_end && ask_q == SEG_QUERIES && !stop_i;
   wire r_fire = acc_r_valid_i && acc_r_ready_o;
 
@@ -132,11 +132,11 @@ module shef_digits_fetch
     burst: AXI_BURST_INCR
   };
 
-  // ---- taking ----
+  // ---- responses ----
   seg_e take_q;
   logic [12:0] index_q;
   logic [12:0] end_q;  // last index of the segment
-  logic [15:0] take_left_q;  // queries not yet here
+  logic [15:0] take_left_q;  // queries not yet received
   wire seg_last = index_q == end_q;
   wire [12:0] next_queries = (take_left_q < 16'd4) ? 13'(take_left_q) : 13'd4;
 

@@ -4,7 +4,7 @@
 // No handshake, a row every cycle: query_we_i loads the query, row_valid_i compares a row
 // (row_first_i starts a new pass). The label of the row must be at label_i three cycles after the
 // row. Four cycles after the last row the nearest rows are at near_*_o and stay until the first row
-// of the next pass gets there. Fewer than three rows: index 0xffff.
+// of the next pass arrives there. Fewer than three rows: index 0xffff.
 `default_nettype none
 module shef_digits_near (
   input  wire         clk_i,
@@ -45,7 +45,7 @@ module shef_digits_near (
     return 16'(d * d);
   endfunction
 
-  // registers one by one, not as arrays: much faster in simulation
+  // separate registers, not arrays: much faster in simulation
   for (genvar i = 0; i < 64; i++) begin : gen_pixel
     logic [7:0] query_q;
     logic [15:0] square_q;

@@ -1,8 +1,8 @@
 // Registers of the digits accelerator (README.md), AXI4-Lite slave.
 //
-// AW and W are taken together, one write and one read at a time; B one cycle after both, R one
-// cycle after AR. An address that is no register, or a write to one that cannot be written, answers
-// SLVERR. Writes while busy_i change nothing.
+// AW and W are accepted together, one write and one read at a time; B one cycle after both, R one
+// cycle after AR. An address without a register, or a write to a read-only one, gets SLVERR. Writes
+// while busy_i have no effect.
 // start_o is a pulse; the values are stable while busy_i.
 `default_nettype none
 module shef_digits_regs

@@ -1,13 +1,14 @@
-// Write side of the digits accelerator: keeps finished result beats and writes them in order, in
-// bursts of eight beats that end on a 512-byte boundary (the first and the last may be shorter).
+// Write side of the digits accelerator: writes result beats in order, in bursts of eight that end
+// on a 512-byte boundary (the first and the last may be shorter).
 //
-// reserve port: valid/ready, one place per result beat that will come; push_i needs a place and is
-// never refused.
-// AW, W: valid/ready; a burst starts only when all its beats are here, so W does not pause inside a
-// burst. All ids 0.
+// reserve port: valid/ready, one place per future result beat; push_i needs a place and is never
+// refused.
+// AW, W: valid/ready; a burst starts only when all its beats are present, so W does not pause
+// inside a burst. All ids 0.
 // start_i (pulse, while idle_o) takes line_i and beats_i (result beats in all). stop_i (level): no
 // further burst starts.
-// idle_o: no burst under way and no answer owed; all_o: every result beat was written and answered.
+// idle_o: no burst in progress and no response owed; all_o: every result beat was written and
+// acknowledged.
 `default_nettype none
 module shef_digits_store
   import shef_pkg::*;
@@ -44,8 +45,8 @@ module shef_digits_store
 
   logic [511:0] fifo_mem[Places];
   logic [PtrW-1:0] wr_q, rd_q;
-  logic [PtrW:0] reserved_q;  // places given away
-  logic [PtrW:0] count_q;     // beats here
+  logic [PtrW:0] reserved_q;  // reserved places
+  logic [PtrW:0] count_q;     // beats present
   logic [57:0] line_q;
   logic [14:0] left_q;        // beats not yet in a burst
   logic aw_valid_q;

@@ -1,9 +1,9 @@
 // The one-time-code accelerator: HOTP (RFC 4226) with HMAC-SHA-256 and a key of 32 bytes, as TOTP
 // (RFC 6238) uses it.
 //
-// Registers in README.md; AXI4-Lite slave that takes AW and W together, one write and one read at a
-// time. It uses no memory: its memory port asks for nothing and takes every answer. A code takes
-// 550 cycles; irq_o is high while one is there.
+// Registers in README.md; AXI4-Lite slave that accepts AW and W together, one write and one read at
+// a time. It uses no memory: its memory port sends no requests and accepts every response. A code
+// takes 550 cycles; irq_o is high while a code is ready.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;
@@ -70,10 +70,10 @@ module shef_accel
   } state_e;
 
   state_e state_q;
-  logic [255:0] key_q;     // byte 0 on top; turned once round while it is used
-  logic [7:0] key_have_q;  // words that were written
+  logic [255:0] key_q;     // byte 0 on top; rotated once in each use
+  logic [7:0] key_have_q;  // words written so far
   logic [63:0] count_q;
-  logic [31:0] high_q;     // upper half of a counter whose lower half has not come yet
+  logic [31:0] high_q;     // upper half of a counter whose lower half is still missing
   logic [151:0] head_q;    // bytes 0..18 of the MAC, byte 0 on top
   logic [4:0] index_q;
   logic [30:0] code_q;
@@ -128,7 +128,7 @@ module shef_accel
     endcase
   end
 
-  // ---- dynamic truncation: four bytes from the place that the last byte names ----
+  // ---- dynamic truncation: four bytes at the offset in the last byte ----
   logic [151:0] truncated;
   assign truncated = head_q << {out_data[3:0], 3'd0};
 

@@ -1,28 +1,28 @@
-//! What a Shield takes and gives: area, bytes per cycle, memory beside the data, and how long
-//! counters and keys last.
+//! Resources and performance of a Shield: area, bytes per cycle, memory in addition to the data,
+//! and the life of counters and keys.
 //!
-//! Area starts from the blocks that were synthesised ([`Basis::Measured`], the table in
-//! `docs/evaluation.md` or that of `cargo xtask area`); everything else is [`Basis::Estimate`].
-//! Bytes per cycle are a model that agrees with the measured tables of that page to about a fifth.
+//! Area starts from the synthesised blocks ([`Basis::Measured`], the table in `docs/evaluation.md`
+//! or that of `cargo xtask area`); everything else is [`Basis::Estimate`]. Bytes per cycle are a
+//! model that agrees with the measured tables of that page to about a fifth.
 
 use crate::shield::{Sbox, Synthesis};
 use serde::{Deserialize, Serialize};
 use shef_proto::config::{Config, MAX_KEY_BLOCKS, Mode, Region, Set, TAG_LEN};
 
-/// Where a figure is from.
+/// Source of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// Synthesised as it is (`cargo xtask area`).
+    /// Synthesised unchanged (`cargo xtask area`).
     Measured,
-    /// Worked out from sizes, or scaled from a measured block.
+    /// Computed from sizes, or scaled from a measured block.
     Estimate,
 }
 
 /// Resources of an UltraScale+ device.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Area {
-    /// LUTs, without those that are memory.
+    /// LUTs, without those used as memory.
     pub lut: u64,
     /// Flip-flops.
     pub ff: u64,
@@ -53,18 +53,18 @@ impl Area {
 /// One part of the Shield.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Block {
-    /// What it is.
+    /// Description.
     pub name: String,
-    /// Engine set that it belongs to; absent for the control plane.
+    /// Engine set of the block; absent for the control plane.
     pub set: Option<usize>,
-    /// What it takes.
+    /// Its resources.
     #[serde(flatten)]
     pub area: Area,
-    /// Where the figures are from.
+    /// Source of the figures.
     pub basis: Basis,
 }
 
-/// Bytes per cycle, memory and life of one region. Everything here is an estimate.
+/// Bytes per cycle, memory and life of one region. All of these are estimates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RegionEstimate {
     /// Name.
@@ -85,18 +85,18 @@ pub struct RegionEstimate {
     pub node_bytes: u64,
     /// Beats on the memory bus for tags and nodes, per hundred beats of data, in sequence.
     pub bus_percent: f64,
-    /// Seconds until the version counter of one chunk that is rewritten without pause is at its
-    /// end; absent where versions are epochs.
+    /// Seconds until the version counter of one chunk that is rewritten without pause is exhausted;
+    /// absent if versions are epochs.
     pub counter_seconds: Option<f64>,
-    /// Seconds of sealing at full load until the region's key has sealed its 2^48 blocks; absent
-    /// where the Shield seals nothing.
+    /// Seconds of sealing at full load until the region's key has sealed its 2^48 blocks; absent if
+    /// the Shield seals nothing.
     pub key_seconds: Option<f64>,
 }
 
-/// The whole.
+/// The complete estimate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Clock that seconds are for.
+    /// Clock for the figures in seconds.
     pub clock_mhz: f64,
     /// Memory latency, cycles from a request to its first beat.
     pub latency: u64,
@@ -108,10 +108,10 @@ pub struct Estimate {
     pub regions: Vec<RegionEstimate>,
 }
 
-/// Area of the blocks that a Shield is made of.
+/// Area of the blocks of a Shield.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Blocks of the control plane, in every Shield once: module, name, area.
+    /// Blocks of the control plane, once in every Shield: module, name, area.
     control: Vec<(&'static str, &'static str, Area, Basis)>,
     /// One AES round of four lanes.
     aes_round_x4: Area,
@@ -128,7 +128,7 @@ pub struct Figures {
 }
 
 impl Default for Figures {
-    /// The table of `docs/evaluation.md`, and estimates for what is not in it.
+    /// The table of `docs/evaluation.md`, and estimates for everything else.
     fn default() -> Self {
         use Basis::{Estimate, Measured};
         Self {
@@ -159,7 +159,7 @@ impl Default for Figures {
     }
 }
 
-/// What is read of `shell-rtl/area.toml`.
+/// The parts used of `shell-rtl/area.toml`.
 #[derive(Deserialize)]
 struct Table {
     #[serde(default)]
@@ -173,11 +173,11 @@ struct TableBlock {
 }
 
 impl Figures {
-    /// Takes what the table of `cargo xtask area` (`shell-rtl/area.toml`, of a Shield with four
-    /// lanes) has in place of the figures here.
+    /// Replaces the figures here with those of the table of `cargo xtask area`
+    /// (`shell-rtl/area.toml`, of a Shield with four lanes).
     ///
     /// # Errors
-    /// The text is no such table.
+    /// The text is not such a table.
     pub fn with_table(mut self, text: &str) -> Result<Self, String> {
         let table: Table = toml::from_str(text).map_err(|e| e.to_string())?;
         let whole = |name: &str| table.block.iter().find(|b| b.name == name).map(|b| b.whole);
@@ -191,7 +191,7 @@ impl Figures {
             self.aes_round_ram_x4 = (found, Basis::Measured);
         }
         self.ghash_x4 = whole("shef_ghash").unwrap_or(self.ghash_x4);
-        // Their memories depend on the configuration and are counted by themselves.
+        // Their memories depend on the configuration and are counted separately.
         let logic = |a: Area| Area { ramb36: 0.0, uram: 0, ..a };
         if let (Some(set), Some(crypto)) = (whole("shef_set"), whole("shef_gcm")) {
             let rest = Area {
@@ -213,7 +213,7 @@ impl Figures {
 
 /// Rounds of AES-256.
 const AES_ROUNDS: u64 = 14;
-/// Block RAM of the node cache of each level of a tree.
+/// Block RAM of the node cache of one tree level.
 const TREE_LEVEL_RAMB36: f64 = 8.0;
 /// A memory 64 bytes wide and 512 deep takes eight RAMB36 of 512 x 72; an URAM is 4096 x 72.
 const WIDE_RAMB36: u64 = 8;
@@ -221,15 +221,16 @@ const RAMB36_DEPTH: u64 = 512;
 const RAMB36_BITS: u64 = 32 * 1024;
 const URAM_WORDS: u64 = 4096;
 
-/// Cycles from the first beat of a chunk to its release, beside its own beats.
+/// Cycles from the first beat of a chunk to its release, in addition to its beats.
 const RELEASE: u64 = 13;
 /// Cycles that a seal needs to prepare a chunk.
 const SEAL_STEPS: u64 = 3;
-/// Beats of 64 bytes that the bus moves a cycle each way.
+/// Bytes that the bus moves per cycle in each direction.
 const BUS: f64 = 64.0;
 
 impl Estimate {
-    /// Estimates `config`, built as `synthesis` says, for a clock and a memory latency in cycles.
+    /// Estimates `config`, built according to `synthesis`, for a clock and a memory latency in
+    /// cycles.
     pub fn new(
         config: &Config,
         synthesis: Synthesis,
@@ -364,12 +365,12 @@ fn region(r: &Region, set: &Set, clock_mhz: f64, latency: u64) -> RegionEstimate
     let chunk = f64::from(r.chunk);
     let beats = chunk / 64.0;
     let lines = f64::from(if r.is_big() { set.big_lines } else { set.small_lines });
-    // Beside its data a chunk needs a quarter of a beat of tags in sequence, a whole one at random;
-    // of nodes one of eight of each level.
+    // In addition to its data a chunk needs a quarter of a beat of tags in sequential access, a
+    // whole one in random access; of nodes one of eight of each level.
     let tag = |beats: f64| if r.mode.has_tags() { beats } else { 0.0 };
     let nodes: f64 = (1..=r.tree_levels()).map(|level| 8f64.powi(-(level as i32))).sum();
     let extra = tag(0.25) + nodes;
-    // Blocks of AES for a chunk: its data and the mask of its tag.
+    // AES blocks of a chunk: its data and the mask of its tag.
     let aes = if r.mode == Mode::Bypass { 0.0 } else { (4.0 * beats + 1.0) / f64::from(set.lanes) };
     let in_flight = |n: f64| (lines - 2.0).min(n) / ((latency + RELEASE) as f64 + beats);
     let sequential = |cycles: f64| {
@@ -377,7 +378,7 @@ fn region(r: &Region, set: &Set, clock_mhz: f64, latency: u64) -> RegionEstimate
     };
     let random = beats + tag(1.0) + f64::from(r.tree_levels());
     let seal = if r.mode == Mode::Bypass { 0.0 } else { SEAL_STEPS as f64 };
-    // A line of a write is taken while its data come in, too.
+    // A write also holds its line while its data arrive.
     let write =
         sequential(seal).min((lines - 2.0) * chunk / ((latency + RELEASE) as f64 + 2.0 * beats));
     let hertz = clock_mhz * 1e6;
@@ -388,7 +389,7 @@ fn region(r: &Region, set: &Set, clock_mhz: f64, latency: u64) -> RegionEstimate
         _ => None,
     };
     let sealed = !matches!(r.mode, Mode::Input | Mode::Bypass);
-    // Each cycle of the AES is one block in each lane; what sets the pace may be something else.
+    // One AES cycle is one block in each lane; another block may be the bottleneck.
     let blocks_per_cycle = (4.0 * beats + 1.0) * write / chunk;
     RegionEstimate {
         name: r.name.clone(),
@@ -469,7 +470,7 @@ mod tests {
             let ram = estimate(set, "mode = \"input\"\n[synthesis]\nsbox = \"ram\"", 40).total;
             (lut.lut - ram.lut, ram.ramb36 - lut.ramb36)
         };
-        // 14 rounds of 16 bytes a lane, two bytes in half a RAMB36, some 32 LUTs a byte
+        // 14 rounds of 16 bytes a lane, two bytes in half a RAMB36, about 32 LUTs a byte
         assert_eq!(of("lanes = 4"), (14 * 64 * 32, 224.0));
         assert_eq!(of("lanes = 1"), (14 * 16 * 32, 56.0));
     }

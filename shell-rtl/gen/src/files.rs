@@ -1,4 +1,4 @@
-//! The generated files of the repository: which there are, and whether they are as they should be.
+//! The generated files of the repository: their list, and whether they are up to date.
 
 use crate::regs::RegisterMap;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 pub struct Generated {
     /// Path below the root.
     pub path: PathBuf,
-    /// What it should hold.
+    /// Expected content.
     pub content: String,
 }
 
-/// Every generated file of the repository at `root`. A message names the source at fault.
+/// Every generated file of the repository at `root`. An error message names the faulty source.
 pub fn all(root: &Path) -> Result<Vec<Generated>, String> {
     let mut out = Vec::new();
     registers(root, &mut out)?;
@@ -89,7 +89,7 @@ fn microprogram(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes what differs; returns the paths written.
+/// Writes the files that differ; returns the paths written.
 pub fn write(root: &Path) -> Result<Vec<PathBuf>, String> {
     let stale = stale(root)?;
     for f in &stale {
@@ -99,7 +99,7 @@ pub fn write(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(stale.into_iter().map(|f| f.path).collect())
 }
 
-/// The files that differ from what they should hold.
+/// The files that differ from their expected content.
 pub fn stale(root: &Path) -> Result<Vec<Generated>, String> {
     let all = all(root)?;
     Ok(all

@@ -1,4 +1,4 @@
-//! `shef-gen`: writes the repository's generated files (`generate`), or says which are out of date
+//! `shef-gen`: writes the repository's generated files (`generate`), or reports the outdated ones
 //! (`check`); `ucode` assembles one microprogram. For a `shield.toml` there is `shef shield`.
 #![forbid(unsafe_code)]
 
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Assembles one microprogram; included files are looked up beside it.
+/// Assembles one microprogram; included files are relative to its folder.
 fn ucode(file: &Path, package: &Path) -> ExitCode {
     let folder = file.parent().unwrap_or(Path::new(""));
     let name = file.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();

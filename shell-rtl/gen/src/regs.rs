@@ -8,21 +8,21 @@ use core::fmt::Write as _;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What is wrong with a register description.
+/// An error in a register description.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegsError {
     /// Not TOML, or an unknown key; the message has line and column.
     #[error("{0}")]
     Parse(String),
-    /// Well-formed, but contradictory.
+    /// Well-formed, but inconsistent.
     #[error("{map}.{item}: {problem}")]
     Invalid {
         /// Address map.
         map: String,
         /// Register or memory.
         item: String,
-        /// What is wrong, with the values.
+        /// The problem, with the values.
         problem: String,
     },
 }
@@ -40,7 +40,7 @@ struct AddrMap {
     name: String,
     desc: String,
     size: u32,
-    /// Where the map lies in another one, how often, and how far apart.
+    /// Offset of the map in its parent; number and distance of its copies follow.
     base: Option<u32>,
     #[serde(default = "once")]
     count: u32,
@@ -66,7 +66,7 @@ struct Reg {
     desc: String,
     #[serde(default)]
     field: Vec<Field>,
-    /// The register whose fields this one has, of any map of the file; the SystemVerilog package
+    /// A register, of any map of the file, whose fields this one shares; the SystemVerilog package
     /// has them once.
     like: Option<String>,
 }
@@ -118,7 +118,7 @@ impl Access {
     }
 }
 
-/// What every Rust module of registers begins with.
+/// Head of every Rust module of registers.
 const FIELD: &str = r"
 /// A field of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +200,7 @@ impl AddrMap {
         all
     }
 
-    /// Full constant name: the map's name in front, once.
+    /// Full constant name, with the map's name as prefix, once.
     fn constant(&self, item: &str) -> String {
         let prefix = self.name.to_uppercase();
         if item.starts_with(&format!("{prefix}_")) {
@@ -298,13 +298,13 @@ impl RegisterMap {
         Ok(map)
     }
 
-    /// The fields of a register: its own, or those of the register that it is like.
+    /// The fields of a register: its own, or those of its `like` register.
     fn fields<'a>(&'a self, reg: &'a Reg) -> &'a [Field] {
         let Some(name) = &reg.like else { return &reg.field };
         self.maps.iter().flat_map(|m| &m.reg).find(|r| r.name == *name).map_or(&[], |r| &r.field)
     }
 
-    /// The maps of another description behind these.
+    /// Appends the maps of another description.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.maps.extend(other.maps);
@@ -428,11 +428,11 @@ impl RegisterMap {
         s
     }
 
-    /// Addresses and masks for a program on the bus that the first map describes: a map whose name
-    /// is one of its items lies there, any other one is told as offsets.
+    /// Addresses and masks for a program on the bus that the first map describes: a map with the
+    /// name of one of its items is at that item's address, any other one is given as offsets.
     pub fn to_rust_bus(&self, source: &str) -> String {
         let doc = |s: &mut String, pad: &str, text: &str| {
-            s.push_str(&wrapped(&format!("{pad}///"), &format!("{}.", capital(text))))
+            s.push_str(&wrapped(&format!("{pad}///"), &format!("{}.", capital(text))));
         };
         let mut s = wrapped(
             "//!",
@@ -485,7 +485,7 @@ impl RegisterMap {
         s
     }
 
-    /// The module of the Security Kernel: the map that it reaches, without the list of its items.
+    /// The module of the Security Kernel: one map, without the list of its items.
     pub fn to_rust_of(&self, map: &str) -> String {
         let mut s = Self::rust_head("Registers that the kernel reaches.");
         s.push_str(FIELD);
@@ -512,7 +512,7 @@ impl RegisterMap {
 
     fn rust_map(&self, m: &AddrMap, items: bool, s: &mut String) {
         let doc = |s: &mut String, text: &str| {
-            s.push_str(&wrapped("    ///", &format!("{}.", capital(text))))
+            s.push_str(&wrapped("    ///", &format!("{}.", capital(text))));
         };
         s.push('\n');
         s.push_str(&wrapped("///", &format!("{}.", m.desc)));

@@ -1,6 +1,6 @@
-//! `shield.toml`: the description of a Shield, checked with messages that point at the line, to the
-//! resolved configuration, the SystemVerilog package `shef_cfg_pkg` and constants for host
-//! programs.
+//! `shield.toml`: the description of a Shield, checked with messages that point at the line, and
+//! converted to the resolved configuration, the SystemVerilog package `shef_cfg_pkg` and constants
+//! for host programs.
 //!
 //! The file's keys are in `docs/reference/shield-config.md`.
 
@@ -23,7 +23,7 @@ pub struct Place {
     pub column: usize,
     /// The line itself.
     pub text: String,
-    /// Characters that are meant, at least 1.
+    /// Characters to mark, at least 1.
     pub width: usize,
 }
 
@@ -44,25 +44,25 @@ impl Place {
 }
 
 shef_proto::coded! {
-    /// What is wrong with a `shield.toml`.
+    /// An error in a `shield.toml`.
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum ShieldError {
         /// Not TOML, unknown key, wrong type.
         #[error("{}", render(place, message))]
         Parse {
-            /// where
+            /// position
             place: Place,
-            /// what
+            /// message
             message: String,
         } = "SHEF-GEN-010": "shield.toml is not TOML, or has an unknown key or a value of the wrong type",
             "The message points at line and column. docs/reference/shield-config.md lists all keys.",
         /// A rule is broken.
         #[error("{}", render(place, message))]
         Rule {
-            /// where
+            /// position
             place: Place,
-            /// what
+            /// message
             message: String,
         } = "SHEF-GEN-011": "shield.toml describes an impossible Shield",
             "The message points at line and column and names the rule. docs/reference/shield-config.md lists all rules.",
@@ -70,14 +70,14 @@ shef_proto::coded! {
 }
 
 impl ShieldError {
-    /// Where in the file.
+    /// Position in the file.
     pub fn place(&self) -> &Place {
         match self {
             Self::Parse { place, .. } | Self::Rule { place, .. } => place,
         }
     }
 
-    /// What is wrong, without the place.
+    /// The message, without the position.
     pub fn message(&self) -> &str {
         match self {
             Self::Parse { message, .. } | Self::Rule { message, .. } => message,
@@ -85,12 +85,12 @@ impl ShieldError {
     }
 }
 
-/// What the developer should know about a `shield.toml` that is in order.
+/// A remark for the developer on a valid `shield.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Where in the file.
+    /// Position in the file.
     pub place: Place,
-    /// What.
+    /// The message.
     pub message: String,
 }
 
@@ -169,7 +169,7 @@ fn number(text: &str) -> Option<u64> {
 fn mode<'de, D: Deserializer<'de>>(d: D) -> Result<Spanned<Mode>, D::Error> {
     let name = Spanned::<String>::deserialize(d)?;
     let span = name.span();
-    // An error made here has no span of its own; the caller's is that of the value.
+    // An error made here has no span; the caller's span is that of the value.
     let mode = Mode::from_name(name.get_ref()).ok_or_else(|| {
         D::Error::custom(format!(
             "unknown mode \"{}\", expected input, output, counted, tree or bypass",
@@ -236,7 +236,7 @@ struct RegionTable {
     counter: Option<Spanned<Number>>,
 }
 
-/// What S-boxes of an engine set's AES are made of.
+/// Implementation of the S-boxes of an engine set's AES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sbox {
     /// LUTs.
@@ -261,7 +261,7 @@ impl Sbox {
     }
 }
 
-/// How the Shield is built. Nobody outside the chip sees a difference, so it is no part of the
+/// Build options of the Shield. They are invisible outside the chip, so they are not part of the
 /// configuration and its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Synthesis {
@@ -274,17 +274,17 @@ pub struct Synthesis {
 pub struct Shield {
     /// The resolved configuration.
     pub config: Config,
-    /// How it is built.
+    /// Its build options.
     pub synthesis: Synthesis,
-    /// What the developer should know: regions without protection, lines that are too few for the
-    /// speed of the bus, ports without use.
+    /// Remarks for the developer: regions without protection, too few lines for the speed of the
+    /// bus, unused ports.
     pub warnings: Vec<Warning>,
 }
 
 /// Reads and checks the text of a `shield.toml`.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place.
+/// The first error, with its position.
 pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     let place = |span: Range<usize>| Place::of(source, span);
     let file: File = toml::from_str(source).map_err(|e| ShieldError::Parse {
@@ -330,11 +330,11 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
             }
         },
     };
-    // Narrow integers: what does not fit breaks a rule in any case, so the largest value stands for
-    // it and the rule names the limit.
+    // Narrow integers: a value that does not fit breaks a rule in any case, so the largest value
+    // replaces it and the rule names the limit.
     let small =
         |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
-    // Where nothing asks for card memory there is none, and nothing that serves it.
+    // If nothing needs card memory, there is no card memory, and nothing that serves it.
     let has_memory =
         !file.region.is_empty() || !file.set.is_empty() || small(&file.memory.ports, 0) != 0;
     let ports = u8::try_from(small(&file.memory.ports, has_memory.into())).unwrap_or(u8::MAX);
@@ -412,9 +412,9 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
     }
 }
 
-/// `big_lines` of a set that does not say: 8, or 16 where it writes chunks of 1 KiB under versions
-/// of their own. A line holds one chunk from its first write until memory has it, and the bus's
-/// speed needs some 16 KiB under way.
+/// Default `big_lines` of a set: 8, or 16 if it writes chunks of 1 KiB with their own versions. A
+/// line holds one chunk from its first write until memory has it, and the bus's speed needs some 16
+/// KiB in flight.
 fn default_big_lines(file: &File, set: usize, small_lines: u64) -> u64 {
     let usual = u64::from(Set::default().big_lines);
     let short = file.region.iter().map(Spanned::get_ref).any(|r| {
@@ -425,7 +425,7 @@ fn default_big_lines(file: &File, set: usize, small_lines: u64) -> u64 {
     if short { (2 * usual).min(64u64.saturating_sub(small_lines)).max(usual) } else { usual }
 }
 
-/// Memory latency in cycles for which the buffers of a set are judged.
+/// Memory latency in cycles that the buffers of a set are checked against.
 pub const LATENCY: u64 = 40;
 
 /// Lines that a stream of chunks of `chunk` bytes needs at a memory latency of `latency` cycles.
@@ -480,8 +480,8 @@ fn warnings(file: &File, config: &Config) -> Vec<(Range<usize>, String)> {
     out
 }
 
-/// Tags of regions without `tag_base`, in order of the regions, and after them nodes of `tree`
-/// regions without `node_base`, follow the highest range of the file.
+/// Places tags of regions without `tag_base`, in order of the regions, and after them nodes of
+/// `tree` regions without `node_base`, behind the highest range of the file.
 fn place_areas(file: &File, regions: &mut [Region]) {
     // A region that breaks a rule is refused later; here it only must not overflow.
     let sound = |r: &Region| {
@@ -498,7 +498,7 @@ fn place_areas(file: &File, regions: &mut [Region]) {
             t.get_ref().tag_base.as_ref().map(|_| (r.tag_base, tags(r))),
             r.node_base.map(|base| (base, nodes(r))),
         ];
-        // What runs past the last address is refused by its own rule.
+        // A separate rule refuses a range past the last address.
         end = given
             .into_iter()
             .flatten()
@@ -520,7 +520,7 @@ fn place_areas(file: &File, regions: &mut [Region]) {
     }
 }
 
-/// Where in the file an error of the configuration is.
+/// Position in the file of an error of the configuration.
 fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
     let of = |n: &Option<Spanned<Number>>| n.as_ref().map(Spanned::span);
     let region = |i: usize, field: Field| -> Range<usize> {
@@ -566,7 +566,7 @@ fn locate(file: &File, e: &ConfigError) -> (Range<usize>, String) {
         ConfigError::Rule { field: Field::Sets, .. } => {
             file.set.get(MAX_SETS).map_or(0..0, Spanned::span)
         }
-        // Too many, or none for what asks for memory.
+        // Too many, or no region although the file needs memory.
         ConfigError::Rule { field: Field::Regions, .. } => {
             let asks = || file.set.first().map(Spanned::span).or(of(&file.memory.ports));
             file.region.get(MAX_REGIONS).map(Spanned::span).or_else(asks).unwrap_or(0..0)
@@ -608,7 +608,7 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
         })
         .collect();
     // No vector has a width of 0: without memory the port arrays have one port, which is tied off,
-    // and the lists one entry that nothing reads.
+    // and the lists have one unused entry.
     let list = |items: String| if config.has_memory() { items } else { "'0".to_owned() };
     let width =
         |what: &str| if config.has_memory() { format!("N_{what}-1") } else { "0".to_owned() };
@@ -854,7 +854,7 @@ key = 128
         }
     }
 
-    /// What nobody outside the chip sees is not measured.
+    /// Build options that are invisible outside the chip are not measured.
     #[test]
     fn the_kind_of_s_box_is_no_part_of_the_configuration() {
         let [none, lut, ram] =

@@ -1,13 +1,13 @@
 //! Assembler of the Shield's byte sequencer: `shell-rtl/ucode/*.uasm` to the package
 //! `shef_ucode_pkg`.
 //!
-//! Instruction set and syntax are in `shell-rtl/ucode/README.md`. Everything is checked here that
-//! can be: operand kinds, address spaces, sizes, unknown names, ranges.
+//! Instruction set and syntax are in `shell-rtl/ucode/README.md`. The assembler checks operand
+//! kinds, address spaces, sizes, names and ranges.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Most instructions of a program.
+/// Maximum number of instructions of a program.
 pub const MAX_PROGRAM: usize = 2048;
 const SCRATCH: u32 = 0x0000;
 const CONSTANTS: u32 = 0x0800;
@@ -19,14 +19,14 @@ shef_proto::coded! {
     #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
     #[non_exhaustive]
     pub enum UcodeError {
-        /// Something is wrong in a line.
+        /// An error in a line.
         #[error("{file}:{line}: {message}")]
         Line {
             /// file as it was named
             file: String,
             /// line, from 1
             line: usize,
-            /// what is wrong
+            /// message
             message: String,
         } = "SHEF-GEN-020": "a microprogram does not assemble",
             "The message names file and line. shell-rtl/ucode/README.md lists instructions and directives.",
@@ -35,17 +35,17 @@ shef_proto::coded! {
         Read {
             /// file as it was named
             file: String,
-            /// what the system says
+            /// the system's message
             message: String,
         } = "SHEF-GEN-021": "a file of a microprogram cannot be read", "Look at the path in the .include directive.",
         /// Too many bytes or instructions.
         #[error("{what} takes {used}, there are {limit}")]
         TooLarge {
-            /// what is full
+            /// the full resource
             what: &'static str,
-            /// how much is needed
+            /// amount needed
             used: usize,
-            /// how much there is
+            /// amount available
             limit: usize,
         } = "SHEF-GEN-022": "a microprogram is too large",
             "Scratch RAM has 2048 bytes, the constant ROM 2048 bytes, the program 2048 instructions.",
@@ -55,7 +55,7 @@ shef_proto::coded! {
 /// An assembled program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Instruction words with the source line they come from.
+    /// Instruction words with their source lines.
     pub words: Vec<(u64, String)>,
     /// The constant ROM.
     pub constants: Vec<u8>,
@@ -166,7 +166,7 @@ struct Place {
 
 type Res<T> = Result<T, String>;
 
-/// Assembles `file`; `read` gives the text of a file by the name that stands in `.include`.
+/// Assembles `file`; `read` returns the text of a file by its name in `.include`.
 ///
 /// # Errors
 /// The first mistake with file and line.
@@ -197,7 +197,7 @@ pub fn assemble(
     Ok(Program { words, constants: a.constants, scratch: a.scratch as usize })
 }
 
-/// Cuts the comment off; `;` inside quotes stays.
+/// Removes the comment; `;` inside quotes stays.
 fn code_part(line: &str) -> &str {
     let mut quoted = false;
     for (i, c) in line.char_indices() {
@@ -360,7 +360,7 @@ impl Assembler {
         }
     }
 
-    /// Sum of numbers and names; the size stays known when it is one name alone.
+    /// Sum of numbers and names; the size stays known if the sum is a single name.
     fn expr(&self, text: &str) -> Res<(u32, Option<u32>)> {
         let text = text.replace(' ', "");
         let (mut value, mut terms) = (0_i64, 0);
@@ -396,7 +396,7 @@ impl Assembler {
         }
     }
 
-    /// Whether an address is among the names of an expression.
+    /// Whether an expression contains an address.
     fn is_address(&self, text: &str) -> bool {
         text.split(['+', '-']).any(|term| self.symbols.get(term.trim()).is_some_and(|s| s.address))
     }
@@ -585,7 +585,7 @@ fn bits(n: usize) -> u32 {
 }
 
 impl Program {
-    /// The package, as it is committed.
+    /// The package, as committed.
     pub fn to_systemverilog(&self, source: &str) -> String {
         let (pc_w, const_w) = (bits(self.words.len()), bits(self.constants.len().max(1)));
         let mut s = String::new();
@@ -599,8 +599,7 @@ impl Program {
             self.constants.len(),
             1_usize << pc_w,
         );
-        // Positional and padded: not every tool reads keyed patterns of unpacked arrays the same
-        // way.
+        // Positional and padded: some tools read keyed patterns of unpacked arrays differently.
         let entry = |s: &mut String, i: usize, n: usize, value: &str, text: &str| {
             let comma = if i + 1 < n { "," } else { "" };
             let comment = if text.is_empty() { String::new() } else { format!("  // {i}: {text}") };

@@ -1,10 +1,10 @@
-// Gate at a memory port of the accelerator: counts what is owed there, and pays it while the
-// accelerator is held in reset.
+// Gate at a memory port of the accelerator: counts outstanding transfers, and completes them while
+// the accelerator is held in reset.
 //
-// A W beat passes only when a burst that was taken before owes it (one cycle after its AW at the
-// earliest). While run_i is low the accelerator asks for nothing, the beats that are owed are sent
-// with no strobe and zeros, and every answer is taken. idle_o: no beat and no answer is owed.
-// Payloads of AW, AR, B and R do not come through here. At most 2^15 + 256 beats are owed.
+// A W beat passes only when an accepted burst owes it (one cycle after its AW at the earliest).
+// While run_i is low the accelerator issues no requests, owed beats are sent with zeros and no
+// strobes, and every response is accepted. idle_o: no beat and no response is owed. Payloads of AW,
+// AR, B and R do not pass through this block. At most 2^15 + 256 beats are owed.
 `default_nettype none
 module shef_acc_gate
   import shef_pkg::*;
@@ -38,7 +38,7 @@ module shef_acc_gate
     output logic            r_ready_o,
     output logic            idle_o
 );
-  logic [15:0] beats_q, writes_q, reads_q;  // W beats, B and R bursts that are owed
+  logic [15:0] beats_q, writes_q, reads_q;  // owed W beats, B and R bursts
   logic aw_fire, w_fire, b_fire, ar_fire, r_fire, aw_room;
 
   assign aw_room = !beats_q[15];
@@ -50,7 +50,7 @@ module shef_acc_gate
   assign w_ready_o = beats_q != '0 && w_ready_i && run_i;
   assign w_o.data = run_i ? w_i.data : '0;
   assign w_o.strb = run_i ? w_i.strb : '0;
-  assign w_o.last = w_i.last;  // nobody looks at it: beats are counted by AWLEN
+  assign w_o.last = w_i.last;  // unused: beats are counted by AWLEN
   assign b_ready_o = b_ready_i || !run_i;
   assign r_ready_o = r_ready_i || !run_i;
   assign idle_o = beats_q == '0 && writes_q == '0 && reads_q == '0;

@@ -2,7 +2,7 @@
 //
 // Command side: start_i is a pulse while busy_o is 0, with write_i, addr_i and wdata_i; done_o is a
 // pulse of one cycle with err_o and, for a read, rdata_o (which stay until the next start). A slave
-// that does not answer within TimeoutCycles gives err_o, and is not asked again until clear_i:
+// that does not respond within TimeoutCycles causes err_o, and is not accessed again until clear_i:
 // later accesses fail at once. valid never waits for ready; address and data are stable while valid
 // and not ready.
 `default_nettype none

@@ -1,10 +1,10 @@
 // AXI4-Lite slave with 32-bit data that turns accesses into a simple register bus.
 //
-// AXI side: AW and W are taken independently, one write and one read at a time; every access is
-// answered. The slave looks at the low AddrW bits of an address.
-// Register side: wr_valid_o is a pulse of one cycle, wr_err_i is its answer in the same cycle.
-// rd_valid_o is a pulse of one cycle, rd_data_i and rd_err_i are its answer one cycle later. A read
-// that errs delivers zero.
+// AXI side: AW and W are accepted independently, one write and one read at a time; every access
+// gets a response. The slave decodes the low AddrW bits of an address.
+// Register side: wr_valid_o is a pulse of one cycle, wr_err_i is its response in the same cycle.
+// rd_valid_o is a pulse of one cycle, rd_data_i and rd_err_i are its response one cycle later. A
+// failed read returns zero.
 // Latency: write B two cycles after the later of AW and W, read R three cycles after AR.
 `default_nettype none
 module shef_axil_slave

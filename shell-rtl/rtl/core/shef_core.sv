@@ -1,13 +1,13 @@
-// The core: Shield and accelerator, with the boundary that is the same for every shell.
+// The core: Shield and accelerator, with the same boundary for every shell.
 //
 // clk_i/rst_ni; wipe_req_i/wipe_ack_o; ctl and krn AXI4-Lite slaves; mem AXI4 512 masters, one per
 // memory port; irq_req_o stays high from an interrupt of the accelerator until irq_ack_i.
-// Everything but ctl and krn carries ciphertext and tags. The accelerator is the module
-// `shef_accel`, its memory ports arrays [N_ACC-1:0]; it is held in reset unless a session is keyed.
-// While it is in reset its memory ports ask for nothing, take every answer and send the W beats
-// that are still owed (shef_acc_gate), so that no burst of one session reaches into the next; no
-// session begins before that is over and before the accelerator has cleared its memories (clear_i,
-// cleared_o). Its interrupt is a hint.
+// All ports except ctl and krn carry ciphertext and tags. The accelerator is the module
+// `shef_accel`, its memory ports are arrays [N_ACC-1:0]; it is held in reset unless a session is
+// keyed. While it is in reset its memory ports issue no requests, accept every response and send
+// the W beats that are still owed (shef_acc_gate), so that no burst of one session reaches into the
+// next. No session begins before that is over and before the accelerator has cleared its memories
+// (clear_i, cleared_o). Its interrupt is a hint.
 `default_nettype none
 module shef_core
   import shef_pkg::*;
@@ -53,7 +53,7 @@ module shef_core
   acc_t acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready, acc_idle;
   logic acc_clear, acc_cleared;
 
-  // ---- what is owed at each memory port ----
+  // ---- outstanding transfers at each memory port ----
   axi_w_t [shef_cfg_pkg::N_ACC-1:0] own_w;
   acc_t own_aw_valid, own_aw_ready, own_w_valid, own_w_ready, own_b_ready, own_ar_valid,
       own_ar_ready, own_r_ready;

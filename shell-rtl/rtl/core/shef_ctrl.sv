@@ -1,6 +1,6 @@
 // Control processor: the byte sequencer with its three crypto units (HMAC-SHA-256, AES-GCM, P-256).
 //
-// ext bus, event_i and trap_o as in shef_seq. unit_wipe_i (level) clears the units alone,
+// ext bus, event_i and trap_o as in shef_seq. unit_wipe_i (level) clears only the units,
 // unit_wiped_o is a level while it is held.
 // wipe_i clears everything; wipe_done_o is a level while wipe_i is held.
 `default_nettype none
@@ -26,7 +26,7 @@ module shef_ctrl (
   logic [15:0] len;
   logic [7:0] in_data;
   logic [2:0][7:0] out_data;
-  // A unit that is wiped says with cmd_ready_o that it is clear, from the second cycle on.
+  // A unit under wipe reports with cmd_ready_o that it is clear, from the second cycle on.
   logic unit_wipe, unit_wipe_q, seq_wiped;
   assign unit_wipe = wipe_i || unit_wipe_i;
   always_ff @(posedge clk_i) unit_wipe_q <= rst_ni && unit_wipe;

@@ -1,13 +1,13 @@
-// Fault unit: keeps the first fault and the first refusal, counts all, and stops the whole Shield.
+// Fault unit: records the first fault and the first refusal, counts all, and stops the whole
+// Shield.
 //
-// fault_valid_i and refusal_valid_i are pulses, one per engine set; of several in one cycle the
-// lowest set's is kept, and all are counted. stopped_o rises one cycle after the first fault that
-// stops and stays. With OnFault = ON_FAULT_REGION a tag, node or bus fault that belongs to a region
-// does not stop: its set freezes that region.
+// fault_valid_i and refusal_valid_i are pulses, one per engine set. Of several in one cycle the
+// lowest set's is recorded, and all are counted. stopped_o rises one cycle after the first stopping
+// fault and stays. With OnFault = ON_FAULT_REGION a tag, node or bus fault of a region does not
+// stop the Shield: its set freezes that region.
 // internal_i is a level from a countermeasure inside the Shield (FAULT_INTERNAL, counted once).
-// clear_i (a wipe or a new session) forgets everything, except after a time-out: a port that timed
-// out is not used again before reset, so that record stays until rst_ni. Counters stop at their
-// largest value.
+// clear_i (a wipe or a new session) erases everything, except after a time-out: a port that timed
+// out is not used again before reset, so that record stays until rst_ni. Counters saturate.
 `default_nettype none
 module shef_fault
   import shef_pkg::*;

@@ -2,15 +2,15 @@
 // the engine set, accelerator registers, fault record and statement values. One byte address space,
 // docs in shell-rtl/ucode/README.md.
 //
-// ext bus as in shef_seq (0x000..0x7ff go to shef_regs, 0x800.. are here). An access that starts
-// something (a set command, a register access, a wipe of the sets) is acknowledged when it is done.
+// ext bus as in shef_seq (0x000..0x7ff go to shef_regs, 0x800.. are here). An access that starts an
+// operation (a set command, a register access, a wipe of the sets) is acknowledged on completion.
 // Key store: 128 bytes in flip-flops, cleared by reset, wipe_i and renew_i. wipe_i (level) also
-// drops every state but the events that wait outside. A seed that is taken (begin_o) and the end of
-// a session (end_o) are pulses to shef_renew; renew_i (level) then zeroes everything here but state
-// and flags, and renewed_i lets the session go on. load_bell_i, chan_bell_i, seed_bell_i are
-// pulses; each bell that cannot be served is refused at once. Halt (on_fault = "halt"): a Shield
-// that has stopped in a session rings by itself, before every other bell, and is busy on the
-// channel until the session is closed.
+// drops all state except the pending events. An accepted seed (begin_o) and the end of a session
+// (end_o) are pulses to shef_renew; renew_i (level) then zeroes everything here except state and
+// flags, and renewed_i lets the session go on. load_bell_i, chan_bell_i, seed_bell_i are pulses; a
+// bell that cannot be served is refused at once. Halt (on_fault = "halt"): a Shield that has
+// stopped in a session rings automatically, before every other bell, and is busy on the channel
+// until the session is closed.
 // Statistics: cnt_i is the counter cnt_sel_o of set cnt_set_o up to three cycles later; map_i
 // follows map_word_o in the same way.
 `default_nettype none
@@ -96,10 +96,10 @@ module shef_io
   localparam logic [11:0] IO_STATE = 12'h801;  // rw
   localparam logic [11:0] IO_LOAD_DONE = 12'h802;  // w: 1 = refused
   localparam logic [11:0] IO_CHAN_DONE = 12'h803;  // w: 1 = refused
-  localparam logic [11:0] IO_ANSWER = 12'h804;  // w: 1 = CHAN_RSP holds an answer
-  localparam logic [11:0] IO_SEED_DONE = 12'h805;  // w: erase the seed, take the event away
+  localparam logic [11:0] IO_ANSWER = 12'h804;  // w: 1 = CHAN_RSP holds a response
+  localparam logic [11:0] IO_SEED_DONE = 12'h805;  // w: erase the seed, clear the event
   localparam logic [11:0] IO_SNAP = 12'h806;  // w: latch the statement values
-  // w: the session is over; never acknowledged, the wipe starts the program anew
+  // w: the session is over; never acknowledged, the wipe restarts the program
   localparam logic [11:0] IO_END = 12'h807;
   // w: wipe the crypto units, acknowledged when clear
   localparam logic [11:0] IO_UNIT_WIPE = 12'h808;
@@ -107,7 +107,7 @@ module shef_io
   localparam logic [11:0] IO_LOAD_LEN = 12'h80a;  // r: two bytes
   localparam logic [11:0] IO_N_REGIONS = 12'h80c;  // r
   localparam logic [11:0] IO_STOPPED = 12'h80d;  // r
-  localparam logic [11:0] IO_REGION = 12'h80e;  // rw: region that all below mean
+  localparam logic [11:0] IO_REGION = 12'h80e;  // rw: region of the registers below
   localparam logic [11:0] IO_KEY_GO = 12'h810;  // w: give KEY to the set; 1 = for the tree's nodes
   localparam logic [11:0] IO_EPOCH_GO = 12'h811;  // w: first epoch
   localparam logic [11:0] IO_CMD_GO = 12'h812;  // w: set_cmd_e; acknowledged when done
@@ -120,7 +120,7 @@ module shef_io
   // r: the page of the written map begins past the region
   localparam logic [11:0] IO_MAP_BAD = 12'h818;
   localparam logic [11:0] IO_N_SETS = 12'h819;  // r
-  localparam logic [11:0] IO_CNT_SET = 12'h81a;  // w: engine set whose statistics are meant
+  localparam logic [11:0] IO_CNT_SET = 12'h81a;  // w: engine set of the statistics
   localparam logic [11:0] IO_CNT_SEL = 12'h81b;  // w: latch this counter; acknowledged when done
   localparam logic [6:0] IO_KEY = 7'h41;  // w: 0x820, 32 bytes
   localparam logic [8:0] IO_EPOCH = 9'h108;  // w: 0x840, 6 bytes
@@ -217,7 +217,7 @@ module shef_io
   assign seed_erase_o = seed_erase_q;
   assign unit_wipe_o = wipe_units_q;
 
-  // Region values, little-endian as the statement wants them.
+  // Region values, little-endian as in the statement.
   region_cfg_t cfg;
   logic [63:0] chunks;
   logic [191:0] region_info;
@@ -475,7 +475,7 @@ module shef_io
         default: io_q <= IO_IDLE;  // IO_ACK
       endcase
 
-      // what is the session's and not its state: as in a wipe
+      // session data other than the state: as in a wipe
       if (renew_i) begin
         load_len_q <= '0;
         io_q <= IO_IDLE;

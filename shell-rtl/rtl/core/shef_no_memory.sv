@@ -1,10 +1,10 @@
-// In the place of the engine sets where the Shield has no card memory: refuses every burst of the
-// accelerator.
+// Replaces the engine sets in a Shield without card memory: refuses every burst of the accelerator.
 //
-// acc: AXI4 slave. A burst is taken, its data is awaited or answered with zeros, and the answer is
-// SLVERR; reads and writes do not wait for each other, one burst each way at a time. refusal_*: one
-// pulse per refused burst, [0] reads, [1] writes; none once stop_i is high. enable_i low: the burst
-// is refused because no session is keyed. No data are kept here, so there is nothing to wipe.
+// acc: AXI4 slave. A burst is accepted, its data is consumed or returned as zeros, and the response
+// is SLVERR; reads and writes do not wait for each other, one burst each way at a time. refusal_*:
+// one pulse per refused burst, [0] reads, [1] writes; there is no pulse once stop_i is high.
+// enable_i low: the burst is refused because no session is keyed. The block stores no data, so
+// there is nothing to wipe.
 `default_nettype none
 module shef_no_memory
   import shef_pkg::*;
@@ -31,7 +31,7 @@ module shef_no_memory
     output logic [1:0]      refusal_valid_o,
     output refusal_t [1:0]  refusal_o
 );
-  // ---- what is wrong with a burst: it is in no region, if nothing else ----
+  // ---- reason of the refusal: outside every region, unless another applies ----
   seg_t [1:0] seg;
   logic [1:0] seg_valid, seg_ready, ax_ready;
   for (genvar d = 0; d < 2; d++) begin : g_split
@@ -56,7 +56,7 @@ module shef_no_memory
   // ---- writes ----
   logic [8:0] w_left_q;
   logic [AXI_ID_W-1:0] w_id_q;
-  logic b_q;  // the answer is owed
+  logic b_q;  // the response is owed
   assign seg_ready[1] = w_left_q == '0 && !b_q;
   assign acc_w_ready_o = w_left_q != '0;
   assign acc_b_valid_o = b_q;

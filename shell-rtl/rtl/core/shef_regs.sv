@@ -1,17 +1,17 @@
 // Decoder and mailboxes of the control window and of the kernel port.
 //
-// Both AXI4-Lite slaves answer every access; what is not a register, or is read or written the
-// wrong way, gets SLVERR and zero. The two ports share nothing that the host could reach: seed,
-// public key, T and the last message decode on the kernel port alone and lie in memories of their
-// own.
+// Both AXI4-Lite slaves respond to every access; an address without a register, or an access in the
+// wrong direction, gets SLVERR and zero. The two ports share nothing that the host could reach:
+// seed, public key, T and the last message decode on the kernel port alone and have separate
+// memories.
 //
 // load_bell_o, chan_bell_o, seed_bell_o, krn_wipe_o are pulses; load_len_o is valid with
 // load_bell_o.
 // seq side: seq_addr_i selects a byte of the inbox (0x000 LOAD_MSG, 0x400 CHAN_REQ, 0x480 seed,
 // 0x4a0 configuration digest) and seq_rdata_o follows one cycle later; seq_we_i writes a byte of
 // the outbox (0x600 CHAN_RSP, 0x660 CONFIRM, 0x700 public key, 0x740 T, 0x780 last message).
-// scrub_i (level) zeroes all memories, host writes to them are refused meanwhile; scrub_done_o is a
-// level while it is held.
+// scrub_i (level) zeroes all memories and refuses host writes to them in that time; scrub_done_o is
+// a level while it is held.
 `default_nettype none
 module shef_regs
   import shef_pkg::*;
@@ -122,8 +122,9 @@ module shef_regs
   assign krn_wr_sel = krn_decode({krn_wr_addr[11:2], 2'b00});
   assign ctl_wr_mem = ctl_wr_sel == CTL_SEL_LOAD_MSG || ctl_wr_sel == CTL_SEL_CHAN_REQ;
   assign krn_wr_seed = krn_wr_sel == KRN_SEL_SEED;
-  // Registers and the seed take whole words only; mailboxes take bytes, but nothing while they are
-  // scrubbed. A seed is taken only when all its words were written since the last one was erased.
+  // Registers and the seed accept whole words only; mailboxes accept bytes, but not while they are
+  // being scrubbed. A seed is accepted only if all its words were written since the last one was
+  // erased.
   logic [7:0] seed_fresh_q;
   logic krn_seed_refused;
   assign krn_seed_refused = krn_wr_sel == KRN_SEL_CTRL && krn_wr_data[KRN_CTRL_SEED_LSB] &&
@@ -174,7 +175,7 @@ module shef_regs
     end
   end
 
-  // The digest is kept byte 0 first; registers and the sequencer want byte i in [8*i+:8].
+  // The digest is stored byte 0 first; registers and the sequencer need byte i in [8*i+:8].
   logic [255:0] digest;
   always_comb begin
     for (int i = 0; i < 32; i++) digest[8*i+:8] = ConfigDigest[255-8*i-:8];

@@ -1,16 +1,17 @@
-// Beginning and end of a session: one event that leaves nothing of the session before.
+// Start and end of a session: one event that clears all state of the previous session.
 //
 // begin_i (pulse: a seed was accepted) waits until the accelerator's ports owe nothing (quiet_i),
 // then wipes; end_i (pulse: CLOSE, ABORT or halt has shown its last message) wipes at once. wipe_o
 // (level) zeroes control processor, engine sets, caches and all registers of the session, until
-// each has said that it is clear, the accelerator has cleared its memories and its ports owe
+// each has reported that it is clear, the accelerator has cleared its memories and its ports owe
 // nothing: no segment of a burst is left to run when the wipe is over. done_o (pulse) ends it;
-// failed_o with it: the accelerator did not come to rest or did not clear within LimitCycles each.
-// fault_clear_o (level): faults of before are forgotten, while what met them is being wiped and at
-// no other time.
-// full_i (level): reset or a wipe of everything is under way; the accelerator is cleared then too,
-// clear_done_o says that it is and its ports owe nothing, or that its time is over. acc_clear_o is
-// high only while the accelerator is held in reset, and stays until cleared_i or that time.
+// failed_o with it: the accelerator did not become idle or did not clear within LimitCycles each.
+// fault_clear_o (level): erases earlier faults, only while the blocks that they stopped are being
+// wiped.
+// full_i (level): reset or a full wipe is in progress; the accelerator is cleared then too.
+// clear_done_o reports that it is clear and its ports owe nothing, or that its time is over.
+// acc_clear_o is high only while the accelerator is held in reset, and stays until cleared_i or
+// that time.
 `default_nettype none
 module shef_renew #(
     parameter int unsigned LimitCycles = 65536

@@ -12,10 +12,10 @@
 // event_i: a level; the instruction WAIT_EVENT continues when any bit is set.
 // wipe_i: level; the sequencer stops, clears registers and scrubs the scratch RAM; wipe_done_o is a
 // level while wipe_i is held. When wipe_i falls the program starts at address 0. trap_o (level
-// until wipe): an instruction that must not occur was met.
+// until wipe): the sequencer met an illegal instruction.
 //
 // Time: 3 cycles an instruction and 2 a byte copied or sent, 3 a byte compared, 4 a byte xored, 1
-// or 2 more where the ext bus takes part; comparisons take the same time wherever the bytes differ.
+// or 2 more if the ext bus takes part; comparisons take the same time wherever the bytes differ.
 `default_nettype none
 module shef_seq
   import shef_ucode_pkg::*;
@@ -84,8 +84,8 @@ module shef_seq
     S_EXEC,
     S_CMD,       // wait for the unit, issue its command
     S_READ_B,    // address the source byte
-    S_HAVE_B,    // source byte is there
-    S_READ_A,    // destination byte is there (xor, compare)
+    S_HAVE_B,    // source byte is present
+    S_READ_A,    // destination byte is present (xor, compare)
     S_WRITE,     // write one byte
     S_STREAM,    // to and from a unit
     S_READY,     // wait until the unit is idle, take its ok
@@ -113,7 +113,7 @@ module shef_seq
 
   // operand values, latched in S_DECODE
   logic [AddrW-1:0] a_q, b_q;
-  logic [15:0] n_q;   // bytes to go
+  logic [15:0] n_q;   // remaining bytes
   logic [15:0] rb_q;  // plain value of the index register of b
   logic [15:0] imm_n;
   logic [15:0] a_full, b_full;
@@ -193,7 +193,7 @@ module shef_seq
   assign in_valid_o = (state_q == S_STREAM && tx_have_q) ? unit_sel : 3'b000;
   assign in_data_o = rd_data;
   assign tx_fire = |(in_valid_o & in_ready_i);
-  // A received byte goes to the scratch RAM at once, to the ext bus when that acknowledges.
+  // The scratch RAM takes a received byte at once, the ext bus when it acknowledges.
   assign rx_write_ok = a_ext ? ext_ack_i : 1'b1;
   assign out_ready_o = (state_q == S_STREAM && rx_left_q != 16'd0 && rx_write_ok) ? unit_sel
       : 3'b000;
@@ -276,7 +276,7 @@ module shef_seq
     endcase
   end
 
-  // arithmetic on the byte at hand
+  // arithmetic on the current byte
   logic inc_carry_q;
   logic [8:0] inc_sum;
   assign inc_sum = {1'b0, rd_data} + {8'd0, inc_carry_q};
@@ -456,7 +456,7 @@ module shef_seq
             OP_INC: begin
               wr_byte_q <= inc_sum[7:0];
               inc_carry_q <= inc_sum[8];
-              eq_q <= inc_sum[8];  // after the first byte: the counter ran over
+              eq_q <= inc_sum[8];  // after the first byte: the counter wrapped
               state_q <= S_WRITE;
             end
             // copy, rev: written at once to the scratch RAM, with a handshake to the ext bus

@@ -1,19 +1,19 @@
-// All engine sets: to the control plane they look like one; towards accelerator and memory every
-// set has its port.
+// All engine sets: one set to the control plane, with separate ports towards accelerator and
+// memory.
 //
 // acc: AXI4 slaves, one per accelerator port; mem: AXI4 masters, one per memory port; rules in
-// shef_demux, shef_port_mux, shef_set. A region's key, epoch, statement values and written map are
-// those of the set it belongs to: key_region_i, epoch_region_i, stat_region_i, map_region_i choose.
+// shef_demux, shef_port_mux, shef_set. A region's key, epoch, statement values and written map
+// belong to its set: key_region_i, epoch_region_i, stat_region_i, map_region_i select.
 // Commands: cmd_valid_i/cmd_ready_o, operands stay until cmd_done_o; SET_EPOCH goes to the region's
 // set, the others to one set after the other, so that a write on its way to one set never waits for
-// a command of another (two cycles more a set). cmd_err_o with cmd_done_o: some set said so.
-// cnt_o: statistic cnt_sel_i of set cnt_set_i, one cycle later; 0 of a set that is not there.
+// a command of another (two cycles more a set). cmd_err_o with cmd_done_o: a set reported an error.
+// cnt_o: statistic cnt_sel_i of set cnt_set_i, one cycle later; 0 for a nonexistent set.
 // region_fault_o: by region number.
-// fault_*, refusal_*: one pulse per set. halted_o: levels, the set was stopped by a fault of its
-// own. wipe_i: all sets at once; wipe_done_o: all are done.
+// fault_*, refusal_*: one pulse per set. halted_o: levels, a fault in the set stopped it. wipe_i:
+// all sets at once; wipe_done_o: all are done.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_sets
   import shef_pkg::*;
 #(
@@ -110,7 +110,7 @@ module shef_sets
     $error("shef_sets: 1 to 4 engine sets, memory ports and accelerator ports");
   end
 
-  // ---- who has what ----
+  // ---- regions and ports of the sets ----
   // regions of a set, from place 0 on
   function automatic int unsigned count_of(input int unsigned s);
     int unsigned n;
@@ -130,7 +130,7 @@ module shef_sets
       end
     return t;
   endfunction
-  // sets of an accelerator port (acc) or a memory port: how many, and the number of the n-th
+  // sets of an accelerator port (acc) or a memory port: their number, and the number of the n-th
   function automatic int unsigned sets_at(input bit acc, input int unsigned p);
     int unsigned n;
     n = 0;
@@ -343,7 +343,7 @@ module shef_sets
     if (N == 0) begin : g_none
       $error("shef_sets: a set without a region");
     end
-    // the set's own bus: behind its cache, if it has one
+    // the bus of the set, after its cache, if it has one
     axi_ax_t aw, ar;
     axi_w_t w;
     axi_b_t b;
@@ -353,7 +353,7 @@ module shef_sets
     logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped,
         set_fault_valid, set_halted;
     fault_t set_fault;
-    logic [5:0] front;   // what the accelerator sees of the cache
+    logic [5:0] front;   // the cache's responses to the accelerator
 
     if (Sets[s].cache_bytes != '0) begin : g_cache
       logic [MAX_REGIONS-1:0] frozen;  // by place

@@ -1,16 +1,15 @@
-// The Shield: everything that stands between the accelerator and the rest, except the accelerator
-// itself.
+// The Shield: everything between the accelerator and the outside.
 //
 // Clock and reset: one clock, rst_ni low for at least one cycle. wipe_req_i (level) zeroises keys,
 // memories, caches and counters; wipe_ack_o rises when that is done and falls after wipe_req_i.
-// Reset does the same before a seed is taken. ctl (untrusted host) and krn (Security Kernel) are
-// AXI4-Lite slaves, registers in docs/reference/registers.md; every access is answered. reg is an
-// AXI4-Lite master to the accelerator's registers, acc the AXI4 slaves for its memory accesses and
-// acc_rst_no its reset: the accelerator runs only while a session is keyed. acc_clear_o (level, in
-// its reset only): it zeroes its memories and answers with acc_cleared_i until acc_clear_o falls.
-// acc_quiet_i: nothing is owed at its memory ports. A session waits for both, within a bound each
-// (shef_renew). mem are AXI4 masters and carry ciphertext and tags. valid never waits for ready;
-// payloads are stable while valid and not ready.
+// Reset does the same before a seed is accepted. ctl (untrusted host) and krn (Security Kernel) are
+// AXI4-Lite slaves, registers in docs/reference/registers.md; every access gets a response. reg is
+// an AXI4-Lite master to the accelerator's registers, acc the AXI4 slaves for its memory accesses
+// and acc_rst_no its reset: the accelerator runs only while a session is keyed. acc_clear_o (level,
+// in its reset only): the accelerator zeroes its memories and holds acc_cleared_i until acc_clear_o
+// falls. acc_quiet_i: nothing is owed at its memory ports. A session waits for both, within a bound
+// each (shef_renew). mem are AXI4 masters and carry ciphertext and tags. valid never waits for
+// ready; payloads are stable while valid and not ready.
 `default_nettype none
 module shef_shield
   import shef_pkg::*;
@@ -174,7 +173,7 @@ module shef_shield
   );
 
   // ---- faults ----
-  // who reports: every set, or without memory who refuses reads and who refuses writes
+  // sources of reports: every set, or without memory the refusal of reads and that of writes
   localparam int unsigned SOURCES = N_SETS == 0 ? 2 : N_SETS;
   logic stopped;
   logic [SOURCES-1:0] fault_valid, refusal_valid;
@@ -289,8 +288,7 @@ module shef_shield
   );
 
   // ---- accelerator ----
-  // It runs while a session is keyed and not a cycle longer: what it holds of one session is not
-  // seen by the next.
+  // It runs only while a session is keyed: no session sees its state of another.
   logic acc_rst_nq;
   always_ff @(posedge clk_i) acc_rst_nq <= rst_ni && keyed;
   assign acc_rst_no = acc_rst_nq;
@@ -348,7 +346,7 @@ module shef_shield
     assign mem_ar_o = '0;
     assign mem_ar_valid_o = '0;
     assign mem_r_ready_o = '1;
-    // There is nothing to flush and nothing that a key or an epoch could belong to.
+    // There is nothing to flush, and no region has a key or an epoch.
     assign key_ready = 1'b1;
     assign cmd_ready = 1'b1;
     assign cmd_done = cmd_valid;
@@ -450,7 +448,7 @@ module shef_shield
   end
 
 `ifndef SYNTHESIS
-  // No statement is cleaner than the hardware: a set that has halted in a keyed session means a
+  // No statement looks better than the hardware: a set that has halted in a keyed session means a
   // stopped Shield, 16 cycles later at the latest.
   localparam logic [4:0] TELL_CYCLES = 5'd16;
   logic [4:0] untold_q;

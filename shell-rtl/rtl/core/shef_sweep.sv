@@ -1,7 +1,7 @@
-// Addresses that zero an accelerator's memories between two sessions.
+// Address sweep that zeroes an accelerator's memories between sessions.
 //
 // While clear_i is high addr_o goes from 0 to Words - 1, one a cycle: write zero at addr_o into
-// each memory (of a smaller one at its low bits). cleared_o rises when all were written and falls
+// each memory (into a smaller one at its low bits). cleared_o rises when all were written and falls
 // with clear_i. Works while the accelerator is held in reset.
 `default_nettype none
 module shef_sweep #(

@@ -7,7 +7,7 @@
 // Block: start_block_i (one cycle while ready_o) with block_i (byte 0 in [127:120]); 44 or 60
 // cycles later ready_o is high and block_o holds the result until the next start.
 // wipe_i (level) clears every register at once and the schedule memory in 64 cycles; wiped_o (level
-// while wipe_i) says that both are done. Reset does the same; ready_o is low until then.
+// while wipe_i) reports that both are done. Reset does the same; ready_o is low until then.
 `default_nettype none
 module shef_aes_iter
   import shef_aes_pkg::mix_column, shef_aes_pkg::sub_word, shef_aes_pkg::xtime;
@@ -38,7 +38,7 @@ module shef_aes_iter
   state_e state_q;
   logic scrubbed_q;
   logic key256_q;
-  // schedule word: being written (key) or read (rounds), also the scrub address
+  // schedule word being written (key) or read (rounds); also the scrub address
   logic [5:0] word_q;
   logic [31:0] schedule_q[64];
   logic [31:0] last_q;         // the schedule word before word_q; key bytes are assembled here

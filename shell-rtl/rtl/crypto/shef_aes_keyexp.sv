@@ -35,7 +35,7 @@ module shef_aes_keyexp (
   endfunction
 
   wire [31:0] last_word = key256_q ? b_q[31:0] : a_q[31:0];
-  // AES-256 makes the key two slots ahead: odd slots have no rotation and no constant
+  // AES-256 computes the key two slots ahead: odd slots have no rotation and no constant
   wire rotate = !key256_q || !slot_q[0];
   wire [31:0] sub_in = rotate ? {last_word[23:0], last_word[31:24]} : last_word;
   wire [31:0] temp = sub_word(sub_in) ^ (rotate ? {rcon_q, 24'd0} : 32'd0);

@@ -5,7 +5,7 @@
 // 19 with one). The round keys of NKeys keys are written through wr_* (round 0..14; AES-128 uses 0
 // and 5..14). key128_i bit k: key slot k holds an AES-128 key. It must not change for a slot that
 // has jobs in the pipeline. SboxRam: S-boxes in block RAM. clear_i zeroes all state registers;
-// idle_o: no job inside.
+// idle_o: the pipeline holds no job.
 `default_nettype none
 module shef_aes_lanes #(
   parameter int unsigned Lanes = 4,

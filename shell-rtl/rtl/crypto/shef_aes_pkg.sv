@@ -1,6 +1,6 @@
 // AES tables and functions (FIPS 197), shared by the pipelines and the key expansion.
 //
-// A block is kept as the standard prints it: byte 0 in the top bits, column c in [127-32c -: 32].
+// A block is stored as the standard prints it: byte 0 in the top bits, column c in [127-32c -: 32].
 // Two forms of the round give the same result and are compared by test: TABLE (S-box and MixColumns
 // in one 32-bit table, the fastest in simulation) and LOGIC (an 8-bit S-box and MixColumns by
 // shifts, the smallest on an FPGA).

@@ -2,7 +2,7 @@
 // ports.
 //
 // No handshake: with en_i the bytes of state_i are replaced, and state_o shows them one cycle
-// later; without it state_o stays.
+// later; otherwise state_o does not change.
 // clear_i zeroes state_o.
 `default_nettype none
 module shef_aes_sbox_ram (

@@ -2,13 +2,13 @@
 // that share it.
 //
 // Stage 0 is the whitening, 1..13 are full rounds, 14 is the last round. An input with pass_i goes
-// through unchanged (stages 1..4 of AES-128). No back-pressure: what comes with valid_i is at
-// state_o one cycle later; without valid_i the stage keeps its state and does nothing. wr_* writes
-// a round key. clear_i zeroes the state register (not the memory).
+// through unchanged (stages 1..4 of AES-128). No back-pressure: an input with valid_i is at state_o
+// one cycle later; without valid_i the stage keeps its state and does nothing. wr_* writes a round
+// key. clear_i zeroes the state register (not the memory).
 //
 // SboxRam: the S-boxes are block RAM, whose output register is that of the stage. So the state
-// between two stages is the one behind SubBytes of the next round, and the last stage has none: the
-// latency is the same.
+// between two stages is the output of SubBytes of the next round, and the last stage has no
+// S-boxes. The latency is the same.
 `default_nettype none
 module shef_aes_stage #(
   parameter int unsigned Lanes = 4,
@@ -31,7 +31,7 @@ module shef_aes_stage #(
 );
   import shef_aes_pkg::*;
 
-  // what a round does beside its S-boxes and its key
+  // the parts of a round other than its S-boxes and its key
   function automatic logic [127:0] shift_rows(input logic [127:0] s);
     return {
       s[127:120], s[87:80], s[47:40], s[7:0],

@@ -5,17 +5,17 @@
 // keys of the first NNodes.
 // key port: valid/ready. Takes a key and expands it: round keys, powers of H, len*H for the
 // region's chunk size or, with key_node_i, for a message of 48 bytes of additional data and no
-// text. key_ready_o is low until all is stored (about 50 cycles + 11 per 64 bytes of the chunk) and
-// while anything is in the pipelines; job_ready_o and gh_ready_o are low meanwhile. Never load the
-// key of a slot that has work waiting.
+// text. key_ready_o is low until everything is stored (about 50 cycles + 11 per 64 bytes of the
+// chunk) and while anything is in the pipelines; job_ready_o and gh_ready_o are then low too. Never
+// load the key of a slot that has pending work.
 // job port: valid/ready, four counter blocks a job, one job every 4/Lanes cycles; ks port: the four
 // encrypted blocks, in order, no back-pressure, 15 cycles later (17 with two lanes, 19 with one),
-// job_user_i travels along.
+// job_user_i accompanies them.
 // gh port: valid/ready, 64 bytes of cipher text a beat, one beat every 4/Lanes cycles; gh_pow_i =
 // beats of the chunk after this one. s port: one result per gh_last_i, in order, no back-pressure,
 // 6 cycles later (7, 9): GHASH including the length block. Beats of slot 0 and slot 1 may
-// interleave; slot 2 takes single beats (first and last at once): a node's are a zero block and its
-// 48 bytes.
+// interleave; slot 2 takes single beats (first and last in one): those of a node are a zero block
+// and its 48 bytes.
 // wipe_i (level) zeroes every key, power and register; wipe_done_o is high, while wipe_i is, when
 // all are zero (64 * NRegions + NNodes cycles). Reset does the same before the first key is taken.
 //
@@ -94,7 +94,7 @@ module shef_gcm #(
   logic [511:0] cur_q;  // {H^(4j+5), H^(4j+4), H^(4j+3), H^(4j+2)}
   logic [5:0] word_q;
   logic [2:0] step_q;  // ST_PRE: which product; ST_STEP: products started
-  logic [1:0] back_q;  // ST_STEP: products that came back
+  logic [1:0] back_q;  // ST_STEP: products returned
 
   wire clear = !rst_ni || wipe_i || state_q == ST_CLEAR;
   wire idle = state_q == ST_IDLE && !wipe_i;

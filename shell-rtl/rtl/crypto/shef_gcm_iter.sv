@@ -6,16 +6,16 @@
 //             on `in`
 //   1 AAD     len_i bytes of additional data follow on `in` (0 allowed, repeatable, all before
 //             DATA)
-//   2 DATA    len_i bytes follow on `in`, as many come on `out` (0 allowed, repeatable)
-//   3 FINAL   the 16 bytes of the computed tag on `out`; comparing is the caller's, in decryption
-//             too
+//   2 DATA    len_i bytes follow on `in`, and as many return on `out` (0 allowed, repeatable)
+//   3 FINAL   the 16 bytes of the computed tag on `out`; the caller compares them, also in
+//             decryption
 // Any other command completes at once without effect. `in` and `out` are valid/ready byte streams
-// without a combinational path between them; at most one byte is held between, so DATA needs both
-// served. Together below 2^32 bytes of AAD and of data each.
+// without a combinational path between them. The unit buffers at most one byte, so DATA needs both
+// served. Below 2^32 bytes in total, of AAD and of data each.
 // Cycles: INIT about 180 (256-bit key); AAD 1 per byte; DATA 2 per byte and 64 per 16 bytes; FINAL
 // about 100.
 // wipe_i (level) clears every register and, in 64 cycles, the key schedule; cmd_ready_o while
-// wipe_i is high says that this has happened, and no command is taken. Reset does the same. ok_o is
+// wipe_i is high reports completion, and the unit accepts no command. Reset does the same. ok_o is
 // always 1.
 `default_nettype none
 module shef_gcm_iter (
@@ -49,7 +49,7 @@ module shef_gcm_iter (
     S_AAD,
     S_AAD_PAD,     // zeros up to a whole block, before the first data byte
     S_DATA,
-    S_DATA_WAIT,   // the next key stream block is being made
+    S_DATA_WAIT,   // the unit computes the next key stream block
     S_DATA_PAD,    // zeros up to a whole block, before the lengths
     S_LENGTHS,
     S_TAG_WAIT,
@@ -58,7 +58,7 @@ module shef_gcm_iter (
 
   state_e state_q;
   logic decrypt_q;
-  logic [15:0] left_q;       // bytes of AAD or DATA still to come
+  logic [15:0] left_q;       // remaining bytes of AAD or DATA
   logic [3:0] index_q;       // byte of the IV, of the current GHASH block or of the tag
   logic [95:0] iv_q;
   logic [31:0] counter_q;    // of the next key stream block
@@ -69,7 +69,7 @@ module shef_gcm_iter (
   logic [7:0] out_data_q;
 
   // GHASH, a byte of the block per cycle: product += byte * H x^(8 i). hash_q shifts out the last
-  // sum on the way.
+  // sum at the same time.
   logic [127:0] hash_key_q;
   logic [127:0] hash_power_q;
   logic [127:0] hash_q;
@@ -195,7 +195,7 @@ module shef_gcm_iter (
   assign block_end = index_q == 4'd15;
   assign hash_in = hash_q[127:120] ^ hash_byte_q;
 
-  // bytes are multiplied one cycle after they came; the tag is asked for long after the last one
+  // bytes are multiplied one cycle after they arrive; the tag is requested long after the last one
   always_ff @(posedge clk_i) begin
     if (clear) begin
       hash_valid_q <= 1'b0;

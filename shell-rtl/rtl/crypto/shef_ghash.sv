@@ -3,17 +3,17 @@
 //
 //   S = sum over the beats of c0*H^(4p+5) + c1*H^(4p+4) + c2*H^(4p+3) + c3*H^(4p+2), plus len*H
 //
-// with p = beats after this one. The powers of a region lie in a memory, word p = {H^(4p+5), ..,
+// with p = beats after this one. A memory holds the powers of a region, word p = {H^(4p+5), ..,
 // H^(4p+2)}; len*H is a constant of the key. Slots 0 and 1 let two chunks interleave; slot 2 is for
-// messages of one beat, first and last at once. Each has its accumulator. Keys 0..15 are those of
+// messages of one beat, first and last in one. Each has its accumulator. Keys 0..15 are those of
 // regions, 64 words each (NRegions of them have words), 16.. those of nodes, one word each.
 //
 // gh port: valid/ready, a beat every 4/Lanes cycles; beats of one slot in the order first .. last.
 // s port: one result per gh_last, in order, no back-pressure, 6 cycles after the last beat's
 // handshake (7 and 9 with two and one lane).
-// ld port (only while no beats are inside): product ld_a*ld_b, reduced, at ld_valid_o 6 cycles
-// later, in order. pw port writes a word of powers, lh port writes len*H. clear_i zeroes every
-// register; the memories are cleared by writing.
+// ld port (only while it holds no beats): product ld_a*ld_b, reduced, at ld_valid_o 6 cycles later,
+// in order. pw port writes a word of powers, lh port writes len*H. clear_i zeroes every register;
+// the memories are cleared by writes.
 `default_nettype none
 module shef_ghash #(
   parameter int unsigned NRegions = 16,

@@ -3,8 +3,8 @@
 // leaves), recombination.
 //
 // No handshake, no back-pressure: product_o belongs to the operands of three cycles before; valid_o
-// says that they came with valid_i. first/last/slot/tag travel along. A stage without valid input
-// does nothing. clear_i zeroes all registers.
+// indicates that their valid_i was high. first/last/slot/tag accompany them. A stage without valid
+// input does nothing. clear_i zeroes all registers.
 //
 // TableForm 1: Karatsuba down to 32 bits, leaves by integer multiplication with holes (fast in
 // simulation).
@@ -62,9 +62,8 @@ module shef_ghash_mul #(
           | (z3 & 64'h8888_8888_8888_8888);
     endfunction
 
-    // Nine leaf operands of 32 bits: {low, high, low^high} of {low, high, low^high}; which words of
-    // the operand go in.
-    // Registers one by one, not as arrays: faster in simulation.
+    // Nine leaf operands of 32 bits: {low, high, low^high} of {low, high, low^high}; WORDS selects
+    // the words of the operand. Separate registers, not arrays: faster in simulation.
     localparam logic [8:0][3:0] WORDS = {4'hf, 4'ha, 4'h5, 4'hc, 4'h8, 4'h4, 4'h3, 4'h2, 4'h1};
 
     for (genvar k = 0; k < 9; k++) begin : gen_leaf
@@ -146,8 +145,8 @@ module shef_ghash_mul #(
       return z;
     endfunction
 
-    // Operands of a level below: part 3*i + k takes {low, high, low^high} of part i by k. Two
-    // levels go before the registers, two behind them.
+    // Operands one level down: part 3*i + k takes {low, high, low^high} of part i by k. Two levels
+    // are before the registers, two after them.
     function automatic logic [8:0][31:0] parts32(input logic [127:0] x);
       logic [2:0][63:0] x64;
       logic [8:0][31:0] y;

@@ -5,14 +5,14 @@
 //   1 HMAC_INIT   start an HMAC; 32 key bytes follow on `in`
 //   2 ABSORB      len_i message bytes follow on `in` (0 is allowed; any number of ABSORB, together
 //                 below 2^32 bytes)
-//   3 FINAL       pads, then gives 32 bytes on `out`; afterwards the unit holds nothing of key,
-//                 message or digest
+//   3 FINAL       pads, then outputs 32 bytes on `out`; afterwards the unit holds nothing of
+//                 key, message or digest
 // Any other command completes at once without effect. `in` and `out` are valid/ready byte streams
 // without a combinational path between them.
 // Cycles: 129 per 64-byte block taken, FINAL of a hash at most 258 + 32, of an HMAC three more
 // blocks.
-// wipe_i (level) clears every register; cmd_ready_o while wipe_i is high says that this has
-// happened, and no command is taken. ok_o is always 1.
+// wipe_i (level) clears every register; cmd_ready_o while wipe_i is high reports completion, and
+// the unit accepts no command. ok_o is always 1.
 `default_nettype none
 module shef_hmac (
     input wire logic clk_i,
@@ -58,7 +58,7 @@ module shef_hmac (
   state_e state_q;
   logic hmac_q;            // an HMAC, its inner hash not yet finished
   logic wiped_q;
-  logic [15:0] left_q;     // ABSORB bytes still to come
+  logic [15:0] left_q;     // remaining ABSORB bytes
   logic [4:0] index_q;
   logic [31:0] total_q;    // bytes fed since the hash began
   logic [255:0] key_q;     // key, later inner digest; byte 0 on top
@@ -147,8 +147,8 @@ module shef_hmac (
 
   assign feed = sha_valid && sha_ready;
 
-  // The hash state is the finished inner digest until the outer hash is started in the middle of
-  // its key block.
+  // The hash state is the finished inner digest until the outer hash starts in the middle of its
+  // key block.
   always_ff @(posedge clk_i) begin
     if (!rst_ni || wipe_i || state_q == S_CLEAR) key_q <= '0;
     else if (feed && state_q == S_KEY) key_q <= {key_q[247:0], in_data_i};

@@ -9,11 +9,11 @@
 //   6 CHECK_K      ok_o = 0 < k < n
 //   7 READ_X  8 READ_Y             32 bytes of the last result on `out`, big-endian; repeatable (0
 //                                  at infinity)
-// Any other command completes at once without effect. k, x, y and the result stay until loaded anew
-// or wiped. ok_o belongs to the last command of 3..6. `in` and `out` are valid/ready byte streams
-// without a combinational path between them.
+// Any other command completes at once without effect. k, x, y and the result stay until the next
+// load or wipe. ok_o belongs to the last command of 3..6. `in` and `out` are valid/ready byte
+// streams without a combinational path between them.
 //
-// Every command takes the same number of cycles whatever k, x and y are, and touches the same
+// Every command takes the same number of cycles whatever k, x and y are, and accesses the same
 // addresses in the same order: one fixed program (shef_p256_pkg), whose only decisions on data are
 // operand selections.
 // Cycles from acceptance: MUL 219,839, MUL_G 219,807, CHECK_POINT 180, CHECK_K 19, LOAD 160, READ
@@ -22,7 +22,7 @@
 // (distributed RAM), one 66 x 66 multiplier, product-scanning Montgomery multiplication in 21
 // cycles, additions in 5.
 // wipe_i (level) clears every register at once and the memory in 64 cycles; cmd_ready_o while
-// wipe_i is high says that this has happened, and no command is taken. Reset does the same.
+// wipe_i is high reports completion, and the unit accepts no command. Reset does the same.
 `default_nettype none
 module shef_p256
   import shef_p256_pkg::*;
@@ -51,7 +51,7 @@ module shef_p256
     S_BYTES  // LOAD or READ
   } state_e;
 
-  // ---- Montgomery multiplication: what happens in each of its steps ----
+  // ---- Montgomery multiplication: the work of each step ----
   // Steps 0..15 read the limbs of one partial product, in the order of the columns i + j; two
   // multiplier stages later (steps 3..18) it is accumulated. Column k of the sum, less its low limb
   // m (k < 4; p = -1 mod 2^66), moves on to column k + 1, and m p adds m 2^30 to column k + 1, m
@@ -60,9 +60,9 @@ module shef_p256
   localparam logic [1:0] LIMB_B[16] = '{0, 1, 0, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 3, 2, 3};
   // bit s: product s is the first of its column
   localparam logic [15:0] COLUMN_FIRST = 16'b1010_0100_0100_1011;
-  // first product of columns 1..4: m 2^30 comes in
+  // first product of columns 1..4: m 2^30 is added
   localparam logic [15:0] ADD_NEAR = 16'b0000_0100_0100_1010;
-  localparam logic [15:0] ADD_FAR = 16'b1100_1000_1001_0000;       // the two farther terms come in
+  localparam logic [15:0] ADD_FAR = 16'b1100_1000_1001_0000;       // the two higher terms are added
 
   state_e state_q;
   instr_t instr_q;
@@ -107,7 +107,7 @@ module shef_p256
   logic shifting;
   assign shifting = instr_q.op == OP_ROTATE || instr_q.op == OP_LOAD || instr_q.op == OP_READ;
   // step of a shifting instruction: 0 takes the incoming bits, 1..4 the limbs; READ has one more
-  // before
+  // step before
   assign limb_s = (instr_q.op == OP_READ) ? 2'(step_q - 5'd2) : 2'(step_q - 5'd1);
   always_comb begin
     limb_a = step_q[1:0];
@@ -129,7 +129,7 @@ module shef_p256
   assign operand_b = reg_b[4] ? CONSTANT[{reg_b[2:0], limb_b}] : file_q[{reg_b[3:0], limb_b}];
 
   // ---- one limb of an addition or subtraction, a step after its operands were read ----
-  // A subtraction adds ~b and one more; carry_q holds the true carry (-1, 0, 1) plus one then.
+  // A subtraction adds ~b and one; carry_q then holds the true carry (-1, 0, 1) plus one.
   logic [67:0] add_result;
   logic [1:0] add_carry;
   always_comb begin
@@ -179,7 +179,7 @@ module shef_p256
           write_address[1:0] = limb_s;
           write_data = (instr_q.op == OP_ROTATE) ? {operand_a[64:0], top_q[7]}
               : {operand_a[57:0], top_q};
-          if (limb_s == 2'd3) write_data[65:58] = '0;  // registers that are shifted hold 256 bits
+          if (limb_s == 2'd3) write_data[65:58] = '0;  // registers that shift hold 256 bits
         end
         default: ;
       endcase
@@ -218,7 +218,7 @@ module shef_p256
   endfunction
 
   logic accumulate;
-  logic [3:0] product;     // number of the product that is accumulated
+  logic [3:0] product;     // number of the product being accumulated
   assign accumulate = state_q == S_RUN && multiply && step_q >= 5'd3 && step_q <= 5'd18;
   assign product = 4'(step_q - 5'd3);
 
@@ -367,8 +367,8 @@ module shef_p256
           endcase
         end
 
-        // LOAD: take a byte, shift the four limbs. READ: take the top byte, give it, shift it in at
-        // the bottom.
+        // LOAD: take a byte, shift the four limbs. READ: take the top byte, output it, shift it in
+        // at the bottom.
         S_BYTES: begin
           if (instr_q.op == OP_LOAD) begin
             if (step_q != 5'd0 || in_valid_i) step_q <= (step_q == 5'd4) ? 5'd0 : step_q + 5'd1;

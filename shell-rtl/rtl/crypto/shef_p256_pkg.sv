@@ -303,7 +303,7 @@ package shef_p256_pkg;
       do3(OP_OK, R_K, R_K, R_K, 3'd0),
       do3(OP_ZERO, R_K, R_K, R_K, 3'd0),
       do3(OP_OK_NOT, R_K, R_K, R_K, 3'd0),
-      do3(OP_SUBR, R_T0, R_T0, R_T0, 3'd0),  // no trace of k in T0
+      do3(OP_SUBR, R_T0, R_T0, R_T0, 3'd0),  // T0 holds no trace of k
       do3(OP_END, R_K, R_K, R_K, 3'd0)
   };
 

@@ -1,5 +1,5 @@
-// SHA-256 compression (FIPS 180-4) on a stream of bytes, one round per cycle. No padding: the user
-// feeds whole blocks.
+// SHA-256 compression (FIPS 180-4) on a stream of bytes, one round per cycle. No padding: the
+// caller supplies whole blocks.
 //
 // init_i (one cycle, only while ready_o, no byte in the same cycle) sets the hash state to its
 // initial value; with drop_i it also drops a partial block.
@@ -51,9 +51,9 @@ module shef_sha256 (
   logic [255:0] hash_q;     // H0 in the top word
   logic [255:0] work_q;     // a in the top word; equal to hash_q between compressions
   logic [511:0] sched_q;    // W[t] in the top word
-  logic [31:0] hkw_q;       // h + K[t] + W[t] of the next round, added up in the cycle before it
+  logic [31:0] hkw_q;       // h + K[t] + W[t] of the next round, computed in the cycle before it
   logic [23:0] partial_q;   // bytes of the word being assembled
-  logic [5:0] count_q;      // bytes of the block taken
+  logic [5:0] count_q;      // bytes of the block received
   logic [6:0] round_q;
   logic busy_q;
 
@@ -108,7 +108,7 @@ module shef_sha256 (
     end
   end
 
-  // One block for each wide register: simulators then need no copies of them.
+  // A separate block for each wide register: simulators then need no copies of them.
   always_ff @(posedge clk_i) begin
     if (clear) work_q <= '0;
     else if (start) work_q <= INITIAL;

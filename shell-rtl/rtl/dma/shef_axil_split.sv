@@ -1,8 +1,7 @@
-// One AXI4-Lite port for two slaves: accesses to one page go to the second one, all others to the
-// first.
+// AXI4-Lite splitter: accesses to one page go to the second slave, all others to the first.
 //
-// One write and one read are under way at a time. AW and AR pass combinationally, W after its AW,
-// answers combinationally. Addresses, data and strobes towards both slaves are those of the port.
+// One write and one read are in flight at a time. AW and AR pass combinationally, W after its AW,
+// responses combinationally. Addresses, data and strobes towards both slaves are those of the port.
 `default_nettype none
 module shef_axil_split
   import shef_pkg::*;

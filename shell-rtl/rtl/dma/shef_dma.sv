@@ -1,23 +1,23 @@
 // DMA engine: takes descriptors from rings in host memory, moves bytes between host and card
 // memory, writes completions and raises interrupts (docs/reference/dma-rings.md).
 //
-// It stands below the Shield: it reaches host memory and the memory ports, where there is nothing
-// but ciphertext and tags, and neither keys nor plaintext. Nothing that it says or does is trusted:
-// results open only under a sealed statement.
+// The engine sits below the Shield. It reaches host memory and the memory ports, which carry only
+// ciphertext and tags, and neither keys nor plaintext. It is not trusted: results open only under a
+// sealed statement.
 //
 // ctl is an AXI4-Lite slave (page 0xB0 of the control window), host an AXI4 master to host memory,
 // mem one to card memory; addresses in card memory are below CardBytes. Both directions run at
 // once, a beat a cycle each, for different queues; a queue with a lower number goes first, one page
 // at a time. irq: a vector (valid/ready, stable).
-// host keeps the rules of AWS F2: whole beats of 64 bytes, INCR, at most 64 beats inside a page,
+// host follows the rules of AWS F2: whole beats of 64 bytes, INCR, at most 64 beats inside a page,
 // contiguous strobes, AWADDR that of the first byte, one read for each of its 20 ids, R and B
-// always taken, W there before AW. mem: at most 8 beats inside 512 bytes, whole beats, R and B
-// always taken.
-// An answer of host with DECERR: not reached; a read with SLVERR: poisoned data. A port that owes
-// an answer or does not take a request for TimeoutCycles, or breaks the protocol, is not used any
-// more until reset: all queues have failed, and none shows that it is off.
-// wipe_i (level) turns all queues off and zeroes their registers; wiped_o rises when nothing is
-// under way, or nothing can be.
+// always accepted, W available before AW. mem: at most 8 beats inside 512 bytes, whole beats, R and
+// B always accepted.
+// A response of host with DECERR: not reached; a read with SLVERR: poisoned data. A port that owes
+// a response or does not accept a request for TimeoutCycles, or breaks the protocol, is not used
+// again until reset: all queues have failed, and no queue shows that it is off.
+// wipe_i (level) turns all queues off and zeroes their registers; wiped_o rises when nothing is in
+// flight, or nothing can be.
 `default_nettype none
 module shef_dma
   import shef_pkg::*;
@@ -133,7 +133,7 @@ module shef_dma
         .piece_valid_o(offers),
         .piece_ready_i({piece_ready[1][q], piece_ready[0][q]}),
         .piece_o(pieces[q]),
-        // what a queue has under way goes one way
+        // all the traffic of a queue goes one way
         .done_valid_i(ends != '0),
         .done_last_i(ends[1] ? done[1].last : done[0].last),
         .done_status_i(ends[1] ? done[1].status : done[0].status),
@@ -347,7 +347,7 @@ module shef_dma
       .bad_o(bad_post)
   );
 
-  // ---- what a port owes ----
+  // ---- outstanding work of a port ----
   logic [9:0] waits, progress, late;
   assign waits = {
     host_ar_valid_o, owed_r[0] || owed_fetch, host_aw_valid_o, host_w_valid_o, owed_b[1] ||

@@ -1,20 +1,20 @@
-// Middle of a mover: moves the bytes of each piece from their place in the beats that were read to
-// their place in the beats that are written, and says which beats make a burst.
+// Middle of a mover: aligns the bytes of each piece from read beats to write beats, and groups
+// beats into bursts.
 //
 // Handshake: pieces, beats in (in the order of the pieces), beats out with strobes, and bursts
 // (with or after their last beat), all valid/ready. A burst ends at each multiple of Beats and at
-// the end of its piece. One beat a cycle, one more cycle for each piece, and one where the bytes of
-// the first beat wanted lie in two.
-// A beat with an error ends its piece: what was written before it stays, the beat and all behind it
-// are read and dropped, and so are the later pieces of the queue up to the next fresh one. Every
-// piece has exactly one burst with `ends`.
+// the end of its piece. One beat a cycle, one more cycle for each piece, and one if the bytes of
+// the first output beat are in two input beats.
+// A beat with an error ends its piece: earlier beats stay written, this beat and all later ones are
+// read and dropped, and so are the later pieces of the queue up to the next fresh one. Every piece
+// has exactly one burst with `ends`.
 `default_nettype none
 module shef_dma_align
   import shef_pkg::*;
   import shef_dma_pkg::*;
 #(
     parameter int unsigned Beats = 8,
-    // a read that was answered with SLVERR, and with another error
+    // status of a read with SLVERR, and of one with another error
     parameter status_e SlaveError = ST_CARD,
     parameter status_e OtherError = ST_CARD
 ) (
@@ -40,7 +40,7 @@ module shef_dma_align
   logic active_q, drop_q, prime_q, first_q, last_q;
   logic [QUEUE_W-1:0] queue_q;
   status_e status_q;
-  // how far bytes move up; first byte of the first beat; byte behind the last one
+  // shift upwards in bytes; first byte of the first beat; end of the last one
   logic [5:0] shift_q, begin_q, end_q;
   logic [6:0] in_left_q, out_left_q, open_q;
   logic [57:0] line_q;

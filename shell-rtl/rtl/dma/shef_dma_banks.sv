@@ -1,10 +1,10 @@
-// Brings the memory accesses of the DMA engine to the memory port of their address: that of the
-// region whose data or tags lie there, and the first port for all other addresses (nobody moves the
-// nodes of a tree).
+// Routes the memory accesses of the DMA engine to memory ports by address: to the port of the
+// region whose data or tags are there, and to the first port for all other addresses (the engine
+// never moves the nodes of a tree).
 //
-// Handshake: AXI4 on both sides, R and B always taken. A direction that changes its port waits
-// until nothing of it is under way at the other; W goes after its AW. Combinational, one beat a
-// cycle. With one port: wires.
+// Handshake: AXI4 on both sides, R and B always accepted. A direction that changes its port waits
+// until nothing of it is in flight at the other; W follows its AW. Combinational, one beat a cycle.
+// With one port: wires.
 `default_nettype none
 module shef_dma_banks
   import shef_pkg::*;
@@ -75,7 +75,8 @@ module shef_dma_banks
       port_of = '0;
       for (int unsigned i = 0; i < NRegions; i++) begin
         logic [63:0] tags;
-        // Whole pages, as they are laid out: no burst leaves a page, so none has two ports.
+        // Whole pages, as in the memory layout: no burst crosses a page, so each belongs to one
+        // port.
         tags = Regions[i].mode == MODE_BYPASS ? '0
             : (((Regions[i].size >> Regions[i].chunk_log2) << 4) + 64'd4095) & ~64'd4095;
         if (lies_in(addr, Regions[i].base, Regions[i].size) ||
@@ -85,13 +86,13 @@ module shef_dma_banks
     endfunction
 
     port_t ar_port, aw_port, ar_port_q, aw_port_q;
-    logic [7:0] reads_q, writes_q;    // bursts that are not answered
-    logic [7:0] w_owed_q;             // bursts whose data are not sent
+    logic [7:0] reads_q, writes_q;    // outstanding bursts
+    logic [7:0] w_owed_q;             // bursts whose data have not been sent
     logic ar_go, aw_go, ar_fire, aw_fire, w_end, r_end;
     assign ar_port = port_of(dma_ar_i.addr);
     assign aw_port = port_of(dma_aw_i.addr);
     assign ar_go = (ar_port == ar_port_q || reads_q == '0) && reads_q != '1;
-    // A port may answer a write before it has its data: these go where they belong all the same.
+    // A port may answer a write before it has its data: the data still go to that port.
     assign aw_go = (aw_port == aw_port_q || (writes_q == '0 && w_owed_q == '0)) && writes_q != '1 &&
         w_owed_q != '1;
     assign dma_ar_ready_o = ar_go && mem_ar_ready_i[ar_port];

@@ -1,14 +1,14 @@
-// The core with its `host` port: shef_core, and the DMA engine beside it at the memory ports.
+// The core with a `host` port: shef_core and the DMA engine, sharing the memory ports.
 //
 // Ports as in shef_core; host and dma_irq as in shef_dma, whose registers are page 0xB0 of ctl. A
-// shell that reaches host memory takes this module, another one shef_core. The engine stands
-// between the Shield and memory: what it reaches is ciphertext and tags. At a memory port Shield
-// and engine take turns, burst by burst, and are told apart by id[7:6]; the ids of the Shield are
-// turned so that these bits are free. A wipe is acknowledged when the Shield is zeroised and
-// nothing of the engine is under way.
+// shell with access to host memory uses this module, another one shef_core. The engine is between
+// the Shield and memory and sees only ciphertext and tags. At a memory port Shield and engine take
+// turns, burst by burst, and id[7:6] distinguishes them; the ids of the Shield are rotated so that
+// these bits are free. A wipe is acknowledged when the Shield is zeroised and the engine has
+// nothing in flight.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_dma_core
   import shef_pkg::*;
 #(
@@ -211,7 +211,7 @@ module shef_dma_core
   );
 
   // ---- memory ports: [0] the Shield, [1] the engine ----
-  // The Shield's ids have the set in [7:6] and what it is in [1:0].
+  // The Shield's ids have the set in [7:6] and the kind in [1:0].
   function automatic logic [7:0] turn(input logic [7:0] id);
     turn = {id[3:2], id[7:6], id[5:4], id[1:0]};
   endfunction

@@ -1,8 +1,8 @@
-// Registers of the DMA engine behind AXI4-Lite: tells queue and register from the address.
+// Registers of the DMA engine behind AXI4-Lite: decodes queue and register from the address.
 //
-// Whole words only; what is not a register, or is read or written the wrong way, gets SLVERR.
-// write_o is a pulse with queue, register offset and value. read_queue_o and read_reg_o select
-// read_data_i combinationally.
+// Whole words only; an address without a register, or an access in the wrong direction, gets
+// SLVERR. write_o is a pulse with queue, register offset and value. read_queue_o and read_reg_o
+// select read_data_i combinationally.
 `default_nettype none
 module shef_dma_ctl
   import shef_pkg::*;

@@ -1,10 +1,10 @@
-// Reads descriptors for all queues: one burst of a queue is open at a time, under the queue's
-// number as its id.
+// Reads descriptors for all queues, with one outstanding burst per queue, under the queue's number
+// as its id.
 //
 // Handshake: a request of a queue (valid/ready, the lowest queue first) is a burst inside one page;
-// AR as in AXI4; R is always taken. beat_valid_o[q] is a pulse with the decoded descriptor, error_o
-// an answer that is none, last_o the last beat. Latency two cycles from R. owed_o (level): an
-// answer is awaited. bad_o (pulse): a beat that was not owed.
+// AR as in AXI4; R is always accepted. beat_valid_o[q] is a pulse with the decoded descriptor,
+// error_o a response other than OKAY, last_o the last beat. Latency two cycles from R. owed_o
+// (level): a response is outstanding. bad_o (pulse): an unowed beat.
 `default_nettype none
 module shef_dma_fetch
   import shef_pkg::*;

@@ -1,13 +1,13 @@
-// Moves pieces from one AXI4 port to another: reads them in bursts of up to ReadBeats beats, of
-// which ReadSlots may be open, and writes them in bursts of up to WriteBeats beats. No burst
-// crosses a multiple of its longest length, so none crosses a page.
+// Moves pieces from one AXI4 port to another: reads them in bursts of up to ReadBeats beats, with
+// up to ReadSlots outstanding, and writes them in bursts of up to WriteBeats beats. No burst
+// crosses a multiple of its maximum length, so no burst crosses a page.
 //
 // Handshake: pieces valid/ready; done_valid_o is a pulse for each, in their order, when all its
-// writes are acknowledged. One beat a cycle, several pieces under way. owed_*_o and bad_o as in the
+// writes are acknowledged. One beat a cycle, several pieces in flight. owed_*_o and bad_o as in the
 // blocks.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_dma_mover
   import shef_pkg::*;
   import shef_dma_pkg::*;

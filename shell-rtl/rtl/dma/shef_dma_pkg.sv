@@ -1,5 +1,6 @@
-// Types and constants of the DMA engine: descriptors and completions as docs/reference/dma-rings.md
-// has them, and what its blocks exchange. Its registers are in shef_dma_regs_pkg.
+// Types and constants of the DMA engine: descriptors and completions as in
+// docs/reference/dma-rings.md, and the types between its blocks. Its registers are in
+// shef_dma_regs_pkg.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */
@@ -18,13 +19,13 @@ package shef_dma_pkg;
     LIFE_FAILED = shef_dma_regs_pkg::DMA_STATUS_LIFE_FAILED
   } life_e;
 
-  // how a descriptor ended
+  // outcome of a descriptor
   typedef enum logic [2:0] {
     ST_DONE = 3'd0,
     ST_MALFORMED = 3'd1,
     ST_HOST = 3'd2,      // host memory was not reached
     ST_CARD = 3'd3,      // not in card memory
-    ST_POISONED = 3'd4,  // host memory answered with poisoned data
+    ST_POISONED = 3'd4,  // host memory returned poisoned data
     ST_CANCELLED = 3'd5
   } status_e;
 
@@ -57,14 +58,14 @@ package shef_dma_pkg;
     decode.bytes = beat[222:192];
   endfunction
 
-  // Beats that so many bytes touch, at most 65.
+  // Number of beats that the bytes touch, at most 65.
   function automatic logic [6:0] beats_of(input logic [5:0] offset, input logic [12:0] bytes);
     beats_of = 7'((14'(offset) + 14'(bytes) + 14'd63) >> 6);
   endfunction
 
   // ---- between the blocks ----
-  // A part of a descriptor that lies in one page of host memory. Without bytes it only brings its
-  // end and its status.
+  // A part of a descriptor inside one page of host memory. Without bytes it only carries its end
+  // and its status.
   typedef struct packed {
     logic [QUEUE_W-1:0] q;  // its queue
     logic [63:0] src;
@@ -75,7 +76,7 @@ package shef_dma_pkg;
     status_e status;
   } piece_t;
 
-  // A write burst whose beats are all there; without beats only the end of a piece.
+  // A write burst with all its beats present; without beats only the end of a piece.
   typedef struct packed {
     logic [63:0] addr;
     logic [6:0] beats;

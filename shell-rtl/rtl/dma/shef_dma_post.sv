@@ -1,12 +1,12 @@
 // Writes completions of all queues into host memory: 16 bytes in one beat each.
 //
 // Handshake: a completion of a queue (valid/ready, the lowest queue first); AXI4 AW/W under id 0, B
-// always taken. told_o[q] is a pulse when a completion of q is acknowledged, ok_o says how. At most
-// 16 are unanswered, and up to eight go out between two bursts of others. A completion a cycle.
-// owed_o (level): a B is awaited. bad_o (pulse): a B that is not owed.
+// always accepted. told_o[q] is a pulse when a completion of q is acknowledged, ok_o its outcome.
+// At most 16 are outstanding, and up to eight go out between two bursts of others. A completion a
+// cycle. owed_o (level): a B is outstanding. bad_o (pulse): an unowed B.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_dma_post
   import shef_pkg::*;
   import shef_dma_pkg::*;

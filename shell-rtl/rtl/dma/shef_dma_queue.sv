@@ -1,10 +1,10 @@
-// One queue of the DMA engine: its registers, its life and its interrupts.
+// One queue of the DMA engine: registers, state and interrupts.
 //
-// write_i is a pulse with register offset and value; what makes no sense is dropped. read_i selects
-// data_o combinationally. The ring's place, its length and the interrupt can be written while the
+// write_i is a pulse with register offset and value; invalid writes are dropped. read_i selects
+// data_o combinationally. Address and length of the ring and the interrupt can be written while the
 // queue is off. clear_i (level) turns the queue off and then zeroes its registers; quiet_o (level)
-// says that it is off. dead_i (level): the engine reaches nothing any more. A queue that is turned
-// off shows it only when nothing of it is under way on a bus.
+// indicates that it is off. dead_i (level): the engine has no access to its ports any more. A queue
+// that is turned off shows it only when it has nothing in flight on a bus.
 // irq_valid_o is held, with the same vector, until irq_ready_i. The other ports are those of
 // shef_dma_work.
 `default_nettype none
@@ -62,7 +62,7 @@ module shef_dma_queue
       (entries_q & (entries_q - 32'd1)) == '0;
   assign enable = write_i && write_reg_i == DMA_CONTROL_OFFSET &&
       write_data_i == DMA_CONTROL_COMMAND_ENABLE && off && sense && !clear_i && !dead_i;
-  // The doorbell goes forward only, and not past what the ring holds.
+  // The doorbell only advances, and not past the capacity of the ring.
   assign tail_ok = write_data_i - head <= entries_q && write_data_i - head >= tail_q - head;
   assign fails = on && (failed || dead_i);
 
@@ -159,7 +159,7 @@ module shef_dma_queue
   );
 
   // ---- interrupts: one for many completions, at the latest when nothing is left ----
-  logic [15:0] untold_q;  // completions that no interrupt told of
+  logic [15:0] untold_q;  // completions not covered by an interrupt yet
   logic irq_q, due, news;
   assign news = interrupt_q[31:16] != '0 && ((told_i && told_ok_i && on) || fails);
   assign due = untold_q != '0 && (untold_q >= interrupt_q[31:16] || idle ||

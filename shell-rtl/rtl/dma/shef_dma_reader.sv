@@ -1,10 +1,10 @@
-// Read side of a mover: keeps up to Slots bursts of up to Beats beats open, each under an id of its
-// own, and hands the beats on in the order of the requests, whatever order the answers come in.
+// Read side of a mover: keeps up to Slots bursts of up to Beats beats in flight, each under a
+// separate id, and passes the beats on in request order, whatever the order of the responses.
 //
-// Handshake: requests (valid/ready) are bursts inside one page; AR as in AXI4; R is always taken,
-// because each burst has its place before it is asked for; beats out (valid/ready) with their
-// response. Latency two cycles from R to the beat, one beat a cycle. owed_o (level): an answer is
-// awaited. bad_o (pulse): a beat that was not owed, or RLAST in the wrong place.
+// Handshake: requests (valid/ready) are bursts inside one page; AR as in AXI4; R is always
+// accepted, because each burst has its place before it is requested; beats out (valid/ready) with
+// their response. Latency two cycles from R to the beat, one beat a cycle. owed_o (level): a
+// response is outstanding. bad_o (pulse): an unowed beat, or a misplaced RLAST.
 `default_nettype none
 module shef_dma_reader
   import shef_pkg::*;
@@ -34,11 +34,11 @@ module shef_dma_reader
   localparam int unsigned BW = $clog2(Beats);
 
   logic [513:0] ram_q[Slots*Beats];
-  logic [Slots-1:0] busy_q;                // asked for and not wholly handed on
-  logic [Slots-1:0][BW:0] want_q, got_q;   // beats of the burst, and those that are here
+  logic [Slots-1:0] busy_q;                // requested and not yet completely passed on
+  logic [Slots-1:0][BW:0] want_q, got_q;   // beats of the burst, and those present
   logic [SW-1:0] put_q, take_q;
   logic [BW-1:0] beat_q;
-  logic [SW:0] open_q;                     // bursts whose answer is not complete
+  logic [SW:0] open_q;                     // bursts with an incomplete response
 
   // ---- requests ----
   axi_ax_t ar_q;
@@ -49,7 +49,7 @@ module shef_dma_reader
   assign accept = req_valid_i && req_ready_o;
   assign owed_o = open_q != '0;
 
-  // ---- answers ----
+  // ---- responses ----
   axi_r_t r_q;
   logic r_valid_q, r_good, r_end;
   logic [SW-1:0] slot;

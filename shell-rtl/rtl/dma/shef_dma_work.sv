@@ -1,19 +1,19 @@
-// Work of one queue: fetches its descriptors, cuts them into pieces for the movers, and turns their
-// ends into completions.
+// Work of one queue: fetches its descriptors, splits them into pieces for the movers, and generates
+// completions from the ends of the pieces.
 //
-// Descriptors are done in order. Those of one direction follow one another without a pause; where
-// the direction changes, the next waits until the last is acknowledged. After the first failure of
-// a chain nothing of it is begun any more.
+// Descriptors complete in order. Those of one direction follow one another without a pause; on a
+// change of direction, the next waits until the last is acknowledged. After the first failure of a
+// chain nothing more of it begins.
 //
-// on_i (level): the queue works; start_i is a pulse before it, with nothing under way. When it
-// falls everything that waits is forgotten, and busy_o (level) falls when what is on the buses has
-// ended. cancel_i (pulse) ends what stands before tail_i. Requests are valid/ready inside the
-// engine: what is offered may change until it is taken. piece_valid_o[0] is to the card, [1] to the
+// on_i (level): the queue works; start_i is a pulse before it, with nothing in flight. When on_i
+// falls the block drops all waiting work, and busy_o (level) falls when the traffic on the buses
+// has ended. cancel_i (pulse) ends everything before tail_i. Requests are valid/ready inside the
+// engine: an offer may change until it is accepted. piece_valid_o[0] is to the card, [1] to the
 // host. done_valid_i, beat_valid_i and told_i are pulses. failed_o (level): the ring cannot be
 // reached.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_dma_work
   import shef_pkg::*;
   import shef_dma_pkg::*;
@@ -30,7 +30,7 @@ module shef_dma_work
     input  wire  [12:0]  entries_i,
     input  wire  [31:0]  tail_i,
     output logic [31:0]  head_o,
-    output logic         idle_o,   // nothing is left to do or to tell
+    output logic         idle_o,   // nothing is left to do or to report
     output logic         busy_o,
     output logic         failed_o,
 
@@ -55,11 +55,11 @@ module shef_dma_work
     input  wire          told_i,
     input  wire          told_ok_i
 );
-  localparam int unsigned Descs = 32;   // descriptors on chip that are not begun
-  localparam int unsigned Begun = 32;   // descriptors that are begun and not over
+  localparam int unsigned Descs = 32;   // descriptors on chip that have not begun
+  localparam int unsigned Begun = 32;   // descriptors in progress
   localparam logic [4:0] Batch = 5'd16;
 
-  // a descriptor that is begun
+  // a descriptor in progress
   typedef struct packed {
     logic [31:0] tag;
     logic [30:0] bytes;
@@ -176,7 +176,7 @@ module shef_dma_work
     else if (desc_q.op != OP_NOTHING && range_q) local_status = ST_CARD;
     else local_end = desc_q.op == OP_NOTHING || desc_q.bytes == '0;
   end
-  // Another direction waits until all before it is over, and known to have failed or not.
+  // A change of direction waits until all earlier work is over, with a known outcome.
   assign move_ready = begun_count == '0 || dir_q == dir;
   assign begun_push = begin_q == B_JUDGE && on_i && begun_room && (local_end || move_ready);
   assign begun_in = '{tag: desc_q.tag, bytes: local_end ? 31'd0
@@ -199,7 +199,7 @@ module shef_dma_work
     piece_valid_o[dir_q] = begin_q == B_MOVE && on_i && pieces_q != '1;
   end
   assign taken = (piece_valid_o & piece_ready_i) != '0;
-  // the descriptor in hand is wholly begun
+  // the current descriptor has completely begun
   assign over = (begun_push && local_end) || (taken && piece_end);
 
   always_ff @(posedge clk_i) begin
@@ -255,7 +255,7 @@ module shef_dma_work
         if (over) begin
           issued_q <= issued_q + 32'd1;
           iss_length_q <= more ? iss_length_q + 13'd1 : '0;
-          // What fails on the buses is known later.
+          // Failures on the buses become known later.
           iss_failed_q <= more && (iss_failed_q || (local_end && local_status != ST_DONE) ||
               (begin_q == B_MOVE && stops));
           if (!more) fresh_q <= '1;
@@ -293,8 +293,8 @@ module shef_dma_work
   // ---- retire: ends of descriptors to completions ----
   logic [31:0] head_q, completed_q, bytes_q, fail_tag_q, bytes_sum;
   logic [15:0] length_q;
-  logic [$clog2(Begun):0] ends_q;   // chains that are wholly begun and not over
-  logic [4:0] cpls_q;               // completions that are not acknowledged
+  logic [$clog2(Begun):0] ends_q;   // chains that have completely begun and are not over
+  logic [4:0] cpls_q;               // unacknowledged completions
   logic cpl_valid_q, fails;
   cpl_t cpl_q;
   status_e status, fail_q;
@@ -307,7 +307,7 @@ module shef_dma_work
   assign fails = fail_q == ST_DONE && status != ST_DONE;
   assign bytes_sum = bytes_q + (fail_q == ST_DONE && status == ST_DONE ? 32'(begun.bytes) : 32'd0);
   assign cpl_addr = ring_i + {45'd0, entries_i, 6'd0} + 64'({completed_q[11:0] & mask, 4'd0});
-  // The chain in hand is the one that failed.
+  // The current chain is the one that failed.
   assign known_failed = fail_q != ST_DONE && ends_q == '0;
 
   always_ff @(posedge clk_i) begin
@@ -368,7 +368,7 @@ module shef_dma_work
   assign told_all = !cpl_valid_q && cpls_q == '0;
   assign idle_o = head_q == tail_i && told_all;
   assign busy_o = fetch_q == F_WAIT || pieces_q != '0 || cpls_q != '0;
-  // What came before the descriptors that cannot be read is done first.
+  // The work before the unreadable descriptors is done first.
   assign failed_o = (told_i && !told_ok_i) ||
       (fetch_failed_q && fetch_q == F_IDLE && !desc_valid && begin_q == B_LOAD && !begun_valid &&
       told_all);

@@ -1,21 +1,21 @@
-// Write side of a mover: holds beats until their burst is whole, sends it, and tells the end of
-// each piece when all its bursts are acknowledged.
+// Write side of a mover: collects beats into whole bursts, sends them, and reports the end of each
+// piece when all its bursts are acknowledged.
 //
 // Handshake: beats in and bursts in (valid/ready), a burst with or after its last beat; AXI4 AW/W
-// under id 0, B always taken. W never stalls inside a burst for want of data. At most Open bursts
-// are unanswered. done_valid_o is a pulse, in the order of the pieces; the status is Error if a B
-// of the piece was none, else that of the piece. One beat a cycle.
-// owed_o (level): a B is awaited. bad_o (pulse): a B that is not owed.
+// under id 0, B always accepted. W never waits for data inside a burst. At most Open bursts are
+// outstanding. done_valid_o is a pulse, in the order of the pieces; the status is Error if a B of
+// the piece was not OKAY, else that of the piece. One beat a cycle.
+// owed_o (level): a B is outstanding. bad_o (pulse): an unowed B.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_dma_writer
   import shef_pkg::*;
   import shef_dma_pkg::*;
 #(
     parameter int unsigned Depth = 128,       // beats, at least two bursts
-    parameter int unsigned Bursts = 16,       // that wait to be sent
-    // bursts, and pieces without one, that wait for their answer
+    parameter int unsigned Bursts = 16,       // waiting to be sent
+    // bursts, and pieces without one, that await their response
     parameter int unsigned Open = 32,
     // AWADDR is that of the beat, not that of its first byte
     parameter bit WholeBeats = 1'b0,
@@ -124,13 +124,13 @@ module shef_dma_writer
   end
 
   // ---- B ----
-  logic [$clog2(Open):0] owed_q;  // bursts that no B came for
+  logic [$clog2(Open):0] owed_q;  // bursts that have no B yet
   logic b_take, b_valid, b_pop, b_error;
   status_e status_q, status;
   assign owed_o = owed_q != '0;
   assign b_take = b_valid_i && owed_q != '0 && b_i.id == '0;
   assign bad_o = b_valid_i && !b_take;
-  // The end of a piece without a burst may stand before what an answer is for.
+  // The end of a piece without a burst may precede the burst of the next response.
   shef_fifo #(.W(1), .Depth(Open)) i_answers (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(b_take), .in_ready_o(), .in_data_i(b_i.resp != AXI_OKAY),

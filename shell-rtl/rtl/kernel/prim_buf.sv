@@ -1,4 +1,5 @@
-// A wire, as Ibex names it: its sources leave this cell to who builds with them.
+// A buffer cell: a wire. Ibex instantiates it by this name and leaves its implementation to the
+// user.
 `default_nettype none
 module prim_buf #(
     parameter int unsigned Width = 1

@@ -1,15 +1,16 @@
-// The Security Kernel's subsystem: processor, boot ROM, memories, units of cryptography and ports.
+// The Security Kernel's subsystem: processor, boot ROM, memories, crypto units and ports.
 //
-// host_*: AXI4-Lite slave of 16 KiB, the host's side of the mailbox (shef_kernel_mailbox): all that
-// the host reaches. krn_*: AXI4-Lite master to the Shield's kernel port. medium_*: words of the boot
-// medium, which is not trusted: medium_valid_o with a word address stays until medium_ready_i, which
-// brings data or an error. noise_*: one raw bit in each cycle with noise_valid_i (shef_noise). cfg_*:
-// the image for the fabric, and the fabric's state (shef_kernel_config).
-// uds_i is the device's secret; root_i, target_i, shell_i, shell_flags_i, debug_i and noise_seeded_i
-// (a simulation's noise) are what the shell says of itself. All of them but debug_i do not change; byte 0 lowest.
-// wipe_req_i/wipe_ack_o, as rst_ni, clear every memory, register and unit before the processor
-// starts anew. ready_o: boot is over. alert_o: the first alert since rst_ni or wipe_req_i, 0 if none.
-// Boot begins 65,537 cycles after rst_ni, when all is cleared.
+// host_*: AXI4-Lite slave of 16 KiB, the host's side of the mailbox (shef_kernel_mailbox). The host
+// reaches nothing else. krn_*: AXI4-Lite master to the Shield's kernel port. medium_*: words of the
+// boot medium, which is not trusted: medium_valid_o with a word address stays until medium_ready_i,
+// which comes with data or an error. noise_*: one raw bit in each cycle with noise_valid_i
+// (shef_noise). cfg_*: the image for the fabric, and the fabric's state (shef_kernel_config).
+// uds_i is the device secret; root_i, target_i, shell_i, shell_flags_i, debug_i and noise_seeded_i
+// (a simulation's noise) are the shell's statements about itself. Only debug_i may change; byte 0
+// is lowest.
+// wipe_req_i/wipe_ack_o and rst_ni clear every memory, register and unit before the processor
+// starts again. ready_o: boot is over. alert_o: the first alert since rst_ni or wipe_req_i, else 0.
+// Boot begins 65,537 cycles after rst_ni, when everything is cleared.
 `default_nettype none
 module shef_kernel
   import shef_pkg::*;

@@ -1,13 +1,13 @@
 // Bus of the Security Kernel: the processor's two ports to ROM, kernel memory, RAM and devices.
 //
 // instr and data ports: Ibex' protocol (shef_kernel_core). Instructions come from ROM and kernel
-// memory alone, in one cycle. Data of the three memories comes in one cycle, too; RAM waits while
-// ram_busy_i. What is nowhere, a write to ROM, and an instruction from elsewhere are bus errors.
-// Devices: dev_sel_o holds one bit for the device that is asked, with dev_we_o, dev_be_o, dev_addr_o
-// and dev_wdata_o, from the cycle after the grant until its dev_ready_i, when dev_rdata_i and
-// dev_err_i are its answer and the access happens. An answer takes two cycles and more. A device
-// that is not ready after 2^TimeoutBits cycles is left, which is a bus error. A write of less than a word is
-// one too, but for the mailbox.
+// memory only, in one cycle. Data of the three memories also takes one cycle; RAM waits while
+// ram_busy_i. Bus errors: an unmapped address, a write to ROM, an instruction from elsewhere.
+// Devices: dev_sel_o is one-hot and selects the device, with dev_we_o, dev_be_o, dev_addr_o and
+// dev_wdata_o, from the cycle after the grant until its dev_ready_i, when dev_rdata_i and dev_err_i
+// are its response and the access takes effect. A response takes at least two cycles. A device that
+// is not ready after 2^TimeoutBits cycles is abandoned, with a bus error. A write of less than a
+// word is a bus error too, except to the mailbox.
 `default_nettype none
 module shef_kernel_bus
   import shef_kernel_regs_pkg::*;
@@ -80,9 +80,9 @@ module shef_kernel_bus
   // ---- data ----
   typedef enum logic [1:0] {
     D_IDLE,
-    D_MEMORY,  // a memory's word is there
-    D_DEVICE,  // a device is asked
-    D_ANSWER   // its answer, or an error
+    D_MEMORY,  // a memory's word is present
+    D_DEVICE,  // a device access is in progress
+    D_ANSWER   // its response, or an error
   } data_e;
 
   data_e data_q;

@@ -1,11 +1,12 @@
-// Configuration port of the Security Kernel: an image, in order, once, to what programs the fabric.
+// Configuration port of the Security Kernel: sends an image, in order, once, to the fabric's
+// programmer.
 //
-// Device of shef_kernel_bus: sel_i waits for ready_o. cfg_begin_o and cfg_clear_o are pulses: what
-// stands in the fabric goes; after begin the words follow on cfg_valid_o/cfg_ready_i with cfg_last_o
-// at the last one (valid never waits for ready, data is stable while valid and not ready). A word
-// leaves when the next one is written or FINISH says that it was the last: DATA waits for that.
-// cfg_active_i, cfg_busy_i, cfg_error_i are the fabric's state, design_i (byte 0 lowest) the digest of
-// what is active. clear_i (level) takes an open image back and clears the fabric.
+// Device of shef_kernel_bus: sel_i waits for ready_o. cfg_begin_o and cfg_clear_o are pulses that
+// remove the design from the fabric. After begin the words follow on cfg_valid_o/cfg_ready_i with
+// cfg_last_o at the last one (valid never waits for ready, data is stable while valid and not
+// ready). A word leaves when the next one is written or FINISH marks it as the last: DATA waits for
+// that. cfg_active_i, cfg_busy_i, cfg_error_i are the fabric's state, design_i (byte 0 lowest) the
+// digest of the active design. clear_i (level) withdraws an open image and clears the fabric.
 `default_nettype none
 module shef_kernel_config
   import shef_kernel_regs_pkg::*;
@@ -34,7 +35,7 @@ module shef_kernel_config
 );
 
   logic open_q;       // between BEGIN and FINISH
-  logic held_q;       // a word waits to know whether it is the last one
+  logic held_q;       // a word waits: it may be the last of the image
   logic valid_q, last_q;
   logic [31:0] word_q, data_q;
 

@@ -1,9 +1,10 @@
 // The processor of the Security Kernel: Ibex (RV32IMC, two stages) with PMP and its register file.
 //
-// instr_* and data_*: Ibex' memory protocol. req_o with its address stays until gnt_i; each grant is
-// answered in order by one cycle of rvalid_i with rdata_i and err_i.
-// rst_ni low clears the register file too, at once. fault_o is a pulse: a trap inside a trap handler,
-// or a state that Ibex calls impossible. There are no interrupts, and no way into debug mode.
+// instr_* and data_*: Ibex' memory protocol. req_o with its address stays until gnt_i; each grant
+// is answered in order by one cycle of rvalid_i with rdata_i and err_i.
+// rst_ni low also clears the register file, at once. fault_o is a pulse: a trap inside a trap
+// handler, or a state that Ibex declares impossible. There are no interrupts, and no way into debug
+// mode.
 `default_nettype none
 module shef_kernel_core
   import ibex_pkg::*;
@@ -34,13 +35,13 @@ module shef_kernel_core
   logic double_fault, alert_internal, alert_bus;
   assign fault_o = double_fault || alert_internal || alert_bus || file_err;
 
-  // No instruction cache: its memories are not there.
+  // There is no instruction cache, so it has no memories.
   logic [IC_TAG_SIZE-1:0] no_tag[IC_NUM_WAYS];
   logic [IC_LINE_SIZE-1:0] no_line[IC_NUM_WAYS];
   assign no_tag = '{default: '0};
   assign no_line = '{default: '0};
 
-  // What no instruction cache, no interrupt and no lockstep has a use for stays open.
+  // Outputs for an instruction cache, interrupts and lockstep are left open.
   /* verilator lint_off PINCONNECTEMPTY */
   ibex_core #(
       .PMPEnable(1'b1),
@@ -122,7 +123,7 @@ module shef_kernel_core
   );
 
 `ifndef SYNTHESIS
-  // Nothing leads into debug mode.
+  // The core never enters debug mode.
   always_ff @(posedge clk_i) if (rst_ni) assert (!u_core.debug_mode);
 `endif
 

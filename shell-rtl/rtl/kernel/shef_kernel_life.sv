@@ -1,12 +1,14 @@
-// Life of the Security Kernel's subsystem: who is in reset, and what is being cleared.
+// Life of the Security Kernel's subsystem: controls its reset and the clearing of its memories.
 //
-// After rst_ni, restart_i (pulse) and while wipe_req_i: the processor is in reset (core_rst_no, which
-// clears its registers at once; core_on_o is the same for synchronous use), boot_o is high, and all
-// memories and units are cleared; then the processor starts. wipe_ack_o rises when that is done and wipe_req_i still high; the processor starts after
-// wipe_req_i. halt_i (pulse): the same, but the processor stays in reset until one of those.
-// wipe_i (pulse): RAM, mailbox and units are cleared, kernel memory not; the processor goes on.
-// clear_o is high for one cycle for each value of clear_addr_o; clear_memory_o says
-// that kernel memory is meant too.
+// After rst_ni, after restart_i (pulse) and while wipe_req_i: the processor is in reset
+// (core_rst_no, which clears its registers at once; core_on_o is the same for synchronous use),
+// boot_o is high, and all memories and units are cleared; then the processor starts. wipe_ack_o
+// rises when that is done and wipe_req_i still high; the processor starts after wipe_req_i. halt_i
+// (pulse): the same, but the processor stays in reset until one of those.
+// wipe_i (pulse): clears RAM, mailbox and units, but not kernel memory; the processor keeps
+// running.
+// clear_o is high for one cycle for each value of clear_addr_o; clear_memory_o includes kernel
+// memory.
 `default_nettype none
 module shef_kernel_life #(
     parameter int unsigned AddrBits = 16
@@ -29,7 +31,7 @@ module shef_kernel_life #(
   typedef enum logic [1:0] {
     L_BOOT,  // the processor is in reset
     L_RUN,
-    L_HALT   // in reset, for good
+    L_HALT   // in reset until a restart, wipe or reset
   } life_e;
 
   life_e life_q;

@@ -1,13 +1,14 @@
 // Mailbox between the untrusted host and the Security Kernel.
 //
-// host_*: AXI4-Lite slave of 16 KiB, every access is answered. Request buffer at 0 (8 KiB, written),
-// answer buffer at 0x2000 (7.5 KiB, read), 0x3f00 REQ_LEN (writing rings), 0x3f04 STATUS (0 idle, 1
-// answer ready, 2 busy), 0x3f08 RSP_LEN. All else gets SLVERR and zero, as do writes while the
-// kernel has a request or the buffers are cleared. The answer reads as zeros unless STATUS is 1.
-// sel_i: device of shef_kernel_bus; registers answer at once, buffers one cycle later. The request
-// reads as zeros, and nothing can be written, unless one waits. Neither side ever has a buffer that
-// the other one may change.
-// clear_i (level) with clear_addr_i: both buffers are zeroed word by word and no request waits.
+// host_*: AXI4-Lite slave of 16 KiB, every access gets a response. Request buffer at 0 (8 KiB,
+// write-only), response buffer at 0x2000 (7.5 KiB, read-only), 0x3f00 REQ_LEN (a write rings),
+// 0x3f04 STATUS (0 idle, 1 response ready, 2 busy), 0x3f08 RSP_LEN. Any other access gets SLVERR
+// and zero, as do writes while the kernel has a request or the buffers are being cleared. The
+// response reads as zeros unless STATUS is 1.
+// sel_i: device of shef_kernel_bus; registers respond at once, buffers one cycle later. Unless a
+// request waits, the request reads as zeros and writes are ignored. Neither side ever has access to
+// a buffer that the other may change.
+// clear_i (level) with clear_addr_i: zeroes both buffers word by word and drops a waiting request.
 `default_nettype none
 module shef_kernel_mailbox
   import shef_pkg::*;
@@ -74,7 +75,7 @@ module shef_kernel_mailbox
   wire rd_answer = rd_addr >= 14'h2000 && rd_addr < 14'h3e00;
 
   // ---- kernel ----
-  logic second_q;  // the buffer's word is there
+  logic second_q;  // the buffer's word is present
   logic [31:0] request_word;
   wire buffers = addr_i[14];
   wire answers = buffers && addr_i[13];

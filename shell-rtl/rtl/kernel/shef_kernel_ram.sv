@@ -1,8 +1,8 @@
 // A memory of the Security Kernel: Words words of 32 bits.
 //
-// a: reads; b: reads and writes bytes. A word follows its address by one cycle; what a read gives
-// that meets a write of the same word is not defined. While clear_i is high, b_addr_i is written
-// with zero in every cycle, and zero is read.
+// a: reads; b: reads and writes bytes. A word follows its address by one cycle; a read that
+// collides with a write of the same word returns undefined data. While clear_i is high, every cycle
+// writes zero at b_addr_i, and reads return zero.
 `default_nettype none
 module shef_kernel_ram #(
     parameter int unsigned Words = 65536,

@@ -1,4 +1,4 @@
-// Boot ROM of the Security Kernel: the words of shef_kernel_rom_pkg, zeros behind them.
+// Boot ROM of the Security Kernel: the words of shef_kernel_rom_pkg, followed by zeros.
 //
 // Two read ports; the word follows its address by one cycle.
 `default_nettype none

@@ -1,9 +1,10 @@
-// The Security Kernel's access to the Shield: a device of its bus that is the AXI4-Lite master of the
-// Shield's kernel port.
+// The Security Kernel's access to the Shield: a device of its bus that is the AXI4-Lite master of
+// the Shield's kernel port.
 //
-// sel_i waits for ready_o, at most 1,024 cycles and a few. An access that the Shield refuses or does
-// not answer reads zero, and no_shield_o is high until the next one; after one without an answer
-// nothing is asked again until renew_i (pulse: another design stands in the fabric) or clear_i.
+// sel_i waits for ready_o, at most 1,024 cycles and a few. An access that the Shield refuses or
+// does not answer reads zero, and no_shield_o is high until the next one. After an unanswered
+// access the device makes no more until renew_i (pulse: the fabric holds another design) or
+// clear_i.
 `default_nettype none
 module shef_kernel_shield
   import shef_pkg::*;

@@ -1,14 +1,14 @@
 // Identity, timer, watchdog and alerts of the Security Kernel, as registers.
 //
-// Device of shef_kernel_bus: sel_i with its answer in the same cycle. Identity (uds_i, root_i,
+// Device of shef_kernel_bus: sel_i with its response in the same cycle. Identity (uds_i, root_i,
 // target_i, shell_i, shell_flags_i: byte 0 lowest) comes from the shell and does not change.
-// debug_i is the shell's debug state. STATUS shows debug if it was on in any cycle since boot_i rose.
-// While boot_i is low, a debug_i that differs from STATUS at the end of the boot halts with an alert,
-// whatever the program does. So a boot during which debug went off halts at its end.
-// boot_i high: everything begins anew, but alert_o, which rst_ni and wipe_req_i clear. UDS reads
-// once per reset for as long as UDS_LOCK was not written. alert_o keeps the first alert; fault_i
-// (pulse) is one, too. wipe_o, halt_o, restart_o are pulses: a fault of the processor halts, the
-// watchdog restarts; it rests after a halt.
+// debug_i is the shell's debug state. STATUS shows debug if it was on in any cycle since boot_i
+// rose. While boot_i is low, a debug_i that differs from STATUS at the end of the boot halts with
+// an alert, whatever the program does. So a boot during which debug went off halts at its end.
+// boot_i high resets everything except alert_o, which rst_ni and wipe_req_i clear. UDS is readable
+// once per reset until UDS_LOCK is written. alert_o keeps the first alert; fault_i (pulse) also
+// raises one. wipe_o, halt_o, restart_o are pulses: a fault of the processor halts, the watchdog
+// restarts; a halt stops the watchdog.
 `default_nettype none
 module shef_kernel_sys
   import shef_kernel_regs_pkg::*;

@@ -1,10 +1,10 @@
 // A stream unit of the Security Kernel behind registers.
 //
 // Device of shef_kernel_bus: sel_i waits for ready_o. unit_*: the ports of shef_p256, shef_hmac or
-// shef_gcm_iter. Four bytes are kept on the way in and four on the way out, so that a word can be
-// written and then read where the unit gives as many bytes as it takes. CMD waits until the command
-// before is over; its bytes follow on DATA4 and DATA1.
-// wipe_i (level) and a write of WIPE clear the unit and the bytes on the way.
+// shef_gcm_iter. Four bytes are buffered on the way in and four on the way out, so that a program
+// can write a word and then read one from a unit that outputs a byte per input byte. CMD waits
+// until the previous command is over; its bytes follow on DATA4 and DATA1.
+// wipe_i (level) and a write of WIPE clear the unit and the buffered bytes.
 `default_nettype none
 module shef_kernel_unit
   import shef_kernel_regs_pkg::*;
@@ -35,7 +35,7 @@ module shef_kernel_unit
 
   logic [31:0] in_q, out_q;
   logic [2:0] in_n_q, out_n_q;
-  logic wipe_q;  // until the unit says that it is clear
+  logic wipe_q;  // until the unit reports that it is clear
 
   unit_sel_e item;
   assign item = unit_decode(addr_i);

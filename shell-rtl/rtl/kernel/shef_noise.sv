@@ -1,20 +1,20 @@
 // Health tests of the noise source (SP 800-90B, 4.4), and tested raw bits as 32-bit words.
 //
-// noise_*: one raw bit in each cycle with noise_valid_i; the source is never held back.
+// noise_*: one raw bit in each cycle with noise_valid_i, without back-pressure.
 // word port: valid/ready, first bit in word_o[31]; word_o is zero while there is no word. A word
-// holds 32 bits that follow each other; bits that come while a word waits are tested and dropped.
+// holds 32 consecutive bits; bits that arrive while a word waits are tested and dropped.
 //
 // The tests assume `H` bits of min-entropy per raw bit and fail a good source once in 2^30 tests.
-// Repetition count: RepetitionCutoff equal bits one after the other, 1 + ceil(30 / H). Adaptive
-// proportion: ProportionCutoff bits of a window of 1,024 equal the window's first one. Lag:
-// ProportionCutoff bits of such a window equal the bit d bits before, for some d from 1 to Lags. Such a
-// prediction may be right as often as the most likely bit may occur, so the cut-off is the same. A
-// source that repeats a pattern of up to Lags bits, or of half as many and their complement, fails.
+// Repetition count: RepetitionCutoff equal bits in a row, 1 + ceil(30 / H). Adaptive proportion:
+// ProportionCutoff bits of a window of 1,024 equal the window's first one. Lag: ProportionCutoff
+// bits of such a window equal the bit d bits before, for some d from 1 to Lags. Such a prediction
+// may be right as often as the most likely bit may occur, so the cut-off is the same. A source that
+// repeats a pattern of up to Lags bits, or of half as many and their complement, fails.
 // Silence: no bit for 2^SilenceBits cycles. For H = 0.5 the cut-offs are 61 and 810.
-// The first StartUp bits are tested and given to nobody; tested_o is high from then on. The first
-// failure sets its bit of alarm_o ({lag, silence, proportion, repetition}), drops the word and ends
-// everything until wipe_i (level) or reset, which begin again with the start-up test. A failure and
-// its alarm are one cycle apart.
+// The first StartUp bits are tested and discarded; tested_o is high from then on. The first failure
+// sets its bit of alarm_o ({lag, silence, proportion, repetition}), drops the word and stops the
+// block until wipe_i (level) or reset, which restart the start-up test. A failure and its alarm are
+// one cycle apart.
 `default_nettype none
 module shef_noise #(
     parameter int unsigned RepetitionCutoff = 61,
@@ -39,13 +39,13 @@ module shef_noise #(
   localparam int unsigned START_W = $clog2(StartUp + 1);
 
   logic                   last_q;      // the last bit, while run_q is not 0
-  logic [RUN_W-1:0]       run_q;       // how many bits equal to it came without another one
+  logic [RUN_W-1:0]       run_q;       // length of the run of bits equal to it
   logic                   first_q;     // first bit of the window, while place_q is not 0
   logic [WindowBits-1:0]  place_q;     // bits of the window so far
-  logic [WindowBits:0]    equal_q;     // of these, equal to the first one
-  logic [Lags-1:0]        past_q;      // the bits before, the last one lowest
-  logic [Lags-1:0]        known_q;     // which of them came
-  logic [Lags-1:0][WindowBits:0] lag_q;  // bits of the window equal to the one so far before them
+  logic [WindowBits:0]    equal_q;     // those of them equal to the first one
+  logic [Lags-1:0]        past_q;      // the previous bits, the last one lowest
+  logic [Lags-1:0]        known_q;     // which of them are valid
+  logic [Lags-1:0][WindowBits:0] lag_q;  // bits of the window equal to the bit at each lag
   logic [SilenceBits-1:0] quiet_q;     // cycles since the last bit
   logic [START_W-1:0]     start_q;     // bits of the start-up test
   logic [30:0]            shift_q;

@@ -1,7 +1,7 @@
 // Types and constants shared by all modules of the Shield.
 //
 // Byte order: AXI data carries the byte of the lowest address in bits [7:0]. Cryptographic blocks
-// and keys are kept as the standards print them: byte 0 in the most significant bits.
+// and keys are stored as the standards print them: byte 0 in the most significant bits.
 // beat_to_blocks/blocks_to_beat convert.
 `default_nettype none
 // A package offers more than one design uses.
@@ -46,7 +46,7 @@ package shef_pkg;
   } axi_r_t;
 
   // ---- AXI4-Lite, 32 bit ----
-  // A port is one struct each way, the fields in the order of the channels.
+  // A port is one struct per direction, the fields in the order of the channels.
   localparam int unsigned AXIL_ADDR_W = 16;
 
   // from the master to the slave
@@ -100,7 +100,7 @@ package shef_pkg;
     logic key256;            // 1: AES-256, 0: AES-128
     logic [1:0] set;         // engine set
     logic [63:0] node_base;  // tree: byte address of node 0 of level 0
-    logic [3:0] prefetch;    // chunks fetched ahead of a sequential reader, 0 .. 8
+    logic [3:0] prefetch;    // chunks prefetched for a sequential reader, 0 .. 8
     logic wide_counter;      // counted: 1: 48-bit counters, 0: 36-bit
   } region_cfg_t;
 
@@ -116,7 +116,7 @@ package shef_pkg;
     logic [12:0] cache_line;   // bytes, the chunk of all its regions; 0: no cache
   } set_cfg_t;
 
-  // What a fault stops.
+  // The scope of a fault's stop.
   typedef enum logic [1:0] {
     ON_FAULT_SHIELD = 2'd0,  // everything
     ON_FAULT_REGION = 2'd1,  // the region, if the fault belongs to one
@@ -127,9 +127,9 @@ package shef_pkg;
   typedef enum logic [3:0] {
     FAULT_NONE = 4'd0,
     FAULT_TAG = 4'd1,       // a chunk's tag did not match
-    FAULT_BUS = 4'd2,       // the memory answered with an error
-    FAULT_TIMEOUT = 4'd3,   // the memory did not answer
-    FAULT_PROTOCOL = 4'd4,  // an answer that was not owed, or of the wrong length
+    FAULT_BUS = 4'd2,       // the memory responded with an error
+    FAULT_TIMEOUT = 4'd3,   // the memory did not respond
+    FAULT_PROTOCOL = 4'd4,  // an unowed response, or one of the wrong length
     FAULT_NODE = 4'd5,      // a tree node's tag did not match
     FAULT_INTERNAL = 4'd6   // a countermeasure inside the Shield fired
   } fault_kind_e;
@@ -143,16 +143,16 @@ package shef_pkg;
 
   typedef enum logic [3:0] {
     REFUSE_NONE = 4'd0,
-    REFUSE_RANGE = 4'd1,      // not wholly inside one region
+    REFUSE_RANGE = 4'd1,      // not completely inside one region
     REFUSE_BURST = 4'd2,      // not an INCR burst, or across a 4 KiB page
     REFUSE_READ_ONLY = 4'd3,  // write to an `input` region
     REFUSE_SECOND_WRITE = 4'd4,  // chunk of an `output` region already sealed in this epoch
     REFUSE_EPOCH_ZERO = 4'd5,
-    REFUSE_EXHAUSTED = 4'd6,  // a version counter or a key's use limit is at its end
+    REFUSE_EXHAUSTED = 4'd6,  // a version counter or a key's use limit is exhausted
     REFUSE_NOT_KEYED = 4'd7,
     // read of an `output` chunk that was not sealed in this epoch and is not on chip
     REFUSE_NOT_WRITTEN = 4'd8,
-    REFUSE_CUT_OFF = 4'd9  // write whose data did not come before a flush
+    REFUSE_CUT_OFF = 4'd9  // write whose data did not arrive before a flush
   } refuse_kind_e;
 
   typedef struct packed {
@@ -163,7 +163,7 @@ package shef_pkg;
 
   // ---- commands from the control plane to an engine set ----
   typedef enum logic [1:0] {
-    SET_FLUSH = 2'd0,       // seal every dirty line, write back tags, wait for all answers
+    SET_FLUSH = 2'd0,       // seal every dirty line, write back tags, wait for all responses
     SET_INVALIDATE = 2'd1,  // flush, then drop all lines and tags held on chip
     // flush, stop, raise the region's epoch, clear its written map, drop its lines, resume
     SET_EPOCH = 2'd2

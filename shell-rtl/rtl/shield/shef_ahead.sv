@@ -1,9 +1,8 @@
-// Reads of a region that go from chunk to chunk, and the next chunk that is worth to be fetched
-// ahead.
+// Stream detector of a region: finds sequential reads, and the next chunk worth prefetching.
 //
 // rd_i, wr_i: a read or a write of that region and chunk was decided (pulses). end_o: the stream
-// ended, in the second cycle after the event that ends it; what was fetched ahead is no longer
-// kept. next_valid_o: next_chunk_o of region_o is the next one, taken over with next_take_i.
+// ended, in the second cycle after the event that ends it; prefetched chunks are no longer kept.
+// next_valid_o: next_chunk_o of region_o is the next one, taken with next_take_i.
 `default_nettype none
 module shef_ahead
   import shef_pkg::*;
@@ -35,7 +34,7 @@ module shef_ahead
 
   logic rd_q, wr_q;                   // the event of the last cycle
   reg_idx_t rd_region_q, wr_region_q, region_q;
-  // newest that was read, the one after it; last to be fetched, next to be
+  // newest read chunk, the one after it; last to prefetch, next to prefetch
   pos_t rd_chunk_q, chunk_q, after_q, end_q, next_q;
   logic stream_q, wanted_q, moved_q, end_now_q;
   logic mine, follows, same, ends;
@@ -75,7 +74,7 @@ module shef_ahead
         rd_chunk_q <= pos_t'(rd_chunk_i);
       end
       if (wr_i) wr_region_q <= wr_region_i;
-      // known one cycle after next_q, end_q or the region changed
+      // valid one cycle after a change of next_q, end_q or the region
       wanted_q <= next_q <= end_q && next_q < pos_t'(NumChunks[region_q]);
       moved_q <= rd_q || next_take_i;
       if (next_take_i) next_q <= next_q + 1'b1;

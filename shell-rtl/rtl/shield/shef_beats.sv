@@ -1,11 +1,10 @@
-// Which beats of each gathered line were touched, and which are whole.
+// Tracks which beats of each gathered line are touched and which are complete.
 //
-// new_*: forget a line. put_*: a beat of a line was written and is whole or not; put_touched_o
-// (also without put_valid_i): was it touched before; put_full_o says in the same cycle whether the
-// line is whole with it (up to put_last_i). ask_*: combinational: was the beat touched. All marks
-// die with clr_i, and while it is high the words at zero_addr_i are written with zeros. The marks
-// are in distributed RAM, written in one place; a line that was forgotten is marked so until its
-// first put.
+// new_*: reset a line. put_*: a beat of a line was written, completely or not; put_touched_o (also
+// without put_valid_i): it was already touched; put_full_o reports in the same cycle whether the
+// beat completes the line (up to put_last_i). ask_*: combinational: the beat was touched. clr_i
+// drops all marks, and while it is high the words at zero_addr_i are written with zeros. The marks
+// are in distributed RAM with one write port; a flag marks a reset line until its first put.
 `default_nettype none
 module shef_beats
   import shef_set_pkg::*;
@@ -31,7 +30,7 @@ module shef_beats
 );
   logic [63:0] touched_q[NLines];
   logic [63:0] whole_q[NLines];
-  // no beat of the line was put: what the memories hold is of an earlier chunk
+  // no beat of the line was put: the memories hold data of an earlier chunk
   logic [NLines-1:0] fresh_q;
   logic [63:0] touched, whole, whole_next;
   logic [63:0] want;

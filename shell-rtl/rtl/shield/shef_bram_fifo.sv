@@ -1,8 +1,9 @@
 // FIFO in block RAM: a simple dual port RAM whose read register is the output word.
 //
 // Handshake: valid/ready on both sides. A word written in one cycle is at the output two cycles
-// later. Throughput one word a cycle. Depth is a power of two. It holds Depth words beside the
-// output register; in_ready_o counts those only, and count_o counts every word inside.
+// later. Throughput one word a cycle. Depth is a power of two. The FIFO holds Depth words in
+// addition to the output register; in_ready_o counts those only, and count_o counts every word
+// inside.
 // clr_i empties it and zeroes the word at zero_addr_i (modulo Depth) and the output register.
 `default_nettype none
 module shef_bram_fifo #(

@@ -1,27 +1,25 @@
-// Chunk cache: a 4-way set-associative write-back cache of plain chunks between an accelerator port
-// and its engine set, for random access to more than the set's own lines hold. A line is a chunk of
-// the set's regions (all of one size).
+// Chunk cache: a 4-way set-associative write-back cache of plaintext chunks between an accelerator
+// port and its engine set, for random access to more data than the set's lines hold. A line is a
+// chunk of the set's regions (all of one size).
 //
-// Both sides are AXI4; the accelerator's side takes what shef_set takes. Segments are served in
-// their order: a read 6 cycles after its request if its line is here, one beat a cycle; up to 16
-// lines are on their way at a time. A write is looked up when its data are here, so that a read
-// never waits for W. A line that is written whole is not fetched. A burst that must be refused is
-// answered here and shown to the set, which records it; so is a read that the set answers with an
-// error.
-// cmd_*: flush, invalidate, epoch: the cache writes back what is dirty (and forgets all lines but
+// Both sides are AXI4; the accelerator's side accepts the same bursts as shef_set. Segments are
+// served in order: a read 6 cycles after its request if it hits, one beat a cycle; up to 16 lines
+// are in flight at a time. A write's lookup waits for its data, so that a read never waits for W. A
+// completely written line is not fetched. The cache answers a burst that must be refused, and shows
+// it to the set, which records it; likewise a read that the set answers with an error.
+// cmd_*: flush, invalidate, epoch: the cache writes dirty lines back (and drops all lines, except
 // for a flush), then passes the command on (set_cmd_*) and its end back. stop_i, region_fault_i:
-// answers with SLVERR and zeros. wipe_i (level): zeroes everything; wipe_done_o while it is held. A
-// segment accepted before a wipe is answered with an error after it; a W beat is taken only when a
-// burst that was accepted before owes it. A segment is looked up when its queue has room, and a
-// write when its answer has. One whose line, or all four that it could have, are used by reads that
-// the accelerator has not taken waits for them, and so do those behind it. A command waits for none
-// of them: it finds that segment before it has changed anything, and lets it look again afterwards.
-// A write-back that the set answers with an error, although it has not stopped and the region is
-// not frozen, is a loss: everything is answered with errors from then on, and fault_* (valid/ready)
-// tells it.
+// responses are SLVERR and zeros. wipe_i (level): zeroes everything; wipe_done_o while it is held.
+// A segment accepted before a wipe gets an error after it; a W beat is accepted only if an earlier
+// accepted burst owes it. A segment's lookup waits for room in its queue, and that of a write also
+// for room for its response. If reads that the accelerator has not taken use its line, or all four
+// candidate ways, the segment waits for them, and so do those behind it. A command waits for none
+// of them: it finds that segment before it has changed anything, and repeats its lookup afterwards.
+// A write-back that fails although the set has not stopped and the region is not frozen is a loss:
+// all later responses are errors, and fault_* (valid/ready) reports it.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_cache
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -85,7 +83,7 @@ module shef_cache
     input  wire                  fault_ready_i,
     output fault_t               fault_o,
     output logic                 halted_o,       // by a loss, until a wipe
-    // for statistics: read segment here, not here, write segment here, not here, beat read, written
+    // for statistics: read hit, read miss, write hit, write miss (segments), beat read, written
     output logic [5:0]           event_o,
     output logic                 idle_o,
     input  wire                  wipe_i,
@@ -98,7 +96,7 @@ module shef_cache
   localparam int unsigned LW = $clog2(Lines);
   localparam int unsigned Words = Bytes / 64;
   localparam int unsigned AW = $clog2(Words);
-  localparam int unsigned Depth = 16;       // segments between lookup and answer
+  localparam int unsigned Depth = 16;       // segments between lookup and response
   localparam int unsigned WDepth = 64;      // W beats
   localparam logic [AXI_ID_W-1:0] ID_LINE = 8'd0;
   localparam logic [AXI_ID_W-1:0] ID_TELL = 8'd1;
@@ -122,7 +120,7 @@ module shef_cache
     return t;
   endfunction
 
-  // ---- wipe: what is under way ends with errors, then every memory is zeroed ----
+  // ---- wipe: transfers in flight end with errors, then every memory is zeroed ----
   typedef enum logic [1:0] {W_RUN, W_DRAIN, W_SWEEP, W_DONE} wipe_e;
   wipe_e wipe_q;
   logic [AW-1:0] sweep_q;
@@ -181,20 +179,20 @@ module shef_cache
     logic last;
   } item_t;
 
-  logic [8:0] cut_q[2];   // beats of the segment that are in pieces before
+  logic [8:0] cut_q[2];   // beats of the segment in earlier pieces
   logic turn_q, side, ask_valid, ask_ready, ask_fire, held, hold, parked, look_go;
   logic [1:0] want, stale_q;  // stale: a burst from before a wipe
   logic [1:0] q_pop;
-  logic [4:0] pieces_q[2];    // of reads and of writes, from lookup to answer
-  logic [4:0] answers_q;      // B that are owed to writes that were looked up
+  logic [4:0] pieces_q[2];    // of reads and of writes, from lookup to response
+  logic [4:0] answers_q;      // B owed to writes after their lookup
   localparam logic [4:0] DEPTH = 5'(Depth);
   logic [8:0] rest;
-  item_t piece, look_q;   // asked, and looked up
+  item_t piece, look_q;   // before and after its lookup
   logic look_tell_q, look_whole_q, look_first_q, tell;   // first: piece of its segment
   seg_t look_seg_q, cur;
 
-  // ---- W beats that wait ----
-  logic [6:0] wfree;   // beats that are here and not yet promised to a segment
+  // ---- waiting W beats ----
+  logic [6:0] wfree;   // beats that are present and not reserved for a segment
   logic w_pop, w_here, w_whole, ask_write;
   logic [511:0] w_data;
   logic [63:0] w_strb;
@@ -293,7 +291,7 @@ module shef_cache
   );
 
   // ---- segments that wait for their turn: reads and writes each in their order ----
-  // A segment that meets its line in the other queue waits.
+  // A segment waits if its line is in use in the other queue.
   item_t q_mem_q[2][Depth];
   logic [Depth-1:0] q_valid_q[2];
   logic [3:0] q_wp_q[2], q_rp_q[2];
@@ -383,7 +381,7 @@ module shef_cache
   function automatic logic [AW-1:0] word_of(input logic [LW-1:0] line, input logic [5:0] beat);
     return AW'(32'(line) * Beats) + AW'(beat & 6'(Beats - 1));
   endfunction
-  // answers and the write-back take turns at the read port, W beats and fills at the write port
+  // responses and the write-back take turns at the read port, W beats and fills at the write port
   assign evict_rd_go = evict_rd && (!take_rd || rd_turn_q);
   assign fill_wr_go = fill_wr && (!take_wr || wr_turn_q);
   assign rd_en = evict_rd || take_rd;
@@ -423,7 +421,7 @@ module shef_cache
     end
   end
 
-  // ---- answers ----
+  // ---- responses ----
   logic [6:0] rd_beat_q, wr_beat_q;
   logic [11:0] rd_offset_q, wr_offset_q;
   logic [AXI_ID_W-1:0] stage_id_q;
@@ -474,7 +472,7 @@ module shef_cache
     end
   end
 
-  // R: data apart from the rest, so that a wipe can take them away
+  // R: data separate from the other fields, so that a wipe can drop them
   logic [511:0] out_mem_q[4];
   logic [1:0] out_wp_q, out_rp_q;
   logic [3:0] out_err_q;
@@ -546,9 +544,9 @@ module shef_cache
       .lost_o(lost), .lost_region_o(lost_region), .lost_chunk_o(lost_chunk)
   );
 
-  // ---- losses: the accelerator was told OKAY for data that are not in memory ----
-  // A set that has stopped answers with errors too, and says itself why; that is known outside
-  // within WaitLog2 cycles.
+  // ---- losses: the accelerator got OKAY for data that are not in memory ----
+  // A set that has stopped also responds with errors, and reports the reason; that is visible
+  // outside within WaitLog2 cycles.
   localparam int unsigned WaitLog2 = 3;
   logic told_q;
   reg_idx_t lost_region_q;
@@ -580,7 +578,7 @@ module shef_cache
     end
   end
 
-  // ---- refused bursts are shown to the set, with zeros; its answers are dropped ----
+  // ---- refused bursts are shown to the set, with zeros; its responses are dropped ----
   typedef enum logic [1:0] {T_IDLE, T_ASK, T_DATA, T_END} tell_e;
   tell_e tell_q;
   axi_ax_t tell_ax_q;
@@ -623,7 +621,7 @@ module shef_cache
   end
 
   // ---- towards the set ----
-  // a request that is up stays up
+  // a valid request stays valid
   assign tell_ar = tell_q == T_ASK && !tell_wr_q && (tell_ar_q || !line_ar_valid);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) tell_ar_q <= 1'b0;
@@ -652,8 +650,8 @@ module shef_cache
   cmd_state_e cmd_q;
   assign hold = cmd_q != C_IDLE;
   assign look_go = !poison && (cmd_q == C_IDLE || cmd_q == C_DRAIN);
-  // Reads that were looked up keep their lines until the accelerator takes them, whatever becomes
-  // of the directory.
+  // Reads after their lookup keep their lines until the accelerator takes them, even if the
+  // directory changes.
   assign parked = look_valid && !look_q.err && (look_hit ? conflict : !look_can);
   assign held = q_valid_q[1] == '0 && (!look_valid || parked);
   assign walk = cmd_q == C_WALK;

@@ -1,12 +1,12 @@
-// W beats of the cache: holds them until their line is here, and counts what bursts owe.
+// W beats of the cache: holds them until their line is present, and counts owed beats.
 //
-// aw_fire_i (pulse): a burst was taken, which owes aw_len_i + 1 beats. W is valid/ready; a beat is
-// taken only if a burst owes it and there is room. free_o: beats that are here and not spoken for;
-// promise_i (pulse) speaks for promise_n_i of them, at most free_o.
-// pop_i takes the oldest beat away, one that was spoken for; valid_o: it is here, on data_o and
-// strb_o. whole_o: no beat that is here came with a strobe low. hold_i (level): nothing is taken.
-// clr_i (level, with hold_i) zeroes the word at zero_addr_i; how many beats are here, owed and
-// spoken for does not change by that, so that the bursts of before end as they began.
+// aw_fire_i (pulse): a burst was accepted, which owes aw_len_i + 1 beats. W is valid/ready; a beat
+// is accepted only if a burst owes it and there is room. free_o: beats that are present and not
+// reserved; promise_i (pulse) reserves promise_n_i of them, at most free_o.
+// pop_i removes the oldest beat, which must be reserved; valid_o: it is present, on data_o and
+// strb_o. whole_o: no beat that is present had a strobe low. hold_i (level): no beat is accepted.
+// clr_i (level, with hold_i) zeroes the word at zero_addr_i; the counts of present, owed and
+// reserved beats do not change, so that earlier bursts end as they began.
 `default_nettype none
 module shef_cache_beats
   import shef_pkg::*;
@@ -36,7 +36,7 @@ module shef_cache_beats
 );
   logic [511:0] data_mem_q[Depth];
   logic [63:0] strb_mem_q[Depth];
-  logic [Depth-1:0] part_q;         // came with a strobe low
+  logic [Depth-1:0] part_q;         // had a strobe low
   logic [PW-1:0] wp_q, rp_q;
   logic [PW:0] count_q, free_q, parts_q;
   logic [15:0] owed_q;

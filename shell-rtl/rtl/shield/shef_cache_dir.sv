@@ -2,13 +2,12 @@
 // memory word per set.
 //
 // Handshake: chunks in (ask_*, valid/ready), decisions out one cycle later (out_*, valid/ready),
-// one a cycle; a word that was just changed is forwarded. On a miss the line taken is a way that
-// holds nothing, else the oldest by a tree of three bits, unless busy_i names it; without a way to
-// take out_can_o is low and the decision waits. A decision changes the directory when it is taken.
-// walk_i (level): every dirty line is shown once on walk_* (valid/ready) and is clean then; with
-// walk_drop_i all lines are forgotten; walk_done_o at the end. No chunk may be asked meanwhile.
-// What waits for its decision is decided by what is there after the walk. clr_i forgets everything,
-// Sets cycles (clr_done_o).
+// one a cycle; a word that was just changed is forwarded. A miss allocates an empty way, else the
+// oldest by a tree of three bits, unless busy_i names it; without an available way out_can_o is low
+// and the decision waits. A decision changes the directory when it is taken.
+// walk_i (level): presents every dirty line once on walk_* (valid/ready), which is clean then; with
+// walk_drop_i drops all lines; walk_done_o at the end. No request may come in that time. A waiting
+// decision uses the state after the walk. clr_i drops everything, in Sets cycles (clr_done_o).
 `default_nettype none
 module shef_cache_dir
   import shef_pkg::*;
@@ -27,19 +26,19 @@ module shef_cache_dir
     output logic             ask_ready_o,
     input  wire  reg_idx_t   ask_region_i,
     input  wire  chunk_idx_t ask_chunk_i,
-    input  wire              ask_skip_i,      // a refused segment: passes without a look
+    input  wire              ask_skip_i,      // a refused segment: passes without a lookup
     input  wire              ask_write_i,
 
     output logic             out_valid_o,
     input  wire              out_ready_i,
     output logic             out_hit_o,
-    output logic             out_can_o,       // a hit, or a way can be taken
+    output logic             out_can_o,       // a hit, or a way is available
     output logic [LW-1:0]    out_line_o,
     output logic             out_evict_o,     // the line's chunk must be written back first
     output reg_idx_t         out_region_o,    // of that chunk
     output chunk_idx_t       out_chunk_o,
     output logic [IW-1:0]    out_set_o,
-    input  wire  [3:0]       busy_i,          // ways of out_set_o that something waiting still uses
+    input  wire  [3:0]       busy_i,          // ways of out_set_o that a waiting segment still uses
 
     input  wire              walk_i,
     input  wire              walk_drop_i,
@@ -68,7 +67,7 @@ module shef_cache_dir
   reg_idx_t region_q;
   chunk_idx_t chunk_q;
 
-  // different regions that are used side by side fall into different sets
+  // different regions that are used together map to different sets
   function automatic logic [IW-1:0] set_of(input reg_idx_t region, input logic [IW-1:0] chunk);
     return chunk ^ IW'({region, {(IW > REGION_W ? IW - REGION_W : 1){1'b0}}});
   endfunction
@@ -200,7 +199,7 @@ module shef_cache_dir
       chunk_q <= '0;
     end else if (clr_i) begin
       walked_q <= 1'b0;
-      skip_q <= 1'b1;  // a segment that waits here is answered, with an error
+      skip_q <= 1'b1;  // a segment that waits here gets an error
       set_q <= '0;
       region_q <= '0;
       chunk_q <= '0;

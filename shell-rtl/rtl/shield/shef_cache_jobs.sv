@@ -1,18 +1,18 @@
-// Fills and write-backs of the cache, towards the engine set: whole lines, in the order in which
-// the directory asked for them.
+// Fills and write-backs of the cache, towards the engine set: whole lines, in the order of the
+// directory's requests.
 //
 // Handshake: jobs in (new_*, valid/ready; the slot is given in the same cycle); busy_o[slot] is
-// high until the line's new contents are there. A job first writes the line's old chunk back
-// (new_evict_i), then fills it (new_fill_i). Reads are asked for as soon as a job comes, so that
-// many are under way; one for a chunk whose write-back was not acknowledged waits for that.
+// high until the line's new contents are present. A job first writes the line's old chunk back
+// (new_evict_i), then fills it (new_fill_i). Reads are requested as soon as a job arrives, so that
+// many are in flight; a read of a chunk with an unacknowledged write-back waits for the
+// acknowledgement.
 // rd_*, wr_*: requests to the line memory, valid/ready, data one cycle after a granted read. A line
-// whose fill was answered with an error is marked (bad_*), and never written back; the mark stays
-// until the line is filled anew. A write-back that was answered with an error is told (lost_*).
-// Throughput one beat a cycle. bad_we_o comes once for every job. idle_o: nothing is under way or
-// unacknowledged.
+// whose fill failed is marked (bad_*), and never written back; the mark stays until the next fill
+// of the line. lost_* reports a failed write-back. Throughput one beat a cycle. bad_we_o comes once
+// for every job. idle_o: nothing is in flight or unacknowledged.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_cache_jobs
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -26,7 +26,7 @@ module shef_cache_jobs
 ) (
     input  wire              clk_i,
     input  wire              rst_ni,
-    // the last data must go from here too; nothing is under way
+    // zero the last data here too; nothing is in flight
     input  wire              clr_i,
     output logic             idle_o,
 
@@ -51,7 +51,7 @@ module shef_cache_jobs
     input  wire              wr_ready_i,
     output logic [5:0]       wr_beat_o,
     output logic [511:0]     wr_data_o,
-    output logic [LW-1:0]    line_o,        // of the job in work: for rd, wr, bad
+    output logic [LW-1:0]    line_o,        // of the current job: for rd, wr, bad
     input  wire              bad_i,         // its mark
     output logic             bad_we_o,
     output logic             bad_o,
@@ -74,7 +74,7 @@ module shef_cache_jobs
     input  wire              write_go_i,    // they may be
     input  wire              b_valid_i,
     input  wire              b_error_i,
-    // pulse: this chunk's write-back was answered with an error
+    // pulse: this chunk's write-back failed
     output logic             lost_o,
     output reg_idx_t         lost_region_o,
     output chunk_idx_t       lost_chunk_o
@@ -92,9 +92,9 @@ module shef_cache_jobs
     chunk_idx_t old_chunk;
   } job_t;
   job_t job_q[Slots];
-  logic [Slots-1:0] busy_q;    // in work or waiting for it
+  logic [Slots-1:0] busy_q;    // in progress or waiting
   logic [Slots-1:0] owed_q;    // its write-back is not acknowledged
-  logic [Slots-1:0] ask_q;     // its read was not asked for
+  logic [Slots-1:0] ask_q;     // its read was not requested yet
   logic [SW-1:0] wp_q, ap_q, xp_q;
   job_t head;
 
@@ -120,13 +120,13 @@ module shef_cache_jobs
     end
   end
   logic skip, ask;
-  logic [SW:0] left_q;  // jobs that were not looked at here
+  logic [SW:0] left_q;  // jobs not yet looked at here
   assign skip = left_q != '0 && !ask_q[ap_q];
   assign ask = left_q != '0 && ask_q[ap_q] && !hazard && (!ar_valid_q || ar_ready_i);
   assign ar_valid_o = ar_valid_q;
   assign ar_addr_o = ar_addr_q;
 
-  // ---- the job in work ----
+  // ---- the current job ----
   typedef enum logic [1:0] {X_IDLE, X_EVICT, X_FILL} state_e;
   state_e state_q;
   logic [5:0] rd_beat_q, beat_q;
@@ -216,7 +216,7 @@ module shef_cache_jobs
       if (ask) ask_q[ap_q] <= 1'b0;
       if (ask || skip) ap_q <= ap_q + 1'b1;
       left_q <= left_q + (SW + 1)'(new_valid_i && new_ready_o) - (SW + 1)'(ask || skip);
-      // the job in work
+      // the current job
       stage_q <= rd_valid_o && rd_ready_i;
       if (aw_ready_i) aw_valid_q <= 1'b0;
       if (clr_i) rd_beat_q <= rd_beat_q + 1'b1;

@@ -1,8 +1,8 @@
-// A member of a set, chosen ahead by turns and kept in registers until it is used or has left the
-// set: choosing takes three cycles, using it none.
+// Round-robin choice made in advance, kept in registers until it is used or has left the set. A
+// choice takes three cycles, its use none.
 //
 // one_o is the choice (one-hot or zero), index_o its number; ok_o: it is in the set now. used_i:
-// the next one, please.
+// request the next one.
 `default_nettype none
 module shef_choice #(
     parameter int unsigned N = 32,

@@ -1,14 +1,14 @@
-// Counters on chip: how often each chunk of the `counted` regions was sealed, which is its version.
+// On-chip version counters of the chunks in `counted` regions: the number of seals of each chunk.
 // Zero: never written.
 //
-// ask_*: valid/ready; the answer comes in the cycle after the handshake (ans_valid_o, from the
+// ask_*: valid/ready; the response comes in the cycle after the handshake (ans_valid_o, from the
 // memory's read register), one a cycle.
-// set_*: valid/ready; raises the counter and gives the new value two cycles later (set_done_o), one
-// every three cycles. A counter whose bits are all ones is exhausted (ans_last_o, set_last_o):
-// set_refused_o then, and the counter stays. A chunk must not be asked for while it is raised. Two
-// counters of 36 bits in a word of 72, or one of 48, by region. Memories of at most 4096 words work
-// side by side, so that zeroing them, after reset and when clr_i rises, takes 4096 cycles at most;
-// busy_o until done.
+// set_*: valid/ready; raises the counter and returns the new value two cycles later (set_done_o),
+// one every three cycles. A counter whose bits are all ones is exhausted (ans_last_o, set_last_o):
+// then set_refused_o, and the counter stays. A chunk must not be queried while it is being raised.
+// Two counters of 36 bits in a word of 72, or one of 48, by region. Memories of at most 4096 words
+// are zeroed in parallel, after reset and when clr_i rises, in 4096 cycles at most; busy_o until
+// done.
 `default_nettype none
 module shef_counters
   import shef_pkg::*;
@@ -81,7 +81,7 @@ module shef_counters
   assign chunk = set ? set_chunk_i : ask_chunk_i;
   assign addr = AW'(FirstWord[region]) + (IsWide[region] ? AW'(chunk) : AW'(chunk >> 1));
 
-  // ---- second cycle: the word is here ----
+  // ---- second cycle: the word is present ----
   logic [71:0] word, word_q;
   version_t value, next, value_q;
   logic ends, next_ends, done_q, refused_q, last_q;

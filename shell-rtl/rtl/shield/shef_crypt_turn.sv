@@ -1,10 +1,11 @@
-// Arbiter of GHASH and of the write port of the lines: decides in each cycle whether decryption,
-// the write acceptor or the seal works, and sends their beats and tree nodes to GHASH.
+// Arbiter of GHASH and of the write port of the lines: grants each cycle to decryption, the write
+// acceptor or the seal, and sends their beats and tree nodes to GHASH.
 //
 // dec_*, seal_*: a beat waits (req_i) and is used in this cycle (fire_o). Decryption writes a line
 // and, unless plain, uses GHASH; the acceptor (put_wait_i) writes a line; the seal uses GHASH. So
-// decryption and the two others take turns when both wait. node_*: a tree node (valid/ready), goes
-// first. free_o: GHASH takes a beat of a chunk. gh_*: to GHASH (valid/ready), in the same cycle.
+// decryption and the two others take turns when both wait. node_*: a tree node (valid/ready), with
+// priority. free_o: GHASH accepts a beat of a chunk. gh_*: to GHASH (valid/ready), in the same
+// cycle.
 `default_nettype none
 module shef_crypt_turn
   import shef_pkg::*;
@@ -21,7 +22,7 @@ module shef_crypt_turn
     input  wire              dec_plain_i,
     input  wire  gh_beat_t   dec_beat_i,
     output logic             dec_fire_o,
-    input  wire              seal_req_i,     // without regard to GHASH
+    input  wire              seal_req_i,     // whether or not GHASH is free
     input  wire              seal_plain_i,
     input  wire  gh_beat_t   seal_beat_i,
     output logic             seal_fire_o,

@@ -1,12 +1,12 @@
-// Keystream jobs of one direction: four counter blocks for each beat of each chunk, in the order of
-// the chunks.
+// Key stream jobs of one direction: four counter blocks for each beat of each chunk, in chunk
+// order.
 //
 // Handshake: chunks in (valid, always room: Depth is the number of lines), jobs out (valid/ready),
 // one a cycle.
 // take_i: the consumer took one keystream word. Jobs are issued only while Credits words have room.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_ctr_jobs
   import shef_pkg::*;
   import shef_set_pkg::*;

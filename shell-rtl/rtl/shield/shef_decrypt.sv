@@ -1,13 +1,14 @@
-// Decryption: one beat from the ring, its keystream, into its line and into GHASH, in the order of
-// the fetches.
+// Decryption: combines a beat from the ring with its key stream, and writes it to its line and to
+// GHASH, in fetch order.
 //
-// chunk_*: a chunk was asked for from memory (pulse; never more than Depth). ring_*: its beats, as
-// they come (never more than RingBeats). req_o: a beat and its keystream are here, and GHASH is
-// free (gh_free_i) where it is needed; fire_i: it was used, in the same cycle. plain_o: the region
-// is not encrypted. data_o is the plain text for the line, cipher_o what GHASH takes. filled_o: the
-// last beat of a chunk that has no tag was used. waits_o: a beat waits for its keystream or GHASH.
+// chunk_*: a chunk was requested from memory (pulse; never more than Depth). ring_*: its beats, in
+// arrival order (never more than RingBeats). req_o: a beat and its keystream are present, and GHASH
+// is free (gh_free_i) if it is needed; fire_i: the beat was used, in the same cycle. plain_o: the
+// region is not encrypted. data_o is the plaintext for the line, cipher_o the input of GHASH.
+// filled_o: the last beat of a chunk without a tag was used. waits_o: a beat waits for its
+// keystream or GHASH.
 `default_nettype none
-// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are named and left open)
 // (outputs that are not needed here are left open by name)
 module shef_decrypt
   import shef_pkg::*;
@@ -43,7 +44,7 @@ module shef_decrypt
     output logic [511:0]      cipher_o,
     output logic              first_o,
     output logic              last_o,
-    output logic [5:0]        pow_o,       // beats of the chunk that follow
+    output logic [5:0]        pow_o,       // later beats of the chunk
     output logic              filled_o,
     output logic              waits_o
 );

@@ -1,17 +1,18 @@
-// Accelerator port of several engine sets: sends every burst to the set that its address belongs
-// to, and brings the answers back with the order of each id kept.
+// Accelerator port of several engine sets: routes bursts to sets by address, and returns responses
+// in order per id.
 //
 // Handshake: AXI4 on both sides; acc_* belong to the accelerator, set_* to the sets. RegionSet is
 // the place of each region's set in set_*; a burst that begins in no region goes to the first set,
 // which refuses it. While an id has a burst in one set, a burst of the same id for another set
 // waits, and so do those behind it; ids that agree in their low LockLog2 bits count as the same. W
-// beats go to the sets in the order of AW, counted by AWLEN; set_w_waits_o: a beat is here that
-// another set does not take, so that a set's own beats cannot come. Read bursts come back whole.
+// beats go to the sets in the order of AW, counted by AWLEN; set_w_waits_o: the present beat is for
+// another set, which does not accept it, so a set's own beats cannot arrive. Read bursts return
+// whole.
 // Latency: one cycle for AR and AW, none for W, R, B (combinational); one beat a cycle each way.
-// With one set: wires. Every burst ends because every set answers every burst; reset forgets what
-// is under way. No data are kept here.
+// With one set: wires. Every burst ends because every set answers every burst; reset drops the
+// bursts in flight. The block stores no data.
 `default_nettype none
-// verilator lint_off PINCONNECTEMPTY
+// (outputs that are not needed here are named and left open)
 // (outputs that are not needed here are left open by name)
 module shef_demux
   import shef_pkg::*;
@@ -109,7 +110,7 @@ module shef_demux
           .in_data_i(ax_in[d]),
           .out_valid_o(ax_valid[d]), .out_ready_i(go[d] && to_ready[d]), .out_data_o(ax[d])
       );
-      // where the bursts of an id are, and how many
+      // set of the bursts of an id, and their number
       place_t where_q[1 << LockLog2];
       logic [6:0] many_q[1 << LockLog2];
       lock_t mine, theirs;
@@ -166,7 +167,7 @@ module shef_demux
       else if (w_fire) w_beat_q <= w_end ? '0 : w_beat_q + 1'b1;
     end
 
-    // ---- R: whole bursts take turns; B: answers do ----
+    // ---- R: whole bursts take turns; B: single responses do ----
     place_t r_from, b_from;
     shef_turn #(.N(NSets)) i_r (
         .clk_i, .rst_ni, .req_i(set_r_valid_i), .done_i(ended[0]), .valid_o(acc_r_valid_o),

@@ -1,13 +1,13 @@
 // Eviction of one class of lines: chooses the dirty lines that are sealed to make room.
 //
-// Lines other than `output` go one by one as long as more than half of the class is dirty, or one
-// at a time when a segment finds no line. An `output` line is closed early only for a write, when
-// no other kind of line is left to go, and either dirty lines have all they may have or no line
-// came back from the reads for a while.
+// Lines other than `output` go one by one while more than half of the class is dirty, or one at a
+// time when a segment finds no line. An `output` line is closed early only for a write, when no
+// other kind of line is left to evict, and either the dirty lines are at their limit or reads have
+// not released a line for a while.
 //
 // All *_i of N bits are the state of the lines. needed_rd_i, needed_wr_i: a read, a write found no
 // line of this class. room_i: one more line of the class may become dirty. waited_i: the write has
-// waited long enough for reads to let go of a line. evict_o: the choice (one-hot or zero), for one
+// waited long enough for reads to release a line. evict_o: the choice (one-hot or zero), for one
 // cycle; the owner keeps it in evict_i until the line is sealed. One choice in seven cycles.
 `default_nettype none
 module shef_evict #(
@@ -30,7 +30,7 @@ module shef_evict #(
     input  wire          waited_i,
     output logic [N-1:0] evict_o
 );
-  // look, choose, send away, and let it show
+  // look, choose, send away, and wait until it shows
   typedef enum logic [2:0] {E_LOOK, E_CHOOSE, E_SEND, E_SHOW1, E_SHOW2, E_SHOW3, E_SHOW4} step_e;
   step_e step_q;
   logic [N-1:0] mine, others, outs, pool_q, one, one_q;

@@ -1,11 +1,12 @@
-// Fetch: turns a taken line into the memory reads of its chunk and, if its tag line is not on chip,
-// of that tag line; and sends the reads of tree nodes.
+// Fetch: issues the memory reads for the chunk of an allocated line, for its tag line if not on
+// chip, and for tree nodes.
 //
 // Handshake: chunks in (valid/ready), memory AR valid/ready (registered). A chunk starts (go_o, one
 // pulse) only when the ring has room for all its beats, its tag has a place and its mask a slot
-// (`bypass`: room only); everything after that can no longer stall the memory. Data is asked for in
-// bursts of at most 512 bytes, then at once the tag line. One AR a cycle, the first in the cycle
-// after the start. Node reads (valid/ready) go first, but not twice in a row while another waits.
+// (`bypass`: room only); after that it can no longer stall the memory. Data is requested in bursts
+// of at most 512 bytes, and the tag line directly after them. One AR a cycle, the first in the
+// cycle after the start. Node reads (valid/ready) go first, but not twice in a row while another
+// waits.
 `default_nettype none
 module shef_fetch
   import shef_pkg::*;
@@ -17,7 +18,7 @@ module shef_fetch
 ) (
     input  wire              clk_i,
     input  wire              rst_ni,
-    input  wire              clr_i,        // forget chunks; an AR that is up stays up
+    input  wire              clr_i,        // drop chunks; a valid AR stays valid
     input  wire              stop_i,       // start nothing, no new AR
 
     input  wire              chunk_valid_i,
@@ -45,7 +46,7 @@ module shef_fetch
   localparam int unsigned CW = $clog2(RingBeats) + 1;
 
   typedef struct packed {
-    logic [3:0] bursts;   // of data that are left
+    logic [3:0] bursts;   // remaining bursts of data
     logic tag;            // and the tag line
     logic [2:0] len;
     logic [63:0] addr;
@@ -99,7 +100,7 @@ module shef_fetch
         end
         busy_q <= work.bursts > 4'd1 || (work.bursts == 4'd1 && work.tag);
       end
-      // taken, and nothing of it could be sent yet
+      // accepted, but nothing of it could be sent yet
       if (go_o && (busy_q || !can_load)) begin
         work_q <= fresh;
         busy_q <= 1'b1;

@@ -1,15 +1,14 @@
-// Fetch queue: chunks to be fetched, with the answers to their versions, and lines to be filled up
-// in between.
+// Fetch queue: chunks to fetch, with their versions, and lines to fill.
 //
-// take_*: a line was taken for a chunk (pulse, at most Depth wait); take_write_i: by a write, only
-// its version is asked for. Lines come in that order, with the answer to their version where there
-// is one (ans_*, valid/ready); a chunk that was never written needs no memory. merge_*: a line to
-// be filled up (valid/ready). Both take turns when both wait. chunk_valid_o: chunk_o is to be
-// fetched; chunk_go_i: it was, in the same cycle. known_o: the version of line_o came, or its
-// region is frozen (dead_o) and nothing comes. sealed_*: a line was given a new version (pulse).
+// take_*: a line was allocated for a chunk (pulse, at most Depth wait); take_write_i: by a write,
+// which needs only its version. Lines leave in that order, with the response of the version query
+// if there is one (ans_*, valid/ready); a chunk that was never written needs no memory. merge_*: a
+// line to fill (valid/ready). Both take turns when both wait. chunk_valid_o: chunk_o is to be
+// fetched; chunk_go_i: it was, in the same cycle. known_o: the version of line_o arrived, or its
+// region is frozen (dead_o) and no version comes. sealed_*: a line was given a new version (pulse).
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_fetch_queue
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -60,7 +59,7 @@ module shef_fetch_queue
 );
   logic valid, write, asks, fetches, merge, turn_q;
   chunk_idx_t index;
-  version_t version_q[NLines];   // of the chunk in the line, as it lies in memory
+  version_t version_q[NLines];   // of the chunk in the line, as in memory
 
   shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) i_fifo (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
@@ -71,7 +70,7 @@ module shef_fetch_queue
   );
   assign asks = HasVersions[region_o];
   assign dead_o = frozen_i[region_o];
-  // the table of versions takes one value a cycle, and seals come first
+  // the table of versions accepts one value a cycle, and seals have priority
   assign fetches = valid && !write && !dead_o &&
       (!asks || (ans_valid_i && !ans_zero_i && !ans_none_i && !sealed_valid_i));
   assign merge = merge_valid_i && (!fetches || turn_q);

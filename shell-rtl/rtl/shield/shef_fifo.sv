@@ -1,4 +1,4 @@
-// FIFO by index, first word falls through.
+// First-word-fall-through FIFO.
 //
 // Handshake: valid/ready on both sides; valid never waits for ready. A word written in one cycle is
 // at the output in the next. Throughput one word a cycle. Depth is a power of two, at least 2.

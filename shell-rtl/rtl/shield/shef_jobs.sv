@@ -1,8 +1,8 @@
-// Puts the AES jobs of both directions and of the tree into one stream of four-block jobs.
+// Merges the AES jobs of both directions and of the tree into one stream of four-block jobs.
 //
-// Handshake: valid/ready everywhere, combinational. Tag masks go first (they are rare and due),
-// those of nodes before all, then keystream; reads and writes take turns. A node's mask takes a job
-// of its own, four times the same block. A block is region id (8) | version (48) | chunk (40) |
+// Handshake: valid/ready everywhere, combinational. Tag masks go first (they are rare and urgent),
+// those of nodes before all, then keystream; reads and writes take turns. A node's mask takes a
+// separate job, four times the same block. A block is region id (8) | version (48) | chunk (40) |
 // counter (32).
 `default_nettype none
 module shef_jobs

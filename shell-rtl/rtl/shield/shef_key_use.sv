@@ -1,8 +1,8 @@
-// Counts the blocks that each region key has sealed and says when a key is at its end.
+// Counts the blocks sealed by each region key, and reports when a key is exhausted.
 //
-// use_i: a chunk of use_region_i is about to be sealed. exhausted_o rises so early that every line
-// that may be on its way can still be sealed below the limit of 2^LimitLog2 blocks. Counts go to
-// zero with the key (clr_i) only.
+// use_i: a chunk of use_region_i is about to be sealed. exhausted_o rises early enough that every
+// line in flight can still be sealed below the limit of 2^LimitLog2 blocks. Only the end of the key
+// (clr_i) zeroes the counts.
 `default_nettype none
 module shef_key_use
   import shef_pkg::*;
@@ -28,7 +28,7 @@ module shef_key_use
     // blocks of a chunk and its mask
     localparam longint unsigned COST =
         (64'd1 << ((ChunkLog2[r] < 4'd6 ? 4'd6 : ChunkLog2[r]) - 4'd4)) + 64'd1;
-    // every line, and a burst of 64 chunks that was let in
+    // every line, and an accepted burst of 64 chunks
     localparam longint unsigned MARGIN = COST * (64'(NLines) + 64'd68);
     logic [48:0] used_q;
     logic exhausted_q;

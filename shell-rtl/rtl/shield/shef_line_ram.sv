@@ -1,11 +1,9 @@
-// The lines: plain text of chunks, 64 bytes a word, with a mark for each byte that was written by
-// the accelerator.
+// The lines: plaintext of chunks, 64 bytes per word, with a written mark for each byte.
 //
 // One write port (byte enables) and one read port (data one cycle later, in the read register until
-// the next read). A word is named by its line and beat; lines 0 .. BigLines-1 have 64 words, the
-// others 8. The byte marks can be read at the same address as the write, combinationally (mark_o),
-// to be merged by the writer. While clr_i is high the word at zero_addr_i and the registers are
-// zeroed.
+// the next read). Line and beat address a word; lines 0 .. BigLines-1 have 64 words, the others 8.
+// The byte marks can be read at the same address as the write, combinationally (mark_o), for the
+// writer to merge. While clr_i is high the word at zero_addr_i and the registers are zeroed.
 `default_nettype none
 module shef_line_ram
   import shef_set_pkg::*;

@@ -1,11 +1,11 @@
-// The lines with their ports: decrypted chunks and the accelerator's writes go in, responses and
-// the seal reader take out.
+// The lines with their ports: written by decryption and the accelerator, read by responses and the
+// seal.
 //
-// fill_*: a beat of a chunk that comes from memory, always taken; bytes that the accelerator wrote
-// meanwhile are newer and stay. put_*: a beat of a write (valid/ready), taken in every cycle
+// fill_*: a beat of a chunk from memory, always accepted; bytes that the accelerator has already
+// written are newer and stay. put_*: a beat of a write (valid/ready), accepted in every cycle
 // without a fill; put_full_o: with it every byte of the chunk was written. new_*: the marks of that
-// line start anew. rsp_get_*, seal_get_*: a beat to be read (valid/ready), in turns when both wait;
-// its data, its marks and what the line says of it follow in the next cycle.
+// line are reset. rsp_get_*, seal_get_*: a beat to read (valid/ready), in turns when both wait; its
+// data, its marks and the state of its line follow in the next cycle.
 `default_nettype none
 module shef_lines
   import shef_pkg::*;
@@ -36,7 +36,7 @@ module shef_lines
     input  wire  [5:0]        put_last_i,    // last beat of the line's chunk
     output logic              put_full_o,    // with this beat every byte was written
 
-    input  wire  [NLines-1:0] fetched_i,     // all bytes of the line count, whatever the marks say
+    input  wire  [NLines-1:0] fetched_i,     // all bytes of the line are valid, whatever the marks
     input  wire               rsp_get_valid_i,
     output logic              rsp_get_ready_o,
     input  wire  line_t       rsp_get_line_i,

@@ -1,37 +1,37 @@
-// Directory of the lines: says for each segment which line holds its chunk, takes a line for a
-// chunk that has none, and keeps the state of every line from its taking to its release.
+// Directory of the lines: finds the line of each segment's chunk, allocates a line on a miss, and
+// tracks the state of every line until its release.
 //
 // Handshake: read and write segments in (valid/ready); a read leaves to the response queue (rsp_*,
-// must be ready at all times when rsp_room_i is high), a write to the write acceptor (wsg_*). A
-// line that was taken leaves also to the fetch queue (fetch_*, never full by size); where its chunk
-// has a version of its own, that is asked for in the same cycle (ver_ready_i).
-// Three stages: a segment is compared with all lines when it comes in; then what the state of its
-// line says is gathered in a few bits; then it is decided. One decision a cycle, reads and writes
-// take turns when both wait, and neither waits for the other. What a decision changes for those
-// that come behind it (the line that it takes, and from whom) is put right on the way. A chunk of
-// an `output` region that is not on chip costs one cycle more: its written bit is asked for.
+// must be ready at all times when rsp_room_i is high), a write to the write acceptor (wsg_*). An
+// allocated line also leaves to the fetch queue (fetch_*, never full by size); if its chunk has its
+// own version, the version is requested in the same cycle (ver_ready_i).
+// Three stages: an incoming segment is compared with all lines; the state of its line is reduced to
+// a few bits; then the segment is decided. One decision a cycle; reads and writes take turns when
+// both wait, and neither waits for the other. The effects of a decision on the segments behind it
+// (the allocated line, and its old chunk) are forwarded to them. A chunk of an `output` region that
+// is not on chip costs one cycle more, for the query of its written bit.
 //
-// Lines to be taken, sealed, filled or sent away are chosen ahead, in registers, and looked at
-// again when they are used.
+// Lines to allocate, seal, fill or evict are chosen in advance, in registers, and checked again on
+// use.
 //
 // A chunk is in one line at most. A line is whole when all its bytes are known; only then is it
-// read or sealed. `output`: taken by a write, bytes without mark are zeros, so it is whole at once;
-// closed when every byte was written, or early when nothing else makes room. `counted`, `tree`,
-// `bypass`: writes may hit a line in any state but sealing. The answer to the version (known_*)
-// makes a line of a chunk that was never written whole: zeros. Another line that is not whole is
-// fetched (merge_*) as soon as a read or its eviction wants it; the fetch fills bytes without mark.
-// A line whose every byte was written is sealed at once, others when room is short. At the last
-// version nothing becomes dirty.
+// read or sealed. `output`: a line allocated by a write is whole at once, because bytes without a
+// mark are zeros; it is closed when every byte was written, or early when nothing else makes room.
+// `counted`, `tree`, `bypass`: writes may hit a line in any state but sealing. The version's
+// response (known_*) makes the line of a never written chunk whole: zeros. Another incomplete line
+// is fetched (merge_*) as soon as a read or its eviction needs it; the fetch fills bytes without a
+// mark. A line whose every byte was written is sealed at once, others when room is short. At the
+// last version no line becomes dirty.
 //
 // Reads hold all lines of a class but two at most, and so do dirty lines. Writes never wait for
 // responses: two lines are not held by reads, and they are free, or become so through sealing,
 // which needs nothing from here.
 //
-// Prefetch: when reads of a region (not `output`) go from chunk to chunk, the next chunks are taken
-// and fetched in cycles that nothing else needs, up to Prefetch[region] ahead and all lines of the
-// class but three. A line fetched ahead is no victim until it was read, or the stream ended: at a
-// read elsewhere, a write to the region, a write that finds no line, or a flush. What fails before
-// it is asked for is let go (spec_failed_o) and fetched again when it is asked for.
+// Prefetch: when reads of a region (not `output`) go from chunk to chunk, the next chunks are
+// allocated and fetched in otherwise idle cycles, up to Prefetch[region] ahead and all lines of the
+// class but three. A prefetched line is not a victim until it was read, or the stream ended: at a
+// read elsewhere, a write to the region, a write that finds no line, or a flush. A prefetch that
+// fails before its chunk is requested is dropped (spec_failed_o) and fetched again on request.
 `default_nettype none
 module shef_lookup
   import shef_pkg::*;
@@ -40,25 +40,25 @@ module shef_lookup
     parameter int unsigned NRegions = 1,
     parameter int unsigned BigLines = 8,
     parameter int unsigned SmallLines = 32,
-    // bits that tell the chunks of a region apart
+    // bits that distinguish the chunks of a region
     parameter int unsigned ChunkW = CHUNK_INDEX_W,
     parameter logic [MAX_REGIONS-1:0] IsOutput = '0,    // mode of each region
     parameter logic [MAX_REGIONS-1:0] HasVersions = '0, // counted, tree
-    parameter logic [MAX_REGIONS-1:0] IsTree = '0,      // its versions can be asked for at any time
+    parameter logic [MAX_REGIONS-1:0] IsTree = '0,      // its versions can be queried at any time
     parameter logic [MAX_REGIONS-1:0] IsPlain = '0,     // bypass
     parameter logic [MAX_REGIONS-1:0] IsBig = '0,       // its chunks go to the 4 KiB lines
     parameter id_tab_t RegionId = '0,
-    parameter logic [MAX_REGIONS-1:0][3:0] Prefetch = '0,                   // chunks ahead
+    parameter logic [MAX_REGIONS-1:0][3:0] Prefetch = '0,                   // chunks to prefetch
     parameter logic [MAX_REGIONS-1:0][CHUNK_INDEX_W-1:0] NumChunks = '0,
     localparam int unsigned NLines = BigLines + SmallLines
 ) (
     input  wire               clk_i,
     input  wire               rst_ni,
     input  wire               clr_i,
-    input  wire               stop_i,      // answer everything with an error, take no line
+    input  wire               stop_i,      // answer everything with an error, allocate no line
     input  wire               hold_rd_i,   // a command runs: no reads from the next cycle on
     input  wire               hold_wr_i,   // no writes
-    // regions that take no part: answered with an error, their lines are lost
+    // excluded regions: answered with an error, their lines are lost
     input  wire  [MAX_REGIONS-1:0] frozen_i,
 
     input  wire  seg_t        rd_seg_i,
@@ -72,21 +72,21 @@ module shef_lookup
     output logic              rsp_valid_o,
     input  wire               rsp_room_i,
     output lseg_t             lseg_o,      // for rsp and wsg
-    output seg_t              seg_o,       // what it was made of
+    output seg_t              seg_o,       // the decided segment
     output logic              wsg_valid_o,
     input  wire               wsg_room_i,
     output logic              fetch_valid_o,
     output line_t             fetch_line_o,
-    output logic              fetch_write_o, // taken by a write: only its version is asked for
-    output logic              ver_valid_o,   // ask for the version; with fetch_valid_o
+    output logic              fetch_write_o, // allocated by a write: only its version is requested
+    output logic              ver_valid_o,   // request the version; with fetch_valid_o
     input  wire               ver_ready_i,
-    output logic              new_valid_o,   // forget the line's byte marks
+    output logic              new_valid_o,   // reset the line's byte marks
     output line_t             new_line_o,
-    output logic              taken_o,       // a line was taken
+    output logic              taken_o,       // a line was allocated
     output logic              short_o,       // a segment waits for a line
-    output logic              spec_taken_o,  // a chunk is fetched ahead
-    output logic              spec_used_o,   // and asked for
-    output logic              spec_failed_o, // with failed_i: nobody asked for it
+    output logic              spec_taken_o,  // a chunk is prefetched
+    output logic              spec_used_o,   // and requested
+    output logic              spec_failed_o, // with failed_i: it was not requested
 
     output logic              merge_valid_o, // a line to be filled from memory
     input  wire               merge_ready_i,
@@ -104,14 +104,14 @@ module shef_lookup
     input  wire               wsg_done_i,    // a write segment has written its last beat
     input  wire  line_t       wsg_line_i,
     input  wire               wsg_full_i,    // and all bytes of the line were written
-    input  wire               known_i,       // the version of the line's chunk came
+    input  wire               known_i,       // the version of the line's chunk arrived
     input  wire  line_t       known_line_i,
     input  wire               known_zero_i,  // it was never written
     input  wire               known_last_i,  // it cannot be raised
-    input  wire               known_dead_i,  // its region is frozen: nothing comes
+    input  wire               known_dead_i,  // its region is frozen: no version comes
     input  wire               verified_i,
     input  wire  line_t       verified_line_i,
-    // it was not what it should be: its region is frozen or all stops
+    // the chunk did not verify: its region is frozen or everything stops
     input  wire               failed_i,
     input  wire               filled_i,      // as verified, bypass
     input  wire  line_t       filled_line_i,
@@ -121,7 +121,7 @@ module shef_lookup
     input  wire               unsealed_i,    // it will not be: its region is frozen
     input  wire  line_t       unsealed_line_i,
     input  wire               flush_i,       // seal incomplete lines too
-    // forget the lines of these regions (pulse; nothing is in flight)
+    // drop the lines of these regions (pulse; nothing is in flight)
     input  wire               drop_i,
     input  wire  [NRegions-1:0] drop_mask_i,
 
@@ -132,11 +132,11 @@ module shef_lookup
     output chunk_idx_t        seal_chunk_o,
 
     output logic [NLines-1:0] readable_o,    // the line's bytes may be read by the accelerator
-    output logic [NLines-1:0] fetched_o,     // all its bytes count, whatever its byte marks say
+    output logic [NLines-1:0] fetched_o,     // all its bytes are valid, whatever its byte marks
     output logic [NLines-1:0] closed_o,      // output: gathered to the last byte
     output logic [NLines-1:0] asked_o,       // its version is not yet known
     output logic [NLines-1:0] last_o,        // its version is the last one
-    output logic [NLines-1:0] dead_o,        // its region is frozen: nothing goes in or out
+    output logic [NLines-1:0] dead_o,        // its region is frozen: no reads or writes
     output logic              fetching_o,    // some line waits for its chunk
     output logic              dirty_o,       // some line is dirty or being sealed
     output logic              write_held_o,  // a write segment holds a line
@@ -156,8 +156,8 @@ module shef_lookup
   localparam lines_t CLASS[2] = '{~BIG_MASK, BIG_MASK};
   localparam int unsigned RESERVE = 2;
   localparam int unsigned SPEC_RESERVE = 3;
-  // cycles a write waits for a read to let go of a line before an `output` line is closed: no less
-  // than memory may take for an answer, so that only an accelerator that takes no R gets there
+  // cycles a write waits for a read to release a line before an `output` line is closed: at least
+  // the memory's time-out, so that only an accelerator that does not take R causes it
   localparam int unsigned EVICT_WAIT = 4096;
   localparam int unsigned LINES[2] = '{SmallLines, BigLines};
 
@@ -175,24 +175,24 @@ module shef_lookup
   lines_t free_q;
   lines_t orphan_q;         // dropped, but a response may still read it
   lines_t out_q, plain_q;   // mode of its region
-  lines_t ask_q;            // its version was asked for
+  lines_t ask_q;            // its version was requested
   lines_t fetch_q;          // waits for memory
   lines_t dirty_q, seal_q;  // has bytes that are not in memory; is on its way there
   lines_t whole_q;          // all bytes are known
-  lines_t all_q;            // all bytes count, whatever the marks say
+  lines_t all_q;            // all bytes are valid, whatever the marks
   lines_t full_q;           // every byte was written since it became dirty
   lines_t want_q;           // a read waits for it to be whole
-  lines_t evict_q;          // it shall be sealed
+  lines_t evict_q;          // selected for sealing
   lines_t last_q;           // its version cannot be raised
   lines_t dead_q;           // its region is frozen
-  lines_t spec_q;           // fetched ahead, and nobody asked for it yet
-  lines_t ahead_q;          // and its stream goes on
+  lines_t spec_q;           // prefetched, and not requested yet
+  lines_t ahead_q;          // and its stream continues
   lines_t rheld_q, wheld_q;
   logic [6:0] rrefs_q[NLines];
   logic [1:0] wrefs_q[NLines];
   key_t chunk_q[NLines];
   reg_idx_t region_q[NLines];
-  lines_t live;             // its name counts
+  lines_t live;             // its name is valid
 
   assign live = ~free_q & ~orphan_q;
   assign readable_o = whole_q;
@@ -206,19 +206,19 @@ module shef_lookup
   assign write_held_o = wheld_q != '0;
 
   // ---- the decision, as the stages before it see it ----
-  // takers of a line: a read, a write, a chunk that is fetched ahead
+  // allocators of a line: a read, a write, a prefetched chunk
   localparam int unsigned RD = 0;
   localparam int unsigned WR = 1;
   localparam int unsigned SPEC = 2;
   logic [1:0] fire;          // a segment of that side leaves
-  logic [1:0] leaves;        // would leave without taking a line, if it is decided
-  logic [1:0] takes;         // would take one
+  logic [1:0] leaves;        // would leave without an allocation, if it is decided
+  logic [1:0] takes;         // would allocate one
   logic [1:0] hit_up;        // into a line that has its chunk
   logic [1:0] ref_up;        // into a line
-  logic [2:0] took;          // a line is taken
+  logic [2:0] took;          // a line is allocated
   logic [1:0] take_class;
   lines_t take_one, hit_one;
-  lines_t cand[2];         // the line to be taken next, of each class
+  lines_t cand[2];         // the next line to allocate, of each class
   line_t cand_line[2];
   logic [1:0] cand_ok;
   line_t take_idx;
@@ -226,7 +226,7 @@ module shef_lookup
   logic [1:0] short_q;       // a segment of that side found no line
   lines_t seal_cand_q;       // may be on its way to memory after this cycle
 
-  // ---- first stage: compare with all lines; second: look at the state of its line ----
+  // ---- first stage: compare with all lines; second: look up the state of its line ----
   typedef struct packed {
     logic hit;     // a line has its chunk
     logic dirty;
@@ -234,13 +234,13 @@ module shef_lookup
     logic last;
     logic held;    // by reads
     line_t line;
-    logic bad;     // its segment is refused, whatever its line says
+    logic bad;     // its segment is refused, whatever its line
     logic out;     // `output`
   } look_t;
   typedef struct packed {
     logic sure;    // refused
     logic enter;   // goes into its line at once: a held one (read), a dirty one (write)
-    logic fresh;   // goes into its line when there is room for one more of these
+    logic fresh;   // goes into its line when one more of these fits
     logic miss;    // no line has its chunk
     logic worn;    // the last version was used
     line_t line;
@@ -301,12 +301,12 @@ module shef_lookup
   endfunction
 
   for (genvar d = 0; d < 2; d++) begin : g_slot
-    logic [2:0] same_in, same_b, same_d;   // has the chunk of that taker
-    logic new_in, new_b, new_d;            // the line that is taken gets its chunk
+    logic [2:0] same_in, same_b, same_d;   // has the chunk of that allocator
+    logic new_in, new_b, new_d;            // the allocated line gets its chunk
     logic [1:0] b_cand;
     lines_t b_line;
     look_t b_look, d_look;
-    // chunks to be fetched ahead are compared where no read comes in
+    // chunks to prefetch are compared in cycles without an incoming read
     assign in_name[d] = (d == RD && !in_valid[RD]) ? spec_next
         : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
     assign b_name[d] = '{region: b_seg_q[d].region, chunk: b_seg_q[d].chunk[ChunkW-1:0]};
@@ -339,7 +339,7 @@ module shef_lookup
                        IsOutput[b_seg_q[d].region]);
       d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad ||
           frozen_i[d_seg_q[d].region], look_q[d].out);
-      // the line is taken from it, or for its chunk
+      // the line is taken from it, or allocated for its chunk
       if ((take_class & b_cand) != '0) b_look.hit = 1'b0;
       if ((take_class & d_cand[d]) != '0) d_look.hit = 1'b0;
       if (new_b) begin
@@ -350,7 +350,7 @@ module shef_lookup
         d_look.hit = 1'b1;
         d_look.line = take_idx;
       end
-      // what the segment before it does to the same line
+      // effects of the previous segment on the same line
       if (same_b[d] && ref_up[d]) begin
         if (d == RD) b_look.held = 1'b1;
         else begin
@@ -387,7 +387,7 @@ module shef_lookup
     end
   end
 
-  // ---- the chunk that is to be fetched ahead next ----
+  // ---- the next chunk to prefetch ----
   logic stream, stream_end, spec_stop, spec_valid, spec_go, spec_big, take_spec;
   logic [1:0] spec_room;
 
@@ -415,7 +415,7 @@ module shef_lookup
   logic [1:0] go, run_q;
   seg_t seg;
 
-  // held back while a command runs, and for a cycle when lines lost their names: look again
+  // held back while a command runs, and for a cycle when lines lost their names: look up again
   assign rd_want = d_valid_q[RD] && rsp_room_i && rd_refusal_room_i && (run_q[RD] || stop_i);
   assign wr_want = d_valid_q[WR] && wsg_room_i && (run_q[WR] || stop_i);
   assign side_wr = wr_want && (!rd_want || turn_q);
@@ -432,7 +432,7 @@ module shef_lookup
     end
   end
 
-  // ---- lines that can be taken ----
+  // ---- available lines ----
   lines_t avail;
   logic [1:0] room_rd, room_wr, big;
   logic is_held;             // by reads, now
@@ -465,7 +465,7 @@ module shef_lookup
 
   // ---- decision ----
   logic [1:0] counter, need_ask, short_of_lines, may, unfit, room;
-  // the written bit was asked for in the last cycle; it is kept here
+  // the written bit was requested in the last cycle; it is kept here
   logic [1:0] asked_q, ask_bit_q, have_q;
   logic [1:0] bit_known, bit_wrong;
   logic [1:0] may_class[3];
@@ -526,7 +526,7 @@ module shef_lookup
   assign ver_valid_o = (take_spec && HasVersions[spec_name.region]) ||
       (took[RD] && HasVersions[d_seg_q[RD].region]) ||
       (took[WR] && HasVersions[d_seg_q[WR].region]);
-  // a line that is whole through a fetch starts its marks anew when it becomes dirty
+  // a line that is whole through a fetch resets its marks when it becomes dirty
   assign new_marks = (d_line[WR] & all_q) != '0;
   assign new_valid_o = taking || (hit_up[WR] && !plan[WR].enter && new_marks);
   assign new_line_o = line;
@@ -549,7 +549,7 @@ module shef_lookup
     end else begin
       run_q <= (failed_i || drop_i) ? '0 : {!hold_wr_i, !hold_rd_i};
       if (side_valid && !failed_i) turn_q <= !side_wr;
-      // an answer that is not used in its cycle is kept for the next look of its side, once
+      // a response that is not used in its cycle is kept for the side's next lookup, once
       asked_q <= ask_ready_i ? need_ask : '0;
       for (int d = 0; d < 2; d++) if (asked_q[d]) ask_bit_q[d] <= ask_bit_i;
       have_q <= (have_q | asked_q) & {wr_want && go[RD], rd_want && go[WR]};
@@ -557,13 +557,13 @@ module shef_lookup
   end
 
   // ---- refusals: one record for a burst ----
-  // Those of writes are made where their data are swallowed.
+  // Those of writes are recorded where their data are discarded.
   logic told_q;
   always_comb begin
     kind = seg.refuse;
     if (!look_q[side_wr].bad)
       kind = !side_wr ? REFUSE_NOT_WRITTEN : plan[WR].worn ? REFUSE_EXHAUSTED : REFUSE_SECOND_WRITE;
-    // what a fault or a frozen region turns away is no refusal
+    // a rejection by a fault or a frozen region is not a refusal
     turned_away = go[side_wr] && !stop_i &&
         (look_q[side_wr].bad ? seg.refuse != REFUSE_NONE : plan[side_wr].sure || unfit[side_wr]);
     refusal_o.kind = turned_away ? kind : REFUSE_NONE;
@@ -577,7 +577,7 @@ module shef_lookup
     else if (fire[RD]) told_q <= rd_refusal_valid_o || (told_q && !seg.first);
   end
 
-  // ---- room: which dirty lines shall go ----
+  // ---- room: which dirty lines to evict ----
   logic [1:0] short_big_q;
   logic [12:0] evict_age_q;
   lines_t evict_one[2];
@@ -642,7 +642,7 @@ module shef_lookup
     end
   end
 
-  // ---- lines to fill up ----
+  // ---- lines to fill ----
   lines_t lacking, lacking_q, merge_pick, merge_cand_q, merge_start;
   logic merge_valid_q, merge_ready, merge_chosen_q, merge_shows_q;
   line_t merge_line_q;
@@ -696,7 +696,7 @@ module shef_lookup
 
   lines_t gone, failed_one, zero_one, filled_one, written_one;
   name_t take_name;
-  assign gone = dead_q & ~take_one;   // what a frozen region leaves behind
+  assign gone = dead_q & ~take_one;   // remains of a frozen region
   assign failed_one = failed_i ? verified_one : '0;
   assign zero_one = known_zero_i ? known_one : '0;
   assign filled_one = (wsg_done_i && wsg_full_i) ? write_done : '0;
@@ -743,7 +743,7 @@ module shef_lookup
       fetch_q <= put((fetch_q | merge_start) & ~come & ~failed_one &
           ~(known_dead_i ? known_one : zero_one), take_one, !took[WR]);
       seal_q <= (seal_q & ~sealed_one & ~unsealed_one) | seal_start;
-      // at the last version nothing was written yet: writes wait for this answer
+      // at the last version nothing has been written yet: writes wait for this response
       dirty_q <= put((dirty_q | written_one) & ~seal_start & ~(known_last_i ? known_one : '0),
           take_one, took[WR]) & ~gone;
       whole_q <= put(whole_q | come | zero_one | filled_one, take_one, took[WR] && look_q[WR].out) &

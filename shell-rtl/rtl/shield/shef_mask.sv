@@ -2,8 +2,8 @@
 // that masks cost a quarter of a beat's keystream time and not a whole one.
 //
 // push_*: valid/ready, one chunk; its place (slot, lane) is given in the same cycle. The job leaves
-// when four chunks wait, when the oldest waited 24 cycles, or when idle_i says that AES has nothing
-// else to do. ks_*: the result. get_*: combinational read of a mask. rel_*: a chunk's mask was
+// when four chunks wait, when the oldest has waited 24 cycles, or when idle_i reports that AES is
+// otherwise idle. ks_*: the result. get_*: combinational read of a mask. rel_*: a chunk's mask was
 // used; masks are used in the order of the pushes.
 `default_nettype none
 module shef_mask
@@ -45,7 +45,7 @@ module shef_mask
   localparam int unsigned Slots = 1 << MASK_SLOT_W;
 
   logic [Slots-1:0] valid_q;
-  logic [MASK_SLOT_W-1:0] slot_q;     // the quad that is being filled, or will be next
+  logic [MASK_SLOT_W-1:0] slot_q;     // the quad being filled, or the next one
   logic [MASK_SLOT_W-1:0] oldest_q;   // slot of the mask used last
   reg_idx_t region_q;
   chunk_idx_t [3:0] chunk_q;
@@ -55,7 +55,7 @@ module shef_mask
   logic room, push, issue, begins;
   logic [MASK_SLOT_W-1:0] next_slot;
 
-  // the slot after the one in work must not be one that is still in use
+  // the slot after the current one must not be still in use
   assign job_valid_o = lanes_q != '0 && (lanes_q == 3'd4 || age_q == 5'd24 || idle_i);
   assign issue = job_valid_o && job_ready_i;
   assign begins = lanes_q == '0 || issue;
@@ -71,7 +71,7 @@ module shef_mask
   assign job_slot_o = slot_q;
   assign get_valid_o = valid_q[get_slot_i];
 
-  // A memory for each lane, written in one place and read in one: distributed RAM.
+  // A memory for each lane, with one write port and one read port: distributed RAM.
   logic [127:0] of_lane[4];
   for (genvar l = 0; l < 4; l++) begin : g_lane
     logic [127:0] mem_q[Slots];

@@ -1,13 +1,13 @@
-// Memory read answers: registers the R channel (always ready), checks every beat against what is
-// owed, and hands data beats to the ring, tag beats to the tag lines and node beats to the tree.
+// Memory read responses: registers the R channel (always ready), checks every beat against
+// outstanding reads, and routes data to the ring, tags to the tag lines and nodes to the tree.
 //
-// A beat that was not owed, has an unknown id or a wrong RLAST is a protocol fault; any other with
-// an error response is a bus fault. With KeepBad a beat of data that came with an error is handed
-// on beside its fault, so that the chunks behind it stay in step. Latency one cycle. chunk_*: the
-// chunks in the order of their data reads. While stop_i is high beats are counted and dropped.
+// An unowed beat, an unknown id or a wrong RLAST is a protocol fault; any other error response is a
+// bus fault. With KeepBad a data beat with an error is passed on along with its fault, so that the
+// chunks behind it stay in step. Latency one cycle. chunk_*: the chunks in the order of their data
+// reads. While stop_i is high beats are counted and dropped.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_mem_rd
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -33,7 +33,7 @@ module shef_mem_rd
     output logic             tag_valid_o,
     output logic             node_valid_o,
     output logic [511:0]     beat_o,
-    // an owed beat came: of data, of a tag line, of a node
+    // an owed beat arrived: of data, of a tag line, of a node
     output logic [2:0]       took_o,
     output logic             owed_data_o,     // levels
     output logic             owed_tag_o,
@@ -75,7 +75,7 @@ module shef_mem_rd
   assign take_node = is_node && owed_node_q != '0;
   assign want_last = is_tag || is_node || beat_q[2:0] == 3'd7 || beat_q == last_beat;
   assign good = r_q.resp == AXI_OKAY && r_q.last == want_last;
-  assign kept = KeepBad && r_q.last == want_last;   // beside its fault
+  assign kept = KeepBad && r_q.last == want_last;   // along with its fault
   assign data_valid_o = take_data && (good || kept) && head_valid && !stop_i;
   assign tag_valid_o = take_tag && good && !stop_i;
   assign node_valid_o = take_node && good && !stop_i;
@@ -90,10 +90,10 @@ module shef_mem_rd
       !node_valid_o;
   always_comb begin
     fault_o = '{kind: FAULT_PROTOCOL, region: 8'hff, chunk: '0, version: '0};
-    // One out of its place leaves the beats behind it without an owner, whatever else it says.
+    // A misplaced one leaves the beats behind it without an owner, whatever its response.
     if (took_o != '0 && r_q.resp != AXI_OKAY && r_q.last == want_last) fault_o.kind = FAULT_BUS;
     if (take_data && head_valid) begin
-      // place in the set; the id is filled in where faults meet
+      // place in the set; the id is filled in where faults are merged
       fault_o.region = {4'd0, head.region};
       fault_o.chunk = head.chunk;
       fault_o.version = head.version;

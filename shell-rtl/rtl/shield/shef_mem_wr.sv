@@ -1,16 +1,16 @@
-// Memory writes: holds sealed beats until a whole burst is here, then sends it; sends tag lines and
-// tree nodes between data bursts.
+// Memory writes: collects sealed beats into whole bursts, and sends tag lines and tree nodes
+// between them.
 //
 // Handshake: beats in (valid/ready), burst descriptions in (valid/ready) after the burst's last
 // beat was pushed, tag lines and nodes in (valid/ready), memory AW/W/B. AW and W are offered
-// independently of each other; W never stalls inside a burst for want of data. One beat a cycle.
+// independently of each other; W never waits for data inside a burst. One beat a cycle.
 // chunk_acked_o: the last burst of a chunk was acknowledged; tag_acked_o: a tag line was,
 // node_acked_o: a node was.
-// stop_i: no new burst; one that was begun is finished. clr_i (wipe): beats are zero and all
+// stop_i: no new burst; a burst in progress is finished. clr_i (wipe): beats are zero and all
 // strobes are low from then on.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_mem_wr
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -55,7 +55,7 @@ module shef_mem_wr
     output logic             chunk_acked_o,
     output logic             tag_acked_o,
     output logic             node_acked_o,
-    output logic [2:0]       took_o,           // an owed B came: of data, of a tag line, of a node
+    output logic [2:0]       took_o,           // an owed B arrived: data, tag line, node
     output logic             owed_data_o,      // levels
     output logic             owed_tag_o,
     output logic             owed_node_o,
@@ -65,7 +65,7 @@ module shef_mem_wr
     output logic             fault_valid_o,
     output fault_t           fault_o
 );
-  // ---- beats and bursts that wait ----
+  // ---- waiting beats and bursts ----
   logic fifo_valid, fifo_pop, burst_valid, burst_pop, burst_last, order_room, order_last,
       order_valid;
   logic [511:0] fifo_data;
@@ -86,8 +86,8 @@ module shef_mem_wr
       .out_valid_o(burst_valid), .out_ready_i(burst_pop),
       .out_data_o({burst_addr, burst_len, burst_last}), .count_o()
   );
-  // bursts that wait for B: is it the last of its chunk
-  // what answers, and what is still owed
+  // Bursts that wait for B: whether each is the last of its chunk; the kind of the response, and
+  // the number still owed.
   logic b_data, b_tag, b_node, w_data_end, w_tag_end, w_node_end;
   logic [7:0] owed_data_q, owed_tag_q, owed_node_q;
 
@@ -195,13 +195,13 @@ module shef_mem_wr
     end else begin
       b_valid_q <= b_valid_i;
       if (b_valid_i) b_q <= b_i;
-      // a B can be owed from the last W beat on; who answers earlier breaks the protocol
+      // a B can be owed from the last W beat on; an earlier response breaks the protocol
       owed_data_q <= owed_data_q - 8'(b_data) + 8'(w_data_end);
       owed_tag_q <= owed_tag_q - 8'(b_tag) + 8'(w_tag_end);
       owed_node_q <= owed_node_q - 8'(b_node) + 8'(w_node_end);
     end
   end
-  // which kind of burst the W register is in
+  // kind of the burst in the W register
   logic w_one_q, w_node_q;
   assign w_data_end = w_valid_q && w_ready_i && w_q.last && !w_one_q;
   assign w_tag_end = w_valid_q && w_ready_i && w_q.last && w_one_q && !w_node_q;

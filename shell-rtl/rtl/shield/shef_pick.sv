@@ -1,8 +1,8 @@
-// Fair choice among N lines: the first set bit of x_i above the one that was chosen last. Where
-// none is left above it there is no choice in that cycle, and the next one begins below.
+// Round-robin choice among N lines: the first set bit of x_i above the last choice. If there is no
+// higher bit, that cycle makes no choice, and the next one begins below.
 //
-// Handshake: one_o is the choice (one-hot or zero), in the same cycle; next_i: it was used, go on
-// from there.
+// Handshake: one_o is the choice (one-hot or zero), in the same cycle; next_i: it was used,
+// continue from there.
 `default_nettype none
 module shef_pick #(
     parameter int unsigned N = 40
@@ -18,7 +18,7 @@ module shef_pick #(
   logic [N-1:0] left, minus;
 
   assign left = x_i & above_q;
-  assign minus = ~left + 1'b1;   // the first set bit, and above it all that is not set
+  assign minus = ~left + 1'b1;   // the first set bit, and all clear bits above it
   assign one_o = left & minus;
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) above_q <= '1;

@@ -1,17 +1,17 @@
-// Memory port of several engine sets: their requests take turns, their write data follow in the
-// order of their AW, and every answer goes back to the set whose number it bears.
+// Memory port of several engine sets: requests take turns, write data follows in AW order, and
+// responses are routed back by set number.
 //
 // Handshake: AXI4 on both sides; set_* belong to the sets, mem_* to the port. A request leaves with
-// the number of its set in id[7:6] (SetNo), which is taken off again on the way back. Sets offer an
-// AW only when its data are there, so no set can hold the W channel; R and B are taken whenever the
-// set takes them. An answer for a set that is not at this port goes to the first one with an id
-// that nobody has, and becomes its protocol fault.
-// Latency none: requests and answers pass combinationally (W one cycle after its AW). One beat a
-// cycle each way. With one set: wires. Reset forgets the bursts that wait for their data; nothing
+// the number of its set in id[7:6] (SetNo), which is removed again on the way back. Sets offer an
+// AW only when its data are present, so no set can hold the W channel; R and B are accepted
+// whenever the set accepts them. A response for a set that is not at this port goes to the first
+// one with an unused id, and becomes its protocol fault.
+// No latency: requests and responses pass combinationally (W one cycle after its AW). One beat a
+// cycle each way. With one set: wires. Reset drops the bursts that wait for their data; nothing
 // here is secret.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_port_mux
   import shef_pkg::*;
 #(
@@ -88,7 +88,7 @@ module shef_port_mux
       set_ar_ready_o[ar_sel] = mem_ar_ready_i;
     end
 
-    // ---- AW, and whose data come next ----
+    // ---- AW, and the order of the data ----
     place_t aw_sel, w_sel;
     logic aw_valid, w_room, w_known, w_end;
     shef_turn #(.N(NSets)) i_aw (
@@ -113,7 +113,7 @@ module shef_port_mux
       set_w_ready_o[w_sel] = mem_w_ready_i && w_known;
     end
 
-    // ---- answers ----
+    // ---- responses ----
     logic [NSets-1:0] b_for, r_for;
     always_comb begin
       b_for = '0;

@@ -1,13 +1,12 @@
-// Prefetch: the next chunk of a stream of reads, compared with all lines and offered to the
-// directory until a line has it.
+// Prefetch: offers the next chunk of a read stream to the directory until a line holds it.
 //
 // rd_i, wr_i: a read or a write of that region and chunk was decided (pulses). load_o: next_*_o is
-// taken over in this cycle, when rd_idle_i lets the directory compare it with all lines; match_i is
-// the answer, in the same cycle. valid_o: the chunk region_o, chunk_o is on offer; go_o: no line
-// has it and it may take one; take_i: it took one. Lines that are taken meanwhile are followed
-// through took_i and taker_i (a read, a write, the chunk on offer) and take_one_i (one-hot).
-// stream_o: a stream goes on; end_o: it ended, and so does the offer. A chunk may take a line two
-// cycles after load_o at the earliest.
+// loaded in this cycle, when rd_idle_i lets the directory compare it with all lines; match_i is the
+// result, in the same cycle. valid_o: the chunk region_o, chunk_o is on offer; go_o: no line has it
+// and it may allocate one; take_i: it allocated one. Later allocations are tracked through took_i
+// and taker_i (a read, a write, the chunk on offer) and take_one_i (one-hot). stream_o: a stream
+// continues; end_o: it ended, and so does the offer. A chunk may allocate a line two cycles after
+// load_o at the earliest.
 `default_nettype none
 module shef_prefetch
   import shef_pkg::*;
@@ -38,8 +37,8 @@ module shef_prefetch
     output logic                  load_o,
     output reg_idx_t              next_region_o,
     output logic [ChunkW-1:0]     next_chunk_o,
-    input  wire  [NLines-1:0]     match_i,     // lines that bear its name
-    input  wire  [NLines-1:0]     live_i,      // lines whose name counts
+    input  wire  [NLines-1:0]     match_i,     // lines with its name
+    input  wire  [NLines-1:0]     live_i,      // lines with a valid name
 
     output logic                  valid_o,
     output logic                  go_o,
@@ -77,7 +76,7 @@ module shef_prefetch
   assign hit = (match_q & live_i) != '0;
   assign ours = load_o ? next : name_q;
   assign same = {ours == name_q, ours == taker_i[1], ours == taker_i[0]};
-  assign taken = (took_i & same) != '0;   // a line is taken for our chunk
+  assign taken = (took_i & same) != '0;   // a line is allocated for our chunk
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) begin

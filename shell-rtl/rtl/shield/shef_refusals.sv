@@ -1,10 +1,10 @@
-// Brings the refusals of reads and writes into one stream.
+// Merges the refusals of reads and writes into one stream.
 //
 // Handshake: two inputs valid/ready; the output is a pulse a cycle, registered. Reads and writes
 // take turns.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_refusals
   import shef_pkg::*;
 (

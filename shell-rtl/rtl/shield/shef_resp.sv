@@ -1,15 +1,15 @@
 // Responses: the only way to the accelerator's R channel. Segments leave in the order of their
-// addresses; a segment's beats are read from its line only when the line may be read, so no beat
-// leaves before its chunk was verified.
+// addresses. A segment's beats are read only from a readable line, so no beat leaves before its
+// chunk was verified.
 //
-// Handshake: segments in (room_o says one more fits), line reads (get_*: request, granted by
+// Handshake: segments in (room_o: one more fits), line reads (get_*: request, granted by
 // get_ready_i, data one cycle later on get_data_i/get_keep_i), R valid/ready. One beat a cycle; two
 // cycles from a readable line to R.
-// stop_i: everything that waits is answered with SLVERR and zeros. clr_i (wipe): the lines are
-// gone, so is the data that waits here; what waits is answered with errors, also after clr_i.
+// stop_i: every waiting segment gets SLVERR and zeros. clr_i (wipe): the lines and the buffered
+// data are gone; waiting segments get errors, also after clr_i.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_resp
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -33,13 +33,13 @@ module shef_resp
     input  wire               get_ready_i,
     output line_t             get_line_o,
     output logic [5:0]        get_beat_o,
-    // one cycle after the request: all bytes of the word count
+    // one cycle after the request: all bytes of the word are valid
     input  wire               get_all_i,
-    input  wire               get_none_i,     // none does
+    input  wire               get_none_i,     // no byte is
     input  wire [511:0]       get_data_i,
     input  wire [63:0]        get_mark_i,
 
-    // the head segment read its last beat: its line is let go
+    // the head segment read its last beat: its line is released
     output logic              done_o,
     output line_t             done_line_o,
     output logic              waits_o,        // the head segment waits for its chunk
@@ -54,7 +54,7 @@ module shef_resp
   lseg_t head;
   logic head_valid, head_pop;
   logic [$clog2(Depth):0] count;
-  logic [$clog2(Depth):0] poison_q;  // so many at the head belong to a wiped session
+  logic [$clog2(Depth):0] poison_q;  // number at the head that belong to a wiped session
   logic bad;
 
   shef_fifo #(.W($bits(lseg_t)), .Depth(Depth)) i_queue (
@@ -122,7 +122,7 @@ module shef_resp
     end
   end
 
-  // ---- output: data and the rest apart, so that a wipe can take the data away ----
+  // ---- output: data and the rest separate, so that a wipe can drop the data ----
   axi_r_t r;
   logic [AXI_ID_W-1:0] out_id;
   logic out_last, out_err;

@@ -1,17 +1,16 @@
-// Seals lines: gets the chunk's version, asks for its keystream, encrypts its beats, and makes its
-// tag.
+// Seals lines: gets the chunk's version and key stream, encrypts its beats and computes its tag.
 //
 // Order of a chunk: version raised or written bit set -> AES jobs -> line read, XOR -> memory write
-// and GHASH -> tag. A chunk that gets no version is not sealed but reported (twice_o, a
-// countermeasure: the directory lets none through). Chunks of frozen regions are let go unsealed
-// (dropped_o), but one whose seal has begun is finished. A version that was given is used for one
-// seal or none. `bypass`: the line's bytes go to memory as they are, those that have marks.
+// and GHASH -> tag. A chunk without a version is not sealed but reported (twice_o, a
+// countermeasure: the directory lets no such chunk through). Chunks of frozen regions are released
+// unsealed (dropped_o), but a seal that has begun is finished. A given version serves at most one
+// seal. `bypass`: the line's marked bytes go to memory unchanged.
 // Handshakes: chunks in (always room: Depth is the number of lines), everything else valid/ready.
-// One beat a cycle; three cycles of preparation a chunk (`bypass`: one), in the shadow of the beats
-// before. done_o: the chunk is in memory and its tag in the tag lines.
+// One beat a cycle; three cycles of preparation a chunk (`bypass`: one), hidden behind the previous
+// beats. done_o: the chunk is in memory and its tag in the tag lines.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_seal
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -58,7 +57,7 @@ module shef_seal
     output line_t            get_line_o,
     output logic [5:0]       get_beat_o,
     input  wire              get_all_i,      // one cycle after the request
-    input  wire              get_touched_i,  // the marks of the word count
+    input  wire              get_touched_i,  // the marks of the word are valid
     input  wire [511:0]      get_data_i,
     input  wire [63:0]       get_mark_i,
     input  wire              ks_valid_i,
@@ -127,7 +126,7 @@ module shef_seal
   assign set_valid_o = head_valid && !head_plain && state_q == ST_MARK && !frozen && !stop_i;
   assign tag_req_o = state_q == ST_GO && mask_ready_i && !frozen && !stop_i;
   assign go_o = tag_req_o && tag_gnt_i;
-  // a node that fails makes its region refuse a little before the region is frozen
+  // a failed node makes its region refuse shortly before the region is frozen
   assign twice_o = state_q == ST_NONE && none_q == '1 && !frozen;
 
   always_ff @(posedge clk_i) begin
@@ -198,7 +197,7 @@ module shef_seal
       .count_o(words)
   );
 
-  // ---- XOR: the chunk whose beats leave, with what each beat needs of it ----
+  // ---- XOR: the chunk whose beats leave, with the parameters of each beat ----
   typedef struct packed {
     reg_idx_t region;
     logic plain;
@@ -258,7 +257,7 @@ module shef_seal
   assign put_valid_o = tag_valid && s_valid && mask_valid_i && !stop_i;
   assign put_tag_o = s ^ mask_i;
 
-  // ---- the end of a chunk: data acknowledged and tag put, both in order ----
+  // ---- the end of a chunk: data acknowledged and tag stored, both in order ----
   logic [PW:0] acked_q, tagged_q;
   logic end_valid, end_plain;
   shef_fifo #(.W(LINE_W + 2), .Depth(Depth)) i_ends (

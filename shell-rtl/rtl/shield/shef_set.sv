@@ -2,20 +2,20 @@
 // belong to it.
 //
 // Reads: split -> lookup -> fetch -> ring -> XOR and GHASH -> line -> tag check -> response.
-// Writes: split -> lookup -> line -> seal (XOR and GHASH) -> memory, tag. The accelerator sees AXI4
-// with bursts of any legal INCR shape, answers in the order of the requests; the memory sees
+// Writes: split -> lookup -> line -> seal (XOR and GHASH) -> memory, tag. The accelerator may send
+// INCR bursts of any legal shape and gets responses in the order of the requests; the memory sees
 // aligned INCR bursts of 64-byte beats, at most 512 bytes each, with read and write ids 0 for data,
-// 1 for tags and 2 for tree nodes. R and B of the memory are always taken.
+// 1 for tags and 2 for tree nodes. R and B of the memory are always accepted.
 //
 // key_*: a region's key, before enable_i. epoch_*: a region's first epoch, before enable_i. cmd_*:
 // flush, invalidate, epoch.
-// enable_i low: every request is refused. stop_i high: every request is answered with SLVERR and
-// zeros and nothing is sealed. On its own first fault the set stops by itself, and says so once on
+// enable_i low: every request is refused. stop_i high: every request gets SLVERR and zeros and
+// nothing is sealed. On its first fault the set stops automatically, and reports it once on
 // fault_*. wipe_i: everything is zeroed; wipe_done_o while it is held. Throughput one beat a cycle
-// in each direction alone, shared by both directions at once.
+// for one direction, shared if both are active.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_set
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -37,7 +37,7 @@ module shef_set
     // sets of each node cache of the tree, four nodes each
     parameter int unsigned NodeSets = 128,
     parameter bit          SboxRam = 1'b0,      // S-boxes of the AES in block RAM
-    // a cache stands before the set: statistics 0 to 5 are counted there (front_i)
+    // a cache precedes the set: it counts statistics 0 to 5 (front_i)
     parameter bit          HasFront = 1'b0
 ) (
     input  wire                  clk_i,
@@ -49,7 +49,7 @@ module shef_set
     output logic                 acc_aw_ready_o,
     input  wire  axi_w_t         acc_w_i,
     input  wire                  acc_w_valid_i,
-    // a beat for another set of the port is before them, and is not taken
+    // a beat for another set of the port is first, and is not accepted
     input  wire                  acc_w_waits_i,
     output logic                 acc_w_ready_o,
     output axi_b_t               acc_b_o,
@@ -107,13 +107,13 @@ module shef_set
     input  wire [3:0]            map_region_i,
     input  wire [25:0]           map_word_i,
     output logic [31:0]          map_o,
-    // by region number: frozen after a fault of its own
+    // by region number: frozen after a fault in the region
     output logic [15:0]          region_fault_o,
     input  wire [5:0]            front_i,
     input  wire [3:0]            cnt_sel_i,
     output logic [47:0]          cnt_o,            // that statistic, one cycle later
     output logic                 idle_o,
-    output logic                 halted_o,         // stopped by a fault of its own, until a wipe
+    output logic                 halted_o,         // stopped by a fault in the set, until a wipe
     input  wire                  wipe_i,
     output logic                 wipe_done_o
 );
@@ -147,16 +147,16 @@ module shef_set
   localparam words_t MAP_WORDS = tab_words(NRegions, REGIONS, MODE_OUTPUT);
   localparam words_t COUNT_WORDS = tab_words(NRegions, REGIONS, MODE_COUNTED);
 
-  // what a wipe sweeps
+  // addresses of the wipe's sweep
   localparam int unsigned LineWords = BigLines * 64 + SmallLines * 8;
   localparam int unsigned LineSweep = (LineWords > RingBeats) ? LineWords : RingBeats;
   localparam int unsigned TreeSweep = (num_roots(NRegions, REGIONS) == 0) ? 0
       : tree_sweep_words(NodeSets, num_roots(NRegions, REGIONS));
   localparam int unsigned SweepWords = (LineSweep > TreeSweep) ? LineSweep : TreeSweep;
 
-  // ---- what is used before the block that drives it ----
+  // ---- signals used before the block that drives them ----
   logic [MAX_REGIONS-1:0] frozen;   // by place
-  seg_t looked;   // the segment that is decided
+  seg_t looked;   // the segment being decided
   logic spec_taken, spec_used, spec_failed;
   node_ar_t node_ar;
   node_wb_t node_wb;
@@ -661,7 +661,7 @@ module shef_set
   );
   assign mask_rel[1] = put_valid && put_ready;
 
-  // ---- who works in this cycle ----
+  // ---- arbitration of each cycle ----
   shef_crypt_turn #(.RegionId(REGION_ID)) i_turn (
       .clk_i, .rst_ni, .stop_i(stop), .put_wait_i(put_line_valid),
       .dec_req_i(dec_req), .dec_plain_i(dec_plain), .dec_fire_o(dec_fire),

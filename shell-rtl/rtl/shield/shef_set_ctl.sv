@@ -1,13 +1,13 @@
 // Control of an engine set: epochs, commands, the first fault, and the wipe.
 //
 // Commands: cmd_valid_i/cmd_ready_o, then one cmd_done_o with cmd_err_o. Faults come as pulses; the
-// first one stops the set in the next cycle and is told outside once (fault_valid_o). With
-// FreezeRegion a fault of a region's data or tree (its tag, a node, a bus error of its data)
-// freezes that region until the wipe (frozen_o) and is told once for the region; the rest stops the
-// set. Wipe: while wipe_i is high everything is cleared, a sweep of SweepWords addresses zeroes the
-// memories, and wipe_done_o rises when that is done and the memory port has given and taken all it
-// owes (or is dead). A port that timed out stays dead until reset: the set stops again as soon as
-// the wipe is over, before a session.
+// first one stops the set in the next cycle and is reported once (fault_valid_o). With FreezeRegion
+// a fault of a region's data or tree (its tag, a node, a bus error of its data) freezes that region
+// until the wipe (frozen_o) and is reported once for the region; all others stop the set. Wipe:
+// while wipe_i is high everything is cleared, a sweep of SweepWords addresses zeroes the memories,
+// and wipe_done_o rises when that is done and the memory port owes nothing in either direction (or
+// is dead). A port that timed out stays dead until reset: the set stops again as soon as the wipe
+// is over, before a session.
 `default_nettype none
 module shef_set_ctl
   import shef_pkg::*;
@@ -23,8 +23,8 @@ module shef_set_ctl
     input  wire                     rst_ni,
     input  wire                     enable_i,
     input  wire                     stop_i,
-    output logic                    stop_o,        // the set must not go on
-    output logic [MAX_REGIONS-1:0]  frozen_o,      // these regions must not, by place
+    output logic                    stop_o,        // the set must stop
+    output logic [MAX_REGIONS-1:0]  frozen_o,      // these regions must stop, by place
 
     // epochs
     input  wire                     epoch_we_i,
@@ -128,7 +128,7 @@ module shef_set_ctl
   logic [7:0] rd_region;
   logic [MAX_REGIONS-1:0] frozen_q, freeze;
   logic tag_new, node_new, rd_own, rd_new;   // not of a region that is frozen already
-  logic hard;                                // something else that stops the set goes before
+  logic hard;                                // another fault that stops the set has priority
 
   assign stop_o = halt_q || stop_i || clr_o;
   assign frozen_o = frozen_q;
@@ -173,7 +173,7 @@ module shef_set_ctl
         fault = 1'b1;
         what.kind = FAULT_TIMEOUT;
       end
-      // what cannot wait for its turn, because it is not said again
+      // faults that cannot wait for their turn, because they are not repeated
       if (FreezeRegion) begin
         if (tag_fail_i) freeze[tag_fail_chunk_i.region] = 1'b1;
         if (node_fail_i) freeze[node_region_i] = 1'b1;
@@ -215,7 +215,7 @@ module shef_set_ctl
     not_up = 1'b0;
     for (int unsigned r = 0; r < NRegions; r++) begin
       if (RegionId[r] == {4'd0, cmd_region_i}) cmd_mask[r] = HasEpoch[r];
-      // the epoch means nothing to the other commands
+      // the other commands ignore the epoch
       if (what_q == SET_EPOCH && cmd_mask_q[r] && new_epoch_q <= epoch_o[r]) not_up = 1'b1;
     end
   end
@@ -253,8 +253,8 @@ module shef_set_ctl
             cmd_mask_q <= cmd_mask;
           end
         end
-        // seal what was gathered; a write whose data the accelerator does not send for so long is
-        // cut off, and no other
+        // Seal gathered data. A write whose data the accelerator withholds for this long is cut
+        // off, and no other.
         C_LINES: begin
           if (!write_owed_i) kill_q <= 11'd1;
           else if (kill_q != 11'(KILL_WAIT)) kill_q <= kill_q + 1'b1;

@@ -1,8 +1,7 @@
-// Types that the blocks of one engine set exchange.
+// Types shared by the blocks of an engine set.
 //
-// A region is named inside a set by its place in the parameter `Regions` (reg_idx_t); the id that
-// stands in the IV, in faults and in statements is looked up where it is needed. A line is a
-// chunk-sized place in the line RAM.
+// Inside a set a region is named by its place in the parameter `Regions` (reg_idx_t); tables give
+// its id for the IV, faults and statements. A line is a chunk-sized place in the line RAM.
 `default_nettype none
 // A package offers more than one design uses.
 /* verilator lint_off UNUSEDPARAM */
@@ -29,7 +28,7 @@ package shef_set_pkg;
   localparam logic [AXI_ID_W-1:0] MEM_ID_TAG = 8'd1;
   localparam logic [AXI_ID_W-1:0] MEM_ID_NODE = 8'd2;
 
-  // a part of a burst that lies in one chunk
+  // the part of a burst in one chunk
   typedef struct packed {
     logic [AXI_ID_W-1:0] id;
     refuse_kind_e refuse;  // not NONE: the whole burst is one refused segment
@@ -43,7 +42,7 @@ package shef_set_pkg;
     logic [63:0] addr;  // of the burst, for the record of a refusal
   } seg_t;
 
-  // a segment after lookup: where its bytes are
+  // a segment after lookup: the place of its bytes
   typedef struct packed {
     logic [AXI_ID_W-1:0] id;
     logic err;  // answer with SLVERR and zeros, no line is held
@@ -54,7 +53,7 @@ package shef_set_pkg;
     logic last;
   } lseg_t;
 
-  // a chunk on its way between memory and a line
+  // a chunk in flight between memory and a line
   typedef struct packed {
     line_t line;
     reg_idx_t region;
@@ -62,7 +61,7 @@ package shef_set_pkg;
     version_t version;
   } chunk_t;
 
-  // what the tag check or the tag write of that chunk needs
+  // parameters of the tag check or the tag write of that chunk
   typedef struct packed {
     logic [TAG_ENTRY_W-1:0] entry;
     logic [1:0] quarter;
@@ -78,7 +77,7 @@ package shef_set_pkg;
     logic [31:0] ctr;  // of the first block
   } ctr_job_t;
 
-  // what the tree sends, each with its own handshake; all zeros where there is no tree
+  // outputs of the tree, each with a separate handshake; all zeros without a tree
   typedef struct packed {
     logic valid;
     logic bump;      // of a request to raise the version
@@ -107,7 +106,7 @@ package shef_set_pkg;
   } node_gh_t;
   typedef struct packed {
     logic valid;
-    logic internal;  // not memory's fault
+    logic internal;  // not caused by memory
     reg_idx_t region;
     chunk_idx_t index;
     version_t version;
@@ -118,14 +117,14 @@ package shef_set_pkg;
     logic [4:0] key;  // top bit: that of the region's tree nodes
     logic first;  // of its chunk
     logic last;
-    logic [5:0] pow;  // beats that follow
+    logic [5:0] pow;  // later beats
     logic [511:0] data;
   } gh_beat_t;
 
   // events that the statistics count, the first one last
   typedef struct packed {
-    logic ahead_failed;   // a chunk that was fetched ahead: did not match
-    logic ahead_used;     // was asked for
+    logic ahead_failed;   // a prefetched chunk: did not match
+    logic ahead_used;     // was requested
     logic ahead_taken;    // got its line
     logic w_wait;         // memory is not ready for writes
     logic ar_wait;        // nor for reads
@@ -154,7 +153,7 @@ package shef_set_pkg;
   localparam logic [1:0] GH_SEAL = 2'd1;
   localparam logic [1:0] GH_NODE = 2'd2;
 
-  // a tag as it lies in memory <-> as a block (byte 0 in the top bits)
+  // a tag as in memory <-> as a block (byte 0 in the top bits)
   function automatic logic [127:0] byte_reverse128(input logic [127:0] x);
     logic [127:0] y;
     for (int i = 0; i < 16; i++) y[8*(15-i)+:8] = x[8*i+:8];

@@ -1,8 +1,8 @@
 // Statistics of a set: registers its events and counts them.
 //
-// event_i: what happens in this cycle, each counted in every cycle in which it is high. With
-// HasFront a cache stands before the set and counts the first six (front_i). cnt_o: the count of
-// sel_i, one cycle later, as in shef_stats; an event reaches it one cycle later than there.
+// event_i: the events of this cycle, each counted in every cycle in which it is high. With HasFront
+// a cache precedes the set and counts the first six (front_i). cnt_o: the count of sel_i, one cycle
+// later, as in shef_stats; an event reaches it one cycle later than there.
 `default_nettype none
 module shef_set_stats
   import shef_set_pkg::*;

@@ -1,9 +1,9 @@
 // Checks a burst of the accelerator, finds its region and cuts it into one segment per chunk.
 //
 // Handshake: AX valid/ready in, segments valid/ready out, both registered. Latency two cycles, one
-// segment a cycle. A burst that must be refused becomes one segment that holds its kind and all its
-// beats. epoch_zero_i and exhausted_i are levels, one bit per region; enable_i low refuses
-// everything. stop_i makes no difference here.
+// segment a cycle. A burst that must be refused becomes one segment with the kind of refusal and
+// all its beats. epoch_zero_i and exhausted_i are levels, one bit per region; enable_i low refuses
+// everything. stop_i has no effect here.
 `default_nettype none
 module shef_split
   import shef_pkg::*;
@@ -28,7 +28,7 @@ module shef_split
   // ---- stage 1: decode ----
   axi_ax_t ax_q;
   logic ax_valid_q;
-  logic take;  // stage 2 takes the decoded burst
+  logic take;  // stage 2 accepts the decoded burst
 
   assign ax_ready_o = !ax_valid_q || take;
 
@@ -42,8 +42,8 @@ module shef_split
     end
   end
 
-  // Bases and sizes of regions are multiples of 4 KiB, and a burst stays in its page: what tells
-  // regions apart is the page, and a chunk's bytes are told by the low bits alone.
+  // Bases and sizes of regions are multiples of 4 KiB, and a burst stays in its page: the page
+  // identifies the region, and the low bits alone the byte in a chunk.
   localparam int unsigned PAGE = 12;
   refuse_kind_e refuse;
   reg_idx_t region;
@@ -89,7 +89,7 @@ module shef_split
   end
 
   // ---- stage 2: one segment a cycle ----
-  seg_t seg_q;                              // .beats and .last are made below
+  seg_t seg_q;                              // .beats and .last are computed below
   logic busy_q;
   logic [7:0] left_q;                       // beats left, less one
   // beats from the segment's first to the end of its chunk, less one; of a whole chunk

@@ -1,9 +1,9 @@
 // Statistics of a set: counts of 16 events, 48 bits each, saturating.
 //
 // event_i: one bit each, counted every cycle. cnt_o: the count of sel_i, one cycle later; it lags
-// behind the events by at most 18 cycles. One adder serves all counts in turn, from small counters
-// that it empties. While clr_i is high (16 cycles at least) everything is zeroed; before the first
-// count is read clr_i must have been high since power-up.
+// the events by at most 18 cycles. One adder serves all counts in turn, from small counters that it
+// empties. While clr_i is high (16 cycles at least) everything is zeroed; clr_i must have been high
+// since power-up before the first count is read.
 `default_nettype none
 module shef_stats (
     input  wire         clk_i,
@@ -38,7 +38,7 @@ module shef_stats (
         else if (event_i[i]) few_q[i] <= few_q[i] + 1'b1;
       end
     end
-    // goes on through a wipe
+    // continues through a wipe
     turn_q <= rst_ni ? turn_q + 1'b1 : '0;
     add_turn_q <= turn_q;
     if (clr_i) mem_q[turn_q] <= '0;

@@ -1,7 +1,6 @@
-// Tables of an engine set: what its blocks know of each region, computed from the configuration
-// when the design is elaborated.
+// Tables of an engine set: region parameters, computed from the configuration at elaboration.
 //
-// A table has one value for each of the 16 possible places of a set; `n` regions are there.
+// A table has one value for each of the 16 possible places of a set; `n` of them hold regions.
 `default_nettype none
 package shef_tables_pkg;
   import shef_pkg::*;
@@ -19,7 +18,7 @@ package shef_tables_pkg;
     return t;
   endfunction
 
-  // region id; all ones where there is no region
+  // region id; all ones if there is no region
   function automatic id_tab_t tab_id(input int unsigned n, input regions_t regions);
     id_tab_t t;
     t = '1;
@@ -69,7 +68,7 @@ package shef_tables_pkg;
     return t;
   endfunction
 
-  // first word of each region, if they lie one behind the other
+  // first word of each region, for regions in a contiguous layout
   function automatic words_t tab_first(input int unsigned n, input words_t words);
     words_t t;
     logic [31:0] sum;
@@ -99,7 +98,7 @@ package shef_tables_pkg;
     return t;
   endfunction
 
-  // bits that tell the chunks of a region apart
+  // bits that distinguish the chunks of a region
   function automatic int unsigned chunk_bits(input int unsigned n, input regions_t regions);
     int unsigned bits;
     bits = 3;
@@ -126,7 +125,7 @@ package shef_tables_pkg;
     return sum;
   endfunction
 
-  // places for node keys, by the region's id as data keys
+  // places for node keys, by the region's id like the data keys
   function automatic int unsigned num_nodes(input int unsigned n, input regions_t regions);
     int unsigned most;
     most = 0;
@@ -136,7 +135,7 @@ package shef_tables_pkg;
     return most;
   endfunction
 
-  // chunks fetched ahead
+  // chunks to prefetch
   function automatic logic [MAX_REGIONS-1:0][3:0] tab_prefetch(input int unsigned n,
       input regions_t regions);
     logic [MAX_REGIONS-1:0][3:0] t;

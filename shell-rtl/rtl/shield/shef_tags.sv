@@ -1,23 +1,23 @@
 // Tag lines on chip: each entry holds 64 bytes of a region's tag area, four tags.
 //
 // req_*: a chunk needs its tag's place; granted in the same cycle (req_gnt_o) with the entry, which
-// is held until the tag was used (rel_*) or put (put_*). req_fetch_o with the grant: the line must
-// be read from memory; the answers come back on fill_* in the order of the grants. A fill writes
-// only tags that are not known here, so a tag sealed meanwhile is never replaced by an older one.
-// get_*: combinational read of one tag. put_*: valid/ready, a new tag. wb_*: valid/ready, an entry
-// to be written back: when its four tags are new, when room is needed, or all of them with flush_i;
-// ack_i: one such write was acknowledged, in order. An entry is not given away before its
-// acknowledgement. drop_i forgets everything (nothing may be in flight). The entry to be given away
-// next and the one to be written back next are chosen ahead.
+// is held until the tag was used (rel_*) or stored (put_*). req_fetch_o with the grant: the line
+// must be read from memory; the responses arrive on fill_* in the order of the grants. A fill
+// writes only tags that are not known here, so it never replaces a newly sealed tag with an older
+// one. get_*: combinational read of one tag. put_*: valid/ready, a new tag. wb_*: valid/ready, an
+// entry to write back: when its four tags are new, when room is needed, or all of them with
+// flush_i; ack_i: one write was acknowledged, in order. An entry is not reallocated before its
+// acknowledgement. drop_i drops everything (nothing may be in flight). The next entry to reallocate
+// and the next one to write back are chosen in advance.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_tags
   import shef_pkg::*;
   import shef_set_pkg::*;
 #(
     parameter int unsigned Entries = 32,
-    // bits that tell the chunks of a region apart, 3 or more
+    // bits that distinguish the chunks of a region, 3 or more
     parameter int unsigned ChunkW = CHUNK_INDEX_W,
     parameter addr_tab_t TagBase = '0,
     localparam int unsigned EW = TAG_ENTRY_W
@@ -60,7 +60,7 @@ module shef_tags
     output logic [511:0]       wb_data_o,
     output logic [63:0]        wb_strb_o,
     input  wire                ack_i,
-    output logic               dirty_o         // something is not yet in memory
+    output logic               dirty_o         // some tag is not yet in memory
 );
   typedef logic [Entries-1:0] set_t;
   typedef logic [ChunkW-3:0] tagline_t;
@@ -132,7 +132,7 @@ module shef_tags
   end
   assign wb_want = ((flush_i || pressure_q) ? dirty_any_q & (~held_q | dirty_all) : dirty_all) &
       ~wb_q;
-  // one that was to be written a cycle ago has still something to be written
+  // an entry chosen a cycle ago still has tags to write
   assign wb_start = wb_sure_q && !wb_valid_q && wb_room && !(put_valid_i && put_ready_o);
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clr_i) wb_sure_q <= 1'b0;
@@ -181,7 +181,7 @@ module shef_tags
   assign put_ready_o = !fill_valid_i;
   assign get_valid_o = known_q[get_entry_i][get_quarter_i];
 
-  // A memory for each quarter, written in one place and read in two: distributed RAM.
+  // A memory for each quarter, with one write port and two read ports: distributed RAM.
   logic [127:0] of_get[4];
   assign get_tag_o = byte_reverse128(of_get[get_quarter_i]);
   for (genvar q = 0; q < 4; q++) begin : g_quarter

@@ -1,7 +1,7 @@
-// How many of N lines are marked, against a limit: room_o says that fewer than Limit are, counting
-// what was marked meanwhile.
+// Compares the number of marked lines with a limit: room_o reports that fewer than Limit are
+// marked, including new marks that the count has not seen.
 //
-// up_i (one more is marked now) is added at once, until the count has seen it; what is let go shows
+// up_i (one more is marked now) is added at once, until the count has seen it; a release shows
 // three cycles later. So room_o is never high when there is no room.
 `default_nettype none
 module shef_tally #(

@@ -1,25 +1,25 @@
-// Counter trees of a set: versions of chunks whose counters lie in memory, under a tree whose top
-// is on chip.
+// Counter trees of a set: versions of chunks whose counters are in memory, under a tree with its
+// top on chip.
 //
-// req_*: valid/ready, served in order. ASK: the chunk's version. BUMP: raise it and answer with the
-// new one, or refuse (rsp_exhausted_o) when it is all ones. TOUCH: bring the chunk's node here, no
-// answer. rsp_*: one pulse per ASK and BUMP; three cycles after the request when its node is here,
-// one request every two cycles; requests behind a missing node go on meanwhile as far as they can
-// (walker and executor). A region whose node fails its check is told once on fault_* (internal_o:
-// an inner counter at its end instead); from then on its requests are refused: version 0,
-// rsp_exhausted_o, also for ASK.
-// ar_*, r_*: reads of 64-byte nodes, answers in order, always taken. wb_*: node writes; ack_i: one
-// was answered, in order.
+// req_*: valid/ready, served in order. ASK: the chunk's version. BUMP: raise it and return the new
+// one, or refuse (rsp_exhausted_o) when it is all ones. TOUCH: fetch the chunk's node, without a
+// response. rsp_*: one pulse per ASK and BUMP; three cycles after the request when its node is on
+// chip, one request every two cycles; requests behind a missing node advance as far as they can
+// (walker and executor). A region whose node fails its check is reported once on fault_*
+// (internal_o: an inner counter at its limit instead); from then on its requests are refused:
+// version 0, rsp_exhausted_o, also for ASK.
+// ar_*, r_*: reads of 64-byte nodes, responses in order, always accepted. wb_*: node writes; ack_i:
+// one was acknowledged, in order.
 // job_*, ks_*, gh_*, s_*: tag masks and hashes under the region's node key; results in order,
-// always taken. A node is used only after it is verified up to the root table; a counter is raised
-// before the node under it is sealed with it, so no version seals twice. Nodes are never written
-// back but to make room.
-// stop_i: no request is taken or answered, and nothing new leaves. clr_i (with stop_i): everything
-// is zeroed by a sweep of tree_sweep_words addresses. idle_o: nothing owed by memory or crypto;
-// with stop_i: nothing waits to leave.
+// always accepted. A node is used only after it is verified up to the root table; a counter is
+// raised before the node under it is sealed with it, so no version seals twice. Nodes are written
+// back only to make room.
+// stop_i: no request is accepted or answered, and nothing new leaves. clr_i (with stop_i): a sweep
+// of tree_sweep_words addresses zeroes everything. idle_o: memory and crypto owe nothing; with
+// stop_i: nothing waits to leave.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_tree
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -234,7 +234,7 @@ module shef_tree
     logic own_here, cnt_here, wr_here, unused_node;
     node_t rd_node, wr_at;
     assign own_here = own_en && own_level == level_t'(l);
-    // counters that are asked for are those of parents; a level is never asked for both
+    // the requested counters are those of parents; a level never gets both requests
     assign cnt_here = l != 0 && cnt_en && !cnt_root && cnt_level == level_t'(l);
     assign wr_here = wr_level == level_t'(l) && !(wr_parent && wr_level == LEVELS_OF[wr_region]);
     assign rd_node = cnt_here ? cnt_child >> 3 : own_node;

@@ -1,7 +1,6 @@
-// Tree nodes ahead of a stream: asks for the nodes two nodes ahead when a chunk follows the one
-// before.
+// Tree prefetch: requests nodes two ahead of a sequential stream.
 //
-// look_i: a chunk's version is asked for (pulse). touch_o: ask for the nodes of chunk_o of
+// look_i: a chunk's version is requested (pulse). touch_o: request the nodes of chunk_o of
 // region_o, in the same cycle; it may be ignored.
 `default_nettype none
 module shef_tree_ahead

@@ -1,22 +1,21 @@
-// Executor of shef_tree: carries out the walker's orders, one after the other, on the counters.
+// Executor of shef_tree: executes the walker's orders on the counters, in order.
 //
-// FILL: the node's counters are stored and its tag is handed to the check, together with its
-// parent's counter as the version. That counter may itself not be verified yet; then this check
-// says something only if the parent's succeeds as well, and nothing but this check uses it. EVICT:
-// the parent's counter is raised and stored, and only then the node goes to be sealed with it. ASK,
-// BUMP: answered from level 0. What uses a counter for anything but a check (EVICT, ASK, BUMP)
-// waits, where a node it needs was on its way when it was ordered (check_first), until every check
-// before it is done.
+// FILL: stores the node's counters and hands its tag to the check, with its parent's counter as the
+// version. That counter may itself be unverified; then this check is conclusive only if the
+// parent's succeeds as well, and nothing but this check uses it. EVICT: raises and stores the
+// parent's counter, and only then sends the node to be sealed with it. ASK, BUMP: answered from
+// level 0. An order that uses a counter for anything but a check (EVICT, ASK, BUMP), and whose node
+// was in flight when the order was given (check_first), waits until every earlier check is done.
 //
-// op_*, r_*: in order; r_valid_i is always taken. fast_*: valid/ready, an ASK or BUMP between the
-// orders, answered two cycles later, one every two cycles. rsp_*: one pulse per answer. Nodes are
-// read and written on cn_*/cw_*: own_* is the node itself, par_* a counter in its parent (or in the
-// root table), two cycles later on own_data_i and par_version_i. mac_*: valid/ready. An answer for
-// a region with a failed node is a refusal (exhausted, version 0). stop_i: nothing goes on. clr_i
-// forgets everything.
+// op_*, r_*: in order; r_valid_i is always accepted. fast_*: valid/ready, an ASK or BUMP between
+// the orders, answered two cycles later, one every two cycles. rsp_*: one pulse per response. Nodes
+// are read and written on cn_*/cw_*: own_* is the node itself, par_* a counter in its parent (or in
+// the root table), two cycles later on own_data_i and par_version_i. mac_*: valid/ready. A response
+// for a region with a failed node is a refusal (exhausted, version 0). stop_i: nothing advances.
+// clr_i drops everything.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_tree_exec
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -56,7 +55,7 @@ module shef_tree_exec
     output node_t                  par_child_o,
     output way_t                   par_way_o,
     input  wire  version_t         par_version_i,  // two cycles later, kept
-    output logic                   hold_o,         // nobody else may read nodes
+    output logic                   hold_o,         // nodes are not readable by other blocks
 
     output logic [7:0]             wr_lanes_o,
     // a counter in the parent of wr_node_o, else in the node itself
@@ -72,7 +71,7 @@ module shef_tree_exec
     output tree_mac_t              mac_o,
     output logic [511:0]           mac_data_o,
     input  wire                    check_done_i,
-    output logic                   overflow_o,     // an inner counter is at its end
+    output logic                   overflow_o,     // an inner counter is at its limit
     output chunk_idx_t             overflow_index_o,
     output reg_idx_t               overflow_region_o,
     output logic                   idle_o
@@ -91,7 +90,7 @@ module shef_tree_exec
       .in_valid_i(op_valid_i), .in_ready_o(op_ready_o), .in_data_i(op_i),
       .out_valid_o(op_valid), .out_ready_i(pop), .out_data_o(op), .count_o()
   );
-  // never full: the walker asks for at most TREE_FILLS nodes
+  // never full: the walker requests at most TREE_FILLS nodes
   shef_fifo #(.W(512), .Depth(TREE_FILLS)) i_beats (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[FW-1:0]),
       .in_valid_i(r_valid_i), .in_ready_o(), .in_data_i(r_data_i),
@@ -102,7 +101,7 @@ module shef_tree_exec
   // ---- the order at the head ----
   logic go, ready, evict_ok, slow, fill, fill_zero, raise, seal, drop, busy, busy_q, bump_q, issue;
   version_t fill_version;
-  logic [5:0] checks_q;   // on their way
+  logic [5:0] checks_q;   // in flight
 
   assign ready = !op.check_first || checks_q == '0;
   assign go = op_valid && !stop_i && state_q == B_IDLE;
@@ -111,7 +110,7 @@ module shef_tree_exec
   assign evict_ok = go && op.kind == OP_EVICT && ready && !busy;   // after the BUMP before it
 
   assign fill_version = op.known ? op.version : par_version_i;
-  // the walker knows no fetched node of version 0
+  // the walker never orders a fetched node of version 0
   assign fill_zero = !op.fetched || (!op.known && par_version_i == '0);
   assign fill = op_valid && !stop_i && op.kind == OP_FILL && (!op.fetched || beat_valid) &&
       !bump_q && mac_ready_i &&
@@ -172,8 +171,8 @@ module shef_tree_exec
     end
   end
 
-  // ---- answers, from level 0 ----
-  // An answer that raises its counter stores it and tells it a cycle after it was read.
+  // ---- responses, from level 0 ----
+  // A response that raises its counter stores it and reports it a cycle after the read.
   tree_op_t ask_q, ask;
   version_t counter, counter_q, next;
   logic refuse, asks_bump, bump_now;

@@ -1,14 +1,14 @@
 // Node cache of one tree level: four ways, a directory and the counters (the tags of nodes are not
 // kept).
 //
-// look_*: one lookup; in the next cycle, and until the next lookup, hit_o and hit_way_o say where
-// the node is, and room_o and victim_* which way a miss should take: an empty one, else the least
-// recently used (tree bits) that `busy_i` does not name.
+// look_*: one lookup; in the next cycle, and until the next lookup, hit_o and hit_way_o locate the
+// node, and room_o and victim_* the way for a miss: an empty one, else the least recently used
+// (tree bits) that `busy_i` does not name.
 // touch_*: that way of the set was used; with take it now holds the given node, clean; with mark it
 // is dirty. At least one cycle lies between a touch and the next lookup.
 // rd_*: all eight counters one cycle later, kept until the next read. wr_*: the counters that
 // `wr_lanes_i` names. While clr_i is high the words at zero_addr_i are zeroed: a sweep over 4 *
-// Sets addresses leaves nothing.
+// Sets addresses zeroes everything.
 `default_nettype none
 module shef_tree_level
   import shef_pkg::*;

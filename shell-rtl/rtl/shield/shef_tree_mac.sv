@@ -1,16 +1,16 @@
-// Tags of tree nodes: checks those that were read, makes those that are written.
+// Tags of tree nodes: checks them on reads, computes them on writes.
 //
 // in_*: valid/ready, one node: its 48 counter bytes, its tag (CHECK) and its version; NONE only
-// keeps its place in the order. For each CHECK and SEAL one job (E(J0)) and one GHASH beat go out,
-// their results come back in order and are always taken.
+// keeps its place in the order. For each CHECK and SEAL one job (E(J0)) and one GHASH beat go out;
+// their results return in order and are always accepted.
 // done_*: one pulse per CHECK and NONE, in order, done_bad_o when the tag was wrong. wb_*:
 // valid/ready, the finished node of a SEAL, in order. CHECK to done: 5 cycles and the longer of the
 // two crypto latencies; one node a cycle.
-// stop_i: no write leaves any more (one that is up stays up), nothing is started. clr_i forgets
+// stop_i: no write leaves any more (a valid one stays valid), nothing starts. clr_i drops
 // everything.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_tree_mac
   import shef_pkg::*;
   import shef_set_pkg::*;

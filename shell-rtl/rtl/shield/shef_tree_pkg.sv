@@ -1,4 +1,4 @@
-// Geometry of the counter trees and the types that the blocks of shef_tree exchange.
+// Geometry of the counter trees, and types shared by the blocks of shef_tree.
 //
 // Level 0 holds the versions of the chunks, eight in a node; level l + 1 those of the nodes of
 // level l. The levels 0 .. T - 1 of a region are in memory, the versions of level T - 1 in the root
@@ -12,11 +12,11 @@ package shef_tree_pkg;
   import shef_set_pkg::*;
 
   localparam int unsigned TREE_MAX_LEVELS = 5;  // enough for 2^31 chunks
-  localparam int unsigned TREE_TABLE = 8;       // places of a table by level
+  localparam int unsigned TREE_TABLE = 8;       // entries of a table by level
   localparam int unsigned NODE_W = CHUNK_INDEX_W - 4;
   localparam int unsigned ROOT_BANK_WORDS = 4096;
   localparam int unsigned TREE_SLOTS = 8;       // node writes in flight
-  localparam int unsigned TREE_FILLS = 16;      // nodes on their way in
+  localparam int unsigned TREE_FILLS = 16;      // nodes in flight from memory
 
   typedef logic [2:0] level_t;
   typedef logic [NODE_W-1:0] node_t;
@@ -29,24 +29,24 @@ package shef_tree_pkg;
   typedef enum logic [1:0] {OP_ASK = 2'd0, OP_BUMP = 2'd1, OP_FILL = 2'd2,
       OP_EVICT = 2'd3} tree_op_e;
 
-  // what the walker has decided, for the executor, which does it in this order
+  // the walker's orders for the executor, which executes them in this order
   typedef struct packed {
     tree_op_e kind;
-    // a node that this needs may still be on its way in: let every check finish before
+    // a node for this may still be in flight: let every check finish before
     logic check_first;
     level_t level;
     reg_idx_t region;
-    node_t node;        // FILL: taken in; EVICT: written back; ASK, BUMP: of level 0
-    way_t way;          // where it is
-    way_t parent_way;   // where its parent is, if that is a node
+    node_t node;        // FILL: filled; EVICT: written back; ASK, BUMP: of level 0
+    way_t way;          // its way
+    way_t parent_way;   // way of its parent, if that is a node
     lane_t lane;        // ASK, BUMP
     logic known;        // FILL: `version` is its parent's counter
-    logic fetched;      // FILL: memory was asked for it
+    logic fetched;      // FILL: it was requested from memory
     version_t version;
     slot_t slot;        // EVICT
   } tree_op_t;
 
-  // a node whose tag is checked or made
+  // a node whose tag is checked or computed
   typedef enum logic [1:0] {MAC_NONE = 2'd0, MAC_CHECK = 2'd1, MAC_SEAL = 2'd2} tree_mac_e;
   typedef struct packed {
     tree_mac_e kind;

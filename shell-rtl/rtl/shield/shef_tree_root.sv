@@ -1,8 +1,8 @@
-// Root table of the counter trees: one 48-bit counter a word, in banks so that zeroing is short.
+// Root table of the counter trees: one 48-bit counter per word, banked for fast zeroing.
 //
 // rd_*: the word is at rd_data_o one cycle after rd_en_i and stays there until the next read. wr_*:
 // one write a cycle. While clr_i is high the word at zero_addr_i of every bank is zeroed: a sweep
-// over ROOT_BANK_WORDS addresses (fewer if the table is smaller) leaves nothing.
+// over ROOT_BANK_WORDS addresses (fewer if the table is smaller) zeroes everything.
 `default_nettype none
 module shef_tree_root
   import shef_set_pkg::*;

@@ -1,20 +1,21 @@
-// Walker of shef_tree: takes requests in order, finds or makes a place for every node they need,
-// and tells the executor what to do in which order. It knows the directories only, never a counter
-// that is not verified.
+// Walker of shef_tree: takes requests in order, finds or allocates a slot for every node they need,
+// and issues orders to the executor. It knows the directories only, and never uses an unverified
+// counter.
 //
-// A level needs a node: it is there, or a way is taken for it. If the way holds a changed node,
-// that one is written back first: its parent is needed at the level above (the same again), then
-// EVICT. Then the node's own parent is needed, then FILL. So resources are taken from level 0
-// upwards, each level has at most one need open, the root table always has room, and every order
-// given to the executor can be carried out without a later one: no deadlock. A node is asked from
-// memory with its FILL, before the executor comes to it; not while a write of it is unanswered, and
-// not when its parent's counter is known to be 0.
+// A level needs a node: it is present, or a way is allocated for it. If the way holds a changed
+// node, that node is written back first: its parent is needed at the level above (recursively),
+// then EVICT. Then the new node's own parent is needed, then FILL. So resources are allocated from
+// level 0 upwards, each level has at most one open need, the root table always has room, and the
+// executor can execute every order without a later one: no deadlock. A node is requested from
+// memory with its FILL, before the executor reaches it, but not while a write of it is unanswered,
+// and not if its parent's counter is known to be 0.
 //
-// req_*: valid/ready. fast_*: valid/ready, an ASK or BUMP whose node is here and verified, when no
-// other waits in the executor;
-// op_*: valid/ready, everything else. ver_*: reads the counter of a node in its verified parent,
-// the answer comes two cycles after the handshake. ar_*: valid/ready, not the bus: nobody takes it
-// while clr_i is high. A hit takes two cycles. stop_i: nothing goes on. clr_i forgets everything.
+// req_*: valid/ready. fast_*: valid/ready, an ASK or BUMP whose node is present and verified, when
+// no other waits in the executor;
+// op_*: valid/ready, everything else. ver_*: reads the counter of a node in its verified parent;
+// the response comes two cycles after the handshake. ar_*: valid/ready, not the bus: it is never
+// accepted while clr_i is high. A hit takes two cycles. stop_i: nothing advances. clr_i drops
+// everything.
 `default_nettype none
 module shef_tree_walk
   import shef_pkg::*;
@@ -69,12 +70,12 @@ module shef_tree_walk
     output logic                   op_valid_o,
     input  wire                    op_ready_i,
     output tree_op_t               op_o,          // of fast_* and op_*
-    input  wire                    slow_done_i,   // an ASK or BUMP of op_* was carried out
+    input  wire                    slow_done_i,   // an ASK or BUMP of op_* was executed
     // the oldest FILL is done: verified, or known to be zeros
     input  wire                    fill_done_i,
     input  wire                    drop_valid_i,  // an EVICT will not happen
     input  wire  slot_t            drop_slot_i,
-    input  wire                    ack_valid_i,   // a node write was answered
+    input  wire                    ack_valid_i,   // a node write was acknowledged
     input  wire  slot_t            ack_slot_i,
 
     output logic                   ar_valid_o,
@@ -88,27 +89,27 @@ module shef_tree_walk
   typedef enum logic [2:0] {
     F_IDLE,
     F_CALL,   // look a node up at level_q
-    F_LOOK,   // here or not
-    F_VER,    // the parent is here: take the node in, or ask for its version first
+    F_LOOK,   // present or not
+    F_VER,    // the parent is present: fill the node, or request its version first
     F_WAIT,
-    F_FILL,   // take it in, the version is known
-    F_EVICT   // the victim's parent is here
+    F_FILL,   // fill the node, the version is known
+    F_EVICT   // the victim's parent is present
   } state_e;
 
   state_e state_q;
   level_t level_q;
   logic [1:0] kind_q;
   lane_t lane_q;
-  // what each level needs; entry Levels is the root table
+  // the needs of each level; entry Levels is the root table
   reg_idx_t region_q[TREE_TABLE];
   node_t node_q[TREE_TABLE];
-  way_t way_q[TREE_TABLE];       // taken for it
+  way_t way_q[TREE_TABLE];       // allocated for it
   lane_t victim_lane_q[TREE_TABLE];
   logic [TREE_TABLE-1:0] evict_q;   // the level above works for the victim
   way_t parent_way_q;        // of the node that level_q needs, or of its victim
   logic [4:0] slow_q;
 
-  // ---- the level at work ----
+  // ---- the current level ----
   logic hit, room, victim_dirty, bad, bad0, at_root, victim_root;
   way_t hit_way, victim_way;
   reg_idx_t region, victim_region, up_region;
@@ -135,7 +136,7 @@ module shef_tree_walk
 
   logic answer, fill, fill_zero, fill_ok, evict, look_hit, look_miss, ask, taken, call_up;
 
-  // ---- nodes on their way in, and writes without an answer ----
+  // ---- nodes in flight from memory, and unanswered writes ----
   typedef struct packed {
     level_t level;
     logic [SW-1:0] set;
@@ -158,12 +159,12 @@ module shef_tree_walk
   level_t ask_level;
   node_t ask_node;
   logic [3:0] busy, busy_zero;
-  // ways of the set asked for in the cycle before that are on their way in, and known to be zeros
+  // ways of the previous cycle's set with nodes in flight, and those known to be zeros
   logic [3:0] busy_q, busy_zero_q;
   logic written_q;                   // a write of the node was unanswered
-  logic settled_q;                   // and this was asked for the parent that is at work
+  logic settled_q;                   // and this was checked for the current parent
 
-  // An entry that is still named though it came in meanwhile is waited for in vain, no more.
+  // An entry that is still named although its node has arrived is not waited for any more.
   always_comb begin
     ask_level = up;
     ask_node = node >> 3;
@@ -208,7 +209,7 @@ module shef_tree_walk
   assign slot_room = slot_busy_q != '1;
   assign fill_room = !filling_q[fill_wp_q];
   assign busy_o = busy_q;
-  // and so the node, if no write of it is unanswered
+  // and so is the node, if it has no unanswered write
   assign parent_zero = parent_busy && busy_zero_q[parent_way_q];
   assign parent_busy = busy_q[parent_way_q] &&
       up != LevelsOf[(state_q == F_EVICT) ? up_region : region];
@@ -282,7 +283,7 @@ module shef_tree_walk
       look_node_o[0] = node_t'(req_chunk_i >> 3);
     end else if (state_q == F_CALL) look_en_o[level_q] = 1'b1;
   end
-  // which one is touched is told by the state, whether it is comes late
+  // the state selects the directory early, the decision to touch it comes late
   always_comb begin
     touch_en_o = '0;
     touch_take_o = 1'b0;
@@ -374,7 +375,7 @@ module shef_tree_walk
         parent_way_q <= way_q[level_q];
         if (level_q != '0) state_q <= evict_q[below] ? F_EVICT : F_VER;
         else begin
-          // look again, to answer
+          // look up again, to respond
           level_q <= '0;
           state_q <= ask ? F_CALL : F_IDLE;
         end

@@ -1,9 +1,9 @@
-// Fair choice among N requests: says whose turn it is, stays with it until done_i, then goes to the
-// next one that asks.
+// Round-robin arbiter among N requests: holds the grant until done_i, then moves to the next
+// requester.
 //
-// req_i are levels. valid_o: the chosen one asks; sel_o is its number, and stays while valid_o is
-// high and in the gaps of what it has begun. done_i: what is chosen is finished with this cycle.
-// Combinational from req_i to sel_o and valid_o. Whoever asks waits for at most one turn of each of
+// req_i are levels. valid_o: the granted one requests; sel_o is its number, and stays while valid_o
+// is high and in the gaps of a transfer in progress. done_i: the granted one ends with this cycle.
+// Combinational from req_i to sel_o and valid_o. A requester waits for at most one turn of each of
 // the others.
 `default_nettype none
 module shef_turn #(

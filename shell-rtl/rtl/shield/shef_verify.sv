@@ -1,13 +1,12 @@
-// Tag check of fetched chunks: compares GHASH ^ mask with the tag from memory, all 128 bits, in the
-// order of the fetches.
+// Tag check of fetched chunks: compares GHASH ^ mask with the tag from memory, all 128 bits, in
+// fetch order.
 //
 // chunk_*: the chunks in that order (always room); s_*: GHASH results in the same order, no
-// back-pressure (at most Depth). The mask and the tag are looked up combinationally and the chunk
-// waits for both. Three cycles from the last of them to ok_o or fail_o (one pulse each, with
-// chunk_o).
+// back-pressure (at most Depth). The lookups of mask and tag are combinational, and the chunk waits
+// for both. Three cycles from the last of them to ok_o or fail_o (one pulse each, with chunk_o).
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_verify
   import shef_pkg::*;
   import shef_set_pkg::*;

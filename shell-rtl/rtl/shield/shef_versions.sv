@@ -2,25 +2,25 @@
 // (`counted`), tree (`tree`).
 //
 // ask_*: the written bit of a chunk of an `output` region, one cycle after the handshake. ver_*:
-// valid/ready, a chunk of a region that has versions of its own (of a `tree` always taken,
-// ver_ready_o is that of the counters); the answers wait in order (ans_*, valid/ready), those of a
-// region's mode in a queue of that mode, so that ans_region_i says which one is looked at. set_*:
-// valid/ready, one chunk to be sealed: its version for that seal comes with set_done_o, one at a
-// time; set_refused_o: there is none (sealed already in this epoch, or exhausted), nothing may be
-// sealed then; set_last_o: it is the last one. touch_*: a hint for the tree, dropped when there is
-// no room. tree_*: the tree's requests and answers. Zeroing: busy_o until done. Latencies are those
-// of the blocks inside; the answer of a counter is there two cycles after the question, that of the
-// tree one cycle after it came.
+// valid/ready, a chunk of a region whose chunks have their own versions (of a `tree` always
+// accepted, ver_ready_o is that of the counters). The responses wait in order (ans_*, valid/ready)
+// in a separate queue for each mode, and ans_region_i selects the queue. set_*: valid/ready, one
+// chunk to be sealed: its version for that seal comes with set_done_o, one at a time;
+// set_refused_o: it has no version (sealed already in this epoch, or exhausted) and must not be
+// sealed; set_last_o: it is the last one. touch_*: a hint for the tree, dropped when there is no
+// room. tree_*: the tree's requests and responses. Zeroing: busy_o until done. Latencies are those
+// of the blocks inside; the response of a counter is there two cycles after the query, that of the
+// tree one cycle after its arrival.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_versions
   import shef_pkg::*;
   import shef_set_pkg::*;
   import shef_tree_pkg::*;
 #(
     parameter int unsigned NRegions = 1,
-    parameter int unsigned Depth = 64,                           // questions on their way
+    parameter int unsigned Depth = 64,                           // queries in flight
     parameter int unsigned MapWords = 1,
     parameter logic [MAX_REGIONS-1:0][31:0] MapFirst = '0,
     parameter logic [MAX_REGIONS-1:0][31:0] MapNum = '0,
@@ -38,7 +38,7 @@ module shef_versions
     output logic                 busy_o,
     input  wire version_t [NRegions-1:0] epoch_i,
 
-    input  wire                  clear_i,         // written map: these regions begin anew
+    input  wire                  clear_i,         // written map: clear these regions
     input  wire  [NRegions-1:0]  clear_mask_i,
 
     input  wire                  ask_valid_i,
@@ -166,7 +166,7 @@ module shef_versions
   if (IsTree != '0) begin : g_tree
     name_t asked, touched;
     logic ask_new, asks_wait, ask_fires, touch_waits, touch_fires;
-    // a question goes on at once when none waits
+    // a query goes on at once when no other waits
     assign ask_new = ver_valid_i && IsTree[ask_region_i];
     shef_fifo #(.W($bits(name_t)), .Depth(Depth)) i_asks (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
@@ -182,7 +182,7 @@ module shef_versions
     shef_fifo #(.W($bits(answer_t)), .Depth(Depth)) i_answers (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
         .in_valid_i(tree_rsp_i && !tree_rsp_bump_i), .in_ready_o(),
-        // a region whose node failed has no versions: neither zeros nor anything to fetch
+        // a region with a failed node has no versions: neither zeros nor anything to fetch
         .in_data_i({tree_rsp_version_i, tree_rsp_version_i == '0 &&
         !tree_rsp_last_i, tree_rsp_last_i,
                      tree_rsp_version_i == '0 && tree_rsp_last_i}),

@@ -1,8 +1,9 @@
-// Victims of one class of lines: the line that is taken next, chosen ahead, and one behind it.
+// Victim choice of one class of lines: the next line to allocate, chosen in advance, and one behind
+// it.
 //
-// avail_i: lines of the class that may be taken. ok_o: there is a candidate, one_o (one-hot) with
-// the number line_o. take_i: it is taken, in the same cycle. hit_i: lines that segments go into in
-// this cycle, which are no candidates any more; where a line is taken, none is hit. hit_up_i,
+// avail_i: available lines of the class. ok_o: there is a candidate, one_o (one-hot) with the
+// number line_o. take_i: it is allocated, in the same cycle. hit_i: lines that segments go into in
+// this cycle, which stop being candidates; no line is hit in a cycle with an allocation. hit_up_i,
 // line_i: the same by segment (read, write), and the line of each, hit or not; cand_hit_i: that
 // line is the candidate. A line that becomes available is a candidate three cycles later at the
 // earliest; one candidate a cycle.

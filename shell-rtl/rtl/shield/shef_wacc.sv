@@ -1,17 +1,16 @@
-// Write acceptor: takes the accelerator's W beats into the lines of their segments and answers on
+// Write acceptor: writes the accelerator's W beats to the lines of their segments, and responds on
 // B.
 //
-// Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is taken in the
-// cycle its line write is granted; beats of refused segments are swallowed. The number of beats
-// comes from AW; WLAST is not looked at. One beat a cycle. A refused burst is recorded once
-// (refusal_*, valid/ready), with its first beat. kill_i (level) cuts off the rest of every segment
-// that is here and refuses it. done_o: the segment's last beat went in, or it was killed: its line
-// is let go.
+// Handshake: segments, W, line write requests (put_*), B: valid/ready. A W beat is accepted in the
+// cycle its line write is granted; beats of refused segments are discarded. The number of beats
+// comes from AW; WLAST is ignored. One beat a cycle. A refused burst is recorded once (refusal_*,
+// valid/ready), with its first beat. kill_i (level) cuts off the rest of every present segment and
+// refuses it. done_o: the segment's last beat was written, or it was killed: its line is released.
 // owed_o (level): a segment that holds a line waits for the accelerator, for its W or for room on
-// B, and for nothing else. w_waits_i: its W wait behind a beat that another set does not take.
+// B, and for nothing else. w_waits_i: its W waits behind a beat that another set does not accept.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are left open by name)
+// (outputs that are not needed here are named and left open)
 module shef_wacc
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -23,20 +22,20 @@ module shef_wacc
     input  wire           rst_ni,
     input  wire           stop_i,
     input  wire           kill_i,
-    input  wire           clr_i,         // the lines are gone: kill, and tell nobody
+    input  wire           clr_i,         // the lines are gone: kill, and report nothing
 
     input  wire           seg_valid_i,
     output logic          seg_room_o,
     input  wire  lseg_t   seg_i,
     input  wire  reg_idx_t seg_region_i,
-    input  wire refusal_t seg_refusal_i,   // why it was refused, if a record is due
+    input  wire refusal_t seg_refusal_i,   // reason of the refusal, if a record is due
     input  wire [7:0]     seg_region_id_i,
     input  wire [63:0]    seg_addr_i,
-    input  wire [NLines-1:0] closed_i,     // lines that take no more
-    input  wire [NLines-1:0] asked_i,      // lines whose version is not yet known: their data wait
-    // lines of frozen regions: they take nothing, and that is no refusal
+    input  wire [NLines-1:0] closed_i,     // lines that accept no more bytes
+    input  wire [NLines-1:0] asked_i,      // lines with an unknown version: their data wait
+    // lines of frozen regions: they accept no bytes, and that is not a refusal
     input  wire [NLines-1:0] dead_i,
-    // lines whose version cannot be raised: they take nothing
+    // lines whose version cannot be raised: they accept no bytes
     input  wire [NLines-1:0] last_i,
 
     input  wire           w_valid_i,
@@ -62,7 +61,7 @@ module shef_wacc
     output logic          owed_o,
     output logic          idle_o
 );
-  // two segments: the one in work and the next
+  // two segments: the current one and the next
   lseg_t cur_q, next_q;
   logic cur_valid_q, next_valid_q;
   logic [5:0] cur_last_q, next_last_q, new_last;
@@ -75,7 +74,7 @@ module shef_wacc
 
   assign new_last = 6'((7'd1 << (ChunkLog2[seg_region_i] - 4'd6)) - 7'd1);
   assign seg_room_o = !next_valid_q;
-  // a chunk is closed by the segment that makes it whole: what comes later is a second write
+  // the segment that completes a chunk closes it: later writes are second writes
   assign lost = dead_i[cur_q.line] && !cur_q.err;
   assign closed = closed_i[cur_q.line] && !cur_q.err && !lost;
   assign worn = last_i[cur_q.line] && !cur_q.err && !lost;
@@ -83,7 +82,7 @@ module shef_wacc
   assign dead = cur_q.err || closed || worn || lost || stop_i;
   always_comb begin
     new_refusal = seg_refusal_i;
-    // kept in case that the line takes nothing more when its turn comes
+    // kept in case that the line accepts nothing more when its turn comes
     if (!seg_i.err)
       new_refusal = '{kind: REFUSE_SECOND_WRITE, region: seg_region_id_i, addr: seg_addr_i};
   end
@@ -105,7 +104,7 @@ module shef_wacc
   assign burst_end = seg_end && cur_q.last;
   assign step = 12'd1 << cur_q.size;
 
-  // a killed segment lets its line go at once; what is left of it is swallowed as refused
+  // a killed segment releases its line at once; its remaining beats are discarded as refused
   assign drop_cur = kill_i && cur_valid_q && !cur_q.err && !seg_end;
   assign drop_next = kill_i && next_valid_q && !next_q.err && cur_q.err && !seg_end;
   assign done_o = ((seg_end && !cur_q.err) || drop_cur || drop_next) && !clr_i;

@@ -1,5 +1,5 @@
-// Watches one owed answer: while wait_i is high without progress_i for Cycles cycles, late_o rises
-// and stays until reset.
+// Watchdog for one owed response: when wait_i is high without progress_i for Cycles cycles, late_o
+// rises and stays high until reset.
 `default_nettype none
 module shef_watch #(
     parameter int unsigned Cycles = 4096

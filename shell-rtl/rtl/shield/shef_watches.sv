@@ -1,12 +1,12 @@
-// Time-outs of a memory port: says when memory owes an answer for too long.
+// Time-outs of a memory port: reports when memory owes a response for too long.
 //
-// Any owed answer counts as progress, since what may be owed is bounded by the lines. Answers of
-// one kind come in order, but memory may serve the others first for as long as there are such, and
-// there are for as long as the accelerator asks: so each kind has a longer time of its own. Kinds
-// are data, tags and, with HasTree, nodes.
+// Any owed response counts as progress, since the lines bound the number of owed responses.
+// Responses of one kind come in order, but memory may serve the other kinds first for as long as
+// the accelerator makes requests: so each kind has a longer separate time-out. Kinds are data, tags
+// and, with HasTree, nodes.
 //
-// ar_*, w_*: a request waits, and is taken. owed_*_i: answers of that kind are owed on R and on B;
-// took_*_i: one came. late_o: some answer is late; stays until reset. One cycle late.
+// ar_*, w_*: a request waits, and is accepted. owed_*_i: responses of that kind are owed on R and
+// on B; took_*_i: one arrived. late_o: a response is late; stays until reset. One cycle late.
 `default_nettype none
 module shef_watches #(
     parameter int unsigned Cycles = 4096,

@@ -1,6 +1,6 @@
 // Written map: one bit for each chunk of the `output` regions, set before the chunk's AES jobs
-// start and never cleared but by a new epoch or a wipe. It is what makes a second seal under one
-// version impossible.
+// start and cleared only by a new epoch or a wipe. It makes a second seal under one version
+// impossible.
 //
 // set_*: one chunk to mark. set_done_o comes one cycle after the handshake, with set_twice_o when
 // the bit was set already (the caller must not seal then). ask_*: ask_bit_o holds the answer one
@@ -127,7 +127,7 @@ module shef_written
     end
   end
 
-  // the sweep runs on through a wipe: reset and wipe ask for every region
+  // the sweep continues through a wipe: reset and wipe request every region
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       todo_q <= '1;

@@ -1,8 +1,8 @@
-// The fabric behind the configuration port of shef_system where the shell loads images itself (AWS
-// F2, root of trust `provider`): the design is there already.
+// The fabric behind the configuration port of shef_system if the shell loads images itself (AWS F2,
+// root of trust `provider`): the design is already present.
 //
-// cfg_*: as shef_system has them. Words are taken, one a cycle, and dropped; the design is active
-// after the last one until the next begin or clear, and from reset on it is not.
+// cfg_*: as in shef_system. Words are taken, one a cycle, and dropped; the design is active after
+// the last one until the next begin or clear, and inactive after reset.
 `default_nettype none
 module shef_cfg_fixed (
     input  wire logic clk_i,

@@ -2,21 +2,20 @@
 // shell connects to (shell-rtl/README.md, "Shell boundary").
 //
 // ctl: AXI4-Lite slave of 64 KiB for the host: the kernel's mailbox from 0xC000 on, below it the
-// control window of shef_dma_core, which gets errors unless a design is active. mem, host, dma_irq
-// and irq: as in shef_dma_core. medium, noise, cfg, design_i and the identity: as in shef_kernel,
-// but that cfg is silent while the design is wiped (shef_system_life).
-// The kernel alone reaches the Shield's kernel port. The host reaches ctl, the DMA engine reaches
+// control window of shef_dma_core, which responds with errors unless a design is active. mem, host,
+// dma_irq and irq: as in shef_dma_core. medium, noise, cfg, design_i and the identity: as in
+// shef_kernel, except that cfg is silent while the design is being wiped (shef_system_life).
+// Only the kernel reaches the Shield's kernel port. The host reaches ctl, the DMA engine reaches
 // host and mem.
-// The Security Kernel has a clock of its own, kernel_clk_i, which may be slower: its rising edges are
-// edges of clk_i, and kernel_tick_i is high in each cycle of clk_i that ends with one. Of it are
-// ready, alert, wipe_req, wipe_ack, medium, noise, cfg, design and identity; the rest is of clk_i.
-// rst_ni is low over at least one edge of kernel_clk_i.
-// While no design is active the design is in reset, asks for nothing at mem and host,
-// takes every late answer and raises no interrupt; dma_irq_valid_o stays until dma_irq_ready_i even
-// then.
+// The Security Kernel has a separate clock, kernel_clk_i, which may be slower: its rising edges are
+// edges of clk_i, and kernel_tick_i is high in each cycle of clk_i that ends with one. ready,
+// alert, wipe_req, wipe_ack, medium, noise, cfg, design and identity belong to kernel_clk_i, the
+// rest to clk_i. rst_ni is low over at least one edge of kernel_clk_i.
+// While no design is active the design is in reset, sends no request to mem and host, accepts every
+// late response and raises no interrupt; dma_irq_valid_o stays until dma_irq_ready_i even then.
 // wipe_req_i (level) wipes kernel and design; wipe_ack_o rises when both are clear and falls after
-// wipe_req_i. A shell that resets with rst_ni first waits for the acknowledgement, or else resets
-// what it has at mem and host too.
+// wipe_req_i. A shell that resets with rst_ni first waits for the acknowledgement, or else also
+// resets its logic at mem and host.
 `default_nettype none
 module shef_system
   import shef_pkg::*;
@@ -148,14 +147,14 @@ module shef_system
       .debug_i(debug_i || debug_q)
   );
 
-  // Debug that was on for a cycle of the design only is still there at the kernel's next edge.
+  // Debug that was on for only one cycle of the design is still visible at the kernel's next edge.
   always_ff @(posedge clk_i) begin
     if (!rst_ni) debug_q <= 1'b0;
     else debug_q <= debug_i || (debug_q && !kernel_tick_i);
   end
 
-  // What the kernel offers and takes counts once, at its own edge. What it is offered, and what is
-  // taken of it, stays until then.
+  // The kernel's offers and accepts count once, at its own edge. Offers to the kernel, and accepts
+  // of its offers, last until then.
   always_comb begin
     mailbox_rsp = mailbox_say;
     mailbox_rsp.aw_ready = mailbox_say.aw_ready && kernel_tick_i;
@@ -292,7 +291,7 @@ module shef_system
       .dma_irq_ready_i(!irq_q)
   );
 
-  // ---- what leaves the design ----
+  // ---- outputs of the design ----
   assign mem_aw_valid_o = aw_valid & {NPorts{!held}};
   assign mem_w_valid_o = w_valid & {NPorts{!held}};
   assign mem_b_ready_o = b_ready | {NPorts{held}};

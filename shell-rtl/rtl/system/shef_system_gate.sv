@@ -1,15 +1,17 @@
-// Gate of an AXI4-Lite port to the design: accesses pass while it is open, and are answered with an
-// error while it is closed. With Mailbox, addresses from 0xC000 on go to the mailbox, open or not.
+// Gate of an AXI4-Lite port to the design: passes accesses while it is open, and answers them with
+// an error while it is closed. With Mailbox, addresses from 0xC000 on go to the mailbox, open or
+// not.
 //
-// Port (req_i, rsp_o): one write and one read at a time, AW and W in any order, every access is
-// answered once; the answer is stable until it is taken. The gate takes an access whole before it
-// asks, and takes the answer before it hands it on: nothing of the port is combinational. An access
-// to the design that is under way when open_i falls is answered with SLVERR and zero at once, and
-// what the design says of it later is ignored: the design is reset before open_i rises again. An access
-// that the design does not answer within Patience cycles ends in the same way. From then on the gate
-// asks the design nothing until open_i falls, so that a dead design never blocks the mailbox.
-// drop_i (pulse): the master has forgotten its accesses, and so does the gate.
-// Latency beside that of the slave: three cycles.
+// Port (req_i, rsp_o): one write and one read at a time, AW and W in any order, every access gets
+// one response, which is stable until it is accepted. The gate receives a complete access before it
+// forwards it, and the response before it returns it: nothing of the port is combinational. If
+// open_i falls during an access to the design, the access gets SLVERR and zero at once, and the
+// gate ignores the design's later response: the design is reset before open_i rises again. An
+// access that the design does not answer within Patience cycles ends in the same way. From then on
+// the gate sends the design nothing until open_i falls, so that a dead design never blocks the
+// mailbox.
+// drop_i (pulse): the master has dropped its accesses, and so does the gate.
+// Latency in addition to that of the slave: three cycles.
 `default_nettype none
 module shef_system_gate
   import shef_pkg::*;
@@ -31,17 +33,17 @@ module shef_system_gate
 
   typedef enum logic [1:0] {
     G_TAKE,   // waits for an access
-    G_ASK,    // the slave has it, or gets it
+    G_ASK,    // the slave has the access, or gets it
     G_ANSWER
   } gate_e;
 
   localparam int unsigned WaitBits = $clog2(Patience + 2);
-  logic mute_q;  // the design left an access without an answer since it is there
+  logic mute_q;  // the design left an access unanswered since it is there
   wire there = open_i && !mute_q;
 
   // ---- writes ----
   gate_e wr_q;
-  logic [WaitBits-1:0] wr_wait_q;  // cycles that the slave has been asked for
+  logic [WaitBits-1:0] wr_wait_q;  // cycles that the slave has had the access
   logic aw_full_q, w_full_q, aw_due_q, w_due_q;
   logic [AXIL_ADDR_W-1:0] aw_addr_q;
   logic [31:0] w_data_q;

@@ -1,17 +1,18 @@
-// Life of the design in the fabric: it is held in reset, and unreachable, unless the configuration
-// port says that it is active; before it is held it is wiped.
+// Life of the design in the fabric: the design is held in reset, and unreachable, unless the
+// configuration port reports it active. It is wiped before it is held.
 //
-// kernel_*: the Security Kernel's configuration port; cfg_*: the fabric's (shef_kernel_config says
-// how). When the kernel begins or clears, the design is wiped, then held (held_o, its reset), and
-// only then the fabric hears of it and takes words; until then the kernel sees busy. The fabric is
-// inactive from the cycle after cfg_begin_o or cfg_clear_o on, and from the cycle after the last
-// word on it is busy, active or in error. The design starts when the fabric is active and has taken
-// a whole image since the last begin or clear, and runs (open_o) until the kernel begins or clears,
-// the fabric is not active any more, or wipe_req_i; to start again it needs another image.
-// design_wipe_o is a level, design_wiped_i its answer. A design that gives no answer within
-// WipeCycles is held all the same, and the fabric is cleared: a hostile design cannot stay.
-// wipe_ack_o: the kernel is clear (kernel_wiped_i), and the design is held, and was wiped or is gone
-// from the fabric. After rst_ni the design is wiped, and then held.
+// kernel_*: the Security Kernel's configuration port; cfg_*: the fabric's (both as in
+// shef_kernel_config). When the kernel begins or clears, the design is wiped, then held (held_o,
+// its reset), and only then does the fabric see the begin or clear and get words; until then the
+// kernel sees busy. The fabric is inactive from the cycle after cfg_begin_o or cfg_clear_o, and
+// from the cycle after the last word it is busy, active or in error. The design starts when the
+// fabric is active and has taken a whole image since the last begin or clear, and runs (open_o)
+// until the kernel begins or clears, the fabric is no longer active, or wipe_req_i. To start again
+// it needs another image.
+// design_wipe_o is a level, design_wiped_i its acknowledgement. A design that does not acknowledge
+// within WipeCycles is held nevertheless, and the fabric is cleared: a hostile design cannot stay.
+// wipe_ack_o: the kernel is clear (kernel_wiped_i), and the design is held, and was wiped or is
+// gone from the fabric. After rst_ni the design is wiped, and then held.
 `default_nettype none
 module shef_system_life #(
     parameter int unsigned WipeCycles = 1 << 22
@@ -50,10 +51,10 @@ module shef_system_life #(
   } design_e;
 
   design_e design_q;
-  logic due_q, begin_q;  // the fabric is to hear of a begin, or of a clear
+  logic due_q, begin_q;  // the fabric must see a begin, or a clear
   logic whole_q;         // it has taken a whole image since
-  logic rests_q;         // the reset has been there for a cycle
-  logic unwiped_q;       // the design gave no answer, and the fabric still holds it
+  logic rests_q;         // the reset has lasted for a cycle
+  logic unwiped_q;       // the design did not acknowledge, and the fabric still holds it
   localparam int unsigned WaitBits = $clog2(WipeCycles + 1);
   logic [WaitBits-1:0] wait_q;
 

@@ -1,8 +1,8 @@
-// Simulation top of an accelerator without a Shield: control port to its registers, each of its
-// memory ports to one of the memory.
+// Simulation top of an accelerator without a Shield: the control port connects to its registers,
+// its memory ports to memory.
 //
 // Flat AXI ports as in shef_sim_top; irq_req stays high from an interrupt of the accelerator until
-// irq_ack. The obs_* outputs count what is delivered to the accelerator.
+// irq_ack. The obs_* outputs count deliveries to the accelerator.
 `default_nettype none
 module shef_bare_top
   import shef_pkg::*;

@@ -1,7 +1,7 @@
 // Simulation shell with host memory: the core and its DMA engine with flat ports for a test bench.
 //
 // ctl, krn, mem, irq, host and dma_irq as in shef_dma_core; mem_*[p] is memory port p. obs_*[p]
-// watch accelerator port p of the Shield (one pulse for each accepted read request and each
+// observe accelerator port p of the Shield (one pulse for each accepted read request and each
 // delivered beat); they are outputs only and there is no way in.
 `default_nettype none
 module shef_host_top

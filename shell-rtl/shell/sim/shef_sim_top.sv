@@ -1,7 +1,7 @@
 // Simulation shell: the core with flat ports for a test bench.
 //
-// ctl, krn, mem and irq as in shef_core; mem_*[p] is memory port p. obs_*[p] watch accelerator port
-// p of the Shield (one pulse for each accepted read request and each delivered beat); they are
+// ctl, krn, mem and irq as in shef_core; mem_*[p] is memory port p. obs_*[p] observe accelerator
+// port p of the Shield (one pulse for each accepted read request and each delivered beat); they are
 // outputs only and there is no way in.
 `default_nettype none
 module shef_sim_top

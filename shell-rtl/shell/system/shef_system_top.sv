@@ -2,7 +2,7 @@
 //
 // ctl, mem, host, dma_irq, irq and obs as in shef_host_top; the ports of the kernel as in
 // shef_kernel_top. kernel_tick_i: the cycle ends with an edge of the kernel's clock. obs_held: the
-// design is in reset; obs_krn_*: it takes an access of the kernel.
+// design is in reset; obs_krn_*: it accepts an access of the kernel.
 `default_nettype none
 module shef_system_top
   import shef_pkg::*;
@@ -126,7 +126,7 @@ module shef_system_top
     input  wire logic [255:0] shell_i,
     input  wire logic [2:0]   shell_flags_i,
     input  wire logic   debug_i,
-    // watched
+    // observed
     output logic              obs_held,
     output logic              obs_krn_write,
     output logic              obs_krn_read,
@@ -175,8 +175,7 @@ module shef_system_top
   assign {host_arid, host_araddr, host_arlen, host_arsize, host_arburst} = h_ar;
   assign {host_wdata, host_wstrb, host_wlast} = h_w;
 
-  // The edges of the kernel's clock are some of clk. The latch keeps what was asked for while clk is
-  // high.
+  // The kernel's clock has some of the edges of clk. The latch keeps the request while clk is high.
   logic kernel_tick;
   always_latch if (!clk) kernel_tick = kernel_tick_i;
   wire kernel_clk = clk && kernel_tick;

@@ -1,9 +1,9 @@
-// The accelerator of the test bench: no logic of its own. What it sends comes from variables that
-// shef_tb_top drives by name, from what the bench has at the top's ports; so the bench plays an
-// accelerator behind all that shef_core puts between one and the Shield.
+// The accelerator of the test bench: no logic. Its outputs come from variables that shef_tb_top
+// drives by name, from the bench's signals at the ports of the top; so the bench acts as an
+// accelerator behind everything that shef_core puts between accelerator and Shield.
 //
-// It sends what the bench sends in reset, too: whether that accelerator keeps to its reset is up to
-// the bench.
+// It also sends the bench's signals in reset: the bench decides whether that accelerator respects
+// its reset.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;
@@ -55,7 +55,7 @@ module shef_accel
   logic [1:0] reg_bresp, reg_rresp;
   logic [31:0] reg_rdata;
 
-  // Its memory is one mark, left by every session: clearing takes as long as the bench likes.
+  // Its memory is one mark, left by every session: the bench decides how long a clear takes.
   logic left_q;
   always_ff @(posedge clk_i) begin
     if (rst_ni) left_q <= 1'b1;

@@ -1,10 +1,9 @@
-// Test bench shell: the core with flat ports, and in the accelerator's place one whose ports are
-// led out to the bench.
+// Test bench shell: the core with flat ports, including those of the accelerator.
 //
 // ctl, krn, mem and irq as in shef_sim_top. acc_*[p] and reg_* are the ports of the accelerator
-// (`shef_accel` of this folder): AXI4 masters and an AXI4-Lite slave that the bench plays, behind
-// what shef_core puts between an accelerator and the Shield; acc_rst_n is the reset that the
-// accelerator sees. acc_left: its memory still holds something of a session.
+// (`shef_accel` of this folder): AXI4 masters and an AXI4-Lite slave that the bench drives, behind
+// everything that shef_core puts between an accelerator and the Shield; acc_rst_n is the reset of
+// the accelerator. acc_left: its memory still holds data of a session.
 `default_nettype none
 module shef_tb_top
   import shef_pkg::*;
