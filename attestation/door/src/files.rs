@@ -127,7 +127,7 @@ pub fn lock(folder: &Path, owner: Owner) -> io::Result<FolderLock> {
         match file.try_lock() {
             Ok(()) => return Ok(FolderLock(file)),
             Err(std::fs::TryLockError::WouldBlock) if Instant::now() < end => {
-                std::thread::sleep(LOOK)
+                std::thread::sleep(LOOK);
             }
             Err(std::fs::TryLockError::WouldBlock) => {
                 let text = format!(

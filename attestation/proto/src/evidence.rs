@@ -429,7 +429,7 @@ fn shield_claims(f: &mut Fields<'_>) -> Result<ShieldClaims, CborError> {
             Value::Text(name)
                 if (1..=NAME_MAX).contains(&name.len()) && cbor::is_printable(name) =>
             {
-                bypass.push(name.into())
+                bypass.push(name.into());
             }
             _ => return Err(f.bad(claim::BYPASS, "a list of names")),
         }

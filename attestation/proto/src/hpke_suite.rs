@@ -269,7 +269,7 @@ impl Context {
             Aead::Aes128Gcm => key[..16]
                 .copy_from_slice(&labeled_expand::<16>(&suite, &secret, b"key", &context)[..]),
             Aead::Aes256Gcm => {
-                key.copy_from_slice(&labeled_expand::<32>(&suite, &secret, b"key", &context)[..])
+                key.copy_from_slice(&labeled_expand::<32>(&suite, &secret, b"key", &context)[..]);
             }
         }
         Self {

@@ -64,12 +64,12 @@ impl Unit {
             (0, 5) => {
                 self.ok = Software.on_curve(
                     &[&self.p256[1][..], &self.p256[2]].concat().try_into().expect("x and y"),
-                )
+                );
             }
             (0, 7 | 8) => self.output.extend(&self.p256[command as usize - 4]),
             (1 | 3, 0) => self.message.clear(),
             (1 | 3, 3) => {
-                self.output.extend(Software.sha256(&[&std::mem::take(&mut self.message)]))
+                self.output.extend(Software.sha256(&[&std::mem::take(&mut self.message)]));
             }
             (2, 0) => self.gcm = (Vec::new(), len & 2 != 0, Vec::new(), Vec::new()),
             (2, 3) => {
@@ -91,7 +91,7 @@ impl Unit {
         self.input.push(byte);
         match (unit, self.command) {
             (0, command) if self.input.len() == 32 => {
-                self.p256[command as usize] = self.input.clone()
+                self.p256[command as usize] = self.input.clone();
             }
             (1 | 3, _) => self.message.push(byte),
             (2, 0) => self.gcm.0.push(byte),

@@ -73,7 +73,7 @@ impl Channel {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => rest = &rest[sent..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(&self.output, PollFlags::OUT, deadline)?
+                    wait(&self.output, PollFlags::OUT, deadline)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

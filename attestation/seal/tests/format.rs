@@ -239,7 +239,7 @@ fn beside_a_frozen_region_results_open_by_name_only() {
     let make = |frozen: &'static [u8], stopped: bool, faults: u32| {
         let (owner, shield) = session(1);
         statement_with(&owner, &shield, 3, &[4], &mut |id, _| frozen.contains(&id), |s| {
-            (s.faults, s.stopped) = (faults, stopped)
+            (s.faults, s.stopped) = (faults, stopped);
         })
     };
     let (input, result, both, whole) =

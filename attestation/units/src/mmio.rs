@@ -54,7 +54,7 @@ impl Bus for Mmio {
         // SAFETY: as above; the linker scripts keep stack, heap and statics out of these addresses,
         // and kernel memory, which holds the kernel's code, is closed to writes once it runs.
         unsafe {
-            core::ptr::with_exposed_provenance_mut::<u32>(reached(address)).write_volatile(value)
+            core::ptr::with_exposed_provenance_mut::<u32>(reached(address)).write_volatile(value);
         }
     }
 }

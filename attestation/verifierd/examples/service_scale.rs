@@ -116,13 +116,13 @@ fn measure(devices: i64) -> (Vec<(&'static str, f64)>, f64) {
         rate(|n| {
             assert!(
                 runtime.block_on(store.device("default", &ueid(n))).expect("an answer").is_some()
-            )
+            );
         }),
     ));
     rates.push((
         "devices_page",
         rate(|n| {
-            drop(runtime.block_on(store.devices("default", &ueid(n), 50)).expect("an answer"))
+            drop(runtime.block_on(store.devices("default", &ueid(n), 50)).expect("an answer"));
         }),
     ));
     let page = |name: Option<String>, behind| {

@@ -140,7 +140,7 @@ async fn admit(
                 &app.logins,
                 peer.as_ref().map(|peer| peer.address),
                 &problem.detail,
-            )
+            );
         })?;
         *who = Some(identity.clone());
         app.rates.take(

@@ -176,7 +176,7 @@ impl App {
             match self.read_collateral(&tenant.name).await {
                 Ok(collateral) => self.store.remember(&tenant.name, &collateral.versions).await?,
                 Err(problem) => {
-                    tracing::error!(tenant = %tenant.name, %problem, "the versions of its CoRIMs are not remembered")
+                    tracing::error!(tenant = %tenant.name, %problem, "the versions of its CoRIMs are not remembered");
                 }
             }
             if !extended {

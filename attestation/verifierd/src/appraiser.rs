@@ -392,7 +392,7 @@ impl Collateral {
                 }
                 Ok(Parsed { corim: None, reference }) => values.extend(&reference),
                 Err(problem) => {
-                    tracing::warn!(id = %row.id, %problem, "reference values do not count")
+                    tracing::warn!(id = %row.id, %problem, "reference values do not count");
                 }
             }
         }
@@ -404,7 +404,7 @@ impl Collateral {
             match newest(&corim, rows.versions.iter().chain(&stored)) {
                 Ok(()) => current.push(corim),
                 Err(problem) => {
-                    tracing::debug!(id = %row.id, %problem, "reference values do not count")
+                    tracing::debug!(id = %row.id, %problem, "reference values do not count");
                 }
             }
         }

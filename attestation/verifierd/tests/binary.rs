@@ -591,7 +591,7 @@ fn kill_nine_while_the_kek_is_exchanged_leaves_one_that_opens_everything() {
             &dir.config,
             text.replace("kek = \"kek\"", &format!("kek = \"kek-{number}\"")),
         )
-        .unwrap()
+        .unwrap();
     };
     let start = std::time::Instant::now();
     assert!(command(&["rekey", "--config", &dir.config, "--to", &kek(0)]).status.success());

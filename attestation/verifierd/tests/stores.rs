@@ -315,7 +315,7 @@ fn a_command_follows_no_link_to_a_database() {
         assert!(
             (std::fs::read(&victim).unwrap(), std::fs::metadata(&victim).unwrap().mode()) == before,
             "the victim changed"
-        )
+        );
     };
     symlink(&victim, &database).unwrap();
     for args in &openers {

@@ -375,10 +375,10 @@ fn from_value(value: Value, depth: usize) -> Result<Cmw, CmwError> {
             for (name, value) in entries {
                 match (name, value) {
                     (Value::Text(name), Value::Text(text)) if name == COLLECTION_TYPE => {
-                        kind = Some(text)
+                        kind = Some(text);
                     }
                     (Value::Text(name), value) if name != COLLECTION_TYPE => {
-                        items.push((name, from_value(value, depth + 1)?))
+                        items.push((name, from_value(value, depth + 1)?));
                     }
                     _ => {
                         return Err(CmwError::Form {

@@ -166,7 +166,7 @@ pub fn claims(outcome: &Outcome, layer: Layer, issue: &Issue<'_>) -> Vec<u8> {
             map.object(submod(layer), |map| {
                 map.text(names.status, appraisal.status.name());
                 map.object(names.vector, |map| {
-                    appraisal.vector.claims().for_each(|(name, value)| map.number(name, value))
+                    appraisal.vector.claims().for_each(|(name, value)| map.number(name, value));
                 });
                 let ids: Vec<String> = issue
                     .policy

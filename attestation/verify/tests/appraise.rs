@@ -63,7 +63,7 @@ fn each_check_refuses() {
         (CheckId::Key, |c| c.claims.common.key = key("device").public_key()),
         (CheckId::Key, |c| c.claims.common.key = key("maker").public_key()),
         (CheckId::RootOfTrust, |c| {
-            c.policy.root_of_trust = vec!["board".into(), "simulated".into()]
+            c.policy.root_of_trust = vec!["board".into(), "simulated".into()];
         }),
         (CheckId::RootOfTrust, |c| c.policy.root_of_trust = vec![]),
         (CheckId::Debug, |c| c.claims.common.debug = DebugState::Disabled),

@@ -353,11 +353,11 @@ fn lists_of_the_policy() {
             CheckId::Image,
             |c| {
                 (c.policy.images, c.policy.accelerators) =
-                    (["03".repeat(32)].into(), ["digits".into()].into())
+                    (["03".repeat(32)].into(), ["digits".into()].into());
             },
             |c| {
                 (c.policy.images, c.policy.accelerators) =
-                    (["03".repeat(32)].into(), ["other".into()].into())
+                    (["03".repeat(32)].into(), ["other".into()].into());
             },
         ),
     ];

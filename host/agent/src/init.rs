@@ -927,7 +927,7 @@ mod tests {
                     assert_eq!(
                         revoke(dir, &of(number)).unwrap(),
                         Revocation { added: 1, owner: None }
-                    )
+                    );
                 });
             }
         });
@@ -1043,7 +1043,7 @@ mod tests {
         // Version 0.1 accepted owners' names of this form.
         let (name, other) = ("5".repeat(64), "6".repeat(64));
         let with = |owner: &str| {
-            fs::write(plan.dir.join(ISSUED), format!("{issued}{other} {owner}\n")).unwrap()
+            fs::write(plan.dir.join(ISSUED), format!("{issued}{other} {owner}\n")).unwrap();
         };
         with(&name);
         assert_eq!(

@@ -259,7 +259,7 @@ impl Tamper for Noise {
 fn what_happens_below_tls_changes_no_result() {
     // They mostly wait for answers that do not arrive.
     std::thread::scope(|scope| {
-        (0..4).for_each(|kind| drop(scope.spawn(move || happens_below_tls(kind))))
+        (0..4).for_each(|kind| drop(scope.spawn(move || happens_below_tls(kind))));
     });
 }
 

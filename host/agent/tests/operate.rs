@@ -261,7 +261,7 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
     let signal = |name: &str| {
         assert!(
             Command::new("kill").args([name, &agent.id().to_string()]).status().unwrap().success()
-        )
+        );
     };
     signal("-HUP");
     assert_eq!((told(), told()), ("RELOADING=1".to_owned(), "READY=1".to_owned()));
@@ -823,7 +823,7 @@ fn a_second_administrator_is_told_to_be_root() {
     let program = bed.dir.path().join("program");
     std::fs::copy(env!("CARGO_BIN_EXE_shef-agent"), &program).unwrap();
     let mode = |path: &std::path::Path, mode| {
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap()
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
     mode(bed.dir.path(), 0o755);
     mode(&program, 0o755);

@@ -318,7 +318,7 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
             output.document(&state)?;
         }
         DeviceCommand::Watch { device, interval, count, tls } => {
-            watch(output, device, tls, *interval, *count)?
+            watch(output, device, tls, *interval, *count)?;
         }
         DeviceCommand::Info { device, tls } => {
             let uri: Uri = device.parse()?;

@@ -112,7 +112,7 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
     output.line(format_args!("certificate     ends in {left} days"))?;
     match (document.devices, document.devices_stale) {
         (Some(all), Some(stale)) => {
-            output.line(format_args!("devices         {all}, {stale} stale"))?
+            output.line(format_args!("devices         {all}, {stale} stale"))?;
         }
         _ => output.line("devices         not shown to this role: it needs audit or operator")?,
     }

@@ -1449,7 +1449,7 @@ fn policies_of_others(dir: &Path, bundle: &str, maker: &str) {
             .unwrap();
     let file = dir.join("rego.bundle").display().to_string();
     let with = |rego: &str| {
-        fs::write(&file, Bundle { rego: Some(rego.into()), ..good.clone() }.sign(&key)).unwrap()
+        fs::write(&file, Bundle { rego: Some(rego.into()), ..good.clone() }.sign(&key)).unwrap();
     };
     let verify = ["bundle", "verify", "--json", &file, "--maker", maker, "--as-of", "date"];
     let failure = || {

@@ -309,7 +309,7 @@ fn places_are_lent_and_come_back_by_whichever_way() {
     let mut lent: Vec<_> = (0..48).map(|_| card.place().unwrap()).collect();
     assert_eq!(card.place().unwrap_err().code(), "SHEF-DEV-013");
     std::thread::scope(|scope| {
-        lent.iter().for_each(|place| drop(scope.spawn(|| place.write(0, &data).unwrap())))
+        lent.iter().for_each(|place| drop(scope.spawn(|| place.write(0, &data).unwrap())));
     });
     for (n, place) in lent.drain(..24).enumerate() {
         card.write_place(place, &[((n * PLACE) as u64, PLACE - 1), ((48 * PLACE + n) as u64, 1)])

@@ -81,7 +81,7 @@ fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
         if now >= deadline {
             let seconds = start.elapsed().as_secs_f32();
             open.iter().for_each(|(address, _)| {
-                tried.add(*address, &format_args!("no answer in {seconds:.1} s"))
+                tried.add(*address, &format_args!("no answer in {seconds:.1} s"));
             });
             waiting.for_each(|address| tried.add(address, &"not tried: no time was left"));
             return Err(tried.error(ErrorKind::TimedOut));

@@ -118,7 +118,7 @@ impl Served {
         let (sender, ready) = mpsc::channel();
         let end = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            serve(&options, card, &end, || sender.send(()).expect("awaited")).expect("served")
+            serve(&options, card, &end, || sender.send(()).expect("awaited")).expect("served");
         });
         ready.recv().expect("a card");
         Self { dir, stop, thread: Some(thread) }

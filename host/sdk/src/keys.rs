@@ -117,7 +117,7 @@ impl KeyFolder {
                 Ok(()) => return Ok(file),
                 Err(fs::TryLockError::Error(e)) => return Err(failed(e)),
                 Err(fs::TryLockError::WouldBlock) if begun.elapsed() < HELD => {
-                    std::thread::sleep(Duration::from_millis(20))
+                    std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(fs::TryLockError::WouldBlock) => {
                     let reason = format!(
@@ -392,7 +392,7 @@ mod tests {
             assert!(error.to_string().contains(says), "{error}");
         };
         let mode = |path: &Path, mode| {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
         for open in [0o640, 0o604, 0o620, 0o602, 0o644] {
             mode(&path("a.key"), open);

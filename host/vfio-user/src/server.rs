@@ -238,7 +238,7 @@ impl Server {
             if header.wants_reply() && !matches!(answer, Err(NO_ANSWER)) {
                 match &answer {
                     Ok((body, fd)) => {
-                        self.bus.send(&header.reply(body.len()), body, fd.as_slice())?
+                        self.bus.send(&header.reply(body.len()), body, fd.as_slice())?;
                     }
                     Err(errno) => self.bus.send(&header.refusal(*errno), &[], &[])?,
                 }
@@ -406,7 +406,7 @@ impl Server {
                 }
             }
             (DATA_NONE, ACTION_TRIGGER) if count == 0 => {
-                (0..vectors).for_each(|v| self.bus.connect(v, None))
+                (0..vectors).for_each(|v| self.bus.connect(v, None));
             }
             (DATA_NONE | DATA_BOOL, ACTION_MASK | ACTION_UNMASK | ACTION_TRIGGER) => {
                 for (i, vector) in range.enumerate() {

@@ -40,7 +40,7 @@ fn an_answer_that_drips_ends_at_its_limit() {
     });
     let (sender, result) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        drop(sender.send(Client::connect(&dir.path().join("s"), LIMIT).err()))
+        drop(sender.send(Client::connect(&dir.path().join("s"), LIMIT).err()));
     });
     let error = result.recv_timeout(SOON).expect("it is over in time").expect("it fails");
     assert!(

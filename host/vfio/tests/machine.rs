@@ -80,9 +80,9 @@ impl Machine {
     fn remove(&self, path: &str) {
         let path = self.path(path);
         if path.is_dir() {
-            fs::remove_dir_all(path).unwrap()
+            fs::remove_dir_all(path).unwrap();
         } else {
-            fs::remove_file(path).unwrap()
+            fs::remove_file(path).unwrap();
         }
     }
 

@@ -409,17 +409,17 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
     lab.host.corrupt(evil(move |kind, mut bytes, _| {
         match (kind, tamper) {
             (MessageKind::MemoryWrite { addr }, Tamper::FlipData) if addr == base => {
-                bytes[77] ^= 0x10
+                bytes[77] ^= 0x10;
             }
             (MessageKind::MemoryWrite { addr }, Tamper::FlipTag) if addr == tags => bytes[5] ^= 1,
             (MessageKind::MemoryWrite { addr }, Tamper::ZeroTag) if addr == tags => {
-                bytes[..16].fill(0)
+                bytes[..16].fill(0);
             }
             (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == base => {
-                bytes[..2 * chunk].rotate_left(chunk)
+                bytes[..2 * chunk].rotate_left(chunk);
             }
             (MessageKind::MemoryWrite { addr }, Tamper::Swap) if addr == tags => {
-                bytes[..32].rotate_left(16)
+                bytes[..32].rotate_left(16);
             }
             _ => {}
         }

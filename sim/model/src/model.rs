@@ -480,7 +480,7 @@ impl Model {
         match op {
             Op::Ping => {}
             Op::Read | Op::Write | Op::Flush | Op::Invalidate | Op::Epoch if stopped => {
-                answer.status = status::STOPPED
+                answer.status = status::STOPPED;
             }
             Op::Read => match addr {
                 None => answer.status = status::BAD,
@@ -503,20 +503,20 @@ impl Model {
             Op::Flush if !self.engine.flush(&mut self.card) => answer.status = status::FAULT,
             Op::Flush => {}
             Op::Invalidate if !self.engine.invalidate(&mut self.card) => {
-                answer.status = status::FAULT
+                answer.status = status::FAULT;
             }
             Op::Invalidate => {}
             Op::Epoch if !self.engine.may_raise(request.region, request.value) => {
-                answer.status = status::BAD
+                answer.status = status::BAD;
             }
             Op::Epoch
                 if !self.engine.raise_epoch(&mut self.card, request.region, request.value) =>
             {
-                answer.status = status::FAULT
+                answer.status = status::FAULT;
             }
             Op::Epoch => {}
             Op::Statement if request.addr == 0 => {
-                answer.payload = self.statement(State::Keyed, number)
+                answer.payload = self.statement(State::Keyed, number);
             }
             Op::Statement => match u8::try_from(request.addr - 1)
                 .ok()

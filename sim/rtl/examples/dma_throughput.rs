@@ -12,7 +12,7 @@ use shef_rtl::AxiMemoryConfig;
 const PIECE: u64 = 4096;
 /// Descriptors each way.
 const COUNT: u64 = 2000;
-/// Bytes of a beat: what the bus can carry each way in a cycle.
+/// Bytes of a beat: the bus carries this many each way in a cycle.
 const BUS: f64 = 64.0;
 
 fn main() {

@@ -1,5 +1,4 @@
-//! What drives ports: agents that sample settled outputs before the rising edge and set inputs
-//! after it.
+//! Agents drive ports: they sample settled outputs before the rising edge and set inputs after it.
 
 use crate::Sim;
 use std::cell::RefCell;
@@ -7,14 +6,14 @@ use std::rc::Rc;
 
 /// Drives some ports of a design, one clock cycle at a time.
 pub trait Agent {
-    /// Called before the rising edge with every output settled: note the handshakes that this edge
-    /// completes.
+    /// Called before the rising edge with every output settled: it notes the handshakes that this
+    /// edge completes.
     fn sample(&mut self, sim: &Sim);
-    /// Called after the rising edge: set the inputs of the next cycle.
+    /// Called after the rising edge: it sets the inputs of the next cycle.
     fn drive(&mut self, sim: &mut Sim);
 }
 
-/// An agent that somebody else looks at too.
+/// An agent that is also observed from outside the cycle.
 impl<A: Agent> Agent for Rc<RefCell<A>> {
     fn sample(&mut self, sim: &Sim) {
         self.borrow_mut().sample(sim);
@@ -37,8 +36,8 @@ pub fn cycle(sim: &mut Sim, agents: &mut [&mut dyn Agent]) {
     }
 }
 
-/// Cycles with agents until `done` holds (looked at after each cycle); the number of cycles, or
-/// `None` after `limit`.
+/// Runs cycles with agents until `done` holds (checked after each cycle); returns the number of
+/// cycles, or `None` after `limit`.
 pub fn cycle_until(
     sim: &mut Sim,
     agents: &mut [&mut dyn Agent],
@@ -60,7 +59,7 @@ pub fn cycle_until(
 pub struct Rng(u64);
 
 impl Rng {
-    /// From a seed; 0 is as good as any.
+    /// Creates a generator; any seed will do, including 0.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut r =
@@ -99,8 +98,8 @@ impl Rng {
     }
 }
 
-/// Random back-pressure whose density itself changes from time to time, so that full speed, rare
-/// gaps and near standstill all occur.
+/// Random back-pressure whose density changes from time to time, so that full speed, rare gaps and
+/// near standstill all occur.
 #[derive(Debug, Clone)]
 pub struct Stalls {
     rng: Option<Rng>,
@@ -117,7 +116,7 @@ impl Stalls {
         Self { rng: None, left: 0, density: [0; 5], now: 0 }
     }
 
-    /// Stalls as the seed says.
+    /// Stalls derived from the seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { rng: Some(Rng::new(seed)), left: 0, density: [0; 5], now: 0 }

@@ -3,7 +3,7 @@
 use crate::agent::Agent;
 use crate::{Error, Port, Result, Sim};
 
-/// Cycles after which an access that got no answer is given up.
+/// Cycles after which an unanswered access is given up.
 const PATIENCE: u64 = 200_000;
 
 /// AXI4-Lite master on the ports `<prefix>awaddr` and so on.
@@ -62,7 +62,7 @@ impl AxiLite {
         self.begin(Wait::Read);
     }
 
-    /// Starts a write of the bytes that `strobe` names.
+    /// Starts a write of the bytes selected by `strobe`.
     pub fn start_write(&mut self, sim: &mut Sim, addr: u64, data: u32, strobe: u8) {
         sim.set(self.aw[2], addr);
         sim.set(self.aw[0], 1);
@@ -79,18 +79,18 @@ impl AxiLite {
         self.taken = [false; 3];
     }
 
-    /// The answer (AXI response, data) of the access that was started, once.
+    /// The answer (AXI response, data) of the started access, once.
     pub fn take(&mut self) -> Option<(u64, u32)> {
         self.answer.take()
     }
 
-    /// Whether an access is under way.
+    /// Whether an access is in flight.
     #[must_use]
     pub fn busy(&self) -> bool {
         self.waiting != Wait::None
     }
 
-    /// Gives up an access under way (when the design is reset).
+    /// Gives up the access in flight (when the design is reset).
     pub fn abort(&mut self, sim: &mut Sim) {
         for p in [self.aw[0], self.w[0], self.b[1], self.ar[0], self.r[1]] {
             sim.set(p, 0);

@@ -1,5 +1,5 @@
-//! An AXI4 master in place of the accelerator: bursts by list, several outstanding, random timing,
-//! and a check of every answer against what is owed.
+//! An AXI4 master in place of the accelerator: bursts from a list, several outstanding, random
+//! timing, and a check that every answer is owed and correct.
 
 use crate::agent::{Agent, Stalls};
 use crate::axi_memory::{BEAT, Ports};
@@ -7,10 +7,10 @@ use crate::{Port, Result, Sim};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// A burst to do.
+/// A burst to issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AxiOp {
-    /// Reads `beats` beats from `addr` on.
+    /// Reads `beats` beats, starting at `addr`.
     Read {
         /// AXI id.
         id: u8,
@@ -25,13 +25,12 @@ pub enum AxiOp {
         id: u8,
         /// Byte address.
         addr: u64,
-        /// Beats one after the other.
+        /// Beats in order.
         data: Vec<u8>,
         /// Strobes per beat; empty: all bytes.
         strobes: Vec<u64>,
     },
-    /// A request with size and burst type as given, for refusals; the data of a write are zero
-    /// bytes.
+    /// A request with this size and burst type, to test refusals; the data of a write is zero.
     Odd {
         /// Whether it writes.
         write: bool,
@@ -74,10 +73,10 @@ impl AxiOp {
     }
 }
 
-/// A burst that is done.
+/// A finished burst.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AxiDone {
-    /// Number that [`AxiMaster::push`] gave.
+    /// Number returned by [`AxiMaster::push`].
     pub tag: u64,
     /// The burst.
     pub op: AxiOp,
@@ -89,7 +88,7 @@ pub struct AxiDone {
     pub start: u64,
     /// Cycle of the last answer.
     pub end: u64,
-    /// Whether a reset of the master took it: answers and data are those that had come by then.
+    /// Whether a reset of the master dropped it: answers and data are those received until then.
     pub lost: bool,
 }
 
@@ -116,9 +115,9 @@ pub struct AxiMaster {
     w: [Port; 5],
     r: [Port; 6],
     b: [Port; 4],
-    /// Most bursts without a full answer, reads and writes counted apart.
+    /// Most bursts that may be incomplete, with separate counts for reads and writes.
     pub outstanding: usize,
-    /// R and B are not taken.
+    /// Does not accept R or B.
     pub hold: [bool; 2],
     stalls: Stalls,
     queue: VecDeque<(u64, AxiOp)>,
@@ -172,7 +171,7 @@ impl AxiMaster {
         })
     }
 
-    /// Adds a burst to the list; its number comes back in [`AxiDone::tag`].
+    /// Adds a burst to the list; returns its number for [`AxiDone::tag`].
     pub fn push(&mut self, op: AxiOp) -> u64 {
         let tag = self.next_tag;
         self.next_tag += 1;
@@ -195,7 +194,7 @@ impl AxiMaster {
         self.done.pop_front()
     }
 
-    /// Whether everything pushed is answered.
+    /// Whether all pushed bursts are complete.
     #[must_use]
     pub fn idle(&self) -> bool {
         self.queue.is_empty()
@@ -212,13 +211,13 @@ impl AxiMaster {
         self.queue.len()
     }
 
-    /// What the slave did wrong (the first 16).
+    /// Protocol violations of the slave (the first 16).
     #[must_use]
     pub fn violations(&self) -> &[String] {
         &self.violations
     }
 
-    /// Runs until everything pushed is answered; the finished bursts in the order of their answers.
+    /// Runs until all pushed bursts are complete; returns them in the order of their answers.
     ///
     /// # Errors
     /// When that takes more than `limit` cycles.
@@ -264,8 +263,8 @@ impl AxiMaster {
         });
     }
 
-    /// What a reset does to a master: nothing is on offer, nothing is waited for; every burst that
-    /// was not done is lost.
+    /// Effect of a reset on a master: it withdraws all requests and expects no answers; every
+    /// unfinished burst is lost.
     pub fn lose(&mut self) {
         let flights = self
             .reads
@@ -286,7 +285,7 @@ impl AxiMaster {
         let i = usize::from(write);
         let p = if write { self.aw } else { self.ar };
         if self.offered[i].is_none() {
-            // The oldest of its direction; the list's order holds within a direction only.
+            // The oldest of its direction; the order of the list holds only within a direction.
             let flights = if write { self.writes.len() } else { self.reads.len() };
             let next = self.queue.iter().position(|(_, o)| o.is_write() == write);
             let late = self.stalls.stalled(u32::from(write));
@@ -413,25 +412,25 @@ impl Agent for AxiMaster {
     }
 }
 
-/// The accelerator's place with all its ports `acc0_`, `acc1_`, ...: each burst goes out at the
-/// port of its address.
+/// Takes the place of an accelerator with all its ports `acc0_`, `acc1_`, ...: each burst goes out
+/// on the port of its address.
 ///
-/// Where the top has `acc_rst_n`, a reset takes what is under way ([`AxiDone::lost`]).
+/// If the top has `acc_rst_n`, a reset drops the bursts in flight ([`AxiDone::lost`]).
 pub struct AxiMasters {
     masters: Vec<AxiMaster>,
     routes: Vec<(Range<u64>, usize)>,
     next_tag: u64,
     rst: Option<Port>,
-    /// Asks in reset, too, as an accelerator does whose outputs do not keep to it: what holds it
-    /// back is to be somebody else.
+    /// Drives requests in reset, too, like an accelerator whose outputs ignore reset: the Shield
+    /// must block them.
     pub rude: bool,
     in_reset: bool,
     resets: u64,
 }
 
 impl AxiMasters {
-    /// Binds to every accelerator port. `routes`: which port the bursts of an address range take;
-    /// all others take the first.
+    /// Binds to every accelerator port. `routes` maps address ranges to ports; all other bursts
+    /// take the first port.
     ///
     /// # Errors
     /// When a port is missing or has another width.
@@ -456,11 +455,11 @@ impl AxiMasters {
         })
     }
 
-    /// New masters on the same ports, which ask for nothing and wait for nothing: the ports fall
-    /// silent.
+    /// Replaces the masters by new ones, which request nothing and expect no answers: the ports
+    /// fall silent.
     ///
     /// # Errors
-    /// As [`AxiMasters::new`].
+    /// See [`AxiMasters::new`].
     pub fn restart(&mut self, sim: &mut Sim, stalls: Option<u64>) -> Result<()> {
         for p in 0..self.masters.len() {
             for s in ["awvalid", "wvalid", "bready", "arvalid", "rready"] {
@@ -478,23 +477,23 @@ impl AxiMasters {
         self.in_reset
     }
 
-    /// Resets that were seen to begin.
+    /// Number of resets seen to begin.
     #[must_use]
     pub fn resets(&self) -> u64 {
         self.resets
     }
 
-    /// Gives up every burst that is not done ([`AxiMaster::lose`]).
+    /// Gives up every unfinished burst ([`AxiMaster::lose`]).
     pub fn lose(&mut self) {
         self.masters.iter_mut().for_each(AxiMaster::lose);
     }
 
-    /// Most bursts without a full answer on each port, reads and writes counted apart.
+    /// Most bursts that may be incomplete on each port, with separate counts for reads and writes.
     pub fn set_outstanding(&mut self, n: usize) {
         self.masters.iter_mut().for_each(|m| m.outstanding = n);
     }
 
-    /// Adds a burst to the list of its port; its number comes back in [`AxiDone::tag`].
+    /// Adds a burst to the list of its port; returns its number for [`AxiDone::tag`].
     pub fn push(&mut self, op: AxiOp) -> u64 {
         let addr = op.addr();
         let port = self.routes.iter().find(|(r, _)| r.contains(&addr)).map_or(0, |(_, p)| *p);
@@ -510,7 +509,7 @@ impl AxiMasters {
         self.masters.iter_mut().find_map(AxiMaster::pop)
     }
 
-    /// Whether everything pushed is answered.
+    /// Whether all pushed bursts are complete.
     #[must_use]
     pub fn idle(&self) -> bool {
         self.masters.iter().all(AxiMaster::idle)
@@ -522,7 +521,7 @@ impl AxiMasters {
         self.masters.iter().map(AxiMaster::queued).sum()
     }
 
-    /// The first thing that the slave did wrong.
+    /// The first protocol violation of the slave.
     #[must_use]
     pub fn violation(&self) -> Option<String> {
         self.masters.iter().find_map(|m| m.violations().first().cloned())
@@ -537,7 +536,7 @@ impl Agent for AxiMasters {
         if !self.in_reset {
             self.masters.iter_mut().for_each(|m| m.sample(sim));
         } else if self.rude {
-            // What comes in reset keeps to no rule of the bus.
+            // Traffic in reset follows no rule of the bus.
             for m in &mut self.masters {
                 m.sample(sim);
                 m.violations.clear();

@@ -1,5 +1,5 @@
 //! An AXI4 memory (64-byte data, 8-bit ids, 64-bit addresses) on the master port of a design: fast
-//! and well behaved, or slow, failing and hostile on demand.
+//! and compliant, or slow, failing and hostile on demand.
 
 use crate::agent::{Agent, Rng, Stalls};
 use crate::memory::SparseMemory;
@@ -9,22 +9,22 @@ use std::ops::Range;
 
 /// Bytes of a beat.
 pub const BEAT: usize = 64;
-/// AXI answer: fine.
+/// AXI response: okay.
 pub const OKAY: u64 = 0;
-/// AXI answer: the slave failed.
+/// AXI response: slave error.
 pub const SLVERR: u64 = 2;
-/// AXI answer: nobody there.
+/// AXI response: no slave at this address.
 pub const DECERR: u64 = 3;
 
-/// Breach of the protocol by the memory, done once at the next occasion.
+/// A protocol violation of the memory, committed once, at the next opportunity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hostile {
-    /// A read beat (with RLAST) that nobody asked for.
+    /// An unsolicited read beat (with RLAST).
     UnownedR {
         /// Its id.
         id: u8,
     },
-    /// A write answer that nobody is owed.
+    /// An unsolicited write response.
     UnownedB {
         /// Its id.
         id: u8,
@@ -35,7 +35,7 @@ pub enum Hostile {
     WrongBid(u8),
     /// The next read burst of two beats or more ends one beat early, with RLAST.
     EarlyLast,
-    /// The next read burst's RLAST comes one beat too late.
+    /// The next read burst's RLAST comes one beat late.
     LateLast,
     /// The next read burst never has RLAST.
     MissingLast,
@@ -50,15 +50,15 @@ pub enum Hostile {
 /// Timing of the memory.
 #[derive(Debug, Clone)]
 pub struct AxiMemoryConfig {
-    /// Cycles from the AR handshake to the first beat at the earliest (at least 1).
+    /// Minimum number of cycles from the AR handshake to the first beat (at least 1).
     pub read_latency: u64,
-    /// Cycles from the last W handshake to B at the earliest (at least 1).
+    /// Minimum number of cycles from the last W handshake to B (at least 1).
     pub write_latency: u64,
-    /// Read bursts, and as many write bursts, that are accepted and not yet answered.
+    /// Most accepted bursts that may be unanswered, for reads and for writes separately.
     pub outstanding: usize,
-    /// Seed of random stalls on all five channels; `None`: none (benches).
+    /// Seed of random stalls on all five channels; without a seed, no stalls (benches).
     pub stalls: Option<u64>,
-    /// Whether answers of different ids may overtake one another (burst by burst); needs `stalls`.
+    /// Whether answers of different ids may overtake each other (burst by burst); needs `stalls`.
     pub reorder: bool,
 }
 
@@ -81,14 +81,14 @@ impl AxiMemoryConfig {
         Self { read_latency, write_latency, stalls: None, ..Self::default() }
     }
 
-    /// Random stalls and overtaking by this seed.
+    /// Random stalls and reordering from this seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self { stalls: Some(seed), reorder: true, ..Self::default() }
     }
 }
 
-/// What went over the bus.
+/// Bus traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BusCounters {
     /// Read bursts accepted.
@@ -117,7 +117,7 @@ impl std::ops::Add for BusCounters {
     }
 }
 
-/// Changes a beat on its way; the first argument is the beat's address.
+/// Changes a beat in flight; the first argument is the beat's address.
 pub type ReadHook = Box<dyn FnMut(u64, &mut [u8; BEAT]) + Send>;
 /// Changes a beat and its strobes before it is stored.
 pub type WriteHook = Box<dyn FnMut(u64, &mut [u8; BEAT], &mut u64) + Send>;
@@ -134,7 +134,7 @@ pub(crate) struct Ports {
     pub w: [Port; 5],
     /// valid, ready, id, resp
     pub b: [Port; 4],
-    /// What each of AR, AW and W has offered and keeps on offering.
+    /// The pending offer on each of AR, AW and W.
     held: [Option<(u64, u64)>; 3],
 }
 
@@ -175,7 +175,7 @@ impl Ports {
         })
     }
 
-    /// Forgets what is on offer (when the design is reset).
+    /// Forgets pending offers (when the design is reset).
     pub fn reset(&mut self, sim: &mut Sim) {
         self.held = [None; 3];
         for p in [self.r[VALID], self.b[VALID]] {
@@ -183,7 +183,7 @@ impl Ports {
         }
     }
 
-    /// A valid request must not change or go away before it is accepted: what was wrong on AR (0),
+    /// A valid request must stay unchanged until it is accepted. Returns the violation on AR (0),
     /// AW (1) or W (2).
     pub fn unsteady(
         &mut self,
@@ -233,28 +233,29 @@ struct Burst {
     hostile: Option<Hostile>,
 }
 
-/// Place of valid in [`Ports`]' channels.
+/// Index of valid in the channels of [`Ports`].
 pub(crate) const VALID: usize = 0;
-/// Place of ready.
+/// Index of ready.
 pub(crate) const READY: usize = 1;
 
 /// AXI4 slave with a [`SparseMemory`] on the ports `<prefix>ar*`, `r*`, `aw*`, `w*`, `b*`.
 ///
-/// It also checks the master: bursts must be INCR of whole beats inside a 4 KiB page, WLAST in its
-/// place, and a valid request must stay as it is until it is accepted ([`AxiMemory::violations`]).
+/// It also checks the master: bursts must be INCR of whole beats inside a 4 KiB page, WLAST must be
+/// on the last beat, and a valid request must stay unchanged until it is accepted
+/// ([`AxiMemory::violations`]).
 pub struct AxiMemory {
     p: Ports,
     /// The bytes.
     pub memory: SparseMemory,
     /// Timing.
     pub config: AxiMemoryConfig,
-    /// Counted since the start.
+    /// Counts since the start.
     pub counters: BusCounters,
-    /// Read beats of these addresses answer SLVERR, write bursts that touch them too.
+    /// Reads of beats in these ranges answer SLVERR, as do write bursts that touch them.
     pub error_ranges: Vec<Range<u64>>,
     /// Bursts that start at these addresses are accepted and never answered.
     pub silent_ranges: Vec<Range<u64>>,
-    /// While set no channel moves at all.
+    /// While set, no channel moves.
     pub frozen: bool,
     on_read: Option<ReadHook>,
     on_write: Option<WriteHook>,
@@ -314,7 +315,7 @@ impl AxiMemory {
         })
     }
 
-    /// Changes read beats on their way to the design.
+    /// Changes read beats before they reach the design.
     pub fn on_read(&mut self, f: impl FnMut(u64, &mut [u8; BEAT]) + Send + 'static) {
         self.on_read = Some(Box::new(f));
     }
@@ -324,37 +325,38 @@ impl AxiMemory {
         self.on_write = Some(Box::new(f));
     }
 
-    /// Takes both hooks away.
+    /// Removes both hooks.
     pub fn clear_hooks(&mut self) {
         self.on_read = None;
         self.on_write = None;
     }
 
-    /// Breaks the protocol once, at the next occasion; several are done in order.
+    /// Violates the protocol once, at the next opportunity; several violations are committed in
+    /// order.
     pub fn inject(&mut self, h: Hostile) {
         self.hostile.push_back(h);
     }
 
-    /// Takes away all that was to fail, and the breaches that have not happened.
+    /// Removes all error ranges, silent ranges and pending violations.
     pub fn behave(&mut self) {
         self.error_ranges.clear();
         self.silent_ranges.clear();
         self.hostile.clear();
     }
 
-    /// Whether every injected breach has happened.
+    /// Whether every injected violation has happened.
     #[must_use]
     pub fn injected_all(&self) -> bool {
         self.hostile.is_empty()
     }
 
-    /// What the master did wrong (the first 16).
+    /// Protocol violations of the master (the first 16).
     #[must_use]
     pub fn violations(&self) -> &[String] {
         &self.violations
     }
 
-    /// Whether no burst is accepted and unanswered.
+    /// Whether every accepted burst is answered.
     #[must_use]
     pub fn idle(&self) -> bool {
         self.reads.is_empty()
@@ -472,8 +474,7 @@ impl AxiMemory {
         }
     }
 
-    /// Picks an entry that is due: the oldest, or with overtaking any that no older one of its id
-    /// precedes.
+    /// Picks a due entry: the oldest, or with reordering any entry without an older one of its id.
     fn pick(q: &VecDeque<Burst>, now: u64, reorder: bool, rng: &mut Rng) -> Option<usize> {
         if q.is_empty() {
             return None;
@@ -520,7 +521,7 @@ impl AxiMemory {
         self.r_on = true;
     }
 
-    /// Beats that the burst really has, after a breach.
+    /// Number of beats that the burst actually has, after a violation.
     fn beats_of(b: &Burst) -> u32 {
         match b.hostile {
             Some(Hostile::EarlyLast) => b.beats - 1,

@@ -1,4 +1,4 @@
-//! Verilator, shim, g++, link: once per content.
+//! Runs Verilator, shim generator, g++ and linker once per content.
 
 use crate::sim::Library;
 use crate::sources::{Source, closure, is_header, preprocessed, repo_root};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// How much the C++ compiler optimises.
+/// Optimisation of the C++ code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
     /// `-O1`: short builds, for tests of small blocks.
@@ -23,7 +23,7 @@ pub enum Profile {
     Fast,
 }
 
-/// What Verilator's warnings do.
+/// Treatment of Verilator's warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lint {
     /// Warnings go to the build log.
@@ -38,15 +38,16 @@ pub enum Lint {
 pub struct DesignSpec {
     /// Top module.
     pub top: String,
-    /// Files that belong to the design by name; more are found by `search`.
+    /// Files that the caller names; `search` finds further ones.
     pub sources: Vec<PathBuf>,
-    /// Folders whose `*.sv` files (recursively) are taken when their name is used in the design;
+    /// Folders whose `*.sv` files (recursively) belong to the design if it uses their names;
     /// earlier folders win.
     pub search: Vec<PathBuf>,
-    /// Folders of other people's RTL, searched last; it is read as synthesis reads it, with the
-    /// macro `SYNTHESIS`.
+    /// Folders of third-party RTL, searched last and read as in synthesis, with the macro
+    /// `SYNTHESIS`.
     pub foreign: Vec<PathBuf>,
-    /// Folders of users' own RTL, which are searched as well and read nothing from outside of them.
+    /// Folders of users' RTL, which are searched as well; their files must not read anything
+    /// outside of them.
     pub projects: Vec<PathBuf>,
     /// Parameters of the top module (`-G`).
     pub params: Vec<(String, String)>,
@@ -59,14 +60,14 @@ pub struct DesignSpec {
     /// Whether coverage is counted: lines, and `cover property` statements
     /// ([`crate::Sim::write_coverage`]).
     pub coverage: bool,
-    /// Whether the state can be kept and taken back ([`crate::Snapshot`]).
+    /// Whether the state can be saved and restored ([`crate::Snapshot`]).
     pub savable: bool,
     /// Warnings.
     pub lint: Lint,
 }
 
 impl DesignSpec {
-    /// A design with nothing but a top module.
+    /// A design with only a top module.
     #[must_use]
     pub fn new(top: &str) -> Self {
         Self {
@@ -106,7 +107,7 @@ impl DesignSpec {
         self.search(p)
     }
 
-    /// Adds a folder of other people's RTL.
+    /// Adds a folder of third-party RTL.
     #[must_use]
     pub fn foreign(mut self, p: impl AsRef<Path>) -> Self {
         self.foreign.push(repo_root().join(p));
@@ -166,12 +167,12 @@ impl DesignSpec {
         self.foreign.iter().any(|folder| path.starts_with(folder))
     }
 
-    /// The user's folder that a source lies in.
+    /// The user's folder that contains a source.
     pub(crate) fn project_of(&self, path: &Path) -> Option<&Path> {
         self.projects.iter().map(PathBuf::as_path).find(|folder| path.starts_with(folder))
     }
 
-    /// The files of the design in the order of compilation.
+    /// The files of the design, in compilation order.
     ///
     /// # Errors
     /// As [`DesignSpec::measure`].
@@ -182,8 +183,8 @@ impl DesignSpec {
     /// Reads the design, each file once.
     ///
     /// # Errors
-    /// When the top module or a named file is missing, two files have one name, or a source reads
-    /// what is not measured.
+    /// When the top module or a named file is missing, two files have the same name, or a source
+    /// reads something that is not measured.
     pub fn measure(&self) -> Result<Measured> {
         let sources = closure(self)?;
         let file = |s: &Source| {
@@ -213,7 +214,7 @@ impl DesignSpec {
     }
 
     /// Name of a source in the manifest: shipped files have their path, others their file name, so
-    /// that a design is the same wherever it lies.
+    /// that a design's digest does not depend on its folder.
     #[must_use]
     pub fn manifest_name(path: &Path) -> String {
         let root = repo_root();
@@ -222,13 +223,13 @@ impl DesignSpec {
     }
 }
 
-/// A design as it was read: what its digest covers is what is built and packed.
+/// A design as it was read: the bytes under its digest are the bytes that are built and packed.
 #[derive(Debug)]
 pub struct Measured {
     /// The design as text: a line with the format's name, the top module, and sorted lines with its
     /// parameters, macros, and sources, each with the SHA-256 of its content.
     pub manifest: String,
-    /// Its files in the order of compilation.
+    /// Its files, in compilation order.
     pub sources: Vec<Source>,
 }
 
@@ -243,7 +244,7 @@ impl Measured {
 /// Builds (or takes from the cache) and loads a design.
 ///
 /// # Errors
-/// Missing tools, refused RTL or C++, a full disk.
+/// Missing tools, rejected RTL or C++, or a full disk.
 pub fn build(spec: &DesignSpec) -> Result<Library> {
     build_with(spec, &mut |_| {})
 }
@@ -271,8 +272,8 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     if spec.profile == Profile::Fast {
         h.update(processor());
     }
-    // The order of the sources, the names that messages have for them, and how they are read; not
-    // where the checkout lies.
+    // The order of the sources, their names in messages, and the way they are read; not the path of
+    // the checkout.
     let sources = staged(spec, measured.sources);
     for s in &sources {
         h.update(s.name.display().to_string());
@@ -297,7 +298,7 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
                 cxx_flags: &cxx_flags,
             };
             job.run(&verilator_flags, &hex::encode(digest), progress)?;
-            // What is left of an older attempt is in the way of the rename.
+            // Leftovers of an earlier attempt would block the rename.
             if dir.exists() {
                 fs::remove_dir_all(&dir).map_err(|e| Error::io("cannot remove", &dir, &e))?;
             }
@@ -307,8 +308,8 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     Library::load(&so, &spec.top)
 }
 
-/// Where results of builds are kept: `verilated` below `SHEF_CACHE`, which several checkouts may
-/// share, else below `target`.
+/// Folder of build results: `verilated` below `SHEF_CACHE`, which several checkouts may share, else
+/// below `target`.
 #[must_use]
 pub fn cache_dir() -> PathBuf {
     let base = std::env::var_os("SHEF_CACHE")
@@ -317,13 +318,13 @@ pub fn cache_dir() -> PathBuf {
     base.join("verilated")
 }
 
-/// How objects are made: this file. A change of it makes them anew.
+/// The recipe for objects: this file. A change to it rebuilds them.
 const RECIPE: &str = include_str!("build.rs");
-/// Rules for sources. A change of them makes objects anew too.
+/// Rules for sources. A change to them also rebuilds objects.
 const READING: &str = concat!(include_str!("sources.rs"), include_str!("verilog.rs"));
 
-/// What `-march=native` means here: results do not travel between processors of different
-/// instruction sets.
+/// The meaning of `-march=native` on this machine: results are not shared between processors of
+/// different instruction sets.
 fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line =
@@ -366,9 +367,9 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     .map(str::to_owned)
     .to_vec();
     match spec.lint {
-        // Warnings are logged; what a design itself calls an error ends the build.
+        // Warnings are logged; an error of the design ends the build.
         Lint::Log => {
-            f.extend(["-Wno-fatal", "-Werror-USERERROR", "-Werror-MODDUP"].map(str::to_owned))
+            f.extend(["-Wno-fatal", "-Werror-USERERROR", "-Werror-MODDUP"].map(str::to_owned));
         }
         Lint::Deny => f.push("-Wall".into()),
     }
@@ -387,8 +388,7 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
     f
 }
 
-/// Where a result's [`DesignSpec`] and the time that it took are told, beside the library: one JSON
-/// document.
+/// A JSON document beside the library that records the result's [`DesignSpec`] and its build time.
 const RECORD: &str = "build.json";
 
 fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
@@ -429,18 +429,18 @@ fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
     f
 }
 
-/// One file of a design where Verilator reads it.
+/// One file of a design, as staged for Verilator.
 struct Staged {
     source: Source,
-    /// Below the folder that Verilator works in: as below the repository, or `outside/` and the
-    /// file's name (which a design has once).
+    /// Path below Verilator's working folder: as below the repository, or `outside/` and the file's
+    /// name (which is unique in a design).
     name: PathBuf,
-    /// Read as synthesis reads it.
+    /// Read as in synthesis.
     foreign: bool,
 }
 
-/// Names that do not depend on where the repository and generated packages lie: a copied checkout
-/// finds what another one built.
+/// Names that do not depend on the paths of the repository and of generated packages: a copied
+/// checkout finds the results of another.
 fn staged(spec: &DesignSpec, sources: Vec<Source>) -> Vec<Staged> {
     let (root, target) = (repo_root(), target_dir());
     let name = |path: &Path| {
@@ -460,9 +460,9 @@ fn staged(spec: &DesignSpec, sources: Vec<Source>) -> Vec<Staged> {
         .collect()
 }
 
-/// Where sources from outside the repository are staged.
+/// Folder for sources from outside the repository.
 const OUTSIDE: &str = "outside";
-/// Where a header is staged that is included by a path.
+/// Folder for headers that are included by a path.
 const INCLUDE: &str = "include";
 
 struct Job<'a> {
@@ -577,7 +577,7 @@ impl Job<'_> {
         fs::write(&record, text).map_err(|e| Error::io("cannot write", &record, &e))
     }
 
-    /// The top module, its parameters, and the folder of a configuration that comes from outside.
+    /// The top module, its parameters, and the folder of an external configuration.
     fn label(&self) -> String {
         let outside = self
             .sources
@@ -591,13 +591,14 @@ impl Job<'_> {
         label.join(" ").replace(['"', '\\'], "")
     }
 
-    /// Writes the measured bytes to where Verilator reads them.
+    /// Writes the measured bytes to the files that Verilator reads.
     fn stage(&self) -> Result<PathBuf> {
         let stage = self.dir.join("src");
         for s in self.sources {
             let bytes = &s.source.bytes;
             let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
-            // Not what it includes, which would end the macro where it is read.
+            // Only in modules and packages: an included file would undefine the macro for its
+            // includer.
             let text = if s.foreign && (has(b"\nendmodule") || has(b"\nendpackage")) {
                 let line = format!("`define SYNTHESIS\n`line 1 \"{}\" 0\n", s.name.display());
                 [line.as_bytes(), bytes, b"\n`undef SYNTHESIS\n"].concat()
@@ -616,7 +617,7 @@ impl Job<'_> {
         Ok(stage)
     }
 
-    /// Checks Verilator's list of the files that it read: staged files and its own.
+    /// Checks Verilator's list of read files: only staged files and Verilator's own are allowed.
     fn read_only_the_stage(&self, obj: &Path) -> Result<()> {
         let list = obj.join("Vtop__ver.d");
         let text = fs::read_to_string(&list).map_err(|e| Error::io("cannot read", &list, &e))?;
@@ -634,7 +635,7 @@ impl Job<'_> {
         }
     }
 
-    /// Messages name a file from outside the repository by its own path.
+    /// Restores the original path of files from outside the repository in messages.
     fn name_outside(&self, log: &Path) -> Result<()> {
         let text = fs::read(log).map_err(|e| Error::io("cannot read", log, &e))?;
         let mut text = String::from_utf8_lossy(&text).into_owned();
@@ -651,7 +652,7 @@ impl Job<'_> {
         Self::started(c, f, g, what)
     }
 
-    /// The output goes to `out`, and messages to `log`.
+    /// Writes the output to `out`, and messages to `log`.
     fn run_to(&self, c: Command, out: &Path, log: &Path, what: &'static str) -> Result<bool> {
         let create =
             |path: &Path| File::create(path).map_err(|e| Error::io("cannot create", path, &e));
@@ -659,7 +660,7 @@ impl Job<'_> {
     }
 
     fn started(mut c: Command, out: File, log: File, what: &'static str) -> Result<bool> {
-        // Folders that the environment adds to what a compiler searches.
+        // Variables that add folders to a compiler's search path.
         for variable in [
             "CPATH",
             "C_INCLUDE_PATH",
@@ -696,8 +697,8 @@ impl Job<'_> {
                         let log = out.join(format!("{}.log", crate::sources::stem(u)));
                         let mut c = Command::new(&self.tc.cxx);
                         c.args(self.cxx_flags);
-                        // what Verilator calls slow runs once: its megabytes of start values are
-                        // not worth minutes of optimising
+                        // Verilator's "slow" code runs once: optimising its megabytes of initial
+                        // values would take minutes
                         if crate::sources::stem(u).contains("__Slow") {
                             c.arg("-O0");
                         }
@@ -734,7 +735,7 @@ impl Job<'_> {
         Ok(units.iter().map(|u| object(u)).collect())
     }
 
-    /// Verilator's own runtime as one archive, shared by all designs of the same flags.
+    /// Verilator's runtime as an archive, shared by all designs with the same flags.
     fn runtime(&self, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
         let mut h = Sha256::new();
         for s in [RECIPE, &self.tc.verilator_version, &self.tc.cxx, &self.tc.cxx_version] {
@@ -794,9 +795,9 @@ impl Job<'_> {
 /// Bytes of C++ below which a design is one unit.
 const SMALL: u64 = 500_000;
 
-/// Verilator's files, joined into three: what runs in every cycle in two of about the same size,
-/// and what runs once. Every file reads the same headers, which takes the compiler as long as the
-/// file itself; two compilers run side by side.
+/// Joins Verilator's files into three: two of similar size for the code that runs in every cycle,
+/// and one for the code that runs once. Every file reads the same headers, which takes the compiler
+/// as long as the file itself; two compilers run in parallel.
 fn grouped(obj: &Path) -> Result<Vec<PathBuf>> {
     let mut groups = [
         ("hot0.cpp", 0, String::new()),
@@ -832,7 +833,7 @@ fn grouped(obj: &Path) -> Result<Vec<PathBuf>> {
     Ok(units.into_iter().map(|(_, path)| path).collect())
 }
 
-/// First errors of a log: what a person needs to see.
+/// First errors of a log, for the message.
 fn tail(log: &Path) -> String {
     let text = fs::read(log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
     let errors: Vec<&str> = text.lines().filter(|l| l.contains("rror")).take(12).collect();
@@ -844,8 +845,8 @@ fn tail(log: &Path) -> String {
     }
 }
 
-/// Serialisation of a model (Verilator's `--savable`) to and from memory. The reader's end lies as
-/// far behind the data as Verilator's look-ahead, so that it never asks for more.
+/// Serialisation of a model (Verilator's `--savable`) to and from memory. The reader's end lies
+/// behind the data by Verilator's look-ahead, so that it never requests more.
 const SAVE: &str = r#"
 #include <cstring>
 #include <vector>
@@ -880,9 +881,9 @@ API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
 }
 "#;
 
-/// The same where coverage is counted, which Verilator's serialisation does not go with: the bytes
-/// of the module instances, which lie before the counters, so that these go on. They hold pointers
-/// into their instance and are put back into no other.
+/// The same with coverage, which Verilator's serialisation does not support: the bytes of the
+/// module instances, which lie before the counters, so that the counters continue. The bytes
+/// contain pointers into their instance and are restored only into that instance.
 const SAVE_BESIDE_COVERAGE: &str = r#"
 #include <cstring>
 #include "Vtop__Syms.h"
@@ -903,7 +904,7 @@ API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
 }
 "#;
 
-/// The `extern "C"` side: create, evaluate, free, and where each port lies.
+/// The `extern "C"` side: create, evaluate, free, and the address of each port.
 fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Result<String> {
     let mut ports = String::new();
     let mut count = 0u32;
@@ -918,7 +919,7 @@ fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Resu
     for line in header.lines().map(str::trim) {
         let bad = || Error::PortForm { top: top.to_owned(), port: line.to_owned() };
         // `VlUnpacked<type/*hi:lo*/, n> &bus_signal;`: element k is the port `busk_signal`; the
-        // header does not tell its direction
+        // header does not give its direction
         if let Some((array, name)) =
             line.strip_prefix("VlUnpacked<").and_then(|l| l.strip_suffix(';')?.split_once("> &"))
         {

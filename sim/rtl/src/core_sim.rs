@@ -9,11 +9,11 @@ use crate::{
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Counts 64-bit words that the design under the simulation shell got out of watched addresses with
+/// Counts 64-bit words that the design in the simulation shell received from watched addresses with
 /// OKAY.
 ///
 /// It follows the accelerator's read requests (in order per id) from the shell's observation
-/// outputs; these are counts for the experiments, nothing of the data passes here.
+/// outputs; it only counts, and sees no data.
 pub struct Watch {
     ar: [Port; 4],
     r: [Port; 4],
@@ -58,7 +58,7 @@ impl Agent for Watch {
             } else {
                 self.refused += 1;
             }
-            // A beat that nobody asked for has no address; it counts as refused.
+            // An unsolicited beat has no address; it counts as refused.
             let Some((addr, left)) = self.pending[id].front_mut() else {
                 self.refused += u64::from(okay);
                 return;
@@ -83,7 +83,7 @@ impl Agent for Watch {
     fn drive(&mut self, _: &mut Sim) {}
 }
 
-/// State of a design and of its memory at a quiet moment.
+/// State of a design and of its memory while idle.
 #[derive(Clone)]
 pub struct CoreSnapshot {
     sim: Snapshot,
@@ -115,7 +115,7 @@ pub struct CoreSim {
     irq: Option<(Port, Port)>,
     rst: Port,
     interrupts: u64,
-    /// Run in every cycle too.
+    /// Agents that run in every cycle.
     agents: Vec<Box<dyn Agent>>,
 }
 
@@ -136,7 +136,7 @@ fn memories(sim: &Sim, config: &AxiMemoryConfig) -> Result<Vec<AxiMemory>> {
 }
 
 impl CoreSim {
-    /// An instance with this memory timing, reset.
+    /// An instance with this memory timing, after reset.
     ///
     /// # Errors
     /// When the top module lacks a port.
@@ -163,12 +163,12 @@ impl CoreSim {
         Ok(core)
     }
 
-    /// The instance itself: ports of a test top that are not covered here.
+    /// The instance, for ports of a test top that this type does not cover.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
     }
 
-    /// Runs an agent in every cycle from now on, for ports that are not covered here.
+    /// Runs an agent in every cycle from now on, for ports that this type does not cover.
     pub fn attach(&mut self, agent: Box<dyn Agent>) {
         self.agents.push(agent);
     }
@@ -183,13 +183,13 @@ impl CoreSim {
         &mut self.mems
     }
 
-    /// What went over all memory ports.
+    /// Traffic on all memory ports.
     #[must_use]
     pub fn counters(&self) -> BusCounters {
         self.mems.iter().fold(BusCounters::default(), |a, m| a + m.counters)
     }
 
-    /// The first thing that the design did wrong on a memory port.
+    /// The first protocol violation of the design on a memory port.
     #[must_use]
     pub fn violation(&self) -> Option<String> {
         let mut all = self.mems.iter().enumerate();
@@ -206,18 +206,18 @@ impl CoreSim {
         &self.mems[0].memory
     }
 
-    /// The bytes of the memory, to change.
+    /// The bytes of the memory, mutable.
     pub fn memory_mut(&mut self) -> &mut SparseMemory {
         &mut self.mems[0].memory
     }
 
-    /// Digest of the design this runs, from the loaded object.
+    /// Digest of this design, from the loaded object.
     #[must_use]
     pub fn design_digest(&self) -> [u8; 32] {
         self.sim.library().design_digest()
     }
 
-    /// Clock cycles since the instance was made.
+    /// Clock cycles since the instance was created.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.sim.cycles()
@@ -240,10 +240,10 @@ impl CoreSim {
         self.sim.eval();
     }
 
-    /// State of design and memory; only while no access and no burst is under way.
+    /// State of design and memory; only while no access and no burst is in flight.
     ///
     /// # Errors
-    /// When the design was built without snapshots, or the bus is not quiet.
+    /// When the design was built without snapshots, or the bus is not idle.
     pub fn save(&self) -> Result<CoreSnapshot> {
         if !self.mems.iter().all(AxiMemory::idle)
             || self.ctl.busy()
@@ -254,8 +254,8 @@ impl CoreSim {
         Ok(CoreSnapshot { sim: self.sim.save()?, memory: self.mems[0].memory.clone() })
     }
 
-    /// Puts a snapshot back, with a memory of this timing and without any fault, hook or violation
-    /// that was set or seen.
+    /// Restores a snapshot, with a memory of this timing; all faults, hooks and violations are
+    /// cleared.
     ///
     /// # Errors
     /// When it is of another design.
@@ -351,7 +351,7 @@ impl CoreSim {
         }
     }
 
-    /// One clock cycle with further agents, for the ports of a test top that are not covered here.
+    /// One clock cycle with further agents, for ports of a test top that this type does not cover.
     #[inline]
     pub fn step_with(&mut self, agents: &mut [&mut dyn Agent]) {
         self.cycle_all(None, agents);
@@ -364,8 +364,8 @@ impl CoreSim {
         }
     }
 
-    /// Cycles until `done` holds, looked at every `every` cycles; the number of cycles, or `None`
-    /// after `limit`.
+    /// Runs cycles until `done` holds, checked every `every` cycles; returns the number of cycles,
+    /// or `None` after `limit`.
     pub fn run_until(
         &mut self,
         limit: u64,
@@ -384,10 +384,11 @@ impl CoreSim {
         }
     }
 
-    /// Cycles until a register's masked value is the wanted one, read every `every` cycles.
+    /// Runs until a register has the expected masked value, read every `every` cycles; returns the
+    /// number of cycles.
     ///
     /// # Errors
-    /// When it is not so within `limit` cycles, or the register does not answer.
+    /// When it does not have this value within `limit` cycles, or does not answer.
     pub fn wait_ctl(
         &mut self,
         addr: u32,
@@ -408,8 +409,8 @@ impl CoreSim {
         }
     }
 
-    /// Reads or writes a word of the control window or of the kernel port, further agents beside
-    /// it; `None`: the design answered with an error. The value of a write that was taken is 0.
+    /// Reads or writes a word of the control window or of the kernel port, with further agents;
+    /// `None` if the design answered with an error. The value of an accepted write is 0.
     ///
     /// # Errors
     /// When there is no answer, or no kernel port.
@@ -446,7 +447,7 @@ impl CoreSim {
         Err(Error::Hang { what: "register access", cycles: PATIENCE })
     }
 
-    /// Reads a register of the control window; `None`: the design answered with an error.
+    /// Reads a register of the control window; `None` if the design answered with an error.
     ///
     /// # Errors
     /// When there is no answer.
@@ -454,7 +455,7 @@ impl CoreSim {
         self.access(false, addr, None, &mut [])
     }
 
-    /// Writes a register of the control window; whether the answer was OKAY.
+    /// Writes a register of the control window; returns whether the answer was OKAY.
     ///
     /// # Errors
     /// When there is no answer.
@@ -478,8 +479,8 @@ impl CoreSim {
         Ok(self.access(true, addr, Some(value), &mut [])?.is_some())
     }
 
-    /// Asks for a wipe and holds the request until it is acknowledged; the number of cycles it
-    /// took.
+    /// Requests a wipe and holds the request until it is acknowledged; returns the number of
+    /// cycles.
     ///
     /// # Errors
     /// When it is not acknowledged.
@@ -505,12 +506,12 @@ impl CoreSim {
         Err(Error::Hang { what: "wipe", cycles: PATIENCE })
     }
 
-    /// Watches addresses as the accelerator sees them; several ranges add up.
+    /// Watches addresses as the accelerator sees them; ranges accumulate.
     pub fn watch(&mut self, range: Range<u64>) {
         self.watches.iter_mut().for_each(|w| w.ranges.push(range.clone()));
     }
 
-    /// Forgets what is watched and counts from 0 again.
+    /// Stops watching and resets the counts.
     pub fn unwatch(&mut self) {
         for w in &mut self.watches {
             w.ranges.clear();
@@ -536,7 +537,7 @@ impl CoreSim {
         !self.watches.is_empty()
     }
 
-    /// Interrupts that were acknowledged.
+    /// Number of acknowledged interrupts.
     #[must_use]
     pub fn interrupts(&self) -> u64 {
         self.interrupts

@@ -1,11 +1,11 @@
 //! Errors of building, loading and driving a design.
 
 shef_proto::coded! {
-    /// What went wrong, by who must act.
+    /// The error, by the party that must act.
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum Error {
-        /// No Verilator where one was looked for.
+        /// No Verilator at the expected place.
         #[error("no Verilator: {0}")]
         VerilatorMissing(String) = "SHEF-RTL-001": "Verilator is not there",
             "The simulation needs Verilator. `cargo xtask setup` fetches the pinned one; SHEF_VERILATOR names another (a verilator_bin or \
@@ -13,9 +13,9 @@ shef_proto::coded! {
         /// The Verilator found is older than 5.006.
         #[error("Verilator at {path} is too old: {version}, needed 5.006 or newer")]
         VerilatorTooOld {
-            /// Program that was asked.
+            /// The program.
             path: String,
-            /// What it answered.
+            /// Its answer.
             version: String,
         } = "SHEF-RTL-002": "Verilator is too old",
             "5.006 or newer is needed. Unset SHEF_VERILATOR to use the pinned one, or name a newer one.",
@@ -28,11 +28,11 @@ shef_proto::coded! {
         SourceMissing {
             /// Module or package.
             module: String,
-            /// Folders looked in.
+            /// Folders searched.
             searched: String,
         } = "SHEF-RTL-004": "a module has no source file",
             "One module a file, file name = module name; look at the folders that the message lists.",
-        /// Verilator refused the RTL.
+        /// Verilator rejected the RTL.
         #[error("Verilator refused {top} (log: {log}):\n{tail}")]
         Verilate {
             /// Top module.
@@ -45,7 +45,7 @@ shef_proto::coded! {
             "The messages name file and line; the full log lies at the path shown. Where shef_core.sv is named, the accelerator's module \
              has not the name (shef_accel) or the ports that docs/how-to/your-accelerator.md lists in section 2; without memories of its \
              own it writes `assign cleared_o = clear_i;`.",
-        /// g++ refused the generated C++.
+        /// g++ rejected the generated C++.
         #[error("compiling {top} failed (log: {log}):\n{tail}")]
         Compile {
             /// Top module.
@@ -56,7 +56,7 @@ shef_proto::coded! {
             tail: String,
         } = "SHEF-RTL-006": "the generated C++ did not compile",
             "Look at the log: no space on the disk, no memory, or a compiler that is too old.",
-        /// Waves were asked for and their libraries are missing.
+        /// Waves were requested, but their libraries are missing.
         #[error("waves need lz4 and zlib: apt-get install liblz4-dev zlib1g-dev")]
         TraceLibraries = "SHEF-RTL-007": "waves need libraries that are missing",
             "apt-get install liblz4-dev zlib1g-dev, or build without waves.",
@@ -77,10 +77,10 @@ shef_proto::coded! {
         NoPort {
             /// Top module.
             top: String,
-            /// Name asked for.
+            /// The requested name.
             port: String,
         } = "SHEF-RTL-010": "the design has no such port", "The name in the test or bench and the one in the top module differ.",
-        /// A port exists with another width than the agent needs.
+        /// A port's width differs from the one that the agent needs.
         #[error("port {port} of {top} is {actual} bits wide, expected {expected}")]
         PortWidth {
             /// Top module.
@@ -97,28 +97,28 @@ shef_proto::coded! {
         Load {
             /// Path of the shared object.
             path: String,
-            /// The loader's words.
+            /// The loader's message.
             reason: String,
         } = "SHEF-RTL-012": "the compiled design cannot be loaded", "Remove the folder that is named; the next run builds it anew.",
-        /// The file system refused.
+        /// A file system error.
         #[error("{what} {path}: {reason}")]
         Io {
-            /// What was tried.
+            /// The operation.
             what: &'static str,
-            /// On which path.
+            /// Its path.
             path: String,
-            /// The system's words.
+            /// The system's message.
             reason: String,
         } = "SHEF-RTL-013": "the file system refused", "The message says what and where; SHEF_CACHE moves the results of builds.",
-        /// The design did not do what was waited for.
+        /// The expected event did not happen.
         #[error("{what}: nothing happened in {cycles} cycles")]
         Hang {
-            /// What was waited for.
+            /// The expected event.
             what: &'static str,
-            /// For how many cycles.
+            /// Number of cycles waited.
             cycles: u64,
         } = "SHEF-RTL-014": "the design did not answer", "A register access, a burst or a state did not come within the cycles named.",
-        /// The design was built without snapshots, or the snapshot is of another design.
+        /// The design was built without snapshots, or the snapshot belongs to another design.
         #[error("no snapshot of design {0}: set DesignSpec::savable, and restore only what this design gave")]
         SnapshotOff(String) = "SHEF-RTL-015": "no snapshot of this design",
             "Ask for them when the design is built (DesignSpec::savable); a snapshot fits its own design only.",
@@ -126,23 +126,23 @@ shef_proto::coded! {
         #[error("design {0} was built without coverage: set DesignSpec::coverage")]
         CoverageOff(String) = "SHEF-RTL-016": "this build counts no coverage",
             "Ask for it when the design is built (DesignSpec::coverage).",
-        /// No sources of Ibex where they were looked for.
+        /// No sources of Ibex at the expected place.
         #[error("no Ibex at {0}, expected rtl/ibex_core.sv below it: run `cargo xtask setup` without SHEF_IBEX, or set SHEF_IBEX to its folder")]
         IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
             "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
              folder that holds rtl and vendor).",
-        /// A source is not what a measured design may hold.
+        /// A source contains something that a measured design must not contain.
         #[error("{place}: {what}")]
         Source {
-            /// File, and line and column where there is one.
+            /// File, with line and column if known.
             place: String,
-            /// What was found and expected.
+            /// Actual and expected content.
             what: String,
         } = "SHEF-RTL-018": "a source reads what is not measured",
             "A design's digest covers every byte that a tool reads for it: sources and headers are regular files of the project, and no \
              file, program or option outside of it decides what the design does. Write tables as constants or functions instead of \
              $readmemh; docs/how-to/your-accelerator.md has the rules.",
-        /// Two files claim one name.
+        /// Two files have the same name.
         #[error("{name} has two files: {first} and {second}")]
         Ambiguous {
             /// Module, package or header.

@@ -6,15 +6,15 @@ use crate::axi_memory::{Ports, READY, VALID};
 use crate::{AxiMemoryConfig, BEAT, BusCounters, DECERR, OKAY, Result, SLVERR, Sim};
 use std::collections::VecDeque;
 
-/// Bursts of each direction that may be open.
+/// Most bursts of each direction that may be open.
 const MAX_OPEN: usize = 32;
-/// Cycles that W may keep the shell waiting inside the bursts that it has accepted.
+/// Most cycles for which W may stall the shell inside accepted bursts.
 const MAX_W_GAP: u64 = 4;
 
-/// Why host memory did not do an access.
+/// Why host memory refused an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostFault {
-    /// Not mapped, not for this direction, or the function may not master the bus.
+    /// Not mapped, not for this direction, or the function must not master the bus.
     Unreachable,
     /// A read was answered with poisoned data.
     Poisoned,
@@ -25,7 +25,7 @@ pub trait HostBus {
     /// Reads bytes of one beat.
     ///
     /// # Errors
-    /// As [`HostFault`] says; nothing is used of `out` then.
+    /// See [`HostFault`]; the caller then ignores `out`.
     fn read(&mut self, addr: u64, out: &mut [u8]) -> core::result::Result<(), HostFault>;
 
     /// Writes bytes of one beat.
@@ -55,20 +55,21 @@ struct Write {
 /// AXI4 slave over a [`HostBus`] on the ports `<prefix>ar*`, `r*`, `aw*`, `w*`, `b*`.
 ///
 /// Rules that it checks ([`HostMemory::violations`]): bursts are INCR of 64-byte beats, at most 64,
-/// inside one 4 KiB page; at most 32 of a direction are open, and one read of an id; the bytes of a
-/// burst have no gap and begin where AWADDR says; W is there when its AW is accepted, WLAST in its
-/// place; R and B are always taken; a valid request stays as it is until it is accepted.
+/// inside one 4 KiB page; at most 32 of each direction are open, with one read per id; the bytes of
+/// a burst have no gap and begin at AWADDR; W is valid when its AW is accepted, with WLAST on the
+/// last beat; R and B are always accepted; a valid request stays unchanged until it is accepted.
 pub struct HostMemory<B> {
     p: Ports,
     /// The bytes.
     pub bus: B,
-    /// Timing. With `reorder` answers of different ids overtake one another and mix, beat by beat.
+    /// Timing. With `reorder`, answers of different ids overtake each other and interleave, beat by
+    /// beat.
     pub config: AxiMemoryConfig,
-    /// Counted since the start.
+    /// Counts since the start.
     pub counters: BusCounters,
     /// Bytes that were written.
     pub bytes_written: u64,
-    /// While set no channel moves at all.
+    /// While set, no channel moves.
     pub frozen: bool,
     violations: Vec<String>,
     stalls: Stalls,
@@ -113,12 +114,12 @@ impl<B: HostBus> HostMemory<B> {
         })
     }
 
-    /// What the master did wrong (the first 16).
+    /// Protocol violations of the master (the first 16).
     pub fn violations(&self) -> &[String] {
         &self.violations
     }
 
-    /// Whether no burst is accepted and unanswered.
+    /// Whether every accepted burst is answered.
     pub fn idle(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty() && self.answers.is_empty()
     }
@@ -211,7 +212,7 @@ impl<B: HostBus> HostMemory<B> {
         sim.set(self.p.r[5], u64::from(r.done + 1 == r.beats));
     }
 
-    /// An entry that is due.
+    /// A due entry.
     fn pick(&mut self, due: impl Fn(&Self, usize) -> bool, n: usize) -> Option<usize> {
         let i = if self.config.reorder { self.rng.below(n as u64) as usize } else { 0 };
         (i < n && due(self, i)).then_some(i)

@@ -1,4 +1,4 @@
-//! The Security Kernel's subsystem with what a shell puts around it: boot medium, noise source, the
+//! The Security Kernel's subsystem in the environment of a shell: boot medium, noise source, the
 //! Shield's kernel port, the fabric, and the host at the mailbox.
 
 use crate::agent::{Agent, Rng, cycle};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::{AxiLite, Error, Library, OKAY, Port, Result, SLVERR, Sim, Snapshot};
 
-/// The host's side of the mailbox, in bytes from its first one.
+/// The host's side of the mailbox; byte offsets from its start.
 pub mod host {
     /// Request buffer.
     pub const REQUEST: u64 = 0;
@@ -15,9 +15,9 @@ pub mod host {
     pub const REQUEST_BYTES: usize = 0x2000;
     /// Answer buffer.
     pub const ANSWER: u64 = 0x2000;
-    /// Bytes of the answer that can be read.
+    /// Readable bytes of the answer.
     pub const ANSWER_BYTES: usize = 0x1e00;
-    /// Length of the request: rings.
+    /// Length of the request; a write rings the doorbell.
     pub const REQ_LEN: u64 = 0x3f00;
     /// 0 idle, 1 answer ready, 2 busy.
     pub const STATUS: u64 = 0x3f04;
@@ -25,40 +25,41 @@ pub mod host {
     pub const RSP_LEN: u64 = 0x3f08;
 }
 
-/// A noise source: the raw bit of a cycle, counted from the instance's first one, if it gives one.
+/// A noise source: gives the raw bit of a cycle, counted from the instance's first, if there is a
+/// bit.
 pub type Noise = Box<dyn FnMut(u64) -> Option<bool>>;
 
-/// Which cycles end with an edge of the kernel's clock.
+/// Whether a cycle ends with an edge of the kernel's clock.
 pub type Pace = Box<dyn FnMut(u64) -> bool>;
 
-/// Fair bits from a seed, one each four cycles.
+/// Fair bits from a seed, one every four cycles.
 #[must_use]
 pub fn fair_noise(seed: u64) -> Noise {
     let mut rng = Rng::new(seed);
     Box::new(move |cycle| cycle.is_multiple_of(4).then(|| rng.next_u64() >> 63 == 1))
 }
 
-/// The bits of `noise` so seldom that none of them outlives a boot: the start-up test of the noise
-/// tests, which drops what it sees, does not end. A snapshot after that holds no noise.
+/// Passes bits of `noise` so rarely that none survives a boot: the start-up test of the noise
+/// tests, which discards its bits, does not end. A snapshot taken afterwards contains no noise.
 #[must_use]
 pub fn seldom(mut noise: Noise) -> Noise {
-    // Half of the time after which the tests call a source silent.
+    // Half of the time after which the tests consider a source silent.
     Box::new(move |cycle| if cycle.is_multiple_of(1 << 19) { noise(cycle) } else { None })
 }
 
-/// What a Shield answers at its kernel port.
+/// A Shield's behaviour at its kernel port.
 pub trait KernelPort {
-    /// So many cycles of the kernel's clock passed since the access before.
+    /// This number of cycles of the kernel's clock passed since the last access.
     fn pass(&mut self, cycles: u64) {
         let _ = cycles;
     }
     /// A word, or `None` for an error.
     fn read(&mut self, offset: u32) -> Option<u32>;
-    /// Whether the word was taken.
+    /// Whether the word was accepted.
     fn write(&mut self, offset: u32, value: u32) -> bool;
 }
 
-/// What the shell tells the kernel of itself and of the device.
+/// Description of the shell and the device for the kernel.
 #[derive(Debug, Clone)]
 pub struct KernelStraps {
     /// Unique device secret.
@@ -69,11 +70,11 @@ pub struct KernelStraps {
     pub target: [u8; 32],
     /// Digest of the shell.
     pub shell: [u8; 32],
-    /// What the shell leaves open to the host.
+    /// The shell's functions that are open to the host.
     pub shell_flags: u8,
-    /// Whether a debug function is on.
+    /// Whether a debug function is enabled.
     pub debug: bool,
-    /// Whether the noise is made from a seed.
+    /// Whether the noise comes from a seed.
     pub seeded: bool,
 }
 
@@ -90,12 +91,12 @@ impl KernelStraps {
     }
 }
 
-/// What stands behind the configuration port.
+/// The fabric behind the configuration port.
 pub trait Fabric {
-    /// Clears it: what stood there is gone.
+    /// Clears it, and with it the current design.
     fn clear(&mut self) {}
-    /// Takes a whole image: the digest of the design that stands in the fabric from now on, or
-    /// `None` for a refusal.
+    /// Takes a whole image; returns the digest of the design now in the fabric, or `None` if it
+    /// refuses the image.
     fn configure(&mut self, image: &[u8]) -> Option<[u8; 32]>;
 }
 
@@ -106,10 +107,10 @@ impl<F: FnMut(&[u8]) -> Option<[u8; 32]>> Fabric for F {
     }
 }
 
-/// When something happened.
+/// The time of an event.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// Cycles since the instance was made.
+    /// Cycles since the instance was created.
     pub cycle: u64,
     /// Wall clock.
     pub time: Instant,
@@ -121,32 +122,32 @@ impl Moment {
     }
 }
 
-/// What is around the subsystem.
+/// The environment of the subsystem.
 pub struct Around {
     ports: Ports,
-    /// Content of the boot medium; a word that begins behind its end is an error.
+    /// Content of the boot medium; a word that begins beyond its end is an error.
     pub medium: Vec<u8>,
     /// The noise source.
     pub noise: Noise,
-    /// The Shield; without one nothing answers.
+    /// The Shield; if missing, its port does not answer.
     pub shield: Option<Box<dyn KernelPort>>,
-    /// What images go to.
+    /// Destination of images.
     pub fabric: Box<dyn Fabric>,
-    /// What came over the configuration port since the last begin.
+    /// Words from the configuration port since the last begin.
     pub image: Vec<u8>,
-    /// Whether the last word came.
+    /// Whether the last word arrived.
     pub whole: bool,
     /// The design in the fabric.
     pub design: Option<[u8; 32]>,
-    /// Whether a cycle, counted from 1, ends with an edge of the kernel's clock, where the kernel has
-    /// one of its own. Noise is counted in edges of it.
+    /// Whether a cycle, counted from 1, ends with an edge of the kernel's clock, if the kernel has
+    /// a separate clock. Noise is counted in edges of that clock.
     pub pace: Pace,
-    /// When words of the boot medium were first asked for, for those whose numbers stand here.
+    /// Time of the first read of the boot-medium words with these numbers.
     pub marks: BTreeMap<u64, Option<Moment>>,
     cycle: u64,
     /// Cycles of the design's clock.
     cycles: u64,
-    /// Whether the present cycle ends with an edge of the kernel's clock.
+    /// Whether the current cycle ends with an edge of the kernel's clock.
     ticked: bool,
     /// Cycle of the last access to the Shield.
     accessed: u64,
@@ -155,7 +156,7 @@ pub struct Around {
     krn_read: Option<u32>,
     krn_taken: bool,
     cfg: Cfg,
-    /// Whether the fabric was to be cleared in the cycle before.
+    /// Whether the fabric was being cleared in the previous cycle.
     clearing: bool,
 }
 
@@ -169,10 +170,10 @@ struct Cfg {
 struct Ports {
     medium: [Port; 5],
     noise: [Port; 2],
-    /// Absent where the design has the Shield inside.
+    /// Missing if the design contains the Shield.
     krn: Option<Krn>,
     cfg: [Port; 9],
-    /// Absent where the kernel's clock is the only one.
+    /// Missing if the kernel's clock is the only one.
     tick: Option<Port>,
 }
 
@@ -305,14 +306,14 @@ impl Around {
         let cfg = std::mem::take(&mut self.cfg);
         let mut refused = cfg.refused;
         if cfg.cleared {
-            // The Shield goes, and what it was asked with it.
+            // The Shield disappears with its pending requests.
             (self.krn_write, self.krn_read) = (None, None);
             for port in
                 self.ports.krn.into_iter().flat_map(|p| [p.aw[1], p.w[1], p.b[0], p.ar[1], p.r[0]])
             {
                 sim.set(port, 0);
             }
-            // A port that is held in reset asks for it in each cycle.
+            // A port in reset requests a clear in every cycle.
             if !self.clearing {
                 self.fabric.clear();
             }
@@ -338,7 +339,7 @@ impl Around {
     }
 }
 
-/// What [`Around`] holds of the fabric.
+/// The fabric's state in [`Around`].
 #[derive(Clone)]
 pub(crate) struct FabricState {
     image: Vec<u8>,
@@ -397,7 +398,7 @@ impl Agent for Around {
         if !self.ticked {
             return;
         }
-        // The answer follows when address and data were taken.
+        // The answer follows once address and data are accepted.
         let answers = self.ports.krn.map(|p| [(p.aw[1], p.b[0]), (p.ar[1], p.r[0])]);
         let due =
             answers.map(|both| both.map(|(taken, valid)| (sim.get(taken) != 0).then_some(valid)));
@@ -414,7 +415,7 @@ impl Agent for Around {
     }
 }
 
-/// State of a [`KernelSim`] at one moment; the noise goes on.
+/// State of a [`KernelSim`]; the noise continues.
 pub struct KernelSnapshot {
     model: Snapshot,
     fabric: FabricState,
@@ -428,7 +429,7 @@ impl KernelSnapshot {
     }
 }
 
-/// Sets the inputs with what the shell says.
+/// Sets the inputs to the shell's values.
 pub(crate) fn strap(sim: &mut Sim, straps: &KernelStraps) -> Result<()> {
     for (name, bytes) in
         [("uds_i", &straps.uds), ("target_i", &straps.target), ("shell_i", &straps.shell)]
@@ -452,12 +453,12 @@ pub(crate) fn strap(sim: &mut Sim, straps: &KernelStraps) -> Result<()> {
 pub struct KernelSim {
     sim: Sim,
     host: AxiLite,
-    /// What is around it.
+    /// Its environment.
     pub around: Around,
 }
 
 impl KernelSim {
-    /// In reset.
+    /// An instance in reset.
     ///
     /// # Errors
     /// When the library is of another design.
@@ -471,15 +472,15 @@ impl KernelSim {
         Ok(kernel)
     }
 
-    /// Tells the kernel something else of the shell and the device.
+    /// Changes the description of the shell and the device.
     ///
     /// # Errors
-    /// When the design has not the ports.
+    /// When the design lacks the ports.
     pub fn strap(&mut self, straps: &KernelStraps) -> Result<()> {
         strap(&mut self.sim, straps)
     }
 
-    /// Resets the subsystem; what the fabric holds stays until the kernel clears it.
+    /// Resets the subsystem; the fabric keeps its design until the kernel clears it.
     pub fn reset(&mut self) {
         self.host.abort(&mut self.sim);
         self.sim.poke("rst_ni", 0);
@@ -487,10 +488,10 @@ impl KernelSim {
         self.sim.poke("rst_ni", 1);
     }
 
-    /// Asks for a wipe until it is acknowledged, and then for no more.
+    /// Requests a wipe until it is acknowledged, then withdraws the request.
     ///
     /// # Errors
-    /// When it is not.
+    /// When it is not acknowledged.
     pub fn wipe(&mut self) -> Result<()> {
         self.wipe_request(true);
         let done = self.step_until(200_000, |sim| sim.peek("wipe_ack_o") == 1);
@@ -498,24 +499,24 @@ impl KernelSim {
         done.map(|_| ()).ok_or(Error::Hang { what: "wipe of the kernel", cycles: 200_000 })
     }
 
-    /// Asks for a wipe, or no more, at any time.
+    /// Requests a wipe or withdraws the request, at any time.
     pub fn wipe_request(&mut self, on: bool) {
         self.sim.poke("wipe_req_i", on.into());
     }
 
-    /// Turns a debug function of the shell on or off, at any time.
+    /// Enables or disables a debug function of the shell, at any time.
     pub fn debug(&mut self, on: bool) {
         self.sim.poke("debug_i", on.into());
     }
 
-    /// So many cycles.
+    /// Runs a number of cycles.
     pub fn step(&mut self, cycles: u64) {
         for _ in 0..cycles {
             cycle(&mut self.sim, &mut [&mut self.around]);
         }
     }
 
-    /// Cycles until `done` holds, or `None` after `limit`.
+    /// Runs until `done` holds; returns the number of cycles, or `None` after `limit`.
     pub fn step_until(&mut self, limit: u64, mut done: impl FnMut(&Sim) -> bool) -> Option<u64> {
         (1..=limit).find(|_| {
             cycle(&mut self.sim, &mut [&mut self.around]);
@@ -523,31 +524,31 @@ impl KernelSim {
         })
     }
 
-    /// Now.
+    /// The current time.
     #[must_use]
     pub fn moment(&self) -> Moment {
         Moment::now(&self.sim)
     }
 
-    /// Cycles since the instance was made.
+    /// Cycles since the instance was created.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.sim.cycles()
     }
 
-    /// The first alert since reset, 0 for none.
+    /// The first alert since reset; 0 if there was no alert.
     #[must_use]
     pub fn alert(&self) -> u64 {
         self.sim.peek("alert_o")
     }
 
-    /// Whether boot is over.
+    /// Whether boot has completed.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.sim.peek("ready_o") == 1
     }
 
-    /// Runs until boot is over or an alert comes; the cycles that it took.
+    /// Runs until boot completes or an alert is raised; returns the number of cycles.
     ///
     /// # Errors
     /// When neither happens.
@@ -557,7 +558,7 @@ impl KernelSim {
             .ok_or(Error::Hang { what: "boot", cycles: limit })
     }
 
-    /// Reads a word of the host's side; `None` when it is refused.
+    /// Reads a word of the host's side; `None` if the read is refused.
     ///
     /// # Errors
     /// When there is no answer.
@@ -565,7 +566,7 @@ impl KernelSim {
         self.host.read(&mut self.sim, &mut [&mut self.around], offset)
     }
 
-    /// Writes a word of the host's side; whether it was taken.
+    /// Writes a word of the host's side; returns whether it was accepted.
     ///
     /// # Errors
     /// When there is no answer.
@@ -573,7 +574,7 @@ impl KernelSim {
         self.host.write(&mut self.sim, &mut [&mut self.around], offset, value)
     }
 
-    /// Writes a request and rings; whether all of it was taken.
+    /// Writes a request and rings the doorbell; returns whether all of it was accepted.
     ///
     /// # Errors
     /// When an access has no answer.
@@ -588,7 +589,7 @@ impl KernelSim {
         self.host_write(host::REQ_LEN, u32::try_from(request.len()).unwrap_or(u32::MAX))
     }
 
-    /// The answer to the request that was sent, within so many cycles; `None` when it does not come.
+    /// The answer to the last request; `None` if it does not arrive within `limit` cycles.
     ///
     /// # Errors
     /// When an access has no answer.
@@ -611,7 +612,7 @@ impl KernelSim {
         Ok(Some(answer))
     }
 
-    /// The state of everything but medium and noise.
+    /// The whole state except medium and noise.
     ///
     /// # Errors
     /// When the design was built without [`crate::DesignSpec::savable`].
@@ -619,7 +620,7 @@ impl KernelSim {
         Ok(KernelSnapshot { model: self.sim.save()?, fabric: self.around.save() })
     }
 
-    /// Puts back what [`KernelSim::save`] gave.
+    /// Restores a state from [`KernelSim::save`].
     ///
     /// # Errors
     /// When it is of another design.

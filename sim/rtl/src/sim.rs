@@ -45,7 +45,7 @@ struct Inner {
     _dl: Dl,
 }
 
-/// A design, compiled and loaded. Cheap to clone; shared by its instances.
+/// A design, compiled and loaded. Cheap to clone; instances share it.
 #[derive(Clone)]
 pub struct Library(Arc<Inner>);
 
@@ -56,7 +56,7 @@ impl Library {
             reason: e.to_string(),
         };
         // SAFETY: the object was linked by this crate from Verilator's output; its initialisers are
-        // those of Verilator's runtime, which only set up the runtime's own static data.
+        // those of Verilator's runtime, which only set up static data of the runtime.
         let dl = unsafe { Dl::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| fail(&e))?;
         macro_rules! sym {
             ($name:literal, $t:ty) => {
@@ -116,7 +116,7 @@ impl Library {
         &self.0.top
     }
 
-    /// Where the compiled object lies.
+    /// Path of the compiled object.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
@@ -134,7 +134,7 @@ pub enum Direction {
     Element,
 }
 
-/// Handle of one port of one [`Sim`]; using it with another one panics.
+/// Handle of one port of one [`Sim`]; using it with another instance panics.
 #[derive(Debug, Clone, Copy)]
 pub struct Port {
     at: *mut u8,
@@ -143,7 +143,7 @@ pub struct Port {
     dir: Direction,
 }
 
-// SAFETY: the pointer is only followed through a `Sim`, which checks that the port is its own.
+// SAFETY: the pointer is only followed through a `Sim`, which checks that the port belongs to it.
 unsafe impl Send for Port {}
 // SAFETY: as above; a shared `Port` alone gives no access.
 unsafe impl Sync for Port {}
@@ -172,8 +172,8 @@ impl Port {
     }
 }
 
-/// State of an instance, to be put back into one of the same design. It holds whatever keys the
-/// design holds.
+/// State of an instance, which can be restored into an instance of the same design. It contains any
+/// keys in the design.
 #[derive(Clone)]
 pub struct Snapshot {
     bytes: Vec<u8>,
@@ -211,16 +211,17 @@ pub struct Sim {
 // SAFETY: a model and its context are used by one thread at a time and hold no thread-local state.
 unsafe impl Send for Sim {}
 
-/// A folder: designs of [`counted`] count coverage, and each instance leaves its record there.
+/// A folder: designs of [`counted`] count coverage, and each instance writes its record there.
 const COVERAGE: &str = "SHEF_COVERAGE";
 
-/// Whether `cargo xtask coverage` runs this program. Then an instance takes its own snapshots alone.
+/// Whether `cargo xtask coverage` runs this program. An instance then accepts only its own
+/// snapshots.
 #[must_use]
 pub fn counts_coverage() -> bool {
     std::env::var_os(COVERAGE).is_some()
 }
 
-/// The design as tests build it: it counts coverage where `cargo xtask coverage` runs them.
+/// The design as tests build it: it counts coverage if `cargo xtask coverage` runs the tests.
 #[must_use]
 pub fn counted(spec: DesignSpec) -> DesignSpec {
     if counts_coverage() { spec.coverage() } else { spec }
@@ -229,7 +230,7 @@ pub fn counted(spec: DesignSpec) -> DesignSpec {
 impl Drop for Sim {
     fn drop(&mut self) {
         self.trace_stop();
-        // What a test that fails has reached counts as well: snapshots have other bytes then.
+        // The coverage of a failing test counts as well: snapshots have other bytes then.
         if let (Some(folder), Some(_)) = (std::env::var_os(COVERAGE), &self.lib.0.coverage) {
             let name = format!("{}-{}-{}.dat", self.lib.0.top, std::process::id(), self.id);
             let written = self.write_coverage(&Path::new(&folder).join(name));
@@ -244,7 +245,7 @@ impl Sim {
     /// A new instance: every input 0, not yet reset.
     ///
     /// # Errors
-    /// When the object's port table does not make sense.
+    /// When the object's port table is invalid.
     pub fn new(lib: &Library) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -280,7 +281,7 @@ impl Sim {
         Ok(sim)
     }
 
-    /// The library this is an instance of.
+    /// The library of this instance.
     #[must_use]
     pub fn library(&self) -> &Library {
         &self.lib
@@ -289,7 +290,7 @@ impl Sim {
     /// Handle of a port.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When no port has that name.
     pub fn port(&self, name: &str) -> Result<Port> {
         self.find(name)
             .ok_or_else(|| Error::NoPort { top: self.lib.0.top.clone(), port: name.to_owned() })
@@ -298,7 +299,7 @@ impl Sim {
     /// Handle of a port of exactly `bits` bits.
     ///
     /// # Errors
-    /// When there is none of that name and width.
+    /// When no port has that name and width.
     pub fn port_of(&self, name: &str, bits: u32) -> Result<Port> {
         let p = self.port(name)?;
         if p.bits == bits {
@@ -335,7 +336,7 @@ impl Sim {
     /// Value of a port of up to 64 bits.
     ///
     /// # Panics
-    /// When the port is wider or of another instance.
+    /// When the port is wider or belongs to another instance.
     #[inline]
     #[must_use]
     pub fn get(&self, p: Port) -> u64 {
@@ -356,7 +357,7 @@ impl Sim {
     /// Sets a port of up to 64 bits; bits above its width are dropped.
     ///
     /// # Panics
-    /// When the port is wider or of another instance.
+    /// When the port is wider or belongs to another instance.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "masked to the width")]
     pub fn set(&mut self, p: Port, v: u64) {
@@ -384,7 +385,7 @@ impl Sim {
         unsafe { std::slice::from_raw_parts(p.at, p.bytes()) }
     }
 
-    /// As [`Sim::raw`], to write. Bits above the port's width must stay 0.
+    /// Mutable version of [`Sim::raw`]. Bits above the port's width must stay 0.
     #[inline]
     pub fn raw_mut(&mut self, p: Port) -> &mut [u8] {
         self.own(p);
@@ -473,7 +474,7 @@ impl Sim {
         raw[bytes.len()..].fill(0);
     }
 
-    /// Settles the design for the present inputs without a clock edge.
+    /// Settles the design for the current inputs without a clock edge.
     #[inline]
     pub fn eval(&mut self) {
         // SAFETY: the model is alive and not in use elsewhere (`&mut self`).
@@ -485,8 +486,8 @@ impl Sim {
         self.clk.expect("the design has no clk_i or clk port")
     }
 
-    /// First half of a cycle: clock low, outputs settled for the present inputs. Handshakes are to
-    /// be sampled here.
+    /// First half of a cycle: clock low, outputs settled for the current inputs. Sample handshakes
+    /// here.
     #[inline]
     pub fn settle(&mut self) {
         let c = self.clk();
@@ -497,7 +498,7 @@ impl Sim {
         }
     }
 
-    /// Second half of a cycle: the rising edge. New inputs are to be set after it.
+    /// Second half of a cycle: the rising edge. Set new inputs after it.
     #[inline]
     pub fn edge(&mut self) {
         let c = self.clk();
@@ -536,8 +537,8 @@ impl Sim {
         }
     }
 
-    /// Ticks until `done` holds (looked at after each tick); the number of cycles, or `None` after
-    /// `limit`.
+    /// Ticks until `done` holds (checked after each tick); returns the number of cycles, or `None`
+    /// after `limit`.
     pub fn run_until(
         &mut self,
         limit: u64,
@@ -569,7 +570,7 @@ impl Sim {
         self.cycles
     }
 
-    /// Whether the design called `$finish` (a failed assertion does).
+    /// Whether the design called `$finish` (as a failed assertion does).
     #[must_use]
     pub fn finished(&self) -> bool {
         // SAFETY: reads a flag of the living model.
@@ -584,7 +585,7 @@ impl Sim {
         let Some((save, _)) = &self.lib.0.save else {
             return Err(Error::SnapshotOff(self.lib.0.top.clone()));
         };
-        // SAFETY: the model is alive; with no room nothing is written and only the size comes back.
+        // SAFETY: the model is alive; with no room it writes nothing and returns only the size.
         let size = unsafe { save(self.model, std::ptr::null_mut(), 0) };
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         // SAFETY: as above; at most `bytes.len()` bytes are written.
@@ -597,23 +598,23 @@ impl Sim {
         }
     }
 
-    /// Puts back a state that [`Sim::save`] gave for this design; the count of cycles goes on.
+    /// Restores a state that [`Sim::save`] returned for this design; the cycle count continues.
     ///
     /// # Errors
-    /// When it is of another design.
+    /// When it belongs to another design.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let fits = self.lib.0.save.as_ref().filter(|_| snapshot.digest == self.lib.0.digest);
         let Some((_, restore)) = fits else {
             return Err(Error::SnapshotOff(self.lib.0.top.clone()));
         };
-        // SAFETY: the model is alive, and the bytes are those that this design's own `shef_save`
-        // wrote (equal digest).
+        // SAFETY: the model is alive, and `shef_save` of this design wrote the bytes (equal
+        // digest).
         let whole =
             unsafe { restore(self.model, snapshot.bytes.as_ptr(), snapshot.bytes.len() as u64) };
         if whole == 1 { Ok(()) } else { Err(Error::SnapshotOff(self.lib.0.top.clone())) }
     }
 
-    /// Writes what was covered since the instance was made, in Verilator's format; needs
+    /// Writes the coverage since the instance was created, in Verilator's format; needs
     /// [`crate::DesignSpec::coverage`].
     ///
     /// # Errors
@@ -622,7 +623,7 @@ impl Sim {
         let Some(write) = &self.lib.0.coverage else {
             return Err(Error::CoverageOff(self.lib.0.top.clone()));
         };
-        // Verilator ends the process when it cannot open the file.
+        // Verilator ends the process if it cannot open the file.
         std::fs::File::create(path).map_err(|e| Error::io("cannot write coverage to", path, &e))?;
         let bad = |reason: &str| Error::Io {
             what: "cannot write coverage to",
@@ -657,7 +658,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Ends the waves.
+    /// Stops writing waves.
     pub fn trace_stop(&mut self) {
         if let (true, Some((_, _, close))) = (self.tracing, &self.lib.0.trace) {
             // SAFETY: the model is alive and its wave file open.

@@ -1,4 +1,4 @@
-//! Which files make a design: packages first, then what the top module reaches.
+//! Selects the files of a design: packages first, then everything that the top module reaches.
 
 use crate::verilog::{Text, origin, refused_directive};
 use crate::{DesignSpec, Error, Result};
@@ -17,8 +17,8 @@ pub fn repo_root() -> PathBuf {
     }
 }
 
-/// The sources below a folder, sorted: no hidden files and folders (editors and version control
-/// keep copies there), and nothing behind a link to a folder, so that the walk ends.
+/// The sources below a folder, sorted: without hidden files and folders (editors and version
+/// control keep copies there), and without following links to folders, so that the walk ends.
 fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
     let unreadable = |e: std::io::Error| Error::io("cannot list", dir, &e);
     let mut entries = std::fs::read_dir(dir)
@@ -55,7 +55,7 @@ pub(crate) fn stem(p: &Path) -> String {
     p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Read where another file includes it, and only there.
+/// Whether it is read only where another file includes it.
 pub(crate) fn is_header(p: &Path) -> bool {
     p.extension().is_some_and(|x| x == "svh" || x == "vh")
 }
@@ -74,8 +74,8 @@ pub fn rtl_sources() -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// A design with `top` from the Shield's RTL; modules are looked up by file name in `shell-rtl/rtl`
-/// and `shell-rtl/shell/sim`. Add an accelerator with [`DesignSpec::search`].
+/// A design with the Shield's RTL and this `top`; it takes modules by file name from
+/// `shell-rtl/rtl` and `shell-rtl/shell/sim`. Add an accelerator with [`DesignSpec::search`].
 ///
 /// # Errors
 /// When no file is named after the top module.
@@ -86,7 +86,7 @@ pub fn module_spec(top: &str) -> Result<DesignSpec> {
 }
 
 /// The Security Kernel's subsystem `shef_kernel`, around Ibex. `boot` is a folder with the package
-/// `shef_kernel_rom_pkg`; without one the shipped boot ROM is taken.
+/// `shef_kernel_rom_pkg`; by default, it is the shipped boot ROM.
 ///
 /// # Errors
 /// When Ibex or a source is missing.
@@ -94,8 +94,8 @@ pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
     with_kernel("shef_kernel_top", "shell-rtl/shell/kernel", boot)
 }
 
-/// The whole system `shef_system`: the Security Kernel as of [`kernel_spec`], Shield and DMA engine.
-/// Add an accelerator with [`DesignSpec::search`].
+/// The whole system `shef_system`: the Security Kernel as in [`kernel_spec`], Shield and DMA
+/// engine. Add an accelerator with [`DesignSpec::search`].
 ///
 /// # Errors
 /// When Ibex or a source is missing.
@@ -116,8 +116,8 @@ fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec
 }
 
 impl DesignSpec {
-    /// The modules that the top module's text names, as they stand in the design: what the top is a
-    /// bench for.
+    /// Names, as in the design, of the modules that the top module's text names: those that the top
+    /// tests.
     ///
     /// # Errors
     /// When the top module or a named file is missing.
@@ -135,18 +135,18 @@ impl DesignSpec {
     }
 }
 
-/// A file of a design: the bytes that are measured are those that are built.
+/// A file of a design: the measured bytes are the bytes that are built.
 #[derive(Debug)]
 pub struct Source {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Its content.
     pub bytes: Vec<u8>,
-    /// Names by which other files include it, if these are more than its file name.
+    /// Names by which other files include it, if they are longer than its file name.
     pub(crate) spellings: BTreeSet<PathBuf>,
 }
 
-/// Sources by name, folder by folder: the first folder that has a name has the file.
+/// Sources by name, per folder: the first folder with a name provides the file.
 struct Index(Vec<BTreeMap<String, Vec<(String, PathBuf)>>>);
 
 impl Index {
@@ -168,7 +168,7 @@ impl Index {
         Ok(Self(folders.into_iter().map(by_name).collect()))
     }
 
-    /// The file of this name. Names that differ by case only are one name on some disks.
+    /// The file of this name. Names that differ only in case are the same on some file systems.
     fn find(&self, name: &str) -> Result<Option<&Path>> {
         let key = name.to_lowercase();
         for files in self.0.iter().filter_map(|names| names.get(&key)) {
@@ -181,7 +181,7 @@ impl Index {
         Ok(None)
     }
 
-    /// Checks that no other file has the name of what this one declares.
+    /// Checks that no other file has the name of something that this file declares.
     fn owns(&self, name: &str, path: &Path) -> Result<()> {
         match self.find(name)? {
             Some(other) if other != path => Err(Error::ambiguous(name, other, path)),
@@ -189,10 +189,10 @@ impl Index {
         }
     }
 
-    /// The file that an include names.
+    /// The file that an include directive names.
     fn included(&self, spelling: &Path) -> Result<Option<&Path>> {
         let name = file_name(spelling);
-        // A file goes by its whole name, or by its stem like any other source.
+        // A file is known by its full name, or by its stem like any other source.
         for name in [Some(name.as_str()), name.strip_suffix(".sv")].into_iter().flatten() {
             if let Some(path) = self.find(name)?.filter(|path| path.ends_with(spelling)) {
                 return Ok(Some(path));
@@ -206,7 +206,7 @@ fn file_name(p: &Path) -> String {
     p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The bytes of a source, which is a regular file: no FIFO or device, which may not end.
+/// The bytes of a source, which must be a regular file: a FIFO or device may not end.
 fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
     let failed = |e: std::io::Error| Error::io("cannot read", path, &e);
     if !path.metadata().map_err(failed)?.is_file() {
@@ -229,19 +229,19 @@ fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(failed)
 }
 
-/// The files that the sources and the top module of a design reach, packages first, each after what
-/// it uses.
+/// The files that the sources and the top module of a design reach: packages first, each after its
+/// dependencies.
 pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
     struct Walk<'a> {
         spec: &'a DesignSpec,
         index: &'a Index,
         seen: BTreeSet<PathBuf>,
         spellings: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-        /// Modules and packages, and the files that declare them.
+        /// Modules and packages, with the files that declare them.
         declared: BTreeMap<String, PathBuf>,
-        /// Macros that the files define, and their parameters.
+        /// Macros that the files define, with their parameters.
         defined: BTreeSet<String>,
-        /// Where files use macros: file, offset and name.
+        /// Uses of macros: file, offset and name.
         macros: Vec<(PathBuf, usize, String)>,
         out: Vec<Source>,
     }
@@ -255,7 +255,7 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
             let foreign = self.spec.is_foreign(path);
             if !foreign {
                 let project = self.spec.project_of(path).is_some();
-                // Options of Verilator in its own format are those of the shipped waivers.
+                // Only the shipped waivers may contain Verilator options in Verilator's own format.
                 if path.extension().is_none_or(|x| x != "vlt") {
                     if let Some((at, what)) = text.refused(project) {
                         return Err(Error::at(path, &bytes, at, what));
@@ -298,7 +298,7 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
                         }
                         self.visit(path)?;
                     }
-                    // Foreign sources include files for other tools, below conditions.
+                    // Foreign sources conditionally include files for other tools.
                     None if foreign => {}
                     None => {
                         let what = match name {
@@ -363,8 +363,8 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
     Ok(out)
 }
 
-/// Checks a project's design as Verilator reads it: a macro can put together what no source shows.
-/// `file` finds a source by the name that Verilator has for it.
+/// Checks a project's design as preprocessed by Verilator: a macro can assemble names that no
+/// source shows. `file` finds a source by its name in Verilator's output.
 pub(crate) fn preprocessed<'a>(
     spec: &DesignSpec,
     text: &[u8],
@@ -375,7 +375,7 @@ pub(crate) fn preprocessed<'a>(
         (file(&name).map_or_else(|| PathBuf::from(&name), Path::to_path_buf), line)
     };
     let read = Text::of(text);
-    // The preprocessor itself says where lines come from.
+    // The preprocessor itself marks the origin of lines.
     let directive = read
         .macros
         .iter()
@@ -399,7 +399,7 @@ pub(crate) fn preprocessed<'a>(
     Ok(())
 }
 
-/// An include's file name below the folders of a design; none if it may lead out of them, or has
+/// An include's file name below the folders of a design; `None` if it may lead outside, or contains
 /// characters that a line of the manifest cannot hold.
 fn spelled(name: &Option<&[u8]>) -> Option<PathBuf> {
     let name = std::str::from_utf8((*name)?)

@@ -1,5 +1,5 @@
-//! The whole system, `shef_system`: Security Kernel, Shield and DMA engine in one model, with what a
-//! shell puts around it.
+//! The whole system, `shef_system`: Security Kernel, Shield and DMA engine in one model, in the
+//! environment of a shell.
 
 use crate::kernel_sim::{FabricState, host, strap};
 use crate::{Around, AxiMemoryConfig, CoreSim, CoreSnapshot, Error, KernelStraps, Library, Result};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// [`host`](crate::kernel_sim::host).
 pub const MAILBOX: u32 = 0xc000;
 
-/// State of a [`SystemSim`] at a quiet moment; the noise goes on.
+/// State of an idle [`SystemSim`]; the noise continues.
 #[derive(Clone)]
 pub struct SystemSnapshot {
     core: CoreSnapshot,
@@ -19,13 +19,13 @@ pub struct SystemSnapshot {
 
 /// An instance of `shef_system_top`.
 pub struct SystemSim {
-    /// Control window, memories, interrupts, host memory where one is attached, and the clock.
+    /// Control window, memories, interrupts, host memory if attached, and the clock.
     pub core: CoreSim,
     around: Rc<RefCell<Around>>,
 }
 
 impl SystemSim {
-    /// After reset, with this memory timing.
+    /// An instance after reset, with this memory timing.
     ///
     /// # Errors
     /// When the library is of another design.
@@ -45,15 +45,15 @@ impl SystemSim {
         self.around.borrow_mut()
     }
 
-    /// Tells the kernel something else of the shell and the device.
+    /// Changes the description of the shell and the device.
     ///
     /// # Errors
-    /// When the design has not the ports.
+    /// When the design lacks the ports.
     pub fn strap(&mut self, straps: &KernelStraps) -> Result<()> {
         strap(self.core.sim(), straps)
     }
 
-    /// The first alert of the kernel since reset, 0 for none.
+    /// The kernel's first alert since reset; 0 if there was no alert.
     pub fn alert(&mut self) -> u64 {
         self.core.sim().peek("alert_o")
     }
@@ -63,7 +63,7 @@ impl SystemSim {
         self.core.sim().peek("obs_held") == 1
     }
 
-    /// Runs until boot is over or an alert comes; the cycles that it took.
+    /// Runs until boot completes or an alert is raised; returns the number of cycles.
     ///
     /// # Errors
     /// When neither happens.
@@ -84,7 +84,7 @@ impl SystemSim {
         MAILBOX + offset as u32
     }
 
-    /// Writes a request and rings; whether all of it was taken.
+    /// Writes a request and rings the doorbell; returns whether all of it was accepted.
     ///
     /// # Errors
     /// When an access has no answer.
@@ -100,7 +100,7 @@ impl SystemSim {
             .ctl_write(Self::at(host::REQ_LEN), u32::try_from(request.len()).unwrap_or(u32::MAX))
     }
 
-    /// The answer to the request that was sent, within so many cycles; `None` when it does not come.
+    /// The answer to the last request; `None` if it does not arrive within `limit` cycles.
     ///
     /// # Errors
     /// When an access has no answer.
@@ -123,15 +123,15 @@ impl SystemSim {
         Ok(Some(answer))
     }
 
-    /// The state of everything but medium, noise and host memory.
+    /// The whole state except medium, noise and host memory.
     ///
     /// # Errors
-    /// When the design was built without [`crate::DesignSpec::savable`], or the bus is not quiet.
+    /// When the design was built without [`crate::DesignSpec::savable`], or the bus is not idle.
     pub fn save(&self) -> Result<SystemSnapshot> {
         Ok(SystemSnapshot { core: self.core.save()?, fabric: self.around.borrow().save() })
     }
 
-    /// Puts back what [`SystemSim::save`] gave, with a memory of this timing.
+    /// Restores a state from [`SystemSim::save`], with a memory of this timing.
     ///
     /// # Errors
     /// When it is of another design.

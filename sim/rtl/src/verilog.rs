@@ -1,6 +1,6 @@
 //! The words of a SystemVerilog text (IEEE 1800, clauses 5 and 22) that decide which files make a
-//! design, and which of them a measured design may not have. Sources are bytes in any encoding that
-//! extends ASCII.
+//! design, and which of them are forbidden in a measured design. Sources are bytes in any encoding
+//! that extends ASCII.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,19 @@ const ADMITTED: &str = "bits clog2 countbits countones onehot onehot0 isunknown 
     ln log10 exp sqrt pow floor ceil sin cos tan asin acos atan atan2 hypot sinh cosh tanh asinh acosh atanh \
     random urandom urandom_range setup hold setuphold recovery removal recrem width period skew timeskew fullskew nochange";
 
-/// Directives of a measured design. Any other name behind a backtick is a macro of the design, or
-/// refused: it may hold C++, options of the tool, or text that cannot be read here.
+/// Directives allowed in a measured design. Any other name after a backtick is a macro of the
+/// design, or refused: it may contain C++, options of the tool, or text that this parser cannot
+/// read.
 const DIRECTIVES: &str = "define undef undefineall ifdef ifndef elsif else endif include timescale default_nettype resetall \
     celldefine endcelldefine unconnected_drive nounconnected_drive __FILE__ __LINE__";
 
-/// Pragmas in comments (`/* verilator WORD */`) of a measured design.
+/// Pragmas allowed in comments (`/* verilator WORD */`) of a measured design.
 const PRAGMAS: &str = "lint_off lint_on lint_save lint_restore coverage_off coverage_on tracing_off tracing_on \
     full_case parallel_case inline_module no_inline_module no_inline_task split_var isolate_assignments";
 
-/// Warnings that `lint_off` and `lint_on` may name: all are about text that means the same without
-/// the warning. Not MODDUP, with which the first of two modules of one name wins in silence.
+/// Warnings that `lint_off` and `lint_on` may name: all concern text with the same meaning without
+/// the warning. MODDUP is not among them: with it off, the first of two modules with the same name
+/// silently wins.
 const WARNINGS: &str = "ALWCOMBORDER ASCRANGE ASSIGNDLY BLKANDNBLK BLKLOOPINIT BLKSEQ BSSPACE CASEINCOMPLETE CASEOVERLAP CASEWITHX \
     CASEX CASTCONST CDCRSTLOGIC CMPCONST COLONPLUS COMBDLY CONTASSREG DECLFILENAME DEFOVERRIDE DEFPARAM DEPRECATED ENDLABEL EOFNEWLINE \
     GENCLK GENUNNAMED IFDEPTH IGNOREDRETURN IMPERFECTSCH IMPLICIT IMPLICITSTATIC IMPORTSTAR IMPURE INCABSPATH INFINITELOOP INITIALDLY \
@@ -43,19 +45,19 @@ fn lists(list: &str, word: &str) -> bool {
 /// The words of one text.
 #[derive(Default)]
 pub(crate) struct Text<'a> {
-    /// Every identifier and name of a macro, outside of comments and strings.
+    /// Every identifier and macro name, outside of comments and strings.
     pub identifiers: BTreeSet<&'a str>,
-    /// Offset and file name of each include; no name if a macro has it.
+    /// Offset and file name of each include; no name if it comes from a macro.
     pub includes: Vec<(usize, Option<&'a [u8]>)>,
-    /// Modules, packages, interfaces and the like that the text declares, each with its offset.
+    /// Modules, packages, interfaces and the like that the text declares, with their offsets.
     pub declared: Vec<(usize, &'a str)>,
-    /// Macros that the text defines, and their parameters.
+    /// Macros that the text defines, with their parameters.
     pub defined: BTreeSet<&'a str>,
-    /// Offset of each name behind a backtick that is no admitted directive, and the name.
+    /// Offset and text of each name after a backtick that is not an admitted directive.
     pub macros: Vec<(usize, &'a str)>,
-    /// Offset of each word that a measured design may not have, and the word.
+    /// Offset and text of each word that is forbidden in a measured design.
     refused: Vec<(usize, String)>,
-    /// The same for words that only shipped benches may have.
+    /// The same for words that are allowed in shipped benches only.
     shipped_only: Vec<(usize, String)>,
 }
 
@@ -73,7 +75,7 @@ enum Token<'a> {
 struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
-    /// Offset of each comment, and what stands in it.
+    /// Offset and content of each comment.
     comments: Vec<(usize, &'a [u8])>,
 }
 
@@ -82,7 +84,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at.min(self.text.len())..]
     }
 
-    /// Takes bytes while `more` holds.
+    /// Consumes bytes while `more` holds.
     fn run(&mut self, more: impl Fn(u8) -> bool) -> &'a [u8] {
         let rest = self.rest();
         let len = rest.iter().position(|b| !more(*b)).unwrap_or(rest.len());
@@ -95,7 +97,7 @@ impl<'a> Lexer<'a> {
             .unwrap_or_default()
     }
 
-    /// Takes the text up to `end`, and `end`.
+    /// Consumes the text up to and including `end`.
     fn until(&mut self, end: &[u8]) -> &'a [u8] {
         let rest = self.rest();
         let len = rest.windows(end.len()).position(|w| w == end).unwrap_or(rest.len());
@@ -115,7 +117,7 @@ impl<'a> Lexer<'a> {
         &start[..len]
     }
 
-    /// Skips blanks, line ends (those of a continued macro too) and comments.
+    /// Skips blanks, line ends (including those of a continued macro) and comments.
     fn blanks(&mut self) {
         loop {
             let start = self.at;
@@ -138,7 +140,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The file name behind `` `include ``.
+    /// The file name after `` `include ``.
     fn file(&mut self) -> Option<&'a [u8]> {
         self.blanks();
         match self.rest().first()? {
@@ -171,7 +173,8 @@ impl<'a> Iterator for Lexer<'a> {
             }
             b'`' => {
                 self.at += 1;
-                // `` joins two names in a macro, and `" makes a string of what stands between two.
+                // In a macro, `` joins two names, and `" makes a string of the text between two of
+                // them.
                 if self.rest().starts_with(b"`") || self.rest().starts_with(b"\"") {
                     self.at += 1;
                     Token::Directive("")
@@ -203,9 +206,9 @@ impl<'a> Text<'a> {
     pub(crate) fn of(text: &'a [u8]) -> Self {
         let mut found = Self::default();
         let mut lexer = Lexer { text, at: 0, comments: Vec::new() };
-        // The word before, with its offset.
+        // The previous word, with its offset.
         let mut before = (0, "");
-        // An `import` or `export` of which nothing was seen yet.
+        // A pending `import` or `export`, whose kind is not yet known.
         let mut foreign = None;
         while let Some((at, token)) = lexer.next() {
             let mut word = "";
@@ -227,10 +230,10 @@ impl<'a> Text<'a> {
                         "interface"
                             if before.1 == "virtual"
                                 || matches!(text.get(before.0), Some(b'(' | b',')) => {}
-                        // A program solves constraints.
+                        // The solver for these is a separate program.
                         "randomize" | "constraint" => found.refused.push((at, name.to_owned())),
                         "bind" | "config" | "library" => {
-                            found.shipped_only.push((at, name.to_owned()))
+                            found.shipped_only.push((at, name.to_owned()));
                         }
                         _ => word = name,
                     }
@@ -256,7 +259,8 @@ impl<'a> Text<'a> {
                 }
                 Token::String | Token::Other => {}
             }
-            // Of a package is what a name follows, or `*`; directives and macros may stand between.
+            // An import or export of a package has a name or `*` next; directives and macros may
+            // stand between.
             match (token, foreign) {
                 (Token::Identifier(name @ ("import" | "export")), _) => foreign = Some((at, name)),
                 (Token::Directive(_), _) | (_, None) => {}
@@ -279,7 +283,7 @@ impl<'a> Text<'a> {
         found
     }
 
-    /// Offset of the first word that a measured design may not hold, and why not.
+    /// Offset of the first word that is forbidden in a measured design, with the reason.
     pub(crate) fn refused(&self, project: bool) -> Option<(usize, String)> {
         let more = self.shipped_only.iter().filter(|_| project);
         let (at, word) = self.refused.iter().chain(more).min()?;
@@ -287,7 +291,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Why a name behind a backtick is refused that is neither a macro nor admitted.
+/// Why a name after a backtick that is neither a macro nor admitted is refused.
 pub(crate) fn refused_directive(name: &str) -> String {
     format!(
         "`{name} can reach outside of the measured design: it is no macro of the design, and the directives are {DIRECTIVES}"
@@ -307,7 +311,7 @@ fn refused_pragma(second: u8, comment: &[u8]) -> Option<String> {
     (!admitted).then(|| format!("the pragma \"verilator{}\"", text.escape_debug()))
 }
 
-/// The parameters of a macro, in brackets right behind its name.
+/// The parameters of a macro, in parentheses directly after its name.
 fn parameters(text: &[u8]) -> Vec<&str> {
     let lexer = Lexer { text, at: 0, comments: Vec::new() };
     let inside =
@@ -320,7 +324,7 @@ fn parameters(text: &[u8]) -> Vec<&str> {
     }
 }
 
-/// File and line that a place in preprocessed text comes from.
+/// File and line of origin of a position in preprocessed text.
 pub(crate) fn origin(text: &[u8], at: usize) -> (String, usize) {
     let before = String::from_utf8_lossy(&text[..at]);
     let mut place = (String::new(), 1);
@@ -338,6 +342,6 @@ pub(crate) fn origin(text: &[u8], at: usize) -> (String, usize) {
     place
 }
 
-/// Keywords before the name of what a file declares.
+/// Keywords that precede the name of a declaration.
 const DECLARING: [&str; 7] =
     ["module", "macromodule", "package", "interface", "program", "primitive", "checker"];

@@ -1,4 +1,4 @@
-//! The AXI agents against each other, through wires.
+//! The AXI agents work against each other, through wires.
 
 use shef_rtl::agent::Rng;
 use shef_rtl::{
@@ -129,7 +129,7 @@ fn every_breach_is_seen() {
         assert!(mem.injected_all(), "{h:?} did not happen");
         assert!(if lost { hung } else { !acc.violations().is_empty() }, "{h:?} was not seen");
     }
-    // The memory sees what a master does wrong.
+    // The memory detects the violations of a master.
     let mut s = sim();
     let mut mem = AxiMemory::new(&s, "mem0_", AxiMemoryConfig::bench(3, 3)).expect("memory");
     let mut acc = AxiMaster::new(&s, "acc0_", None).expect("master");

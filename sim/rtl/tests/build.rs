@@ -1,4 +1,4 @@
-//! Building, caching and driving a tiny design.
+//! A tiny design is built, cached and driven.
 
 use shef_rtl::{DesignSpec, Error, Sim, build};
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ fn what_the_design_calls_an_error_ends_the_build() {
     assert!(matches!(build(&spec.param("N", 2)), Err(Error::Verilate { .. })));
 }
 
-/// Records of a coverage file: place and hits of those that stand in `page`.
+/// Records of a coverage file: place and hits of the records in `page`.
 fn records(file: &std::path::Path, page: &str) -> Vec<(String, u64)> {
     let text = std::fs::read_to_string(file).expect("a record");
     let of = |l: &str, key: &str| {
@@ -148,7 +148,7 @@ endmodule
     s.restore(&then).expect("its own snapshot");
     s.eval();
     assert_eq!(s.peek("sum_o"), 4);
-    // what was counted after the snapshot is not forgotten
+    // counts since the snapshot are kept
     let file = d.join("points.dat");
     s.write_coverage(&file).expect("a record");
     let hits: Vec<u64> = records(&file, "v_user")

@@ -1,5 +1,5 @@
-//! The chunk cache against a plain reference: random traffic with random timing, refusals, errors,
-//! commands, a wipe, and its speed.
+//! The chunk cache matches a plain reference under random traffic with random timing, refusals,
+//! errors, commands and a wipe, and reaches its speed.
 
 mod clocked;
 
@@ -12,7 +12,7 @@ use shef_rtl::{
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// As in tests/sv/shef_cache_tb.sv: two regions that are written, one that is only read.
+/// As in tests/sv/shef_cache_tb.sv: two writable regions and one read-only region.
 const BASES: [u64; 3] = [0x10_0000, 0x20_0000, 0x30_0000];
 const SIZE: u64 = 0x1_0000;
 const LINES: u64 = 128;
@@ -35,8 +35,8 @@ fn library(line: u64) -> Library {
 
 struct Counts {
     ports: [Port; 2],
-    /// As the statistics of a set: read segments that were here, and were not, write segments,
-    /// beats read, beats written.
+    /// A set's statistics: read hits and misses in segments, write segments, beats read, beats
+    /// written.
     seen: [u64; 6],
     done: usize,
 }
@@ -65,7 +65,7 @@ struct Bench {
     acc: AxiMaster,
     counts: Counts,
     line: u64,
-    /// What the accelerator must see, from 0x10_0000 on.
+    /// The accelerator's expected view, starting at 0x10_0000.
     want: Vec<u8>,
 }
 
@@ -122,7 +122,7 @@ impl Bench {
         done
     }
 
-    /// Commands at any time, and answers that are not taken for a while, until every burst is
+    /// Issues commands at any time, and withholds answers for a while, until every burst is
     /// answered and every command has ended.
     fn disturb(&mut self, rng: &mut Rng) {
         let (mut held, mut running) = (0, None);
@@ -163,7 +163,7 @@ impl Bench {
         d
     }
 
-    /// Every region as it lies in memory is what the accelerator wrote.
+    /// Every region in memory contains the accelerator's writes.
     fn same_in_memory(&self) {
         for base in BASES {
             assert!(
@@ -178,7 +178,7 @@ impl Bench {
     }
 }
 
-/// A burst inside one page: of whole beats, unaligned now and then, or narrow.
+/// A burst inside one page: of whole beats, sometimes unaligned, or narrow.
 fn shape(rng: &mut Rng, narrow: bool) -> (u64, u32, u8) {
     let page = BASES[rng.below(3) as usize] + rng.below(SIZE / 4096) * 4096;
     let size = if narrow && rng.one_in(4) { rng.below(6) as u8 } else { 6 };
@@ -189,8 +189,8 @@ fn shape(rng: &mut Rng, narrow: bool) -> (u64, u32, u8) {
 }
 
 /// Batches of bursts that do not touch the same lines within a batch, so that every answer is
-/// known. `disturbed`: with commands in the middle of them, and an accelerator that takes no R or B
-/// for a while.
+/// known. With `disturbed`, commands arrive in the middle of them, and the accelerator accepts no R
+/// or B for a while.
 fn random_traffic(line: u64, seed: u64, disturbed: bool) {
     let mut rng = Rng::new(seed);
     let mut b = Bench::new(line, AxiMemoryConfig::seeded(seed), Some(seed + 1000));
@@ -311,7 +311,7 @@ fn statistics_count_segments_and_beats_of_the_accelerator() {
     b.acc.write(BASES[0] + 448, &[1; 192]); // the end of one line and the beginning of the next
     b.finish();
     assert_eq!(b.counts.seen, [0, 0, 0, 2, 0, 3]);
-    // one segment, though it is worked off in pieces of 64 beats
+    // one segment, though it is processed in pieces of 64 beats
     b.acc.push(AxiOp::Odd { write: false, id: 1, addr: BASES[0], beats: 256, size: 1, burst: 1 });
     b.finish();
     assert_eq!(b.counts.seen, [1, 0, 0, 2, 256, 3]);
@@ -367,7 +367,7 @@ fn a_line_that_came_with_an_error_is_answered_with_errors_and_never_written_back
     b.mem.error_ranges.clear();
     b.command(FLUSH);
     b.same_in_memory();
-    // a flush does not mend it
+    // a flush does not clear it
     b.acc.read(BASES[0] + 1024, 1);
     assert!(!b.finish()[0].okay());
     b.command(INVALIDATE);
@@ -377,8 +377,8 @@ fn a_line_that_came_with_an_error_is_answered_with_errors_and_never_written_back
     b.same_in_memory();
 }
 
-/// A command ends though the accelerator takes no answers, and nothing is lost when it takes them
-/// later.
+/// A command ends even if the accelerator accepts no answers, and no answer is lost when it accepts
+/// them later.
 #[test]
 fn answers_that_are_not_taken_hold_no_command() {
     for held in 0..2 {
@@ -411,7 +411,7 @@ fn answers_that_are_not_taken_hold_no_command() {
     }
 }
 
-/// Writes go on while as many reads wait for the accelerator as the cache can hold.
+/// Writes continue while as many reads wait for the accelerator as the cache can hold.
 #[test]
 fn reads_that_are_not_taken_hold_no_writes() {
     let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
@@ -428,16 +428,16 @@ fn reads_that_are_not_taken_hold_no_writes() {
     b.clean();
 }
 
-/// What waits in the lookup for reads that the accelerator does not take is there after a command
-/// as before: nothing is lost, nothing is cut off. Commands end at once, however slowly it takes
-/// them.
+/// Requests that wait in the lookup for reads that the accelerator does not accept survive a
+/// command: nothing is lost or cut off. Commands end promptly, however slowly the accelerator
+/// accepts them.
 #[test]
 fn what_waits_for_a_line_is_there_after_a_command() {
     for (command, write) in [(FLUSH, true), (INVALIDATE, true), (FLUSH, false), (INVALIDATE, false)]
     {
         let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
         b.acc.hold[0] = true;
-        // all four lines that the last of them could have, where a walk ends
+        // all four lines that could hold the last of them, where a walk ends
         for k in [31, 63, 95, 127] {
             b.acc.read(BASES[0] + 512 * k, 8);
         }
@@ -456,11 +456,11 @@ fn what_waits_for_a_line_is_there_after_a_command() {
         }
         assert!(b.s.cycles() - start < 1000, "{} cycles for commands", b.s.cycles() - start);
         if command == INVALIDATE {
-            // what it has forgotten is read again
+            // a dropped line is read again
             b.mem.memory.write(BASES[0] + 512 * 63, &[9; 512]);
             b.want[512 * 63..][..512].fill(9);
         }
-        // one beat now and then
+        // one beat at long intervals
         while !b.acc.idle() {
             b.acc.hold[0] = !b.s.cycles().is_multiple_of(100);
             b.cycle();
@@ -480,8 +480,8 @@ fn what_waits_for_a_line_is_there_after_a_command() {
     }
 }
 
-/// The limit that the guide documents: with all four lines of a cache set held by reads that are
-/// not taken, a write to a fifth holds what is behind it until one of them is, and nothing is lost.
+/// The limit that the guide documents: with all four lines of a cache set held by unaccepted reads,
+/// a write to a fifth line blocks later requests until a read is accepted, and nothing is lost.
 #[test]
 fn a_fifth_line_of_a_cache_set_holds_what_is_behind_it() {
     let mut b = Bench::new(512, AxiMemoryConfig::bench(20, 20), None);
@@ -507,8 +507,8 @@ fn a_fifth_line_of_a_cache_set_holds_what_is_behind_it() {
     b.clean();
 }
 
-/// The accelerator was told OKAY for data that never came to memory: nothing is answered with OKAY
-/// from then on, and the loss is told.
+/// The accelerator received OKAY for data that never reached memory: from then on nothing is
+/// answered with OKAY, and the loss is reported.
 #[test]
 fn a_write_back_that_fails_is_a_fault_and_no_stale_line_comes_back() {
     for frozen in [false, true] {
@@ -537,7 +537,7 @@ fn a_write_back_that_fails_is_a_fault_and_no_stale_line_comes_back() {
             !d[0].okay() && d[0].data.iter().all(|x| *x == 0),
             "what memory had before the write"
         );
-        // a frozen region has its fault already, and the others go on
+        // a frozen region has its fault already, and the others continue
         assert_eq!(
             (told, d[1].okay()),
             if frozen { (vec![], true) } else { (vec![(1, 3)], false) }
@@ -548,7 +548,7 @@ fn a_write_back_that_fails_is_a_fault_and_no_stale_line_comes_back() {
     }
 }
 
-/// Beats that no burst owes are not taken, whoever offers them.
+/// Write beats without a burst are not accepted, from any port.
 #[test]
 fn write_data_without_an_address_are_not_taken() {
     let mut b = Bench::new(64, AxiMemoryConfig::bench(20, 20), None);
@@ -607,7 +607,7 @@ fn a_wipe_in_the_middle_of_traffic_ends_everything_with_an_answer() {
         b.s.poke("enable", 0);
         b.wipe();
         b.finish();
-        // a new session: what was held is gone
+        // a new session: the cache is empty
         b.s.poke("enable", 1);
         for base in BASES {
             b.mem.memory.write(base, &vec![0x55; SIZE as usize]);

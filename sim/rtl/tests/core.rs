@@ -1,4 +1,4 @@
-//! The control plane in RTL against crate `hpke` and shef-proto: seed, Load Key, register channel,
+//! The control plane in RTL matches crate `hpke` and shef-proto: seed, Load Key, register channel,
 //! close, wipe.
 
 #[allow(dead_code, reason = "the tests of the engine alone use more of it")]
@@ -62,7 +62,7 @@ fn library() -> &'static Library {
     })
 }
 
-/// The same Shield in the core that has a `host` port.
+/// The same Shield in the core with a `host` port.
 fn hosted() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -71,7 +71,7 @@ fn hosted() -> &'static Library {
     })
 }
 
-/// The same accelerator behind another Shield, whose package lies in `folder`.
+/// The same accelerator behind another Shield, whose package is in `folder`.
 fn spec_of(config: &Config, folder: &std::path::Path) -> DesignSpec {
     std::fs::create_dir_all(folder).unwrap();
     let package = folder.join("shef_cfg_pkg.sv");
@@ -83,7 +83,7 @@ fn spec_of(config: &Config, folder: &std::path::Path) -> DesignSpec {
     module_spec("shef_sim_top").expect("sources").source(&package).search("sim/rtl/tests/core")
 }
 
-/// The same Shield with `on_fault = "halt"` and scratch regions, its state open to comparison.
+/// The same Shield with `on_fault = "halt"` and scratch regions, with comparable state.
 fn halting_spec(folder: &std::path::Path) -> DesignSpec {
     spec_of(&halting_config(), folder).savable()
 }
@@ -105,7 +105,7 @@ fn halting() -> &'static Library {
 }
 
 fn halting_config() -> Config {
-    // two levels of the tree lie in memory
+    // two levels of the tree are in memory
     const SCRATCH: &str = "\n[[region]]\nname = \"counted\"\nmode = \"counted\"\nbase = 0x40_0000\nsize = \"64 KiB\"\nchunk = 512\n\
                            [[region]]\nname = \"tree\"\nmode = \"tree\"\nbase = 0x1000_0000\nsize = \"128 MiB\"\nchunk = 64\n";
     let source = include_str!("core/shield.toml")
@@ -117,7 +117,8 @@ fn halting_config() -> Config {
 /// First bytes of the scratch regions.
 const COUNTED: u32 = 0x40_0000;
 const TREE: u32 = 0x1000_0000;
-/// Bytes between chunks whose nodes want the same place in the node cache; it has four ways.
+/// Distance in bytes between chunks whose nodes compete for the same set of the node cache, which
+/// has four ways.
 const SAME_NODE_SET: u32 = 128 * 8 * 64;
 
 fn config() -> Config {
@@ -127,7 +128,7 @@ fn config() -> Config {
 struct Shield {
     core: CoreSim,
     config: Config,
-    /// Cycles from the last doorbell until it was served.
+    /// Cycles from the last doorbell to its completion.
     busy: u64,
 }
 
@@ -175,7 +176,7 @@ impl Shield {
         }
     }
 
-    /// Gives a seed; the public key that the port shows.
+    /// Gives a seed; returns the public key that the port shows.
     fn seed(&mut self, seed: &[u8; 32]) -> PublicKey {
         for (i, w) in seed.chunks(4).enumerate() {
             assert!(
@@ -191,7 +192,7 @@ impl Shield {
         PublicKey::from_xy(&xy).expect("a point of the curve")
     }
 
-    /// Carries a Load Key; whether it was accepted.
+    /// Delivers a Load Key; returns whether it was accepted.
     fn load(&mut self, message: &[u8], len: u32) -> bool {
         self.ctl_put(LOAD_MSG, message);
         assert!(self.core.ctl_write(LOAD_DOORBELL, len).unwrap());
@@ -290,18 +291,18 @@ fn seed_gives_the_key_pair_of_rfc_9180() {
         SeededEntropy::new(n, "seed").fill(&mut seed);
         let (_, pk) = derive_key_pair(&seed);
         assert_eq!(s.seed(&seed), pk);
-        // one seed only: the port takes no second one
+        // one seed only: the port accepts no second one
         assert!(!s.core.krn_write(KRN_SEED, 1).unwrap());
         assert!(!s.core.krn_write(KRN_CTRL, 1).unwrap());
         assert_eq!(s.status() & 7, FRESH);
-        // a wipe takes it away
+        // a wipe removes it
         s.core.krn_write(KRN_CTRL, 2).unwrap();
         s.wait(7, EMPTY);
         assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
     }
 }
 
-/// Key pairs come from seeds that the kernel gave in full, since the last one was taken.
+/// A key pair requires a whole seed, written since the last one was taken.
 #[test]
 fn a_seed_that_is_not_whole_is_refused() {
     let mut p = Pair::new();
@@ -312,12 +313,12 @@ fn a_seed_that_is_not_whole_is_refused() {
         }
         assert!(!p.krn(KRN_CTRL, 1));
         assert_eq!(p.rtl.status(), EMPTY, "word {missing} is missing");
-        // what is refused is refused whole: no wipe either
+        // a refused command has no effect at all: no wipe either
         assert!(!p.krn(KRN_CTRL, 3));
         assert!(p.krn(KRN_CTRL, 2));
         p.rtl.wait(7, EMPTY);
     }
-    // the words of a seed that a wipe took away do not count, nor do those of the seed before
+    // words of a seed that a wipe removed do not count, nor do those of the previous seed
     for word in 0..7 {
         assert!(p.krn(KRN_SEED + 4 * word, 5));
     }
@@ -411,7 +412,7 @@ fn session_from_seed_to_close() {
     assert_eq!(s.krn_bytes(KRN_PUBKEY, 64), [0; 64]);
     assert_eq!(s.ctl_bytes(CONFIRM, 32), [0; 32]);
 
-    // the next session is another one
+    // the next session is a different one
     let (other, mut owner) = s.keyed(2, 1);
     assert_ne!(other.transcript(), keys.transcript());
     assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
@@ -427,7 +428,7 @@ fn replays_and_forgeries_change_nothing() {
     let answer = s.deliver(&first).unwrap();
     owner.answer(&answer).unwrap();
 
-    // the same bytes: the stored answer, and nothing is run again
+    // the same bytes: the stored answer, and nothing runs again
     let write = owner.request(&Request::write(0, 9)).unwrap();
     let stored = s.deliver(&write).unwrap();
     for _ in 0..3 {
@@ -518,7 +519,7 @@ fn load_keys_that_do_not_open_change_nothing() {
     let (good, keys) = seal_load_key(&s.config, &pk, b"info", &epochs, &mut rng).unwrap();
     let (_, stranger) = derive_key_pair(&[7; 32]);
 
-    // plaintexts that are authentic and wrong
+    // authentic plaintexts with wrong contents
     let plain = |list: &[(u8, u64)], count: u8, cut: usize, rng: &mut SeededEntropy| {
         let mut p = vec![9; MASTER_LEN];
         p.push(count);
@@ -574,7 +575,7 @@ fn load_keys_that_do_not_open_change_nothing() {
 }
 
 /// A point that is not on the curve must not meet the private key: it is refused long before a
-/// multiplication could be done.
+/// multiplication could complete.
 #[test]
 fn a_point_off_the_curve_is_never_multiplied() {
     const MULTIPLICATION: u64 = 200_000;
@@ -636,7 +637,7 @@ fn a_register_that_hangs_is_an_error() {
     let (_, mut owner) = s.keyed(7, 1);
     s.call(&mut owner, &Request::write(0, 3));
     assert_eq!(s.call(&mut owner, &Request::read(0x100)).status, status::REGISTER);
-    // it is not asked again in this session
+    // it is not forwarded again in this session
     assert_eq!(s.call(&mut owner, &Request::read(0)).status, status::REGISTER);
     assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
     assert_eq!(s.call(&mut owner, &Request::close()).status, 0);
@@ -731,7 +732,7 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
             assert_eq!(s.call(&mut owner, &Request::read(0x2c)).value, u64::from(fold));
         }
     }
-    // a refusal is counted, the Shield goes on
+    // a refusal is counted, and the Shield continues
     s.call(&mut owner, &Request::write(0x20, 0));
     s.call(&mut owner, &Request::write(0x24, 2));
     s.core.step(1_000);
@@ -766,7 +767,7 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
     assert!(!s.shield_page(&mut owner).stopped);
 }
 
-/// A core with its `host` port, in the hands of the real driver of the rings.
+/// A core with its `host` port, driven by the real driver of the rings.
 struct Hosted {
     s: Shield,
     host: Shared,
@@ -775,7 +776,7 @@ struct Hosted {
 }
 
 impl Hosted {
-    /// With this timing of host and card memory.
+    /// Creates it with this timing of host and card memory.
     fn new(timing: AxiMemoryConfig, memory: AxiMemoryConfig) -> Self {
         let mut s = Shield::with(hosted(), config(), memory);
         let host = Shared::new();
@@ -793,7 +794,7 @@ impl Hosted {
         Queue::open(self, index, 16, ring, index + 1, 4).expect("a queue")
     }
 
-    /// Moves bytes and waits for them.
+    /// Moves bytes and waits for completion.
     fn moves(&mut self, queue: &mut Queue<Piece>, op: u8, host: u64, card: u64, bytes: u32) {
         assert!(queue.push(&Descriptor { op, flags: 0, tag: 7, host, card, bytes }).unwrap());
         queue.submit(self).unwrap();
@@ -861,7 +862,7 @@ fn sealed_data_goes_in_and_out_through_the_rings() {
     h.host.0.borrow_mut().map(HOST..HOST + BULK);
     let (mut queue, mut bulk) = (h.queue(0, 0x8_0000_0000), h.queue(3, 0x8_0010_0000));
     let (keys, mut owner) = h.s.keyed(15, 4);
-    // Other traffic at the same memory port all the time.
+    // Concurrent traffic at the same memory port.
     let noise: Vec<u8> = (0..1 << 20).map(|i: u32| (i ^ i >> 8) as u8).collect();
     h.host.0.borrow_mut().bytes.write(HOST + BULK / 2, &noise);
     for _ in 0..15 {
@@ -877,7 +878,7 @@ fn sealed_data_goes_in_and_out_through_the_rings() {
     }
     bulk.submit(&mut h).unwrap();
 
-    // In: sealed on the host, carried, read by the accelerator.
+    // Inbound: sealed on the host, transferred, read by the accelerator.
     let region = config().regions()[2].clone();
     let chunk = 1_usize << region.chunk_log2();
     let plain: Vec<u8> = (0..chunk).map(|i| (i * 13 + i / 256) as u8).collect();
@@ -894,7 +895,7 @@ fn sealed_data_goes_in_and_out_through_the_rings() {
     assert_eq!(h.s.call(&mut owner, &Request::read(0x28)).value, 1);
     assert_eq!(h.s.call(&mut owner, &Request::read(0x2c)).value, u64::from(fold));
 
-    // Out: written by the accelerator, carried, opened on the host.
+    // Outbound: written by the accelerator, transferred, opened on the host.
     let region = config().regions()[1].clone();
     let chunk = 1_usize << region.chunk_log2();
     h.s.call(&mut owner, &Request::write(0, 0x8765_4321));
@@ -912,7 +913,7 @@ fn sealed_data_goes_in_and_out_through_the_rings() {
     assert!(data.chunks(4).all(|w| w == 0x8765_4321_u32.to_le_bytes()));
     assert!(!h.s.shield_page(&mut owner).stopped);
 
-    // A wipe ends both, and each register is where it was.
+    // A wipe ends both, and every register has its initial value.
     assert!(bulk.pending() > 0);
     let before = h.host.0.borrow().accesses;
     h.s.core.step(500);
@@ -986,11 +987,11 @@ fn with_program(top: &str, file: &str, read: &dyn Fn(&str) -> Result<String, Str
     library
 }
 
-/// `hpke.uasm` on `shef_ctrl`, with the bench as the memory on its ext bus.
+/// `hpke.uasm` on `shef_ctrl`; the bench is the memory on its ext bus.
 struct Hpke {
     sim: Sim,
     ext: Vec<u8>,
-    /// Candidates for the private key that are replaced by a number above the order.
+    /// Number of candidates for the private key that are replaced by a number above the order.
     spoil: u32,
 }
 
@@ -1019,7 +1020,7 @@ impl Hpke {
         self.ext[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Runs until there is a verdict; cycles.
+    /// Runs until there is a verdict; returns the number of cycles.
     fn run(&mut self) -> u64 {
         self.ext[V_VERDICT] = 0;
         let start = self.sim.cycles();
@@ -1206,7 +1207,7 @@ impl Accelerator for Mover {
     }
 }
 
-/// The RTL and the functional model side by side.
+/// The RTL and the functional model in lockstep.
 struct Pair {
     rtl: Shield,
     model: Model,
@@ -1223,7 +1224,7 @@ impl Pair {
         Self { rtl: Shield::of(library, config), model, trail: Vec::new() }
     }
 
-    /// What host and kernel can read, but for the status.
+    /// Everything that host and kernel can read, except the status.
     fn visible(&mut self) -> Vec<u8> {
         let ctl = [(CONFIRM, 32), (CHAN_RSP, 88)].map(|(at, n)| self.rtl.ctl_bytes(at, n)).concat();
         ctl.into_iter()
@@ -1235,7 +1236,7 @@ impl Pair {
             .collect()
     }
 
-    /// Seed and Load Key; the owner's channel.
+    /// Seed and Load Key; returns the owner's channel.
     fn keyed(&mut self, n: u64) -> OwnerChannel {
         let mut entropy = SeededEntropy::new(n, "pair");
         let mut ikm = [0; 32];
@@ -1255,7 +1256,7 @@ impl Pair {
         OwnerChannel::new(&keys)
     }
 
-    /// One request to both, whose answers are the same.
+    /// Sends one request to both, and checks that the answers are equal.
     fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> Answer {
         self.channel(&owner.request(request).unwrap());
         self.compare();
@@ -1300,7 +1301,7 @@ impl Pair {
         );
     }
 
-    /// Whether the kernel port took it.
+    /// Returns whether the kernel port accepted it.
     fn krn(&mut self, addr: u32, value: u32) -> bool {
         let taken = self.rtl.core.krn_write(addr, value).unwrap();
         assert_eq!(taken, self.model.krn_write(addr, value).is_some(), "krn write {addr:#x}");
@@ -1340,7 +1341,7 @@ impl Pair {
         }
         self.ctl(CHAN_DOORBELL, 0);
         self.rtl.wait(CHAN_BUSY, 0);
-        self.rtl.core.step(3_000); // what the accelerator does goes on behind it
+        self.rtl.core.step(3_000); // the accelerator continues in the background
     }
 }
 
@@ -1350,8 +1351,7 @@ fn model_and_rtl_answer_the_same_messages() {
 }
 
 fn same_messages(seeds: std::ops::Range<u64>) {
-    // what the traffic must have met: every status, and in statements refusals, faults, written
-    // chunks
+    // the traffic must include every status and, in statements, refusals, faults and written chunks
     let (mut statuses, mut refusals, mut faults, mut written) = ([0; 5], 0, 0, 0);
     for seed in seeds {
         let mut rng = Rng::new(seed);
@@ -1412,7 +1412,7 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                     2 => plan
                         .push(Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3)),
                     3..7 => {
-                        // reads and writes where the owner has sealed something, seldom elsewhere
+                        // reads and writes where the owner has sealed data, rarely elsewhere
                         let (base, chunks) =
                             [(0, 4), (0x10_0000, 1024), (0x10_0000, 4), (0x20_0000, 32)]
                                 [rng.below(4) as usize];
@@ -1468,10 +1468,10 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                 statuses[usize::from(answer.status)] += 1;
                 match ShieldStatement::from_payload(&answer.payload) {
                     Some(page) if request == Request::statement(0) => {
-                        (refusals, faults) = (refusals + page.refusals, faults + page.faults)
+                        (refusals, faults) = (refusals + page.refusals, faults + page.faults);
                     }
                     _ if request == Request::statement(2) => {
-                        written += u32::from(answer.payload[4])
+                        written += u32::from(answer.payload[4]);
                     }
                     _ => {}
                 }
@@ -1507,8 +1507,8 @@ fn same_messages(seeds: std::ops::Range<u64>) {
     assert!(statuses[..4].iter().all(|&n| n > 0) && refusals > 0 && faults > 0 && written > 0);
 }
 
-/// Every doorbell and command in every state: it gets its answer, changes nothing that it should
-/// not, and what is due next still works.
+/// Every doorbell and command in every state gets its answer and has no unintended effect, and the
+/// next valid step still works.
 #[test]
 fn every_event_in_every_state() {
     let mut load_key = Vec::new();
@@ -1534,7 +1534,7 @@ fn every_event_in_every_state() {
             assert_eq!(status & 7, state, "{what}");
             assert_eq!(status & flags, flags, "{what} in state {state}");
         };
-        // Load Keys: no message, garbage, one of another Shield, lengths beyond the box
+        // Load Keys: no message, garbage, one for another Shield, lengths beyond the box
         for (message, len) in [
             (&[][..], 0),
             (&[0x55; 147], 147),
@@ -1551,8 +1551,8 @@ fn every_event_in_every_state() {
             p.channel(&[byte; 88]);
             unchanged(&mut p, "a request that is none", CHAN_REFUSED);
         }
-        // the kernel's port: commands without effect, a seed where none is due, half of one where
-        // it is
+        // the kernel's port: commands without effect, a seed in the wrong state, half of one in the
+        // right state
         assert!(p.krn(KRN_CTRL, 0));
         assert!(!p.krn(KRN_CTRL, 1));
         let open = state == EMPTY || state == CLOSED;
@@ -1561,7 +1561,7 @@ fn every_event_in_every_state() {
         }
         assert!(!p.krn(KRN_CTRL, 1));
         unchanged(&mut p, "a seed that is not due", 0);
-        // what is due next
+        // the next valid step
         match state {
             EMPTY | CLOSED => {
                 p.seed(&ikm);
@@ -1588,8 +1588,8 @@ fn every_event_in_every_state() {
     }
 }
 
-/// A reset in the middle of a derivation, a Load Key and a request; what follows is a session like
-/// any other.
+/// A reset in the middle of a derivation, a Load Key and a request; the following session works
+/// normally.
 #[test]
 fn a_reset_in_the_middle_of_everything() {
     let mut p = Pair::new();
@@ -1642,8 +1642,8 @@ fn a_reset_in_the_middle_of_everything() {
     assert_eq!(p.call(&mut owner, &Request::ping()).status, status::DONE);
 }
 
-/// `on_fault = "halt"`: model and RTL end the session with the same last message, whatever the host
-/// rings.
+/// `on_fault = "halt"`: model and RTL end the session with the same last message, whichever
+/// doorbells the host rings.
 #[test]
 fn a_fault_ends_the_session_by_itself() {
     let config = halting_config();
@@ -1651,9 +1651,9 @@ fn a_fault_ends_the_session_by_itself() {
     for session in 0..2 {
         let mut owner = p.keyed(40 + session);
         assert_eq!(p.call(&mut owner, &Request::write(0x20, 0)).status, status::DONE);
-        // nothing was sealed there: the first tag does not match
+        // no chunk was sealed there: the first tag does not match
         p.channel(&owner.request(&Request::write(0x24, 1)).unwrap());
-        // a host that rings all the time does not keep the Shield from it
+        // a host that keeps ringing does not prevent this
         for _ in 0..400 {
             p.rtl.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
             p.rtl.core.step(7);
@@ -1678,14 +1678,14 @@ fn a_fault_ends_the_session_by_itself() {
         assert_eq!(p.rtl.ctl_bytes(CONFIRM, 32), [0; 32]);
         assert!(p.model.axi_read(&Burst::whole(0, 1)).iter().all(|b| b.resp == Resp::SlvErr));
     }
-    // a session without a fault goes on to its end
+    // a session without a fault continues to its end
     let mut owner = p.keyed(50);
     assert_eq!(p.call(&mut owner, &Request::ping()).status, status::DONE);
     assert_eq!(p.call(&mut owner, &Request::close()).status, status::DONE);
 }
 
-/// What a session leaves behind: the state of every register and memory after a wipe, and the
-/// cycles of seed, Load Keys and flush.
+/// Remains of a session: the state of every register and memory after a wipe, and the cycles of
+/// seed, Load Keys and flush.
 struct Remains {
     state: Vec<u8>,
     cycles: Vec<u64>,
@@ -1697,13 +1697,13 @@ enum End {
     Wipe,
     Close,
     Abort,
-    /// By itself, after a fault.
+    /// Automatically, after a fault.
     Halt,
 }
 
-/// A session whose every secret comes from `secret`, and which ends so at `moment` (other ends than
-/// a wipe: after the last moment). What is public, the number and the length of messages, is the
-/// same for all.
+/// A session that derives every secret from `secret`, and that `end` ends at `moment` (ends other
+/// than a wipe: after the last moment). The public parts, that is the number and length of
+/// messages, are the same for all.
 fn remains(secret: u64, moment: usize, end: End) -> Remains {
     let mut s = Shield::of(halting(), halting_config());
     let mut rng = SeededEntropy::new(secret, "wiped");
@@ -1724,7 +1724,7 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         let (message, keys) =
             seal_load_key(&s.config, &derive_key_pair(&seed).1, b"info", &epochs, &mut rng)
                 .unwrap();
-        // messages that do not open, wherever they are wrong
+        // messages that do not open, with the error at any position
         if moment == 0 {
             for at in [message.len() - 1, message.len() - 17, 80] {
                 let mut bad = message.clone();
@@ -1736,7 +1736,7 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         if moment == 2 || moment == 3 {
             s.ctl_put(LOAD_MSG, &message);
             s.core.ctl_write(LOAD_DOORBELL, message.len() as u32).unwrap();
-            // in the multiplication, and where keys are handed out
+            // in the multiplication, and while keys are handed out
             s.core.step(if moment == 2 { 90_000 } else { 214_000 });
             assert_eq!(s.status() & LOAD_BUSY, LOAD_BUSY);
             break 'session;
@@ -1771,7 +1771,7 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         if moment == 5 {
             break 'session;
         }
-        // Counters, lines and nodes: places that others do not use, more writes than there are
+        // Counters, lines and nodes: addresses that others do not use, more writes than there are
         // lines, more nodes than the node cache has ways, and back to the first.
         let own = [COUNTED + 2048 * secret as u32, TREE + 0x1_0000 * 64 + 512 * secret as u32];
         let nodes = (0..6).map(|i| TREE + i * SAME_NODE_SET);
@@ -1812,7 +1812,7 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
             End::Close => assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE),
             End::Abort => assert_eq!(s.call(&mut owner, &Request::abort()).status, status::DONE),
             End::Halt => {
-                // nothing was sealed there
+                // no chunk was sealed there
                 assert_eq!(
                     s.call(&mut owner, &Request::write(0x20, 0x20_8000)).status,
                     status::DONE
@@ -1831,7 +1831,7 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
     } else {
         assert_eq!(s.status() & 7, CLOSED);
     }
-    // the last words on the buses, and what the host has written, are the same for everybody
+    // the last words on the buses, and the host's writes, are equal in both sessions
     for (at, len) in [(LOAD_MSG, 1024), (CHAN_REQ, 88)] {
         s.ctl_put(at, &vec![0; if end == End::Wipe { 4 } else { len }]);
     }
@@ -1839,7 +1839,7 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
     assert!(s.core.krn_write(KRN_CTRL, 0).unwrap());
     s.core.krn_read(KRN_STATUS).unwrap();
     s.core.step(5_000);
-    // what the memory shows to the Shield is not the Shield's
+    // memory's outputs to the Shield are not the Shield's state
     for port in s
         .core
         .sim()
@@ -1857,13 +1857,13 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
     Remains { state: s.core.sim().save().unwrap().bytes().to_vec(), cycles }
 }
 
-/// Two sessions that differ in every secret leave the same state behind, wherever the wipe met them
-/// and however they ended: nothing of any secret is left in any register or memory of the whole
-/// design. They take the same cycles, too, and so do Load Keys that do not open, wherever they are
-/// wrong.
+/// Two sessions that differ in every secret leave the same state, at whatever point the wipe
+/// occurred and however they ended: no register or memory of the whole design keeps any part of a
+/// secret. They also take the same number of cycles, as do Load Keys that do not open, wherever the
+/// error is.
 fn leaves_nothing(cases: impl IntoIterator<Item = (usize, End)>) {
-    // Ciphertext that the bus to memory has shown: the last beat that came and the last one that
-    // went, in registers and on the wires.
+    // Ciphertext that the memory bus has shown: the last beat read and the last beat written, in
+    // registers and on the wires.
     const PUBLIC: [&str; 5] =
         ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
     // What host and kernel may read after the end of a session: sealed messages, T, public key,
@@ -1919,8 +1919,7 @@ mod long {
     }
 }
 
-/// Without card memory a session has the register channel and nothing else; model and RTL are the
-/// same.
+/// Without card memory, a session has only the register channel; model and RTL agree.
 #[test]
 fn a_session_without_card_memory() {
     let (library, config) = memoryless();
@@ -1936,7 +1935,7 @@ fn a_session_without_card_memory() {
     );
     p.compare();
 
-    // a Load Key that names a region is none for this Shield
+    // this Shield refuses a Load Key that names a region
     let seed = [9; 32];
     p.seed(&seed);
     let (_, pk) = derive_key_pair(&seed);
@@ -1976,7 +1975,7 @@ fn a_session_without_card_memory() {
     p.call(&mut owner, &Request::close());
     assert_eq!(p.rtl.status() & 7, CLOSED);
 
-    // the accelerator asks for memory all the same: errors and zeros, each counted, and no request
+    // the accelerator still issues memory accesses: errors and zeros, each counted, and no request
     // leaves
     let mut owner = p.keyed(2);
     assert_eq!(p.call(&mut owner, &Request::read(0)).value, 0, "reset between the sessions");
@@ -2003,7 +2002,7 @@ fn a_session_without_card_memory() {
     p.rtl.wait(7, EMPTY);
     p.compare();
 
-    // a burst across a page is another mistake
+    // a burst across a page is a different error
     let mut owner = p.keyed(3);
     p.call(&mut owner, &Request::write(0x20, 0xf40));
     p.call(&mut owner, &Request::write(0x24, 1));
@@ -2014,8 +2013,8 @@ fn a_session_without_card_memory() {
     p.call(&mut owner, &Request::abort());
 }
 
-/// Bursts of all lengths are answered whole, and a read does not wait for a write whose data is
-/// withheld.
+/// Bursts of all lengths are answered completely, and a read does not wait for a write whose data
+/// is withheld.
 #[test]
 fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
     const INCR_64: u128 = 6 << 2 | 1;
@@ -2039,7 +2038,7 @@ fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
             assert!(cycle < 5_000, "{beats} beats: {got} read, {given} written");
             sim.poke("acc_ar_valid_i", u64::from(!asked[0]));
             sim.poke("acc_aw_valid_i", u64::from(!asked[1]));
-            // write data comes when all has been read
+            // write data is sent once all reads have completed
             sim.poke("acc_w_valid_i", u64::from(got == beats));
             sim.poke("acc_r_ready_i", rng.below(2));
             sim.poke("acc_b_ready_i", rng.below(2));
@@ -2054,7 +2053,7 @@ fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
             given += u128::from(both("acc_w_valid_i", "acc_w_ready_o"));
             if both("acc_r_valid_o", "acc_r_ready_i") {
                 got += 1;
-                // id | data | resp | last, in this order from the top
+                // id | data | resp | last, starting from the top
                 let r = sim.raw(ports[2]);
                 let (last, resp, id) =
                     (r[0] & 1, r[0] >> 1 & 3, u128::from(u16::from_le_bytes([r[64], r[65]]) >> 3));

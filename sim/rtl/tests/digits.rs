@@ -1,4 +1,4 @@
-//! The digits accelerator without a Shield against a plain computation.
+//! The digits accelerator without a Shield matches a plain computation.
 
 use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Error, Library, build};
@@ -39,7 +39,7 @@ struct Job {
 }
 
 impl Job {
-    /// `levels`: how many different pixel values there are; few values make many ties.
+    /// `levels` is the number of different pixel values; few values cause many ties.
     fn new(rng: &mut Rng, rows: usize, queries: usize, levels: u64) -> Self {
         let row = |rng: &mut Rng| {
             let mut r = [0; 64];
@@ -76,7 +76,7 @@ impl Job {
         for (i, r) in self.queries.iter().enumerate() {
             m.write(self.query_at + 64 * i as u64, r);
         }
-        // what lies behind must not matter
+        // data after the end must not matter
         m.write(self.query_at + 64 * self.queries.len() as u64, &[0x5a; 256]);
         m.write(self.label_at, &[7; 4096]);
         m.write(self.label_at, &self.labels);
@@ -123,7 +123,7 @@ impl Job {
         out
     }
 
-    /// Runs and compares; the accelerator's own count of cycles.
+    /// Runs and compares; returns the accelerator's cycle count.
     fn check(&self, c: &mut CoreSim) -> Result<u64, String> {
         let text = |e: Error| e.to_string();
         self.prepare(c).map_err(text)?;
@@ -248,7 +248,7 @@ fn errors_end_the_run() {
         let reads = c.axi_memory().counters.reads;
         c.step(200);
         assert_eq!(c.axi_memory().counters.reads, reads);
-        // the next run is as if nothing had happened
+        // the next run is unaffected
         c.axi_memory().error_ranges.clear();
         job.check(&mut c).unwrap_or_else(|e| panic!("seed {seed} at {at:#x}, second run: {e}"));
     }
@@ -275,7 +275,7 @@ fn registers() {
         assert_eq!(c.ctl_read(STATUS).unwrap(), Some(DONE | ERROR));
     }
     assert_eq!(c.axi_memory().counters.reads, 0);
-    // while it runs, nothing changes and it cannot be started again
+    // while it runs, no register changes and it cannot be started again
     let job = Job::new(&mut rng, 100, 16, 256);
     job.prepare(&mut c).unwrap();
     let before = c.interrupts();

@@ -1,5 +1,5 @@
-//! The DMA engine in RTL under the real driver of the rings, against a host memory that checks the
-//! rules of AWS F2's shell on every burst.
+//! The DMA engine in RTL works under the real driver of the rings, with a host memory that checks
+//! the rules of AWS F2's shell on every burst.
 
 mod dma_bench;
 
@@ -13,7 +13,7 @@ use shef_device::ring::{
 use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, Hostile};
 
-/// Far behind what a test takes.
+/// Far beyond the duration of a test.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn to_card(tag: u32, host: u64, card: u64, bytes: u32) -> Descriptor {
@@ -78,17 +78,17 @@ impl Image {
     }
 }
 
-/// What a queue's descriptors do, one after the other.
+/// Effects of a queue's descriptors, in order.
 struct Oracle {
     entries: u32,
     host: Image,
     card: Image,
-    /// Parts of host memory that may not be read, may not be written, or are poisoned.
+    /// Parts of host memory that are not readable, not writable, or poisoned.
     unreadable: Vec<std::ops::Range<u64>>,
     unwritable: Vec<std::ops::Range<u64>>,
     poisoned: Vec<std::ops::Range<u64>>,
     chain: (u16, u32, Option<(u32, Status)>),
-    /// The chain failed by a write: what follows it to the host may have been under way.
+    /// The chain failed at a write: later writes to the host may have been in flight.
     late: bool,
 }
 
@@ -150,7 +150,7 @@ impl Oracle {
     }
 }
 
-/// Bytes of host and card memory that each queue of the random test has for itself.
+/// Bytes of host and card memory reserved for each queue of the random test.
 const AREA: u64 = 128 << 10;
 
 fn random_descriptor(rng: &mut Rng, index: u64, tag: u32, failures: bool) -> Descriptor {
@@ -185,7 +185,7 @@ fn random_descriptor(rng: &mut Rng, index: u64, tag: u32, failures: bool) -> Des
     }
 }
 
-/// A queue, what its descriptors do, and the completions that they end with.
+/// A queue, the effects of its descriptors, and the expected completions.
 struct Driven {
     queue: Queue<Piece>,
     oracle: Oracle,
@@ -193,7 +193,7 @@ struct Driven {
     expected: Vec<Completion>,
 }
 
-/// All queues at once, each with its own part of both memories; every completion and every byte.
+/// All queues at once, each with its part of both memories; checks every completion and every byte.
 fn random_rings(seed: u64, failures: bool) {
     let mut rng = Rng::new(seed);
     let timing = |rng: &mut Rng| AxiMemoryConfig {
@@ -259,7 +259,8 @@ fn random_rings(seed: u64, failures: bool) {
                     next[index] += 1;
                 }
             }
-            // A ring that holds nothing but the head of a chain goes on only by its next.
+            // A ring that contains only the head of a chain makes no progress without the next
+            // descriptor.
             if rng.one_in(2) || queue.room() == 0 || next[index] == descriptors.len() {
                 queue.submit(&mut bench).unwrap();
             }
@@ -302,8 +303,7 @@ fn random_rings_with_failures_end_each_descriptor_as_it_should() {
     (100..120).for_each(|seed| random_rings(seed, true));
 }
 
-/// A bench whose host memory is mapped from 1 MiB on, with these bytes there, and memory without
-/// stalls.
+/// A bench with host memory mapped from 1 MiB, containing these bytes, and memory without stalls.
 fn plain(bytes: &[u8]) -> Bench {
     let timing = AxiMemoryConfig::bench(60, 40);
     let bench = Bench::new(timing.clone(), timing);
@@ -345,7 +345,7 @@ fn both_directions_at_once_at_the_speed_of_the_bus() {
             "{count} x {piece} bytes, host latency {host_latency}: {cycles} cycles, {:.1} B/cycle each way",
             bytes as f64 / cycles as f64
         );
-        // What is before the first beat and after the last takes its time in so short a run.
+        // In such a short run, the time before the first beat and after the last one matters.
         assert!(
             bytes as f64 / (cycles - 2 * host_latency - 300) as f64 >= 60.0,
             "{cycles} cycles for {bytes} bytes each way"
@@ -409,7 +409,7 @@ fn each_descriptor_fails_by_itself() {
             Completion { tag: d.tag, status: Status::Card, retired: 1, bytes: 0 }
         );
     }
-    // Bytes of a descriptor that mean nothing are zero.
+    // Unused bytes of a descriptor must be zero.
     for at in [2u64, 3, 28, 32, 63] {
         let slot = RING + 64 * u64::from(bench.read(register(1, reg::TAIL)).unwrap() & 3);
         assert!(q.push(&to_card(40, HOST, 0, 64)).unwrap());
@@ -439,8 +439,8 @@ fn nothing_of_a_chain_is_begun_after_its_first_failure() {
         );
     }
     assert_eq!(card_bytes(&bench, 0, 3000), data);
-    // Once by its numbers, once because host memory is not there: that is seen when the next one is
-    // under way already.
+    // Once because of its fields, once because host memory is not mapped; the latter shows only
+    // when the next one is in flight.
     for bad in [
         Descriptor { card: 1 << 40, ..piece(2, 1000, CHAIN) },
         Descriptor { host: 0, ..piece(2, 1000, CHAIN) },
@@ -492,14 +492,14 @@ fn registers_take_what_makes_sense_and_nothing_else() {
             (Some(0), Some(reg::OFF))
         );
     }
-    // What is not there, or goes the other way.
+    // Missing registers, and accesses in the wrong direction.
     assert_eq!(bench.read(register(0, reg::CONTROL)), None);
     assert!(!bench.write(register(0, reg::STATUS), 1));
     for offset in [0x1c, 0x20, 0x3c] {
         assert_eq!(bench.read(register(1, offset)), None);
         assert!(!bench.write(register(1, offset), 1));
     }
-    // Numbers that make no ring.
+    // Invalid ring parameters.
     for (low, entries) in
         [(0x1000, 0), (0x1000, 1), (0x1000, 3), (0x1000, 8192), (0x1000, 0x8000_0000), (0x1040, 8)]
     {
@@ -510,7 +510,7 @@ fn registers_take_what_makes_sense_and_nothing_else() {
         bench.write(register(2, reg::TAIL), 1);
         assert_eq!(bench.read(register(2, reg::TAIL)), Some(0));
     }
-    // A ring that is on keeps its place, and its doorbell goes forward only, as far as the ring.
+    // An enabled ring keeps its position, and its doorbell only moves forward, within the ring.
     let _q = bench.queue(3, 8, RING, 0);
     for (offset, value) in words {
         let before = bench.read(register(3, offset));
@@ -572,7 +572,7 @@ fn control_is_not_stuck_behind_bulk() {
     }
     let took = bench.sim.cycles() - start;
     println!("64 bytes beside bulk: {took} cycles");
-    // What is under way already: 16 pages on their way in, and some that wait for card memory.
+    // Already in flight: 16 pages inbound, and some that wait for card memory.
     assert!(took < 3000, "{took} cycles");
     assert!(bulk.poll().unwrap().is_none());
 }
@@ -598,8 +598,8 @@ fn cancelling_ends_what_was_submitted_and_turning_off_ends_all() {
         );
     }
     assert!(bench.sim.cycles() - start < 3000, "the one under way is ended too");
-    // The chain's end comes after the cancelling: it is skipped with its chain. Then all is as
-    // before.
+    // The end of the chain follows the cancellation: it is skipped with its chain. Then everything
+    // works as before.
     assert!(q.push(&to_card(16, HOST, 0, 64)).unwrap());
     q.submit(&mut bench).unwrap();
     assert_eq!(
@@ -607,7 +607,8 @@ fn cancelling_ends_what_was_submitted_and_turning_off_ends_all() {
         Some(Completion { tag: 15, status: Status::Cancelled, retired: 2, bytes: 0 })
     );
     assert_eq!(one(&mut bench, &mut q, to_card(17, HOST, 0, 64)).status, Status::Done);
-    // Off in the middle, both ways: host memory is not touched any more once it says so.
+    // Disabled in the middle, in both directions: host memory is not accessed after the engine
+    // reports this.
     for d in [to_card(18, HOST, 0, 1 << 20), to_host(18, HOST, 0, 1 << 20)] {
         for _ in 0..4 {
             assert!(q.push(&d).unwrap());
@@ -633,7 +634,7 @@ fn cancelling_ends_what_was_submitted_and_turning_off_ends_all() {
 #[test]
 fn a_ring_that_cannot_be_reached_fails_its_queue_only() {
     let mut bench = plain(&[]);
-    // The descriptors, or the completions behind them.
+    // The descriptors, or the completions after them.
     for (entries, lost) in [(64, RING..RING + 4096), (64, RING + 4096..RING + 8192)] {
         let mut q = bench.queue(0, entries, RING, 8);
         let mut other = bench.queue(1, 4, RING + (1 << 20), 1);
@@ -700,7 +701,7 @@ fn a_wipe_in_the_middle_leaves_nothing() {
     bench.check();
 }
 
-/// The engine has given a port up: what it says then, and that a reset mends it.
+/// The engine has given up a port: checks its report, and that a reset recovers it.
 fn given_up(bench: &mut Bench, what: &str) {
     for queue in [0, 3] {
         assert_eq!(
@@ -729,7 +730,7 @@ fn given_up(bench: &mut Bench, what: &str) {
     );
 }
 
-/// Two queues with work both ways.
+/// Two queues with work in both directions.
 fn busy(bench: &mut Bench) -> [Queue<Piece>; 2] {
     let (mut up, mut down) = (bench.queue(0, 8, RING, 1), bench.queue(3, 8, RING + (1 << 20), 1));
     for _ in 0..8 {
@@ -787,8 +788,8 @@ fn whoever_breaks_the_protocol_is_not_used_any_more() {
             let happened =
                 if at_host { bench.breaker().injected_all() } else { bench.mem.injected_all() };
             assert!(happened, "{breach:?}");
-            // A second answer to a write that is followed by others is taken for that of the next;
-            // the last one is not owed then.
+            // If other writes follow, a second answer to a write is taken for that of the next one;
+            // the last answer is then unsolicited.
             given_up(
                 &mut bench,
                 &format!("{breach:?} of {}", if at_host { "host" } else { "card memory" }),

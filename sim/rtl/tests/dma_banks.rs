@@ -1,5 +1,5 @@
-//! The way of the DMA engine to several memory ports: every access at the port of its address,
-//! every answer where it is owed.
+//! The DMA engine's path to several memory ports routes every access to the port of its address,
+//! and every answer to its requester.
 
 use shef_rtl::agent::Rng;
 use shef_rtl::{Agent, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Sim, build};
@@ -8,14 +8,14 @@ use shef_rtl::{Agent, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, 
 const REGIONS: u64 = 4;
 const SIZE: u64 = 0x1_0000;
 const TAGS: u64 = 0x80_0000;
-/// Tags take whole pages.
+/// Tags occupy whole pages.
 const TAG_BYTES: u64 = ((SIZE >> 9) << 4).next_multiple_of(4096);
 
 fn base(region: u64) -> u64 {
     region << 20
 }
 
-/// The port of an address: that of the region whose data or tags lie there, else the first.
+/// The port of an address: that of the region whose data or tags contain it, else the first.
 fn port_of(addr: u64, ports: u64) -> usize {
     let region = (0..REGIONS).find(|&r| {
         let tags = TAGS + (r << 12);
@@ -42,7 +42,7 @@ impl Bench {
         let mems = (0..ports)
             .map(|k| AxiMemory::new(&s, &format!("mem{k}_"), memory(k)).expect("memory"))
             .collect();
-        // The engine takes answers always; what is random is the memories'.
+        // The engine always accepts answers; the random timing is that of the memories.
         Self { acc: AxiMaster::new(&s, "acc_", None).expect("master"), s, mems }
     }
 
@@ -61,8 +61,8 @@ impl Bench {
     }
 }
 
-/// A place and beats: in a region, in the page of the tags of one, or in no region; never over a
-/// page.
+/// An address and a number of beats: in a region, in the page of a region's tags, or in no region;
+/// never across a page.
 fn place(rng: &mut Rng) -> (u64, u64) {
     let region = rng.below(REGIONS);
     let page = match rng.below(4) {
@@ -81,7 +81,7 @@ fn every_access_is_at_the_port_of_its_address() {
         let mut rng = Rng::new(seed);
         let mut want = std::collections::HashMap::<u64, [u8; 64]>::new();
         for _ in 0..4 {
-            // What was written before is read while other beats are written.
+            // Earlier writes are read while other beats are written.
             let (mut writes, mut reads) = (Vec::new(), Vec::new());
             let before: std::collections::BTreeSet<u64> = want.keys().copied().collect();
             for _ in 0..250 {

@@ -1,5 +1,5 @@
-//! Boot ROM and Security Kernel, as committed, on the Verilated subsystem: both rounds, from
-//! power-on to close record, before the verifier of the native kernel's tests.
+//! Boot ROM and Security Kernel, as committed, complete both rounds on the Verilated subsystem,
+//! from power-on to close record, before the verifier of the native kernel's tests.
 
 mod device;
 
@@ -40,7 +40,7 @@ fn two_rounds_and_a_close_record() {
 fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
     let [first, second] = [2, 3].map(|seed| {
         let mut world = world_with(RootOfTrust::Provider, &description_for_firmware(), |device| {
-            device.sim.around.noise = fair_noise(seed)
+            device.sim.around.noise = fair_noise(seed);
         });
         let evidence = world.verified_kernel();
         assert_eq!(evidence.claims().root_of_trust, RootOfTrust::Provider);
@@ -95,7 +95,7 @@ fn a_shell_takes_the_secret_of_an_image_from_its_package() {
         .expect("no warning of -Wall");
     let mut sim = Sim::new(&library).expect("instance");
     sim.tick();
-    // As `KernelSim` gives uds_i.
+    // As `KernelSim` sets uds_i.
     let port = sim.port_of("uds_o", 256).expect("port");
     assert_eq!(*sim.raw(port), uds);
 }

@@ -1,5 +1,6 @@
 //! The cycles of the firmware do not depend on keys: signatures, key agreement, opened boxes and
-//! chunks, and seeds of the Shield, over keys drawn from different noise at the same moments.
+//! chunks, and seeds of the Shield, measured over keys drawn from different noise at the same
+//! moments.
 
 mod device;
 
@@ -16,7 +17,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Fair bits, one each four cycles; a snapshot of the subsystem meets them where it did before.
+/// Fair bits, one every four cycles; a restored snapshot meets them at the same position.
 #[derive(Clone)]
 struct Source(Rc<RefCell<(u64, Rng)>>);
 
@@ -35,7 +36,7 @@ impl Source {
     }
 }
 
-/// How often an answer took so many cycles.
+/// Number of answers for each cycle count.
 #[derive(Default)]
 struct Cycles(BTreeMap<u64, u32>);
 
@@ -67,7 +68,7 @@ impl Bench {
         let noise = source.noise();
         Self {
             world: world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| {
-                firmware.sim.around.noise = noise
+                firmware.sim.around.noise = noise;
             }),
             source,
         }
@@ -77,14 +78,14 @@ impl Bench {
         (self.world.kernel.sim.save().expect("snapshot"), self.source.0.borrow().0)
     }
 
-    /// The same moment, with noise of another seed from here on.
+    /// Restores the same moment, with noise from another seed.
     fn restore(&mut self, (snapshot, cycle): &(KernelSnapshot, u64), seed: u64) {
         self.world.kernel.sim.restore(snapshot).expect("restore");
         self.world.kernel.shield.power();
         *self.source.0.borrow_mut() = (*cycle, Rng::new(seed));
     }
 
-    /// The answer, and the cycles from the doorbell to it.
+    /// Returns the answer and the cycles from the doorbell to it.
     fn ask(&mut self, request: &Request) -> (Answer, u64) {
         let sim = &mut self.world.kernel.sim;
         assert!(sim.send(&request.encode()).expect("host port"));
@@ -97,7 +98,7 @@ impl Bench {
         (Answer::decode(&answer).expect("an answer").into_result().expect("no refusal"), took)
     }
 
-    /// A box for the evidence of this answer, with an image key of this seed.
+    /// A box for the evidence of this answer, with an image key from this seed.
     fn key_box(&self, answer: Answer, nonce: &[u8], seed: u64) -> (Vec<u8>, [u8; 32]) {
         let Answer::Evidence(evidence) = answer else { panic!("{answer:?}") };
         let mut image_key = [0; 32];
@@ -119,7 +120,8 @@ impl Bench {
     }
 }
 
-/// `keys` keys of the kernel and nonces of signatures; a tenth as many image keys and seeds.
+/// Compares `keys` keys of the kernel and nonces of signatures, and a tenth as many image keys and
+/// seeds.
 fn equal(keys: u64) {
     let mut bench = Bench::new();
     let booted = bench.save();

@@ -1,5 +1,5 @@
-//! The firmware answers whatever a host writes to its mailbox, byte for byte as the native kernel
-//! does, and its memory stays within bounds: no hang, no reset, no alert, nothing leaks.
+//! The firmware answers anything that a host writes to its mailbox, byte for byte as the native
+//! kernel does, and its memory stays within bounds: no hang, no reset, no alert, no leak.
 
 mod device;
 #[path = "device/foretold.rs"]
@@ -20,12 +20,12 @@ use shef_rtl::{KernelSim, KernelSnapshot, kernel_sim};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Cycles between two bits of the noise source: more than the firmware needs to take a word.
+/// Cycles between two bits of the noise source: more than the firmware needs to read a word.
 const NOISE: u64 = 256;
-/// Most messages from one snapshot on.
+/// Most messages after one snapshot.
 const BATCH: u64 = 25;
 
-/// Noise that can be foretold. `ticks` counts the cycles.
+/// Predictable noise. `ticks` counts the cycles.
 fn noise(ticks: Rc<Cell<u64>>) -> kernel_sim::Noise {
     Box::new(move |_| {
         ticks.set(ticks.get() + 1);
@@ -33,7 +33,7 @@ fn noise(ticks: Rc<Cell<u64>>) -> kernel_sim::Noise {
     })
 }
 
-/// What a load waits for.
+/// The next part that a load expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
@@ -42,28 +42,28 @@ enum State {
     Loaded,
 }
 
-/// A kernel to begin with, and how it came there.
+/// A starting state of the kernel, and the messages that led to it.
 struct Start {
     name: &'static str,
     state: State,
     snapshot: KernelSnapshot,
     ticks: u64,
-    /// Bytes of the header that is coming, and of it so far.
+    /// Length of the expected header, and of its received part.
     header: (usize, usize),
-    /// Messages since boot, and what the firmware drew for the evidence among them.
+    /// Messages since boot, and the firmware's draws for the evidence among them.
     history: Vec<Vec<u8>>,
     drawn: [u8; 32],
-    /// Where in the noise the word is that waits.
+    /// Position in the noise of the word that waits.
     waits: usize,
 }
 
-/// The two kernels, and the valid messages that others are made of.
+/// The two kernels, and the valid messages from which others are derived.
 struct Bench {
     world: World<Firmware>,
     native: Kernel<FakePlatform>,
     ticks: Rc<Cell<u64>>,
     drawn: [u8; 32],
-    /// Where in the noise the word is that waits.
+    /// Position in the noise of the word that waits.
     waits: usize,
     history: Vec<Vec<u8>>,
     state: State,
@@ -89,7 +89,7 @@ impl Bench {
         let ticks = Rc::new(Cell::new(0));
         let noise = noise(Rc::clone(&ticks));
         let world = world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| {
-            firmware.sim.around.noise = noise
+            firmware.sim.around.noise = noise;
         });
         Self {
             world,
@@ -104,7 +104,8 @@ impl Bench {
         }
     }
 
-    /// What the native kernel answers; the firmware's answer and its Shield tell what it drew.
+    /// The native kernel's answer, after it repeats the draws shown by the firmware's answer and
+    /// Shield.
     fn mirror(&mut self, message: &[u8], answer: &[u8]) -> Vec<u8> {
         const EMPTY: u32 = 1;
         let public = self.world.kernel.shield.0.lock().unwrap().public;
@@ -125,14 +126,14 @@ impl Bench {
                 break;
             }
             if empty {
-                // The seed was another one.
+                // The seed was a different one.
                 self.native.platform_mut().shield.write(0, 2);
             }
         }
         own
     }
 
-    /// Hands a message over with this length at the doorbell, and compares the answers.
+    /// Sends a message with this length at the doorbell, and compares the answers.
     fn ask(&mut self, message: &[u8], len: u32) -> Result<Vec<u8>, String> {
         let sim = &mut self.world.kernel.sim;
         if len as usize == message.len() {
@@ -155,7 +156,7 @@ impl Bench {
         if (sim.alert(), sim.ready()) != (0, true) {
             return Err(format!("alert {}, ready {}", sim.alert(), sim.ready()));
         }
-        // What is longer than the mailbox is no message.
+        // A message longer than the mailbox is empty.
         let seen = if len as usize == message.len() { message } else { &[] };
         let own = self.mirror(seen, &answer);
         if own != answer {
@@ -179,7 +180,7 @@ impl Bench {
         let Ok(Answer::Status(status)) = status else { panic!("{status:?}") };
         match (Request::decode(message), status.state) {
             (Ok(Request::LoadBegin { header_len, .. }), _) if done(answer) => {
-                (self.state, self.header) = (State::Header, (header_len, 0))
+                (self.state, self.header) = (State::Header, (header_len, 0));
             }
             (Ok(Request::LoadHeader { bytes, .. }), KernelState::Loading) if done(answer) => {
                 self.header.1 += bytes.len();
@@ -194,7 +195,7 @@ impl Bench {
         }
     }
 
-    /// An honest message.
+    /// Sends an honest message.
     fn call(&mut self, request: &Request) -> Answer {
         let message = request.encode();
         let answer = self
@@ -220,7 +221,7 @@ impl Bench {
         }
     }
 
-    /// Both kernels as they were.
+    /// Restores both kernels.
     fn begin(&mut self, start: &Start) {
         let firmware = &mut self.world.kernel;
         firmware.sim.restore(&start.snapshot).expect("restore");
@@ -240,7 +241,7 @@ impl Bench {
         }
     }
 
-    /// A load, with a place to begin in each of its states.
+    /// Runs a load, and saves a starting point in each of its states.
     fn starts(&mut self) -> Vec<Start> {
         let mut starts = vec![self.start("after boot")];
         let nonce = self.world.nonce();
@@ -302,12 +303,12 @@ impl Bench {
         starts
     }
 
-    /// A valid message, changed; and the length at the doorbell.
+    /// A modified valid message, and the length at the doorbell.
     fn message(&self, rng: &mut Rng) -> (Vec<u8>, u32) {
         let mut message = self.template(rng);
         let at = rng.below(message.len() as u64 + 1) as usize;
         match rng.below(20) {
-            // As it is, in whatever state.
+            // Unchanged, in any state.
             0 => {}
             1..=6 => {
                 for _ in 0..=rng.below(4) {
@@ -328,7 +329,7 @@ impl Bench {
                 message
                     .extend(&other[other.len().min(rng.below(other.len() as u64 + 1) as usize)..]);
             }
-            // A length that is not there, of every width.
+            // A false length, of every width.
             11 | 12 => {
                 let width = rng.below(4) as usize;
                 let head = [(rng.below(8) as u8) << 5 | (24 + width as u8)];
@@ -336,7 +337,7 @@ impl Bench {
                 let end = message.len().min(at + usize::from(rng.one_in(2)));
                 message.splice(at..end, head.into_iter().chain(len));
             }
-            // Items in items.
+            // Nested items.
             13 => {
                 const HEADS: [&[u8]; 6] =
                     [&[0x81], &[0xa1], &[0xa1, 0], &[0xc1], &[0xd8, 0x20], &[0x9f]];
@@ -360,13 +361,13 @@ impl Bench {
         (message, len)
     }
 
-    /// Mostly the messages that do most.
+    /// Prefers the messages with the largest effect.
     fn template(&self, rng: &mut Rng) -> Vec<u8> {
         let bias = if rng.one_in(3) { 7 } else { self.templates.len() as u64 };
         self.templates[rng.below(bias.min(self.templates.len() as u64)) as usize].clone()
     }
 
-    /// Well-formed, with other values.
+    /// A well-formed message with other values.
     fn fields(&self, rng: &mut Rng, message: &[u8]) -> Vec<u8> {
         let number = |rng: &mut Rng| match rng.below(4) {
             0 => rng.below(4) as usize,
@@ -407,7 +408,8 @@ impl Bench {
     }
 }
 
-/// `count` messages, changed by what `seed` gives; `rerun` is what shows a failure once more.
+/// Sends `count` messages, modified according to `seed`; `rerun` is the command that repeats a
+/// failure.
 fn hostile(seed: u64, count: u64, rerun: &str) {
     let mut bench = Bench::new();
     let starts = bench.starts();
@@ -422,7 +424,7 @@ fn hostile(seed: u64, count: u64, rerun: &str) {
         let context =
             |what: String| format!("{what}; batch {batch} of seed {seed}, {}: {rerun}", start.name);
         bench.begin(start);
-        // Each batch by itself, so that another count does not change it.
+        // Each batch has a separate seed, so that another count does not change it.
         let mut rng = Rng::new(seed << 32 | batch);
         for n in 0..BATCH {
             let (message, len) = bench.message(&mut rng);
@@ -442,7 +444,7 @@ fn hostile(seed: u64, count: u64, rerun: &str) {
                 break;
             }
         }
-        // The kernel works on, and nothing of what was refused is left in its memory.
+        // The kernel still works, and its memory keeps nothing of the refused messages.
         for honest in [&status, &reset, &status] {
             bench
                 .ask(honest, honest.len() as u32)
@@ -481,7 +483,7 @@ fn a_hundred_changed_messages() {
     hostile(1, 100, "cargo test --workspace --test firmware_messages a_hundred");
 }
 
-/// The longest answer to a message, its stack and heap looked at every so many cycles.
+/// Sends a long message and samples stack and heap at regular intervals until the answer.
 fn watched(sim: &mut KernelSim, ram: Ram, message: &[u8], most: &mut Use) -> Answer {
     const EVERY: u64 = 2000;
     assert!(sim.send(message).expect("host port"));
@@ -517,7 +519,7 @@ fn watched(sim: &mut KernelSim, ram: Ram, message: &[u8], most: &mut Use) -> Ans
     Answer::decode(&answer).expect("an answer")
 }
 
-/// As many regions as a Shield has, with names as long as they can be.
+/// The maximum number of regions of a Shield, with names of maximum length.
 fn large_config() -> Config {
     let region = |id: u8| Region {
         id,
@@ -533,7 +535,7 @@ fn large_config() -> Config {
         .expect("a configuration")
 }
 
-/// An image whose header is as long as a header can be: it lists as many chunks as fit.
+/// An image with the longest possible header: it lists the maximum number of chunks.
 fn longest(vendor: &Vendor, description: &Description) -> Container {
     let key = ImageKey::from_bytes(&vendor.image_key);
     let description = Description { chunk_size: 1, ..description.clone() };
@@ -544,9 +546,9 @@ fn longest(vendor: &Vendor, description: &Description) -> Container {
     while high - low > 1 {
         let middle = usize::midpoint(low, high);
         if build(middle).is_some_and(|container| container.header().bytes().len() <= MAX_HEADER) {
-            low = middle
+            low = middle;
         } else {
-            high = middle
+            high = middle;
         }
     }
     build(low).expect("a container")
@@ -569,7 +571,7 @@ mod long {
         });
     }
 
-    /// docs/reference/kernel-image.md states what this prints.
+    /// docs/reference/kernel-image.md states the printed figures.
     #[test]
     #[ignore = "long: stack and heap are looked at every 2,000 cycles"]
     fn the_largest_messages_fit_into_memory() {
@@ -642,7 +644,7 @@ mod long {
             assert_eq!(ask(&mut world, request, &mut most), Answer::Done);
         }
 
-        // Signed by this vendor, and as many items as can be: a load is over without harm.
+        // Signed by this vendor, with the maximum number of items: the load ends without harm.
         let send = |world: &mut World<Firmware>, header: &[u8], most: &mut Use| {
             assert_eq!(
                 ask(
@@ -679,7 +681,7 @@ mod long {
             ));
         }
 
-        // The longest chunks, and evidence that names the most.
+        // The longest chunks, and the evidence with the most claims.
         assert!(world.vendor.container.chunks()[0].len() == MAX_CHUNK + 16);
         for request in load_requests(&world.vendor.container.clone(), &key_box) {
             let answer = ask(&mut world, &request, &mut most);

@@ -1,4 +1,4 @@
-//! The AES-GCM engine of a set against published vectors and the aes-gcm crate: both forms of its
+//! The AES-GCM engine of a set matches published vectors and the aes-gcm crate: both forms of its
 //! arithmetic, with four, two and one lanes.
 
 use aes_gcm::aead::{AeadInOut, KeyInit, Nonce};
@@ -55,7 +55,7 @@ fn bytes(v: &serde_json::Value, name: &str) -> Vec<u8> {
     hex::decode(v[name].as_str().expect("a string")).expect("hexadecimal")
 }
 
-/// One message of 4n blocks, and what comes out of the engine for it.
+/// One message of 4n blocks, and the engine's output for it.
 struct Message {
     region: usize,
     slot: usize,
@@ -172,7 +172,7 @@ impl Gcm {
         std::array::from_fn(|i| raw[N - 1 - i])
     }
 
-    /// Loads a key into slot `region`; the cycles it took.
+    /// Loads a key into slot `region`; returns the cycles it took.
     fn load(&mut self, region: usize, key: &[u8], chunk_log2: u32) -> u64 {
         let mut k = [0xeeu8; 32];
         k[..key.len()].copy_from_slice(key);
@@ -195,7 +195,7 @@ impl Gcm {
         took
     }
 
-    /// One cycle; of `duty` (0..=8 in eight) the ports have something to give.
+    /// One cycle; the ports offer data in `duty` of eight cycles.
     fn cycle(&mut self, rng: &mut Rng, duty: u64) -> Result<(), String> {
         let job = (rng.below(8) < duty).then(|| self.jobs.front().cloned()).flatten();
         self.set("job_valid_i", u64::from(job.is_some()));
@@ -282,7 +282,7 @@ impl Gcm {
         Err("something never came out".into())
     }
 
-    /// Encrypts one block through lane `lane`, the other lanes get other blocks.
+    /// Encrypts one block in lane `lane`; the other lanes get other blocks.
     fn block(&mut self, region: usize, block: &[u8], lane: usize) -> Result<[u8; 16], String> {
         let mut blocks = [0x3cu8; 64];
         blocks[16 * lane..16 * lane + 16].copy_from_slice(block);
@@ -308,7 +308,7 @@ impl Gcm {
             for j in 0..=beats {
                 let mut blocks = [0; 64];
                 for k in 0..4u32 {
-                    // the mask block in one lane, then four counters a job
+                    // the mask block in one lane, then four counters per job
                     let n = if j == 0 { 1 + k * 0x1111 } else { 4 * (j - 1) + 2 + k };
                     blocks[16 * k as usize..][..16].copy_from_slice(&counter(n));
                 }
@@ -468,7 +468,8 @@ fn chunks_of_every_size_match_aes_gcm() {
     }
 }
 
-/// Every table entry in every byte position: the forms against one another on many blocks.
+/// Covers every table entry in every byte position: compares the forms with each other on many
+/// blocks.
 #[test]
 fn all_forms_of_aes_are_equal() {
     let [mut a, mut b, mut c] =
@@ -494,7 +495,7 @@ fn all_forms_of_aes_are_equal() {
     }
 }
 
-/// A product is bilinear, so all pairs of unit vectors in every lane are a complete check of it.
+/// A product is bilinear, so all pairs of unit vectors in every lane test it completely.
 #[test]
 fn products_of_all_unit_vectors() {
     for table in [true, false] {
@@ -542,7 +543,7 @@ fn nodes(lib: &Library, lanes: usize) -> Result<(), String> {
         let mut key = vec![0; if rng.one_in(2) { 16 } else { 32 }];
         rng.fill(&mut key);
         if !(REGIONS..NODE).contains(&slot) {
-            // the chunk size of the region says nothing about its nodes
+            // the chunk size of the region does not affect its nodes
             g.load(slot, &key, 6 + slot as u32 % 7);
         }
     }
@@ -683,7 +684,7 @@ fn wipe_and_reset_leave_nothing() {
             }
             let before = [g.block(0, &[0; 16], 0).unwrap(), g.block(1, &[0; 16], 0).unwrap()];
             assert_ne!(before[0], before[1]);
-            // in the middle of work
+            // in the middle of processing
             for i in 0..40 {
                 g.jobs.push_back(Job { region: 0, blocks: [i; 64], user: 0 });
                 g.beats[0].push_back(Beat {
@@ -722,7 +723,7 @@ fn wipe_and_reset_leave_nothing() {
             g.job_times.clear();
             g.sim.run_until(5000, |s| s.peek("key_ready_o") == 1).expect("ready again");
             assert_eq!(g.get("wipe_done_o"), 0);
-            // all round keys and powers are zero: all regions act alike, every hash is zero
+            // all round keys and powers are zero: all regions behave alike, every hash is zero
             g.ks.clear();
             g.s.clear();
             for region in 0..REGIONS {

@@ -1,4 +1,4 @@
-//! `shef_gcm_iter`: AES-128/256-GCM against the reference cases of SP 800-38D, NIST CAVP,
+//! `shef_gcm_iter`: AES-128/256-GCM matches the reference cases of SP 800-38D, NIST CAVP,
 //! Wycheproof, RFC 9180 and crate aes-gcm.
 
 mod stream_unit;
@@ -39,7 +39,7 @@ fn gcm(
     (out, u.command(FINAL, 0, &[], 16).out)
 }
 
-/// Cipher text and tag by another implementation.
+/// Ciphertext and tag from another implementation.
 fn oracle(key: &[u8], iv: &[u8; 12], aad: &[u8], plain: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut buffer = plain.to_vec();
     let tag = match key.len() {
@@ -113,8 +113,8 @@ fn hpke_ciphertext_of_rfc9180_a3() {
     assert_eq!(opened, (b("pt"), tag.to_vec()));
 }
 
-/// Every pair of lengths around block borders, cut into pieces at random, both ways, with and
-/// without stalls.
+/// Every pair of lengths around block borders, cut at random, in both directions, with and without
+/// stalls.
 #[test]
 fn every_length_and_cut() {
     let lengths = [0usize, 1, 2, 15, 16, 17, 31, 32, 33, 47, 48, 49, 64, 100];
@@ -223,7 +223,7 @@ fn nothing_is_left_after_a_wipe() {
         }
         assert_eq!(left(&mut u), fresh, "round {round}");
     }
-    // The check can fail: without wipe the unit does hold something.
+    // The check can fail: without a wipe the unit still holds data.
     let mut u = unit();
     init(&mut u, false, &r.bytes(32), &r.bytes(12));
     assert_ne!(left(&mut u), fresh);

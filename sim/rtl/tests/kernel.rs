@@ -1,5 +1,5 @@
-//! `shef_kernel` with a test program in its ROM: memory map, locks, traps, mailbox, watchdog, wipes,
-//! units and ports, and that the host reaches nothing but the mailbox.
+//! `shef_kernel` with a test program in its ROM: memory map, locks, traps, mailbox, watchdog,
+//! wipes, units and ports work, and the host reaches only the mailbox.
 
 #[path = "kernel/probe.rs"]
 mod probe;
@@ -23,7 +23,7 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.control(0), Some((0, 0)));
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     assert_eq!(k.read(STATUS) & 1, 1);
-    // Nothing opens it again but a reset: not READY, not WIPE.
+    // Only a reset opens it again: neither READY nor WIPE does.
     assert_eq!(k.control(3), Some((0, 0)));
     assert_eq!(k.control(1), None);
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
@@ -37,7 +37,7 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.bytes(UDS, 32), straps.uds);
 }
 
-/// The processor does nothing for it: it may never run again.
+/// The processor takes no part in this: it may never run again.
 #[test]
 fn debug_is_latched_and_a_change_since_boot_halts() {
     const CANARY: u32 = 0x5ec2_e7aa;
@@ -51,7 +51,7 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
         k.fill(RAM, 0x100, CANARY);
         k.fill(MEMORY, 0x100, CANARY);
         assert!(k.count(CANARY) > 0x100);
-        // One cycle is enough, and nothing takes it back.
+        // One cycle is enough, and nothing reverts it.
         k.0.debug(!boots_with);
         k.0.step(1);
         k.0.debug(boots_with);
@@ -62,7 +62,7 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
             None,
             "the processor stays in reset"
         );
-        // Only a reset starts it again, in a subsystem that is clear.
+        // Only a reset restarts it, in a cleared subsystem.
         k.0.reset();
         assert_eq!((k.read(STATUS) >> 1 & 1, k.0.alert()), (boots_with.into(), 0));
         assert_eq!(k.or(RAM, 0x100), 0);
@@ -73,8 +73,8 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
 fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
     const CANARY: u32 = 0x5ec2_e7aa;
     const DEBUG: u64 = 7;
-    // The subsystem begins anew, by its watchdog and by a wipe of the shell; while its memories are
-    // being cleared debug is on and off again.
+    // The subsystem restarts, by its watchdog and by a wipe of the shell; while it clears its
+    // memories, debug is switched on and off again.
     for wiped in [false, true] {
         let mut k = Kernel::new();
         k.fill(RAM + 0x8000, 0x100, CANARY);
@@ -113,7 +113,7 @@ fn what_is_nowhere_traps() {
     let mut k = Kernel::new();
     k.0.around.medium = vec![1, 2, 3, 4, 5];
     let (good, read, write) = ((0, 0), LOAD_FAULT, STORE_FAULT);
-    // Address, what a read gives as trap, and a write.
+    // Address, the trap of a read, and the trap of a write.
     for (address, on_read, on_write) in [
         (0x0000_0000, 0, write),
         (0x0000_fffc, 0, write),
@@ -151,20 +151,20 @@ fn what_is_nowhere_traps() {
         (0xffff_fffc, read, write),
     ] {
         assert_eq!(k.ask(Ask::Read, address, 0).1, on_read, "read of {address:#x}");
-        // CMD 15 of a unit and 0 at the configuration port do nothing.
+        // CMD 15 of a unit and 0 at the configuration port have no effect.
         let value = if address == CONFIG { 0 } else { 15 };
         assert_eq!(k.ask(Ask::Write, address, value).1, on_write, "write of {address:#x}");
     }
     assert_eq!(k.read(MEDIUM), 0x0403_0201);
     assert_eq!(k.read(MEDIUM + 4), 5);
-    // Less than a word: memories and the answer only.
+    // Less than a word: only memories and the answer allow it.
     assert_eq!(k.ask(Ask::WriteByte, RAM + 1, 0x77), good);
     assert_eq!(k.read(RAM), 0x7700 | 15);
     assert_eq!(k.ask(Ask::WriteByte, ANSWER + 9, 1), good);
     for address in [ALERT, MAILBOX + 8, HASH + 8, CONFIG, SHIELD] {
         assert_eq!(k.ask(Ask::WriteByte, address, 1).1, write, "{address:#x}");
     }
-    // Instructions come from ROM and kernel memory.
+    // Instructions are fetched from ROM and kernel memory.
     k.write(MEMORY, 0x0000_8067); // ret
     assert_eq!(k.ask(Ask::Call, MEMORY, 0), good);
     k.write(RAM, 0x0000_8067);
@@ -193,7 +193,7 @@ fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
     k.0.reset();
     k.0.step(65_600);
     assert_eq!(k.count(CANARY), 0, "reset");
-    // Before it is acknowledged.
+    // Before the acknowledgement.
     k.0.restore(&filled).expect("same design");
     k.0.wipe().expect("acknowledged");
     assert_eq!(k.count(CANARY), 0, "wipe");
@@ -203,14 +203,14 @@ fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
     k.0.step(70_000);
     assert_eq!((k.0.alert(), k.count(CANARY)), (6, 0), "watchdog");
     assert_eq!(k.read(WATCHDOG), 0);
-    // CONTROL.WIPE leaves kernel memory, and takes the answer.
+    // CONTROL.WIPE keeps kernel memory and clears the answer.
     k.0.restore(&filled).expect("same design");
     assert_eq!(k.control(1), None);
-    // The words that its ports read last are among what is found.
+    // The count includes the words that its ports read last.
     assert!((0x1_0000..=0x1_0002).contains(&k.count(CANARY)), "kernel memory alone");
     assert_eq!(k.read(MEMORY), CANARY);
     assert_eq!(k.or(RAM, 0x1_0000), 0, "RAM after CONTROL.WIPE");
-    // A halt takes all and answers nothing; the host can still knock.
+    // A halt clears everything and answers nothing; the host's accesses still complete.
     k.0.restore(&filled).expect("same design");
     assert_eq!(k.control(2), None);
     assert_eq!(k.count(CANARY), 0, "halt");
@@ -234,7 +234,7 @@ fn the_watchdog_stops_in_boot_only() {
     assert_ne!(k.read(WATCHDOG), 0);
     k.0.step(110_000);
     assert_eq!((k.0.alert(), k.0.ready()), (6, false));
-    // The timer began anew.
+    // The timer restarted.
     assert!(k.read(TIMER) < 200_000);
     let (low, high) = (k.read(TIMER), k.read(TIMER + 4));
     assert!(low > 0 && high == 0);
@@ -243,9 +243,9 @@ fn the_watchdog_stops_in_boot_only() {
 #[test]
 fn a_trap_inside_a_trap_halts_with_an_alert() {
     let mut k = Kernel::new();
-    // In boot and after it.
+    // During boot and after it.
     for ready in [false, true] {
-        // Its own trap vector lies nowhere.
+        // Its trap vector points nowhere.
         let mut program = Asm::default();
         program.li(6, 0x5000_0000).csrw(MTVEC, 6).li(6, 0x6000_0000).lw(6, 0, 6);
         for (n, word) in program.words().iter().enumerate() {
@@ -269,15 +269,15 @@ fn a_trap_inside_a_trap_halts_with_an_alert() {
 #[test]
 fn a_message_is_whole_and_has_one_owner() {
     let mut k = Kernel::new();
-    // No write while the subsystem clears itself.
+    // No write succeeds while the subsystem clears itself.
     assert!(!k.0.host_write(host::REQUEST, 1).unwrap());
     k.read(SYS);
     assert!(k.0.host_write(host::REQUEST + 0x100, 0x1234_5678).unwrap());
-    // The request of `ask` is itself what is read here: word 1 is the address.
+    // The read sees the request of `ask`: word 1 is the address.
     assert_eq!(k.read(REQUEST + 4), REQUEST + 4);
     assert_eq!(k.read(REQUEST + 0x100), 0x1234_5678);
     assert_eq!(k.read(MAILBOX), 16);
-    // While the kernel has it, nothing changes and nothing shows.
+    // While the kernel owns it, nothing changes and nothing is visible.
     let loops: Vec<u32> = Asm::default().label("here").jump("here").words();
     k.write(MEMORY, loops[0]);
     let request: Vec<u8> =
@@ -292,7 +292,7 @@ fn a_message_is_whole_and_has_one_owner() {
     assert_eq!(k.0.host_read(host::RSP_LEN).unwrap(), Some(0));
     k.0.reset();
     assert_eq!(k.read(REQUEST + 0x100), 0);
-    // A length that no buffer has is told as it is.
+    // A length that exceeds every buffer is reported unchanged.
     k.write(MEMORY, 0x0000_8067);
     k.0.host_write(host::REQUEST, Ask::Read as u32).unwrap();
     k.0.host_write(host::REQUEST + 4, MAILBOX).unwrap();
@@ -366,7 +366,7 @@ fn units_compute() {
         hex::encode(&sealed),
         "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"
     );
-    // What cannot be served is a bus error, and a wipe mends the unit.
+    // An unsupported access is a bus error, and a wipe recovers the unit.
     assert_eq!(k.ask(Ask::Read, HASH + 8, 0), (0, LOAD_FAULT));
     k.write(HASH + 8, 1);
     assert_eq!(k.ask(Ask::Write, HASH, 0).1, STORE_FAULT);
@@ -387,14 +387,14 @@ fn noise_is_tested_and_each_word_is_read_once() {
     k.0.step(100);
     assert_eq!(k.read(NOISE), 0x1100);
     assert_eq!(k.read(NOISE + 4), 0);
-    // It stays so, whatever the source does, until a reset.
+    // It stays so until a reset, whatever the source does.
     k.0.around.noise = fair_noise(3);
     k.0.step(40_000);
     assert_eq!(k.read(NOISE), 0x1100);
     k.0.reset();
     k.0.step(80_000 + 4 * 4096);
     assert_eq!(k.read(NOISE), 0x1003);
-    // Bits that alternate.
+    // Alternating bits.
     let mut last = false;
     k.0.around.noise = Box::new(move |_| {
         last = !last;
@@ -424,7 +424,7 @@ fn the_shield_answers_or_is_said_to_be_absent() {
     let absent = |k: &mut Kernel| k.read(STATUS) >> 4 & 1;
     assert_eq!((k.read(SHIELD), absent(&mut k)), (0, 1));
     k.0.around.shield = Some(Box::new(Registers([1, 2, 3, 4])));
-    // It did not answer: it is not asked again before another design stands there.
+    // It did not answer: it is not accessed again before the fabric holds another design.
     assert_eq!((k.read(SHIELD + 4), absent(&mut k)), (0, 1));
     k.write(CONFIG, 4);
     assert_eq!((k.read(SHIELD + 4), absent(&mut k)), (2, 0));
@@ -448,18 +448,18 @@ fn an_image_leaves_in_order_and_once() {
         }
     };
     send(&mut k, &[1, 2, 3]);
-    // The last word waits: it may not be the last.
+    // The last word waits: more may follow.
     assert_eq!((k.0.around.image.len(), k.0.around.whole, k.read(CONFIG + 4)), (8, false, 1));
     k.write(CONFIG, 2);
     assert_eq!(k.0.around.image, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
     assert_eq!(k.read(CONFIG + 4), 2);
     assert_eq!(k.bytes(CONFIG + 0x20, 32), [0x5a; 32]);
     assert_eq!(k.ask(Ask::Write, CONFIG + 8, 4).1, STORE_FAULT);
-    // One that is refused.
+    // A refused image.
     send(&mut k, &[1]);
     k.write(CONFIG, 2);
     assert_eq!((k.read(CONFIG + 4), k.bytes(CONFIG + 0x20, 32)), (4, vec![0; 32]));
-    // A reset in the middle leaves nothing.
+    // A reset in the middle leaves nothing behind.
     send(&mut k, &[1, 2, 3]);
     k.write(CONFIG, 2);
     assert_eq!(k.read(CONFIG + 4), 2);

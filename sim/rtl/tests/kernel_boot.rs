@@ -1,5 +1,5 @@
-//! The boot ROM and the Security Kernel as they ship, on the RTL: they start, refuse what they must,
-//! and answer byte for byte what the native kernel answers.
+//! The shipped boot ROM and Security Kernel, on the RTL, start, make every required refusal, and
+//! answer byte for byte as the native kernel does.
 
 #[path = "device/foretold.rs"]
 mod foretold;
@@ -66,8 +66,8 @@ fn medium(image: &[u8]) -> Vec<u8> {
 /// Cycles within which [`noise`] passes the start-up test.
 const START_UP: u64 = 1 << 15;
 
-/// Noise that can be foretold: after the start-up test of an instance seldom enough for a kernel that
-/// reads each word when it comes.
+/// Predictable noise: after an instance's start-up test, bits are rare enough for the kernel to
+/// read each word as it arrives.
 fn noise() -> shef_rtl::kernel_sim::Noise {
     Box::new(|cycle| {
         let (every, first, since) =
@@ -160,8 +160,8 @@ fn rtl(medium: Vec<u8>) -> KernelSim {
     kernel
 }
 
-/// The firmware as committed, after boot: the tests that begin there share it, each with an instance
-/// and noise of its own ([`seldom`]).
+/// The committed firmware after boot: the tests that begin there share it, each with a separate
+/// instance and noise ([`seldom`]).
 fn booted() -> KernelSim {
     static BOOTED: OnceLock<KernelSnapshot> = OnceLock::new();
     let medium = medium(&file("kernel.img"));
@@ -202,7 +202,7 @@ fn the_firmware_answers_what_the_native_kernel_answers() {
     });
     assert!(drawn, "KernelEvidence");
     let Ok(Answer::Evidence(_)) = Answer::decode(&answer) else { panic!("no evidence") };
-    // Nonsense of any length is answered, natively and here alike.
+    // Garbage of any length is answered, natively and here alike.
     for message in [&[][..], &[0xff], &[0x82, 0x01], &[0; 8192]] {
         assert!(kernel.send(message).expect("host port"));
         let answer = kernel.receive(ANSWER).expect("host port").expect("an answer");
@@ -255,13 +255,13 @@ fn a_stuck_source_gives_no_evidence() {
 /// How a boot ends.
 #[derive(Clone, Copy)]
 enum End {
-    /// The boot ROM serves this code alone.
+    /// The boot ROM serves only this code.
     Refused(&'static str),
-    /// The processor stands still, with this alert.
+    /// The processor is halted, with this alert.
     Halted(u64),
 }
 
-/// One instance boots from each bad medium in turn, and at last from a good one: no refusal and no
+/// One instance boots from each bad medium in turn, and finally from a good one: no refusal and no
 /// halt outlives a reset.
 #[test]
 fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
@@ -277,12 +277,12 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         bytes
     };
-    // What ends at the signature or behind it is shown with an image that is measured in a moment.
+    // Tests that end at the signature or after it use a short image, which is measured quickly.
     let short = short_image(1);
     let mut unsigned = signed(&short, SIGNER);
     let signature = Medium::IMAGE + short.len().next_multiple_of(4);
     unsigned[signature..signature + 64].fill(0);
-    // Begins with a jump to where the boot medium lies, as a program that was linked for there.
+    // Begins with a jump to the boot medium, like a program linked for that address.
     let elsewhere = [0x3000_02b7_u32, 0x0002_8067].map(u32::to_le_bytes).concat();
     let cases: [(&str, Vec<u8>, End); 18] = [
         ("no medium", Vec::new(), TRAP),
@@ -372,7 +372,7 @@ fn a_source_that_never_delivers_gives_no_evidence() {
     assert_eq!(kernel.alert(), 0);
 }
 
-/// A length that no buffer has is that of an empty message.
+/// A length that exceeds every buffer counts as an empty message.
 #[test]
 fn a_request_of_any_length_is_answered() {
     let image = file("kernel.img");

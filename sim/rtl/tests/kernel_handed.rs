@@ -1,5 +1,5 @@
-//! What the boot ROM as committed leaves to the kernel that it starts, and what it closes for good:
-//! a signed program stands for a kernel that works against the ROM.
+//! The state that the committed boot ROM hands to the kernel, and the parts that it locks for good:
+//! a signed program acts as a kernel that attacks the ROM.
 
 #[path = "kernel/rv32.rs"]
 #[allow(dead_code, reason = "each test uses a part")]
@@ -34,15 +34,15 @@ const FETCH_FAULT: u32 = 1 + 1;
 const LOAD_FAULT: u32 = 5 + 1;
 const STORE_FAULT: u32 = 7 + 1;
 
-/// Where the program keeps the registers that it found.
+/// Address at which the program saves the registers that it found.
 const FOUND: u32 = RAM + 0x1000;
-/// The register that it needs for that; the ROM jumps by it.
+/// The register that it needs for that; the ROM jumps through it.
 const BASE: u32 = 28;
-/// Where the program's server lies, and its attempt to open what is closed.
+/// Address of the program's server; the next constant is that of its attempt to open locked parts.
 const SERVER: u32 = MEMORY + 0x100;
 const OPEN: u32 = MEMORY + 0x800;
 
-/// Of four entries each, and of one: all that there can be.
+/// With four entries each, and with one: every register that can exist.
 const PMPCFG: std::ops::Range<i32> = 0x3a0..0x3a4;
 const PMPADDR: std::ops::Range<i32> = 0x3b0..0x3c0;
 const MSECCFG: i32 = 0x747;
@@ -52,7 +52,7 @@ fn library() -> &'static Library {
     LIB.get_or_init(|| build(&kernel_spec(None).expect("sources").fast().savable()).expect("model"))
 }
 
-/// Keeps all registers, says that it is ready, and serves the mailbox.
+/// Saves all registers, reports ready, and serves the mailbox.
 fn program() -> Vec<u8> {
     let mut a = Asm::default();
     a.li(BASE, FOUND);
@@ -73,7 +73,7 @@ fn program() -> Vec<u8> {
     words.extend(server);
     assert!(words.len() <= 0x800 / 4);
     words.resize(0x800 / 4, 0);
-    // Every right everywhere, in each entry that lets itself be written.
+    // All permissions everywhere, in each writable entry.
     let mut open = Asm::default();
     open.li(6, 4).csrw(MSECCFG, 6).li(6, u32::MAX);
     for entry in PMPADDR {
@@ -88,7 +88,7 @@ fn program() -> Vec<u8> {
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// A device with this secret whose medium has this program, signed, in reset.
+/// A device with this secret, whose medium contains this program, signed, in reset.
 fn device(uds: [u8; 32], program: &[u8]) -> KernelSim {
     let key = SigningKey::generate(&mut SeededEntropy::new(7, "test"));
     let root = Certificate::parse(&cert::issue_root(
@@ -119,7 +119,7 @@ fn device(uds: [u8; 32], program: &[u8]) -> KernelSim {
     kernel
 }
 
-/// The same, with the program running.
+/// The same device with the program running.
 fn running(uds: [u8; 32]) -> KernelSim {
     let mut kernel = device(uds, &program());
     start(&mut kernel);
@@ -162,7 +162,7 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         let mut k = running(uds);
         assert_eq!(words(&mut k, UDS, 8), [0; 8], "the device secret");
         let registers = words(&mut k, FOUND, 32);
-        // RAM below and above what the program itself has written; its stack is not in use.
+        // RAM below and above the program's own writes; its stack is unused.
         for (from, to) in [(RAM, FOUND), (FOUND + 0x80, IDENTITY)] {
             assert_eq!(
                 ask(&mut k, Ask::Or, from, (to - from) / 4),
@@ -175,13 +175,13 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         let len = u32::from_le_bytes(*page.first_chunk().expect("length")) as usize;
         Identity::from_bytes(&page[4..4 + len]).expect("an identity");
         assert!(page[4 + len..].iter().all(|byte| *byte == 0), "behind the identity");
-        // Idle, and no byte of a result waits.
+        // Idle, without a waiting result byte.
         let units = UNITS.map(|unit| {
             let status = words(&mut k, unit + 4, 1)[0];
             assert_eq!(status & 0x701, 1, "unit {unit:#x}");
             status
         });
-        // Coordinates of the last product, and a digest of what was fed last.
+        // Coordinates of the last product, and a digest of the last input.
         let mut left = Vec::new();
         for command in [7, 8] {
             assert_eq!(ask(&mut k, Ask::Write, UNITS[0], command).1, 0);
@@ -200,7 +200,7 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         "a product is left: {:08x?}",
         found[0].2
     );
-    // What the way out itself needs: constants.
+    // The exit code needs constants.
     for (register, (one, other)) in found[0].0.iter().zip(&found[1].0).enumerate() {
         assert_eq!(one, other, "register {register} holds something of the device");
         assert!(*one == 0 || [5, 6, 7].contains(&register), "register {register} is {one:#x}");
@@ -248,7 +248,7 @@ fn nothing_is_placed_that_was_not_measured() {
     for more in 1..4 {
         let code = [&program[..], &vec![0x11; more]].concat();
         let mut k = device([0x5a; 32], &code);
-        // What fills the image's last word on the medium is not part of it.
+        // Padding in the image's last word on the medium is not part of it.
         let image =
             Medium::IMAGE + KernelImage { svn: 1, version: VERSION, code: &code }.to_bytes().len();
         let fill = &mut k.around.medium[image..image.next_multiple_of(4)];
@@ -261,7 +261,7 @@ fn nothing_is_placed_that_was_not_measured() {
     }
 }
 
-/// As a simulated card begins each power-on but its first one.
+/// As in each power-on of a simulated card except the first.
 #[test]
 fn power_ons_from_one_snapshot_share_no_noise() {
     let mut k = device([0x5a; 32], &program());

@@ -1,6 +1,6 @@
-//! `shef_kernel` against its host: in each state of the mailbox every word of the host's port is read
-//! and written, and an instance whose host does nothing is in the same state afterwards. And what
-//! the processor may be denied.
+//! `shef_kernel` is isolated from its host: in each state of the mailbox every word of the host's
+//! port is read and written, and afterwards the state equals that of an instance with an idle host.
+//! And the processor's accesses can be denied.
 
 mod inside;
 #[path = "kernel/probe.rs"]
@@ -14,7 +14,7 @@ use shef_rtl::kernel_sim::host;
 const PMPCFG0: i32 = 0x3a0;
 const PMPADDR0: i32 = 0x3b0;
 const RET: u32 = 0x0000_8067;
-/// Stands in the answer, where no other message leaves a word.
+/// A word of the answer that occurs in no other message.
 const ANSWERED: (u64, u32) = (0x100, 0x5ec2_e7aa);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,8 +26,8 @@ enum State {
     Halted,
 }
 
-/// A subsystem in this state whose request buffer is zero; in all but the first two, the answer
-/// buffer held something.
+/// A subsystem in this state with a zero request buffer; in all but the first two states, the
+/// answer buffer held data.
 fn enter(state: State) -> Kernel {
     let mut k = Kernel::new();
     if state == State::Clearing {
@@ -51,7 +51,7 @@ fn enter(state: State) -> Kernel {
     k
 }
 
-/// What the host reads; `None` is a refusal.
+/// The host's view; `None` is a refusal.
 fn shown(state: State, offset: u64) -> Option<u32> {
     let answer = state == State::Answer;
     match offset {
@@ -80,7 +80,7 @@ fn the_host_changes_nothing_but_a_request_in_any_state() {
                 shown(state, offset),
                 "{state:?}: read of {offset:#x}"
             );
-            // The bell would make a request of it.
+            // The doorbell would turn it into a request.
             if offset != host::REQ_LEN || !open {
                 let request = open && offset < host::REQUEST_BYTES as u64;
                 assert_eq!(
@@ -115,7 +115,7 @@ fn a_locked_entry_of_the_pmp_binds_the_kernel_until_reset() {
         k.write(address, RET);
         assert_eq!(k.ask(Ask::Call, address, 0), (0, 0));
     }
-    // 4 KiB without any right, locked, and then an attempt to open them.
+    // 4 KiB without any permission, locked, and then an attempt to unlock them.
     let mut program = Asm::default();
     program.li(6, CLOSED >> 2 | 0x1ff).csrw(PMPADDR0, 6).li(6, 0x98).csrw(PMPCFG0, 6);
     program.li(6, 0x1f).csrw(PMPCFG0, 6).csrw(PMPADDR0, 0).csrw(PMPCFG0, 0).jalr(0, 1, 0);
@@ -142,7 +142,8 @@ fn a_locked_entry_of_the_pmp_binds_the_kernel_until_reset() {
 fn the_kernel_sees_no_request_before_it_is_whole() {
     const FOUND: u32 = RAM + 0x100;
     let mut k = Kernel::new();
-    // Hands its answer over, and copies a word of the request that the host writes without ringing.
+    // Hands its answer over, and copies a word of the request that the host writes without ringing
+    // the doorbell.
     let mut program = Asm::default();
     program
         .li(6, MAILBOX)

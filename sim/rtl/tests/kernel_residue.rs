@@ -1,6 +1,5 @@
-//! Secrets that the memory of the running firmware holds, and when they are gone: after boot, after
-//! a boot that was refused, after each message, and after a halt. All state of the subsystem is
-//! searched.
+//! The running firmware erases its secrets in time: after boot, after a refused boot, after each
+//! message, and after a halt. The tests search the whole state of the subsystem.
 
 mod device;
 #[path = "device/foretold.rs"]
@@ -16,14 +15,14 @@ use shef_rtl::KernelSim;
 use shef_verify::VerifiedKernelEvidence;
 
 const KIND: RootOfTrust = RootOfTrust::ShefBoot;
-/// Cycles between two bits of the noise source: more than the firmware needs to take a word.
+/// Cycles between two bits of the noise source: more than the firmware needs to read a word.
 const NOISE: u64 = 256;
-/// Bytes of a secret that must not be found together, in either byte order.
+/// Adjacent bytes of a secret that must not be found, in either byte order.
 const PIECE: usize = 8;
 
 type Secret = (&'static str, Vec<u8>);
 
-/// Pieces of a secret in the subsystem.
+/// Number of pieces of a secret in the subsystem.
 fn pieces(sim: &KernelSim, secret: &[u8]) -> usize {
     let state = sim.save().expect("savable");
     let reversed: Vec<u8> = secret.iter().rev().copied().collect();
@@ -31,19 +30,20 @@ fn pieces(sim: &KernelSim, secret: &[u8]) -> usize {
     state.bytes().windows(PIECE).filter(|window| pieces.contains(window)).count()
 }
 
-/// Pieces of the device secret in a subsystem whose boot ROM has just started: at its input.
+/// Number of pieces of the device secret in a subsystem whose boot ROM has just started: at its
+/// input.
 fn at_the_input() -> usize {
     let mut firmware = device(KIND);
     firmware.sim.step(66_000);
     pieces(&firmware.sim, &UDS)
 }
 
-/// Names of the secrets of which some piece is in the subsystem.
+/// Names of the secrets with a piece in the subsystem.
 fn found(sim: &KernelSim, secrets: &[Secret]) -> Vec<&'static str> {
     secrets.iter().filter(|(_, secret)| pieces(sim, secret) > 0).map(|(name, _)| *name).collect()
 }
 
-/// What boot code has and the kernel has not; and the identity that the kernel keeps.
+/// Secrets of the boot code that the kernel lacks; and the identity that the kernel keeps.
 fn of_the_device() -> ([Secret; 2], [Secret; 2]) {
     let certificate = Manufacturer::new(1).certify(KIND, false);
     let kernel = KernelImage::parse(IMAGE).expect("an image");
@@ -64,7 +64,7 @@ fn of_the_device() -> ([Secret; 2], [Secret; 2]) {
     )
 }
 
-/// What the kernel drew for this evidence, and the KEM key that it keeps until the image key comes.
+/// The kernel's draws for this evidence, and the KEM key that it keeps until the image key arrives.
 fn of_evidence(evidence: &VerifiedKernelEvidence) -> Vec<Secret> {
     let (drawn, key) = foretold::draws(0)
         .map(|(_, drawn)| (drawn, derive_key_pair(&drawn)))
@@ -107,7 +107,7 @@ fn a_refused_boot_leaves_nothing() {
 #[test]
 fn each_message_takes_its_secrets_with_it() {
     let (of_boot, of_kernel) = of_the_device();
-    // Noise that can be foretold: what the KEM key is derived from is one of a few values.
+    // Predictable noise: the KEM key's source is one of a few values.
     let mut world = world_with(KIND, &description_for_firmware(), |firmware| {
         firmware.sim.around.noise =
             Box::new(|cycle| cycle.is_multiple_of(NOISE).then(|| foretold::bit(cycle / NOISE)));
@@ -151,7 +151,7 @@ fn each_message_takes_its_secrets_with_it() {
     world.call(&Request::Reset).unwrap();
     assert_eq!(found(&world.kernel.sim, &[last, third].concat()), [""; 0], "after a reset");
 
-    // Debug halts the kernel, and takes its identity and a key that waits too.
+    // Debug halts the kernel, and erases its identity and a waiting key, too.
     let all = [&of_kernel[..], &of_evidence(&world.verified_kernel())].concat();
     assert_eq!(
         found(&world.kernel.sim, &all),

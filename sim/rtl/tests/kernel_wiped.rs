@@ -1,7 +1,7 @@
-//! What is left in `shef_kernel` after a reset, a wipe and each kind of stop, looked at inside.
+//! `shef_kernel` keeps no data after a reset, a wipe and each kind of stop; checked from inside.
 //!
-//! Two instances do the same with two secrets, wherever data can be held. Afterwards no register and
-//! no memory tells one from the other.
+//! Two instances run the same operations with two secrets, in every place that can hold data.
+//! Afterwards no register and no memory differs between them.
 
 mod inside;
 #[path = "kernel/probe.rs"]
@@ -15,7 +15,7 @@ use shef_rtl::kernel_sim::host;
 use shef_rtl::{KernelPort, KernelSnapshot};
 
 const SECRETS: [u32; 2] = [0x5ec2_e7aa, 0x3b1d_9c55];
-/// Programs in kernel memory: above what is filled with the secret.
+/// Programs in kernel memory: above the part that is filled with the secret.
 const PROGRAMS: u32 = MEMORY + 0x3_f000;
 const MEASURE: u32 = 0x4000_c000;
 /// Registers that the probe program does not need.
@@ -24,7 +24,7 @@ const MSCRATCH: i32 = 0x340;
 const MTVAL: i32 = 0x343;
 const PMPADDR0: i32 = 0x3b0;
 
-/// What holds data, by a part of its name.
+/// Variables that hold data, by a part of their names.
 const HOLDS: &[&str] = &[
     "u_ram",
     "u_memory",
@@ -58,7 +58,8 @@ fn load(k: &mut Kernel, address: u32, program: &mut Asm) {
     }
 }
 
-/// Words of the request buffer behind the message, from the host, whose last write shows nothing.
+/// Words of the request buffer after the message, written by the host, whose last write is a
+/// constant.
 fn fill_request(k: &mut Kernel, secret: u32) {
     for offset in (16..host::REQUEST_BYTES as u64).step_by(4) {
         assert!(k.0.host_write(host::REQUEST + offset, secret).unwrap());
@@ -66,7 +67,7 @@ fn fill_request(k: &mut Kernel, secret: u32) {
     assert!(k.0.host_write(host::REQUEST, 0).unwrap());
 }
 
-/// An instance with noise that is made from the secret.
+/// An instance with noise derived from the secret.
 fn noisy(secret: u32) -> Kernel {
     let mut k = Kernel::new();
     let mut rng = Rng::new(secret.into());
@@ -75,11 +76,11 @@ fn noisy(secret: u32) -> Kernel {
     k
 }
 
-/// The secret in RAM, mailbox and units.
+/// Puts the secret into RAM, mailbox and units.
 fn fill_units(k: &mut Kernel, secret: u32) {
     k.0.around.shield = Some(Box::new(Echo(0)));
     k.fill(RAM, 0x1_0000, secret);
-    // A scalar and the product of the base point, of which some is read.
+    // A scalar and its product with the base point, partly read.
     k.write(P256, 0);
     for n in 0..8 {
         k.write(P256 + 8, if n == 0 { 0x5a } else { secret });
@@ -111,7 +112,8 @@ fn fill_units(k: &mut Kernel, secret: u32) {
     fill_request(k, secret);
 }
 
-/// The secret in kernel memory, in registers of the processor and of the ports, and a word of noise.
+/// Puts the secret into kernel memory, into registers of the processor and of the ports, and into a
+/// word of noise.
 fn fill_rest(k: &mut Kernel, secret: u32) {
     k.fill(MEMORY, 0xf000, secret);
     k.write(CONFIG, 1);
@@ -146,13 +148,13 @@ fn state(k: &Kernel) -> KernelSnapshot {
     k.0.save().expect("savable")
 }
 
-/// What host and Shield drive is theirs.
+/// Inputs that belong to host and Shield.
 fn own(name: &str) -> bool {
     name.contains("__DOT__")
         && !["top__DOT__host_req", "top__DOT__krn_rsp"].iter().any(|bus| name.ends_with(bus))
 }
 
-/// Registers and memories that are not the same in two instances.
+/// Registers and memories that differ between two instances.
 fn differing(inside: &Inside, [a, b]: [&Kernel; 2]) -> Vec<String> {
     inside
         .differing(state(a).bytes(), state(b).bytes())
@@ -162,7 +164,7 @@ fn differing(inside: &Inside, [a, b]: [&Kernel; 2]) -> Vec<String> {
         .collect()
 }
 
-/// How often the secret stands in registers and memories.
+/// Number of occurrences of the secret in registers and memories.
 fn found(inside: &Inside, k: &Kernel, secret: u32) -> usize {
     let count = |bytes: &[u8]| bytes.windows(4).filter(|w| *w == secret.to_le_bytes()).count();
     inside
@@ -172,13 +174,13 @@ fn found(inside: &Inside, k: &Kernel, secret: u32) -> usize {
         .sum()
 }
 
-/// No more noise: its input is not the subsystem's.
+/// Stops the noise, whose input is not the subsystem's state.
 fn silent(k: &mut Kernel) {
     k.0.around.noise = Box::new(|_| None);
 }
 
-/// How the subsystem is made to clear itself, the alert that it then shows, and whether it starts
-/// again.
+/// The way in which the subsystem is made to clear itself, the alert that it then shows, and
+/// whether it restarts.
 type End = (&'static str, fn(&mut Kernel), u64, bool);
 
 const ENDS: &[End] = &[
@@ -273,7 +275,7 @@ fn after_a_reset_or_a_wipe_it_is_as_after_power_on() {
     silent(&mut used);
     used.0.around.shield = None;
     for k in [&mut fresh, &mut used] {
-        // The last access is the host's own.
+        // The host makes the last access.
         k.0.host_read(host::STATUS).unwrap();
         k.0.host_write(host::REQUEST, 0).unwrap();
         k.0.wipe().expect("acknowledged");

@@ -1,5 +1,5 @@
-// Wires the AXI4 master ports of the test to its slave ports, one to one, with a small register
-// file on AXI4-Lite: what the agents are tried on.
+// Connects the AXI4 master ports of the test to its slave ports, one to one, with a small register
+// file on AXI4-Lite, to test the agents.
 `default_nettype none
 module loop #(
     parameter int unsigned N = 1

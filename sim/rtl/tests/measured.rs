@@ -1,4 +1,5 @@
-//! Every byte that a tool reads for a design is in its digest, and the digest is of one reading.
+//! Every byte that a tool reads for a design is in its digest, and the digest and the build share a
+//! single read.
 
 use shef_rtl::{DesignSpec, Error, build};
 use std::fs;
@@ -36,7 +37,7 @@ impl Project {
         self.spec().digest()
     }
 
-    /// The message of the error, which has this code.
+    /// The message of the error, which must have this code.
     fn refused(&self, code: &str) -> String {
         let error = self.digest().expect_err("a digest");
         assert_eq!(error.code(), code, "{error}");
@@ -212,7 +213,7 @@ fn pragmas_are_those_that_change_no_design() {
             "{pragma}: {message}"
         );
     }
-    // Put together by macros.
+    // Assembled by macros.
     let project =
         Project::new("pragma_glued", b"`define S /\n`S``* verilator lint_off MODDUP *`S", CONSTANT);
     project.digest().expect("no such comment in the text");
@@ -260,7 +261,7 @@ fn a_name_that_macros_hide_is_declared_once() {
         assert!(text.starts_with("sub has two files: ") && text.contains(file), "{text}");
         assert!(i == 2 || text.contains("sub.sv"), "{text}");
     }
-    // Variables and ports of an interface declare no other.
+    // Variables and ports of an interface type declare nothing.
     let project =
         Project::new("interfaces", b"", b"bus b (); user u (.b); other v (.b);\nassign o = 32'd1;");
     project.write("bus.sv", b"interface bus; logic x; endinterface\n");
@@ -271,7 +272,8 @@ fn a_name_that_macros_hide_is_declared_once() {
     project.digest().expect("a digest");
 }
 
-/// Nor has it the name of a module of the Shield, whether the design reaches that one or not.
+/// Nor may it have the name of a module of the Shield, whether the design reaches that module or
+/// not.
 #[test]
 fn a_module_of_a_project_has_no_name_of_the_shield() {
     for (i, (name, shown)) in [("shef_renew", true), ("`N", false)].into_iter().enumerate() {
@@ -294,7 +296,7 @@ fn a_module_of_a_project_has_no_name_of_the_shield() {
     }
 }
 
-/// What a macro makes of its pieces shows after preprocessing only.
+/// A name that a macro assembles shows only after preprocessing.
 #[test]
 fn a_name_that_macros_put_together_ends_the_build() {
     let head = b"`define GLUE(a, b) $``a``b";
@@ -308,7 +310,7 @@ fn a_name_that_macros_put_together_ends_the_build() {
     assert!(error.contains("$readmemh can reach outside of the measured design"), "{error}");
 }
 
-/// The same for a header: Verilator says which files it read.
+/// The same for a header: Verilator reports the files that it read.
 #[test]
 fn a_file_that_macros_include_ends_the_build() {
     let outside = Path::new(env!("CARGO_TARGET_TMPDIR")).join("glued.svh");
@@ -329,7 +331,7 @@ fn a_file_that_macros_include_ends_the_build() {
     }
 }
 
-/// Shield, kernel and system hold nothing that is refused.
+/// Shield, kernel and system contain nothing forbidden.
 #[test]
 fn shipped_designs_are_admitted() {
     shef_rtl::module_spec("shef_host_top")
@@ -341,7 +343,7 @@ fn shipped_designs_are_admitted() {
     shef_rtl::system_spec(None).unwrap().search("shell-rtl/accel/digits").digest().unwrap();
 }
 
-/// Variables that add folders to what a C++ compiler searches have no part in a build.
+/// Variables that add folders to a C++ compiler's search path do not affect a build.
 #[test]
 fn the_environment_adds_no_folder() {
     const CHILD: &str = "SHEF_TEST_ENVIRONMENT";
@@ -360,7 +362,7 @@ fn the_environment_adds_no_folder() {
         .env(CHILD, "1")
         .env("CPATH", &folder)
         .env("CPLUS_INCLUDE_PATH", &folder)
-        // A cache that has no library yet.
+        // A cache without any library.
         .env("SHEF_CACHE", &cache)
         .output()
         .unwrap();
@@ -401,18 +403,18 @@ fn two_files_of_one_module_are_an_error_that_names_both() {
         let message = with(&format!("two{i}"), &[first, second]).refused("SHEF-RTL-019");
         assert!(message.contains(first) && message.contains(second), "{message}");
     }
-    // A file of another name that declares the module as well.
+    // A file with another name that also declares the module.
     let project = Project::new("declared", b"", b"sub s (.o); other t ();");
     project.write("sub.sv", sub);
     project.write("other.sv", &[&sub[..], b"module other; endmodule\n"].concat());
     let message = project.refused("SHEF-RTL-019");
     assert!(message.contains("sub.sv") && message.contains("other.sv"), "{message}");
-    // Two headers of one name.
+    // Two headers with the same name.
     let project = Project::new("headers", b"`include \"defs.svh\"", CONSTANT);
     project.write("defs.svh", b"");
     project.write("inc/defs.svh", b"`define X\n");
     project.refused("SHEF-RTL-019");
-    // Copies that editors and version control leave.
+    // Copies that editors and version control create.
     let project =
         with("left", &["sub.sv", ".sub.sv", "sub.sv~", "#sub.sv#", "sub.sv.orig", "sub.sv.bak"]);
     fs::create_dir(project.dir().join(".git")).unwrap();
@@ -435,7 +437,7 @@ fn links_end_no_walk_and_lead_nowhere() {
         symlink("..", project.0.join("beside").join(name)).unwrap();
     }
     assert_eq!(project.digest().unwrap(), plain);
-    // A source behind a link: in the project it counts, outside of it is an error.
+    // A source behind a link: inside the project it counts, outside of it is an error.
     let used = Project::new("linked", b"", b"sub s (.o);");
     used.write("inc/body", b"module sub (output logic [31:0] o); assign o = 32'd7; endmodule\n");
     symlink("inc/body", used.dir().join("sub.sv")).unwrap();
@@ -462,8 +464,8 @@ fn files_that_are_not_regular_do_not_hang() {
     assert_eq!(project.digest().unwrap(), plain);
 }
 
-/// A build takes the bytes that were measured: nothing of an earlier build, and no other folder that
-/// the environment names.
+/// A build uses the measured bytes: no leftovers of an earlier build, and no other folder that the
+/// environment names.
 #[test]
 fn a_build_has_the_digest_of_its_sources() {
     let project = Project::new("built", b"", b"sub s (.o);");

@@ -1,5 +1,4 @@
-//! `shef_noise`: the health tests of SP 800-90B with their cut-offs to the bit, and what they let
-//! through.
+//! `shef_noise`: the health tests of SP 800-90B have exact cut-offs, and pass good noise.
 
 use shef_rtl::agent::Rng;
 use shef_rtl::{Library, Sim, build, counted, module_spec};
@@ -14,7 +13,7 @@ const REPETITION: u64 = 1;
 const PROPORTION: u64 = 2;
 const SILENT: u64 = 4;
 const LAG: u64 = 8;
-/// A pattern of so many bits is noticed.
+/// The longest pattern, in bits, that is detected.
 const LAGS: usize = 16;
 
 struct Noise(Sim);
@@ -37,13 +36,13 @@ impl Noise {
         self.0.poke("noise_valid_i", 0);
     }
 
-    /// The same while each word is read in the cycle in which it is there.
+    /// The same, reading each word in the cycle in which it arrives.
     fn read(mut self) -> Self {
         self.0.poke("word_ready_i", 1);
         self
     }
 
-    /// Bits one after the other until the first alarm: how many that took, and which it is.
+    /// Feeds bits until the first alarm; returns their number and the alarm.
     fn until_alarm(&mut self, bits: impl IntoIterator<Item = bool>) -> Option<(usize, u64)> {
         for (n, bit) in bits.into_iter().enumerate() {
             self.bit(bit);
@@ -77,8 +76,8 @@ fn fair(seed: u64) -> impl Iterator<Item = bool> {
     std::iter::repeat_with(move || rng.next_u64() >> 63 == 1)
 }
 
-/// A window that begins and ends with `true`, holds so many of them in no order, and repeats no bit
-/// 61 times.
+/// A window that begins and ends with `true`, contains `equal` of them in irregular order, and
+/// repeats no bit 61 times.
 fn window(equal: usize) -> Vec<bool> {
     let mut rng = Rng::new(equal as u64);
     let mut bits: Vec<bool> = (0..WINDOW).map(|n| n < equal).collect();
@@ -111,7 +110,7 @@ fn a_fair_source_gives_its_bits_in_order_after_the_start_up_test() {
                 word << 1 | u32::from(bit)
             });
             if n % 3 == 0 {
-                // Bits that come while a word waits belong to no word.
+                // Bits that arrive while a word waits belong to no word.
                 for bit in bits.by_ref().take(n) {
                     noise.bit(bit);
                 }
@@ -128,7 +127,7 @@ fn the_repetition_count_fails_at_61_equal_bits() {
     for (value, before) in [(false, 0), (true, 0), (true, 17), (false, 5000)] {
         let mut noise = Noise::new();
         assert_eq!(noise.until_alarm(fair(3).take(before)), None);
-        // 60 at a time are good.
+        // Runs of 60 are good.
         noise.bit(!value);
         for _ in 0..3 {
             assert_eq!(noise.until_alarm(vec![value; REPETITION_CUTOFF - 1]), None);
@@ -147,25 +146,25 @@ fn the_proportion_fails_at_810_of_1024() {
     }
     assert!(noise.tested());
     assert_eq!(noise.until_alarm(window(PROPORTION_CUTOFF)), Some((WINDOW, PROPORTION)));
-    // The same of zeros, as early as the count is full.
+    // The same with zeros, as soon as the count is full.
     let mut noise = Noise::new();
     let (at, alarm) = noise.until_alarm(window(900).into_iter().map(|bit| !bit)).expect("an alarm");
     assert_eq!(alarm, PROPORTION);
     assert_eq!(window(900)[..at].iter().filter(|bit| **bit).count(), PROPORTION_CUTOFF);
-    // Seven of ten bits equal is within the half bit of entropy that is assumed.
+    // Seven equal bits of ten are within the assumed half bit of entropy.
     let mut rng = Rng::new(5);
     assert_eq!(Noise::new().until_alarm((0..50_000).map(|_| rng.below(10) < 7)), None);
-    // Seven of eight is not.
+    // Seven of eight are not.
     assert!(Noise::new().until_alarm((0..50_000).map(|_| rng.below(8) != 0)).is_some());
 }
 
 #[test]
 fn a_pattern_that_repeats_is_noticed() {
-    // Alternating bits and every other pattern that the two tests of SP 800-90B let through.
+    // Alternating bits and every other pattern that passes the two tests of SP 800-90B.
     let mut rng = Rng::new(11);
     let mut patterns = vec![vec![false, true]];
     for len in 3..=LAGS {
-        // As many ones as zeros, as nearly as it goes, in a random order; and one after the other.
+        // An almost equal number of ones and zeros, in random order; and all ones before all zeros.
         let even: Vec<bool> = (0..len).map(|i| i < len / 2).collect();
         let mut mixed = even.clone();
         for i in (1..len).rev() {
@@ -181,11 +180,10 @@ fn a_pattern_that_repeats_is_noticed() {
         assert!(at < PROPORTION_CUTOFF + LAGS + 1, "{pattern:?}: {at}");
         assert!(!noise.tested());
     }
-    // The same and its complement in turn, up to half as long.
+    // A pattern and its complement alternating, up to half as long.
     let turned = (0..START_UP).map(|i| (i % 8).is_multiple_of(3) != (i / 8 % 2 == 0));
     assert_eq!(Noise::new().until_alarm(turned).map(|(_, alarm)| alarm), Some(LAG));
-    // One bit of eight that is not as before is too few, three of ten are within the half bit of
-    // entropy that is assumed.
+    // One changed bit of eight is too few; three of ten are within the assumed half bit of entropy.
     let mut wrong = |of: u64, less: u64| {
         let mut last = false;
         let mut noise = Noise::new();
@@ -200,8 +198,9 @@ fn a_pattern_that_repeats_is_noticed() {
 
 #[test]
 fn words_that_are_read_hide_no_bit_from_the_tests() {
-    // A reader that is there for each word, or for one that waited for 40 bits. Good bits for whole
-    // words and parts of one come first, so that a word is read at each place of what fails.
+    // A reader that takes each word at once, or one that takes a word after 40 bits. Good bits for
+    // whole and partial words come first, so that a word is read at each position of the failing
+    // pattern.
     for start in [0, 7, 16, 31] {
         let begun = |waits: bool| {
             let mut noise = Noise::new();
@@ -227,7 +226,7 @@ fn words_that_are_read_hide_no_bit_from_the_tests() {
                 "{start}"
             );
             assert_eq!(begun(waits).until_alarm(window(PROPORTION_CUTOFF - 1)), None, "{start}");
-            // Bits as those two before them, but for one.
+            // Each bit equals the one two before it, with one exception.
             let alternate = (0..WINDOW).map(|n| n % 2 == 0);
             let (at, alarm) = begun(waits).until_alarm(alternate).expect("an alarm");
             assert_eq!(alarm & LAG, LAG, "{start}");
@@ -262,7 +261,7 @@ fn a_silent_source_is_noticed() {
     assert_eq!(noise.alarm(), 0);
     noise.0.tick();
     assert_eq!(noise.alarm(), SILENT);
-    // One that never begins, too.
+    // A source that never starts, too.
     let mut noise = Noise::new();
     noise.0.run(SILENCE + 2);
     assert_eq!(noise.alarm(), SILENT);

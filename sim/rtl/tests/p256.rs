@@ -1,5 +1,5 @@
-//! `shef_p256`: results against RFC 9180, Wycheproof and crate p256; refused points and scalars;
-//! the same number of cycles for every scalar.
+//! `shef_p256`: results match RFC 9180, Wycheproof and crate p256; bad points and scalars are
+//! refused; every scalar takes the same number of cycles.
 
 mod stream_unit;
 
@@ -57,7 +57,7 @@ fn read(u: &mut Unit) -> Xy {
     (get(READ_X), get(READ_Y))
 }
 
-/// Result, `None` for infinity, and cycles.
+/// Result (`None` for infinity) and cycles.
 fn multiply(u: &mut Unit, k: &Number, point: Option<&Xy>) -> (Option<Xy>, u64) {
     load(u, LOAD_K, k);
     if let Some((x, y)) = point {
@@ -90,7 +90,7 @@ fn xy(p: &ProjectivePoint) -> Option<Xy> {
     Some(((*s.x()?).into(), (*s.y()?).into()))
 }
 
-/// k modulo n, by hand: crate p256 takes only reduced scalars, the unit any 256 bits.
+/// k modulo n, computed here: crate p256 accepts only reduced scalars, the unit any 256 bits.
 fn scalar(k: &Number) -> Scalar {
     k.iter().fold(Scalar::ZERO, |s, b| s * Scalar::from(256u64) + Scalar::from(u64::from(*b)))
 }
@@ -130,7 +130,7 @@ fn wycheproof_ecdh_points() {
                     let mut u = unit();
                     let (mut valid, mut refused) = (0, 0);
                     for t in part {
-                        // Compressed points and empty ones do not reach the unit: it takes two
+                        // Compressed and empty points do not reach the unit: it takes two
                         // coordinates.
                         if t.public_key.len() != 65 {
                             continue;
@@ -211,7 +211,7 @@ fn x_zero() -> Option<Xy> {
     xy(&AffinePoint::from_sec1_point(&sec1).unwrap().into())
 }
 
-/// A thousand random scalars and all edge scalars: right results, and one number of cycles.
+/// A thousand random scalars and all edge scalars: correct results, and a single number of cycles.
 #[test]
 fn constant_time_and_random_results() {
     let per_thread = 500;
@@ -262,7 +262,7 @@ fn points_off_the_curve_are_refused() {
         let (mut bad_x, mut bad_y) = (x, y);
         bad_x[bit / 8] ^= 1 << (bit % 8);
         bad_y[bit / 8] ^= 1 << (bit % 8);
-        // Half of all x belong to points, but then not to this y.
+        // Half of all x belong to points, but not to this y.
         assert!(!check(&mut u, &bad_x, &y));
         assert!(!check(&mut u, &x, &bad_y));
         assert!(!check(&mut u, &y, &x));
@@ -275,7 +275,7 @@ fn points_off_the_curve_are_refused() {
             assert!(!check(&mut u, &x, &y), "({}, {})", hex::encode(x), hex::encode(y));
         }
     }
-    // Small x with x + p below 2^256: the same point, not canonical.
+    // Small x with x + p below 2^256: the same point, non-canonical.
     let mut aliases = 0;
     for small in 0..200u8 {
         let mut compressed = [0; 33];
@@ -312,7 +312,7 @@ fn scalars_out_of_range_are_refused() {
     }
 }
 
-/// What is loaded and the result stay over the other commands; streams may stall.
+/// Loaded values and the result survive the other commands; streams may stall.
 #[test]
 fn values_stay_and_streams_stall() {
     let (mut u, mut r) = (unit(), Rng::new(9));
@@ -330,7 +330,7 @@ fn values_stay_and_streams_stall() {
     assert_eq!(multiply(&mut u, &k, None).0, xy(&(ProjectivePoint::GENERATOR * scalar(&k))));
 }
 
-/// After a wipe scalar, point and result are gone; a wipe comes through at any moment.
+/// After a wipe, scalar, point and result are gone; a wipe works at any moment.
 #[test]
 fn nothing_is_left_after_a_wipe() {
     let mut r = Rng::new(11);
@@ -351,11 +351,11 @@ fn nothing_is_left_after_a_wipe() {
         assert!(!u.command(CHECK_K, 0, &[], 0).ok, "round {round}: k is 0");
         assert!(!u.command(CHECK_POINT, 0, &[], 0).ok, "round {round}: (0, 0)");
         assert!(!u.command(MUL_G, 0, &[], 0).ok, "round {round}: 0 G");
-        // x = y = 0 stays only if each is 0: loading the other coordinate of a point with x = 0
+        // x = y = 0 remains only if each is 0: loading the other coordinate of a point with x = 0
         // makes it valid.
         load(&mut u, LOAD_Y, &x_zero().unwrap().1);
         assert!(u.command(CHECK_POINT, 0, &[], 0).ok, "round {round}: x is 0");
-        // The unit works as before.
+        // The unit still works.
         let k = r.array();
         assert_eq!(multiply(&mut u, &k, None).0, xy(&(ProjectivePoint::GENERATOR * scalar(&k))));
     }

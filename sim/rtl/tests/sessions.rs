@@ -1,5 +1,5 @@
-//! What one session leaves to the next: faults before a seed, bursts and lines of a chunk cache,
-//! the accelerator's memory.
+//! Isolation of consecutive sessions: faults before a seed, bursts and lines of a chunk cache, the
+//! accelerator's memory.
 
 use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldStatement, status};
 use shef_proto::config::Config;
@@ -28,7 +28,7 @@ const LOAD_BUSY: u32 = 1 << 4;
 const CHAN_BUSY: u32 = 1 << 6;
 const UNCLEARED: u32 = 1 << 9;
 
-/// One set, with lines of its own or with a chunk cache alone at its accelerator port.
+/// One set, with lines or with a single chunk cache at its accelerator port.
 fn config(cached: bool) -> Config {
     let cache = if cached { "cache = \"16 KiB\"\ncache_line = 512\n" } else { "" };
     let text = format!(
@@ -98,7 +98,7 @@ impl Shield {
         }
     }
 
-    /// The seed's bell; the state that follows it.
+    /// Rings the seed's doorbell; returns the following state.
     fn seed(&mut self) -> u32 {
         let mut seed = [0; 32];
         self.entropy.fill(&mut seed);
@@ -174,7 +174,7 @@ impl Shield {
         }
     }
 
-    /// Runs the accelerator: its status, and how many words were wrong.
+    /// Runs the accelerator; returns its status and the number of wrong words.
     fn run(&mut self, owner: &mut OwnerChannel, blocks: u32, seed: u32, mode: u32) -> (u32, u32) {
         self.start(owner, blocks, seed, mode);
         for _ in 0..100 {
@@ -193,7 +193,7 @@ impl Shield {
         ShieldStatement::from_payload(&a.payload).expect("page 0")
     }
 
-    /// An answer of card memory that nobody is owed; the Shield stops.
+    /// An unsolicited answer of card memory; the Shield stops.
     fn stray(&mut self, breach: Hostile) {
         self.core.axi_memory().inject(breach);
         self.core.step(200);
@@ -204,8 +204,8 @@ impl Shield {
 
 const STRAYS: [Hostile; 2] = [Hostile::UnownedR { id: 0 }, Hostile::UnownedB { id: 0 }];
 
-/// A fault in EMPTY or CLOSED is over when the next session begins, in the statement and in the
-/// hardware; one in FRESH is in its statement.
+/// A fault in EMPTY or CLOSED does not reach the next session, neither its statement nor the
+/// hardware; a fault in FRESH is in its statement.
 #[test]
 fn a_fault_before_a_session_is_wiped_with_its_set_or_told() {
     for breach in STRAYS {
@@ -268,8 +268,7 @@ fn a_fault_while_the_key_pair_is_made_is_told() {
     }
 }
 
-/// A real accelerator behind a chunk cache that is alone at its port, twice: what it wrote is what
-/// it reads.
+/// A real accelerator behind the only chunk cache at its port, twice: it reads its own writes back.
 #[test]
 fn a_cached_design_from_seed_to_statement_twice() {
     let mut s = Shield::new(true);
@@ -290,7 +289,7 @@ fn a_cached_design_from_seed_to_statement_twice() {
     }
 }
 
-/// Sessions that end in the middle of bursts, in every way: the next one is as good as the first.
+/// Sessions that end in the middle of bursts, in every way: the next one is unaffected.
 #[test]
 fn bursts_of_one_session_do_not_reach_the_next() {
     for cached in [false, true] {
@@ -320,8 +319,8 @@ fn bursts_of_one_session_do_not_reach_the_next() {
     }
 }
 
-/// An accelerator that takes no answers holds neither a flush nor the end of its session; the next
-/// one works.
+/// An accelerator that accepts no answers blocks neither a flush nor the end of its session; the
+/// next one works.
 #[test]
 fn an_accelerator_that_takes_no_answers_holds_no_command() {
     for cached in [false, true] {
@@ -350,7 +349,7 @@ fn an_accelerator_that_takes_no_answers_holds_no_command() {
     }
 }
 
-/// A memory port that died while the Shield wiped itself is told before a seed is spent on it.
+/// A memory port that fails while the Shield wipes itself is reported before a seed is used.
 #[test]
 fn a_port_that_dies_during_a_wipe_is_told_before_the_next_session() {
     let mut s = Shield::new(false);
@@ -381,7 +380,7 @@ fn the_memory_of_the_accelerator_is_cleared() {
     }
 }
 
-/// One that does not clear it has no session any more, and the Shield says so.
+/// An accelerator that does not clear it gets no further session, and the Shield reports this.
 #[test]
 fn an_accelerator_that_does_not_clear_gets_no_session() {
     let mut s = Shield::new(false);
@@ -396,7 +395,7 @@ fn an_accelerator_that_does_not_clear_gets_no_session() {
             assert_eq!(s.core.krn_read(KRN_PUBKEY + 4 * word).unwrap(), Some(0));
         }
     }
-    // a wipe ends within its bound all the same, and takes the mark away
+    // a wipe still ends within its bound, and clears the mark
     assert!(s.core.krn_write(KRN_CTRL, 2).unwrap());
     s.wait(7, EMPTY);
     assert_eq!(s.status(), EMPTY);

@@ -1,5 +1,5 @@
-//! The engine set against a plain reference: random traffic with random timing, a hostile memory,
-//! commands, and its speed.
+//! The engine set matches a plain reference under random traffic with random timing, a hostile
+//! memory and commands, and reaches its speed.
 
 mod clocked;
 
@@ -95,7 +95,7 @@ fn iv(r: &Region, epoch: u64, index: u64) -> [u8; 12] {
     v
 }
 
-/// Seals a chunk in place; the tag.
+/// Seals a chunk in place; returns the tag.
 fn seal(r: &Region, epoch: u64, index: u64, data: &mut [u8]) -> [u8; 16] {
     let nonce = iv(r, epoch, index).into();
     let key = key_of(r.id);
@@ -122,7 +122,7 @@ fn open(r: &Region, epoch: u64, index: u64, data: &mut [u8], tag: [u8; 16]) -> b
     }
 }
 
-/// Notes faults, refusals and the end of commands.
+/// Records faults, refusals and the end of commands.
 struct Monitor {
     fault: [Port; 5],
     refusal: [Port; 4],
@@ -231,7 +231,7 @@ impl Bench {
         self.until("no idle", 20_000, |b| b.s.peek("idle") == 1);
     }
 
-    /// Keys, epochs, enable.
+    /// Loads keys and epochs, and enables the set.
     fn load(&mut self, epoch: u64) {
         for (i, r) in REGIONS.iter().enumerate() {
             self.epochs[i] = epoch + i as u64;
@@ -270,14 +270,14 @@ impl Bench {
         }
     }
 
-    /// A sealed chunk as it lies in memory, opened.
+    /// A sealed chunk in memory, opened.
     fn chunk(&self, place: usize, index: u64) -> Option<Vec<u8>> {
         let r = REGIONS[place];
         let (mut d, tag) = self.stored(place, index);
         open(&r, self.epochs[place], index, &mut d, tag).then_some(d)
     }
 
-    /// A chunk and its tag as they lie in memory.
+    /// A chunk and its tag in memory.
     fn stored(&self, place: usize, index: u64) -> (Vec<u8>, [u8; 16]) {
         let r = REGIONS[place];
         let mut d = vec![0; r.chunk as usize];
@@ -287,7 +287,7 @@ impl Bench {
         (d, tag)
     }
 
-    /// The version under which a chunk lies in memory, and its plain text.
+    /// The version of a chunk in memory, and its plaintext.
     fn versioned(&self, place: usize, index: u64) -> Option<(u64, Vec<u8>)> {
         (1..100).find_map(|v| {
             let (mut d, tag) = self.stored(place, index);
@@ -358,14 +358,14 @@ fn a_chunk_is_read_and_a_chunk_is_written() {
     b.clean();
 }
 
-/// What a burst must give.
+/// The expected outcome of a burst.
 enum Want {
     /// Bytes per beat and the lanes that count.
     Read(Vec<(Option<[u8; 64]>, u64)>),
     Write(bool),
 }
 
-/// Reference of the output regions: bytes by (place, chunk), with marks; `closed` chunks take no
+/// Reference of the output regions: bytes by (place, chunk), with marks; `closed` chunks accept no
 /// more writes.
 #[derive(Default)]
 struct Reference {
@@ -374,7 +374,7 @@ struct Reference {
 }
 
 impl Reference {
-    /// A write in program order: whether it is answered OKAY.
+    /// A write in program order; returns whether it is answered OKAY.
     fn write(&mut self, place: usize, addr: u64, data: &[u8], strobes: &[u64]) -> bool {
         let r = REGIONS[place];
         let mut okay = true;
@@ -449,7 +449,7 @@ fn check(done: Vec<AxiDone>, wants: &BTreeMap<u64, Want>, seed: u64) {
     for d in done {
         match &wants[&d.tag] {
             Want::Write(okay) => {
-                assert_eq!(d.okay(), *okay, "seed {seed}: {:x?}", (d.start, d.end, d.resp))
+                assert_eq!(d.okay(), *okay, "seed {seed}: {:x?}", (d.start, d.end, d.resp));
             }
             Want::Read(beats) => {
                 for (k, (want, lanes)) in beats.iter().enumerate() {
@@ -487,7 +487,7 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
     let mut reference = Reference::default();
     for round in 0..4 {
         let mut wants = BTreeMap::new();
-        // chunks that stay as they are in this round may be read along
+        // chunks that do not change in this round may be read concurrently
         let still = reference.closed.clone();
         let mut refusals = 0;
         for _ in 0..150 {
@@ -516,8 +516,8 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
                     wants.insert(b.acc.push(op), Want::Read(beats));
                 }
             } else {
-                // one chunk is open at a time in each region, so that none is closed for want of
-                // room
+                // one chunk is open at a time in each region, so that none is closed for lack of
+                // space
                 let open = (0..limit / r.chunk).find(|c| {
                     reference.bytes.contains_key(&(place, *c))
                         && !reference.closed.contains(&(place, *c))
@@ -555,7 +555,7 @@ fn random_traffic(seed: u64, engine_lanes: u32) {
             told.len() == refusals && told.iter().all(|r| r.0 == REFUSE_SECOND_WRITE),
             "seed {seed}: {told:?} {refusals}"
         );
-        // what was written can be read back, on chip or not
+        // written data can be read back, on chip or not
         for pass in 0..2 {
             let mut wants = BTreeMap::new();
             for ((place, chunk), (bytes, _)) in &reference.bytes {
@@ -724,7 +724,7 @@ fn narrow_writes_fill_a_chunk() {
     }
 }
 
-/// Everything after a fault is SLVERR with zeros, nothing more is sealed, and commands fail.
+/// After a fault every access gets SLVERR with zeros, no chunk is sealed, and commands fail.
 fn stopped(b: &mut Bench) {
     let writes = b.mem.counters.writes;
     for r in REGIONS {
@@ -768,7 +768,7 @@ fn tampering_is_never_delivered() {
                 b.mem.memory.write(tag_at, &t);
             }
             3 => {
-                // the same place in another epoch
+                // the same chunk in another epoch
                 let mut d = b.plain[&(place, bad)].clone();
                 let t = seal(&r, b.epochs[place] - 1, bad, &mut d);
                 b.mem.memory.write(at, &d);
@@ -780,7 +780,7 @@ fn tampering_is_never_delivered() {
             }
             _ => b.mem.memory.write(tag_at, &[0; 16]),
         }
-        // something gathered that must not be sealed any more
+        // gathered data that must not be sealed any more
         b.acc.write(0x20_0000, &[7; 64]);
         assert!(b.finish(2000)[0].okay());
         for i in 0..n {
@@ -816,8 +816,8 @@ fn tampering_is_never_delivered() {
     }
 }
 
-/// Whole chunks are on their way to memory when a read meets a flipped bit: bursts that were begun
-/// end, no other leaves.
+/// Whole chunks are on their way to memory when a read meets a flipped bit: bursts in progress
+/// complete, and no other burst leaves.
 #[test]
 fn nothing_is_sealed_after_a_fault() {
     const BEGUN: u64 = 2; // one of data and one of tags
@@ -850,7 +850,7 @@ fn nothing_is_sealed_after_a_fault() {
 #[test]
 fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
     let protocol: &[u64] = &[FAULT_PROTOCOL];
-    // an answer that passes for another one of the same id is found out by its tag
+    // an answer that passes for another with the same id is detected by its tag
     let shifted: &[u64] = &[FAULT_PROTOCOL, FAULT_TAG];
     let lost: &[u64] = &[FAULT_TIMEOUT, FAULT_TAG];
     let cases = [
@@ -920,7 +920,7 @@ fn a_hostile_memory_stops_the_set_and_never_hangs_it() {
             b.acc.read(0x10_0000, 8);
             let okay = b.finish(3000)[0].okay();
             if timed_out {
-                // the port stays out of use until reset
+                // the port stays unusable until reset
                 assert!(!okay && b.mon.faults[0].0 == FAULT_TIMEOUT, "{h:?}");
             }
         }
@@ -945,7 +945,7 @@ fn bus_errors_and_silence() {
             } else {
                 b.mem.error_ranges.push(range.clone());
             }
-            // one chunk only: a later answer on the same id would pass for the missing one until
+            // one chunk only: a later answer with the same id would pass for the missing one until
             // its tag is checked
             b.acc.read(0x10_0000, 8);
             b.acc.write(0x20_0000, &[3; 4096]);
@@ -959,7 +959,7 @@ fn bus_errors_and_silence() {
             stopped(&mut b);
         }
     }
-    // a memory that takes nothing
+    // a memory that accepts nothing
     let mut b = Bench::new(4, no_wait(5), None);
     b.mem.frozen = true;
     b.acc.read(0x10_0000, 8);
@@ -1000,7 +1000,7 @@ fn epochs_go_up_and_forget() {
     assert!(b.finish(5000).iter().all(AxiDone::okay));
     let old = b.epochs;
     assert!(b.command(EPOCH, 2, old[2] + 3));
-    // the flush before it sealed what was gathered, under the old epoch
+    // the preceding flush sealed the gathered data, under the old epoch
     let mut part = vec![0; 512];
     part[..64].fill(2);
     assert_eq!((b.chunk(2, 0), b.chunk(2, 1)), (Some(vec![1; 512]), Some(part)));
@@ -1013,7 +1013,7 @@ fn epochs_go_up_and_forget() {
     assert!(b.finish(5000).iter().all(AxiDone::okay));
     assert!(b.command(FLUSH, 0, 0));
     assert_eq!(b.chunk(2, 0), Some(vec![5; 512]));
-    // not upwards, unknown region
+    // not increasing; unknown region
     assert!(!b.command(EPOCH, 2, b.epochs[2]));
     assert!(!b.command(EPOCH, 2, 1));
     assert!(!b.command(EPOCH, 9, 100));
@@ -1048,7 +1048,7 @@ fn a_write_without_data_does_not_hold_up_a_flush() {
     cycle(&mut b.s, &mut [&mut b.mem, &mut b.mon]);
     b.s.poke("cmd_valid", 0);
     for k in 0..4000 {
-        // the data come too late
+        // the data arrives too late
         b.s.poke("acc_wvalid", u64::from(k > 2000));
         b.s.poke("acc_bready", 1);
         b.s.eval();
@@ -1102,7 +1102,7 @@ fn a_wipe_in_full_flight() {
             b.cycle();
         }
         b.wipe();
-        // all that waited was answered, with zeros or with what it asked for
+        // every waiting burst was answered, with zeros or with its data
         for d in b.finish(20_000) {
             if let AxiOp::Read { addr, .. } = d.op {
                 for (k, resp) in d.resp.iter().enumerate() {
@@ -1189,8 +1189,8 @@ fn speed() {
     }
 }
 
-/// What a scratch region must read as, by place; a byte is what the accelerator wrote last, or what
-/// it was at first.
+/// Expected contents of a scratch region, by place; each byte is the accelerator's last write, or
+/// its initial value.
 struct Plain(BTreeMap<usize, Vec<u8>>);
 
 impl Plain {
@@ -1200,12 +1200,12 @@ impl Plain {
     }
 }
 
-/// Random reads and writes of every shape, with commands in between, over more chunks than there
+/// Random reads and writes of every shape, interleaved with commands, over more chunks than there
 /// are lines.
 fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
     let mut rng = Rng::new(seed);
     let mut b = Bench::new(engine_lanes, AxiMemoryConfig::seeded(seed), Some(seed + 2000));
-    // more chunks than lines, and more nodes than the tree has on chip
+    // more chunks than lines, and more nodes than the tree holds on chip
     let span = |r: &Region| {
         if r.mode == Mode::Tree {
             0x1_0000
@@ -1225,14 +1225,13 @@ fn random_scratch(seed: u64, engine_lanes: u32, places: &[usize]) {
     }
     let mut written = BTreeSet::new();
     for _ in 0..6 {
-        // beats that are written in this round are not read in it: the order of the two would be
-        // open
+        // beats written in this round are not read in it: their order would be undefined
         let mut wants = BTreeMap::new();
         let (mut busy, mut shown) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..150 {
             let place = places[rng.below(places.len() as u64) as usize];
             let r = REGIONS[place];
-            // most of it close together, so that chunks meet on chip
+            // mostly close together, so that chunks meet on chip
             let limit = if rng.one_in(3) { span(&r) } else { 4096 };
             let op = random_read(&mut rng, &r, limit);
             let (addr, size, n) = shape(&op);
@@ -1326,14 +1325,14 @@ fn never_written_reads_as_zeros_without_memory() {
     let mut b = Bench::new(4, AxiMemoryConfig::seeded(1), Some(2));
     for place in [6, 7, 8, 11, 12, 13] {
         let r = REGIONS[place];
-        // what lies there is not looked at
+        // memory contents are ignored there
         b.mem.memory.write(r.base, &[0xee; 4096]);
         b.mem.memory.write(r.tags, &[0xee; 4096]);
         for i in 0..32 {
             b.acc.read(r.base + 4096 * (i % 16), 64);
         }
         assert!(b.finish(20_000).iter().all(|d| d.okay() && d.data.iter().all(|x| *x == 0)));
-        // a part of a chunk: the rest is zeros
+        // part of a chunk: the rest is zeros
         let at = r.base + r.size - r.chunk;
         b.acc.push(AxiOp::Write { id: 0, addr: at, data: vec![7; 64], strobes: vec![0xff0] });
         assert!(b.finish(20_000)[0].okay());
@@ -1376,7 +1375,7 @@ fn an_old_chunk_does_not_come_back() {
             b.mem.memory.write(at, &old);
             b.mem.memory.write(r.tags + 5 * 16, &old_tag);
             if timing == 1 {
-                // found out by the fetch that fills up a partly written line
+                // detected by the fetch that completes a partly written line
                 b.acc.push(AxiOp::Write { id: 0, addr: at, data: vec![3; 64], strobes: vec![7] });
                 b.finish(5000);
                 assert!(!b.command(FLUSH, 0, 0));
@@ -1387,7 +1386,7 @@ fn an_old_chunk_does_not_come_back() {
             }
             assert_eq!(b.mon.faults, [(FAULT_TAG, r.id.into(), 5, 2)]);
             stopped(&mut b);
-            // after a wipe nothing was ever written
+            // after a wipe every chunk counts as unwritten
             b.mon.faults.clear();
             b.wipe();
             b.load(9);
@@ -1399,8 +1398,7 @@ fn an_old_chunk_does_not_come_back() {
     }
 }
 
-/// Chunk, tag and node of an earlier time together: the node's own version is older than its parent
-/// says.
+/// An old chunk, tag and node together: the node's version is older than its parent requires.
 #[test]
 fn an_old_node_does_not_come_back() {
     for place in [11, 13] {
@@ -1414,7 +1412,7 @@ fn an_old_node_does_not_come_back() {
             let mut node = [0; 64];
             for x in 1..3 {
                 b.acc.write(at, &vec![x; r.chunk as usize]);
-                // so many others that the node of chunk 5 has to leave the chip
+                // enough others to evict the node of chunk 5
                 for k in 1..200 {
                     b.acc.write(r.base + 8 * k * r.chunk, &[x; 64]);
                 }
@@ -1443,7 +1441,7 @@ fn an_old_node_does_not_come_back() {
     }
 }
 
-/// With `on_fault = "region"` (the set with two lanes here) only what belongs to the region stops.
+/// With `on_fault = "region"` (here the set with two lanes), only the region's own traffic stops.
 #[test]
 fn a_fault_of_a_region_freezes_it_alone() {
     #[derive(Clone, Copy, PartialEq)]
@@ -1557,8 +1555,8 @@ fn a_fault_of_a_region_freezes_it_alone() {
             );
             assert_eq!(b.mon.faults[0].2 & 0xffff, chunk, "case {n} timing {timing}");
             assert_eq!(b.s.peek("region_fault"), 1 << r.id);
-            // nothing of it is sealed or answered any more, but a seal that had begun ends, with
-            // its tag; everything else goes on
+            // nothing of it is sealed or answered any more, except that a seal in progress
+            // completes, with its tag; all other regions continue
             assert!(b.command(FLUSH, 0, 0), "case {n}");
             let all = |b: &Bench| (0..count).map(|i| b.stored(place, i)).collect::<Vec<_>>();
             let before = all(&b);
@@ -1638,7 +1636,7 @@ fn a_stream_is_fetched_ahead() {
     assert!(rate > 50.0, "{rate}");
     let (started, used) = (statistic(&mut b, STARTED), statistic(&mut b, USED));
     assert!(used >= 60 && started >= used && started <= used + 5, "{started} {used}");
-    // what fails ahead is no fault before it is asked for
+    // a failed prefetch is no fault until the data is requested
     let mut x = [0; 1];
     b.mem.memory.read(r.base + 70 * r.chunk + 9, &mut x);
     b.mem.memory.write(r.base + 70 * r.chunk + 9, &[x[0] ^ 1]);
@@ -1650,7 +1648,7 @@ fn a_stream_is_fetched_ahead() {
         b.cycle();
     }
     assert_eq!((b.mon.faults.len(), statistic(&mut b, FAILED)), (0, 1));
-    // a write elsewhere and an end of the stream leave nothing behind that blocks
+    // a write elsewhere and the end of the stream leave nothing behind that blocks
     b.acc.write(REGIONS[3].base, &[1; 4096]);
     b.acc.read(r.base + 20 * r.chunk, 64);
     assert!(b.finish(5000).iter().all(AxiDone::okay));
@@ -1680,7 +1678,7 @@ fn a_counter_at_its_end_takes_no_more_writes() {
         assert_eq!(b.versioned(7, 1), Some((u64::from(x), vec![x; 64])));
     }
     let stored = b.stored(7, 1);
-    // not on chip, then on chip; the neighbour in the same word of counters goes on
+    // not on chip, then on chip; the neighbour in the same word of counters continues
     refused(&mut b, 0x77);
     b.acc.read(r.base + 64, 1);
     let d = b.finish(2000).remove(0);
@@ -1690,7 +1688,7 @@ fn a_counter_at_its_end_takes_no_more_writes() {
     assert!(b.finish(2000)[0].okay());
     assert!(b.command(INVALIDATE, 0, 0));
     assert_eq!((b.stored(7, 1), b.versioned(7, 0)), (stored, Some((1, vec![1; 64]))));
-    // a read first, and the write while it is under way
+    // a read first, and the write while it is in flight
     b.acc.read(r.base + 64, 1);
     b.acc.write(r.base + 64, &[0x79; 64]);
     let d = b.finish(2000);
@@ -1699,8 +1697,8 @@ fn a_counter_at_its_end_takes_no_more_writes() {
     b.clean();
 }
 
-/// Writes go on while the accelerator takes no answer to its reads, and reads while it sends no
-/// data of its writes.
+/// Writes continue while the accelerator accepts no answers to its reads, and reads while it sends
+/// no data for its writes.
 #[test]
 fn reads_and_writes_do_not_starve_each_other() {
     for place in SCRATCH {
@@ -1722,7 +1720,7 @@ fn reads_and_writes_do_not_starve_each_other() {
                 assert!(d.data.iter().all(|x| *x == ((addr - r.base) / r.chunk) as u8 + 1));
             }
         }
-        // no R is taken: as many reads as the set takes, then writes
+        // no R is accepted: the maximum number of reads, then writes
         let (id, addr, ready) = ("acc_arid", "acc_araddr", "acc_rready");
         b.s.poke(ready, 0);
         for (n, v) in
@@ -1781,7 +1779,7 @@ fn scratch_speed() {
             *rate = total as f64 / (b.s.cycles() - first) as f64;
             assert!(b.command(INVALIDATE, 0, 0));
         }
-        // the first word of a chunk, and of the one behind it, whose tree node is on chip then
+        // the first word of a chunk, and of the next one, whose tree node is on chip by then
         let words = [0, 1].map(|n| {
             b.acc.read(r.base + total / 2 + n * r.chunk, 1);
             let d = b.finish(2000).remove(0);
@@ -1792,7 +1790,7 @@ fn scratch_speed() {
             r.mode, r.chunk, rate[0], rate[1]
         );
         assert!(r.chunk > 64 || words[1] <= 64, "{words:?} cycles");
-        // 64 B: a seal takes four cycles of preparation; small tree chunks: every eighth needs a
+        // 64 B: a seal needs four cycles of preparation; small tree chunks: every eighth needs a
         // node that is not on chip (32 are)
         let floor = match (r.mode, r.chunk) {
             (Mode::Tree, 64) => 8.0,
@@ -1805,8 +1803,8 @@ fn scratch_speed() {
     }
 }
 
-/// What waited for memory when a set was wiped is not asked for afterwards, when nobody waits for
-/// the answer any more.
+/// Requests that waited for memory when a set was wiped are not issued afterwards, when no burst
+/// waits for the answer.
 #[test]
 fn a_wiped_set_asks_memory_for_nothing() {
     let r = REGIONS[13];
@@ -1842,8 +1840,8 @@ fn a_wiped_set_asks_memory_for_nothing() {
     }
 }
 
-/// A flush waits for a write whose data are here, however long its version takes; what it cuts off
-/// is a write whose data do not come.
+/// A flush waits for a write whose data is present, however long its version takes; it cuts off
+/// only a write whose data does not arrive.
 #[test]
 fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
     let r = REGIONS[13];
@@ -1855,7 +1853,7 @@ fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
         }
         assert!(b.finish(400_000).iter().all(AxiDone::okay));
         assert!(b.command(INVALIDATE, 0, 0));
-        // nodes of many reads are on their way, and behind them that of a write
+        // nodes of many reads are in flight, and behind them that of a write
         for k in 0..28 {
             b.acc.read(r.base + chunk(k) * r.chunk, 1);
         }
@@ -1882,15 +1880,15 @@ fn a_flush_does_not_cut_off_a_write_whose_data_are_here() {
     }
 }
 
-/// A chunk of an `output` region is gathered until it is full as long as the line that another
-/// write needs comes back from a read, however slow memory is.
+/// A chunk of an `output` region is gathered until it is full as long as a read will return the
+/// line that another write needs, however slow memory is.
 #[test]
 fn slow_memory_closes_no_chunk_that_is_gathered() {
     let (from, to, other) = (REGIONS[0], REGIONS[3], REGIONS[8]);
     for latency in [200, 300, 500] {
         let mut b = Bench::new(4, no_wait(latency), None);
         b.fill(0, 0, 12, &mut Rng::new(latency));
-        // six of the eight lines of 4 KiB are held by reads, two gather
+        // reads hold six of the eight lines of 4 KiB, two gather
         for k in [0, 2, 4, 6, 8, 10] {
             b.acc.read(from.base + k * from.chunk, 64);
         }
@@ -1916,8 +1914,8 @@ fn slow_memory_closes_no_chunk_that_is_gathered() {
     }
 }
 
-/// A beat of data that is both an error and out of place is no fault of its region alone: the beats
-/// behind it belong to nobody any more.
+/// A data beat that is both an error and out of place is not a fault of its region alone: the beats
+/// after it cannot be attributed.
 #[test]
 fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
     let mut rng = Rng::new(51);
@@ -1975,7 +1973,7 @@ fn an_error_with_a_wrong_last_stops_the_set_where_regions_freeze() {
     }
 }
 
-/// An answer that never comes is missed although others do: memory that answers reads of data and
+/// A missing answer is detected although others arrive: memory that answers reads of data and
 /// withholds a node times out.
 #[test]
 fn a_missing_answer_is_not_made_up_for_by_others() {
@@ -1989,7 +1987,7 @@ fn a_missing_answer_is_not_made_up_for_by_others() {
     }
     assert!(b.finish(400_000).iter().all(AxiDone::okay));
     assert!(b.command(INVALIDATE, 0, 0));
-    // a line that must be sealed, and whose node is on chip no more
+    // a line that must be sealed, and whose node has left the chip
     b.acc.push(AxiOp::Write { id: 0, addr: at(5), data: vec![2; 64], strobes: vec![0xff] });
     assert!(b.finish(10_000)[0].okay());
     for k in 6..60 {

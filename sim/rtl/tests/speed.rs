@@ -1,5 +1,5 @@
-//! What the Rust side of a cycle costs; run with
-//! `cargo test --release -p shef-rtl --test speed -- --ignored --nocapture`.
+//! Cost of a cycle on the Rust side; run with `cargo test --release -p shef-rtl --test speed --
+//! --ignored --nocapture`.
 
 use shef_rtl::{Agent, AxiMaster, AxiMemory, AxiMemoryConfig, DesignSpec, Sim, build};
 use std::time::Instant;
@@ -33,7 +33,7 @@ fn cost_of_a_cycle() {
         acc.read(i * 4096, 64);
         acc.write((i + 64) * 4096, &[7; 4096]);
     }
-    // The master's own cost is in both; the memory's is timed apart.
+    // Both include the master's own cost; the memory's is timed separately.
     let (mut sample, mut drive) = (0u128, 0u128);
     let t = Instant::now();
     for _ in 0..n {

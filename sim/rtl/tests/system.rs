@@ -1,6 +1,6 @@
-//! The whole system: Security Kernel, Shield and DMA engine in one model, joined as a shell has them.
+//! The whole system: Security Kernel, Shield and DMA engine in one model, connected as in a shell.
 //!
-//! Most tests run a test program from the boot ROM (`kernel/rv32.rs`), with which a test is the
+//! Most tests run a test program from the boot ROM (`kernel/rv32.rs`) that lets the test act as the
 //! kernel; the long one runs boot ROM and firmware as committed.
 
 #[path = "../../../attestation/kernel/tests/common/mod.rs"]
@@ -32,7 +32,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-// The kernel's side.
+// The kernel's view.
 const MEMORY: u32 = 0x1000_0000;
 const RAM: u32 = 0x2000_0000;
 const SYS: u32 = 0x4000_0000;
@@ -50,7 +50,7 @@ const KRN_PUBKEY: u32 = SHIELD + 0x40;
 const KRN_T: u32 = SHIELD + 0x80;
 const KRN_LAST: u32 = SHIELD + 0x100;
 
-// The host's.
+// The host's view.
 const STATUS: u32 = 0x100;
 const LOAD_DOORBELL: u32 = 0x200;
 const CHAN_DOORBELL: u32 = 0x204;
@@ -92,7 +92,7 @@ fn probe() -> &'static Path {
     })
 }
 
-/// With the test program in its ROM.
+/// The system with the test program in its ROM.
 fn library() -> &'static Library {
     static LIB: OnceLock<Library> = OnceLock::new();
     LIB.get_or_init(|| build(&counted(spec(Some(probe())))).expect("model"))
@@ -121,7 +121,7 @@ fn straps() -> KernelStraps {
     }
 }
 
-/// Edges of the kernel's clock among those of the design's.
+/// Edges of the kernel's clock relative to the design's.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
     Each,
@@ -139,7 +139,7 @@ impl Pace {
         }
     }
 
-    /// Cycles that so many edges take, at most.
+    /// Most cycles that this number of edges takes.
     fn cycles(self, edges: u64) -> u64 {
         match self {
             Self::Each => edges,
@@ -150,7 +150,7 @@ impl Pace {
 }
 
 thread_local! {
-    /// Of each [`System::new`].
+    /// Pace of each new [`System`].
     static PACE: Cell<Pace> = const { Cell::new(Pace::Each) };
 }
 
@@ -170,13 +170,13 @@ struct System {
 }
 
 impl System {
-    /// The kernel's memories are clear, no design is in the fabric.
+    /// The kernel's memories are clear, and the fabric is empty.
     fn new() -> Self {
         static BOOTED: OnceLock<SystemSnapshot> = OnceLock::new();
         let mut system = Self::fresh();
         match BOOTED.get().filter(|_| !counts_coverage()) {
             Some(snapshot) => {
-                system.sim.restore(snapshot, AxiMemoryConfig::default()).expect("same design")
+                system.sim.restore(snapshot, AxiMemoryConfig::default()).expect("same design");
             }
             None => {
                 system.sim.core.step(70_000);
@@ -199,7 +199,7 @@ impl System {
         Self { sim, took: 0 }
     }
 
-    /// With a design in the fabric.
+    /// The system with a design in the fabric.
     fn loaded() -> Self {
         let mut system = Self::new();
         system.load();
@@ -281,7 +281,7 @@ impl System {
         self.sim.core.wait_ctl(STATUS, mask, want, 50, 3_000_000).expect("state");
     }
 
-    /// Carries a Load Key to a fresh Shield.
+    /// Delivers a Load Key to a fresh Shield.
     fn load_key(&mut self, message: &[u8]) {
         self.put(LOAD_MSG, message);
         assert!(self.sim.core.ctl_write(LOAD_DOORBELL, message.len() as u32).expect("an answer"));
@@ -302,7 +302,7 @@ impl System {
         answer.value
     }
 
-    /// A register of the accelerator, written, read, and a close.
+    /// Writes and reads a register of the accelerator, then closes.
     fn session(&mut self, owner: &mut OwnerChannel) {
         self.call(owner, &Request::write(TRAIN_ROWS, 1234));
         assert_eq!(self.call(owner, &Request::read(TRAIN_ROWS)), 1234);
@@ -311,7 +311,7 @@ impl System {
     }
 }
 
-/// Sets an input in one cycle, counted from its start.
+/// Sets an input in one cycle, counted from the start of the agent.
 struct Later {
     port: &'static str,
     value: u64,
@@ -329,7 +329,7 @@ impl Agent for Later {
     }
 }
 
-/// Counts the accesses of the kernel that the design takes.
+/// Counts the kernel's accesses that the design accepts.
 #[derive(Default)]
 struct Accesses {
     writes: u64,
@@ -350,7 +350,7 @@ fn inside(a: u32, from: u32, len: u32) -> bool {
     a >= from && a < from + len
 }
 
-/// What the mailbox answers.
+/// Whether the mailbox answers a read.
 fn mailbox_read(a: u32) -> bool {
     inside(a, 0xe000, 0x1e00) || inside(a, 0xff04, 8)
 }
@@ -366,7 +366,7 @@ fn without_a_design_the_mailbox_alone_answers() {
         assert!(s.sim.held());
         for a in (0..0x1_0000).step_by(4) {
             assert_eq!(s.ctl(a).is_some(), mailbox_read(a), "read of {a:#x}");
-            // The doorbell comes last.
+            // The doorbell is last.
             if a != REQ_LEN {
                 assert_eq!(
                     s.sim.core.ctl_write(a, 1).unwrap(),
@@ -383,7 +383,7 @@ fn without_a_design_the_mailbox_alone_answers() {
         let counters = s.sim.core.counters();
         assert_eq!((counters.reads, counters.writes), (0, 0));
         assert!(s.sim.held());
-        // An image that is not whole is no design, whatever the fabric says of it.
+        // An incomplete image is no design, whatever the fabric reports.
         s.write(CONFIG, BEGIN);
         s.write(CONFIG + 8, 1);
         s.write(CONFIG + 8, 2);
@@ -494,7 +494,8 @@ fn what_the_shell_says_of_itself_reaches_the_kernel() {
         assert_eq!(s.read(NOISE) & SEEDED, SEEDED);
         s.sim.strap(&KernelStraps { seeded: false, ..straps }).expect("ports");
         assert_eq!(s.read(NOISE) & SEEDED, 0);
-        // Debug for one cycle of the design's clock, wherever it lies between two edges of the kernel's.
+        // Debug for one cycle of the design's clock, at every position between two edges of the
+        // kernel's clock.
         for wait in 0..4 {
             let mut s = System::new();
             assert_eq!((s.read(SYS + 8) >> 1 & 1, s.sim.alert()), (0, 0));
@@ -519,7 +520,7 @@ fn an_access_that_the_kernel_forgot_answers_no_later_one() {
             s.start(Ask::Read, KRN_STATUS, 0);
             s.sim.core.step(cycles);
         };
-        // When the design takes it.
+        // At the time the design accepts it.
         asked(&mut s, 0);
         let port = s.sim.core.sim().port("obs_krn_read").expect("a port");
         let taken = (1..5_000).find(|_| {
@@ -530,7 +531,7 @@ fn an_access_that_the_kernel_forgot_answers_no_later_one() {
         let taken = taken.expect("a read");
         for cycles in taken - 3..taken + 4 {
             asked(&mut s, cycles);
-            // The kernel begins anew.
+            // The kernel restarts.
             s.sim.core.wipe().expect("acknowledged");
             s.sim.core.step(200);
             s.image();
@@ -565,12 +566,12 @@ fn a_session_runs_and_ends_behind_the_joint() {
         let keyed = s.sim.save().expect("quiet");
         s.session(&mut OwnerChannel::new(&keys));
         assert_ne!(s.bytes(KRN_LAST, 88), [0; 88]);
-        // Another image in the place of a keyed one: nothing of the session is there any more.
+        // Another image replaces a keyed one: nothing of the session remains.
         s.sim.restore(&keyed, AxiMemoryConfig::default()).expect("same design");
         s.load();
         assert_eq!((s.bytes(KRN_PUBKEY, 64), s.bytes(KRN_T, 32)), (vec![0; 64], vec![0; 32]));
         assert!((0..8).all(|n| s.ctl(0x120 + 4 * n) == Some(0)), "confirmation");
-        // A seed that was written in part before it does not count.
+        // An earlier, partly written seed does not count.
         s.seed(&seed);
         s.load();
         s.write(KRN_CTRL, 1);
@@ -578,7 +579,7 @@ fn a_session_runs_and_ends_behind_the_joint() {
     });
 }
 
-/// Bytes of the state with this word.
+/// Occurrences of this word in the state, at any byte.
 fn count(s: &mut System, word: u32) -> usize {
     s.sim
         .core
@@ -627,7 +628,7 @@ fn the_fabric_hears_of_an_end_when_the_design_is_wiped_and_held() {
             s.load();
             assert_eq!(s.ctl(0), Some(MAGIC));
         }
-        // The kernel's own end is the design's: watchdog, halt.
+        // The end of the kernel ends the design, too: watchdog, halt.
         for (address, value) in [(WATCHDOG, 500), (SYS + 4, 4)] {
             s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
             s.start(Ask::Write, address, value);
@@ -643,7 +644,7 @@ fn accesses_under_way_are_answered_when_the_design_ends() {
     at_each_pace(|| {
         let mut s = System::loaded();
         let loaded = s.sim.save().expect("quiet");
-        // The fabric loses its design while the host asks it.
+        // The fabric loses its design during an access of the host.
         for left in 0..16 {
             for write in [None, Some(7)] {
                 s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
@@ -661,12 +662,12 @@ fn accesses_under_way_are_answered_when_the_design_ends() {
                     s.sim.core.step_with(&mut [&mut later]);
                 }
                 assert_eq!((s.ctl(at), s.ctl(MAILBOX + 0x3f04)), (None, Some(1)), "{left}");
-                // What was answered in its place is not answered again by the next design.
+                // The next design does not repeat the answer given in its place.
                 s.load();
                 assert_eq!(s.ctl(0x4), Some(0x0001_0000), "{left}");
             }
         }
-        // The same while the kernel asks it, and then it asks the next one.
+        // The same during an access of the kernel, which then accesses the next design.
         let (mut seen, mut missed) = (0, 0);
         for left in (0..160).step_by(3) {
             s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
@@ -687,7 +688,7 @@ fn accesses_under_way_are_answered_when_the_design_ends() {
     });
 }
 
-/// Host memory, all of it mapped.
+/// Host memory, fully mapped.
 #[derive(Clone, Default)]
 struct Host(Rc<RefCell<SparseMemory>>);
 
@@ -703,7 +704,7 @@ impl HostBus for Host {
     }
 }
 
-/// Where the ring lies.
+/// Address of the ring.
 const RING: u64 = 1 << 20;
 
 impl DmaMemory for Host {
@@ -776,8 +777,8 @@ fn the_dma_engine_reaches_memory_alone() {
             queue.submit(s).unwrap();
             queue.wait(s, Duration::from_secs(60)).unwrap().expect("a completion")
         };
-        // Addresses of the control window, of the mailbox and of the kernel mean nothing to it: what it
-        // writes is in card memory, and what it reads was there.
+        // Addresses of the control window, of the mailbox and of the kernel have no meaning for it:
+        // its writes go to card memory, and its reads come from there.
         let places = [
             0,
             0x100,
@@ -822,7 +823,7 @@ fn the_dma_engine_reaches_memory_alone() {
         }
         assert_eq!((s.read(RAM), s.read(MEMORY), s.read(CONFIG + 4)), (markers[0], markers[1], 2));
         assert_eq!(s.bytes(SYS + 0x20, 32), straps().uds);
-        // The seed is as the kernel wrote it.
+        // The seed is unchanged since the kernel wrote it.
         s.write(KRN_CTRL, 1);
         s.krn_state(FRESH);
         assert_eq!(s.bytes(KRN_PUBKEY, 64), derive_key_pair(&[0x77; 32]).1.xy());
@@ -853,7 +854,7 @@ fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
                 })
                 .unwrap()
         );
-        // Host memory owes the engine an answer: the kernel is clear first.
+        // Host memory owes the engine an answer: the kernel is cleared first.
         memory.borrow_mut().frozen = true;
         queue.submit(&mut s).unwrap();
         s.sim.core.step(200);
@@ -865,7 +866,7 @@ fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
             assert_eq!(s.sim.core.sim().peek("wipe_ack"), 0);
         }
         assert!(!s.sim.held());
-        // The host's accesses are answered meanwhile.
+        // The host's accesses are still answered.
         assert_eq!((s.ctl(0), s.ctl(0xff04), s.ctl(0xe000)), (None, Some(0), Some(0)));
         memory.borrow_mut().frozen = false;
         let acknowledged = (0..100_000).find(|_| {
@@ -879,7 +880,7 @@ fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
         sim.poke("wipe_req", 0);
         sim.eval();
         assert_eq!(sim.peek("wipe_ack"), 0);
-        // The kernel is the first clear where nothing is under way: the acknowledgement waits for it.
+        // With nothing in flight, the kernel is cleared first: the acknowledgement waits for it.
         s.sim.core.step(100);
         s.load();
         let took = s.sim.core.wipe().expect("acknowledged");
@@ -891,10 +892,10 @@ fn a_wipe_is_acknowledged_when_kernel_and_design_are_clear() {
     });
 }
 
-/// Cycles for which the gate of the control window waits for a design (`shef_system_gate`), and its
-/// own.
+/// Cycles for which the gate of the control window waits for a design (`shef_system_gate`), plus
+/// its own.
 const GATE: u64 = 4_096 + 20;
-/// Cycles for which a hostile design is waited for that is to end its wipe (`shef_system_life`).
+/// Cycles allowed for a hostile design to end its wipe (`shef_system_life`).
 const WIPE: u64 = 100_000;
 
 #[test]
@@ -909,7 +910,7 @@ fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
         let answer = s.sim.core.access(false, at, write, &mut []).expect("an answer");
         (answer, s.sim.core.cycles() - begin)
     };
-    // One access is waited for, to a bound; after it the others, and the mailbox, are free at once.
+    // One access waits, up to a bound; afterwards the others, and the mailbox, are free at once.
     let waits_once = |s: &mut System, write: Option<u32>| {
         let (answer, took) = timed(s, 0x10, write);
         assert_eq!(answer, None);
@@ -923,13 +924,13 @@ fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
         assert_eq!(answer, Some(1));
         assert!(took < 20, "mailbox: {took} cycles");
         assert_eq!(s.read(SYS), u32::from_le_bytes(*b"SHEK"));
-        // The same of the kernel.
+        // The same for the kernel.
         assert_eq!(s.read(KRN_STATUS), 0);
         assert!(s.took < GATE, "{} cycles", s.took);
         assert_eq!(s.read(SYS + 8) >> 4 & 1, 1, "NO_SHIELD");
     };
     waits_once(&mut s, None);
-    // A clear ends it, though it never says that its wipe is over.
+    // A clear ends it, though it never reports the end of its wipe.
     s.write(CONFIG, CLEAR);
     let begin = s.sim.core.cycles();
     s.sim.core.step(WIPE - 10_000);
@@ -950,11 +951,11 @@ fn a_design_that_answers_nothing_holds_up_neither_host_nor_kernel() {
     ] {
         assert_eq!(sim.peek(port), 0, "{port} of a design that is held");
     }
-    // Another design is asked anew.
+    // Another design is accessed again.
     s.image();
     assert!((0..2000).any(|_| s.read(CONFIG + 4) == 2), "another design is active");
     waits_once(&mut s, Some(7));
-    // A wipe by the shell is acknowledged, and not before the design is gone.
+    // A wipe by the shell is acknowledged, but not before the design is gone.
     s.sim.core.sim().poke("wipe_req", 1);
     s.sim.core.step(WIPE - 100);
     assert_eq!((s.sim.core.sim().peek("wipe_ack"), s.sim.held()), (0, false));
@@ -994,7 +995,7 @@ fn a_fixed_design_is_active_after_its_image() {
         sim.poke(port, 0);
         sim.eval();
     };
-    // No image was begun, or it was taken back.
+    // No image was begun, or it was withdrawn.
     assert_eq!(words(&mut sim, 2, true), (0, 0, 0));
     pulse(&mut sim, "cfg_begin_i");
     assert_eq!(words(&mut sim, 3, false), (0, 1, 0));
@@ -1062,7 +1063,7 @@ mod long {
         let begin = std::time::Instant::now();
         println!("boot: {} cycles", sim.boot(60_000_000).expect("boot"));
         assert_eq!((sim.alert(), sim.core.ctl_read(0).unwrap()), (0, None));
-        // What boots at one pace goes on at another.
+        // A boot at one pace continues at another.
         sim.around().pace = Pace::Second.pace();
 
         let config = digits();
@@ -1093,7 +1094,7 @@ mod long {
         world.kernel.session(&mut OwnerChannel::new(&keys));
         let Answer::CloseRecord(record) = world.call(&Ask::CloseRecord).unwrap() else { panic!() };
         assert_eq!(evidence.verify_close(&record).unwrap().transcript, keys.transcript().0);
-        // A reset of the kernel's image takes the design.
+        // A reset of the kernel's image removes the design.
         assert!(matches!(world.call(&Ask::Reset), Ok(Answer::Done)));
         assert_eq!((world.kernel.ctl(0), world.kernel.sim.held()), (None, true));
         println!("{} cycles in {:?}", world.kernel.sim.core.cycles(), begin.elapsed());

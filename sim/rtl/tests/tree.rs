@@ -1,5 +1,5 @@
-//! The counter trees of a set against a plain table of counters, with a memory that is slow,
-//! stalls, answers reads with what was there before an unanswered write, and attacks.
+//! The counter trees of a set match a plain table of counters, with a memory that is slow, stalls,
+//! answers reads with the contents from before an unanswered write, and attacks.
 
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
@@ -12,7 +12,7 @@ const ASK: u64 = 1;
 const BUMP: u64 = 2;
 const LAST: u64 = (1 << 48) - 1;
 
-/// As in the test top: 16 entries of the root table each.
+/// As in the test top, with 16 entries of the root table each.
 struct Region {
     place: u64,
     id: u8,
@@ -27,7 +27,7 @@ const REGIONS: [Region; 4] = [
     Region { place: 3, id: 3, chunks: 1000 << 6, base: 0x3000_0000, bits: 256 },
     Region { place: 4, id: 12, chunks: 100 << 6, base: 0x4000_0000, bits: 256 },
 ];
-/// Levels in memory of each.
+/// Levels in memory of each region.
 const LEVELS: [usize; 4] = [2, 1, 4, 3];
 const DEEP: usize = 2;
 
@@ -79,7 +79,7 @@ fn counter(node: &[u8; 64], i: usize) -> u64 {
     node[6 * i..6 * i + 6].iter().fold(0, |v, b| v << 8 | u64::from(*b))
 }
 
-/// (region, level, node) at an address.
+/// Region, level and node at an address.
 fn find(addr: u64) -> (usize, usize, u64) {
     for (r, region) in REGIONS.iter().enumerate() {
         for level in 0..LEVELS[r] {
@@ -134,11 +134,11 @@ const NAMES: [&str; 28] = [
     "job_valid",
 ];
 
-/// How the surroundings behave.
+/// Behaviour of the environment.
 #[derive(Clone, Copy)]
 struct World {
     latency: u64,
-    /// Of eight cycles, how many are refused on each port.
+    /// Number of cycles in eight that each port refuses.
     stalls: u64,
 }
 
@@ -212,7 +212,7 @@ impl Bench {
         }
         self.s.poke("stop", 1);
         self.s.run(2);
-        // what is still up leaves now
+        // pending writes leave now
         self.set("ar_ready", 1);
         self.set("wb_ready", 1);
         self.s.run(2);
@@ -341,7 +341,7 @@ impl Bench {
             if self.writes.iter().any(|w| w.1 == addr) {
                 return Err(format!("{addr:#x} is read before its write was answered"));
             }
-            // what nobody wrote is anything
+            // unwritten memory holds anything
             let mut d = [0; 64];
             self.rng.fill(&mut d);
             self.reads.push_back((
@@ -366,7 +366,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A written node opens under the next version of its place and holds what was handed out.
+    /// A written node opens under the next version of its place and holds the issued counters.
     fn check_write(&mut self, addr: u64, data: &[u8; 64]) -> Result<(), String> {
         let (r, level, node) = find(addr);
         let region = &REGIONS[r];
@@ -396,7 +396,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Until everything is answered and nothing is on its way; the cycles.
+    /// Runs until every request is answered and nothing is in flight; returns the cycles.
     fn drain(&mut self, limit: u64) -> Result<u64, String> {
         let start = self.s.cycles();
         while self.s.cycles() - start < limit {
@@ -429,14 +429,14 @@ impl Bench {
         }
     }
 
-    /// One request alone; cycles from its handshake to its answer.
+    /// Runs a single request; returns the cycles from its handshake to its answer.
     fn alone(&mut self, kind: u64, r: usize, chunk: u64) -> Result<u64, String> {
         let answers = self.answers;
         self.requests.push_back((kind, r, chunk));
         for _ in 0..5000 {
             self.cycle()?;
             if self.answers > answers {
-                // the answer was seen in the cycle before
+                // the answer was seen in the previous cycle
                 return Ok(self.s.cycles() - 1 - self.taken);
             }
         }
@@ -480,7 +480,7 @@ fn nothing_is_fetched_for_chunks_that_were_never_written() {
         }
     }
     assert_eq!(b.asked, []);
-    // with a written chunk, only its own nodes and those beside them can be unknown for a while
+    // after a write to a chunk, only its own nodes and their neighbours can be unknown for a while
     b.alone(BUMP, DEEP, 0).unwrap();
     b.random(300, 0);
     b.drain(100_000).unwrap();
@@ -491,8 +491,7 @@ fn nothing_is_fetched_for_chunks_that_were_never_written() {
     );
 }
 
-/// Fills the deep tree, then leaves nothing changed on chip, so that every later miss is a read
-/// only.
+/// Fills the deep tree, then cleans all nodes on chip, so that every later miss is only a read.
 fn settled(lib: &Library, world: World) -> Bench {
     let mut b = Bench::new(lib, 5, world);
     for node in 0..REGIONS[DEEP].nodes(0) {
@@ -603,7 +602,7 @@ const ATTACKS: [Attack; 7] = [
     Attack::OtherRegion,
 ];
 
-/// Traffic, then a false node at `level` of region `r` as soon as one can be: the fault names it,
+/// Traffic, then a false node at `level` of region `r` as soon as possible: the fault names it, and
 /// no answer is wrong.
 fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> Result<(), String> {
     let what = |e: String| format!("{attack:?}, region {r}, level {level}, seed {seed}: {e}");
@@ -621,7 +620,7 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
         b.cycle().map_err(what)?;
     }
     b.drain(100_000).map_err(what)?;
-    // a node of that level which was written, and twice for a replay
+    // a written node of that level, written twice for a replay
     let region = &REGIONS[r];
     let first = b.rng.below(region.nodes(level));
     let can = |b: &Bench, a: &u64| {
@@ -652,13 +651,13 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
         Attack::Zeros => bad = [0; 64],
         Attack::Swap => bad = any(&b, &|q, l, _| q == r && l == level).ok_or("no other node")?,
         Attack::OtherLevel => {
-            bad = any(&b, &|q, l, _| q == r && l != level).ok_or("no other level")?
+            bad = any(&b, &|q, l, _| q == r && l != level).ok_or("no other level")?;
         }
         Attack::OtherRegion => bad = any(&b, &|q, _, _| q != r).ok_or("no other region")?,
     }
     b.memory.insert(addr, bad);
-    // other requests until the node is not on chip any more (if it is written once more, the false
-    // one comes back), then its own
+    // other requests until the node leaves the chip (if it is written again, the false one is
+    // restored), then its own
     let span = 8u64.pow(level as u32 + 1);
     for _ in 0..200 {
         b.random(40, 4);
@@ -686,7 +685,7 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
             "region {q}, index {index:#x}, internal {internal} instead of node {node}"
         )));
     }
-    // the other regions go on, this one refuses
+    // the other regions continue, this one refuses
     let refused = b.refused;
     b.requests.clear();
     b.random(300, 4);
@@ -695,7 +694,7 @@ fn attack(lib: &Library, seed: u64, attack: Attack, r: usize, level: usize) -> R
     if b.faults.len() != 1 || b.refused < refused + 2 {
         return Err(what(format!("faults {:x?}, {} refusals", b.faults, b.refused - refused)));
     }
-    // nothing of the region was sealed after its fault but what had been raised before
+    // after its fault, the region seals only earlier raises
     let seals = b.written.len();
     b.random(300, 4);
     b.drain(400_000).map_err(what)?;
@@ -773,7 +772,7 @@ fn counters_end_without_a_repeat() {
             away(&mut b);
             b.alone(ASK, DEEP, 3).unwrap();
         } else {
-            // the node of chunk 0 was sealed under the last but one version
+            // the node of chunk 0 was sealed under the last version but one
             let (leaf, parent) = (region.addr(0, 0), region.addr(1, 0));
             let mut c: [u64; 8] = std::array::from_fn(|i| counter(&b.memory[&parent], i));
             c[0] = LAST - 1;
@@ -804,7 +803,7 @@ fn stop_and_wipe_leave_nothing() {
         for _ in 0..4000 + 77 * seed {
             b.cycle().unwrap();
         }
-        // what was up may leave, nothing new comes
+        // pending writes may leave, no new ones arrive
         b.s.poke("stop", 1);
         let (answers, asked, written) = (b.answers, b.asked.len(), b.written.len());
         for _ in 0..300 {
@@ -819,7 +818,7 @@ fn stop_and_wipe_leave_nothing() {
             (b.get("idle"), b.get("ar_valid"), b.get("wb_valid"), b.get("req_ready")),
             (1, 0, 0, 0)
         );
-        // after a wipe every version is 0, and known to be
+        // after a wipe every version is 0, and known to be 0
         b.wipe();
         let asked = b.asked.len();
         for (r, region) in REGIONS.iter().enumerate() {
@@ -836,7 +835,7 @@ fn stop_and_wipe_leave_nothing() {
     }
 }
 
-/// With fewer lanes keystream and hash come later, nothing else changes.
+/// With fewer lanes, keystream and hash take longer, and nothing else changes.
 #[test]
 fn fewer_lanes() {
     traffic(&variant(2, 1), 0..2, 800).unwrap();

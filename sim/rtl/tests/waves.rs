@@ -1,4 +1,4 @@
-//! Waves are written when asked for, and refused with a reason when the build cannot have them.
+//! Waves are written on request, and refused with a reason if the build cannot have them.
 
 use shef_rtl::{DesignSpec, Error, Sim, build};
 
@@ -10,7 +10,7 @@ fn waves_on_demand() {
     assert!(matches!(s.trace_start(&file), Err(Error::TraceOff(_))));
     let lib = match build(&spec.trace()) {
         Ok(l) => l,
-        // Without the libraries there is nothing more to see than this reason.
+        // Without the libraries, this reason is all that there is to test.
         Err(e @ Error::TraceLibraries) => {
             assert!(e.to_string().contains("apt-get install liblz4-dev zlib1g-dev"));
             return;

@@ -1,8 +1,8 @@
-// Named cover points of the Shield, bound into its blocks in builds that count coverage
-// (`cargo xtask coverage`). Nothing here is part of a design that is used.
+// Named cover points of the Shield, bound into its blocks in builds that count coverage (`cargo
+// xtask coverage`). No design that is used contains any of this.
 //
-// A point is called by the instance it stands in, cover__MODULE__WHAT, and by the blocks around it:
-// g_NAME[i] are indices of an enumeration of the RTL. `cargo xtask coverage` puts the names in.
+// A point's name consists of its instance, cover__MODULE__WHAT, and the blocks around it: g_NAME[i]
+// are indices of an enumeration of the RTL, which `cargo xtask coverage` replaces by names.
 `default_nettype none
 
 // Each state of a state machine. WHAT is the type of its states.
@@ -18,8 +18,8 @@ module shef_cover_states #(
   end
 endmodule
 
-// What an engine set does, by mode and chunk size of the region; faults by policy and kind;
-// refusals by kind; chunks fetched ahead.
+// Actions of an engine set, by mode and chunk size of the region; faults by policy and kind;
+// refusals by kind; prefetched chunks.
 module shef_cover_set
   import shef_pkg::*;
   import shef_set_pkg::*;
@@ -30,18 +30,18 @@ module shef_cover_set
 ) (
     input wire           clk_i,
     input wire           rst_ni,
-    input wire reg_idx_t looked_i,    // region of what is looked up
-    input wire           read_i,      // a read will be answered from a line
-    input wire           write_i,     // a write will go into a line
+    input wire reg_idx_t looked_i,    // region of the lookup
+    input wire           read_i,      // a line will answer a read
+    input wire           write_i,     // a line will take a write
     input wire reg_idx_t fetched_i,
-    input wire           fetch_i,     // a chunk is asked for
+    input wire           fetch_i,     // a chunk is requested
     input wire reg_idx_t sealed_i,
     input wire           seal_i,      // a chunk leaves
     input wire           fault_valid_i,
     input wire fault_t   fault_i,
     input wire           refusal_valid_i,
     input wire refusal_t refusal_i,
-    input wire [2:0]     ahead_i      // fetched ahead: taken, used, failed
+    input wire [2:0]     ahead_i      // prefetched: taken, used, failed
 );
   function automatic logic is(input reg_idx_t region, input int mode, input int log2);
     logic x;

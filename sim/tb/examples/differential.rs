@@ -1,8 +1,9 @@
-//! Random operations on the functional model and, with `--rtl`, on the RTL too: every answer
+//! Random operations on the functional model and, with `--rtl`, on the RTL too: checks every answer
 //! against the reference, every write to memory against the oracle, and both benches against each
-//! other. The RTL is `shef_core`, and the same Shield in all sessions.
+//! other. The RTL is `shef_core`, with the same Shield in all sessions.
 //!
-//! `cargo run -p shef-tb --example differential -- [--operations N] [--seed N] [--rtl] [--config shield.toml]`
+//! `cargo run -p shef-tb --example differential -- [--operations N] [--seed N] [--rtl] [--config
+//! shield.toml]`
 //!
 //! Without `--config` the model runs in a new random configuration every 10,000 operations, and the
 //! RTL in that of `sim/tb/tests/shield.toml`, whose build the tests use too.
@@ -51,7 +52,7 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
         None if args.rtl => Some(include_str!("../tests/shield.toml").to_owned()),
         None => None,
     };
-    // Beside the program: generated packages belong to the build products.
+    // In the program's folder: generated packages belong to the build products.
     let program = std::env::current_exe().unwrap_or_default();
     let name = args
         .config
@@ -67,7 +68,7 @@ fn run(args: &Args) -> Result<(u64, u64), BenchError> {
         Some((spec, _)) if args.rtl => Some(shef_rtl::build(&spec.clone().fast())?),
         _ => None,
     };
-    // One Shield for all sessions: each begins on what the one before it left.
+    // One Shield for all sessions: each begins with the state that the previous one left.
     let mut rtl = match (&library, &fixed) {
         (Some(library), Some((_, config))) => {
             Some(RtlBench::new(library, config, Some(args.seed))?)

@@ -1,5 +1,5 @@
 //! Prints the throughput of the Shield: `shield_throughput [--json] [WORD...]`; with words, only
-//! the rows that hold them all.
+//! the rows that contain all of them.
 
 use shef_tb::throughput::{Row, measure};
 use std::path::Path;
@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     let all = words.len();
     words.retain(|w| w != "--json");
     let json = words.len() < all;
-    // Beside the program: generated packages belong to the build products.
+    // In the program's folder: generated packages belong to the build products.
     let program = std::env::current_exe().unwrap_or_default();
     let dir = program.parent().unwrap_or(Path::new(".")).join("shield_throughput_rtl");
     let rows = match measure(&dir, &words, &mut |line| eprintln!("{line}")) {

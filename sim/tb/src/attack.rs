@@ -5,7 +5,7 @@
 //! real Load Key and runs two rounds of honest traffic. Snapshots of that state, and of those after
 //! reset, before the Load Key and after the session, are saved ([`shef_rtl::Sim::save`]) and
 //! restored before each attempt. Attempts are therefore independent, and each can be rerun alone.
-//! One attempt in 75 continues into a session of its own.
+//! One attempt in 75 continues into a new session.
 
 mod directed;
 mod flood;
@@ -43,8 +43,8 @@ pub enum Kind {
     Truncate,
     /// Slow responses, within the Shield's time-out.
     Delay,
-    /// Responses overtake one another, carry the wrong id, are duplicated or unowed; messages in
-    /// the wrong order.
+    /// Responses overtake each other, carry the wrong id, are duplicated or unsolicited; messages
+    /// arrive in the wrong order.
     Reorder,
     /// Memory answers with errors.
     Error,
@@ -174,17 +174,17 @@ const COVERAGE_OPERATIONS: u64 = 2_000;
 /// What to run.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// Attempts.
+    /// Number of attempts.
     pub n: u64,
     /// Seed of the run.
     pub seed: u64,
-    /// First attempt. Slices of the same seed add up.
+    /// First attempt. Reports of slices with the same seed add up.
     pub from: u64,
     /// Only this attempt, with waves.
     pub only: Option<u64>,
-    /// Names of configurations; empty for all. They determine what attempt `i` is.
+    /// Names of configurations; empty for all. They determine the contents of attempt `i`.
     pub configurations: Vec<String>,
-    /// Threads, each with its own instances.
+    /// Number of threads, each with its own instances.
     pub jobs: usize,
     /// Stop at the first failure.
     pub stop: bool,
@@ -321,7 +321,7 @@ impl Field<'_> {
     }
 
     /// Writes the coverage of the attempts and the directed sequence, and that of random operations
-    /// in a session of their own.
+    /// in a separate session.
     fn cover(&self, s: &mut Session) -> Result<()> {
         let folder = self.dir.join("coverage");
         std::fs::create_dir_all(&folder)

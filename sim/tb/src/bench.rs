@@ -37,7 +37,7 @@ shef_proto::coded! {
         /// The Shield did not reach a state.
         #[error("waited for {what}, status register is {status:#010x}")]
         Wait {
-            /// What was waited for.
+            /// The expected condition.
             what: &'static str,
             /// Last value.
             status: u32,
@@ -63,7 +63,7 @@ shef_proto::coded! {
         #[error("wrong transfer: {0}")]
         Unequal(String) = "SHEF-RTL-045": "a measured transfer moved wrong bytes",
             "The message has the transfer; discard the figures of this run.",
-        /// A write that breaks the format.
+        /// A write that violates the format.
         #[error("not sealed memory: {0}")]
         Format(String) = "SHEF-RTL-046": "the Shield wrote something other than sealed memory",
             "The message has the address; docs/reference/sealed-memory.md has the format. Run again with the same seed.",
@@ -116,7 +116,7 @@ pub trait Watched: Bench {
 pub struct RtlBench {
     core: CoreSim,
     acc: AxiMasters,
-    /// Number of the first burst pushed since the last [`RtlBench::finish`], and how many were
+    /// Number of the first burst pushed since the last [`RtlBench::finish`], and number of bursts
     /// pushed.
     pushed: (u64, usize),
 }
@@ -218,7 +218,7 @@ impl RtlBench {
     /// Restores a snapshot, with this memory timing and a new requester with these stalls.
     ///
     /// # Errors
-    /// If the snapshot is of another design.
+    /// If the snapshot belongs to another design.
     pub fn restore(
         &mut self,
         to: &CoreSnapshot,
@@ -308,9 +308,9 @@ impl RtlBench {
         Err(shef_rtl::Error::Hang { what: "wipe", cycles: PATIENCE }.into())
     }
 
-    /// Runs all pushed bursts to completion, with another agent beside them. Returns the outcomes
-    /// in the order of the pushes. If an accelerator reset cuts a burst short, its missing beats
-    /// count as refused.
+    /// Runs all pushed bursts to completion, together with another agent. Returns the outcomes in
+    /// the order of the pushes. If an accelerator reset cuts a burst short, its missing beats count
+    /// as refused.
     ///
     /// # Errors
     /// If there is no response for long or a bus rule is broken.
@@ -347,14 +347,14 @@ impl RtlBench {
     /// Outcomes of the bursts pushed so far; `None` for bursts in flight.
     ///
     /// # Errors
-    /// An unowed response.
+    /// An unsolicited response.
     pub fn so_far(&mut self) -> Result<Vec<Option<Outcome>>> {
         let mut out = vec![None; self.pushed.1];
         self.collect(&mut out)?;
         Ok(out)
     }
 
-    /// Whether there was any response.
+    /// Returns whether there was any response.
     fn collect(&mut self, out: &mut [Option<Outcome>]) -> Result<bool> {
         let mut any = false;
         while let Some(d) = self.acc.pop() {
@@ -456,7 +456,7 @@ impl Watched for RtlBench {
 pub struct ModelBench(pub Model);
 
 impl ModelBench {
-    /// A model without an accelerator of its own.
+    /// A model without an accelerator.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self(Model::new(config.clone(), Box::new(NoAccelerator)))

@@ -1,5 +1,5 @@
-//! Long random runs: every answer against a reference, every write against the oracle, every
-//! statement against what was done.
+//! Long random runs: every answer is checked against a reference, every write against the oracle,
+//! every statement against the operations.
 
 use crate::bench::{Bench, BenchError, Watched};
 use crate::{Oracle, Owner, Reference, Result, Traffic};
@@ -8,14 +8,14 @@ use shef_proto::config::{Config, Mode, OnFault, PAGE, Region, Set};
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
 
-/// What a run did. Two benches that saw the same seed must report the same.
+/// Summary of a run. Two benches with the same seed must report the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     /// Bursts and commands.
     pub operations: u64,
     /// Bursts that were refused.
     pub refusals: u32,
-    /// Over all answers and statements, in order.
+    /// Digest of all answers and statements, in order.
     pub digest: u64,
 }
 
@@ -33,12 +33,12 @@ fn differs(what: String) -> BenchError {
     BenchError::Unequal(what)
 }
 
-/// At least `operations` random operations in one session, which is closed at the end, so that the
-/// same bench may run another one: bursts of any shape in all modes, refused ones, flush,
-/// invalidate, epoch, statement.
+/// Runs at least `operations` random operations in one session and closes it, so that the same
+/// bench may run another one: bursts of any shape in all modes, refused ones, flush, invalidate,
+/// epoch, statement.
 ///
 /// # Errors
-/// The first thing that is not as it ought to be, with its place in the run.
+/// The first deviation, with its position in the run.
 pub fn campaign(
     bench: &mut dyn Watched,
     config: &Config,
@@ -161,7 +161,7 @@ fn check(
 /// with a port each.
 ///
 /// # Errors
-/// When it breaks a rule of configurations, which is a fault of this function.
+/// If it violates a rule of configurations, which is a bug of this function.
 #[expect(clippy::cast_possible_truncation, reason = "small numbers")]
 pub fn random_config(seed: u64) -> Result<Config> {
     const MODES: [Mode; 5] = [Mode::Input, Mode::Output, Mode::Counted, Mode::Tree, Mode::Bypass];

@@ -6,12 +6,14 @@
 //! and its tag must be the tag of that message. A node must carry exactly its next version, and its
 //! counters never decrease. No other address may be written. Once the Shield is at rest
 //! ([`Oracle::at_rest`]), the sealed data must match the bench's plaintext, every tag must have
-//! reached memory, and no counter may be ahead of what it counts.
+//! reached memory, and no counter may be ahead of its writes.
 //!
 //! ```no_run
 //! # use shef_tb::Watched;
-//! # fn f(rtl: &mut shef_tb::RtlBench, owner: &shef_tb::Owner, config: &shef_proto::config::Config, reference: &shef_tb::Reference) -> shef_tb::Result<()> {
-//! let oracle = shef_tb::Oracle::new(config, owner.keys(), &shef_proto::load::first_epochs(config, 1));
+//! # fn f(rtl: &mut shef_tb::RtlBench, owner: &shef_tb::Owner, config: &shef_proto::config::Config,
+//! reference: &shef_tb::Reference) -> shef_tb::Result<()> {
+//! let oracle = shef_tb::Oracle::new(config, owner.keys(), &shef_proto::load::first_epochs(config,
+//! 1));
 //! rtl.watch(&oracle);
 //! // ... traffic, then a flush
 //! oracle.at_rest(|region, chunk| reference.plain(region, chunk))?;
@@ -101,7 +103,7 @@ impl Oracle {
         Box::new(move |addr, data, strobe| oracle.see(addr, data, strobe))
     }
 
-    /// Takes a beat that the Shield writes to memory, for benches with their own hook.
+    /// Checks a beat that the Shield writes to memory, for benches with their own hook.
     pub fn see(&self, addr: u64, data: &[u8; BEAT], strobe: u64) {
         let mut s = self.state();
         // A burst that a wipe cuts short ends with empty beats.

@@ -1,10 +1,10 @@
-//! Bytes per cycle through the Shield with every check on, beside the same requester on the same
-//! memory without one.
+//! Bytes per cycle through the Shield with every check enabled, compared with the same requester on
+//! the same memory without a Shield.
 //!
-//! Every byte is compared: a read with what was sealed, a write with what must lie in memory,
-//! ciphertext and tag. Keys come by a Load Key. A read ends with its last beat; a write ends when
-//! the memory has answered for the last beat that the Shield writes without being told to (what a
-//! buffer holds back counts). Commands (epoch, flush) are outside the figure.
+//! Every byte is compared: a read with the sealed plaintext, a write with the expected memory
+//! contents, ciphertext and tag. A Load Key delivers the keys. A read ends with its last beat; a
+//! write ends when memory has answered the last beat that the Shield writes without a command
+//! (bytes that a buffer holds back count). Commands (epoch, flush) are outside the figure.
 
 use crate::bench::{self, Bench, BenchError, RtlBench};
 use crate::traffic::Op;
@@ -22,11 +22,11 @@ use std::path::Path;
 
 /// Chunk sizes that are measured with AES-256.
 const CHUNKS: [u32; 5] = [64, 256, 512, 1024, 4096];
-/// Chunk sizes that are measured with AES-128 too.
+/// Chunk sizes that are also measured with AES-128.
 const CHUNKS_128: [u32; 3] = [64, 512, 4096];
 /// Memory latencies in cycles.
 const LATENCIES: [u64; 4] = [10, 40, 100, 200];
-/// Latency where only one is measured.
+/// Latency of rows with a single latency.
 const USUAL: u64 = 40;
 /// Bytes of a region.
 const SIZE: u64 = 1 << 20;
@@ -41,7 +41,7 @@ const SHORT_STREAM: usize = 64;
 /// Bytes of a measurement with one beat outstanding.
 const FEW: u64 = 1 << 16;
 
-/// What the requester does.
+/// The requester's access pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -49,13 +49,13 @@ pub enum Access {
     SeqRead,
     /// The same, writing.
     SeqWrite,
-    /// One beat at random places.
+    /// Single beats at random addresses.
     RandomRead,
-    /// The same, writing, every place once.
+    /// The same, writing, each address once.
     RandomWrite,
     /// `SeqRead` in one engine set and `SeqWrite` in another at once.
     Copy,
-    /// Reads and writes as in `Copy`, at once in every engine set that is there.
+    /// Reads and writes as in `Copy`, in every engine set at once.
     Mixed,
 }
 
@@ -81,7 +81,7 @@ impl Access {
 /// One measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// What the requester did.
+    /// The requester's access pattern.
     pub name: Access,
     /// Mode of the region.
     pub region_mode: &'static str,
@@ -98,13 +98,13 @@ pub struct Row {
     pub memory_latency: u64,
     /// Bytes of a burst of the requester.
     pub burst: u64,
-    /// Bursts that the requester keeps outstanding, reads and writes apart.
+    /// Bursts that the requester keeps outstanding, reads and writes separately.
     pub outstanding: usize,
     /// Memory ports.
     pub ports: u8,
     /// Bytes that the requester read or wrote.
     pub bytes: u64,
-    /// Of these, compared and right.
+    /// Bytes that were compared and are correct.
     pub verified_bytes: u64,
     /// Cycles through the Shield.
     pub cycles: u64,
@@ -112,7 +112,7 @@ pub struct Row {
     pub bytes_per_cycle: f64,
     /// Cycles without a Shield.
     pub bare_cycles: u64,
-    /// Throughput through the Shield over that without: `bare_cycles / cycles`.
+    /// Throughput with the Shield relative to that without: `bare_cycles / cycles`.
     pub ratio: f64,
 }
 
@@ -139,7 +139,7 @@ struct Plan {
     latency: u64,
     burst: u64,
     outstanding: usize,
-    /// Of each part.
+    /// Bytes of each part.
     bytes: u64,
 }
 
@@ -150,7 +150,7 @@ impl Plan {
     }
 }
 
-/// A Shield that is measured.
+/// A measured Shield.
 struct Design {
     name: &'static str,
     lanes: u8,
@@ -161,7 +161,7 @@ struct Design {
 }
 
 impl Design {
-    /// Every region that a plan names, once, one after the other.
+    /// Every region that a plan names, once, in sequence.
     fn regions(&self) -> Vec<Part> {
         let mut all: Vec<Part> = Vec::new();
         for p in self.plans.iter().flat_map(|p| &p.parts) {
@@ -190,7 +190,7 @@ impl Design {
     }
 }
 
-/// What is measured.
+/// The measured designs.
 fn designs() -> Vec<Design> {
     let one = |name, lanes| Design { name, lanes, sets: 1, acc: &[0], plans: plans(lanes) };
     let copy = |read: u8, write: u8, chunk| {
@@ -231,7 +231,7 @@ fn designs() -> Vec<Design> {
     ]
 }
 
-/// Streams, and single chunks at random places, in regions of a mode that keeps versions on the
+/// Streams, and single chunks at random addresses, in regions of a mode that keeps versions on the
 /// card.
 fn kept(mode: Mode, chunks: &[u32]) -> Vec<Plan> {
     let mut out = Vec::new();
@@ -263,7 +263,7 @@ fn kept(mode: Mode, chunks: &[u32]) -> Vec<Plan> {
     out
 }
 
-/// What is measured with one set of this many lanes.
+/// The measurements with one set of this many lanes.
 fn plans(lanes: u8) -> Vec<Plan> {
     let whole = lanes == 4;
     let sequential = if whole { SIZE } else { SIZE / 4 };
@@ -386,8 +386,8 @@ fn slice(plain: &[u8], at: u64, n: u64) -> &[u8] {
     &plain[at as usize..(at + n) as usize]
 }
 
-/// Cycles that a list takes; reads are compared on the way, and their bytes counted. Every region
-/// is a multiple of [`SIZE`] away from the first and holds `plain`.
+/// Cycles that a list takes; reads are compared at the same time, and their bytes counted. Every
+/// region is a multiple of [`SIZE`] away from the first and contains `plain`.
 fn timed(bench: &mut RtlBench, plan: &Plan, list: &[Op], plain: &[u8]) -> Result<(u64, u64)> {
     for memory in bench.core().axi_memories() {
         memory.config.read_latency = plan.latency;
@@ -492,7 +492,7 @@ impl Shielded {
                         self.bench.mem_write(r.tag_addr(chunk), &tag);
                     }
                 }
-                // What is read was written through the Shield before.
+                // Reads need data that was written through the Shield before.
                 (false, _) => {
                     let writes = ops(false, true, r.base, (SIZE, BURST), plain, &mut Rng::new(0));
                     timed(
@@ -514,8 +514,8 @@ impl Shielded {
         Ok((cycles, right))
     }
 
-    /// What a list wrote, all of it: ciphertext and tag where the owner can tell them; else what
-    /// the Shield reads back, or memory itself where nothing is sealed.
+    /// Compares everything that a list wrote: ciphertext and tag if the owner can compute them;
+    /// else the data that the Shield reads back, or memory itself if the region is not sealed.
     fn compare(&mut self, list: &[Op], plain: &[u8]) -> Result<u64> {
         let mut right = 0;
         for op in list {
@@ -560,12 +560,11 @@ impl Shielded {
     }
 }
 
-/// Measures everything whose description
-/// (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`) holds every one of `words`;
-/// `progress` gets one line per step.
+/// Measures everything whose description (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8
+/// x 4096`) contains all of `words`; `progress` gets one line per step.
 ///
 /// # Errors
-/// A build that fails, a refusal, a byte that is not what it ought to be.
+/// A failed build, a refusal, or a wrong byte.
 pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for design in designs() {
@@ -577,7 +576,7 @@ pub fn measure(dir: &Path, words: &[String], progress: &mut dyn FnMut(&str)) -> 
                 p.latency, p.outstanding, p.burst
             )
         };
-        // The seed is a row's place among all rows of the design: it does not depend on `words`.
+        // The seed is a row's index among all rows of the design: it does not depend on `words`.
         let plans: Vec<(u64, &Plan)> = (1..)
             .zip(&design.plans)
             .filter(|(_, p)| words.iter().all(|w| say(p).contains(w.as_str())))
@@ -736,7 +735,7 @@ mod tests {
                 places.insert(addr);
             }
             assert_eq!(bytes, 1 << 16);
-            // Writes and streams: every place once.
+            // Writes and streams: each address once.
             assert!((random && !writes) || places.len() == list.len(), "{random} {writes}");
         }
     }

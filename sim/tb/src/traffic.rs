@@ -44,7 +44,7 @@ pub enum Op {
     },
 }
 
-/// Shows the shape of a burst, without its data.
+/// Prints the shape of a burst, without its data.
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,7 +88,7 @@ pub struct Phase {
     pub expected: Vec<Outcome>,
 }
 
-/// A chunk as it must be in memory.
+/// A chunk's required contents in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedChunk {
     /// Region.
@@ -111,13 +111,13 @@ pub struct Reference {
     plain: Vec<Vec<u8>>,
     /// Output chunks that were sealed (or will be by the next flush) in this epoch.
     written: Vec<BTreeSet<u64>>,
-    /// Chunks that the phase being drawn writes: not to be read in it.
+    /// Chunks that the current phase writes: it must not read them.
     pending: BTreeSet<(u8, u64)>,
     /// Epoch of each region.
     pub epochs: Vec<u64>,
     /// Bursts that the Shield must have refused.
     pub refusals: u32,
-    /// Chunks that were sealed or verified, by count of reads and writes of each.
+    /// Number of chunks sealed or verified, counted for each read and write.
     pub chunks: u64,
 }
 
@@ -149,8 +149,8 @@ impl Reference {
         (data, tag)
     }
 
-    /// New random content of every input region, sealed under its epoch: the memory writes
-    /// (address, bytes) of the owner.
+    /// New random content of every input region, sealed under its epoch; returns the owner's memory
+    /// writes (address, bytes).
     pub fn fill_inputs(&mut self, rng: &mut Rng, keys: &SessionKeys) -> Vec<(u64, Vec<u8>)> {
         let mut out = Vec::new();
         for r in self.config.clone().regions().iter().filter(|r| r.mode == Mode::Input) {
@@ -188,7 +188,7 @@ impl Reference {
         &self.plain[usize::from(region)][chunk as usize * len..][..len]
     }
 
-    /// Regions that lie in memory as they are, with their address.
+    /// Unprotected regions, with their addresses and bytes.
     pub fn public(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.config.bypass_regions().map(|r| (r.base, &self.plain[usize::from(r.id)][..]))
     }
@@ -199,7 +199,7 @@ impl Reference {
         self.written[usize::from(region)].contains(&chunk)
     }
 
-    /// All that the Shield must have written to memory.
+    /// Everything that the Shield must have written to memory.
     #[must_use]
     pub fn outputs(&self, keys: &SessionKeys) -> Vec<SealedChunk> {
         let mut out = Vec::new();
@@ -220,9 +220,9 @@ impl Reference {
     }
 }
 
-/// Whether the lines hold all chunks that a phase leaves incomplete in the regions that share them
-/// with this one: of each region two holes and the one that several bursts fill, one that the next
-/// write begins, and the two lines that writes leave to reads.
+/// Whether there are enough lines for all chunks that a phase leaves incomplete in the regions that
+/// share lines with this one: for each region two holes and the chunk that several bursts fill, one
+/// that the next write begins, and the two lines that writes leave to reads.
 fn roomy(config: &Config, region: &Region) -> bool {
     let mut sharing = config
         .regions()
@@ -235,8 +235,8 @@ fn roomy(config: &Config, region: &Region) -> bool {
     sharing.clone().count() * 3 + 3 <= usize::from(lines) && sharing.all(|r| r.mode == Mode::Output)
 }
 
-/// Of so many pages of a region some are written: in a larger one they lie apart, so that those
-/// near each other in a counter tree are few.
+/// Number of pages of a region that are written: in a larger region they are spread out, so that
+/// few are close to each other in a counter tree.
 const PLACES: u64 = 128;
 
 fn stride(region: &Region) -> u64 {
@@ -257,7 +257,7 @@ fn refused(beats: u32, write: bool) -> Outcome {
 }
 
 impl Traffic {
-    /// From a seed.
+    /// Creates it from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { rng: Rng::new(seed) }
@@ -268,10 +268,10 @@ impl Traffic {
         &mut self.rng
     }
 
-    /// A phase with about `reads` read bursts, and every output chunk written with chance `share`
-    /// out of 8 that has not been written in this epoch, whole or in part, in one burst or several.
-    /// Of the pages of other regions that can be written some get a few bursts of any shape. Reads
-    /// go to what an earlier phase wrote; some bursts are to be refused.
+    /// A phase with about `reads` read bursts, which also writes every output chunk not yet written
+    /// in this epoch with probability `share` out of 8, whole or in part, in one burst or several.
+    /// Some pages of other writable regions get a few bursts of any shape. Reads access data from
+    /// earlier phases; some bursts must be refused.
     ///
     /// Nothing in a phase depends on the order in which its reads run against its writes.
     #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
@@ -302,9 +302,9 @@ impl Traffic {
             self.read(reference, r, &mut all);
         }
         for r in config.regions().iter().filter(|r| r.mode != Mode::Input) {
-            // Few chunks stay incomplete until the flush: there are only so many lines that gather.
-            // Where others may push a chunk out, it is written by one burst: a second one could
-            // find it closed.
+            // Few chunks stay incomplete until the flush: the number of gathering lines is limited.
+            // Where others may evict a chunk, one burst writes it: a second burst could find it
+            // closed.
             let apart = roomy(&config, r);
             let mut holes = 0;
             let mut writes = Vec::new();
@@ -412,7 +412,7 @@ impl Traffic {
         out.push((Op::Read { id, addr, beats }, o));
     }
 
-    /// A burst of any shape into a page of a region that may be written again and again.
+    /// A burst of any shape into a page of a rewritable region.
     #[expect(clippy::cast_possible_truncation, reason = "bench regions are small")]
     fn rewrite(
         &mut self,
@@ -476,7 +476,7 @@ impl Traffic {
             for s in &mut strobes[..used] {
                 *s = if self.rng.one_in(3) { u64::MAX } else { self.rng.next_u64() };
             }
-            // At least one byte stays out, else the chunk would be complete.
+            // At least one byte stays unwritten, else the chunk would be complete.
             strobes[0] &= !1;
         }
         let plain = &mut reference.plain[usize::from(r.id)][at..at + r.chunk as usize];

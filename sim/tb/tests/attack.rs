@@ -1,6 +1,6 @@
-//! The hostile bus and host: every kind of act, nothing wrong delivered, accepted or refused.
-//! `cargo xtask test --full` does twenty thousand on every configuration, `cargo xtask attack` as
-//! many as one wants.
+//! The hostile bus and host try every kind of act, and nothing wrong is delivered, accepted or
+//! refused. `cargo xtask test --full` runs twenty thousand attempts over all configurations, `cargo
+//! xtask attack` any number.
 
 use shef_tb::attack::{Kind, Plan, Report, run};
 
@@ -8,11 +8,11 @@ fn seed() -> u64 {
     std::env::var("SHEF_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121)
 }
 
-/// They have every mode and every fault policy, a chunk cache beside a set without one, two
-/// accelerator ports, fields near their top, and one, two and four lanes.
+/// They cover every mode and every fault policy, a chunk cache beside a set without one, two
+/// accelerator ports, fields near their maximum, and one, two and four lanes.
 const CONFIGURATIONS: [&str; 3] = ["cache4", "tree1", "edge"];
 
-/// Attempts up to the first that fails.
+/// Runs attempts up to the first failure.
 fn attempts(configurations: &[&str], no_waves: bool) -> Report {
     let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("attack");
     let configurations = configurations.iter().map(|c| (*c).to_owned()).collect();

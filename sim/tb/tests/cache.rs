@@ -1,5 +1,5 @@
-//! A set behind a chunk cache in a whole Shield: the same answers as without, freshness of what was
-//! written back, tampering of what is fetched into it, an epoch that empties it.
+//! A set behind a chunk cache in a whole Shield gives the same answers as without; written-back
+//! data stays fresh, tampered fetches are refused, and a new epoch empties the cache.
 
 use shef_proto::channel::{FaultKind, Request};
 use shef_proto::config::Config;
@@ -65,7 +65,7 @@ impl Session {
         (got.okay.iter().all(|k| *k), got.data)
     }
 
-    /// The sealed chunk and its tag, as they lie in memory.
+    /// The sealed chunk and its tag in memory.
     fn chunk(&mut self, region: usize, index: u64) -> (Vec<u8>, [u8; 16]) {
         let r = &self.config.regions()[region];
         let (mut d, mut t) = (vec![0; 512], [0; 16]);
@@ -101,7 +101,7 @@ fn scratch_behind_the_cache_is_sealed_fresh_each_time_and_an_old_chunk_is_refuse
         statement.stopped && statement.fault_kind == FaultKind::Tag && statement.fault_chunk == 9,
         "{statement:?}"
     );
-    // what the cache holds is not given out any more either
+    // the cache does not return its contents any more either
     assert!(s.one(read(s.config.regions()[0].chunk_addr(0))) == (false, vec![0; 64]));
 }
 

@@ -1,6 +1,6 @@
 //! The functional model and the RTL see the same seeded traffic; every answer, every sealed byte,
-//! every tag and every statement must be the same, and what the reference says. After tampering or
-//! a failing memory both stop alike.
+//! every tag and every statement must be equal, and match the reference. After tampering or a
+//! memory failure both stop in the same way.
 
 mod rounds;
 
@@ -41,7 +41,7 @@ fn library() -> (&'static Library, &'static Config) {
     (lib, config)
 }
 
-/// What is done to the memory before chunk 3 of a region is read.
+/// The tampering with memory before chunk 3 of a region is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
     Data,
@@ -65,7 +65,7 @@ impl Attack {
     }
 }
 
-/// Region 1, chunk 3 is attacked, then read between good reads; the statement after it.
+/// Chunk 3 of region 1 is attacked, then read between good reads; returns the statement after it.
 fn attacked(bench: &mut dyn Bench, config: &Config, attack: Attack, seed: u64) -> ShieldStatement {
     let r = config.regions()[1].clone();
     let mut owner = Owner::open(bench, config, &first_epochs(config, 5), seed)

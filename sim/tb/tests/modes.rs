@@ -1,7 +1,7 @@
-//! Random operations in all modes: the model against reference and oracle in any configuration,
-//! then the RTL against the same.
+//! Random operations in all modes: the model matches reference and oracle in any configuration, and
+//! the RTL matches them, too.
 //!
-//! `cargo run -p shef-tb --example differential` does as many as one wants.
+//! `cargo run -p shef-tb --example differential` runs any number of operations.
 
 use shef_model::MemoryFault;
 use shef_proto::channel::{FaultKind, Request, ShieldStatement};
@@ -32,7 +32,7 @@ fn the_model_in_any_configuration() {
     assert!(operations >= 10_000, "only {operations} operations");
 }
 
-/// An oracle over a session of a small Shield, and ciphers with its keys.
+/// An oracle over a session of a small Shield, and ciphers with the session's keys.
 struct Forge {
     oracle: Oracle,
     data: Vec<ChunkCipher>,
@@ -111,7 +111,7 @@ impl Forge {
         self.oracle.see(0x2_0000, &self.nodes.seal(version, 0, 0, &counters), u64::MAX);
     }
 
-    /// At rest, with chunk 0 of every region all `plain`.
+    /// Whether the oracle passes at rest, with chunk 0 of every region all `plain`.
     fn good(&self, plain: u8) -> bool {
         let (first, zeros) = ([plain; 128], [0; 128]);
         self.oracle
@@ -122,8 +122,8 @@ impl Forge {
     }
 }
 
-/// The oracle lets pass what the format allows, in the orders that a memory port may show, and
-/// nothing else.
+/// The oracle accepts everything that the format allows, in any order that a memory port may show,
+/// and nothing else.
 #[test]
 fn the_oracle_sees_what_is_wrong() {
     let scratch = |f: &Forge| {
@@ -186,8 +186,8 @@ fn library() -> &'static (Library, Config) {
     })
 }
 
-/// The RTL answers, seals and states the same as the model, with random timing of memory and
-/// accelerator.
+/// The RTL gives the same answers, sealed data and statements as the model, with random timing of
+/// memory and accelerator.
 fn as_the_model(seeds: std::ops::Range<u64>) {
     let (library, config) = library();
     let mut operations = 0;
@@ -223,7 +223,7 @@ struct Session<'a, B> {
 }
 
 impl<'a, B: Bench> Session<'a, B> {
-    /// With the inputs in memory.
+    /// Creates it with the inputs in memory.
     fn new(bench: &'a mut B, config: &'a Config) -> Self {
         let owner = Owner::open(bench, config, &first_epochs(config, 1), 3).expect("session");
         for (addr, data) in Reference::new(config, 1).fill_inputs(&mut Rng::new(3), owner.keys()) {
@@ -232,7 +232,7 @@ impl<'a, B: Bench> Session<'a, B> {
         Self { bench, owner, config }
     }
 
-    /// Whether a chunk can be written.
+    /// Writes a chunk; returns whether that succeeded.
     fn write(&mut self, r: &Region, chunk: u64, byte: u8) -> bool {
         let data = vec![byte; r.chunk as usize];
         let got = self
@@ -242,7 +242,7 @@ impl<'a, B: Bench> Session<'a, B> {
         got[0].okay[0]
     }
 
-    /// Writes a part of a chunk, which stays on chip.
+    /// Writes part of a chunk, which stays on chip.
     fn begin(&mut self, r: &Region, chunk: u64) {
         let op = Op::Write {
             id: 0,
@@ -257,7 +257,7 @@ impl<'a, B: Bench> Session<'a, B> {
         );
     }
 
-    /// The bytes of a chunk; `None` if it is refused, which must be all of it.
+    /// The bytes of a chunk, or `None` if it is refused, which must concern all of it.
     fn read(&mut self, r: &Region, chunk: u64) -> Option<Vec<u8>> {
         let got = self
             .bench
@@ -283,7 +283,7 @@ impl<'a, B: Bench> Session<'a, B> {
         self.owner.call(self.bench, request).expect("the command is done");
     }
 
-    /// The sealed chunk and its tag, as they lie in memory.
+    /// The sealed chunk and its tag in memory.
     fn image(&self, r: &Region, chunk: u64) -> (Vec<u8>, [u8; 16]) {
         let (mut data, mut tag) = (vec![0; r.chunk as usize], [0; 16]);
         self.bench.mem_read(r.chunk_addr(chunk), &mut data);
@@ -293,8 +293,7 @@ impl<'a, B: Bench> Session<'a, B> {
         (data, tag)
     }
 
-    /// Pushes the nodes above a chunk out to memory: reads others that share their places in the
-    /// node caches.
+    /// Evicts the nodes above a chunk: reads others that share their places in the node caches.
     fn push_nodes_out(&mut self, r: &Region, chunk: u64) {
         const APART: u64 = 8 * 8 * 128;
         for k in 1..=16 {
@@ -302,8 +301,8 @@ impl<'a, B: Bench> Session<'a, B> {
         }
     }
 
-    /// After a fault of the region: it is frozen, alone, and the chunk that was begun is not
-    /// sealed; all others go on. The statement after that.
+    /// Checks that after a fault only this region is frozen, that the chunk in progress is not
+    /// sealed, and that all others continue; returns the statement.
     fn frozen(&mut self, r: &Region, begun: u64, what: &str) -> ShieldStatement {
         let before = self.image(r, begun);
         assert!(
@@ -330,7 +329,7 @@ impl<'a, B: Bench> Session<'a, B> {
     }
 }
 
-/// What is done to chunk 5 of a scratch region, whose second version is in memory.
+/// The tampering with chunk 5 of a scratch region, whose second version is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
     Data,
@@ -340,8 +339,7 @@ enum Attack {
     BusError,
 }
 
-/// The statement after a chunk was attacked, then read; before that, both of its versions read
-/// back.
+/// Attacks a chunk and reads it, after both of its versions read back; returns the statement.
 fn attacked<B: Bench>(
     bench: &mut B,
     config: &Config,
@@ -380,8 +378,8 @@ fn attacked<B: Bench>(
     s.frozen(r, 9, &format!("{attack:?} on {}", r.name))
 }
 
-/// On each region the attacks whose numbers `chosen` takes, after the region's; on an unprotected
-/// one the bus error.
+/// Runs the attacks selected by `chosen` (region's number, attack's number) on each region; on an
+/// unprotected one, the bus error.
 fn attacks_on_scratch(chosen: impl Fn(usize, usize) -> bool) {
     let (library, config) = library();
     for (n, r) in config.regions().iter().filter(|r| !r.mode.has_epoch()).enumerate() {
@@ -398,11 +396,11 @@ fn attacks_on_scratch(chosen: impl Fn(usize, usize) -> bool) {
             let what = format!("{attack:?} on {}", r.name);
             let range = r.chunk_addr(5)..r.chunk_addr(5) + 64;
             let m = attacked(&mut ModelBench::new(config), config, r, attack, |b| {
-                b.0.add_fault(range.clone(), MemoryFault::Error)
+                b.0.add_fault(range.clone(), MemoryFault::Error);
             });
             let mut rtl = RtlBench::new(library, config, Some(7)).expect("bench");
             let h = attacked(&mut rtl, config, r, attack, |b| {
-                b.core().axi_memory().error_ranges.push(range.clone())
+                b.core().axi_memory().error_ranges.push(range.clone());
             });
             assert_eq!(m, h, "{what}");
             let kind = if attack == Attack::BusError { FaultKind::Bus } else { FaultKind::Tag };
@@ -421,7 +419,7 @@ fn both_tell_the_same_of_an_attack_on_scratch() {
     attacks_on_scratch(|region, attack| region % 5 == attack);
 }
 
-/// What is done to a node above chunk 5, which was pushed out to memory twice.
+/// The tampering with a node above chunk 5, which was evicted to memory twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnNode {
     Counter,
@@ -431,8 +429,8 @@ enum OnNode {
     Zeros,
 }
 
-/// The statement after a node was attacked and chunk 5 read; before that, the chunk read back
-/// through each of the node's versions.
+/// Attacks a node and reads chunk 5, after the chunk read back through each of the node's versions;
+/// returns the statement.
 fn node_attacked<B: Bench>(
     bench: &mut B,
     config: &Config,
@@ -440,7 +438,7 @@ fn node_attacked<B: Bench>(
     level: u32,
     attack: OnNode,
 ) -> ShieldStatement {
-    /// A chunk whose nodes have nothing to do with those of chunk 5.
+    /// A chunk that shares no node with chunk 5.
     const ELSEWHERE: u64 = 3200;
     let what = format!("{attack:?} on {} level {level}", r.name);
     let mut s = Session::new(bench, config);
@@ -519,8 +517,8 @@ fn both_tell_the_same_of_an_attack_on_a_node() {
     attacks_on_nodes(|level, attack| attack % 2 == level);
 }
 
-/// A flush does not cut off a write whose data wait behind those for the other set of its port,
-/// however slow the memory of that set is.
+/// A flush does not cut off a write whose data waits behind that of the port's other set, however
+/// slow that set's memory is.
 #[test]
 fn a_flush_does_not_cut_off_a_write_behind_those_of_another_set() {
     let (lib, config) = library();

@@ -1,5 +1,5 @@
-//! The register maps as generated, against RTL and model: every item answers as its access says,
-//! everything else with an error.
+//! The generated register maps match RTL and model: every item answers according to its access
+//! type, every other address with an error.
 
 use shef_regs::{Access, Item, ctl, krn};
 use shef_tb::{Bench, ModelBench, RtlBench, design};

@@ -1,5 +1,6 @@
-//! Several engine sets behind shared and own ports: the same seeded traffic as with one, order per
-//! id, faults and wipes that concern them all, and answers that belong to none of them.
+//! Several engine sets behind shared and separate ports: the same seeded traffic works as with one,
+//! order per id holds, faults and wipes reach all sets, and an unsolicited answer is a protocol
+//! fault.
 
 mod rounds;
 
@@ -25,7 +26,7 @@ fn library() -> (&'static Library, &'static Config) {
     (lib, config)
 }
 
-/// For `cargo xtask test --full`; two sets behind one port are in `modes`, in the hostile bench two
+/// For `cargo xtask test --full`; `modes` covers two sets behind one port, the hostile bench two
 /// sets with a port each.
 mod long {
     use super::*;
@@ -183,7 +184,7 @@ mod long {
             (0..run_up).for_each(|_| bench.step());
             bench.wipe().expect("acknowledge");
             let cut = bench.finish(None).expect("every burst is answered");
-            // No words but zeros with an error, and none from after the wipe with OKAY.
+            // Only zeros with an error, and no word from after the wipe with OKAY.
             for (o, got) in ops.iter().zip(&cut) {
                 let zero = got
                     .data
@@ -192,7 +193,7 @@ mod long {
                     .all(|(d, ok)| *ok || d.iter().all(|b| *b == 0));
                 assert!(zero, "{o:?}");
             }
-            // The sealed inputs are as they were; the next session sees nothing of this one.
+            // The sealed inputs are unchanged; the next session sees nothing of this one.
             for (addr, data) in &sealed {
                 let mut now = vec![0; data.len()];
                 bench.mem_read(*addr, &mut now);

@@ -1,13 +1,12 @@
-//! How fast the whole Shield simulates;
-//! `cargo test --release -p shef-tb --test speed -- --ignored --nocapture`. Processor time, so that
-//! a busy machine does not count.
+//! Simulation speed of the whole Shield; `cargo test --release -p shef-tb --test speed -- --ignored
+//! --nocapture`. Measures processor time, so that other load does not count.
 
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
 use shef_rtl::build;
 use shef_tb::{Bench, Op, Owner, Reference, RtlBench, design};
 
-/// Nanoseconds on a processor of this thread.
+/// Processor time of this thread in nanoseconds.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     text.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number")

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Case, Outcome, World, demand, kbs, text, veraison};
 
-/// What the crate made of a result.
+/// The crate's view of a result.
 struct Read {
     profile: String,
     audience: Option<String>,
@@ -102,7 +102,7 @@ fn denied(world: &World, read: Reader, accept: &str) -> Outcome {
     Ok(())
 }
 
-/// A token with `aud` is what the crate refuses, so that leaving it out is no whim.
+/// The crate rejects a token with `aud`, so omitting it is necessary.
 fn addressed(world: &World, read: Reader, accept: &str) -> Outcome {
     let answer = world.appraise(&world.operator, accept, &json!({"aud": true}))?;
     demand!(
@@ -112,7 +112,7 @@ fn addressed(world: &World, read: Reader, accept: &str) -> Outcome {
     Ok(())
 }
 
-/// What 0.5 reads.
+/// Cases for 0.5.
 pub const OLD: &[Case] = &[
     Case("reads the result of a Veraison session", |world| {
         let (token, nonce) = veraison::result(world, None)?;
@@ -138,7 +138,7 @@ pub const OLD: &[Case] = &[
     Case("refuses a result with aud", |world| addressed(world, read_old, crate::OLD)),
 ];
 
-/// What 0.6 reads.
+/// Cases for 0.6.
 pub const NEW: &[Case] = &[
     Case("reads the result of a Veraison session in the names that it asks for", |world| {
         let (token, nonce) = veraison::result(world, Some(crate::NEW))?;

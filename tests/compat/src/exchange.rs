@@ -21,11 +21,11 @@ pub struct Exchange {
     pub answer: Answer,
 }
 
-/// A request; texts hold `${NAME}` for what is learned from answers.
+/// A request; `${NAME}` in its texts stands for a value learned from an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// `operator`, or `anyone` who shows nothing.
+    /// `operator`, or `anyone` without credentials.
     pub by: String,
     pub method: String,
     pub path: String,
@@ -37,7 +37,7 @@ pub struct Request {
 #[serde(rename_all = "lowercase")]
 pub enum Body {
     Text(String),
-    /// base64url of bytes.
+    /// Bytes in base64url.
     Bytes(String),
 }
 
@@ -50,7 +50,7 @@ pub struct Answer {
     pub body: Value,
 }
 
-/// Headers of answers that clients look at.
+/// Headers of answers that clients use.
 const HEADERS: [&str; 4] = ["content-type", "accept", "location", "set-cookie"];
 
 impl Answer {
@@ -66,7 +66,7 @@ impl Answer {
     }
 }
 
-/// What was learned so far, by name.
+/// The values learned so far, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Values(BTreeMap<&'static str, String>);
 
@@ -114,14 +114,14 @@ impl Values {
     }
 }
 
-/// Texts that differ from run to run, as short as words or with other characters.
+/// Texts that differ between runs but are too short for [`masked`], or use other characters.
 const RANDOM: [&str; 4] = ["iv", "tag", "ciphertext", "value"];
-/// Texts that differ from version to version, or are times.
+/// Texts that differ between versions, or are times.
 const OTHER: [&str; 3] = ["build", "version", "expiry"];
 
 fn shape(name: &str, value: &Value) -> Value {
     match value {
-        // For people; no client of others reads it.
+        // For people; no third-party client reads it.
         _ if name == "appraisal" => json!("<appraisal>"),
         Value::Object(map) => Value::Object(
             map.iter()
@@ -154,8 +154,8 @@ fn token(text: &str) -> Option<Value> {
     }
 }
 
-/// A text with each run of 32 or more characters of base64, or 16 of hexadecimal, as its length;
-/// those of session tokens, which hold numbers of several lengths, without.
+/// A text in which each run of 32 or more characters of base64, or 16 of hexadecimal, is replaced
+/// by its length. Runs in session tokens, which contain numbers of several lengths, have no length.
 fn masked(text: &str) -> String {
     let (mut out, mut run) = (String::new(), String::new());
     let end = |out: &mut String, run: &mut String| {

@@ -29,7 +29,7 @@ struct Kbs {
     key: TeePubKey,
 }
 
-/// The key that a card's evidence vouches for.
+/// The key that the card's evidence certifies.
 fn card_key(device: &Device) -> TeePubKey {
     let xy = device.key.public_key().xy();
     TeePubKey::EC {
@@ -40,7 +40,7 @@ fn card_key(device: &Device) -> TeePubKey {
     }
 }
 
-/// A key that the host has made.
+/// A key made by the host.
 fn host_key(curve: EcCurve) -> Outcome<(TeePubKey, Jwk)> {
     let pair = ECDH_ES_A256KW.generate_ec_key_pair(curve)?;
     let public = pair.to_jwk_public_key();
@@ -79,7 +79,7 @@ impl Kbs {
         Ok(Self { client: client.clone(), cookie, challenge, hash, key })
     }
 
-    /// What the client sends, with evidence of this device.
+    /// The client's message with evidence of this device.
     fn attestation(&self, device: &Device) -> Outcome<Attestation> {
         let additional_evidence = String::new();
         let runtime = json!({"tee-pubkey": self.key, "nonce": self.challenge.nonce, "additional-evidence": additional_evidence});
@@ -126,7 +126,7 @@ fn of_card(client: &Client, device: &Device) -> Outcome<(Kbs, String)> {
     Ok((kbs, token))
 }
 
-/// A result of this path.
+/// A result obtained in this way.
 pub fn result(world: &World) -> Outcome<String> {
     Ok(of_card(&world.anyone, &world.card)?.1)
 }
@@ -147,8 +147,8 @@ fn private(device: &Device) -> Outcome<Jwk> {
     Ok(Jwk::from_bytes(jwk.to_string())?)
 }
 
-/// Opens a resource. The client authenticates the header as it writes it again, which has to be as
-/// it came.
+/// Opens a resource. The client authenticates the header as it re-encodes it, so the header must
+/// have the original encoding.
 fn open(answer: &Answer, key: &Jwk) -> Outcome<Vec<u8>> {
     let body = answer.expect(200)?;
     let response: Response = serde_json::from_value(body.clone())?;
@@ -166,7 +166,7 @@ fn opens(answer: &Answer, key: &Jwk, expected: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// An error as the crate reads it.
+/// Checks an error as the crate parses it.
 fn refused(answer: &Answer, status: u16, word: &str) -> Outcome {
     let error: ErrorInformation = serde_json::from_value(answer.expect(status)?)?;
     demand!(
@@ -176,7 +176,7 @@ fn refused(answer: &Answer, status: u16, word: &str) -> Outcome {
     Ok(())
 }
 
-/// What its clients do.
+/// Cases of its clients.
 pub const CASES: &[Case] = &[
     Case("attests and fetches a resource with the key of the card", |world| {
         world.recorded("kbs-cookie", |tape| {
@@ -244,7 +244,7 @@ pub const CASES: &[Case] = &[
             attestation.init_data = None;
             attestation.tee_evidence.additional_evidence = "{\"nvidia\":[]}".into();
             refused(&kbs.submit(&attestation)?, 400, "additional_evidence")?;
-            // They used nothing up.
+            // The refused requests did not use up the session.
             kbs.attest(&world.card)?;
             Ok(())
         })

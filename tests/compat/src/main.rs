@@ -28,10 +28,10 @@ use shef_proto::evidence::RootOfTrust;
 use device::{Device, reference};
 use service::{Client, Service, Tape};
 
-/// Result of everything here: what went wrong, in words.
+/// Result of a case; the error is a message.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// Demands something of a case.
+/// Fails a case unless a condition holds.
 #[macro_export]
 macro_rules! demand {
     ($holds:expr, $($words:tt)*) => {
@@ -41,27 +41,27 @@ macro_rules! demand {
     };
 }
 
-/// A case of a client.
+/// A client's case.
 pub struct Case(pub &'static str, pub fn(&World) -> Outcome);
 
-/// The running service, who uses it, and the cards that they have.
+/// The running service, its users, and their cards.
 pub struct World {
     pub operator: Client,
     pub anyone: Client,
-    /// Somebody with the role `release` in the first tenant.
+    /// A client with the role `release` in the first tenant.
     pub host: Client,
     /// The same in the tenant whose policies name `simulated`.
     pub lab: Client,
     pub card: Device,
-    /// Another one of its maker, which is revoked in the end.
+    /// Another device of the same manufacturer, which is revoked at the end.
     pub stolen: Device,
     pub simulated: Device,
-    /// The key that results are verified with, as a JWK.
+    /// The key that verifies results, as a JWK.
     pub jwk: Vec<u8>,
     write: bool,
 }
 
-/// The profiles that are asked for by name.
+/// The profiles that clients request by name.
 pub const OLD: &str = "application/eat+jwt; eat_profile=\"tag:github.com,2023:veraison/ear\"";
 pub const NEW: &str = "application/eat+jwt; eat_profile=\"tag:ietf.org,2026:rats/ear#04\"";
 
@@ -85,8 +85,8 @@ impl World {
         world.recorded("set-up", |tape| {
             let operator = world.operator.on(tape);
             furnish(&operator, &world.card, "shef-boot")?;
-            // The service has seen the card: what it demands of its version from now on is the same
-            // in each order of the cases.
+            // The service sees the card first, so that the version that it requires does not depend
+            // on the order of the cases.
             world.appraise(&operator, "*/*", &json!({})).map(|_| ())
         })?;
         let lab = service.known("lab", "operator", "lab-operator")?;
@@ -94,7 +94,7 @@ impl World {
         Ok(world)
     }
 
-    /// Does something and keeps the record of what its recorded clients sent and got.
+    /// Runs `f` and keeps a record of the traffic of its recorded clients.
     pub fn recorded(
         &self,
         name: &str,
@@ -105,7 +105,8 @@ impl World {
         tape.borrow().end(name, self.write)
     }
 
-    /// Appraises evidence of the card on the service's own path, with more members in the request.
+    /// Appraises evidence of the card through the service's native API, with more members in the
+    /// request.
     pub fn appraise(&self, operator: &Client, accept: &str, more: &Value) -> Outcome<Value> {
         let session =
             operator.call("POST", "/v1/sessions", &json!({"layer": "kernel"}))?.expect(201)?;
@@ -123,12 +124,12 @@ impl World {
     }
 }
 
-/// A member that is a text.
+/// A text member.
 pub fn text<'a>(value: &'a Value, name: &str) -> Outcome<&'a str> {
     value[name].as_str().ok_or_else(|| format!("no text {name} in {value}").into())
 }
 
-/// A maker's root, reference values, a policy, and resources under it.
+/// Adds a manufacturer's root, reference values, a policy, and resources under it.
 fn furnish(operator: &Client, device: &Device, kind: &str) -> Outcome {
     let anchor =
         json!({"name": "maker", "kind": kind, "certificate": B64.encode(device.root.der())});

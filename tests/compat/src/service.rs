@@ -20,7 +20,7 @@ use crate::Outcome;
 use crate::device::AUDIENCE;
 use crate::exchange::{self, Body, Exchange, Request, Values};
 
-/// The process; it ends with this.
+/// The process, which ends when the value is dropped.
 pub struct Service {
     folder: tempfile::TempDir,
     program: PathBuf,
@@ -35,7 +35,7 @@ impl Drop for Service {
     }
 }
 
-/// Two tenants; whoever shows nothing is let into the first.
+/// Two tenants; anonymous clients belong to the first.
 const MORE: &str = "\n[[tenant]]\nname = \"lab\"\n[compat]\nanonymous_tenant = \"default\"\nanonymous_resources = [\"default/key/one\", \"Default/Key/One\"]\n";
 
 impl Service {
@@ -78,12 +78,12 @@ impl Service {
         self.folder.path().join("d")
     }
 
-    /// Who shows nothing.
+    /// An anonymous client.
     pub fn anyone(&self) -> Outcome<Client> {
         self.client("anyone", None)
     }
 
-    /// The operator that `init` made.
+    /// The operator created by `init`.
     pub fn operator(&self) -> Outcome<Client> {
         self.client("operator", Some("operator"))
     }
@@ -149,7 +149,7 @@ fn quiet(command: &mut Command) -> Outcome {
     }
 }
 
-/// What is recorded of a client.
+/// The record of a client.
 #[derive(Default)]
 pub struct Tape {
     values: Values,
@@ -183,7 +183,7 @@ impl Answer {
         })
     }
 
-    /// JSON of an answer with this status.
+    /// The JSON of an answer with this status.
     pub fn expect(&self, status: u16) -> Outcome<Value> {
         if self.status != status {
             return Err(format!(
@@ -248,7 +248,7 @@ impl Client {
         )
     }
 
-    /// The same, of which success is expected.
+    /// The same, expecting success.
     pub fn put(&self, method: &str, path: &str, media: &str, body: &[u8]) -> Outcome {
         let answer = self.send(method, path, &[("content-type", media)], body)?;
         if (200..300).contains(&answer.status) {
@@ -281,7 +281,7 @@ impl Tape {
         self.values.learn(|name| answer.header(name), &answer.bytes);
     }
 
-    /// Writes the record into its file, or holds it against what is there.
+    /// Writes the record into its file, or compares it with the file.
     pub fn end(&self, name: &str, write: bool) -> Outcome {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("exchanges")

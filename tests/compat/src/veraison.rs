@@ -1,6 +1,6 @@
 //! Veraison's challenge-response API, according to its documentation; its clients are not on any
 //! registry. The Go client decodes nonces as standard base64 with padding, the service's own
-//! documentation says base64url without; both sets of clients are in use.
+//! documentation specifies base64url without padding; clients of both kinds are in use.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
@@ -51,7 +51,7 @@ impl Session {
         client.send("POST", &self.path, &[("accept", accept), ("content-type", media)], body)
     }
 
-    /// The card's evidence, as it is.
+    /// Submits the card's evidence unchanged.
     fn attest(&self, world: &World, client: &Client, accept: &str) -> Outcome<Value> {
         let evidence = world.card.evidence(Layer::Kernel, &self.nonce);
         client.know("evidence", &B64.encode(&evidence));
@@ -59,7 +59,7 @@ impl Session {
     }
 }
 
-/// A result of this path and the nonce that it is for; in the names that `accept` asks for.
+/// A result obtained in this way and its nonce, in the dialect that `accept` requests.
 pub fn result(world: &World, accept: Option<&str>) -> Outcome<(String, Value)> {
     let session = Session::open(&world.anyone, "")?;
     let accept = accept.map_or_else(|| SESSION.to_owned(), |accept| format!("{SESSION}, {accept}"));
@@ -90,7 +90,7 @@ fn problem(answer: &crate::service::Answer, status: u16) -> Outcome<String> {
     Ok(text(&body, "detail")?.to_owned())
 }
 
-/// What its clients do.
+/// Cases of its clients.
 pub const CASES: &[Case] = &[
     Case("discovery", |world| {
         let answer = world.anyone.send(

@@ -10,7 +10,7 @@ use shef_demo::DemoArgs;
 use shef_demo::data::{Dataset, PIXELS};
 use shef_demo::report::Report;
 
-/// Every attack, and the code of what must refuse it.
+/// Every attack, and the code of the check that must refuse it.
 pub const ATTACKS: &[(&str, &str)] = &[
     ("ciphertext-bit-flip", "SHEF-SDK-021"),
     ("tag-bit-flip", "SHEF-SDK-021"),
@@ -63,7 +63,7 @@ pub const BOOT_STEPS: &[&str] = &["boot-clear", "boot-measure", "boot-verify", "
 /// Runs the demo quietly.
 ///
 /// # Panics
-/// Where the honest run does not come to its end.
+/// If the honest run does not complete.
 pub fn demo(args: &DemoArgs) -> Report {
     let output = Output::new(true, true, 0, Color::Never);
     match shef_demo::demo(&output, args) {
@@ -77,7 +77,7 @@ pub fn demo(args: &DemoArgs) -> Report {
     }
 }
 
-/// The flags that run the same from the command line.
+/// The command-line flags for the same run.
 pub fn flags(args: &DemoArgs) -> String {
     let mut text = format!("--device {} --train {}", args.device, args.train);
     if let Some(seed) = args.seed {
@@ -89,7 +89,7 @@ pub fn flags(args: &DemoArgs) -> String {
     text
 }
 
-/// Checks what must hold on every back end: every step, the digits, every attack with its code and
+/// Checks the guarantees of every back end: every step, the digits, every attack with its code and
 /// no word delivered.
 ///
 /// # Panics
@@ -104,8 +104,8 @@ pub fn whole_line(device: &str) -> Report {
     report
 }
 
-/// The same with the attacks in `attacks`, which are those that `args` select, and with its data:
-/// every digit as the reference has it.
+/// The same with the attacks in `attacks`, which must be the selection of `args`, and with the data
+/// of `args`: every digit must match the reference.
 ///
 /// # Panics
 /// If one of them does not hold.
@@ -144,11 +144,11 @@ pub fn line(args: &DemoArgs, attacks: &[(&str, &str)]) -> Report {
     report
 }
 
-/// The first digits of the demo as a file in `dir`, for runs that are not about the accelerator:
-/// `train` rows to train with, and `query` to classify.
+/// The first digits of the demo as a file in `dir`, for runs that do not test the accelerator:
+/// `train` rows for training, and `query` rows to classify.
 ///
 /// # Panics
-/// Where the digits cannot be read, or the file not be written.
+/// If the digits cannot be read, or the file cannot be written.
 pub fn few_digits(dir: &Path, train: usize, query: usize) -> DemoArgs {
     let all = Dataset::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/digits.csv.gz"))
         .expect("the digits");
@@ -162,7 +162,7 @@ pub fn few_digits(dir: &Path, train: usize, query: usize) -> DemoArgs {
     DemoArgs { data: Some(path), train, ..DemoArgs::default() }
 }
 
-/// Runs the honest part under a seed and leaves what crossed a boundary in `dir`.
+/// Runs the honest part under a seed and stores everything that crossed a boundary in `dir`.
 pub fn seeded(device: &str, seed: u64, dir: &Path) -> Report {
     demo(&DemoArgs {
         device: device.to_owned(),
@@ -174,7 +174,7 @@ pub fn seeded(device: &str, seed: u64, dir: &Path) -> Report {
     })
 }
 
-/// A card in a process of its own, ended with this value.
+/// A card in a separate process, which ends when the value is dropped.
 pub struct Served {
     child: Child,
     dir: tempfile::TempDir,
@@ -185,7 +185,7 @@ impl Served {
     /// Serves a card around `device`, `model` or `rtl`, and waits until it can be reached.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     pub fn start(device: &str) -> Self {
         let dir = tempfile::tempdir().expect("a folder for the socket");
         let child = Self::spawn(device, dir.path());
@@ -195,7 +195,7 @@ impl Served {
     fn spawn(device: &str, dir: &Path) -> Child {
         use std::io::BufRead;
         let mut command = Command::new(shef_program());
-        // What a process that is killed leaves behind goes with the folder.
+        // The folder contains everything that a killed process leaves behind.
         command
             .args(["--json", "sim", "serve", "--device", device, "--socket"])
             .arg(dir.join("card"))
@@ -212,13 +212,13 @@ impl Served {
     /// Serves another card on the same socket, after the last one ended.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     pub fn restart(&mut self) {
         self.kill();
         self.child = Self::spawn(&self.device, self.dir.path());
     }
 
-    /// The device.
+    /// The device's URI.
     pub fn uri(&self) -> String {
         format!("vfio-user:{}", self.socket().display())
     }
@@ -239,7 +239,7 @@ impl Served {
         let _ = self.child.wait();
     }
 
-    /// The process.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -251,11 +251,12 @@ impl Drop for Served {
     }
 }
 
-/// The program `shef` that belongs to these tests; `shef-agent` and `shef-verifierd` are beside it.
+/// The program `shef` that was built with these tests; `shef-agent` and `shef-verifierd` are in the
+/// same folder.
 ///
 /// # Panics
-/// Where one of them is missing, or older than what it is made of: `cargo test --workspace` builds
-/// all of them before it runs a test.
+/// If one of them is missing, or older than its sources: `cargo test --workspace` builds all of
+/// them before it runs a test.
 pub fn shef_program() -> PathBuf {
     program("shef-agent");
     program("shef-verifierd");
@@ -265,12 +266,12 @@ pub fn shef_program() -> PathBuf {
 /// An example of a crate of this workspace.
 ///
 /// # Panics
-/// As [`shef_program`].
+/// See [`shef_program`].
 pub fn example_program(name: &str) -> PathBuf {
     program(&format!("examples/{name}"))
 }
 
-/// A program of this workspace, in the folder above the one of the running test.
+/// A program of this workspace, in the parent folder of the running test's folder.
 fn program(name: &str) -> PathBuf {
     const BUILD: &str = "cargo test --workspace --no-run";
     let test = std::env::current_exe().expect("the path of this test");
@@ -279,7 +280,7 @@ fn program(name: &str) -> PathBuf {
     let Some(built) = age(&path) else {
         panic!("there is no program {}: build it with `{BUILD}`", path.display())
     };
-    // Cargo leaves beside each program what it was made of.
+    // Cargo lists each program's sources in a file beside it.
     let list = std::fs::read_to_string(path.with_extension("d")).unwrap_or_default();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
     let sources = list
@@ -294,18 +295,17 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// The program of an example, which has a workspace of its own, named as its folder; built into the
+/// The program of an example, which has a separate workspace and its folder's name; built into the
 /// target folder of these tests.
 ///
 /// # Panics
-/// Where it cannot be built. Where only its `Cargo.lock` is old, `cargo build` in its folder mends
-/// that.
+/// If it cannot be built. If only its `Cargo.lock` is old, `cargo build` in its folder updates it.
 pub fn example(dir: &Path) -> PathBuf {
     let name = dir.file_name().and_then(|name| name.to_str()).expect("a folder with a name");
     built(name, dir, &["--locked"])
 }
 
-/// Has cargo build something in `dir`, and finds the program `name` that came of it.
+/// Runs cargo in `dir`, and finds the resulting program `name`.
 fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
     // target/PROFILE/deps/TEST
     let test = std::env::current_exe().expect("the test's own path");

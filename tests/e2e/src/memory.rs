@@ -4,35 +4,35 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 
-/// Bytes of a window that is searched for.
+/// Bytes of a window.
 const WINDOW: usize = 16;
-/// What is searched for is kept changed by this, so that the search does not find itself.
+/// Secrets to be searched for are kept XORed with this, so that the search does not find itself.
 pub const MASK: u8 = 0xa5;
 
 type Window = [u8; WINDOW];
 
 /// The 16-byte windows of secrets.
 pub struct Needles {
-    /// Windows, and what each is of.
+    /// Windows, and the name of each secret.
     windows: HashMap<Window, String>,
     /// Whether a window begins with these two bytes.
     heads: Vec<bool>,
 }
 
-/// What was found of them.
+/// Result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     windows: BTreeSet<Window>,
-    /// Of what there were windows.
+    /// Names of the secrets that were found.
     pub names: BTreeSet<String>,
-    /// Where each was, to be read by people.
+    /// Locations, for messages.
     pub places: Vec<String>,
-    /// Bytes that were searched.
+    /// Number of bytes searched.
     pub searched: usize,
 }
 
 impl Found {
-    /// Different windows.
+    /// Number of different windows found.
     pub fn count(&self) -> usize {
         self.windows.len()
     }
@@ -50,7 +50,7 @@ impl Needles {
             .into_iter()
             .flat_map(|(name, secret)| secret.windows(WINDOW).map(move |window| (name, window)))
         {
-            // What has few different bytes is in every memory.
+            // A window with few different bytes occurs in every memory.
             let mut seen = [false; 256];
             window.iter().for_each(|b| seen[usize::from(*b)] = true);
             if seen.iter().filter(|s| **s).count() < 8 {
@@ -63,7 +63,7 @@ impl Needles {
         needles
     }
 
-    /// Different windows that are searched for.
+    /// Number of different windows to search for.
     pub fn count(&self) -> usize {
         self.windows.len()
     }
@@ -71,7 +71,7 @@ impl Needles {
     fn search(&self, bytes: &[u8], place: impl Fn(usize) -> String, found: &mut Found) {
         let head =
             |w: &[u8]| self.heads[usize::from(u16::from_be_bytes([w[0] ^ MASK, w[1] ^ MASK]))];
-        // The windows of one piece are one place.
+        // Adjacent windows count as one location.
         let mut before = None;
         for (at, window) in bytes.windows(WINDOW).enumerate().filter(|(_, w)| head(w)) {
             if let Some((window, name)) = self.windows.get_key_value(&masked(window)) {
@@ -86,17 +86,17 @@ impl Needles {
         found.searched += bytes.len();
     }
 
-    /// What is found in `bytes`.
+    /// The secrets found in `bytes`.
     pub fn found(&self, bytes: &[u8]) -> Found {
         let mut found = Found::default();
         self.search(bytes, |at| format!("at {at:#x}"), &mut found);
         found
     }
 
-    /// The same in every mapping of a process that can be read.
+    /// The same in every readable mapping of a process.
     ///
     /// # Panics
-    /// Where the system does not show the memory.
+    /// If the system does not give access to the memory.
     pub fn found_in_process(&self, pid: u32) -> Found {
         let maps =
             fs::read_to_string(format!("/proc/{pid}/maps")).expect("the mappings of the process");
@@ -106,8 +106,8 @@ impl Needles {
         let mut buffer = vec![0; 1 << 20];
         for line in maps.lines() {
             let (range, rights) = line.split_once(' ').expect("a range and its rights");
-            // The card's memory is a sparse file of 64 GiB, which reading would fill; all that is
-            // ever written there crosses the wire.
+            // The card's memory is a sparse file of 64 GiB, which reading would fill; everything
+            // written to it crosses the wire.
             if !rights.starts_with('r')
                 || line.ends_with("[vvar]")
                 || line.ends_with("[vsyscall]")
@@ -130,7 +130,7 @@ impl Needles {
                     |offset| format!("at {:#x} of {line}", at + offset as u64),
                     &mut found,
                 );
-                // The next piece begins inside this one, so that no window falls between two.
+                // Pieces overlap, so that no window falls between two.
                 at += if at + len as u64 == to { len } else { len - WINDOW + 1 } as u64;
             }
         }

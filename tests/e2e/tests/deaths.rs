@@ -1,5 +1,5 @@
-//! A served card and its client, each killed at any point: a clear error, no leftovers, and the
-//! next one works.
+//! A served card and its client, each killed at any point, give a clear error and no leftovers, and
+//! the next one works.
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -8,21 +8,20 @@ use std::time::Duration;
 use shef::sim::Control;
 use shef_e2e::Served;
 
-/// Held by each test: they count the descriptors of this process.
+/// Held by each test, because all of them count the descriptors of this process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// How often each kind of death is tried; more with SHEF_DEATHS.
+/// Deaths of each kind; SHEF_DEATHS sets another number.
 fn deaths() -> u64 {
     std::env::var("SHEF_DEATHS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
 }
 
-/// Points in time that differ from run to run of the loop, and are the same in every run of the
-/// test.
+/// Delays that differ within the loop, and are the same in every run of the test.
 fn delay(i: u64) -> Duration {
     Duration::from_micros(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 0xffff)
 }
 
-/// Descriptors that a process has open.
+/// Number of open descriptors of a process.
 fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
@@ -48,7 +47,7 @@ fn a_server_that_dies_at_any_point_is_a_clear_error_and_the_next_one_works() {
         });
         killed.unwrap();
         assert_eq!(error.code(), "SHEF-VFU-006", "{error}");
-        // Everything that is asked of it later says the same, at once.
+        // Every later operation fails at once with the same error.
         assert_eq!(host.reset().unwrap_err().code(), "SHEF-VFU-006");
         assert_eq!(
             shef::open(&served.uri().parse().unwrap()).err().unwrap().code(),
@@ -79,7 +78,7 @@ fn a_client_that_dies_at_any_point_leaves_nothing_behind() {
         std::thread::sleep(4 * delay(i));
         child.kill().unwrap();
         child.wait().unwrap();
-        // The next one is served as soon as the server has seen that the last one is gone, and
+        // The server accepts the next client once it sees that the last one is gone; that client
         // finds a card after a reset.
         let mut host = (0..4000)
             .find_map(|_| match shef::open(&served.uri().parse().unwrap()) {
@@ -98,7 +97,8 @@ fn a_client_that_dies_at_any_point_leaves_nothing_behind() {
             "the session of the dead client"
         );
         assert_eq!(control.state().unwrap().maps, 0);
-        // Whoever was told that the card is in use may not be gone from the server yet.
+        // After a client is rejected because the card is in use, the server may still count its
+        // connection.
         let expected = *connected.get_or_insert_with(|| {
             std::thread::sleep(Duration::from_millis(200));
             descriptors(served.id())

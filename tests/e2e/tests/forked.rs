@@ -1,5 +1,5 @@
-//! A copy of a process with a session, made by fork: it has the same keys and sequence numbers, and
-//! must not use them.
+//! A forked copy of a process with a session has the same keys and sequence numbers, and cannot use
+//! them.
 
 #![expect(unsafe_code, reason = "forks")]
 
@@ -10,8 +10,8 @@ use shef_demo::world::{Cards, Plan, World};
 use shef_proto::channel::{MESSAGE_LEN, Request};
 use shef_seal::OpenPolicy;
 
-/// The only test of its program: the copy has one thread, and others would hold locks that nobody
-/// lets go.
+/// The only test of its program: the copy has one thread, and locks held by other threads would
+/// stay locked.
 #[test]
 fn a_copy_of_the_process_has_no_session() {
     let dir = tempfile::tempdir().unwrap();
@@ -27,8 +27,8 @@ fn a_copy_of_the_process_has_no_session() {
     let b = buffers(&session).unwrap();
     let statement = session.statement().unwrap();
     session.upload(&b.train, &[1; 4096]).unwrap();
-    // SAFETY: the copy uses the session, which no other thread has, and ends by `_exit`; what it
-    // allocates is allocated by glibc, whose locks are free in the copy.
+    // SAFETY: the copy uses the session, which no other thread has, and ends by `_exit`; glibc does
+    // its allocations, and glibc's locks are free in the copy.
     let copy = unsafe { libc::fork() };
     if copy == 0 {
         let forked = |result: Result<(), SdkError>| {
@@ -49,18 +49,18 @@ fn a_copy_of_the_process_has_no_session() {
         ];
         let accepted =
             refused.iter().zip(0..).fold(0, |all, (refused, bit)| all | i32::from(!refused) << bit);
-        // SAFETY: ends the copy, and runs nothing of the test's harness.
+        // SAFETY: ends the copy without running any code of the test harness.
         unsafe { libc::_exit(accepted) };
     }
     let mut status = 0;
-    // SAFETY: the number is that of the copy, and the status lives over the call.
+    // SAFETY: the number is that of the copy, and the status outlives the call.
     assert_eq!(unsafe { libc::waitpid(copy, &raw mut status, 0) }, copy);
     assert_eq!(
         (libc::WIFEXITED(status), libc::WEXITSTATUS(status)),
         (true, 0),
         "bits of what the copy could do"
     );
-    // The session is still its maker's.
+    // The session still works in its original process.
     session.upload(&b.query, &[1; 512]).unwrap();
     session.close().unwrap().verify_record(&host.close_record().unwrap()).unwrap();
 }

@@ -1,5 +1,5 @@
-//! The host is not trusted: whatever it does to any single message of a run, no party is deceived
-//! and nothing hangs.
+//! The host is not trusted: any change to any single message of a run deceives no party and causes
+//! no hang.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -12,7 +12,7 @@ use shef_demo::data::Dataset;
 use shef_demo::reference::{self, Answer};
 use shef_demo::world::{Cards, Plan, World};
 
-/// What is done to the one message.
+/// The change to the message.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Nothing,
@@ -23,7 +23,7 @@ enum Deed {
     Zero,
     Cut,
     Extend,
-    /// The message of the same kind before it comes again.
+    /// The previous message of the same kind replaces it.
     Replay,
 }
 
@@ -116,7 +116,7 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     assert!(messages.len() > 60, "{} messages", messages.len());
     let mut refused = 0;
     let mut without_effect = Vec::new();
-    // What passes between owner and Shield is sent again, and runs once.
+    // The owner retransmits messages to and from the Shield, which runs each once.
     let sent_again = |kind| {
         matches!(
             kind,
@@ -153,10 +153,10 @@ fn one_changed_message_never_gives_a_wrong_answer() {
                     assert!(error.code().starts_with("SHEF-"), "{error}");
                 }
                 Ok(answers) if sent_again(kind) => {
-                    assert_eq!(answers, right, "{deed:?} of message {at} ({kind:?})")
+                    assert_eq!(answers, right, "{deed:?} of message {at} ({kind:?})");
                 }
-                // Some messages are hints, or were replaced by themselves; then the run is as if
-                // nothing had been.
+                // Some messages are hints, or were replaced by equal messages; the run is then
+                // unaffected.
                 Ok(answers) => {
                     assert_eq!(
                         answers, right,
@@ -168,10 +168,10 @@ fn one_changed_message_never_gives_a_wrong_answer() {
             }
         }
     }
-    // What may pass: the kernel's plain answers are hints; a byte too many behind what the card
-    // copies or behind an upload is not looked at, and a missing last byte is no change where the
-    // card holds that byte already (a zero, or the same by chance); the first message of its kind
-    // has none before it to be replaced by.
+    // Changes without effect: the kernel's plain answers are hints; an extra byte after the card's
+    // copy or after an upload is ignored; a missing last byte changes nothing if the card holds
+    // that byte already (a zero, or the same by chance); and the first message of its kind has no
+    // previous one to replace it.
     for (kind, deed) in &without_effect {
         let allowed = matches!(
             (*kind, deed.as_str()),
@@ -182,7 +182,7 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     assert!(refused > others * 6, "only {refused} of {} were refused", others * 8);
 }
 
-/// Two of anything: a host that plays an old run's messages into a new one gets nowhere.
+/// A host that replays an old run's messages into a new run achieves nothing.
 #[test]
 fn a_whole_recorded_run_cannot_be_played_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ fn a_whole_recorded_run_cannot_be_played_again() {
         host.corrupt(Box::new(shef::Honest));
         match played {
             Err(error) => assert!(error.code().starts_with("SHEF-"), "{}: {error}", kind.name()),
-            // The old messages came to an end, and what was sent again is the owner's own.
+            // The old messages ran out, and the owner's retransmission got through.
             Ok(answers) => {
                 assert!(
                     matches!(kind, MessageKind::LoadKey | MessageKind::Confirmation),

@@ -75,8 +75,7 @@ fn unseeded_runs_share_no_key() {
     }
 }
 
-/// The format of sealed memory as the documentation says it, written down once more without the
-/// product's code.
+/// The documented format of sealed memory, implemented again without the product's code.
 #[test]
 fn kept_memory_opens_with_the_kept_keys_as_the_documentation_says() {
     let dir = tempfile::tempdir().unwrap();
@@ -127,7 +126,7 @@ fn kept_memory_opens_with_the_kept_keys_as_the_documentation_says() {
     }
 }
 
-/// Looks for a secret in all the forms in which it could leak.
+/// Searches for a secret in all encodings in which it could leak.
 fn leaks(haystack: &[u8], secret: &[u8]) -> bool {
     let hex = hex::encode(secret);
     let decimal = secret.iter().map(u8::to_string).collect::<Vec<_>>();
@@ -143,8 +142,8 @@ fn leaks(haystack: &[u8], secret: &[u8]) -> bool {
     forms.iter().any(|form| haystack.windows(form.len()).any(|w| w == &form[..]))
 }
 
-/// Without padding and without the last, partial group, so that it is found in the middle of
-/// something longer too.
+/// Without padding and without the last, partial group, so that the search also finds it inside a
+/// longer text.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -157,8 +156,8 @@ fn base64(bytes: &[u8]) -> String {
 
 type Draw = (&'static str, usize, bool);
 
-/// What each party draws from its stream, in order: what it is, bytes, and whether it is sent on
-/// purpose.
+/// The draws of each party from its stream, in order: meaning, bytes, and whether the value is sent
+/// on purpose.
 const DRAWS: &[(&str, &[Draw])] = &[
     (
         "demo/manufacturer",
@@ -184,8 +183,8 @@ const DRAWS: &[(&str, &[Draw])] = &[
     ("card", &[("kernel's KEM key", 32, false), ("freshness of the seed", 32, false)]),
 ];
 
-/// The canary: everything that the seed determines is known here, so every output can be searched
-/// for it.
+/// The canary: the seed determines every secret, so the test knows them all and searches every
+/// output for them.
 #[test]
 fn no_secret_is_in_any_output() {
     const SEED: u64 = 4711;
@@ -220,10 +219,10 @@ fn no_secret_is_in_any_output() {
             source.fill(&mut drawn);
             let what = format!("{party}: {what}");
             if *sent {
-                // That it is found shows that the table is right and that the search finds things.
+                // Finding it shows that the table is right and that the search works.
                 assert!(!found(&drawn).is_empty(), "{what} is sent, and was not found");
             } else {
-                // A private key is DeriveKeyPair of what was drawn.
+                // A private key is the DeriveKeyPair of its draw.
                 if *len == 32 {
                     let (private, _) = shef_proto::hpke_suite::derive_key_pair(&drawn);
                     canaries.push((format!("{what}, private scalar"), private.to_bytes().to_vec()));

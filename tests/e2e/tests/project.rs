@@ -77,7 +77,7 @@ fn vectors_are_added_behind_the_shield() {
     let mut last = [0; 64];
     last[0] = BLOCKS as u8;
     assert_eq!(session.read_unprotected(&progress, 0, 64).unwrap().into_what_the_host_says(), last);
-    // The sums went through card memory too, and not in plain.
+    // The sums also went through card memory, encrypted.
     let plain = bytes(&sums);
     let mut seen = vec![0; BLOCKS * BLOCK];
     session.host().device().mem_read(scratch, &mut seen).unwrap();
@@ -86,7 +86,7 @@ fn vectors_are_added_behind_the_shield() {
     session.close().unwrap();
 }
 
-/// The program of the page about accelerators: it stands there as it is, and runs.
+/// The program of the page about accelerators compiles and runs unchanged.
 #[test]
 fn the_program_of_the_how_to_page_runs_as_it_stands_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -153,7 +153,7 @@ fn one_time_codes_come_over_the_register_channel_alone() {
         assert_eq!((statement.shield().refusals, statement.shield().faults), (0, 0));
         assert_eq!(session.read_register(CODE).unwrap() % 100_000_000, code, "at {time}");
         assert_eq!(session.read_register(COUNT[1]).unwrap(), count as u32 + 1);
-        // the counter goes only upwards
+        // the counter only increases
         assert!(refused(session.write_register(COUNT[1], count as u32).map(|()| 0)));
     }
     let closed = session.close().unwrap();
@@ -169,8 +169,7 @@ fn one_time_codes_come_over_the_register_channel_alone() {
 mod long {
     use super::*;
 
-    /// The example's own program, built as its user would build it, over files longer than its
-    /// lanes.
+    /// The example's program, built as its user would build it, over files longer than its lanes.
     #[test]
     #[ignore = "long: a workspace of its own is built"]
     fn a_program_of_a_workspace_of_its_own_adds_files() {
@@ -206,8 +205,7 @@ mod long {
         assert_eq!(left(), 3);
         fs::remove_file(file("sums")).unwrap();
 
-        // The same with the card in a process of its own behind an agent, as the example's README
-        // has it.
+        // The same with the card in a separate process behind an agent, as in the example's README.
         let maker = dir.path().join("maker").display().to_string();
         let serve = ["--project", &example().display().to_string(), "--manufacturer", &maker]
             .map(str::to_owned);
@@ -252,7 +250,7 @@ fn copy(to: &Path) -> PathBuf {
     dir
 }
 
-/// The error of opening the folder through its URI, as any program would.
+/// The error of opening the folder through its URI, as a program would.
 fn opened(dir: &Path) -> SdkError {
     let uri: Uri = format!("sim:rtl?project={}", dir.display()).parse().unwrap();
     shef::open(&uri).err().expect("it cannot be opened")
@@ -327,7 +325,7 @@ fn what_is_missing_or_wrong_is_named() {
                 "shef_accel.sv",
                 "output wire          irq_o",
                 "output wire          interrupt_o",
-            )
+            );
         },
         "SHEF-RTL-005",
         &["irq_o"],

@@ -14,7 +14,7 @@ use shef_seal::OpenPolicy;
 #[path = "../../../host/agent/tests/common/mod.rs"]
 mod common;
 
-/// Rows that nobody else has.
+/// Rows that occur in no other process.
 fn rows(seed: u64, count: usize) -> Dataset {
     let mut state = seed;
     let mut byte = || {
@@ -22,7 +22,7 @@ fn rows(seed: u64, count: usize) -> Dataset {
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
-    // Labels as well: 0, 1, 2 and so on stands in every program.
+    // The same for labels: 0, 1, 2 and so on occur in every program.
     Dataset {
         rows: (0..count).map(|_| core::array::from_fn(|_| byte())).collect(),
         labels: (0..count).map(|_| byte() % 10).collect(),
@@ -37,8 +37,8 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
         .unwrap_or_else(|e| panic!("{e}"));
     let shef::Uri::Tls { port, .. } = remote.uri else { panic!("{}", remote.uri) };
     let agent: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
-    // Owner -> proxy that keeps what is on the wire -> one that keeps what is inside TLS, as an
-    // agent sees it -> agent.
+    // Owner -> proxy that records the wire -> proxy that records the plaintext of TLS, as an agent
+    // sees it -> agent.
     let inside = common::Mitm::new(
         agent,
         &dir.path().join("agent"),
@@ -98,7 +98,7 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
         plain.count()
     );
 
-    // The control: what is searched for is in the owner's memory.
+    // The control: the data is in the owner's memory.
     let found = plain.found_in_process(std::process::id());
     assert!(
         found.count() * 100 > plain.count() * 95,
@@ -111,7 +111,7 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
         keys.count(),
         "keys in the owner"
     );
-    // And the data is in the card's.
+    // It is also in the card's memory.
     assert!(
         plain.found_in_process(remote.card()).count() > 0,
         "no plaintext in the card, which computes on it"
@@ -125,7 +125,7 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
     assert!(found.places.is_empty(), "keys in the agent's memory: {:#?}", found.places);
     for (what, bytes) in [("on the wire", &wire.captured), ("inside TLS", &inside.seen)] {
         let bytes = bytes.lock().unwrap();
-        // All of the ciphertext went this way.
+        // All ciphertext went this way.
         assert!(bytes.len() > train_image.len() + pixels.len(), "{} bytes {what}", bytes.len());
         assert_eq!(plain.found(&bytes).count(), 0, "plaintext {what}");
         assert_eq!(keys.found(&bytes).count(), 0, "keys {what}");
@@ -165,12 +165,12 @@ mod long {
     }
 }
 
-/// What an owner with nothing but a certificate gets by the card's DMA engine: it uploads
-/// descriptors as bulk data, points a queue at the place in the agent's memory where they lie on
-/// their way, and has the card copy a piece of that memory to where it can be read.
+/// The reach of an owner with only a certificate, through the card's DMA engine: the owner uploads
+/// descriptors as bulk data, points a queue at their buffer in the agent's memory, and has the card
+/// copy a piece of that memory to a readable place.
 fn agent_memory(remote: &Remote) -> Result<Vec<u8>, shef::DeviceError> {
     use shef_device::ring::{DESCRIPTOR, Descriptor, OP_TO_CARD, reg};
-    /// Where bulk transfers of a served card have their memory: places of 128 KiB from here on.
+    /// Base address of the buffers for bulk transfers of a served card, 128 KiB each.
     const PLACES: u64 = 1 << 32;
     const SPOIL: u64 = 0x200_0000;
     let options = OpenOptions { tls: Some(remote.tls.clone()), progress: None };

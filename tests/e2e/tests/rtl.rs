@@ -1,13 +1,13 @@
-//! The same bodies on the Verilated RTL. They need Verilator: `cargo xtask setup`.
+//! The same test bodies pass on the Verilated RTL. They need Verilator: `cargo xtask setup`.
 
 use sha2::{Digest, Sha256};
 use shef_demo::DemoArgs;
 use std::fs;
 use std::path::Path;
 
-/// Attacks on the Security Kernel and its boot of which the firmware's part is shown here, one of
-/// each kind. The others are in the long test, and the firmware's answers to them in
-/// `sim/rtl/tests`; attacks on the Shield do not depend on where the kernel runs.
+/// Attacks on the Security Kernel and its boot, one of each kind, to test the firmware's part. The
+/// long test runs the others, and `sim/rtl/tests` tests the firmware's answers to them; attacks on
+/// the Shield do not depend on where the kernel runs.
 const ON_THE_FIRMWARE: &[&str] = &[
     "shield-key-swapped",
     "evidence-old-nonce",
@@ -33,7 +33,8 @@ fn whole_line(device: &str) {
     );
 }
 
-/// Ciphertext, tags, sealed register traffic, evidence: the model and the RTL agree on every byte.
+/// The model and the RTL agree on every byte of ciphertext, tags, sealed register traffic and
+/// evidence.
 #[test]
 fn model_and_rtl_agree_bit_for_bit() {
     const SEED: u64 = 20_260_101;
@@ -72,8 +73,8 @@ fn model_and_rtl_agree_bit_for_bit() {
 }
 
 /// Boot ROM and firmware on the RTL's processor answer, evidence names the committed image, and
-/// attacks on the kernel are refused. The accelerator computes the same beside any kernel: a few
-/// digits show that it is the one that was loaded.
+/// attacks on the kernel are refused. The kernel does not affect the accelerator's results: a few
+/// digits show that the right one was loaded.
 #[test]
 fn the_line_with_the_firmware() {
     let dir = tempfile::tempdir().unwrap();
@@ -86,7 +87,7 @@ fn the_line_with_the_firmware() {
         device: "sim:rtl".to_owned(),
         attack: attacks.iter().map(|(name, _)| (*name).to_owned()).collect(),
         keep: Some(kept.clone()),
-        // A second one would boot and load an image for the same attacks.
+        // A second card would boot and load an image for the same attacks.
         cards: 1,
         ..shef_e2e::few_digits(dir.path(), 64, 32)
     };
@@ -94,7 +95,7 @@ fn the_line_with_the_firmware() {
     assert_eq!(names_the_firmware(&kept), [true; 2]);
 }
 
-/// Whether evidence of kernel and Shield holds the digest of the committed image.
+/// Whether evidence of kernel and Shield contains the digest of the committed image.
 fn names_the_firmware(run: &Path) -> [bool; 2] {
     let image: [u8; 32] =
         Sha256::digest(include_bytes!("../../../attestation/firmware/kernel.img")).into();

@@ -1,4 +1,4 @@
-//! The same card in a separate process, over vfio-user.
+//! The same card in a separate process works over vfio-user.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,8 +14,8 @@ fn the_whole_line_on_the_model() {
     assert_eq!((report.cycles.shielded, report.cycles.bare), (None, None));
 }
 
-/// Evidence takes the firmware a million cycles, and each look at the mailbox lets some of them
-/// pass: everybody else is answered in between.
+/// The firmware takes a million cycles for evidence, and each poll of the mailbox runs some of
+/// them; the server answers other requests between polls.
 #[test]
 fn a_kernel_that_works_blocks_nobody() {
     let served = Served::start("rtl");
@@ -25,7 +25,7 @@ fn a_kernel_that_works_blocks_nobody() {
         Request::KernelEvidence { nonce: vec![7; 32], audience: "verifier.example".into() }
             .encode();
 
-    // One after the other: registers, card memory and control socket between two looks.
+    // Sequentially: registers, card memory and control socket between two polls.
     let card = host.device();
     let mut ops: Vec<CtlOp> = CtlOp::write_bytes(mailbox::REQUEST, &request).collect();
     ops.push(CtlOp::Write { offset: mailbox::REQ_LEN, value: request.len() as u32 });
@@ -48,7 +48,7 @@ fn a_kernel_that_works_blocks_nobody() {
     assert!(looks >= 10, "only {looks} looks until the answer");
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_ANSWER);
 
-    // At once: the control socket is answered again and again while a program waits for evidence.
+    // Concurrently: the control socket answers repeatedly while a program waits for evidence.
     let waiting = AtomicBool::new(true);
     let answered = std::thread::scope(|scope| {
         let asking = scope.spawn(|| {

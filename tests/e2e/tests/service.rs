@@ -1,4 +1,4 @@
-//! A running verifier service: keys for the demo, and the command that uses it.
+//! A running verifier service releases keys to the demo, and the command drives it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,7 +34,7 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
-/// A service in a folder of its own, made and run at this time.
+/// A service in a separate folder, created and run at this time.
 struct Verifier {
     _folder: tempfile::TempDir,
     dir: PathBuf,
@@ -164,13 +164,13 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     let mut world = world(dir.path(), &service);
     let (mut host, _) = world.card(&mut |_| {}).unwrap();
 
-    // The kernel is not known any more: no image key.
+    // The kernel is no longer known: no image key.
     let reference =
         service.get("/v1/corims").unwrap()["corims"][0]["id"].as_str().unwrap().to_owned();
     service.remove("corims", &reference).unwrap();
     assert_eq!(code(world.release(&mut host)), "SHEF-ATT-030");
     assert_eq!(released(&service), 0);
-    // Kernel and shell are, the image is not: it is loaded, and gets no data key.
+    // Kernel and shell are known, the image is not: it is loaded, and gets no data key.
     let known = world.verifier().reference().clone();
     service
         .add_reference("without", &ReferenceValues { images: Vec::new(), ..known.clone() })
@@ -179,13 +179,13 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     assert_eq!(released(&service), 1);
     assert_eq!(code(world.attest(&mut host)), "SHEF-ATT-040");
     assert_eq!(released(&service), 1);
-    // Everything is: the data key is released, and the Shield runs under it.
+    // All are known: the data key is released, and the Shield runs under it.
     service.add_reference(&reference, &known).unwrap();
     let image = hex::encode(world.image().digest);
     let mut session = world.keyed(&mut host).unwrap();
     assert_eq!(released(&service), 2);
-    // The image is revoked while the session runs: the session goes on, and there is no data key
-    // for the next one.
+    // The image is revoked while the session runs: the session continues, and the next one gets no
+    // data key.
     let revoked = serde_json::json!({"kind": "image", "value": image, "reason": "test"});
     service.post::<Value>("/v1/revocations", &revoked).unwrap();
     session.ping().unwrap();
@@ -194,7 +194,7 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     assert_eq!(code(world.attest(&mut host)), "SHEF-ATT-025");
     assert_eq!(released(&service), 2);
 
-    // The chain of receipts, with the keys that the service publishes.
+    // The chain of receipts, verified with the service's published keys.
     let page = service.receipts().unwrap();
     let keys = service.keys_that_sign().unwrap();
     let mut audit = Audit::new("default", &keys, None);
@@ -207,7 +207,8 @@ fn keys_leave_only_after_appraisal_and_each_leaves_a_receipt() {
     assert!(service.keys().unwrap().iter().all(|key| key["disabled"] == true));
 }
 
-/// What the service's policy accepts, keys and all, is held against what the owner expects.
+/// The owner compares everything that the service's policy accepts, keys included, with the owner's
+/// expectations.
 #[test]
 fn the_services_word_is_not_enough() {
     let verifier = Verifier::start();
@@ -233,20 +234,20 @@ fn the_services_word_is_not_enough() {
     attest(&service, Some(1), &expect).unwrap();
     attest(&service, None, &expect.clone().receipt_keys(service.keys_that_sign().unwrap()))
         .unwrap();
-    // Without a floor of his own the owner accepts hardware only.
+    // An owner without a floor accepts hardware only.
     assert_eq!(code(attest(&service, None, &world.expect())), "SHEF-ATT-020");
     let newer = shef_verify::Policy { min_image_svn: 99, ..floor.clone() };
     assert_eq!(code(attest(&service, None, &world.expect().floor(newer))), "SHEF-ATT-043");
     let other = Expect::image(world.config(), &[7; 32]).floor(floor);
     assert_eq!(code(attest(&service, None, &other)), "SHEF-SDK-050");
-    // Receipts of another key than the one that the owner knows.
+    // Receipts under a different key from the one that the owner knows.
     let stranger =
         vec![shef_proto::hpke_suite::generate_key_pair(&mut shef::SystemEntropy::new().unwrap()).1];
     assert_eq!(
         code(attest(&service, None, &expect.clone().receipt_keys(stranger))),
         "SHEF-PRO-090"
     );
-    // What is no longer trusted, by a list of the owner's own.
+    // Revocations from the owner's list.
     let current = shef_verify::Revocations {
         issued: now() - 5,
         next_update: now() + 60,
@@ -258,11 +259,11 @@ fn the_services_word_is_not_enough() {
     assert_eq!(code(attest(&service, None, &expect.revocations(revoked))), "SHEF-ATT-025");
 }
 
-/// A service, or somebody with its key, whose answers to releases belong to something else. The
-/// rest of it is the real one.
+/// A service, or an attacker with its key, whose answers to releases belong to something else. All
+/// other answers are genuine.
 struct Dishonest {
     port: u16,
-    /// What it does to the answer to a release.
+    /// The change to the answer to a release.
     deed: std::sync::Arc<std::sync::Mutex<Deed>>,
 }
 
@@ -381,7 +382,7 @@ fn an_answer_that_belongs_to_another_release_is_refused() {
     attest().unwrap();
 }
 
-/// Before anything is released to a key that a seed made.
+/// Refused before the service releases anything to a key derived from a seed.
 #[test]
 fn nothing_is_released_to_a_seed_for_hardware() {
     let verifier = Verifier::start();
@@ -404,8 +405,8 @@ fn nothing_is_released_to_a_seed_for_hardware() {
     assert_eq!(released(&service), before);
 }
 
-/// The command has added the key, and waits to print that: its output is full. Only root may look
-/// then.
+/// The command has added the key, and blocks on printing the result: its output is full. Only root
+/// can search its memory then.
 #[test]
 fn a_secret_that_was_brought_leaves_the_memory_of_the_command() {
     use std::io::{Read, Write};
@@ -438,7 +439,7 @@ fn a_secret_that_was_brought_leaves_the_memory_of_the_command() {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
-    // From the answer to the output it is not far.
+    // The output follows the answer shortly.
     std::thread::sleep(Duration::from_secs(1));
     assert!(child.try_wait().unwrap().is_none(), "it waits for its output");
     match std::fs::File::open(format!("/proc/{}/mem", child.id())) {
@@ -454,7 +455,7 @@ fn a_secret_that_was_brought_leaves_the_memory_of_the_command() {
     assert!(child.wait().unwrap().success() && said.len() > 1 << 16);
 }
 
-/// A service that takes connections and says nothing.
+/// A service that accepts connections and does not answer.
 #[test]
 fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
     let verifier = Verifier::start();
@@ -477,7 +478,7 @@ fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
         assert_eq!(code(waits.join().unwrap()), "SHEF-SDK-049");
     });
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
-    // And nothing is sent after that.
+    // No further request is sent.
     drop(silent.accept().unwrap());
     silent.set_nonblocking(true).unwrap();
     assert_eq!(code(ended.ready()), "SHEF-SDK-049");
@@ -508,8 +509,8 @@ fn the_whole_demo_has_its_keys_from_a_service_of_its_own() {
         assert_eq!((attack.name, attack.code.as_str()), (*name, *code), "{}", attack.detail);
     }
     assert_eq!(report.attacks.len(), ATTACKS.len());
-    // Two keys were released in the honest run: that of the image and that of the data. Without the
-    // service, now.
+    // The honest run released two keys: that of the image and that of the data. The rest runs
+    // without the service.
     let verifier = report.verifier.unwrap();
     assert!(
         verifier.url.starts_with("https://localhost:") && verifier.head.starts_with("2:"),
@@ -539,7 +540,7 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let identity = Control::open(&Control::path_of(&card.socket())).unwrap().identity().unwrap();
 
-    // Nobody has said yet whom to trust.
+    // No trust anchors are configured yet.
     let config = sim::config().unwrap();
     let mut policy = Policy::strict("default", &[RootOfTrust::Simulated]);
     policy.on_fault = vec![config.on_fault().name().to_owned()];
@@ -576,7 +577,7 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
         attested["nonce"]
     );
 
-    // An image, its key, and the key in a box for this kernel, which takes it.
+    // An image, its key, and the key in a box for this kernel, which accepts it.
     let image = path("digits.shef");
     let build = Command::new(shef_program())
         .args([
@@ -636,7 +637,7 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     let boxed = shef_proto::release::KeyBox::from_cbor(&std::fs::read(&key_box).unwrap()).unwrap();
     assert_eq!((boxed.info().key_id.as_str(), boxed.info().tenant.as_str()), ("digits", "default"));
 
-    // What was released counts, and versions, switches and roles are kept.
+    // Releases are counted, and versions, switches and roles persist.
     verifier.ok(
         "operator",
         &[
@@ -652,7 +653,8 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
         .find(|version| version["version"] == 1)
         .unwrap();
     assert_eq!((&shown["version"], &first["released"]), (&2.into(), &1.into()));
-    // A data key for the Shield that the image makes: into a file for its owner only.
+    // A data key for the Shield that the image contains, written to a file that only its owner can
+    // read.
     let signers = std::fs::read_to_string(path("digits.signers.toml")).unwrap();
     let signer = CorimSigner::list_from_toml(&signers).unwrap().remove(0);
     service
@@ -762,7 +764,7 @@ fn each_trouble_on_the_way_has_its_own_words() {
     std::fs::copy(verifier.dir.join("ca.pem"), other.dir.join("ca.pem")).unwrap();
     let said = other.fails("operator", &status, 5, "SHEF-SDK-032");
     assert!(said.contains("is not good under the CA") && said.contains("ca.pem"), "{said}");
-    // A client of another CA, an expired one, and one whose key is another's.
+    // A client of another CA, an expired one, and one with another client's key.
     for end in [".pem", ".key"] {
         std::fs::copy(
             other.dir.join(format!("operator{end}")),
@@ -779,7 +781,7 @@ fn each_trouble_on_the_way_has_its_own_words() {
     std::fs::copy(verifier.dir.join("old.key"), verifier.dir.join("mixed.key")).unwrap();
     verifier.fails("mixed", &status, 5, "SHEF-AGT-003");
     verifier.fails("missing", &status, 5, "SHEF-AGT-003");
-    // A client that was revoked, and then a list past its end, under which nobody is taken.
+    // A revoked client, and then an expired revocation list, under which every client is rejected.
     verifier.client("gone", Role::Operator, now());
     let reload = |issued: i64| {
         init::revoke(&verifier.dir, &[verifier.dir.join("gone.pem")], 1, issued).unwrap();
@@ -798,11 +800,11 @@ fn each_trouble_on_the_way_has_its_own_words() {
             .contains("revocation list is past its end")
     );
     reload(now());
-    // A service whose certificate has expired since.
+    // A service whose certificate has expired.
     let expired = Verifier::at(now() - 800 * DAY, Clock::Set(AtomicI64::new(now() - 790 * DAY)));
     expired.client("new", Role::Operator, now());
     assert!(expired.fails("new", &status, 3, "SHEF-SDK-033").contains("has expired"));
-    // Certificate and devices that need their operator: exit status 1.
+    // Certificate and devices that need the operator's attention: exit status 1.
     let stale = Verifier::at(now() - 360 * DAY, Clock::System);
     let output = stale.shef("operator", &status);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -812,7 +814,7 @@ fn each_trouble_on_the_way_has_its_own_words() {
         "{document}"
     );
     assert!(document["attention"][0].as_str().unwrap().contains("ends in 4 days"), "{document}");
-    // Nobody there, somebody else there, no address, no certificate.
+    // No server, the wrong server, no address, no certificate.
     let run = |args: &[&str]| {
         let output = Command::new(shef_program()).args(args).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -844,8 +846,8 @@ fn each_trouble_on_the_way_has_its_own_words() {
     assert!(exit == 2 && said.contains("--verifier https://HOST:PORT"), "{said}");
 }
 
-/// The files of `shef sim trust` are all that a service needs to accept evidence of a simulated
-/// card, in the order of the how-to page.
+/// The files of `shef sim trust` are enough for a service to accept evidence of a simulated card,
+/// in the order of the how-to page.
 #[test]
 fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
     let (verifier, card) = (Verifier::start(), Served::start("model"));
@@ -869,11 +871,11 @@ fn a_simulated_card_is_accepted_with_the_files_of_sim_trust() {
             &ReferenceValues::from_toml(&file("reference.toml")).unwrap(),
         )
         .unwrap();
-    // Without its root it is nobody's card.
+    // Without the root, the card is unknown.
     verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
     service.add_anchor(&TrustAnchor::list_from_toml(&file("anchors.toml")).unwrap()[0]).unwrap();
     assert_eq!(verifier.ok("operator", &attest)["verdict"], "accepted");
-    // With the service in the environment, as the page has it.
+    // With the service in the environment, as on the page.
     let result = verifier.dir.join("result.jwt");
     let said = Command::new(shef_program())
         .args(attest)

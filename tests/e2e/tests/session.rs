@@ -39,7 +39,7 @@ fn setup() -> Setup {
     setup_of(Engine::Model)
 }
 
-/// The same with another answer to faults.
+/// The same with another reaction to faults.
 fn setup_with(on_fault: OnFault) -> Setup {
     let demo = shef::sim::config().unwrap();
     let config =
@@ -125,7 +125,7 @@ fn results_open_only_under_a_statement_after_the_last_launch() {
     let first = session.run(&job(&b, (train, query)), START, DONE).unwrap();
     assert_eq!(code(session.open(&b.result, &before, 512, OpenPolicy::default())), "SHEF-SDK-014");
     assert_eq!(code(session.open(&b.result, &first, 512, OpenPolicy::default())), "accepted");
-    // Of the region's 512 chunks one was written.
+    // Only one of the region's 512 chunks was written.
     assert_eq!(code(session.open(&b.result, &first, 1024, OpenPolicy::default())), "SHEF-SEAL-009");
     let holes = session
         .open(&b.result, &first, 1024, OpenPolicy { holes: true, ..OpenPolicy::default() })
@@ -144,8 +144,8 @@ fn what_the_accelerator_does_wrong_is_told_apart_from_faults() {
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     session.run(&job(&b, (train, query)), START, DONE).unwrap();
-    // A second run in the same epoch writes its results a second time, which the Shield refuses;
-    // the first ones stay.
+    // A second run in the same epoch writes its results again, which the Shield refuses; the first
+    // results stay.
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
     assert!(
         statement.shield().refusals > 0
@@ -165,7 +165,7 @@ fn what_the_accelerator_does_wrong_is_told_apart_from_faults() {
     );
 }
 
-/// What a host does that changes a bit in card memory.
+/// Flips a bit in card memory, as a host could.
 fn flip(session: &mut Session<'_, Keyed>, addr: u64) {
     let mut byte = session.host().read_memory(addr, 1).unwrap();
     byte[0] ^= 0x10;
@@ -201,7 +201,7 @@ fn a_fault_ends_the_session_where_the_configuration_says_so() {
         )
     };
     assert_eq!(found(&last), (State::Closed, true, 1, FaultKind::Tag, 1, 1, 2));
-    // No answer and no result comes after that.
+    // No answer and no result follows.
     assert_eq!(code(session.ping()), "SHEF-PRO-256");
     assert_eq!(code(session.statement()), "SHEF-PRO-256");
     assert_eq!(code(session.open(&b.result, &first, 512, OpenPolicy::default())), "SHEF-SDK-014");
@@ -210,7 +210,7 @@ fn a_fault_ends_the_session_where_the_configuration_says_so() {
         "SHEF-SDK-014"
     );
 
-    // The owner has the last words, and the kernel countersigns them as those of any session.
+    // The owner gets the last words, and the kernel countersigns them as in any session.
     let closed = session.close().unwrap();
     assert!(closed.by_itself);
     assert_eq!(found(&closed.last), found(&last));
@@ -245,7 +245,7 @@ fn beside_a_frozen_region_results_open_only_by_name() {
         "that launch wrote nothing"
     );
 
-    // A launch that leaves the frozen region alone: training rows are classified.
+    // A launch that does not use the frozen region: it classifies the training rows.
     let other = knn::job(b.train.addr(), b.train.addr(), b.result.addr(), 64, 32);
     let beside = session.run(&other, START, DONE).unwrap();
     assert_eq!(session.read_register(knn::reg::STATUS).unwrap(), knn::DONE);
@@ -264,8 +264,7 @@ fn beside_a_frozen_region_results_open_only_by_name() {
         Some(reference::classify_all(train, &train.head(32)))
     );
 
-    // The results' own region is frozen: no name opens it. The statement from before is stale by
-    // then.
+    // The results' region is frozen, and no name opens it. The earlier statement is stale by then.
     session.invalidate().unwrap();
     flip(&mut session, b.result.addr());
     let own = session
@@ -280,7 +279,7 @@ fn beside_a_frozen_region_results_open_only_by_name() {
         assert_eq!(code(open(&mut session, &own, names)), "SHEF-SDK-027");
         assert_eq!(beside_code(&mut session, names), "SHEF-SDK-014");
     }
-    // The session is closed as any other.
+    // The session closes normally.
     let closed = session.close().unwrap();
     assert_eq!((closed.by_itself, closed.last.stopped, closed.last.faults), (false, false, 2));
     closed.verify_record(&s.host.close_record().unwrap()).unwrap();
@@ -298,7 +297,7 @@ fn keys_are_gone_after_close_and_after_reset() {
     let record = s.host.close_record().unwrap();
     closed.verify_record(&record).unwrap();
     assert!(s.host.ring(&request).unwrap().1, "a request of a session that is over");
-    // Nobody else's record passes for this one's.
+    // Another session's record is rejected.
     s.host.new_session().unwrap();
     let other = s.world.keyed(&mut s.host).unwrap().close().unwrap();
     assert_eq!(code(other.verify_record(&record)), "SHEF-SDK-020");
@@ -364,7 +363,7 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
 }
 
 /// A Shield without card memory: attested, keyed, registers over the channel, a statement, closed.
-/// What the demo's accelerator asks of memory is refused.
+/// It refuses the memory accesses of the demo's accelerator.
 #[test]
 fn a_session_without_card_memory_has_registers_and_a_statement() {
     let mut s = setup_of(Engine::ModelOf(Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap()));
@@ -391,7 +390,7 @@ fn a_session_without_card_memory_has_registers_and_a_statement() {
 
 // ---- an untrusted host, message by message ----
 
-/// Does what it is told to messages, with the device in its hands.
+/// Applies a change to each message; owns the device.
 struct Meddle<F>(F);
 
 impl<F: FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>> Adversary for Meddle<F> {
@@ -412,7 +411,7 @@ fn meddle(
     session.host().corrupt(Box::new(Meddle(how)));
 }
 
-/// Hands a sealed request to the Shield and waits until it was run.
+/// Hands a sealed request to the Shield and waits until it has run.
 fn ring(device: &mut dyn Device, request: &[u8]) {
     for (at, word) in (0..).step_by(4).zip(request.chunks(4)) {
         device
@@ -424,7 +423,7 @@ fn ring(device: &mut dyn Device, request: &[u8]) {
 }
 
 /// The host has the genuine request run, then a damaged copy refused: plain status says `REFUSED`,
-/// and the Shield shows the answer of what ran.
+/// and the Shield still shows the answer to the genuine one.
 #[test]
 fn an_authentic_answer_counts_whatever_plain_status_says() {
     let mut s = setup();
@@ -451,7 +450,7 @@ fn a_lost_message_is_sent_again_and_runs_once() {
     let mut s = setup();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
-    // Every second request, and every third answer.
+    // Every second request and every third answer is lost.
     let (mut requests, mut answers) = (0, 0);
     meddle(&mut session, move |kind, bytes, _| {
         let lost = match kind {
@@ -473,7 +472,7 @@ fn a_lost_message_is_sent_again_and_runs_once() {
     let opened =
         session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
-    // Each was run once: a job, reads until it is done, a flush, and the pages of the statement.
+    // Each ran once: a job, reads until it is done, a flush, and the pages of the statement.
     let pages = 1 + 3 + 2;
     assert!(
         statement.shield().requests >= before + job(&b, (train, query)).len() as u64 + 3 + pages
@@ -498,8 +497,7 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
         assert!(error.to_string().contains("unknown"), "{error}");
         assert_eq!(code(session.ping()), "SHEF-SDK-040");
         session.host().corrupt(Box::new(Honest));
-        // The epoch is the one that was asked for, whether the first message or the second brought
-        // it.
+        // The epoch is the requested one, whether the first message or the second set it.
         assert_eq!(session.settle().unwrap().map(|answer| answer.value), Some(0));
         assert!(session.settle().unwrap().is_none());
         assert_eq!(
@@ -513,7 +511,7 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
     let opened =
         session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
-    // A session that waits for an answer is closed as any other.
+    // A session with an answer outstanding closes normally.
     meddle(&mut session, |kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
     assert_eq!(code(session.ping()), "SHEF-SDK-040");
     session.host().corrupt(Box::new(Honest));
@@ -537,8 +535,7 @@ fn a_lost_load_key_or_confirmation_is_sent_again() {
     }
 }
 
-/// What a Shield answers to CLOSE where its flush meets a fault: status 4, and its last words all
-/// the same.
+/// A Shield whose flush faults answers CLOSE with status 4, and still gives its last words.
 #[test]
 fn the_last_words_come_though_a_fault_stops_the_flush() {
     use aes_gcm::aead::{Aead, KeyInit};
@@ -571,7 +568,7 @@ fn the_last_words_come_though_a_fault_stops_the_flush() {
         (closed.last.state, closed.last.fault_kind, closed.last.faults),
         (State::Closed, FaultKind::Bus, 1)
     );
-    // What the close record is held against.
+    // The reference for the close record.
     assert_eq!(closed.sealed[..], said.borrow()[..]);
 }
 
@@ -609,12 +606,12 @@ fn buffers_of_another_session_are_refused() {
         code(own.open(&theirs.result, &statement, 512, OpenPolicy::default())),
         "SHEF-SDK-043"
     );
-    // Its number is beyond the list of this session's regions.
+    // Its number is beyond this session's list of regions.
     assert_eq!(code(own.write_unprotected(&plain, 0, &[1; 64])), "SHEF-SDK-043");
     assert_eq!(code(own.read_unprotected(&plain, 0, 64)), "SHEF-SDK-043");
     assert_eq!(own.host().take_records().len(), 0, "something was sent or written");
     session.abort().unwrap();
-    // Nor in the next session of the same card.
+    // The same holds in the next session of the same card.
     a.host.new_session().unwrap();
     let mut next = a.world.keyed(&mut a.host).unwrap();
     assert_eq!(code(next.upload(&theirs.query, &[1; 512])), "SHEF-SDK-043");
@@ -644,7 +641,8 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
         change(&mut session);
         assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
     }
-    // An epoch of another region, too, and what was sent and never answered: it may have run.
+    // An epoch of another region, too, and a request that was sent and never answered: it may have
+    // run.
     let unanswered: [Change; 2] = [
         |s| assert_eq!(code(s.flush()), "SHEF-SDK-040"),
         |s| assert_eq!(code(s.write_register(knn::reg::TRAIN_ROWS, 1)), "SHEF-SDK-040"),
@@ -670,7 +668,7 @@ fn refusals_are_allowed_for_what_the_statement_shows() {
     let allow = OpenPolicy { refusals: true, ..OpenPolicy::default() };
     let mut seen = 0;
     for _ in 0..2 {
-        // Writes the results a second time, which the Shield refuses.
+        // Writes the results again, which the Shield refuses.
         let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
         assert!(statement.shield().refusals > seen);
         seen = statement.shield().refusals;
@@ -688,8 +686,7 @@ fn refusals_are_allowed_for_what_the_statement_shows() {
 
 // ---- who gets the data ----
 
-/// The verifier knows the image that is loaded; the owner means another one of the same
-/// configuration.
+/// The verifier knows the loaded image; the owner expects another one of the same configuration.
 #[test]
 fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     let mut s = setup();
@@ -727,7 +724,7 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     );
     let other = Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap();
     assert_eq!(attest(&Expect::image(&other, &image)), "SHEF-SDK-019");
-    // A floor of the owner's own holds whatever the verifier's policy is.
+    // The owner's floor holds under any policy of the verifier.
     let hardware = shef_verify::Policy::strict("floor", &[RootOfTrust::ShefBoot]);
     assert_eq!(attest(&Expect::image(&config, &image).floor(hardware)), "SHEF-ATT-020");
 }
@@ -736,7 +733,7 @@ fn now() -> i64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
-/// Whoever draws from a seed gives no key to a device that says it is hardware.
+/// An owner who draws from a seed gives no key to a device that claims to be hardware.
 #[test]
 fn a_seed_makes_no_key_for_hardware() {
     let mut s = setup();
@@ -815,7 +812,7 @@ fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     let vendor = reference.images[0].vendor.iter().map(|byte| format!("{byte:02x}")).collect();
     let revoked = Revocations { vendors: [vendor].into(), ..current.clone() };
     assert_eq!(attest(&verifier.clone().with_revocations(revoked)), "SHEF-ATT-025");
-    // A host that sits on the evidence.
+    // A host that delays the evidence.
     policy.max_age = Some(0);
     let young =
         shef::Verifier::new("data-owner", anchors, reference, policy).with_revocations(current);
@@ -912,7 +909,7 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
         "transfers end too"
     );
     session.patience().cancel = shef::Cancel::default();
-    // What was launched went on.
+    // The launched job continued.
     let statement = session.finish(DONE).unwrap();
     let opened =
         session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
@@ -921,8 +918,7 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
 
 // ---- what others write ----
 
-/// The host puts words into the kernel's mouth: codes by which this library says what it found out
-/// itself.
+/// The host forges answers of the kernel: codes with which this library reports its own findings.
 #[test]
 fn codes_that_the_host_wrote_are_not_taken_for_ours() {
     let mut s = setup();

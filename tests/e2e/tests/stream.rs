@@ -1,4 +1,4 @@
-//! Batches through regions that take turns, and data sealed and opened in pieces.
+//! Batches rotate through several regions, and data is sealed and opened in pieces.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -70,7 +70,7 @@ fn setup() -> Setup {
 }
 
 impl Setup {
-    /// A session with the training rows in place, the lanes, and what goes through them.
+    /// A session with the training rows in place, the lanes, and their data.
     fn start(&mut self) -> (Session<'_, Keyed>, [Lane; 2], Digits) {
         let mut session = self.world.session(&mut self.host).unwrap();
         let digits = Digits { train: self.all.head(TRAIN), all: self.all.clone() };
@@ -93,7 +93,7 @@ struct Digits {
 }
 
 impl Digits {
-    /// The queries of a batch, and what comes out.
+    /// The queries of a batch, and the expected answers.
     fn batch(&self, number: u64) -> (Vec<u8>, Vec<Answer>) {
         let rows = |of: &[_]| of[number as usize * QUERIES..][..QUERIES].to_vec();
         let labels = self.all.labels[number as usize * QUERIES..][..QUERIES].to_vec();
@@ -146,13 +146,13 @@ fn batches_overlap_and_come_in_order() {
     for batch in &came {
         assert_eq!(answers(batch), digits.batch(batch.number).1, "batch {}", batch.number);
     }
-    // Each batch had an epoch of its own, after the first ones, which the Load Key gave.
+    // Each batch had a separate epoch, after the initial epochs from the Load Key.
     let statement = session.statement().unwrap();
     let epochs: Vec<_> = (1..5).map(|region| statement.region(region).unwrap().epoch).collect();
     assert_eq!(epochs, [4, 3, 4, 3]);
 
-    // What the host saw of a push in the middle: the batch goes up before anybody asks for the one
-    // before, and that one's results come down after this one was launched.
+    // The host's view of a push in the middle: the batch is uploaded before the previous one is
+    // polled, and the previous results are downloaded after this batch is launched.
     let legs: Vec<MessageKind> =
         session.host().take_records().iter().map(|record| record.kind).collect();
     let write =
@@ -181,7 +181,7 @@ fn batches_overlap_and_come_in_order() {
     );
 }
 
-/// Does what it is told to the messages that it is told.
+/// Applies a change to the selected messages.
 struct Meddle<F>(F);
 
 impl<F: FnMut(MessageKind, Vec<u8>) -> Option<Vec<u8>>> Adversary for Meddle<F> {
@@ -203,7 +203,7 @@ fn an_earlier_batch_does_not_pass_for_a_later_one() {
     let mut first = Vec::new();
     let mut count = 0;
     session.host().corrupt(Box::new(Meddle(move |kind, bytes: Vec<u8>| {
-        // Data of batch 0, then its tags; the same again in place of those of batch 2.
+        // Data of batch 0, then its tags; replayed in place of those of batch 2.
         let tags = 8 * SIZE + SIZE / 512 * 16;
         if kind == (MessageKind::MemoryWrite { addr })
             || kind == (MessageKind::MemoryWrite { addr: tags })
@@ -224,7 +224,7 @@ fn an_earlier_batch_does_not_pass_for_a_later_one() {
         assert_eq!(answers(&ring.results().unwrap().unwrap()), digits.batch(number - 1).1);
     }
     assert_eq!(code(ring.push(&[&digits.batch(3).0], job)), "SHEF-SDK-021");
-    // Nothing comes after that.
+    // No further push succeeds.
     assert_ne!(code(ring.push(&[&digits.batch(3).0], job)), "accepted");
     for _ in 0..2 {
         assert_eq!(code(ring.results()), "SHEF-SDK-021");
@@ -253,8 +253,8 @@ fn a_batch_that_was_not_launched_can_be_pushed_again() {
     assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-SDK-001");
     assert_eq!(ring.push(&[&digits.batch(1).0], job).unwrap(), 1);
     assert_eq!(answers(&ring.results().unwrap().unwrap()), digits.batch(0).1);
-    // What runs when a ring is dropped is not opened under what was said before; the session goes
-    // on under epochs that nothing was sealed in.
+    // The results of a job that runs when a ring is dropped cannot be opened under an earlier
+    // statement; the session continues under epochs in which no data was sealed.
     drop(ring);
     let buffer = &lanes[1].inputs[0];
     assert_eq!(code(session.upload(buffer, &[1; 512])), "SHEF-SEAL-003");
@@ -269,7 +269,8 @@ fn a_batch_that_was_not_launched_can_be_pushed_again() {
 fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
     let mut s = setup();
     let (mut session, lanes, digits) = s.start();
-    // Counts requests since the last batch went up, and drops all from one of them on.
+    // Counts requests since the last upload of a batch, and drops all requests after a given
+    // number.
     let (count, drop_at) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(usize::MAX)));
     let (counted, dropped) = (count.clone(), drop_at.clone());
     let queries = lanes.each_ref().map(|lane| lane.inputs[0].addr());
@@ -300,7 +301,7 @@ fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
     assert_eq!((last.number, answers(&last)), (0, digits.batch(3).1));
     assert!(ring.finish().unwrap().is_none());
     drop(ring);
-    // The session goes on where the host does.
+    // The session continues once the host forwards messages again.
     drop_at.set(usize::MAX);
     let mut ring = session.ring(lanes).unwrap();
     ring.push(&[&digits.batch(5).0], job).unwrap();
@@ -325,7 +326,7 @@ fn results_that_are_withheld_can_be_fetched_again_and_no_batch_runs_twice() {
     assert_eq!(ring.push(&[&digits.batch(0).0], job).unwrap(), 0);
     assert_eq!(ring.push(&[&digits.batch(1).0], job).unwrap(), 1);
     assert_eq!(answers(&ring.results().unwrap().unwrap()), digits.batch(0).1);
-    // Batch 2 is launched, whatever becomes of the results of batch 1.
+    // Batch 2 is launched, independently of the results of batch 1.
     assert_eq!(ring.push(&[&digits.batch(2).0], job).unwrap(), 2);
     for _ in 0..2 {
         assert_eq!(code(ring.results()), "SHEF-SDK-016");
@@ -336,7 +337,7 @@ fn results_that_are_withheld_can_be_fetched_again_and_no_batch_runs_twice() {
     let second = ring.results().unwrap().unwrap();
     assert_eq!((second.number, answers(&second), held.get()), (1, digits.batch(1).1, 2));
     assert_eq!(ring.push(&[&digits.batch(3).0], job).unwrap(), 3);
-    // Or they are given up.
+    // Or the caller gives them up.
     assert_eq!(answers(&ring.results().unwrap().unwrap()), digits.batch(2).1);
     withhold.set(true);
     assert_eq!(code(ring.finish()), "SHEF-SDK-016");
@@ -384,8 +385,8 @@ fn a_ring_has_lanes_of_its_own_session() {
     assert_eq!(code(session.ring(lanes)), "SHEF-SDK-043");
 }
 
-/// Batch 1 writes where batch 0 of the other lane is sealed: refused, and shown. Each launch is
-/// judged by itself.
+/// Batch 1 writes to memory that batch 0 of the other lane has sealed: the Shield refuses and
+/// reports this. Each launch is judged separately.
 #[test]
 fn refusals_are_allowed_for_a_launch() {
     let mut s = setup();
@@ -404,7 +405,7 @@ fn refusals_are_allowed_for_a_launch() {
     };
     let mut ring = session.ring(lanes).unwrap();
     ring.push(&[&digits.batch(0).0], |lane| refused(lane, true)).unwrap();
-    // What was allowed once is not asked about again; what comes later is.
+    // An allowed refusal does not fail later launches; a new one does.
     ring.push(&[&digits.batch(1).0], |lane| beside(lane, false)).unwrap();
     assert!(ring.results().unwrap().is_some());
     ring.push(&[&digits.batch(2).0], |lane| refused(lane, false)).unwrap();
@@ -436,8 +437,8 @@ fn lanes_that_cannot_take_turns_are_refused() {
     }
 }
 
-/// Zeros with a batch of queries here and there, made as they are read; never more of them than
-/// asked for.
+/// Zeros with a batch of queries here and there, generated as they are read; never more bytes than
+/// requested.
 struct Made<'a> {
     at: usize,
     end: usize,
@@ -446,7 +447,7 @@ struct Made<'a> {
 
 impl Read for Made<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        // Odd lengths, as readers have them.
+        // Odd lengths, as real readers return.
         let len = buf.len().min(self.end - self.at).min(10_007);
         for (i, byte) in buf[..len].iter_mut().enumerate() {
             let at = self.at + i;
@@ -462,15 +463,15 @@ impl Read for Made<'_> {
     }
 }
 
-/// Where batches lie in a region: in the first piece, over an edge, in the last one, which is
-/// short.
+/// Offsets of batches in a region: in the first piece, across a boundary, in the last piece, which
+/// is short.
 const PLACES: [usize; 3] = [4096, (2 << 20) - 1024, (3 << 20) + 512];
 const LEN: usize = PLACES[2] + QUERIES * PIXELS;
-/// As in transfer.rs: bytes of a piece. And how many an upload of [`LEN`] has.
+/// As in transfer.rs: bytes of a piece. `ALL` is the number of pieces in an upload of [`LEN`].
 const PIECE: usize = 1 << 18;
 const ALL: usize = LEN.div_ceil(PIECE);
 
-/// Bytes, and where in the region they lie.
+/// Bytes with their offset in the region.
 type Placed = (usize, Vec<u8>);
 
 fn at_places(digits: &Digits) -> (Vec<Placed>, Vec<Vec<Answer>>) {
@@ -523,7 +524,7 @@ fn what_does_not_fit_memory_goes_through_in_pieces() {
     let statement = statement.unwrap();
 
     let holes = OpenPolicy { holes: true, ..OpenPolicy::default() };
-    // A length that is not whole chunks.
+    // A length that is not a multiple of the chunk size.
     let len = PLACES[2] + knn::result_len(QUERIES) - 1;
     assert_eq!(
         code(session.open_to(
@@ -541,15 +542,15 @@ fn what_does_not_fit_memory_goes_through_in_pieces() {
     assert_eq!(opened.len(), len);
     for (place, expected) in PLACES.iter().zip(expected) {
         let mut bytes = opened[*place..opened.len().min(place + knn::result_len(QUERIES))].to_vec();
-        // The byte that was not asked for is zero in every record.
+        // The byte that was not requested is zero in every record.
         bytes.resize(knn::result_len(QUERIES), 0);
         assert_eq!(knn::answers(&bytes, QUERIES).unwrap(), expected, "at {place}");
         assert!(written.is_written(*place as u64 / 512));
     }
     assert!(opened[..PLACES[0]].iter().all(|byte| *byte == 0));
-    // The same as in one go.
+    // The same as in a single call.
     assert_eq!(session.open(result, &statement, len, holes).unwrap().data[..len], opened);
-    // And as into memory that was used before: what was not written is zeros there too.
+    // The same in memory that was used before: unwritten bytes are zero there too.
     for len in [len, 512, 1, 0] {
         let mut out = vec![0xee; len];
         assert_eq!(session.open_into(result, &statement, &mut out, holes).unwrap(), written);
@@ -595,7 +596,8 @@ fn an_upload_that_ends_half_way_is_worthless_and_the_session_goes_on() {
         assert_eq!(error.code(), "SHEF-SDK-028", "{error}");
         session.next_input_epoch(query).unwrap();
     }
-    // All of it, then half of it once more: the accelerator does not get the other half of before.
+    // All of it, then half of it again: the accelerator does not get the other half of the first
+    // upload.
     session.upload_from(query, made(LEN), len, &mut unwatched).unwrap();
     let statement = run(&mut session, query, result, PLACES[2]);
     let opened = session
@@ -621,7 +623,7 @@ fn an_upload_that_ends_half_way_is_worthless_and_the_session_goes_on() {
     session.close().unwrap();
 }
 
-/// Takes some bytes, then fails.
+/// Accepts some bytes, then fails.
 struct Full(usize);
 
 impl Write for Full {
@@ -663,7 +665,7 @@ fn a_writer_comes_back_only_with_the_whole_result() {
         code(session.open_to(result, &statement, SIZE, holes, Full(2 << 20), &mut unwatched)),
         "SHEF-SDK-028"
     );
-    // Nothing that does not open is written, nor anything after it.
+    // Data that does not open is never written, nor anything after it.
     let addr = result.addr() + (3 << 20);
     session.host().corrupt(Box::new(Meddle(move |kind, mut bytes: Vec<u8>| {
         if kind == (MessageKind::MemoryRead { addr }) {
@@ -677,7 +679,7 @@ fn a_writer_comes_back_only_with_the_whole_result() {
         "SHEF-SDK-016"
     );
     assert_eq!(written.len(), 3 << 20);
-    // Memory of the caller's holds nothing then.
+    // The caller's buffer then contains no data.
     let mut out = vec![0xee; SIZE as usize];
     assert_eq!(code(session.open_into(result, &statement, &mut out, holes)), "SHEF-SDK-016");
     assert!(out.iter().all(|byte| *byte == 0));

@@ -1,5 +1,5 @@
-//! Traces of a session in the memory of its owner's process, which is searched from outside during
-//! and after the session.
+//! A session leaves no secrets in the memory of its owner's process, which is searched from outside
+//! during and after the session.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -25,13 +25,14 @@ use shef_verifierd::app::Clock;
 use shef_verifierd::init::{self, Setup};
 use shef_verifierd::run::{Running, start};
 
-/// Names the socket of the card, for the process that is the owner.
+/// Passes the card's socket to the owner's process.
 const OWNER: &str = "SHEF_TEST_OWNER";
-/// Where a verifier service is, and the folder of its certificates.
+/// Passes the verifier service's address, and the folder of its certificates.
 const SERVICE: &str = "SHEF_TEST_SERVICE";
 /// The key that the service releases.
 const KEY: &str = "known";
-/// How sessions end. Work goes over what was left on the stack before: of some there is none.
+/// How sessions end, and whether the owner works afterwards. Work overwrites leftovers on the
+/// stack; some sessions end without it.
 const ENDS: [(&str, bool); 5] = [
     ("closed", false),
     ("closed", true),
@@ -40,12 +41,12 @@ const ENDS: [(&str, bool); 5] = [
     ("dropped", true),
 ];
 
-/// Bytes as the owner says them: kept changed.
+/// Bytes as the owner prints them: masked.
 fn hidden(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{:02x}", byte ^ MASK)).collect()
 }
 
-/// The system's bytes, and what they were.
+/// The system's random bytes, with a copy of all draws.
 struct Drawn(SystemEntropy, Vec<u8>);
 
 impl Drawn {
@@ -61,7 +62,7 @@ impl Entropy for Drawn {
     }
 }
 
-/// The owner: says its keys while a session is open, and waits to be searched.
+/// The owner: prints its keys while a session is open, and waits to be searched.
 fn owner(socket: PathBuf, service: Option<Service>) {
     let dir = tempfile::tempdir().unwrap();
     let uri = format!("vfio-user:{}", socket.display()).parse().unwrap();
@@ -117,7 +118,7 @@ fn owner(socket: PathBuf, service: Option<Service>) {
             hidden(&secrets.to_shield),
             hidden(&secrets.to_owner)
         );
-        // Everything that a key is for, with as many threads as there are.
+        // Every use of a key, with as many threads as there are cores.
         if works {
             let b = buffers(&session).unwrap();
             session.upload(&b.train, &vec![7; 1 << 20]).unwrap();
@@ -144,14 +145,14 @@ fn owner(socket: PathBuf, service: Option<Service>) {
         }
         say(end.to_owned());
         if end == "dropped" {
-            // The Shield knows nothing of it.
+            // The Shield does not learn of it.
             host.reset().unwrap();
             world.load(&mut host).unwrap();
         } else {
             host.new_session().unwrap();
         }
     }
-    // The Shield's confirmation is never the right one.
+    // The Shield's confirmation is always wrong.
     host.corrupt(Box::new(Forger));
     let (expect, mut drawn) =
         (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
@@ -179,7 +180,7 @@ fn owner(socket: PathBuf, service: Option<Service>) {
     say(format!("unconfirmed drawn={}", drawn.said()));
 }
 
-/// Shows a wrong confirmation.
+/// Returns a wrong confirmation.
 struct Forger;
 
 impl Adversary for Forger {
@@ -242,7 +243,7 @@ fn hash_key(key: &[u8]) -> Vec<u8> {
     block.to_vec()
 }
 
-/// Gives out what was drawn.
+/// Replays recorded draws.
 struct Again<'a>(&'a [u8]);
 
 impl Entropy for Again<'_> {
@@ -253,15 +254,15 @@ impl Entropy for Again<'_> {
     }
 }
 
-/// What the owner said by a name.
+/// The value that the owner printed under a name.
 fn told(said: &str, name: &str) -> Vec<u8> {
     let value =
         said.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).unwrap();
     hex::decode(value).unwrap().iter().map(|byte| byte ^ MASK).collect()
 }
 
-/// A private key for HPKE, as bytes and as a number in this machine's memory, and what it is made
-/// of.
+/// A private key for HPKE, as bytes and as a number in this machine's memory, and the seed of the
+/// key.
 fn private_key(name: &str, seed: &[u8]) -> [(String, Vec<u8>); 3] {
     let key = derive_key_pair(seed).0.to_bytes().to_vec();
     let number = key.iter().rev().copied().collect();
@@ -272,12 +273,12 @@ fn private_key(name: &str, seed: &[u8]) -> [(String, Vec<u8>); 3] {
     ]
 }
 
-/// The key for which a service releases another one.
+/// The key to which a service releases another key.
 fn recipient(drawn: &[u8]) -> [(String, Vec<u8>); 3] {
     private_key("recipient's", &drawn[..32])
 }
 
-/// What the keys of a session are made of.
+/// The sources of a session's keys.
 fn sources(drawn: &[u8], released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
     let (first, seed) = drawn.split_at(32);
     let mut all =
@@ -289,8 +290,7 @@ fn sources(drawn: &[u8], released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Everything that is secret in a session, by name, from what the owner said and the key that a
-/// service released.
+/// Every secret of a session, by name, from the owner's output and the key that a service released.
 fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
     let told = |name| told(said, name);
     let mut all = Vec::new();
@@ -316,7 +316,7 @@ fn needles(secrets: &[(String, Vec<u8>)]) -> Needles {
     Needles::new(secrets.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])))
 }
 
-/// The next line that the owner says.
+/// The next line of the owner's output.
 fn heard(lines: &mut std::io::Lines<BufReader<ChildStdout>>) -> String {
     lines
         .find_map(|line| Some(line.unwrap().split_once("owner: ")?.1.to_owned()))
@@ -368,7 +368,7 @@ impl Verifier {
         Self { dir, runtime, running }
     }
 
-    /// As the owner's process is told of it.
+    /// Its description for the owner's process.
     fn told(&self) -> String {
         format!(
             "https://localhost:{} {}",
@@ -386,7 +386,7 @@ impl Drop for Verifier {
     }
 }
 
-/// The service that was told of.
+/// The service of such a description.
 fn service(told: &str) -> Service {
     let (url, dir) = told.split_once(' ').unwrap();
     let file = |name: &str| Path::new(dir).join(name);
@@ -397,7 +397,7 @@ fn service(told: &str) -> Service {
     .unwrap()
 }
 
-/// In a process of its own, the test `name` is the owner.
+/// Runs the test `name` in a separate process as the owner.
 fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
     if let Some(socket) = std::env::var_os(OWNER) {
         return owner(socket.into(), std::env::var(SERVICE).ok().as_deref().map(service));
@@ -439,7 +439,7 @@ fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
         let said = heard(&mut lines);
         let secrets = secrets(&said, released);
         let needles = needles(&secrets);
-        // What is found while the session is open shows that the search finds.
+        // Finding secrets while the session is open shows that the search works.
         let open = needles.found_in_process(owner.id());
         for name in ["data0", "data1", "data2", "to_shield", "to_owner"] {
             assert!(
@@ -454,7 +454,7 @@ fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
                 open.names
             );
         }
-        // What keys are made of is gone by then.
+        // The sources of keys are gone by then.
         let keys = ["data", "to_", "round keys", "hash key"];
         left.extend(
             open.places

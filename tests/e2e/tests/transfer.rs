@@ -1,4 +1,4 @@
-//! Bulk transfers over vfio-user: through places that the card accesses directly, and as messages
+//! Bulk transfers over vfio-user: through buffers that the card accesses directly, and as messages
 //! if they are observed. Both transfer the same bytes, and damaged data opens in neither case.
 
 use shef::transfer::{
@@ -84,13 +84,13 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// Lengths around a block, a place and the threads' share.
+/// Lengths around a block, a buffer and the threads' share.
 fn lengths(chunk: usize) -> [usize; 8] {
     let place = shef_device::PLACE / (chunk + 16) * chunk;
     [1, 4095, 4096, 4097, place, place + 1, 5 * place - chunk + 7, SIZE]
 }
 
-/// Runs with an honest host, then with one of which every message is recorded.
+/// Runs with an honest host, then with a host whose every message is recorded.
 fn either_way(uri: &Uri, mut run: impl FnMut(&mut Host, &str)) {
     let mut host = shef::open(uri).unwrap();
     run(&mut host, "lent");
@@ -178,8 +178,8 @@ fn what_is_downloaded_is_opened_either_way_and_what_is_damaged_is_not() {
                         .unwrap();
                 assert!(out == data[..len], "{how}: {len} bytes to");
             }
-            // One bit of ciphertext, then of a tag, of a chunk somewhere: that chunk is named, and
-            // nothing is left of the others.
+            // One bit of ciphertext, then of a tag, of a chunk somewhere: the error names that
+            // chunk, and no data of the others remains.
             for (at, place) in [(0x80_0000, 1_234_567), (0x180_0000, SIZE / chunk * 16 - 3)] {
                 let mut byte = [0];
                 host.device().mem_read(at + place as u64, &mut byte).unwrap();

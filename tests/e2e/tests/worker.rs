@@ -1,4 +1,4 @@
-//! A session on its own thread, under a minimal executor and under tokio.
+//! A session works on its own thread, under a minimal executor and under tokio.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use shef_demo::world::{Cards, Plan, World};
 const START: (u32, u32) = (knn::reg::CTRL, 1);
 const DONE: (u32, u32) = (knn::reg::STATUS, knn::DONE | knn::ERROR);
 
-/// All that an executor needs to be.
+/// A minimal executor.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -118,7 +118,7 @@ fn any_executor_will_do() {
     assert_eq!(code(block_on(missing)), "SHEF-VFU-001");
 }
 
-/// Says that the first byte was asked for, then waits for leave to go on.
+/// Signals that the first byte was requested, then waits for permission to continue.
 struct Gate {
     reached: mpsc::Sender<()>,
     leave: mpsc::Receiver<()>,
@@ -168,7 +168,7 @@ fn tokio_goes_on_meanwhile_and_what_it_drops_ends() {
             flag.store(true, Ordering::Relaxed);
             Ok(())
         });
-        // The thread is in the middle of an upload; tasks and timers run all the same.
+        // The thread is in the middle of an upload; tasks and timers still run.
         tokio::task::spawn_blocking(move || reached.recv().unwrap()).await.unwrap();
         assert!(
             tokio::time::timeout(Duration::from_millis(20), upload).await.is_err(),
@@ -176,8 +176,8 @@ fn tokio_goes_on_meanwhile_and_what_it_drops_ends() {
         );
         drop(never);
         go.send(()).unwrap();
-        // The upload that nobody waits for ended; what was not begun never was; the session is as
-        // good as before.
+        // The upload whose future was dropped completed; the upload that had not begun never
+        // started; the session still works.
         let epoch = worker
             .run(|session, _| session.next_input_epoch(&session.input("query")?))
             .await
@@ -191,7 +191,7 @@ fn tokio_goes_on_meanwhile_and_what_it_drops_ends() {
     });
 }
 
-/// A job that never ends: nobody reads the register that would say so.
+/// A job that never ends: its future is dropped before the register can show it.
 #[test]
 fn a_wait_that_nobody_waits_for_ends_and_the_session_goes_on() {
     let (s, pending) = worker();
@@ -251,6 +251,6 @@ fn no_session_is_made_that_nobody_waits_for() {
     assert!(Pin::new(&mut pending).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     drop(pending);
     go.send(()).unwrap();
-    // The closure went without being called.
+    // The closure was dropped without being called.
     is_keyed.recv().expect_err("a session was made");
 }

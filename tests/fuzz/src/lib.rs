@@ -1,11 +1,11 @@
 //! Every decoder of untrusted input, run on mutations of valid messages.
 //!
-//! A [`Target`] takes arbitrary bytes, must not panic, and checks invariants of accepted input: it
-//! re-encodes to the same bytes, and verifies only if it is the signed message. Signed content is
-//! also tested with a valid signature. There is no instrumentation, so this builds with the
-//! project's compiler. The search is guided by outcomes: the text of the refusal without numbers.
-//! An input with a new outcome is minimized and kept in the target's corpus, which the normal test
-//! run replays.
+//! A [`Target`] takes arbitrary bytes, must not panic, and checks invariants of accepted input: the
+//! input re-encodes to the same bytes, and verifies only if it is the signed message. Signed
+//! content is also tested with a valid signature. There is no instrumentation, so this builds with
+//! the project's compiler. The search is guided by outcomes: the text of the refusal without
+//! numbers. An input with a new outcome is minimized and kept in the target's corpus, which the
+//! normal test run replays.
 #![forbid(unsafe_code)]
 
 mod mutate;
@@ -33,14 +33,14 @@ pub struct Target {
     pub name: &'static str,
     /// Good messages to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Decodes, checks what must hold, and says what came of it.
+    /// Decodes, checks the invariants, and gives the outcome.
     pub run: fn(&[u8]) -> String,
 }
 
-/// Longest input; above every limit of length that a decoder has, but for reference values.
+/// Longest input; above every decoder's length limit, except that of reference values.
 pub const MAX_INPUT: usize = 80 * 1024;
 
-/// What came of a run.
+/// Summary of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// The target.
@@ -49,11 +49,11 @@ pub struct Summary {
     pub seed: u64,
     /// Inputs tried.
     pub inputs: u64,
-    /// Outcomes seen, as texts without numbers, with how often.
+    /// Outcomes as texts without numbers, each with its count.
     pub outcomes: BTreeMap<String, u64>,
     /// Inputs in the corpus at the end.
     pub corpus: usize,
-    /// Inputs that broke the decoder or a property, as files.
+    /// Files with inputs that broke the decoder or a property.
     pub failures: Vec<PathBuf>,
     /// Longest time for one input, in microseconds.
     pub slowest_us: u64,
@@ -84,7 +84,7 @@ pub fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
 /// Runs one input; `Err` holds the message of a panic.
 ///
 /// # Errors
-/// The decoder or a property broke.
+/// The decoder panicked, or a property does not hold.
 pub fn run_one(target: &Target, input: &[u8]) -> Result<String, String> {
     catch_unwind(AssertUnwindSafe(|| (target.run)(input))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -93,9 +93,8 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<String, String> {
     })
 }
 
-/// An outcome without what it says of the input: numbers become one `#`, nothing stays between
-/// quotes or of the name behind a region's number, and lines that show the input (`3 | a = b`) are
-/// left out.
+/// An outcome without details of the input: numbers become one `#`, quoted text and the name after
+/// a region's number are removed, and lines that show the input (`3 | a = b`) are left out.
 #[must_use]
 pub fn class(outcome: &str) -> String {
     let shows = |line: &str| {
@@ -115,7 +114,8 @@ pub fn class(outcome: &str) -> String {
                 quote = Some(')');
                 out.push(c);
             }
-            // A quote that what is quoted may hold itself ends it where no word goes on.
+            // Quoted text may contain the quote character: it ends the text only if no word
+            // follows.
             (_, Some(end))
                 if c == end
                     && chars.peek().is_none_or(|next| *next != end && !next.is_alphanumeric()) =>
@@ -134,13 +134,13 @@ pub fn class(outcome: &str) -> String {
     out
 }
 
-/// Most bytes and files of a corpus.
+/// Limits of a corpus: bytes and files.
 const CORPUS: (usize, usize) = (6 * 1024, 32);
 
-/// Seconds after which an input counts as one that does not end.
+/// Seconds after which an input counts as a hang.
 const LONGEST: u64 = 30;
 
-/// What is tried now, for who looks whether it ends.
+/// The current input, for the thread that detects hangs.
 #[derive(Default)]
 struct Watch {
     /// Runs so far.
@@ -158,7 +158,7 @@ impl Watch {
         run_one(target, input)
     }
 
-    /// Keeps an input that does not end and gives the program up: its thread cannot be stopped.
+    /// Keeps an input that hangs and ends the program: its thread cannot be stopped.
     fn until(&self, done: &AtomicBool, target: &Target, failures: &Path) {
         let (mut seen, mut since) = (0, Instant::now());
         while !done.load(Ordering::Relaxed) {
@@ -182,7 +182,7 @@ impl Watch {
     }
 }
 
-/// Leaves out of an input what its outcome does not need, in at most some hundred runs.
+/// Removes parts of an input that its outcome does not need, in a few hundred runs at most.
 fn shrunk(target: &Target, watch: &Watch, mut input: Vec<u8>, wanted: &str) -> Vec<u8> {
     let mut runs = 400;
     let mut piece = input.len() / 2;
@@ -213,7 +213,7 @@ fn keep(dir: &Path, input: &[u8]) -> std::io::Result<PathBuf> {
     Ok(file)
 }
 
-/// Keeps an input that broke something, and prints what it was and how to run it again.
+/// Keeps an input that broke something, and prints it with the command that runs it again.
 fn broken(
     target: &Target,
     input: &[u8],
@@ -230,8 +230,8 @@ fn broken(
     Ok(file)
 }
 
-/// Tries inputs for this long; keeps those with new outcomes in the corpus, and those that break
-/// something in `failures`. An input that does not end in half a minute is kept there, and the
+/// Tries inputs for this long; keeps inputs with new outcomes in the corpus, and inputs that break
+/// something in `failures`. An input that takes more than half a minute is kept there, and the
 /// program ends.
 ///
 /// # Errors

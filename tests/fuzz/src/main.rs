@@ -1,4 +1,4 @@
-//! Runs targets for a time and prints the results.
+//! Runs targets for a given time and prints the results.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     if let Some(file) = input {
         return again(&targets, &file);
     }
-    // A panic is an outcome here; its message is printed with the input's file.
+    // A panic is an outcome here; its message is printed with the file of its input.
     std::panic::set_hook(Box::new(|_| {}));
     let mut broken = false;
     let mut summaries = Vec::new();
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(broken))
 }
 
-/// One input, on one target.
+/// Runs one input on one target.
 fn again(targets: &[&Target], file: &str) -> ExitCode {
     let [target] = targets else {
         eprintln!("--input needs --target");

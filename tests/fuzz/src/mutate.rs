@@ -6,7 +6,7 @@ use crate::MAX_INPUT;
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator; any seed will do.
+    /// A generator from any seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
@@ -20,13 +20,13 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `n`, which is not 0.
+    /// A number below `n`, which must not be 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.draw() % n as u64) as usize
     }
 }
 
-/// Bytes that mean something in CBOR, DER, TOML or JSON.
+/// Bytes with a meaning in CBOR, DER, TOML or JSON.
 const TELLING: &[&[u8]] = &[
     &[0x00],
     &[0xff],
@@ -81,14 +81,14 @@ fn once(bytes: &mut Vec<u8>, pool: &[Vec<u8>], rng: &mut Rng) {
             bytes[at..end].copy_from_slice(&telling[..end - at]);
         }
         8 => {
-            // A piece of this message, again.
+            // A piece of this message, repeated.
             let end = (at + 1 + rng.below(64)).min(len);
             let piece = bytes[at..end].to_vec();
             let to = rng.below(len);
             bytes.splice(to..to, piece);
         }
         9 => {
-            // A piece of another.
+            // A piece of another message.
             let other = &pool[rng.below(pool.len())];
             if !other.is_empty() {
                 let from = rng.below(other.len());
@@ -98,14 +98,14 @@ fn once(bytes: &mut Vec<u8>, pool: &[Vec<u8>], rng: &mut Rng) {
             }
         }
         _ => {
-            // Deep or long.
+            // Deep nesting, or a long run.
             let piece = vec![bytes[at]; 1 << rng.below(13)];
             bytes.splice(at..at, piece);
         }
     }
 }
 
-/// One of the pool, changed in one to eight places.
+/// A message of the pool, changed in one to eight places.
 pub fn mutated(pool: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = if pool.is_empty() { Vec::new() } else { pool[rng.below(pool.len())].clone() };
     for _ in 0..1 + rng.below(8) {

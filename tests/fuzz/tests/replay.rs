@@ -1,4 +1,4 @@
-//! The corpora, and a few fresh mutations of each target, without a panic.
+//! No target panics on its corpus or on a few fresh mutations.
 
 use shef_fuzz::{all, class, corpus, run_one};
 
@@ -16,7 +16,7 @@ fn corpora_replay() {
     assert!(inputs > all().len());
 }
 
-/// Mutation begins at messages that get through the decoder.
+/// Mutation starts from messages that the decoder accepts.
 #[test]
 fn good_messages_are_accepted() {
     for target in all() {
@@ -29,7 +29,7 @@ fn good_messages_are_accepted() {
     }
 }
 
-/// Every target has what mutation found worth keeping, and all of it together is small.
+/// Every target has a corpus of inputs that mutation found, and all corpora together are small.
 #[test]
 fn corpora_are_there_and_small() {
     let corpora: Vec<_> =
@@ -47,7 +47,7 @@ fn corpora_are_there_and_small() {
     }
 }
 
-/// A decoder that panics, and a property that does not hold, are seen.
+/// The run detects a decoder that panics, and a property that does not hold.
 #[test]
 fn what_breaks_is_seen() {
     let breaks =

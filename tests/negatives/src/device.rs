@@ -26,9 +26,9 @@ pub struct Verifier {
     pub nonce: Vec<u8>,
     pub audience: String,
     pub now: i64,
-    /// Certificates that come beside the evidence.
+    /// Certificates sent with the evidence.
     pub beside: Vec<Vec<u8>>,
-    /// Keys of the verifier's own.
+    /// The verifier's own keys.
     pub own_keys: Vec<PublicKey>,
 }
 
@@ -57,7 +57,7 @@ impl Verifier {
         appraise(&self.request(evidence))
     }
 
-    /// What this evidence comes to.
+    /// Outcome of this evidence.
     pub fn ask(&self, variant: impl Into<String>, evidence: &[u8]) -> Seen {
         let outcome = self.outcome(evidence);
         assert_eq!(outcome.verified.is_some(), outcome.appraisal.accepted());
@@ -77,8 +77,8 @@ impl Verifier {
     }
 }
 
-/// What an appraisal came to. The most exact code is the one that the failed check names, as a
-/// person would read it.
+/// Outcome of an appraisal. The most exact code is the one that the failed check names, as a person
+/// would read it.
 pub fn seen(variant: impl Into<String>, appraisal: &Appraisal) -> Seen {
     let claims = appraisal.vector.claims().map(|(name, value)| (name.to_owned(), value)).collect();
     let failure = appraisal.first_failure();
@@ -99,22 +99,22 @@ pub fn seen(variant: impl Into<String>, appraisal: &Appraisal) -> Seen {
     Seen { variant: variant.into(), code, check, claims: Some(claims) }
 }
 
-/// A device, and what it gave.
+/// A device and its evidence.
 pub struct Device {
     pub world: World,
-    /// Evidence of its kernel, untouched.
+    /// Evidence of its kernel, unmodified.
     pub evidence: Vec<u8>,
-    /// What the evidence says.
+    /// Claims of the evidence.
     pub claims: Claims,
-    /// Accepts it.
+    /// The verifier that accepts it.
     pub verifier: Verifier,
     /// DeviceID certificate.
     pub device_certificate: Certificate,
     /// DeviceID key.
     pub device_id: SigningKey,
-    /// What the AK certificate says.
+    /// TCB information in the AK certificate.
     pub tcb: TcbInfo,
-    /// An attestation key whose private part the test has; certified by the same DeviceID key.
+    /// An attestation key whose private part the test holds; certified by the same DeviceID key.
     pub ak: SigningKey,
     /// Its certificate.
     pub ak_certificate: Certificate,
@@ -156,7 +156,7 @@ impl Device {
         Self::of(world, layer, RootOfTrust::ShefBoot, false)
     }
 
-    /// As [`Device::new`], booted for debug, the verifier's anchor for production.
+    /// As [`Device::new`], booted for debug, with the verifier's anchor for production.
     pub fn in_debug() -> Self {
         let world =
             World::with(RootOfTrust::ShefBoot, DebugState::Enabled, &description(3), |_| {});
@@ -204,7 +204,7 @@ impl Device {
             ak_certificate,
         };
         if !debug {
-            // What is spoilt must be good before: the device's own evidence, and the same claims
+            // The unmodified input must be accepted: the device's own evidence, and the same claims
             // under the known key.
             assert_eq!(made.verifier.ask("", &made.evidence).code, ACCEPTED);
             assert_eq!(made.verifier.ask("", &made.signed(&made.claims.to_cbor())).code, ACCEPTED);
@@ -241,7 +241,7 @@ impl Device {
         self.signed(&Value::Map(entries).encode())
     }
 
-    /// Parts of a good token around this payload.
+    /// Parts of a good token with this payload.
     pub fn token(&self, payload: &[u8]) -> Token {
         let protected = Value::map(vec![(1, Value::int(ESP256)), (3, Value::Uint(263))]).encode();
         let chain = [&self.ak_certificate, &self.device_certificate]
@@ -255,7 +255,7 @@ impl Device {
         }
     }
 
-    /// The good token over the claims, with a change, and signed again.
+    /// The good token over the claims, changed and signed again.
     pub fn spoilt(&self, change: impl FnOnce(&mut Token)) -> Vec<u8> {
         let payload = self.claims.to_cbor();
         let mut token = self.token(&payload);
@@ -285,12 +285,12 @@ impl Device {
         Parts::of(&self.ak_certificate)
     }
 
-    /// Evidence under an AK certificate of these parts.
+    /// Evidence under an AK certificate with these parts.
     pub fn with_leaf(&self, parts: &Parts) -> Vec<u8> {
         self.with_chain(&[parts.sign(&self.device_id), self.device_certificate.der().to_vec()])
     }
 
-    /// Evidence under a DeviceID certificate of these parts, and an AK certificate issued by it.
+    /// Evidence under a DeviceID certificate with these parts, and an AK certificate issued by it.
     pub fn with_device(&self, parts: &Parts) -> Vec<u8> {
         let device = parts.sign(&self.world.manufacturer.key);
         let issuer = Certificate::parse(&device).unwrap();
@@ -301,13 +301,13 @@ impl Device {
     }
 }
 
-/// What a COSE_Sign1 of evidence signs.
+/// The message that a COSE_Sign1 of evidence signs.
 pub fn to_sign(protected: &[u8], payload: &[u8]) -> Vec<u8> {
     Value::Array(vec!["Signature1".into(), protected.into(), Value::Bytes(vec![]), payload.into()])
         .encode()
 }
 
-/// A map with its entries in this order, however wrong that is.
+/// A map with its entries in this order, even if it is wrong.
 pub fn raw_map(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     assert!(entries.len() < 24);
     let mut out = vec![0xa0 | entries.len() as u8];

@@ -21,19 +21,19 @@ mod world;
 
 use std::collections::BTreeMap;
 
-/// Where acceptance is right.
+/// Outcome of an accepted input.
 pub const ACCEPTED: &str = "accepted";
 
-/// What one form of a case came to.
+/// Outcome of one form of a case.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Which form.
+    /// Name of the form.
     pub variant: String,
     /// Most exact stable code of the refusal, or [`ACCEPTED`].
     pub code: String,
-    /// Code of the appraisal's first failed check, where there was an appraisal that denied.
+    /// Code of the appraisal's first failed check, if an appraisal denied.
     pub check: Option<String>,
-    /// AR4SI claims of the appraisal, where there was one; only those that say something.
+    /// AR4SI claims of the appraisal, if any; without claims that make no statement.
     pub claims: Option<BTreeMap<String, i8>>,
 }
 
@@ -44,7 +44,7 @@ impl Seen {
         Self { variant: variant.into(), code: code.into(), check: None, claims: None }
     }
 
-    /// What a function said: the code of its error, or accepted.
+    /// Outcome of a function: the code of its error, or accepted.
     #[must_use]
     pub fn of<T, E>(
         variant: impl Into<String>,
@@ -55,7 +55,7 @@ impl Seen {
     }
 }
 
-/// Runs the cases of these ids; no ids: all of the table.
+/// Runs the cases with these ids; without ids, the whole table.
 #[must_use]
 pub fn run(ids: &[u32]) -> Report {
     let cases = cases::all();

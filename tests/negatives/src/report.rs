@@ -8,28 +8,28 @@ use serde::Serialize;
 use crate::Seen;
 use crate::table::{Case, Expectation};
 
-/// A case and how it went.
+/// A case and its outcome.
 #[derive(Debug, Serialize)]
 pub struct Row {
     /// Number.
     pub id: u32,
-    /// What is wrong with the input.
+    /// The defect of the input.
     pub name: String,
-    /// True when every form came to what it must.
+    /// Whether every form had the expected outcome.
     pub passed: bool,
-    /// The codes that came.
+    /// The actual codes.
     pub code: String,
-    /// The codes that must come.
+    /// The expected codes.
     pub expected: String,
-    /// Forms that were tried.
+    /// Number of forms tried.
     pub forms: usize,
-    /// What did not fit.
+    /// Differences from the expected outcomes.
     pub misfits: Vec<String>,
-    /// Why nothing can be asked.
+    /// Why the case cannot be run.
     pub not_applicable_reason: Option<String>,
     #[serde(skip)]
     group: String,
-    /// Forms by what they must come to.
+    /// Forms by expected outcome.
     #[serde(skip)]
     by_expectation: BTreeMap<Expectation, Vec<String>>,
     #[serde(skip)]
@@ -83,18 +83,18 @@ impl Report {
     /// One JSON document.
     ///
     /// # Panics
-    /// Never: all of it is text and numbers.
+    /// Never: the report consists of text and numbers.
     #[must_use]
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("text and numbers")
     }
 
-    /// Cases that did not pass, without those that do not apply.
+    /// Cases that failed, without those that do not apply.
     pub fn failed(&self) -> impl Iterator<Item = &Row> {
         self.cases.iter().filter(|row| !row.passed && row.not_applicable_reason.is_none())
     }
 
-    /// The page of the documentation.
+    /// The documentation page.
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut out = String::from(HEAD);

@@ -7,19 +7,19 @@ use serde::Deserialize;
 
 use crate::Seen;
 
-/// What a form of a case must come to.
+/// Expected outcome of a form of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Expectation {
     /// Stable code, or accepted.
     pub code: String,
-    /// First failed check of the appraisal; empty: the code itself.
+    /// First failed check of the appraisal; if empty, the code itself.
     pub check: String,
     /// AR4SI claims of the appraisal; `all` stands for every claim that it makes.
     pub ar4si: BTreeMap<String, i8>,
 }
 
 impl Expectation {
-    /// What does not fit, or `None`.
+    /// The first difference, or `None`.
     #[must_use]
     pub fn misfit(&self, seen: &Seen) -> Option<String> {
         if seen.code != self.code {
@@ -77,9 +77,9 @@ pub struct Case {
     pub id: u32,
     /// Heading in the documentation.
     pub group: String,
-    /// What is wrong with the input.
+    /// The defect of the input.
     pub name: String,
-    /// Why nothing can be asked.
+    /// Why the case cannot be run.
     pub not_applicable: Option<String>,
     #[serde(default)]
     code: String,
@@ -92,7 +92,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// What this form of the case must come to.
+    /// Expected outcome of this form of the case.
     #[must_use]
     pub fn expectation(&self, variant: &str) -> Expectation {
         let own = self.variants.get(variant);
@@ -118,7 +118,7 @@ struct File {
 /// The table.
 ///
 /// # Panics
-/// When the committed file is not of its form.
+/// If the committed file is malformed.
 #[must_use]
 pub fn table() -> &'static [Case] {
     static TABLE: OnceLock<Vec<Case>> = OnceLock::new();

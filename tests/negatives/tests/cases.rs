@@ -1,5 +1,4 @@
-//! Every case comes to what the table says; the table and its page of the documentation are in
-//! order.
+//! Every case has the outcome in the table; the table and its documentation page are consistent.
 
 use std::path::Path;
 
@@ -151,7 +150,7 @@ fn the_table_is_whole() {
     assert!(table().iter().filter(|case| case.not_applicable.is_some()).count() <= 8);
 }
 
-/// A case that comes to something else is seen.
+/// The comparison detects a case with a different outcome.
 #[test]
 fn a_wrong_expectation_fails() {
     let case = table().iter().find(|case| case.id == 11).unwrap();
@@ -174,7 +173,7 @@ fn a_wrong_expectation_fails() {
     }
 }
 
-/// Codes that the table names are codes that `shef explain` knows.
+/// `shef explain` knows every code in the table.
 #[test]
 fn codes_exist() {
     let known: Vec<&str> = shef_proto::CODES

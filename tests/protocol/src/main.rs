@@ -1,4 +1,4 @@
-//! Prints the results of the searches, as in the tables of docs/protocol-model.md.
+//! Prints the results of the searches in the form of the tables of docs/protocol-model.md.
 
 use shef_protocol::roles::{Bounds, WEAKNESSES};
 use shef_protocol::search::search;

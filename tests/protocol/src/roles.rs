@@ -4,24 +4,24 @@
 //! There is one genuine device with the genuine kernel, whose host, links and memory the adversary
 //! controls. The adversary also has a genuine device that runs its own kernel, and a simulated
 //! device. Nonces and all messages are public. The adversary can send any number of messages: each
-//! party accepts anything of the right form that the adversary can construct.
+//! party accepts any well-formed message that the adversary can construct.
 
 use crate::term::{Id, Knowledge, Node, Terms};
 
-/// How much of everything there is.
+/// Limits on the number of each event.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Sessions of the IP vendor, each with a nonce and an image key of its own.
+    /// Sessions of the IP vendor, each with its nonce and image key.
     pub vendors: usize,
     /// Sessions of data owners.
     pub owners: usize,
-    /// Kernel evidences that the device makes, each with a fresh KEM key.
+    /// Kernel evidence that the device creates, each time with a fresh KEM key.
     pub kernel_evidences: usize,
     /// Seeds that the kernel hands to the Shield.
     pub seeds: usize,
     /// Shield evidences.
     pub shield_evidences: usize,
-    /// Whether CDI and attestation key may leak in the end.
+    /// Whether CDI and attestation key may leak at the end.
     pub leak: bool,
 }
 
@@ -35,7 +35,7 @@ impl Bounds {
         shield_evidences: 2,
         leak: true,
     };
-    /// The bounds that are searched whole.
+    /// The bounds that are searched exhaustively.
     pub const SEARCHED: [Self; 3] = [
         Self {
             vendors: 1,
@@ -57,7 +57,7 @@ impl Bounds {
     ];
 }
 
-/// A rule that is left out, to see the search find out.
+/// A rule that is omitted, to check that the search detects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weakness {
     /// The vendor takes evidence of any layer.
@@ -68,9 +68,9 @@ pub enum Weakness {
     OwnerNonce,
     /// The owner takes any image.
     AnyImage,
-    /// Trust anchors are registered for no kind: a simulator may call itself hardware.
+    /// Trust anchors are registered without a kind: a simulator may call itself hardware.
     AnyKind,
-    /// Any kernel is good.
+    /// Any kernel is accepted.
     AnyKernel,
     /// The signature does not cover the key in `cnf`.
     UnsignedKey,
@@ -80,16 +80,16 @@ pub enum Weakness {
     SeedAgain,
     /// A seed is derived without fresh entropy.
     SeedWithoutEntropy,
-    /// The KEM key is not erased when its image was loaded.
+    /// The KEM key is not erased after its image is loaded.
     KeptKemKey,
     /// The owner sends data before the Shield confirmed.
     NoConfirmation,
-    /// The confirmation is the same for every session: it is keyed by what all Shields of an image
-    /// share.
+    /// The confirmation is the same for every session: its key is shared by all Shields of an
+    /// image.
     SharedConfirmation,
 }
 
-/// All of them, with what the search must find.
+/// All weaknesses, each with the property that the search must find broken.
 pub const WEAKNESSES: [(Weakness, &str); 13] = [
     (Weakness::AnyLayer, SECRET_IMAGE_KEY),
     (Weakness::VendorNonce, FRESH_KERNEL),
@@ -111,12 +111,12 @@ pub const SECRET_IMAGE_KEY: &str = "image key is secret";
 /// The adversary never has the master key or the data of a session that was keyed before the
 /// device's secrets leaked.
 pub const SECRET_DATA: &str = "data key and data are secret";
-/// Kernel evidence that a vendor takes was made for that vendor's nonce, by the genuine kernel,
-/// with the key that the box goes to.
+/// Kernel evidence that a vendor accepts was made for that vendor's nonce, by the genuine kernel,
+/// with the key that the box is sealed to.
 pub const FRESH_KERNEL: &str = "kernel evidence is fresh and of the kernel";
-/// The same of Shield evidence and an owner, with the image that the owner expects.
+/// The same for Shield evidence and an owner, with the image that the owner expects.
 pub const FRESH_SHIELD: &str = "Shield evidence is fresh and of the Shield";
-/// Data leaves the owner only when a Shield took exactly that Load Key, under the image that the
+/// Data leaves the owner only after a Shield took exactly that Load Key, under the image that the
 /// owner expects, for no other owner.
 pub const AGREEMENT: &str = "owner and Shield agree";
 /// No Load Key is taken twice, and no seed takes two.
@@ -156,7 +156,7 @@ enum Owner {
     Done { public: Id, sealed: Id, before_leak: bool },
 }
 
-/// Who has said and done what so far.
+/// All events so far.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct State {
     knowledge: Knowledge,
@@ -174,18 +174,18 @@ pub struct State {
     leaked: bool,
 }
 
-/// The parties' fixed terms, and the rule that is left out.
+/// The parties' fixed terms, and the omitted rule.
 pub struct World {
     /// Bounds of the search.
     pub bounds: Bounds,
-    /// The rule that is left out.
+    /// The omitted rule.
     pub weakness: Option<Weakness>,
     /// All terms.
     pub terms: Terms,
 }
 
-/// Attestation keys with their certificates: private key, whether the trust anchor that issued it
-/// is one for hardware, and whether the certified kernel is the genuine one.
+/// Attestation keys with their certificates: private key, whether the issuing trust anchor is for
+/// hardware, and whether the certified kernel is the genuine one.
 const DEVICES: [(&str, bool, bool); 3] =
     [("ak-genuine", true, true), ("ak-own-kernel", true, false), ("ak-simulated", false, true)];
 
@@ -212,7 +212,7 @@ impl World {
         self.terms.atom(name, 0)
     }
 
-    /// Before anything was said.
+    /// The initial state.
     pub fn start(&mut self) -> State {
         let mut knowledge = Knowledge::default();
         let mut public: Vec<Id> = [
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    /// Everything that can happen next, in words.
+    /// All possible next steps, with a description of each.
     pub fn next(&mut self, state: &State) -> Vec<(String, State)> {
         let mut next = Vec::new();
         self.kernel_evidence(state, &mut next);
@@ -322,7 +322,7 @@ impl World {
         }
     }
 
-    /// A key box arrives, the image that its key opens is loaded.
+    /// A key box arrives and the kernel loads the image that its key opens.
     fn load(&mut self, state: &State, next: &mut Vec<(String, State)>) {
         let Some(pending) = &state.pending else { return };
         let public = self.terms.public(pending.private);
@@ -354,7 +354,7 @@ impl World {
         }
     }
 
-    /// The kernel hands a seed over. An image of the adversary's tells him.
+    /// The kernel hands a seed over. The adversary's image discloses it.
     fn seed(&mut self, state: &State, next: &mut Vec<(String, State)>) {
         let Some(image) = state.loaded else { return };
         if state.seeds == self.bounds.seeds || matches!(state.shield, Shield::Fresh { .. }) {
@@ -404,7 +404,7 @@ impl World {
         }
     }
 
-    /// The Shield of the vendor's image takes a Load Key. (The adversary's image has no need of
+    /// The Shield of the vendor's image takes a Load Key. (The adversary's image does not need
     /// this.)
     fn load_key(&mut self, state: &State, next: &mut Vec<(String, State)>) {
         if state.loaded != Some(Image::Vendors) {
@@ -440,7 +440,7 @@ impl World {
         }
     }
 
-    /// The device's lasting secrets become known, at a moment when no image is on its way in.
+    /// The device's long-term secrets leak, at a moment when no image load is in progress.
     fn leak(&mut self, state: &State, next: &mut Vec<(String, State)>) {
         if !self.bounds.leak
             || state.leaked
@@ -460,8 +460,8 @@ impl World {
 
     // ---- the verifiers ----
 
-    /// Evidence that the adversary can present: what was seen, and what he signs for a verifier
-    /// with the keys he has.
+    /// Evidence that the adversary can present: observed evidence, and evidence for a verifier
+    /// signed with the adversary's keys.
     fn presented(&mut self, state: &State, layer: Id, nonce: Id, image: Id) -> Vec<(Id, Id)> {
         let mut list = Vec::new();
         for id in state.knowledge.seen() {
@@ -489,8 +489,8 @@ impl World {
         list
     }
 
-    /// The rules that vendor and owner have in common; `None` is the layer and image of whoever
-    /// does not ask.
+    /// The common rules of vendor and owner; a verifier passes `None` for a layer or an image that
+    /// it does not check.
     fn appraise(
         &mut self,
         evidence: Id,
@@ -649,7 +649,7 @@ impl World {
 
     // ---- what must hold ----
 
-    /// The property that does not hold in this state, if there is one.
+    /// The property that is violated in this state, if any.
     pub fn broken(&mut self, state: &State) -> Option<&'static str> {
         let genuine = self.word("ak-genuine");
         for (i, vendor) in state.vendors.iter().enumerate() {
@@ -702,7 +702,7 @@ impl World {
         (0..state.taken.len()).any(twice).then_some(ONE_LOAD_KEY)
     }
 
-    /// Everybody honest came to the end: the search is not about nothing.
+    /// Every honest party has finished: shows that the search is not vacuous.
     pub fn finished(&self, state: &State) -> bool {
         state.vendors.iter().all(|v| *v != Vendor::Waiting)
             && state.owners.iter().all(|o| matches!(o, Owner::Done { .. }))

@@ -8,22 +8,22 @@ use crate::roles::{Bounds, State, Weakness, World};
 /// What a search found.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Different states.
+    /// Number of distinct states.
     pub states: usize,
-    /// Longest of the shortest ways to a state, in steps.
+    /// Length of the longest shortest path to a state, in steps.
     pub depth: usize,
-    /// Steps of a run in which every honest party came to its end, if there is one.
+    /// Steps of a run in which every honest party finishes, if any.
     pub finished: Option<usize>,
     /// The property that an attack breaks, and the attack, step by step.
     pub attack: Option<(&'static str, Vec<String>)>,
 }
 
-/// Searches all of it, or up to the first attack.
+/// Searches all states, or up to the first attack.
 pub fn search(bounds: Bounds, weakness: Option<Weakness>) -> Outcome {
     let mut world = World::new(bounds, weakness);
     let start = world.start();
     let mut places: HashMap<State, usize> = HashMap::from([(start.clone(), 0)]);
-    // How each state was reached: from where, by what, after how many steps.
+    // How each state was reached: predecessor, step, number of steps.
     let mut ways: Vec<(usize, String, usize)> = vec![(0, String::new(), 0)];
     let mut queue = VecDeque::from([(0, start)]);
     let mut outcome = Outcome { states: 1, depth: 0, finished: None, attack: None };

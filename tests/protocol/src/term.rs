@@ -5,27 +5,27 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// A term, by its place in [`Terms`].
+/// A term, by its index in [`Terms`].
 pub type Id = u32;
 
 /// How a term is built.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// Something that is made of nothing else: a key, a nonce, a name. Secret until it is seen.
+    /// A term without parts: a key, a nonce, a name. Secret until it is seen.
     Atom(&'static str, u8),
     /// Public key of a private key.
     Public(Id),
-    /// Parts one behind the other.
+    /// Concatenated parts.
     Tuple(Vec<Id>),
-    /// One-way and without collisions: digests and key derivation.
+    /// One-way and collision-free: digests and key derivation.
     Hash(Vec<Id>),
-    /// `(private key, message)`; shows its message.
+    /// `(private key, message)`; reveals its message.
     Signature(Id, Id),
     /// HPKE message.
     Sealed {
         /// Recipient.
         public: Id,
-        /// Bound, not hidden.
+        /// Authenticated, not hidden.
         info: Id,
         /// Hidden.
         text: Id,
@@ -38,7 +38,7 @@ pub enum Node {
     Mac(Id, Id),
 }
 
-/// Every term that was built so far; equal terms have equal ids.
+/// All terms built so far; equal terms have equal ids.
 #[derive(Default)]
 pub struct Terms {
     nodes: Vec<Node>,
@@ -72,7 +72,7 @@ impl Terms {
         self.id(Node::Public(private))
     }
 
-    /// Parts one behind the other.
+    /// Concatenated parts.
     pub fn tuple(&mut self, parts: &[Id]) -> Id {
         self.id(Node::Tuple(parts.to_vec()))
     }
@@ -82,7 +82,7 @@ impl Terms {
         self.id(Node::Hash(parts.to_vec()))
     }
 
-    /// The secret that sender and recipient of an HPKE message export: it needs one of the two
+    /// The secret that sender and recipient of an HPKE message export: it requires one of the two
     /// private keys.
     pub fn export(&mut self, public: Id, info: Id, ephemeral: Id) -> Id {
         let label = self.atom("export", 0);
@@ -92,12 +92,12 @@ impl Terms {
     }
 }
 
-/// What the adversary has seen, taken apart as far as its keys go. It only grows.
+/// The adversary's knowledge, decomposed as far as its keys allow. It only grows.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Knowledge(BTreeSet<Id>);
 
 impl Knowledge {
-    /// Takes a message in and opens what can be opened.
+    /// Learns a message and opens its parts if possible.
     pub fn learn(&mut self, terms: &mut Terms, message: Id) {
         if !self.0.insert(message) {
             return;

@@ -1,4 +1,4 @@
-//! No attack within the bounds; and without a rule, the attack that it prevents.
+//! No attack exists within the bounds; each omitted rule admits the attack that it prevents.
 
 use shef_protocol::roles::{Bounds, WEAKNESSES};
 use shef_protocol::search::search;

@@ -1,13 +1,14 @@
-//! `cargo xtask area`: the size of each block on UltraScale+ as estimated by yosys, and relative Fmax of the critical ones.
+//! `cargo xtask area`: the size of each block on UltraScale+ as estimated by yosys, and relative
+//! Fmax of the critical ones.
 //!
 //! The Shield of the digits accelerator is elaborated once with its hierarchy kept. Each distinct
-//! module is synthesized alone, with its submodules as black boxes, and cached by content; the size
-//! of a block is the sum over its hierarchy. Nothing is optimized across module boundaries, so the
-//! sums are slightly high, and no step takes long. The Shield without card memory has its own row,
-//! as do the Shield, its engine set and an AES round with S-boxes in block RAM. The DMA engine is
-//! elaborated as used next to that Shield, the Security Kernel's subsystem with its processor and with
-//! what joins it to a design. Fmax is measured on the flattened block with
-//! nextpnr-ecp5, without routing and with a register at each port: it is for comparison, not a
+//! module is synthesized alone, with its submodules as black boxes. The result is cached by
+//! content; the size of a block is the sum over its hierarchy. Nothing is optimized across module
+//! boundaries, so the sums are slightly high, and every step is short. The Shield without card
+//! memory has its own row, as do the Shield, its engine set and an AES round with S-boxes in block
+//! RAM. The DMA engine is elaborated as used next to that Shield, the Security Kernel's subsystem
+//! with its processor and with what joins it to a design. Fmax is measured on the flattened block
+//! with nextpnr-ecp5, without routing and with a register at each port: it is for comparison, not a
 //! figure for UltraScale+ (which is 2.2 to 2.5 times faster).
 //!
 //! `shell-rtl/area.toml` keeps the figures with the digest of each block's sources. The normal test
@@ -25,13 +26,13 @@ use std::time::Instant;
 
 const TABLE: &str = "shell-rtl/area.toml";
 const TOP: &str = "shef_shield";
-/// What holds the DMA engine, whose blocks have rows of their own.
+/// Contains the DMA engine, whose blocks have separate rows.
 const ENGINE_TOP: &str = "shef_dma_core";
 const ENGINE: &str = "shell-rtl/rtl/dma";
 /// The Security Kernel's subsystem; its processor counts in the row `shef_kernel_core`.
 const KERNEL_TOP: &str = "shef_kernel";
 const ROM: &str = "shef_kernel_rom_pkg";
-/// A block once more, as it is in another Shield or with another parameter: a row of its own.
+/// A separate row for a block as it is in another Shield or with another parameter.
 struct Variant {
     row: &'static str,
     block: &'static str,
@@ -72,7 +73,7 @@ const VARIANTS: &[Variant] = &[
         sbox_ram: false,
     },
 ];
-/// Blocks that the default Shield has not, as they are with their default parameters.
+/// Blocks missing from the default Shield, measured with their default parameters.
 const MORE: &[&str] = &[
     "shef_acc_gate",
     "shef_sweep",
@@ -84,8 +85,8 @@ const MORE: &[&str] = &[
     "shef_no_memory",
     "shef_aes_sbox_ram",
 ];
-/// No row of their own: these hold the user's accelerator, or are empty without `tree` regions, which
-/// the measured designs have none of.
+/// Blocks without a row: they hold the user's accelerator, or are empty because the measured
+/// designs have no `tree` regions.
 const NO_ROW: &[&str] = &["shef_core", ENGINE_TOP, "shef_tree_ahead", "shef_system"];
 /// Blocks whose Fmax is measured.
 const CRITICAL: &[&str] = &[
@@ -105,11 +106,11 @@ const CRITICAL: &[&str] = &[
     "shef_dma_work",
     "shef_kernel_core",
 ];
-/// Worse by more than this many percent is a failure.
+/// A figure that is worse by more than this many percent is a failure.
 const TOLERANCE: f64 = 5.0;
-/// Differences of so few cells are noise of the mapper.
+/// Differences of up to this many cells are noise of the mapper.
 const NOISE: f64 = 32.0;
-/// Folders whose rows the normal test holds against their sources.
+/// Folders whose rows the normal test compares with their sources.
 const WATCHED: &[&str] = &[
     "shell-rtl/rtl/crypto",
     "shell-rtl/rtl/shield",
@@ -118,16 +119,16 @@ const WATCHED: &[&str] = &[
     lint::KERNEL,
     lint::SYSTEM,
 ];
-/// What blocks add up to.
+/// The sum of several blocks.
 struct Sum {
     name: &'static str,
     blocks: &'static [&'static str],
-    /// At most so many are wanted.
+    /// Upper limit.
     lut: u64,
 }
 
-/// A second engine set has a demultiplexer before it, too, which the Shield with one set has not:
-/// it is in none of the sums.
+/// A second engine set also needs a demultiplexer before it, which a Shield with one set lacks: no
+/// sum includes it.
 const SUMS: &[Sum] = &[
     Sum { name: "engine set, four lanes", blocks: &["shef_set"], lut: 85_000 },
     Sum { name: "Shield, one engine set", blocks: &[TOP], lut: 140_000 },
@@ -145,10 +146,10 @@ const SUMS: &[Sum] = &[
 pub struct Args {
     /// Only these blocks
     blocks: Vec<String>,
-    /// Also what is not stale
+    /// Also fresh rows
     #[arg(long)]
     again: bool,
-    /// Write the table even where a figure got worse
+    /// Write the table even if a figure got worse
     #[arg(long)]
     accept: bool,
     /// Leave Fmax as it is
@@ -207,7 +208,7 @@ struct Block {
     ecp5_mhz: Option<f64>,
     /// The largest instance with all that is inside.
     whole: Size,
-    /// All instances without their sub-blocks: this column adds up to the Shield.
+    /// All instances without their sub-blocks: this column sums to the Shield.
     own: Size,
 }
 
@@ -292,7 +293,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             table.block.extend(before.cloned());
         }
         worse.extend(complaints);
-        // What is done is kept, even if the command is stopped.
+        // Finished rows are kept, even if the command is stopped.
         let done: BTreeSet<&str> = table.block.iter().map(|b| b.name.as_str()).collect();
         let rest = old.block.iter().filter(|b| !done.contains(b.name.as_str())).cloned();
         save(&Table { block: table.block.iter().cloned().chain(rest).collect() })?;
@@ -312,12 +313,12 @@ fn in_kernel(path: &Path) -> bool {
     path.starts_with(lint::KERNEL) || path.starts_with(lint::SYSTEM)
 }
 
-/// Every watched row of the table belongs to the sources as they are.
+/// Every watched row of the table matches the current sources.
 pub fn fresh() -> Result<(), Failure> {
     let sources = Sources::load(lint::ACCELERATORS[0])?;
     let kernel = Sources::kernel()?;
     let table = load()?;
-    // A table that has the whole Shield has every block of it.
+    // A table with a row for the whole Shield has a row for each of its blocks.
     let complete = table.block.iter().any(|b| b.name == TOP);
     let mut stale = Vec::new();
     let of_kernel = kernel
@@ -501,7 +502,7 @@ impl Sources {
         Ok(Self { files, order, more })
     }
 
-    /// The configuration with the other kind of S-boxes, in a file of its own.
+    /// The configuration with the other kind of S-boxes, in a separate file.
     fn put_sboxes_into_ram(&mut self) -> Result<(), Failure> {
         let (old, new) = ("SBOX_RAM = 1'b0;", "SBOX_RAM = 1'b1;");
         let found = self.files.get_mut("shef_cfg_pkg").filter(|(_, text)| text.contains(old));
@@ -552,7 +553,7 @@ impl Sources {
         hex::encode(&hash.finalize()[..16])
     }
 
-    /// Whether the block uses one of a folder that is not watched.
+    /// Whether the block uses a block of a folder that is not watched.
     fn leaves_watched(&self, name: &str) -> bool {
         self.closure(name).iter().any(|n| {
             !n.ends_with("_pkg") && !WATCHED.iter().any(|w| self.files[*n].0.starts_with(w))
@@ -587,7 +588,7 @@ fn base(name: &str) -> &str {
 }
 
 impl Design {
-    /// `top` and all below it; `more` are further arguments of the front end.
+    /// `top` and all modules below it; `more` are further arguments of the front end.
     fn elaborate(yosys: &Path, sources: &Sources, top: &str, more: &str) -> Result<Self, Failure> {
         let folder = root().join("target/area");
         std::fs::create_dir_all(&folder)
@@ -694,7 +695,7 @@ impl Design {
         Ok(size)
     }
 
-    /// One module alone.
+    /// Synthesizes one module alone.
     fn unit(&self, yosys: &Path, name: &str) -> Result<Size, Failure> {
         let m = &self.modules[name];
         let folder = root().join("target/area/units");
@@ -747,7 +748,7 @@ impl Design {
         Ok(size)
     }
 
-    /// The block's largest instance, flattened.
+    /// Fmax of the block's largest instance, flattened.
     fn fmax(&self, yosys: &Path, name: &str) -> Result<f64, Failure> {
         let nextpnr = tools::ensure_nextpnr(&root(), yosys, &say)?;
         let mut best: Option<(&String, Size)> = None;
@@ -853,16 +854,16 @@ fn small_constant(word: &str) -> Option<&str> {
     small.then_some(width)
 }
 
-/// Digest of a module's RTLIL in which two modules are equal that differ only in their own name, in
-/// generated names and in constants of at most 32 bits, such as the number of a stage: they are of
-/// one size to within a few cells.
+/// Digest of a module's RTLIL. Two modules that differ only in their own name, in generated names
+/// and in constants of at most 32 bits, such as the number of a stage, have the same digest: their
+/// sizes agree to within a few cells.
 fn content(text: &str) -> String {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut hash = Sha256::new();
     for line in text.lines().skip(1).filter(|l| !l.trim_start().starts_with("attribute ")) {
         for word in line.split_inclusive([' ', '[', ']', '{', '}']) {
-            // A generated name: `$` and another `$`, a `\` or a digit behind it. Cell types such as
-            // `$mux` are none.
+            // A generated name: `$` followed by another `$`, a `\` or a digit. Cell types such as
+            // `$mux` do not match.
             let generated = word.strip_prefix('$').is_some_and(|r| {
                 r.contains(['$', '\\']) || r.starts_with(|c: char| c.is_ascii_digit())
             });

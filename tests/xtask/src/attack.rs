@@ -6,25 +6,25 @@ use crate::tools;
 /// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Attempts
+    /// Number of attempts
     #[arg(long, default_value_t = 1000)]
     n: u64,
-    /// Seed of everything that is random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// First attempt: slices of one seed add up
+    /// First attempt; reports of slices with the same seed add up
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Only this attempt, as a failure names it, with waves
+    /// Run only this attempt, as named by a failure, and record waves
     #[arg(long)]
     only: Option<u64>,
-    /// Threads, each with its own instances
+    /// Number of threads, each with its own instances
     #[arg(long, default_value_t = 1)]
     jobs: u64,
-    /// Only this configuration; may be given several times. What attempt i is depends on it
+    /// Use only this configuration; may be repeated. The contents of attempt i depend on it
     #[arg(long, value_name = "NAME")]
     configuration: Vec<String>,
-    /// End with the first failure
+    /// Stop at the first failure
     #[arg(long)]
     stop: bool,
     /// Add up the reports (JSON) of slices instead

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use std::path::Path;
 use std::process::Command;
 
-/// What is measured.
+/// The subject of a measurement.
 #[derive(Subcommand)]
 pub enum What {
     /// Sealing, opening and bulk transfers beside the bare cipher
@@ -15,13 +15,14 @@ pub enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Bytes per cycle through the Shield in simulation, and of the same requester without it
+    /// Bytes per cycle through the Shield in simulation, and of the same requester without the
+    /// Shield
     Shield {
         /// One JSON document on stdout
         #[arg(long)]
         json: bool,
-        /// Only rows whose description holds all of these words
-        /// (`x4 seq_read input 4096 AES-256 latency 40 outstanding 8 x 4096`)
+        /// Only rows whose description contains all of these words (`x4 seq_read input 4096 AES-256
+        /// latency 40 outstanding 8 x 4096`)
         words: Vec<String>,
     },
     /// Appraisals per second of one core with their bare signature operations, and of the whole
@@ -30,8 +31,8 @@ pub enum What {
         /// One JSON document on stdout
         #[arg(long)]
         json: bool,
-        /// Instead: memory and look-ups with a million devices and ten million receipts, beside a
-        /// thousand and ten thousand (minutes, and 5 GB of disk)
+        /// Measure instead memory and look-ups with a million devices and ten million receipts,
+        /// compared with a thousand and ten thousand (minutes, and 5 GB of disk)
         #[arg(long)]
         scale: bool,
     },
@@ -49,11 +50,12 @@ pub fn run(what: &What) -> Result<(), Failure> {
 /// The host's side, then the card's engine in RTL.
 fn host(json: bool) -> Result<(), Failure> {
     let verilator = tools::ensure_verilator(&root(), &say)?;
-    // Times and instructions are of what is shipped; cycles are the same however Rust is compiled.
+    // Times and instruction counts are of the release build; cycle counts do not depend on the
+    // profile.
     several(json, &[("host_bench", "release"), ("dma_throughput", "debug")], Some(&verilator))
 }
 
-/// Builds and runs benches one after the other: their rows as one document, or what they print.
+/// Builds and runs benches one after the other; prints their rows as one document, or their text.
 fn several(json: bool, benches: &[(&str, &str)], verilator: Option<&Path>) -> Result<(), Failure> {
     let mut all = serde_json::Value::Null;
     for (bench, profile) in benches {
@@ -71,7 +73,7 @@ fn several(json: bool, benches: &[(&str, &str)], verilator: Option<&Path>) -> Re
     Ok(())
 }
 
-/// Runs a bench for its JSON document.
+/// Runs a bench and parses its JSON document.
 fn document(command: &mut Command) -> Result<serde_json::Value, Failure> {
     let output = command.arg("--json").stderr(std::process::Stdio::inherit()).output();
     let name = command.get_program().display();
@@ -80,7 +82,7 @@ fn document(command: &mut Command) -> Result<serde_json::Value, Failure> {
         .map_err(|e| Failure::failed(format!("{name} gave no JSON: {e}")))
 }
 
-/// Puts the rows of one document behind those of another.
+/// Appends the rows of one document to those of another.
 fn merge(all: &mut serde_json::Value, mut one: serde_json::Value) {
     match (
         all.get_mut("rows").and_then(|r| r.as_array_mut()),
@@ -103,6 +105,6 @@ fn verifier(json: bool, scale: bool) -> Result<(), Failure> {
     if scale {
         return several(json, &[("service_scale", "release")], None);
     }
-    // As it is shipped: the baseline is C and does not care how Rust is compiled.
+    // The release build: the baseline is C and does not depend on Rust's profile.
     several(json, &[("verifier_throughput", "release"), ("service_throughput", "release")], None)
 }

@@ -1,6 +1,6 @@
-//! Checks `docs/threat-model.md` and `docs/audits.md` against the code: everything they name
-//! exists, and every proof and every weakened Shield belongs to a countermeasure. No target that
-//! cargo does not build as a test has tests.
+//! Checks `docs/threat-model.md` and `docs/audits.md` against the code: everything that they name
+//! exists, and every proof and every weakened Shield belongs to a countermeasure. Targets that
+//! cargo does not build as tests contain no tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,13 +8,13 @@ use std::path::Path;
 
 use crate::{formal, mutants, root};
 
-/// What stands between backticks in a text.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// What the workspace's test programs are called, `CRATE/PROGRAM`, and what functions its crates
-/// have, `CRATE/FUNCTION`.
+/// Names of the workspace's test programs, `CRATE/PROGRAM`, and of its crates' functions,
+/// `CRATE/FUNCTION`.
 struct Tests {
     programs: BTreeSet<String>,
     functions: BTreeSet<String>,
@@ -46,7 +46,7 @@ impl Tests {
         tests
     }
 
-    /// Takes the functions of a file, or of the files of a folder.
+    /// Collects the functions of a file, or of the files of a folder.
     fn collect(&mut self, package: &str, path: &Path) {
         if path.is_dir() {
             for entry in fs::read_dir(path).expect("a folder").flatten() {
@@ -62,7 +62,7 @@ impl Tests {
         }
     }
 
-    /// Whether `CRATE/PROGRAM/FUNCTION` is there; `MODULE::FUNCTION` and `FUNC*` work too.
+    /// Whether `CRATE/PROGRAM/FUNCTION` exists; accepts `MODULE::FUNCTION` and `FUNC*` too.
     fn has(&self, name: &str) -> bool {
         let [package, program, function] = name.split('/').collect::<Vec<_>>()[..] else {
             return false;
@@ -130,7 +130,8 @@ fn audits_name_tests_that_exist() {
     }
 }
 
-/// `test = false` saves a second build of what has no unit tests; cargo would pass over any in it.
+/// `test = false` saves a second build of a target without unit tests; cargo would skip any tests
+/// in it.
 #[test]
 fn targets_that_are_not_tested_have_no_tests() {
     let workspace = table(&root().join("Cargo.toml"));
@@ -147,7 +148,7 @@ fn targets_that_are_not_tested_have_no_tests() {
             .into_iter()
             .flatten()
             .filter(|bin| untested(bin));
-        // `src/bin/NAME.rs` where nothing else is said.
+        // cargo's default path is `src/bin/NAME.rs`.
         let path = |bin: &toml::Value| match bin.get("path") {
             Some(path) => member.join(path.as_str().expect("a path")),
             None => member
@@ -157,7 +158,7 @@ fn targets_that_are_not_tested_have_no_tests() {
         };
         for path in lib.into_iter().chain(bins.map(path)) {
             assert!(path.exists(), "{} is not there", path.display());
-            // Modules of a program lie in its library, and are tested there.
+            // A program's modules belong to its library, and are tested there.
             let tests = sources(&path)
                 .into_iter()
                 .find(|text| text.contains("#[test]") || text.contains("cfg(test)"));

@@ -11,12 +11,12 @@ pub struct Args {
     /// One JSON document on stdout
     #[arg(long)]
     json: bool,
-    /// Record the exchanges in tests/compat/exchanges anew
+    /// Record the exchanges in tests/compat/exchanges again
     #[arg(long)]
     write: bool,
 }
 
-/// Its packages of Debian, and what they are for.
+/// Debian packages that it needs, and their purpose.
 pub const PACKAGES: (&str, &str) =
     ("libssl-dev pkg-config", "other people's clients, whose crate `ear` wants OpenSSL");
 
@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     process::hand_over(&mut program)
 }
 
-/// The clients' program, built in its own workspace, with the service to be started.
+/// The program with the clients, built in its own workspace. It starts the service.
 pub fn program() -> Result<Command, Failure> {
     let service = process::built("shef-verifierd")?;
     process::say("building other people's clients; the first time that is some minutes");

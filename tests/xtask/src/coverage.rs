@@ -1,10 +1,12 @@
-//! `cargo xtask coverage`: lines of the Shield's RTL and named cover points reached by the hostile bench and random operations, and lines of the Security Kernel's RTL reached by its tests.
+//! `cargo xtask coverage`: lines of the Shield's RTL and named cover points reached by the hostile
+//! bench and random operations, and lines of the Security Kernel's RTL reached by its tests.
 //!
 //! The bench runs on instrumented designs (`shef-attack --coverage`) and writes Verilator's
 //! records; so do the tests of the Security Kernel's subsystem and of the system ([`UNITS`]), which
-//! count in their folders alone ([`OF_UNITS`]). A line is covered if every block on it ran in some instance of its module. The command
-//! fails if an uncovered line has no reason in `shell-rtl/coverage.toml`, or a covered line has
-//! one. The result is written to `docs/coverage.md`.
+//! count only for their own folders ([`OF_UNITS`]). A line is covered if every block on it ran in
+//! some instance of its module. The command fails if an uncovered line has no reason in
+//! `shell-rtl/coverage.toml`, or a covered line has one. The result is written to
+//! `docs/coverage.md`.
 
 use crate::process::{self, Failure, say};
 use crate::{root, tools};
@@ -17,13 +19,13 @@ use std::process::Stdio;
 const RTL: &str = "shell-rtl/rtl";
 const REASONS: &str = "shell-rtl/coverage.toml";
 const TABLE: &str = "docs/coverage.md";
-/// Test programs of what stands around the Shield.
+/// Test programs of the RTL around the Shield.
 const UNITS: [&str; 4] =
     ["shef-rtl/kernel", "shef-rtl/kernel_isolated", "shef-rtl/noise", "shef-rtl/system"];
 /// The RTL that they cover.
 const OF_UNITS: [&str; 2] = ["shell-rtl/rtl/kernel/", "shell-rtl/rtl/system/"];
-/// Modes by their number in `region_mode_e`, and so on: what stands between the brackets of a
-/// point's place.
+/// Modes by their number in `region_mode_e`, and so on: the meaning of the index in the path of a
+/// cover point.
 const MODES: &[&str] = &["none", "input", "output", "counted", "tree", "bypass"];
 const POLICIES: &[&str] = &["shield", "region", "halt"];
 const FAULTS: &[&str] = &["none", "tag", "bus", "time-out", "protocol", "node", "internal"];
@@ -47,7 +49,7 @@ pub struct Args {
     /// Attempts of the hostile bench, over three designs
     #[arg(long, default_value_t = 1500)]
     n: u64,
-    /// Seed of everything that is random
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only read the records of the last run again
@@ -75,11 +77,11 @@ struct Reasons {
 struct LineReason {
     /// File name.
     file: String,
-    /// The text of the first line of each block, without the blanks around it; a block is what runs
-    /// together.
+    /// The text of the first line of each block, without surrounding blanks; a block is a sequence
+    /// of lines that always run together.
     #[serde(default)]
     text: Vec<String>,
-    /// Functions, all of whose lines are meant.
+    /// Functions whose lines are all excused.
     #[serde(default)]
     function: Vec<String>,
     why: String,
@@ -93,7 +95,7 @@ struct PointReason {
     why: String,
 }
 
-/// Why a module is in none of the designs.
+/// Why no design contains a module.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModuleReason {
@@ -135,7 +137,7 @@ struct Report {
     stale: Vec<String>,
 }
 
-/// Runs the bench and judges what it reached.
+/// Runs the bench and judges its coverage.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let folder = process::target_dir().join("coverage");
     if !args.keep {
@@ -180,7 +182,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Err(Failure::failed(text.trim_end().to_owned()))
 }
 
-/// Where the tests of units leave their records.
+/// Folder for the records of the unit tests.
 const UNIT_RECORDS: &str = "units";
 
 /// All counters of the records in a folder.
@@ -202,7 +204,7 @@ fn records(folder: &Path) -> Result<Vec<Counter>, Failure> {
     Ok(counters)
 }
 
-/// Whether a counter of a unit's test counts: the Shield's lines are the bench's to reach.
+/// Whether a counter of a unit test counts: only the bench covers the Shield's lines.
 fn of_a_unit(c: &Counter) -> bool {
     !c.page.starts_with("v_user") && OF_UNITS.iter().any(|folder| c.file.contains(folder))
 }
@@ -229,7 +231,7 @@ fn units(records: &Path) -> Result<(), Failure> {
             .env("SHEF_IBEX", &ibex)
             .env("SHEF_CACHE", process::cache_dir())
             .stdin(Stdio::null());
-        // Tests that look into snapshots fail where coverage is counted; the test run judges them.
+        // Tests that look into snapshots fail in instrumented designs; the test run judges them.
         let out = c.output().map_err(|e| Failure::failed(format!("{name}: {e}")))?;
         if !String::from_utf8_lossy(&out.stdout).contains("test result:") {
             return Err(Failure::failed(format!(
@@ -262,7 +264,7 @@ fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Reads one line of a record: `C '<pairs of key and value>' <hits>`; 1 stands before a key, 2
+/// Parses one line of a record: `C '<pairs of key and value>' <hits>`; 1 stands before a key, 2
 /// before a value.
 fn counter(line: &str) -> Option<Counter> {
     let (pairs, hits) = line.strip_prefix("C '")?.rsplit_once("' ")?;
@@ -292,7 +294,7 @@ fn counter(line: &str) -> Option<Counter> {
 type Block<'a> = (&'a str, (u32, u32), &'a str);
 
 fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
-    // its lines, and how often it was run
+    // the block's lines, and its hits
     let mut blocks: BTreeMap<Block<'_>, (&BTreeSet<u32>, u64)> = BTreeMap::new();
     let mut points: BTreeMap<String, bool> = BTreeMap::new();
     let mut enums = BTreeMap::new();
@@ -316,8 +318,8 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
         let text: Vec<&str> = text.lines().collect();
         let line = |l: u32| text.get(l as usize - 1).map(|t| t.trim()).unwrap_or_default();
         let name = file.rsplit('/').next().unwrap_or_default();
-        // nothing for a line that is covered, else the reason, if every block on it that was not
-        // run has one
+        // `None` for a covered line, else the reason, if every block on the line that was not run
+        // has one
         let mut lines: BTreeMap<u32, Option<Option<&str>>> = BTreeMap::new();
         for (block, run) in blocks {
             let Some(first) = block.first() else { continue };
@@ -401,7 +403,7 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The function that a line (from 1 on) stands in.
+/// The function that contains a line (counted from 1).
 fn function_at<'a>(text: &[&'a str], line: usize) -> Option<&'a str> {
     let begin = text.iter().take(line).rposition(|t| t.trim_start().starts_with("function "))?;
     let over =
@@ -410,7 +412,7 @@ fn function_at<'a>(text: &[&'a str], line: usize) -> Option<&'a str> {
     (!over).then(|| head.split_whitespace().last())?
 }
 
-/// The name of a cover point, from where it stands: `...cover__MODULE__WHAT.g_NAME[i]...`.
+/// The name of a cover point, from its path: `...cover__MODULE__WHAT.g_NAME[i]...`.
 fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<String, Failure> {
     let odd = || {
         Failure::failed(format!(
@@ -555,7 +557,7 @@ mod tests {
         let report = judge(&[record(file, 5, "5-6", 0), record(file, 5, "5-6", 1)], &none)
             .expect("a report");
         assert_eq!(report.modules[0].covered, 2);
-        // a reason is for the block that begins with it, and for no other on its lines
+        // a reason applies to the block that begins with it, and to no other block on its lines
         let text = read(&root().join("shell-rtl/rtl/shield/shef_skid.sv")).expect("source");
         let head = text.lines().nth(4).expect("a line").trim();
         let one = LineReason {

@@ -1,13 +1,12 @@
 //! `cargo xtask firmware`: boot ROM and Security Kernel for the processor of `shef_kernel`.
 //!
 //! The programs are built with the library sources of the same compiler (Debian's `rust-src`,
-//! pinned), signed, and written where they are committed. The bytes depend on the sources alone:
-//! `--check` builds in two folders, with the library in two folders, and compares both with each other
-//! and with what is committed.
+//! pinned), signed, and written to the paths of the committed files. The bytes depend on the
+//! sources alone: `--check` builds in two folders, with the library in two folders, and compares
+//! both with each other and with the committed files.
 //!
 //! cargo derives the identity of a crate, and with it the order of a program's functions, from the
-//! folder that the crate lies in. This program is the compiler's wrapper and puts name, version and
-//! features there instead.
+//! crate's folder. This program wraps the compiler and uses name, version and features instead.
 
 use crate::process::{self, Failure, say};
 use crate::root;
@@ -28,15 +27,15 @@ pub struct Args {
     /// Build twice, in two folders, and compare with each other and with the committed files
     #[arg(long, conflicts_with = "signature")]
     check: bool,
-    /// Signature of the image by a signer of your own, whom attestation/firmware/src/signer.rs names:
-    /// 128 bytes, r | s | x | y of ECDSA with P-256 and SHA-256
+    /// Signature of the image by your own signer, named in attestation/firmware/src/signer.rs: 128
+    /// bytes, r | s | x | y of ECDSA with P-256 and SHA-256
     #[arg(long, value_name = "FILE")]
     signature: Option<PathBuf>,
 }
 
-/// The compiler that the committed programs were built with; its library's sources are the package.
+/// The compiler of the committed programs; the package holds its library's sources.
 const RUSTC: &str = "1.95.0";
-/// Debian's package of them: name, version, SHA-256.
+/// Debian's package of the library sources: name, version, SHA-256.
 const PACKAGE: (&str, &str, &str) = (
     "rust-src",
     "1.95.0+dfsg1-2~bpo13+1",
@@ -44,7 +43,7 @@ const PACKAGE: (&str, &str, &str) = (
 );
 const TARGET: &str = "riscv32imc-unknown-none-elf";
 
-/// Boot ROM as the RTL has it.
+/// Boot ROM as an RTL package.
 const ROM: &str = "shell-rtl/rtl/kernel/shef_kernel_rom_pkg.sv";
 /// Kernel image, whose SHA-256 is the kernel digest.
 const IMAGE: &str = "attestation/firmware/kernel.img";
@@ -54,13 +53,13 @@ const SIGNATURE: &str = "attestation/firmware/kernel.sig";
 /// Security version of the kernel.
 const SVN: u64 = 1;
 
-/// The files that are committed: path and content.
+/// The committed files: path and content.
 pub type Products = Vec<(&'static str, Vec<u8>)>;
 
-/// Set for cargo: this program is to be the compiler.
+/// Tells this program, as cargo's wrapper, to act as the compiler.
 const COMPILER: &str = "SHEF_FIRMWARE_COMPILER";
 
-/// Runs the compiler, where cargo has called this program in its place.
+/// Runs the compiler, if cargo called this program as its wrapper.
 pub fn compiler() -> Option<ExitCode> {
     std::env::var_os(COMPILER)?;
     let mut args = std::env::args_os().skip(1);
@@ -77,7 +76,7 @@ pub fn compiler() -> Option<ExitCode> {
     })
 }
 
-/// Arguments of the compiler with an identity that no folder enters.
+/// Arguments of the compiler with an identity that does not depend on a folder.
 fn identified(mut args: Vec<String>) -> Vec<String> {
     let package =
         ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| std::env::var(name).unwrap_or_default());
@@ -118,16 +117,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for (path, bytes) in &built {
         write(path, bytes)?;
     }
-    // Somebody else may have to sign what is there now.
+    // A separate signer may have to sign the new image.
     write(SIGNATURE, &signature(&built, args.signature.as_deref())?)
 }
 
-/// A file's size and digest, for people.
+/// A file's size and digest, as text.
 fn told(bytes: &[u8]) -> String {
     format!("{} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)))
 }
 
-/// Builds in two folders, and compares with each other and with what is committed.
+/// Builds in two folders, and compares with each other and with the committed files.
 pub fn check() -> Result<Products, Failure> {
     let library = sources()?;
     let mut built = build("one", &library)?;
@@ -274,8 +273,8 @@ fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
     Ok(vec![(ROM, rom_package(&program("rom")?).into_bytes()), (IMAGE, image)])
 }
 
-/// The file beside the image: by the signer of simulated devices, or, where the ROM trusts another
-/// one, what is given, or committed.
+/// Content of the signature file: by the signer of simulated devices, or, if the ROM trusts another
+/// signer, the given or the committed one.
 fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FILE_LEN], Failure> {
     let (_, image) = built
         .iter()
@@ -301,7 +300,7 @@ fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FI
     let bytes = fs::read(&path).map_err(|e| refused(&e.to_string()))?;
     let mut signature = <[u8; SIGNATURE_FILE_LEN]>::try_from(&bytes[..])
         .map_err(|_| refused(&format!("{} bytes", bytes.len())))?;
-    // A signer of others may write either s; the ROM takes the lower one.
+    // Another signer may produce a high s; the ROM accepts the low one only.
     if let Some(rs) = signature.first_chunk_mut() {
         *rs = to_low_s(*rs);
     }
@@ -311,7 +310,7 @@ fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FI
     Ok(signature)
 }
 
-/// Copies a folder, but for what is there already.
+/// Copies a folder, except for files that already exist.
 fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -326,7 +325,8 @@ fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Copies what git knows or would add, and removes what went since the last time.
+/// Copies the files that git tracks or would add, and removes files that are gone since the last
+/// copy.
 fn copy_sources(to: &Path) -> Result<(), String> {
     let list = output(Command::new("git").current_dir(root()).args([
         "ls-files",

@@ -27,7 +27,7 @@ struct Manifest {
 #[derive(Clone, Copy, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum Method {
-    /// k-induction: holds for ever.
+    /// k-induction: holds in all reachable states.
     Induction,
     /// No counterexample within `depth` cycles of reset.
     Bound,
@@ -41,9 +41,9 @@ struct Proof {
     name: String,
     /// What is proven, in one line.
     claim: String,
-    /// Sources below `shell-rtl/rtl`, in reading order; the packages come by themselves.
+    /// Sources below `shell-rtl/rtl`, in reading order; the packages are added automatically.
     rtl: Vec<String>,
-    /// More benches of this folder that are read before `NAME.sv`.
+    /// Further benches of this folder, read before `NAME.sv`.
     #[serde(default)]
     with: Vec<String>,
     method: Method,
@@ -63,10 +63,10 @@ struct Mutant {
     name: String,
     /// Below `shell-rtl/rtl`.
     file: String,
-    /// Stands in the file exactly once.
+    /// The text to replace; occurs in the file exactly once.
     find: String,
     replace: String,
-    /// Cycles within which it must be found.
+    /// Cycles within which the proof must fail.
     depth: u32,
 }
 
@@ -78,12 +78,12 @@ struct Row<'a> {
     depth: u32,
     outcome: String,
     ok: bool,
-    /// Processor time, as sby tells it.
+    /// Processor time, as reported by sby.
     seconds: f64,
     cached: bool,
 }
 
-/// What is left of a task that went well.
+/// The cached result of a successful task.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     outcome: String,
@@ -93,13 +93,13 @@ struct Kept {
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only proofs whose name holds this
+    /// Only proofs whose name contains this
     #[arg(default_value = "")]
     filter: String,
-    /// Only the quick ones and without mutants, as in the normal test
+    /// Only the quick proofs, without mutants, as in the normal test
     #[arg(long)]
     quick: bool,
-    /// Run also what went well before
+    /// Also run tasks that succeeded before
     #[arg(long)]
     again: bool,
     /// One JSON document on stdout
@@ -113,12 +113,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     check(&prover, args, &|line| if args.json { eprintln!("{line}") } else { println!("{line}") })
 }
 
-/// The quick proofs, for the normal test; their mutants are left to the full one.
+/// The quick proofs, for the normal test; the full test tries their mutants.
 pub fn quick(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failure> {
     check(prover, &Args { filter: String::new(), quick: true, again: false, json: false }, line)
 }
 
-/// All of them with all mutants, for the full test.
+/// All proofs with all mutants, for the full test.
 pub fn all_of_them(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failure> {
     check(prover, &Args { filter: String::new(), quick: false, again: false, json: false }, line)
 }
@@ -171,7 +171,7 @@ fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Fai
     if bad.is_empty() { Ok(()) } else { Err(Failure::failed(bad.join("\n"))) }
 }
 
-/// As many at once as there are cores: each takes one. Rows in the order in which they end.
+/// Runs the tasks on as many threads as there are cores. Rows are in the order of completion.
 fn all<'a>(
     prover: &tools::Prover,
     work: &'a [(&'a Proof, Task)],
@@ -210,7 +210,7 @@ struct Task {
     mode: &'static str,
     method: &'static str,
     depth: u32,
-    /// What sby must say.
+    /// The expected result of sby.
     want: &'static str,
     /// Name and text of each source, in reading order.
     sources: Vec<(String, String)>,
@@ -287,7 +287,7 @@ fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
             sources,
         });
     }
-    // Those that the list of places makes.
+    // Mutants from the list of places.
     let depth = p.mutant.iter().map(|m| m.depth).max().unwrap_or(p.depth);
     for (name, path, text) in mutants::of_proof(&p.name)? {
         let mut sources = sources.clone();
@@ -364,7 +364,7 @@ fn one<'a>(
         std::fs::write(work.join("in").join(name), text).map_err(fail)?;
     }
     std::fs::write(work.join("task.sby"), config).map_err(fail)?;
-    // One process at a time: the base case and the induction step one after the other.
+    // One process at a time: first the base case, then the induction step.
     let out = prover
         .sby()
         .current_dir(&work)
@@ -409,7 +409,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
 }
 
-/// The mutants of all proofs: proof, name, file below `rtl`, and what is replaced.
+/// The mutants of all proofs: proof, name, file below `rtl`, and the text to replace.
 #[cfg(test)]
 pub fn mutants() -> Result<Vec<(String, String, String, String)>, Failure> {
     let of = |p: Proof| p.mutant.into_iter().map(move |m| (p.name.clone(), m.name, m.file, m.find));

@@ -14,7 +14,7 @@ pub struct Args {
     /// Seed of the mutations
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only this input again
+    /// Run only this input
     #[arg(long, requires = "target")]
     input: Option<std::path::PathBuf>,
     /// One JSON document on stdout

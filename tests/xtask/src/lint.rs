@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Both.
+/// Runs all of them.
 pub fn run() -> Result<(), Failure> {
     let verilator_bin = tools::ensure_verilator(&root(), &say)?;
     table()?;
@@ -54,17 +54,18 @@ pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// Where the Security Kernel's subsystem lies, the only RTL of ours around somebody else's.
+/// Folder of the Security Kernel's subsystem, the only RTL of the project around a third-party
+/// block.
 pub const KERNEL: &str = "shell-rtl/rtl/kernel";
-/// What joins it with a design.
+/// Folder of the RTL that joins it with a design.
 pub const SYSTEM: &str = "shell-rtl/rtl/system";
 
-/// What ships: the Shield and an accelerator.
+/// The shipped RTL: the Shield and an accelerator.
 pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
     without_kernel(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}")])
 }
 
-/// What ships, and the simulation shell around it.
+/// The shipped RTL, and the simulation shell around it.
 fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
     without_kernel(&[
         "shell-rtl/rtl",
@@ -80,7 +81,7 @@ fn without_kernel(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
         .collect())
 }
 
-/// The Security Kernel's subsystem with all of ours that it may use.
+/// The Security Kernel's subsystem with all project RTL that it may use.
 pub fn kernel() -> Result<Vec<PathBuf>, Failure> {
     sources(&[
         "shell-rtl/rtl/pkg",
@@ -91,12 +92,12 @@ pub fn kernel() -> Result<Vec<PathBuf>, Failure> {
     ])
 }
 
-/// The Security Kernel's subsystem, Shield and accelerator, and what joins them.
+/// The Security Kernel's subsystem, Shield and accelerator, and the RTL that joins them.
 fn system() -> Result<Vec<PathBuf>, Failure> {
     sources(&["shell-rtl/rtl", "shell-rtl/accel/digits"])
 }
 
-/// Its processor: folders to include from, and the sources that the subsystem reaches.
+/// Its processor: include folders, and the sources that the subsystem uses.
 pub fn ibex(ibex: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let prim = ibex.join("vendor/lowrisc_ip/ip/prim/rtl");
     let includes = vec![prim.clone(), ibex.join("vendor/lowrisc_ip/dv/sv/dv_utils")];
@@ -141,8 +142,8 @@ const PRIM: &[&str] = &[
     "secded_inv_39_32_enc",
 ];
 
-/// What ships behind the hostile bench: its own accelerator has the place of a shipped one, whose
-/// configuration it takes.
+/// The shipped RTL behind the hostile bench, whose accelerator replaces the shipped one and uses
+/// its configuration.
 fn bench() -> Result<Vec<PathBuf>, Failure> {
     let mut all =
         without_kernel(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
@@ -163,7 +164,7 @@ fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
     Ok(all)
 }
 
-/// Every module stands in the table of `shell-rtl/README.md`.
+/// Every module is in the table of `shell-rtl/README.md`.
 pub fn table() -> Result<(), Failure> {
     const TABLE: &str = "shell-rtl/README.md";
     let text = std::fs::read_to_string(root().join(TABLE))
@@ -180,8 +181,8 @@ pub fn table() -> Result<(), Failure> {
     }
 }
 
-/// The RTL computes everything itself: no call out of the simulation, no files, no switch that
-/// takes a check away.
+/// The RTL computes everything itself: it makes no call out of the simulation, reads no files, and
+/// has no switch that removes a check.
 pub fn nothing_faked() -> Result<(), Failure> {
     const FORBIDDEN: &[&str] = &[
         "$c(",
@@ -217,7 +218,7 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
     let shell = ["shef_sim_top", "shef_host_top", "shef_dma_top", "shef_bare_top"];
     let mut designs = vec![("the bench", bench()?, vec!["shef_tb_top"])];
     for (n, accelerator) in ACCELERATORS.into_iter().enumerate() {
-        // Another accelerator changes the tops that hold one.
+        // Another accelerator changes the tops that contain one.
         designs.push((
             accelerator,
             design(accelerator)?,
@@ -232,7 +233,7 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
         }
     }
     let (includes, foreign) = ibex(&tools::ensure_ibex(&root(), &say)?);
-    // What is not ours is read as synthesis reads it, and its style is its own.
+    // Third-party sources are read as in synthesis, without style warnings.
     let waiver = process::target_dir().join("ibex.vlt");
     std::fs::write(
         &waiver,
@@ -282,18 +283,18 @@ fn warnings(
     Ok(())
 }
 
-/// Name of the module that a file holds: one module a file, named like it.
+/// Name of the module in a file: one module per file, with the file's name.
 fn module_name(path: &Path) -> Option<String> {
     let name = path.file_stem()?.to_string_lossy().into_owned();
     (!name.ends_with("_pkg")).then_some(name)
 }
 
-/// Reads and elaborates; making processes into cells is left to `cargo xtask area`, which does so for
-/// each block once and not for each module and all that it holds.
+/// Reads and elaborates; `cargo xtask area` turns processes into cells, once per block instead of
+/// once per module and all that it contains.
 const READ: &str = "read_slang -j 1 --no-proc";
 
 /// Elaborates every module of the shipped RTL with its default parameters (the simulation shell
-/// looks inside and is left out), and the core around each further accelerator.
+/// looks inside and is left out), and the core around each other accelerator.
 pub fn yosys(binary: &Path) -> Result<(), Failure> {
     for (n, accelerator) in ACCELERATORS.iter().enumerate() {
         let all = shipped(accelerator)?;
@@ -320,7 +321,7 @@ pub fn yosys(binary: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Arguments of yosys' front end that read the processor's sources.
+/// Arguments with which yosys' front end reads the processor's sources.
 pub fn processor(folder: &Path) -> String {
     let (includes, foreign) = ibex(folder);
     let words = |flag: &str, paths: &[PathBuf]| {

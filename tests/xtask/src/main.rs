@@ -65,7 +65,7 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Build boot ROM and Security Kernel for the FPGA, the same bytes wherever that is done
+    /// Build boot ROM and Security Kernel for the FPGA, reproducibly
     Firmware(firmware::Args),
     /// Lint the RTL with Verilator -Wall and elaborate every module with yosys
     Lint,
@@ -78,11 +78,11 @@ enum Command {
         /// Use the hostile bench instead, and print a table of observations and attempts
         #[arg(long)]
         attack: bool,
-        /// Find tests for comparisons and erasures that tests/mutants/places.toml does not name, and
+        /// Find tests for comparisons and erasures missing from tests/mutants/places.toml, and
         /// print lines for it
         #[arg(long, conflicts_with = "attack")]
         unnamed: bool,
-        /// Only mutants with this in their names (`seed-wipes-nothing`, `cache`)
+        /// Only mutants whose names contain this (`seed-wipes-nothing`, `cache`)
         #[arg(default_value = "")]
         filter: String,
     },
@@ -90,7 +90,7 @@ enum Command {
     Dist(dist::Args),
     /// Fuzz every decoder of untrusted input; inputs with new outcomes go into the corpora
     Fuzz(fuzz::Args),
-    /// List the inputs that must be refused, with their codes
+    /// List the inputs that must be rejected, with their codes
     Negatives(negatives::Args),
     /// Run third-party clients and parsers against the verifier service: `ear` 0.5 and 0.6,
     /// `kbs-types`, Veraison's documented calls
@@ -192,7 +192,7 @@ fn generate(check: bool) -> Result<(), Failure> {
     process::hand_over(&mut generator(if check { "check" } else { "generate" })?)
 }
 
-/// The generator of the repository's generated files.
+/// The program that generates the repository's generated files.
 pub fn generator(command: &str) -> Result<std::process::Command, Failure> {
     let mut c = process::built("shef-gen")?;
     c.arg(command).arg(root());

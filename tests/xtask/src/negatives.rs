@@ -8,7 +8,7 @@ pub struct Args {
     /// One JSON document on stdout
     #[arg(long)]
     json: bool,
-    /// Write docs/reference/negatives.md anew
+    /// Rewrite docs/reference/negatives.md
     #[arg(long)]
     write: bool,
     /// Only these cases

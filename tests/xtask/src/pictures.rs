@@ -13,7 +13,7 @@ use crate::process::Failure;
 
 const FOLDER: &str = "docs/pictures";
 const BOLD: &str = " font-weight=\"600\"";
-/// From one line of text to the next.
+/// Distance between lines of text.
 const LINE: f64 = 17.0;
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif";
 
@@ -21,14 +21,14 @@ const FONT: &str = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Picture {
-    /// What the picture shows, for those who cannot see it.
+    /// Description of the picture for screen readers.
     title: String,
     blocks: Option<Blocks>,
     sequence: Option<Sequence>,
     timeline: Option<Timeline>,
 }
 
-/// What a thing is to the data: decides its colour.
+/// Role of an element, which decides its colour.
 #[derive(Deserialize, Clone, Copy, Default)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -72,7 +72,7 @@ struct Arrow {
     path: Vec<[f64; 2]>,
     #[serde(default)]
     kind: Kind,
-    /// A head at both ends.
+    /// Whether both ends have a head.
     #[serde(default)]
     both: bool,
 }
@@ -107,7 +107,7 @@ struct Actor {
 #[serde(deny_unknown_fields)]
 struct Step {
     text: String,
-    /// Actors by number; without `to` a note at `from`, without both a heading.
+    /// Actors by number; without `to`, a note at `from`; without both, a heading.
     from: Option<usize>,
     to: Option<usize>,
     #[serde(default)]
@@ -132,7 +132,7 @@ struct Row {
     bar: Vec<Bar>,
 }
 
-/// What a party holds from one column to another; 1.5 is the middle of the second column.
+/// A party's possession from one column to another; 1.5 is the middle of the second column.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bar {
@@ -184,7 +184,7 @@ const THEMES: [Theme; 2] = [
     },
 ];
 
-/// What is drawn on, in one theme.
+/// The drawing in one theme.
 struct Canvas<'a> {
     theme: &'a Theme,
     body: String,
@@ -218,12 +218,12 @@ impl Canvas<'_> {
         );
     }
 
-    /// Style of a text that lines pass behind: its letters stay free of them.
+    /// Style of a text with lines behind it: it keeps the area around its letters clear.
     fn halo(&self) -> String {
         format!(" paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"5\"", self.theme.page)
     }
 
-    /// Lines below each other, of which the first one is a name.
+    /// Lines below each other, the first of which is a name.
     fn lines(&mut self, [x, y]: [f64; 2], lines: &[String], anchor: &str, fill: &str) {
         for (n, line) in lines.iter().enumerate() {
             self.text([x, y + LINE * n as f64], line, anchor, fill, if n == 0 { BOLD } else { "" });
@@ -376,7 +376,7 @@ impl Canvas<'_> {
         }
         let mut y = 40.0;
         for row in &timeline.row {
-            // Bars that overlap in time go below each other.
+            // Bars that overlap in time are drawn below each other.
             let mut levels: Vec<f64> = Vec::new();
             let placed: Vec<(usize, &Bar)> = row
                 .bar
@@ -437,7 +437,7 @@ fn draw(picture: &Picture, theme: &Theme) -> Result<String, String> {
     ))
 }
 
-/// Every picture: its path and what it holds.
+/// Every picture: its path and content.
 fn drawn(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let folder = root.join(FOLDER);
     let mut sources: Vec<PathBuf> = fs::read_dir(&folder)
@@ -459,10 +459,10 @@ fn drawn(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     Ok(out)
 }
 
-/// Draws every picture anew; with `check` only compares.
+/// Draws every picture; with `check`, only compares.
 ///
 /// # Errors
-/// A source that cannot be drawn, or (with `check`) a picture that differs from its source.
+/// A source cannot be drawn, or (with `check`) a picture differs from its source.
 pub fn run(root: &Path, check: bool) -> Result<(), Failure> {
     for (path, svg) in drawn(root).map_err(Failure::failed)? {
         if fs::read_to_string(&path).is_ok_and(|found| found == svg) {

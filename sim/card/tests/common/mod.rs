@@ -54,7 +54,7 @@ impl Served {
         let (sender, ready) = mpsc::channel();
         let end = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            serve(&options, make, &end, || sender.send(()).unwrap()).unwrap()
+            serve(&options, make, &end, || sender.send(()).unwrap()).unwrap();
         });
         ready.recv().unwrap();
         Self { dir, stop, thread: Some(thread) }

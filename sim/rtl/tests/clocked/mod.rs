@@ -10,10 +10,10 @@ pub trait Clocked {
     /// One cycle of everything.
     fn cycle(&mut self);
 
-    /// Commands that have ended.
+    /// Number of completed commands.
     fn ended(&self) -> usize;
 
-    /// Cycles until something holds; looked at before each.
+    /// Runs until a condition holds, checked before each cycle; returns the number of cycles.
     fn until(&mut self, what: &str, limit: u64, done: impl Fn(&mut Self) -> bool) -> u64 {
         for n in 0..limit {
             if done(self) {
@@ -24,7 +24,7 @@ pub trait Clocked {
         panic!("{what} after {limit} cycles");
     }
 
-    /// Gives a command with these operands and waits for its end.
+    /// Issues a command with these operands and waits for its end.
     fn give(&mut self, operands: &[(&str, u64)]) {
         let before = self.ended();
         for (name, value) in operands {

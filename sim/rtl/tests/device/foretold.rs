@@ -1,12 +1,12 @@
-//! Noise that the health tests let through and a test can foretell: a pattern of 17 bits that is like
-//! itself at no other place, so that what is drawn of it is one of 289 values.
+//! Predictable noise that passes the health tests: a pattern of 17 bits that matches itself only at
+//! shift 0, so that a value drawn from it is one of 289.
 
 use sha2::{Digest, Sha256};
 
 /// Bits of the pattern.
 const PERIOD: usize = 17;
 
-/// The bit at this place: whether it is a square modulo 17.
+/// The bit at this position: whether it is a square modulo 17.
 pub fn bit(at: u64) -> bool {
     let at = at as usize % PERIOD;
     (1..PERIOD).any(|root| root * root % PERIOD == at)
@@ -16,8 +16,9 @@ fn word(at: usize) -> u32 {
     (0..32).fold(0, |word, n| word << 1 | u32::from(bit((at + n) as u64)))
 }
 
-/// What firmware draws, and the place of the word that waits for the next draw: 31 words that follow
-/// each other after a first one, which waited for its reader, most likely that at `waits`.
+/// The firmware's possible draws, each with the position of the word that then waits for the next
+/// draw: 31 consecutive words after a first word, which waited for its reader, most likely the one
+/// at `waits`.
 pub fn draws(waits: usize) -> impl Iterator<Item = (usize, [u8; 32])> {
     let places = (0..PERIOD)
         .flat_map(move |first| (0..PERIOD).map(move |rest| ((waits + first) % PERIOD, rest)));

@@ -1,4 +1,4 @@
-//! What stack and heap of the firmware hold, read from a snapshot of the subsystem.
+//! Use of the firmware's stack and heap, from a snapshot of the subsystem.
 
 use shef_rtl::KernelSnapshot;
 
@@ -6,24 +6,24 @@ use shef_rtl::KernelSnapshot;
 const STACK: usize = 0x4000 / 4;
 /// Words up to the end of the heap.
 const HEAP_END: usize = 0x3_f000 / 4;
-/// Most words of statics, which lie between stack and heap.
+/// Most words of statics, which are between stack and heap.
 const STATICS: usize = 256;
 
-/// Where RAM lies in snapshots, and the heap in it.
+/// Position of RAM in snapshots, and of the heap in RAM.
 #[derive(Clone, Copy, Debug)]
 pub struct Ram {
     offset: usize,
     heap: usize,
 }
 
-/// What is in use, in bytes.
+/// Memory in use, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
     /// Blocks of the heap, with their headers.
     pub live: usize,
     /// From the beginning of the heap to the end of its last block in use.
     pub reach: usize,
-    /// From the deepest word of the stack that is not zero: what was deepest since start, because
+    /// From the deepest word of the stack that is not zero: the maximum depth since start, because
     /// RAM begins as zeros.
     pub stack: usize,
 }
@@ -32,7 +32,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The blocks from byte `at` on, up to `words` words in all: place, words, used.
+/// The blocks, starting at byte `at`, over `words` words: position, words, used.
 fn blocks(bytes: &[u8], at: usize, words: usize) -> impl Iterator<Item = (usize, usize, bool)> {
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -48,10 +48,10 @@ fn blocks(bytes: &[u8], at: usize, words: usize) -> impl Iterator<Item = (usize,
 }
 
 impl Ram {
-    /// Looks for the place where a chain of blocks fills the heap exactly.
+    /// Finds the position at which a chain of blocks fills the heap exactly.
     ///
     /// # Panics
-    /// When there is not exactly one.
+    /// When there is not exactly one position.
     pub fn find(snapshot: &KernelSnapshot) -> Self {
         let bytes = snapshot.bytes();
         let mut found: Vec<Self> = Vec::new();
@@ -60,7 +60,7 @@ impl Ram {
             for (_, size, in_use) in blocks(bytes, at, HEAP_END - STACK) {
                 (sum, used) = (sum + size, used + usize::from(in_use));
             }
-            // The heap is what is behind the statics; its first word is no block, nor its last.
+            // The heap follows the statics; its first word belongs to no block, nor does its last.
             let heap = (STACK..STACK + STATICS).step_by(2).find(|heap| HEAP_END - heap - 2 == sum);
             let place =
                 heap.and_then(|heap| Some(Self { offset: at.checked_sub(4 * (heap + 1))?, heap }));
@@ -74,7 +74,7 @@ impl Ram {
         ram
     }
 
-    /// What is in use in a snapshot; `None` while the firmware is about to join blocks.
+    /// Memory in use in a snapshot; `None` while the firmware is joining blocks.
     pub fn usage(self, snapshot: &KernelSnapshot) -> Option<Use> {
         let bytes = snapshot.bytes();
         let words = HEAP_END - self.heap - 2;

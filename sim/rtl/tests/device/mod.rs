@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub const IMAGE: &[u8] = include_bytes!("../../../../attestation/firmware/kernel.img");
 pub const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
     include_bytes!("../../../../attestation/firmware/kernel.sig");
-/// Cycles within which a boot ends, and an answer comes.
+/// Limit in cycles for a boot, and for an answer.
 pub const LIMIT: u64 = 60_000_000;
 
 pub fn library() -> &'static Library {
@@ -30,7 +30,7 @@ pub fn library() -> &'static Library {
 pub struct Port(pub Arc<Mutex<FakeShield>>);
 
 impl Port {
-    /// The Shield as it comes out of reset.
+    /// The Shield's state after reset.
     pub fn power(&self) {
         let mut shield = self.0.lock().unwrap();
         let config = shield.config.take().unwrap_or_else(config);
@@ -48,7 +48,7 @@ impl KernelPort for Port {
     }
 }
 
-/// A fabric that takes the vendor's plaintext; the Shield goes with the design.
+/// A fabric that accepts the vendor's plaintext; the Shield disappears with the design.
 impl Fabric for Port {
     fn clear(&mut self) {
         self.power();
@@ -59,11 +59,11 @@ impl Fabric for Port {
     }
 }
 
-/// The subsystem, its cycles told where one looks (`--nocapture`).
+/// The subsystem; it prints its cycles (visible with `--nocapture`).
 pub struct Firmware {
     pub sim: KernelSim,
     pub shield: Port,
-    /// Cycles of the last answer, from the doorbell on.
+    /// Cycles from the doorbell to the last answer.
     pub took: u64,
 }
 
@@ -113,7 +113,7 @@ pub fn device(kind: RootOfTrust) -> Firmware {
     Firmware { sim, shield, took: 0 }
 }
 
-/// A verifier that knows the committed image, and the device after boot. `change` comes before
+/// A verifier that knows the committed image, and the device after boot. `change` is called before
 /// reset ends.
 pub fn world_with(
     kind: RootOfTrust,

@@ -1,5 +1,5 @@
-//! The DMA engine with host memory, card memory and interrupts under one clock, for the real driver
-//! of the rings.
+//! The DMA engine with host memory, card memory and interrupts under one clock, driven by the real
+//! driver of the rings.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use shef_rtl::{
 
 /// Bytes of card memory.
 pub const CARD_BYTES: u64 = 1 << 20;
-/// Cycles until the engine gives a port up.
+/// Cycles until the engine gives up a port.
 pub const TIMEOUT: u64 = 4096;
 /// Cycles of one wait for an interrupt.
 const PATIENCE: u64 = 20_000;
@@ -32,7 +32,7 @@ fn library() -> &'static Library {
     LIBRARY.get_or_init(|| build(&spec()).expect("build"))
 }
 
-/// Bytes that program, checking memory and breaking memory share.
+/// Bytes shared by program, checking memory and faulty memory.
 #[derive(Default)]
 struct Pages(Mutex<SparseMemory>);
 
@@ -46,15 +46,15 @@ impl Bytes for Pages {
     }
 }
 
-/// Host memory: what is mapped, and how.
+/// Host memory, with its mapping.
 pub struct Host {
     pub bytes: SparseMemory,
-    /// Pages that the card may read, and write.
+    /// Readable pages; the next field holds the writable ones.
     pub readable: Vec<Range<u64>>,
     pub writable: Vec<Range<u64>>,
     /// Lines that answer with poisoned data.
     pub poisoned: Vec<Range<u64>>,
-    /// Accesses, so that a test sees when there are none any more.
+    /// Number of accesses, so that a test sees when they stop.
     pub accesses: u64,
 }
 
@@ -73,7 +73,7 @@ impl Host {
 pub struct Shared(pub Rc<RefCell<Host>>);
 
 impl Shared {
-    /// Nothing is mapped.
+    /// Creates it without any mapping.
     pub fn new() -> Self {
         let bytes = SparseMemory::over(Arc::new(Pages::default()));
         Self(Rc::new(RefCell::new(Host {
@@ -119,7 +119,7 @@ impl HostBus for Shared {
     }
 }
 
-/// A piece of host memory that a ring lies in.
+/// A piece of host memory that contains a ring.
 pub struct Piece {
     host: Shared,
     base: u64,
@@ -152,11 +152,11 @@ impl DmaMemory for Piece {
     }
 }
 
-/// What stands at the host port.
+/// The memory at the host port.
 pub enum Link {
     /// Memory that checks the rules of the shell.
     Host(HostMemory<Shared>),
-    /// Memory that breaks the protocol on demand.
+    /// Memory that violates the protocol on demand.
     Hostile(AxiMemory),
 }
 
@@ -169,7 +169,7 @@ pub struct Bench {
     pub irqs: Msix,
 }
 
-/// Takes interrupts: how many there were of each vector, and those of them that nobody waited for.
+/// Counts interrupts: for each vector, the total and the number not yet taken.
 #[derive(Default)]
 pub struct Msix(HashMap<u32, (u32, u32)>);
 
@@ -179,12 +179,12 @@ impl Msix {
         self.0.get(&vector).map_or(0, |c| c.0)
     }
 
-    /// Vectors that were raised.
+    /// Number of vectors raised.
     pub fn vectors(&self) -> usize {
         self.0.values().filter(|c| c.0 > 0).count()
     }
 
-    /// Whether one came since this was last asked.
+    /// Whether one arrived since the last call.
     pub fn take(&mut self, vector: u32) -> bool {
         std::mem::take(&mut self.0.entry(vector).or_default().1) > 0
     }
@@ -204,14 +204,14 @@ impl Agent for Msix {
 }
 
 impl Bench {
-    /// With this timing of host and card memory.
+    /// Creates it with this timing of host and card memory.
     pub fn new(host: AxiMemoryConfig, mem: AxiMemoryConfig) -> Self {
         Self::with(mem, |sim, shared| {
             Link::Host(HostMemory::new(sim, "host_", host, shared).expect("host port"))
         })
     }
 
-    /// With a host port that breaks the protocol.
+    /// Creates it with a host port that violates the protocol.
     pub fn hostile() -> Self {
         let timing = || AxiMemoryConfig { stalls: None, ..AxiMemoryConfig::default() };
         Self::with(timing(), |sim, shared| {
@@ -272,7 +272,7 @@ impl Bench {
         }
     }
 
-    /// Reads a register; `None` where it is refused.
+    /// Reads a register; `None` if it is refused.
     pub fn read(&mut self, offset: u32) -> Option<u32> {
         let Self { sim, link, mem, irqs, ctl, .. } = self;
         let link: &mut dyn Agent = match link {
@@ -282,7 +282,7 @@ impl Bench {
         ctl.read(sim, &mut [link, mem, irqs], offset.into()).expect("an answer")
     }
 
-    /// Writes a register: whether it was taken.
+    /// Writes a register; returns whether it was accepted.
     pub fn write(&mut self, offset: u32, value: u32) -> bool {
         let Self { sim, link, mem, irqs, ctl, .. } = self;
         let link: &mut dyn Agent = match link {
@@ -292,24 +292,25 @@ impl Bench {
         ctl.write(sim, &mut [link, mem, irqs], offset.into(), value).expect("an answer")
     }
 
-    /// Turns a queue on whose ring is mapped at `base`.
+    /// Enables a queue whose ring is mapped at `base`.
     pub fn queue(&mut self, index: u32, entries: u32, base: u64, batch: u16) -> Queue<Piece> {
         let ring = self.host.ring(entries, base);
         Queue::open(self, index, entries, ring, index + 1, batch).expect("a queue")
     }
 
-    /// Nothing was done that a shell or the memory forbids.
+    /// Checks that no rule of the shell or the memory was violated.
     pub fn check(&mut self) {
         assert_eq!(self.shell().violations(), &[] as &[String]);
         assert_eq!(self.mem.violations(), &[] as &[String]);
     }
 }
 
-/// First byte of host memory that [`both_ways`] uses; it takes the same again for what comes back.
+/// First byte of host memory that [`both_ways`] uses; an area of the same size follows for the way
+/// back.
 pub const HOST: u64 = 1 << 20;
 
-/// Moves `count` pieces to the card and as many to the host at once, between the same halves of
-/// card memory again and again: cycles from the first doorbell to the last completion.
+/// Moves `count` pieces to the card and as many to the host at once, repeatedly between the same
+/// halves of card memory; returns the cycles from the first doorbell to the last completion.
 pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
     const HALF: u64 = CARD_BYTES / 2;
     bench.host.0.borrow_mut().map(HOST..HOST + CARD_BYTES);
@@ -359,7 +360,7 @@ impl Registers for Bench {
         Ok(())
     }
 
-    /// Time is the design's clock.
+    /// Time is counted in cycles of the design's clock.
     fn interrupted(&mut self, vector: u32, _: Duration) -> Result<bool, DeviceError> {
         for _ in 0..PATIENCE / 16 {
             if self.irqs.take(vector) {

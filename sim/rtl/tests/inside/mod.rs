@@ -5,27 +5,27 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What of a snapshot comes first: didInit, the number of the design, Verilator's own context.
+/// The head of a snapshot: didInit, the number of the design, Verilator's own context.
 const HEAD: usize = 1 + 8 + 56;
 
-/// The variables of a design in the order of a snapshot.
+/// The variables of a design, in snapshot order.
 pub struct Inside {
-    /// Begins a snapshot of this design.
+    /// Start of every snapshot of this design.
     check: u64,
-    /// Names, with their bytes.
+    /// Names and sizes in bytes.
     variables: Vec<(String, usize)>,
 }
 
 impl Inside {
-    /// Verilator says them in the code that it generates, here in a folder of this name.
+    /// Reads them from Verilator's generated code, here in a folder of this name.
     ///
     /// # Panics
-    /// When it does not.
+    /// When Verilator does not generate it.
     pub fn of(spec: &DesignSpec, folder: &str) -> Self {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
         std::fs::create_dir_all(&dir).unwrap();
         let tc = find_toolchain().unwrap();
-        // as the build of the design
+        // as in the build of the design
         let flags = "--cc --no-timing -O3 --x-assign fast --x-initial fast --assert --prefix Vtop --output-split 30000 \
                      --output-split-cfuncs 3000 --threads 1 -Wno-fatal -Werror-USERERROR --savable";
         let (headers, sources): (Vec<_>, Vec<_>) = spec
@@ -44,7 +44,8 @@ impl Inside {
                 .filter_map(|p| p.parent())
                 .map(|folder| format!("+incdir+{}", folder.display())),
         );
-        // Foreign modules as they are synthesised, without what they print; not what they include.
+        // Foreign modules as in synthesis, without their print statements; not the files that they
+        // include.
         for source in sources {
             let text = std::fs::read_to_string(&source).unwrap();
             let module = text.contains("\nendmodule") || text.contains("\nendpackage");
@@ -100,11 +101,11 @@ impl Inside {
         Self { check, variables }
     }
 
-    /// Name and bytes of each variable in a snapshot that stands for hardware: Verilator's own
-    /// variables (of functions, of assignments under way) do not.
+    /// Name and bytes of each variable in a snapshot that represents hardware, without Verilator's
+    /// own variables (of functions, of assignments in progress).
     ///
     /// # Panics
-    /// When the snapshot is of another design.
+    /// When the snapshot belongs to another design.
     pub fn of_snapshot<'a>(&'a self, state: &'a [u8]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         assert_eq!(state[1..9], self.check.to_le_bytes(), "the variables are those of this design");
         let all = HEAD + self.variables.iter().map(|(_, bytes)| bytes).sum::<usize>();
@@ -119,7 +120,7 @@ impl Inside {
             .filter(|(name, _)| !name.split("__DOT__").any(|part| part.starts_with("__V")))
     }
 
-    /// The names of those that differ between two snapshots.
+    /// The names of the variables that differ between two snapshots.
     pub fn differing<'a>(&'a self, a: &'a [u8], b: &'a [u8]) -> Vec<&'a str> {
         self.of_snapshot(a)
             .zip(self.of_snapshot(b))
@@ -129,7 +130,7 @@ impl Inside {
     }
 }
 
-/// Bytes of an element of each variable that a header declares.
+/// Size in bytes of an element of each variable that a header declares.
 fn sizes(header: &str) -> HashMap<String, usize> {
     let word = |t: &str| {
         t.rsplit(|c: char| !c.is_alphanumeric() && c != '_')

@@ -1,4 +1,4 @@
-//! `shef_kernel` with the probe program in its ROM, and what tests ask it for.
+//! `shef_kernel` with the probe program in its ROM, and requests for tests.
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod rv32;
@@ -28,12 +28,12 @@ pub const HASH: u32 = 0x4000_9000;
 pub const AES: u32 = 0x4000_a000;
 pub const CONFIG: u32 = 0x4000_b000;
 pub const MEASURE: u32 = 0x4000_c000;
-/// Load and store access faults, as the program tells them.
+/// Fetch, load and store access faults, as the program reports them.
 pub const FETCH_FAULT: u32 = 1 + 1;
 pub const LOAD_FAULT: u32 = 5 + 1;
 pub const STORE_FAULT: u32 = 7 + 1;
 
-/// Writes a file that another test program may be reading, unless it is there.
+/// Writes a file that another test program may be reading, unless it exists.
 fn keep(path: &Path, text: &str) {
     if std::fs::read_to_string(path).is_ok_and(|there| there == text) {
         return;
@@ -48,7 +48,7 @@ pub fn library() -> &'static Library {
     LIB.get_or_init(|| build(&counted(spec())).expect("model"))
 }
 
-/// The design before it is built.
+/// The specification of the design.
 pub fn spec() -> DesignSpec {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-probe");
     std::fs::create_dir_all(&folder).expect("folder");
@@ -56,7 +56,7 @@ pub fn spec() -> DesignSpec {
     kernel_spec(Some(&folder)).expect("sources").savable()
 }
 
-/// A device that is simulated.
+/// Straps of a simulated device.
 pub fn straps() -> KernelStraps {
     let mut target = [0; 32];
     target[..4].copy_from_slice(b"test");
@@ -71,7 +71,7 @@ pub fn straps() -> KernelStraps {
     }
 }
 
-/// The subsystem, asked over the mailbox.
+/// The subsystem, accessed over the mailbox.
 pub struct Kernel(pub KernelSim);
 
 impl Kernel {
@@ -79,7 +79,8 @@ impl Kernel {
         Self(KernelSim::new(library(), &straps()).expect("instance"))
     }
 
-    /// Asks the program; the word and what trapped, or `None` when no answer came in so many cycles.
+    /// Sends a request to the program; returns the word and the trap, or `None` if no answer
+    /// arrives within `cycles`.
     pub fn within(&mut self, cycles: u64, request: [u32; 4]) -> Option<(u32, u32)> {
         let request: Vec<u8> = request.iter().flat_map(|w| w.to_le_bytes()).collect();
         // The subsystem clears itself first.
@@ -97,7 +98,7 @@ impl Kernel {
         Some((word(0), word(1)))
     }
 
-    /// Words of this value in the state of the subsystem, at any byte.
+    /// Occurrences of a word in the state of the subsystem, at any byte.
     pub fn count(&self, word: u32) -> usize {
         self.0
             .save()
@@ -130,7 +131,7 @@ impl Kernel {
         (0..len / 4).flat_map(|_| self.read(unit + 8).to_le_bytes()).collect()
     }
 
-    /// Writes of `CONTROL` may take mailbox and answer with them.
+    /// Writes of `CONTROL` may clear the mailbox with the answer.
     pub fn control(&mut self, bit: u32) -> Option<(u32, u32)> {
         self.within(100_000, [Ask::Write as u32, CONTROL, 1 << bit, 0])
     }

@@ -1,5 +1,5 @@
 //! A small assembler for RV32I, and the program that the tests of the subsystem run from ROM: it
-//! does at the bus what the host asks for at the mailbox.
+//! performs the bus accesses that the host requests at the mailbox.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ impl Asm {
         self.put(0x6f)
     }
 
-    /// The words, branches resolved.
+    /// The words, with branches resolved.
     pub fn words(&self) -> Vec<u32> {
         let mut words = self.words.clone();
         for (at, to) in &self.branches {
@@ -129,16 +129,16 @@ pub const MEPC: i32 = 0x341;
 pub const MCAUSE: i32 = 0x342;
 pub const MTVEC: i32 = 0x305;
 
-/// What the program in ROM can be asked for: the first word of a request; address and value follow.
+/// Commands of the program in ROM: the first word of a request; address and value follow.
 #[derive(Clone, Copy)]
 pub enum Ask {
     Read = 0,
     Write = 1,
     /// Calls the address.
     Call = 2,
-    /// All words from the address on, as many as the value says, or-ed.
+    /// The bitwise OR of `value` words, starting at the address.
     Or = 3,
-    /// Writes the fourth word of the request to as many words as the value says.
+    /// Writes the fourth word of the request to `value` words.
     Fill = 4,
     WriteByte = 5,
 }
@@ -197,7 +197,7 @@ pub fn probe() -> Vec<u32> {
         .addi(VALUE, VALUE, -1)
         .bne(VALUE, 0, "fill")
         .jump("answer");
-    // Goes on behind what trapped; behind the call where the target cannot be fetched.
+    // Continues after the instruction that trapped; after the call if the target cannot be fetched.
     a.label("trap")
         .csrr(CAUSE, MCAUSE)
         .addi(CAUSE, CAUSE, 1)

@@ -1,12 +1,12 @@
 // Accelerator of the tests between sessions: writes a pattern over a range of memory, reads it back
-// and counts what is wrong.
+// and counts the wrong words.
 //
 // Registers: 0x00 CTRL, write 1: start; 0x04 STATUS: bit 0 done, bit 1 an answer was not OKAY; 0x08
 // BLOCKS of 512 bytes; 0x0c SEED of the pattern; 0x10 BASE, a multiple of 512; 0x14 WRONG words;
 // 0x18 MODE: bit 0 writes, bit 1 reads back; 0x1c INDEX and 0x20 KEPT: first word of the beat at
 // INDEX in the memory that keeps the beats read last. The word at index i of a run is SEED + i.
-// After a write to 0x24 it clears its memory no more, and says so. 0x28 HOLD: bit 0 takes no R, bit
-// 1 takes no B. Bursts of eight beats, one at a time, AW and W at once.
+// After a write to 0x24 it no longer clears its memory, and reports this. 0x28 HOLD: bit 0 accepts
+// no R, bit 1 accepts no B. Bursts of eight beats, one at a time, AW and W at once.
 `default_nettype none
 module shef_accel
   import shef_pkg::*;
@@ -163,7 +163,7 @@ module shef_accel
     end
   end
 
-  // ---- what reset does not clear ----
+  // ---- not cleared by reset ----
   logic deaf_q = 1'b0;
   logic [7:0] sweep;
   logic swept;

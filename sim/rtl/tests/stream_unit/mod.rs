@@ -1,4 +1,4 @@
-//! Drives a control crypto unit: commands, and a byte stream each way, with stalls by seed.
+//! Drives a control crypto unit: commands, and a byte stream each way, with stalls from a seed.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use shef_rtl::{Library, Port, Sim, build, module_spec};
@@ -32,7 +32,7 @@ impl Rng {
     }
 }
 
-/// Builds `top` once per test binary; warnings of the linter stop the build.
+/// Builds `top` once per test binary; linter warnings stop the build.
 pub fn library(cell: &'static OnceLock<Library>, top: &str) -> &'static Library {
     cell.get_or_init(|| {
         let spec = module_spec(top).expect("sources").deny_warnings().fast();
@@ -40,9 +40,9 @@ pub fn library(cell: &'static OnceLock<Library>, top: &str) -> &'static Library 
     })
 }
 
-/// What a command did.
+/// Result of a command.
 pub struct Done {
-    /// Bytes on `out`.
+    /// Bytes from `out`.
     pub out: Vec<u8>,
     /// `ok_o` at the end.
     pub ok: bool,
@@ -68,7 +68,7 @@ pub struct Unit {
     stalls: Option<Rng>,
 }
 
-/// No command takes longer.
+/// Limit in cycles of a command.
 const LIMIT: u64 = 400_000;
 
 impl Unit {
@@ -119,7 +119,7 @@ impl Unit {
         panic!("the unit does not become idle");
     }
 
-    /// Gives a command without waiting for its end.
+    /// Issues a command without waiting for its end.
     pub fn start(&mut self, cmd: u64, len: usize) {
         self.wait_idle();
         let s = &mut self.sim;
@@ -133,7 +133,7 @@ impl Unit {
         s.set(self.len, 0xffff);
     }
 
-    /// `cycles` cycles, feeding `input` and dropping what comes out.
+    /// Runs `cycles` cycles, feeding `input` and dropping the output.
     pub fn run(&mut self, input: &[u8], cycles: u64) {
         let mut given = 0;
         let s = &mut self.sim;
@@ -151,7 +151,7 @@ impl Unit {
         s.set(self.out_ready, 0);
     }
 
-    /// A whole command: gives `input`, takes `out` bytes, waits until the unit is idle.
+    /// Runs a whole command: feeds `input`, takes `out` bytes, waits until the unit is idle.
     pub fn command(&mut self, cmd: u64, len: usize, input: &[u8], out: usize) -> Done {
         self.start(cmd, len);
         let start = self.sim.cycles();
@@ -206,11 +206,11 @@ impl Unit {
         Done { out: taken, ok: s.get(self.ok) == 1, cycles: s.cycles() - start }
     }
 
-    /// Holds `wipe_i` until the unit says that it is wiped; the number of cycles.
+    /// Holds `wipe_i` until the unit acknowledges; returns the number of cycles.
     pub fn wipe(&mut self) -> u64 {
         let start = self.sim.cycles();
         self.sim.set(self.wipe, 1);
-        // A command, a byte and a taker at the same time change nothing.
+        // A command, a byte and a reader at the same time have no effect.
         for p in [self.cmd_valid, self.in_valid, self.out_ready] {
             self.sim.set(p, 1);
         }

@@ -87,7 +87,7 @@ module shef_banks_tb
   axi_r_t acc_r;
   assign {acc_bid, acc_bresp} = acc_b;
   assign {acc_rid, acc_rdata, acc_rresp, acc_rlast} = acc_r;
-  // the engine takes answers always
+  // the engine always accepts answers
   wire unused = &{acc_bready, acc_rready};
   axi_ax_t [3:0] aw, ar;
   axi_w_t [3:0] w;

@@ -1,5 +1,5 @@
-// shef_cache with flat ports, for tests: a small cache over two regions that are written and one
-// that is not.
+// shef_cache with flat ports, for tests: a small cache over two writable regions and one read-only
+// region.
 `default_nettype none
 module shef_cache_tb
   import shef_pkg::*; #(

@@ -52,8 +52,8 @@ module shef_set_tb
   // by place: 0: input 4 KiB AES-256, 1: input 512 B AES-128, 2: output 512 B AES-256, 3: output 4
   // KiB AES-256, 4: input 64 B, 5: output 64 B AES-128, 6: counted 512 B, 7: counted 64 B AES-128,
   // 8: counted 4 KiB with 48-bit counters, 9: bypass 512 B, 10: bypass 4 KiB, 11: tree 512 B, 12:
-  // tree 4 KiB AES-128, 13: tree 64 B with two levels in memory; streams are fetched ahead in 0, 7
-  // and 11
+  // tree 4 KiB AES-128, 13: tree 64 B with two levels in memory; streams are prefetched in 0, 7 and
+  // 11
   localparam region_cfg_t [13:0] REGIONS = {
     region_cfg_t'{id: 8'd13, mode: MODE_TREE, base: 64'h1000_0000, size: 64'h800_0000,
     tag_base: 64'h2000_0000, chunk_log2: 4'd6, key256: 1'b1, set: 2'd0, node_base: 64'h3000_0000,

@@ -1,5 +1,5 @@
-// A hostile core in the place of Shield and accelerator: it takes every access to its registers and
-// answers none, asks for memory in every cycle, takes no answer of it and sends no data, keeps its
+// A hostile core in place of Shield and accelerator: it accepts every access to its registers and
+// answers none, requests memory in every cycle, accepts no answer and sends no data, holds its
 // interrupt, and never ends a wipe.
 `default_nettype none
 module shef_core
@@ -33,7 +33,7 @@ module shef_core
     output logic irq_req_o,
     input  wire logic irq_ack_i
 );
-  // What the bench looks at.
+  // Observed by the bench.
   axi_ax_t [shef_cfg_pkg::N_ACC-1:0] acc_ar;
   axi_r_t [shef_cfg_pkg::N_ACC-1:0] acc_r;
   logic [shef_cfg_pkg::N_ACC-1:0] acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready;

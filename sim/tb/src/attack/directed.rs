@@ -1,6 +1,6 @@
 //! A directed sequence that covers what attempts and random operations do not reach: every
 //! register, the accelerator's registers over the sealed channel, statistics, a chunk whose last
-//! gap is filled in the middle of a burst, unowed responses, failing commands, a wipe while
+//! gap is filled in the middle of a burst, unsolicited responses, failing commands, a wipe while
 //! responses wait, and the ends of a session.
 
 use super::recorded::RecordedChannel;
@@ -44,7 +44,7 @@ pub fn run(s: &mut Session) -> Result<()> {
     let mut channel = restore(s)?;
     channel.must(&mut s.bench, &Request::abort())?;
 
-    // no set has the first number, so no set is asked
+    // no set has the first number, so the command reaches no set
     for id in [0xc0, 0x00] {
         restore(s)?;
         for memory in s.bench.core().axi_memories() {

@@ -13,7 +13,7 @@ pub type Exchange = (Request, Sealed, Sealed);
 /// The owner's channel and all exchanges so far.
 pub struct RecordedChannel {
     channel: OwnerChannel,
-    /// All exchanges so far, as they went over the wire.
+    /// All exchanges so far, as sent over the wire.
     pub wire: Vec<Exchange>,
 }
 

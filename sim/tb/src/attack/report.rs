@@ -40,7 +40,7 @@ pub struct InState {
 pub struct OfCommand {
     /// Name of the command.
     pub command: String,
-    /// How many.
+    /// Number of commands.
     pub n: u64,
 }
 
@@ -114,19 +114,19 @@ pub struct Report {
     /// The owner's commands while bursts ran or memory failed.
     #[serde(default)]
     pub by_command: Vec<OfCommand>,
-    /// Transactions.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Honest ones among them that had to succeed.
+    /// Number of honest transactions that had to succeed.
     pub honest: u64,
     /// Configurations by name.
     pub configurations: BTreeMap<String, Target>,
-    /// What was run.
+    /// The slices that were run.
     pub slices: Vec<Slice>,
     /// The first 20 failures.
     pub failures: Vec<Failure>,
     /// Processor seconds of the attempts, without building and keying.
     pub seconds: f64,
-    /// Attempts in a second of one core.
+    /// Attempts per second of one core.
     pub attempts_per_second: f64,
 }
 
@@ -187,12 +187,12 @@ impl Report {
     /// Adds the report of another run.
     ///
     /// # Errors
-    /// If both hold the same attempt, or the designs differ.
+    /// If both contain the same attempt, or the designs differ.
     pub fn add(&mut self, other: &Self) -> Result<(), String> {
         if self.top.is_empty() {
             self.top.clone_from(&other.top);
         }
-        // A part without attempts has built nothing.
+        // A part without attempts has built no design.
         if other.n > 0 && self.top != other.top {
             return Err(format!("attempts on {} and on {}", self.top, other.top));
         }
@@ -227,7 +227,7 @@ impl Report {
             match self.by_kind.iter_mut().find(|m| m.kind == c.kind) {
                 Some(m) => {
                     (m.n, m.detected, m.cycles) =
-                        (m.n + c.n, m.detected + c.detected, m.cycles + c.cycles)
+                        (m.n + c.n, m.detected + c.detected, m.cycles + c.cycles);
                 }
                 None => self.by_kind.push(c.clone()),
             }

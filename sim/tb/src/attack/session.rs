@@ -1,4 +1,5 @@
-//! A keyed Shield in a quiescent state, and what the bench, the owner and the memory know of it.
+//! A keyed Shield in a quiescent state, with the knowledge of the bench, the owner and the memory
+//! about it.
 
 use super::layout::{self, Part};
 use super::recorded::{Exchange, RecordedChannel};
@@ -248,7 +249,7 @@ impl Session {
                         let used = if gap { 1 + rng.below(beats) } else { beats } as usize * 64;
                         match before {
                             Some(b) if r.mode != Mode::Output => {
-                                data[used..].copy_from_slice(&b[used..])
+                                data[used..].copy_from_slice(&b[used..]);
                             }
                             _ => data[used..].fill(0),
                         }

@@ -39,7 +39,7 @@ pub struct Verdict {
     pub transactions: u64,
     /// Transactions that no act touched and that had to succeed.
     pub honest: u64,
-    /// Words (64 bytes) delivered with OKAY that differ from what was written, non-zero words
+    /// Words (64 bytes) delivered with OKAY that differ from the expected ones, non-zero words
     /// without OKAY, plaintext or writes out of range on the memory bus, broken bus rules.
     pub delivered_wrong: Vec<String>,
     /// A forged message that ran, a wrong result that opened, an illegal burst that was served.
@@ -178,7 +178,7 @@ impl<'a> Trial<'a> {
                 self.v.hangs.push(format!("{e}: {}", self.s.bench.channels()));
             }
             Err(BenchError::Wait { what, status }) => {
-                self.v.hangs.push(format!("{what}, status {status:#x}"))
+                self.v.hangs.push(format!("{what}, status {status:#x}"));
             }
             Err(BenchError::Bus(e)) => self.v.delivered_wrong.push(e),
             Err(e) => self.v.refused_wrong.push(e.to_string()),

@@ -107,6 +107,6 @@ fn main() -> ExitCode {
             report.attempts_per_second
         );
     }
-    // The figures are the answer; a failure has been told line by line.
+    // The figures are the result; failures are already reported, one line each.
     if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -6,8 +6,8 @@ use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
 use shef_tb::{Bench, Owner, Reference, Traffic};
 
-/// Runs `rounds` epochs of traffic on a bench; returns every answer's digest-like trace and the
-/// chunks touched.
+/// Runs `rounds` epochs of traffic on a bench; returns a trace of every answer, and the chunks
+/// touched.
 pub fn run(
     bench: &mut dyn Bench,
     config: &Config,
@@ -45,7 +45,7 @@ pub fn run(
                 if traffic.rng().one_in(2) { Request::flush() } else { Request::invalidate() };
             call(&mut owner, bench, flush);
         }
-        // What lies in memory, byte for byte.
+        // Memory contents, byte for byte.
         for c in reference.outputs(owner.keys()) {
             let (mut d, mut t) = (vec![0; c.data.len()], [0; 16]);
             bench.mem_read(c.addr, &mut d);

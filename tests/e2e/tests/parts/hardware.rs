@@ -25,8 +25,8 @@ fn root() -> Vec<u8> {
     cert::issue_root(&key("maker"), "maker", now() - 100, now() + 100)
 }
 
-/// Shows evidence of such a device, with the kernel, shell and image that verifiers know, in place
-/// of the card's.
+/// Shows evidence of such a device, instead of the card's, with a kernel, shell and image that
+/// verifiers know.
 pub struct Hardware {
     audience: String,
     nonce: Vec<u8>,
@@ -40,7 +40,7 @@ impl Hardware {
         Self { audience: audience.to_owned(), nonce: Vec::new(), known, on_fault }
     }
 
-    /// Who makes such devices.
+    /// Trust anchor of its manufacturer.
     pub fn anchor() -> TrustAnchor {
         TrustAnchor::new("maker", RootOfTrust::ShefBoot, false, &root()).unwrap()
     }

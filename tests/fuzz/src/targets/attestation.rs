@@ -33,7 +33,7 @@ use crate::world::{AUDIENCE, NOW, World, config, description, entropy};
 
 pub fn run_cbor(bytes: &[u8]) -> String {
     outcome(cbor::parse(bytes, &Limits::bytes(8192)), |value: Value| {
-        assert_eq!(value.encode(), bytes, "one encoding")
+        assert_eq!(value.encode(), bytes, "one encoding");
     })
 }
 
@@ -74,7 +74,7 @@ pub fn run_appraisal(bytes: &[u8]) -> String {
     match appraisal.first_failure() {
         None => ACCEPTED.into(),
         Some(check) => {
-            // What was found may be bytes of the input; the exact code stands at its end.
+            // The actual value may contain bytes of the input; the exact code is at its end.
             let found = check.actual.to_string();
             format!("{} {}", check.code, found.rsplit_once("(SHEF-").map_or("", |(_, code)| code))
         }
@@ -105,7 +105,7 @@ pub fn run_load_key(bytes: &[u8]) -> String {
     let message =
         outcome(load::Message::from_bytes(bytes), |message| assert_eq!(message.to_bytes(), bytes));
     let opened = outcome(load::open_load_key(&config(), &private, bytes), |_| {
-        assert_eq!(bytes, good().load_key)
+        assert_eq!(bytes, good().load_key);
     });
     format!("{message}; {opened}")
 }
@@ -118,10 +118,10 @@ pub fn run_answer(bytes: &[u8]) -> String {
     outcome(Answer::decode(bytes), |answer| assert_eq!(answer.encode(), bytes))
 }
 
-/// The kernel's mailbox itself: whatever comes, it answers with a message of the form.
+/// The kernel's mailbox: it answers any input with a well-formed message.
 pub fn run_kernel(bytes: &[u8]) -> String {
     thread_local! {
-        /// Another kernel than the one that the good messages are for.
+        /// A different kernel from that of the valid messages.
         static WORLD: RefCell<World> = RefCell::new(World::with(
             RootOfTrust::ShefBoot,
             DebugState::DisabledSinceBoot,
@@ -144,8 +144,8 @@ pub fn run_kernel_image(bytes: &[u8]) -> String {
     outcome(KernelImage::parse(bytes), |image| assert_eq!(image.to_bytes(), bytes))
 }
 
-/// A boot medium: each word is read once, within its size, and what is accepted lies one piece
-/// behind the other.
+/// A boot medium: each word is read once, within the medium's size, and accepted pieces are
+/// contiguous.
 pub fn run_medium(bytes: &[u8]) -> String {
     const IMAGE_MAX: usize = 64 * 1024;
     let size = bytes.len();
@@ -155,7 +155,7 @@ pub fn run_medium(bytes: &[u8]) -> String {
             at.is_multiple_of(4) && read.borrow_mut().insert(at),
             "the word at {at} is read twice, or across two"
         );
-        // No window is smaller than the head, which is read whatever the size is.
+        // No window is smaller than the head, which is read whatever the size.
         assert!(at + 4 <= size.max(Medium::IMAGE), "the word at {at} is outside");
         core::array::from_fn(|i| bytes.get(at + i).copied().unwrap_or(0))
     };
@@ -178,19 +178,19 @@ pub fn run_medium(bytes: &[u8]) -> String {
 
 pub fn run_identity(bytes: &[u8]) -> String {
     outcome(Identity::from_bytes(bytes), |identity| {
-        assert_eq!(&identity.to_bytes()[..], bytes, "one encoding")
+        assert_eq!(&identity.to_bytes()[..], bytes, "one encoding");
     })
 }
 
-/// What comes, as a signed message and as what stands in one.
+/// Runs the input as a signed message and as the content of one.
 pub fn run_close_record(bytes: &[u8]) -> String {
     let key = signer();
     let message = outcome(CloseRecord::verify(bytes, &key.public_key()), |_| {
-        assert_eq!(bytes, good().close_record, "signed by nobody")
+        assert_eq!(bytes, good().close_record, "signed by nobody");
     });
     let signed = cose::sign(&close::FORM, &key, bytes, &[]);
     let content = outcome(CloseRecord::verify(&signed, &key.public_key()), |record| {
-        assert_eq!(record.sign(&key), signed)
+        assert_eq!(record.sign(&key), signed);
     });
     format!("{message}; {content}")
 }
@@ -199,14 +199,14 @@ pub fn run_close_record(bytes: &[u8]) -> String {
 pub fn run_receipt(bytes: &[u8]) -> String {
     let (key, keys) = (signer(), [signer().public_key()]);
     let message = outcome(Receipt::verify(bytes, &keys), |_| {
-        assert_eq!(bytes, good().receipt, "signed by nobody")
+        assert_eq!(bytes, good().receipt, "signed by nobody");
     });
     let signed = cose::sign(&receipt::FORM, &key, bytes, &[]);
     let content =
         outcome(Receipt::verify(&signed, &keys), |receipt| assert_eq!(receipt.sign(&key), signed));
     let mut audit = Audit::new("default", &keys, None);
     let audited = outcome(audit.push(&signed), |receipt| {
-        assert_eq!((receipt.seq, receipt.tenant.as_str()), (1, "default"))
+        assert_eq!((receipt.seq, receipt.tenant.as_str()), (1, "default"));
     });
     format!("{message}; {content}; {audited}")
 }
@@ -253,8 +253,8 @@ fn verify_result(text: &str, holds: impl FnOnce(ear::Ear)) -> String {
 pub fn run_result(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
         verify_result(text, |_| {
-            // The signature is over header and claims; only the text of the signature could be
-            // another.
+            // The signature covers header and claims; only the encoding of the signature could
+            // differ.
             let signed =
                 |token: &[u8]| token.rsplitn(2, |byte| *byte == b'.').nth(1).map(<[u8]>::to_vec);
             assert!(
@@ -265,7 +265,7 @@ pub fn run_result(bytes: &[u8]) -> String {
     })
 }
 
-/// Claims that a verifier has signed.
+/// Claims signed by a verifier.
 pub fn run_result_claims(bytes: &[u8]) -> String {
     let key = NamedKey { kid: "k".into(), key: signer() };
     match jwt::sign(bytes, &key) {
@@ -299,10 +299,10 @@ pub fn run_corim(bytes: &[u8]) -> String {
     })
 }
 
-/// Reference values that their builder has signed.
+/// Reference values signed by their builder.
 pub fn run_corim_content(bytes: &[u8]) -> String {
     match corim::sign(bytes.to_vec(), "builder", &signer(), None) {
-        // Only for what the signer has authority over.
+        // Only entries under the signer's authority.
         Ok(signed) => read_corim(&signed, std::slice::from_ref(&good().corim_signer), |corim| {
             let vendors = corim.reference.images.iter().map(|image| image.vendor);
             assert!(vendors.into_iter().all(|vendor| vendor == good().values.images[0].vendor));
@@ -332,7 +332,7 @@ pub fn run_policy(bytes: &[u8]) -> String {
     })
 }
 
-/// A policy that parses is asked about good evidence, which everything else accepts.
+/// A policy that parses is evaluated on good evidence that passes all other checks.
 pub fn run_rego(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
         let policy = Rego::new(text).and_then(|rego| rego.compile().map(|_| rego));
@@ -384,7 +384,7 @@ pub fn run_revocations(bytes: &[u8]) -> String {
     utf8(bytes, |text| outcome(Revocations::from_toml(text).map_err(|error| error.code()), |_| {}))
 }
 
-/// What can be asked of a bundle, whoever filled it.
+/// Calls every query on a bundle with any content.
 fn use_bundle(bundle: &Bundle) {
     for now in [bundle.created, NOW] {
         drop(bundle.appraise(now, None, crypto::portable, Some(&Unconfined)));
@@ -393,11 +393,11 @@ fn use_bundle(bundle: &Bundle) {
 
 pub fn run_bundle(bytes: &[u8]) -> String {
     outcome(Bundle::open(bytes, &signer().public_key(), crypto::portable), |_| {
-        assert_eq!(bytes, good().bundle, "signed by nobody")
+        assert_eq!(bytes, good().bundle, "signed by nobody");
     })
 }
 
-/// A bundle that its maker has signed.
+/// A bundle signed by its creator.
 pub fn run_bundle_content(bytes: &[u8]) -> String {
     let key = signer();
     let signed = cose::sign(&bundle::FORM, &key, bytes, &[]);

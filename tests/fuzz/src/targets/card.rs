@@ -23,7 +23,7 @@ const TAG: usize = 16;
 /// Region, epoch and first chunk under which the chunks were sealed.
 const PLACE: (u8, u64, u64) = (1, 3, 4);
 
-/// The keys of one session, made anew each time: owner and Shield take keys out of theirs.
+/// The keys of one session, created for each use: owner and Shield move keys out of theirs.
 fn session() -> SessionKeys {
     static MESSAGE: OnceLock<Vec<u8>> = OnceLock::new();
     let (private, public) = derive_key_pair(b"shield");
@@ -57,7 +57,7 @@ pub fn sealed() -> Vec<u8> {
     [data.concat(), tags].concat()
 }
 
-/// Chunks, then their tags.
+/// Chunks, followed by their tags.
 pub fn run_sealed_chunks(bytes: &[u8]) -> String {
     static GOOD: OnceLock<Vec<u8>> = OnceLock::new();
     let good = GOOD.get_or_init(sealed);
@@ -106,7 +106,7 @@ pub fn run_tree_node(bytes: &[u8]) -> String {
     opened.map_or("refused", |_| ACCEPTED).into()
 }
 
-/// An owner's end with a request under way, and what the Shield has answered to the first and to
+/// An owner's end with a request in flight, and the Shield's answers to the first request and to
 /// this one.
 fn channel() -> (OwnerChannel, [channel::Sealed; 2]) {
     let keys = session();
@@ -123,7 +123,7 @@ fn channel() -> (OwnerChannel, [channel::Sealed; 2]) {
     (owner, [second, first])
 }
 
-/// The answer that is due, and an old one.
+/// The expected answer, and an old one.
 pub fn answers() -> [channel::Sealed; 2] {
     channel().1
 }
@@ -134,7 +134,7 @@ pub fn run_channel_answer(bytes: &[u8]) -> String {
     outcome(owner.answer(bytes), |_| assert_eq!(*bytes, due, "only the answer that is due"))
 }
 
-/// Pages of a statement, which come sealed.
+/// Pages of a statement, which arrive sealed.
 pub fn run_statement(bytes: &[u8]) -> String {
     let Ok(page) = <&[u8; PAYLOAD_LEN]>::try_from(bytes) else { return "length".into() };
     let shield = ShieldStatement::from_payload(page)
@@ -160,7 +160,7 @@ pub fn run_descriptor(bytes: &[u8]) -> String {
     }
 }
 
-/// Frames of a stream, until it breaks.
+/// Frames of a stream, up to the first error.
 fn frames(bytes: &[u8], decode: impl Fn(&[u8]) -> Result<(), WireError>) -> String {
     let mut frames = Frames::new();
     frames.push(bytes);
@@ -186,7 +186,7 @@ pub fn run_agent_requests(bytes: &[u8]) -> String {
 pub fn run_agent_answers(bytes: &[u8]) -> String {
     frames(bytes, |frame| {
         ToOwner::decode(frame).map(|message| {
-            // An error is rebuilt from its parts, and may be written in another way: once.
+            // An error is rebuilt from its parts; its encoding may change, but only once.
             let again = message.encode();
             assert_eq!(ToOwner::decode(&again[4..]).unwrap().encode(), again);
         })
@@ -227,7 +227,7 @@ pub fn run_vfio_user_answer(bytes: &[u8]) -> String {
 pub fn run_shield_toml(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
         outcome(shef_gen::shield::parse(text), |shield| {
-            // What the generator accepts, everybody else reads.
+            // Every other parser reads a configuration that the generator accepts.
             let bytes = shield.config.to_cbor();
             assert_eq!(
                 shef_proto::config::Config::from_cbor(&bytes).unwrap().digest(),
@@ -240,7 +240,7 @@ pub fn run_shield_toml(bytes: &[u8]) -> String {
 pub fn run_uri(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
         outcome(text.parse::<Uri>(), |uri| {
-            assert_eq!(uri.to_string().parse::<Uri>().ok(), Some(uri))
+            assert_eq!(uri.to_string().parse::<Uri>().ok(), Some(uri));
         })
     })
 }

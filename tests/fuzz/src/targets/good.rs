@@ -18,7 +18,7 @@ use shef_verify::{AppraisalPolicy, Policy, ReferenceValues, TrustAnchors};
 
 use crate::world::{AUDIENCE, NOW, World, config, entropy, kernel_image};
 
-/// Made once.
+/// The valid messages, created once.
 pub struct Good {
     pub kernel: Vec<u8>,
     pub kernel_nonce: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Good {
     pub results: Vec<Vec<u8>>,
     pub corim: Vec<u8>,
     pub unsigned_corim: Vec<u8>,
-    /// Who signs the reference values.
+    /// Signer of the reference values.
     pub corim_signer: CorimSigner,
     pub bundle: Vec<u8>,
     pub kernel_image: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct Good {
     pub policy: AppraisalPolicy,
 }
 
-/// Signs everything that is no device's.
+/// Signer of all messages that no device signs.
 pub fn signer() -> SigningKey {
     SigningKey::derive(b"signs results and reference values")
 }
@@ -210,7 +210,7 @@ fn make() -> Good {
     }
 }
 
-/// What stands signed in a message of this form.
+/// The signed payload of a message of this form.
 fn payload(form: &shef_proto::cose::Form, message: &[u8]) -> Vec<u8> {
     shef_proto::cose::Sign1::parse(form, message).unwrap().payload().to_vec()
 }
@@ -339,7 +339,7 @@ pub mod seeds {
         vec![crate::targets::card::node().to_vec()]
     }
 
-    /// The answer that is due, and one to the request before it.
+    /// The expected answer, and one to the previous request.
     pub fn channel_answers() -> Vec<Vec<u8>> {
         crate::targets::card::answers().map(|answer| answer.to_vec()).to_vec()
     }

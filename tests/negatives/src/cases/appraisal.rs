@@ -27,13 +27,13 @@ fn shield() -> Device {
     Device::new(Layer::Shield)
 }
 
-/// Each bit of the known image's digest, in the evidence or in the reference values.
+/// Flips each bit of the known image's digest, in the evidence or in the reference values.
 fn one_bit() -> Vec<Seen> {
     let device = shield();
     let mut seen: Vec<Seen> = (0..256)
         .map(|bit| {
             let bytes = device.changed(|claims| {
-                claims.shield.as_mut().unwrap().image_digest[bit / 8] ^= 1 << (bit % 8)
+                claims.shield.as_mut().unwrap().image_digest[bit / 8] ^= 1 << (bit % 8);
             });
             device.ask(format!("bit {bit}"), &bytes)
         })
@@ -182,7 +182,7 @@ fn failing_policy() -> Vec<Seen> {
     .collect()
 }
 
-/// Counts further than any limit allows.
+/// Counts beyond any limit.
 const ENDLESS: &str = "package shef
 n := [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 allow if { some a in n; some b in n; some c in n; some d in n; some e in n; some f in n; some g in n; a + b + c + d + e + f + g == -1 }

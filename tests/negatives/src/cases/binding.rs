@@ -39,7 +39,7 @@ fn no_audience() -> Vec<Seen> {
         .collect()
 }
 
-/// The host swaps the key that the evidence vouches for, or the one that the box is for.
+/// The host swaps the key that the evidence certifies, or the key that the box is sealed to.
 fn swapped_key() -> Vec<Seen> {
     let mut seen = Vec::new();
     for layer in [Layer::Kernel, Layer::Shield] {
@@ -69,7 +69,8 @@ fn swapped_key() -> Vec<Seen> {
     seen.push(Seen::of("box for the swapped key", &good.open(&host, &expected), |error| {
         error.code()
     }));
-    // The host's own box, for its own key, to the kernel: the kernel's key is not the one it names.
+    // The host sends the kernel a box sealed to the host's own key: the box does not name the
+    // kernel's key.
     info.recipient = public;
     let forged = KeyBox::seal(&info, &secret.to_bytes(), &mut entropy(4)).unwrap().to_cbor();
     let answer = device.world.load(&forged).unwrap_err();
@@ -83,8 +84,8 @@ fn other_layer() -> Vec<Seen> {
     let mut shield = Device::new(Layer::Shield);
     shield.verifier.layer = Layer::Kernel;
     let renamed = {
-        // The Shield's claims under the kernel's profile are no kernel's claims: they do not even
-        // parse.
+        // The Shield's claims under the kernel's profile are not valid kernel claims: they do not
+        // even parse.
         let device = Device::new(Layer::Shield);
         device.with_claim(265, Some(Value::from(Layer::Kernel.profile())))
     };

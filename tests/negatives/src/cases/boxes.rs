@@ -60,7 +60,7 @@ impl Released {
         bytes
     }
 
-    /// As the owner who asked for `key-a` of `tenant`.
+    /// Opens it as the owner who requested `key-a` of `tenant`.
     pub fn open(&self, released: &KeyBox) -> Result<Zeroizing<Vec<u8>>, ReleaseError> {
         let expected = Expected {
             layer: Layer::Shield,
@@ -95,8 +95,8 @@ fn info(
     }
 }
 
-/// Encapsulated key and ciphertext of a box for something else, under the `info` that is waited
-/// for; and the other way round.
+/// Encapsulated key and ciphertext of a box for something else, under the expected `info`; and the
+/// reverse.
 fn other_info() -> Vec<Seen> {
     let good = Released::new();
     let recipient = good.key.public_key();
@@ -145,7 +145,7 @@ fn flips() -> Vec<Seen> {
         changed[at] ^= 1;
         seen.push(good.ask("encapsulated key", &good.with_field(3, changed.as_slice().into())));
     }
-    // Another point of the curve is a key, and not the one.
+    // Another point of the curve is a valid key, but the wrong one.
     let (_, other) = derive_key_pair(b"somebody");
     seen.push(
         good.ask(
@@ -160,7 +160,7 @@ fn sequence() -> Vec<Seen> {
     let (key, public) = derive_key_pair(b"receiver");
     let (enc, mut sender) = <Sender>::setup(&public, b"info", &mut entropy(6)).unwrap();
     let messages: Vec<Vec<u8>> = (0..3u8).map(|n| sender.seal(b"aad", &[n]).unwrap()).collect();
-    // What comes first, and what then is tried.
+    // The messages opened first, and the message then tried.
     let with = |variant: &str, before: &[usize], then: usize| {
         let mut receiver = <Receiver>::setup(&key, &enc, b"info").unwrap();
         for at in before {

@@ -42,13 +42,13 @@ fn shield() -> Device {
     Device::new(Layer::Shield)
 }
 
-/// Evidence under leaves of these parts.
+/// Evidence under leaves with these parts.
 fn leaves(device: &Device, forms: Vec<(&str, Parts)>) -> Vec<Seen> {
     assert_eq!(device.ask("", &device.with_leaf(&device.leaf())).code, ACCEPTED);
     forms.into_iter().map(|(what, parts)| device.ask(what, &device.with_leaf(&parts))).collect()
 }
 
-/// Evidence under DeviceID certificates of these parts.
+/// Evidence under DeviceID certificates with these parts.
 fn devices(device: &Device, forms: Vec<(&str, Parts)>) -> Vec<Seen> {
     assert_eq!(
         device.ask("", &device.with_device(&Parts::of(&device.device_certificate))).code,
@@ -149,7 +149,8 @@ fn path_length() -> Vec<Seen> {
         &device,
         vec![("leaf with a length", device.leaf().with(BASIC, &[ext(BASIC, true, "3003020100")]))],
     ));
-    // The AK issues a certificate for another key: a chain of three, cut to the two that are taken.
+    // The AK issues a certificate for another key: a chain of three, cut to the two that the
+    // verifier accepts.
     let below = SigningKey::derive(b"below the AK");
     let forged =
         cert::issue_ak(&device.ak, &device.ak_certificate, &below.public_key(), &device.tcb);
@@ -242,7 +243,7 @@ fn tcb_info() -> Vec<Seen> {
         .find(|extension| hex::encode(extension).contains(TCB))
         .unwrap()
         .clone();
-    // The fields of the extension, to be changed as text.
+    // The fields of the extension, edited as text.
     let text = hex::encode(&whole);
     let fwid = format!("302d06096086480165030402010420{}", hex::encode(device.tcb.digest));
     let svn = format!("8301{:02x}", device.tcb.svn);
@@ -384,7 +385,7 @@ fn not_yet() -> Vec<Seen> {
     seen
 }
 
-/// A list that is current, and revokes nothing.
+/// A list that is current and revokes nothing.
 fn list() -> Revocations {
     Revocations { issued: NOW - 10, next_update: NOW + 10, ..Revocations::default() }
 }

@@ -91,7 +91,7 @@ fn signed(reference: &ReferenceValues, version: u64) -> Vec<u8> {
     sign(write(reference, &describe(version)).unwrap(), ISSUER, &builder(), None).unwrap()
 }
 
-/// A CoRIM about the device's kernel, made with the types of crate `corim` alone and signed by the
+/// A CoRIM about the device's kernel, built with the types of crate `corim` only and signed by the
 /// builder.
 fn of_kernel(digests: Vec<CorimDigest>, copies: usize) -> Vec<u8> {
     let class = ClassMap {
@@ -129,7 +129,7 @@ fn one_key_twice() -> Vec<Seen> {
     let known = Known::new();
     assert!(known.read(&of_kernel(vec![digest(1, 7, 32)], 1)).is_ok());
     let device = Device::new(Layer::Shield);
-    // In evidence every measurement is a claim of its own: twice is a claim twice.
+    // In evidence every measurement is a separate claim: a repetition is a second claim.
     let mut twice = device.entries();
     let kernel = twice.iter().find(|(key, _)| *key == Value::int(-75_002)).unwrap().clone();
     twice.push((kernel.0, (&[0; 32]).into()));
@@ -226,7 +226,8 @@ fn authority() -> Vec<Seen> {
     revoked.revocations.authorities.insert(hex::encode(sha256(builder().public_key().as_bytes())));
     seen.push(revoked.ask("signer revoked", &good));
 
-    // Two of one id: the newer one counts, and of two equally new ones with other content neither.
+    // Two with the same id: the newer one counts; of two equally new ones with different content,
+    // neither counts.
     let mut newer = reference.clone();
     newer.kernels[0].digest = [0xee; 32];
     let (first, second) = (known.read(&good).unwrap(), known.read(&signed(&newer, 2)).unwrap());
@@ -249,7 +250,8 @@ fn authority() -> Vec<Seen> {
     seen
 }
 
-/// Written by the builder of crate `corim`, with an environment of another maker beside ours.
+/// Written by the builder of crate `corim`, with an environment of another manufacturer beside
+/// ours.
 fn of_others() -> Vec<Seen> {
     let known = Known::new();
     let device = Device::new(Layer::Shield);

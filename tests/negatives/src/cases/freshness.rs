@@ -34,7 +34,7 @@ fn form() -> Vec<Seen> {
         device.ask("text", &with(hex::encode(&nonce).as_str().into())),
         device.ask("prefix", &with((&nonce[..32]).into())),
     ];
-    // The same seen from the other side: the verifier waits for a prefix of what the device signed.
+    // The reverse: the verifier expects a prefix of the nonce that the device signed.
     device.verifier.nonce.truncate(32);
     seen.push(device.ask("prefix", &device.evidence));
     seen

@@ -1,5 +1,5 @@
-//! `n - s` for s, in every signed format: refused where the format is the project's. Signatures of
-//! others may have either s; what they sign is named without its signature.
+//! `n - s` for s, in every signed format: refused if the format is the project's. Third-party
+//! signatures may have either s; the signed object is identified without its signature.
 
 use shef_kernel::{KernelImage, Measurement, SIGNATURE_FILE_LEN, admit};
 use shef_proto::cert::{self, Certificate, validate_signer};
@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 
 pub(super) const CASES: &[(u32, Run)] = &[(35, high_s)];
 
-/// What reads the good bytes, and those with the other s.
+/// Reads the good bytes, and the same bytes with the other s.
 fn read<T, E>(
     variant: &str,
     good: &[u8],

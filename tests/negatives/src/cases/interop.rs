@@ -61,7 +61,7 @@ fn veraison() -> Vec<Seen> {
             }
             let location = started.headers["location"].to_str().unwrap().to_owned();
             let text = started.json()["nonce"].as_str().unwrap().to_owned();
-            // Clients decode either alphabet: both must give the same bytes.
+            // Clients decode with either alphabet: both must give the same bytes.
             let nonce = STANDARD.decode(&text).unwrap();
             assert_eq!(
                 (nonce.len(), B64.decode(text.trim_end_matches('=')).unwrap()),

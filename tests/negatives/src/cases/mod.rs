@@ -1,4 +1,4 @@
-//! The cases, by the part that they corrupt.
+//! The cases, grouped by the part that they corrupt.
 
 mod algorithms;
 mod appraisal;
@@ -17,10 +17,10 @@ mod wrappers;
 
 use crate::Seen;
 
-/// A case: makes the bad input, asks the code, says what came. One entry for each form.
+/// A case: builds the bad input, runs the code, returns the outcomes, one for each form.
 pub type Run = fn() -> Vec<Seen>;
 
-/// All cases there are, by number.
+/// All cases, by number.
 #[must_use]
 pub fn all() -> Vec<(u32, Run)> {
     let mut all = [

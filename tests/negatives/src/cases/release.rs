@@ -58,7 +58,7 @@ pub fn add_data_key(service: &Service, name: &str, more: &Value) {
     );
 }
 
-/// A release to fresh evidence.
+/// Requests a release with fresh evidence.
 fn fetch(service: &Service, device: &Device, key: &str, version: Option<u64>) -> Answer {
     let (_, recipient) = derive_key_pair(b"one-time key of the owner");
     let (session, nonce) = service.operator.session(Layer::Shield, Some(&recipient));
@@ -169,7 +169,7 @@ fn other_tenant() -> Vec<Seen> {
     ]
 }
 
-/// What an auditor with the head of the last release says of these receipts.
+/// Verdict of an auditor with the head of the last release on these receipts.
 fn audit(variant: &str, receipts: &[Vec<u8>], key: PublicKey, known: &Head) -> Seen {
     let keys = [key];
     let mut audit = Audit::new("default", &keys, None);
@@ -220,7 +220,7 @@ fn receipts() -> Vec<Seen> {
     seen
 }
 
-/// The answer to a release is lost, and the service ends and starts again.
+/// The answer to a release is lost, and the service stops and restarts.
 fn crash() -> Vec<Seen> {
     let (mut service, device) = furnished();
     add_image_key(&service, "image", &json!({"max_releases": 1}));
@@ -244,7 +244,7 @@ fn crash() -> Vec<Seen> {
     seen
 }
 
-/// The connections to the database are gone.
+/// The connections to the database are lost.
 fn store_down() -> Vec<Seen> {
     let (mut service, device) = furnished();
     add_data_key(&service, "data", &json!({}));
@@ -292,7 +292,7 @@ impl Write for Log {
     }
 }
 
-/// The log of this program, from the first question on.
+/// The log of this program, from the first use on.
 fn log() -> &'static Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     LOG.get_or_init(|| {
@@ -307,7 +307,7 @@ fn log() -> &'static Log {
     })
 }
 
-/// Forms in which a secret would show.
+/// Encodings in which a secret could appear.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let debug = format!("{secret:?}");
     vec![

@@ -1,4 +1,4 @@
-//! Attestation results (EAR as JWT) that a relying party must refuse, and those that other parsers
+//! Attestation results (EAR as JWT) that a relying party must reject, and those that other parsers
 //! read.
 
 use shef_proto::cose::SigningKey;
@@ -33,7 +33,7 @@ pub(super) const CASES: &[(u32, Run)] = &[
 
 const AUDIENCE: &str = "relying-party.example";
 
-/// A verifier's signed result about a good device, and the relying party that waits for it.
+/// A verifier's signed result about a good device, and the relying party that expects it.
 struct Relying {
     key: NamedKey,
     known: Vec<JwtKey>,
@@ -101,7 +101,7 @@ impl Relying {
         claims["submods"]["fpga-shield"].clone()
     }
 
-    /// A token with this header, signed by this function of the message.
+    /// A token with this header, signed by `sign`.
     fn forged(&self, header: &Value, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
         let message = format!("{}.{}", B64.encode(header.to_string()), B64.encode(self.claims()));
         let signature = sign(message.as_bytes());
@@ -132,7 +132,7 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().to_vec()
 }
 
-/// Forms in which an attacker knows the verifier's public key.
+/// Encodings in which an attacker knows the verifier's public key.
 fn public_forms(key: &PublicKey) -> Vec<(&'static str, Vec<u8>)> {
     let head = hex::decode("3059301306072a8648ce3d020106082a8648ce3d030107034200").unwrap();
     let der = [&head[..], key.as_bytes()].concat();
@@ -250,7 +250,7 @@ fn out_of_time() -> Vec<Seen> {
 
 fn retired_key() -> Vec<Seen> {
     let mut relying = Relying::new();
-    // While both are published, both verify.
+    // While both keys are published, results of both verify.
     let next =
         JwtKey { kid: "2026-12".into(), key: SigningKey::derive(b"the next key").public_key() };
     relying.known.push(next);
@@ -264,7 +264,7 @@ fn retired_key() -> Vec<Seen> {
     seen
 }
 
-/// Names of the two dialects, as their readers know them.
+/// Names of the two dialects in their own parsers.
 fn dialects() -> Vec<Seen> {
     let new = Relying::new();
     let old = Relying::with(|issue| issue.dialect = Dialect::Veraison2023);
@@ -328,8 +328,8 @@ fn dialects() -> Vec<Seen> {
     ]
 }
 
-/// A relying party's own policy over the claims of a result: enough trust in what it needs, and
-/// nothing that is contraindicated.
+/// A relying party's own policy over the claims of a result: enough trust in the claims that it
+/// needs, and no contraindicated claim.
 const RELYING_POLICY: &str = r#"
 package shef
 import rego.v1

@@ -1,5 +1,4 @@
-//! The running service: framing of requests, sessions, and evidence that is repeated or
-//! misdirected.
+//! The running service: framing of requests, sessions, and replayed or misdirected evidence.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -43,8 +42,8 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 /// Paths that take a body in JSON.
 const PATHS: [&str; 4] = ["/v1/sessions", "/v1/appraise", "/v1/explain", "/v1/release"];
 
-/// What the service answered: accepted, or the code of its problem; the whole answer must be of the
-/// form of a problem.
+/// The service's answer: accepted, or the code of its problem; the whole answer must be a
+/// well-formed problem.
 pub fn answered(variant: impl Into<String>, answer: &Answer) -> Seen {
     if (200..300).contains(&answer.status) {
         return Seen::new(variant, ACCEPTED);
@@ -346,7 +345,7 @@ fn other_tenant() -> Vec<Seen> {
         answered("explained", &submit(&other, "/v1/explain", &session, &evidence)),
         answered("for a key", &super::release::release(&other, "image", &session, &evidence)),
     ];
-    // Whose session it is can still use it.
+    // The session's owner can still use it.
     submit(&service.operator, "/v1/appraise", &session, &evidence).ok();
     seen
 }
@@ -403,7 +402,7 @@ fn appraised(variant: &str, answer: &Answer) -> Seen {
     let appraisal = &body["appraisal"];
     let Some(checks) = appraisal["checks"].as_array() else { return answered(variant, answer) };
     let denied = appraisal["verdict"] == "denied";
-    // Not even the explanation of a denial may look like a release or a signed yes.
+    // Even the explanation of a denial must not look like a release or a signed yes.
     assert_eq!(denied, answer.status == 422 || body["would_be"] == "denied", "{body}");
     let failed = checks.iter().find(|check| check["passed"] == false && check["reached"] == true);
     let code = failed.map_or(ACCEPTED, |check| check["code"].as_str().unwrap());
@@ -415,8 +414,7 @@ fn appraised(variant: &str, answer: &Answer) -> Seen {
     }
 }
 
-/// A device that was updated answers with its older kernel, which reference values and policy still
-/// allow.
+/// An updated device answers with its older kernel, which reference values and policy still allow.
 fn rollback() -> Vec<Seen> {
     let (mut service, device) = furnished();
     super::release::add_image_key(&service, "image", &json!({}));
@@ -424,14 +422,14 @@ fn rollback() -> Vec<Seen> {
         let (session, nonce) = service.operator.session(Layer::Kernel, None);
         submit(&service.operator, path, &session, &device.evidence(Layer::Kernel, &nonce))
     };
-    // Neither a kernel that nobody knows nor a version that nobody measured raises anything.
+    // Neither an unknown kernel nor an unmeasured version raises the floor.
     assert_eq!(ask(&service, "/v1/appraise", &Device::updated(1)).status, 422);
     crate::service::add_reference(&service.operator, "build-2", &crate::service::next_reference());
     let mut unmeasured = Device::updated(1);
     unmeasured.svn = 9;
     assert_eq!(ask(&service, "/v1/appraise", &unmeasured).status, 422);
     ask(&service, "/v1/appraise", &device).ok();
-    // An answer that waits while the device shows a higher version is of the past.
+    // Evidence that waits while the device shows a higher version is outdated.
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let waiting = device.evidence(Layer::Kernel, &nonce);
     super::release::release(&service.operator, "image", &session, &waiting).ok();
@@ -452,7 +450,7 @@ fn rollback() -> Vec<Seen> {
     ));
     service.restart();
     seen.push(appraised("after a restart", &ask(&service, "/v1/appraise", &device)));
-    // Another device may still be where this one was.
+    // Another device may still run the older version.
     ask(&service, "/v1/appraise", &Device::new(2)).ok();
     ask(&service, "/v1/appraise", &Device::updated(1)).ok();
     seen

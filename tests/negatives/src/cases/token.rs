@@ -65,7 +65,7 @@ fn trailing() -> Vec<Seen> {
 
 fn nesting() -> Vec<Seen> {
     let device = shield();
-    // Arrays of one, and a number in the innermost.
+    // Nested arrays of one element, with a number in the innermost.
     let deep = |levels: usize| [vec![0x81; levels], vec![0]].concat();
     vec![
         device.ask("200,000 levels", &deep(200_000)),
@@ -138,7 +138,7 @@ fn label_twice() -> Vec<Seen> {
         device.ask(
             "alg",
             &device.spoilt(|token| {
-                token.protected = raw_map(&[alg.clone(), alg.clone(), typ.clone()])
+                token.protected = raw_map(&[alg.clone(), alg.clone(), typ.clone()]);
             }),
         ),
         device.ask(
@@ -266,7 +266,7 @@ fn other_messages() -> Vec<Seen> {
         ("COSE_Encrypt0", &[61, 16]),
         ("COSE_Encrypt", &[61, 96]),
     ]);
-    // Of their true shapes too: a Mac0 with a tag as long as a signature, an Encrypt0 of three
+    // Also with their true shapes: a Mac0 with a tag as long as a signature, an Encrypt0 of three
     // parts.
     let device = shield();
     let Token { protected, unprotected, payload, .. } = device.token(&device.claims.to_cbor());

@@ -10,7 +10,7 @@ use crate::{ACCEPTED, Seen};
 
 pub(super) const CASES: &[(u32, Run)] = &[(7, depth), (8, indicators), (9, types)];
 
-/// What is made of a wrapper: the evidence in it, appraised, or the wrapper's refusal.
+/// Outcome of a wrapper: the appraisal of its evidence, or the refusal of the wrapper.
 fn ask(device: &Device, variant: &str, bytes: &[u8]) -> Seen {
     match Cmw::parse(bytes).and_then(|cmw| cmw.evidence().map(<[u8]>::to_vec)) {
         Ok(evidence) => device.ask(variant, &evidence),

@@ -2,10 +2,10 @@
 
 const PT_INTERP: u32 = 3;
 
-/// A 64-bit little-endian ELF program without an interpreter: nothing is loaded beside it.
+/// A 64-bit little-endian ELF program without an interpreter, so that no library is loaded with it.
 ///
 /// # Errors
-/// What it is instead.
+/// The property that is missing.
 pub fn is_static(bytes: &[u8]) -> Result<(), String> {
     let at = |offset: usize, len: usize| {
         let field = bytes.get(offset..offset + len).ok_or("the program is cut off")?;
@@ -36,7 +36,7 @@ mod tests {
     fn dynamic_programs_are_told_from_static_ones() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert!(is_static(&own).unwrap_err().contains("ld-linux"), "tests are linked dynamically");
-        // The same without its interpreter.
+        // The same program without its interpreter.
         let table = u64::from_le_bytes(own[32..40].try_into().unwrap()) as usize;
         let mut changed = own.clone();
         let header =

@@ -23,11 +23,10 @@ const GNU: &str = "x86_64-unknown-linux-gnu";
 /// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where to; target/dist where it is absent
+    /// Output folder; target/dist by default
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Take this program, built elsewhere, instead of building one; it must be static and start in
-    /// an empty root all the same
+    /// Use this program instead of building one; it must also be static and start in an empty root
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// One JSON document on stdout
@@ -54,8 +53,8 @@ fn cannot(what: impl std::fmt::Display) -> Failure {
     Failure::failed(what.to_string())
 }
 
-/// What the program is built for: musl where rustc and a C compiler for it are there, glibc linked
-/// in otherwise.
+/// The target of the build: musl if rustc and a C compiler support it, else glibc, linked
+/// statically.
 fn target() -> (&'static str, &'static str) {
     let libraries = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", MUSL])
@@ -104,7 +103,7 @@ fn build(target: &str) -> Result<PathBuf, Failure> {
     Ok(process::target_dir().join(target).join("release").join(PROGRAM))
 }
 
-/// The program in a root folder where nothing else is: set-up, start, first answer.
+/// Runs the program in an otherwise empty root folder: set-up, start, first answer.
 fn starts_in_an_empty_root(program: &Path, dir: &Path) -> Result<(), Failure> {
     let empty = dir.join("empty");
     fs::create_dir(&empty).and_then(|()| fs::copy(program, empty.join(PROGRAM))).map_err(cannot)?;

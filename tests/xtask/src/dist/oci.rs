@@ -10,9 +10,9 @@ use tar::{Builder, EntryType, Header};
 
 use super::{PROGRAM, digest};
 
-/// Who runs in the container: nobody in particular.
+/// The container's unprivileged user.
 const USER: u64 = 65_532;
-/// Where set-up and database are.
+/// Folder of set-up and database.
 const STATE: &str = "var/lib/shef-verifierd";
 
 fn header(kind: EntryType, mode: u32, size: u64, owner: u64) -> Header {
@@ -30,7 +30,7 @@ fn file<W: Write>(tar: &mut Builder<W>, name: &str, mode: u32, bytes: &[u8]) -> 
     tar.append_data(&mut header(EntryType::Regular, mode, bytes.len() as u64, 0), name, bytes)
 }
 
-/// The only layer: the program and the folder that it may write.
+/// The only layer: the program and its writable folder.
 fn layer(program: &[u8]) -> io::Result<Vec<u8>> {
     let mut tar = Builder::new(Vec::new());
     file(&mut tar, PROGRAM, 0o755, program)?;
@@ -45,7 +45,7 @@ fn layer(program: &[u8]) -> io::Result<Vec<u8>> {
 /// Writes the archive.
 ///
 /// # Errors
-/// It cannot be written.
+/// The archive cannot be written.
 pub fn write(out: &mut Vec<u8>, program: &[u8], version: &str) -> io::Result<()> {
     let layer = layer(program)?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());

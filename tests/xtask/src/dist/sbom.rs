@@ -62,7 +62,7 @@ struct Locked {
 /// The document, for this target.
 ///
 /// # Errors
-/// cargo does not say what the program is made of.
+/// cargo does not list the program's dependencies.
 pub fn write(target: &str) -> Result<Vec<u8>, Failure> {
     let mut cargo = process::cargo(&[
         "metadata",
@@ -98,7 +98,7 @@ fn document(metadata: &Metadata, lock: &Lock) -> Option<Value> {
         .iter()
         .filter_map(|locked| Some(((&*locked.name, &*locked.version), locked.checksum.as_deref()?)))
         .collect();
-    // What runs, and what builds it: everything but what only tests use.
+    // Run-time and build dependencies: everything but dev-dependencies.
     let used = |node: &Node| -> Vec<String> {
         let deps = node
             .deps
@@ -178,7 +178,7 @@ mod tests {
             );
         }
         assert!(named("shef-verify").unwrap()["purl"].is_null());
-        // Tests use these, and the program does not.
+        // Dependencies of the tests only.
         for name in ["ureq", "tempfile", "shef", "proptest"] {
             assert!(named(name).is_none(), "{name} is listed");
         }

@@ -1,10 +1,13 @@
-//! `cargo xtask mutants`: changes a copy of the RTL, or of the Security Kernel, in one place at a time and checks that the change is detected: by the test that the mutant names or, with `--attack`, by the hostile bench.
+//! `cargo xtask mutants`: changes a copy of the RTL, or of the Security Kernel, in one place at a
+//! time and checks that the change is detected: by the test that the mutant names or, with
+//! `--attack`, by the hostile bench.
 //!
-//! A mutant is an entry of `tests/mutants/*.toml`, or is made of a comparison or an erasure of the
-//! Security Kernel's sources (`places`) or of its RTL (`places_rtl`). It has edits (a file, a text that occurs in it
-//! exactly once, and its replacement) and a detector: a test, a configuration of the hostile bench,
-//! or both. Microcode is reassembled after an edit. Tests and bench run on the copy through
-//! `SHEF_ROOT`. A mutant that does not build counts as a failure of this command, not as detected.
+//! A mutant is an entry of `tests/mutants/*.toml`, or is derived from a comparison or an erasure of
+//! the Security Kernel's sources (`places`) or of its RTL (`places_rtl`). It has edits (a file, a
+//! text that occurs in it exactly once, and its replacement) and a detector: a test, a
+//! configuration of the hostile bench, or both. Microcode is reassembled after an edit. Tests and
+//! bench run on the copy through `SHEF_ROOT`. A mutant that does not build counts as a failure of
+//! this command, not as detected.
 
 mod native;
 mod places;
@@ -28,21 +31,21 @@ struct File {
     mutant: Vec<Mutant>,
 }
 
-/// One weakened Shield.
+/// A copy with one weakness.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mutant {
-    /// Short name, in dashes.
+    /// Short name, words joined by dashes.
     pub name: String,
     /// The claim that no longer holds.
     pub breaks: String,
-    /// `package/test-target/test-name` of the test that must fail; none: the hostile bench is the
-    /// test.
+    /// `package/test-target/test-name` of the test that must fail; if missing, the hostile bench is
+    /// the test.
     test: Option<String>,
-    /// Configuration of the hostile bench to attack it in; none: no configuration has what is
-    /// weakened, or no act of the bench can show it.
+    /// Configuration in which the hostile bench attacks it; if missing, no configuration has the
+    /// weakened part, or no act of the bench can reveal it.
     attack: Option<String>,
-    /// What is changed.
+    /// The changes.
     edit: Vec<Edit>,
 }
 
@@ -50,24 +53,24 @@ pub struct Mutant {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
-    /// Source file below `shell-rtl`, or one that begins with `attestation/`.
+    /// Source file below `shell-rtl`, or a path that begins with `attestation/`.
     file: String,
-    /// Stands in the file exactly once.
+    /// The text to replace; occurs in the file exactly once.
     find: String,
-    /// Stands there instead.
+    /// The replacement.
     replace: String,
-    /// Where it stands, if it was found there.
+    /// Its position, if known.
     #[serde(skip)]
     at: Option<usize>,
 }
 
 impl Edit {
-    /// The file, from the root on.
+    /// The file's path, relative to the root.
     fn path(&self) -> String {
         if native::is(self) { self.file.clone() } else { format!("shell-rtl/{}", self.file) }
     }
 
-    /// The file's text with the edit, or how often the text to be replaced stands in it.
+    /// The file's text with the edit, or the number of occurrences of the text to be replaced.
     fn apply(&self, text: &str) -> Result<String, usize> {
         if let Some(at) = self.at {
             let (before, rest) = text.split_at_checked(at).ok_or(0_usize)?;
@@ -81,8 +84,8 @@ impl Edit {
     }
 }
 
-/// How the codes of failed builds and loads of a design begin (crate shef-rtl); others tell of what
-/// a design that was built did.
+/// Prefixes of the codes of failed builds and loads of a design (crate shef-rtl); other codes
+/// concern the behaviour of a design that was built.
 const BUILD_FAILED: [&str; 4] = ["SHEF-RTL-00", "SHEF-RTL-012", "SHEF-RTL-013", "SHEF-RTL-02"];
 
 fn build_failed(text: &str) -> bool {
@@ -92,16 +95,16 @@ fn build_failed(text: &str) -> bool {
 /// Attempts of the hostile bench on a mutant.
 const ATTEMPTS: u64 = 4000;
 
-/// Who is to notice.
+/// The detector.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The test that the mutant names.
     Test,
-    /// The hostile bench; the test where the bench notices nothing.
+    /// The hostile bench, or the test if the bench detects nothing.
     Attack,
 }
 
-/// Finds tests for the places with `filter` in their files or functions that the list does not name,
+/// Finds tests for places that the list does not name, with `filter` in their files or functions,
 /// and prints lines for it.
 pub fn unnamed(filter: &str) -> Result<(), Failure> {
     for (heading, mutant) in
@@ -119,7 +122,7 @@ pub fn unnamed(filter: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs those whose name holds `filter`, and prints the table.
+/// Runs the mutants whose names contain `filter`, and prints the table.
 pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     let line = |text: &str| println!("{text}");
     let all = load()?;
@@ -141,7 +144,7 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
     match by {
         By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
         By::Attack => {
-            line("| mutant | removed rule | detected by | attempts |\n|---|---|---|---:|")
+            line("| mutant | removed rule | detected by | attempts |\n|---|---|---|---:|");
         }
     }
     for m in all.iter().filter(chosen) {
@@ -164,10 +167,10 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
                 test
             )),
             (By::Attack, Some((what, after))) => {
-                line(&format!("| {} | {} | {what} | {after} |", m.name, m.breaks))
+                line(&format!("| {} | {} | {what} | {after} |", m.name, m.breaks));
             }
             (By::Attack, None) => {
-                line(&format!("| {} | {} | {outcome}: test `{test}` | - |", m.name, m.breaks))
+                line(&format!("| {} | {} | {outcome}: test `{test}` | - |", m.name, m.breaks));
             }
         }
         if outcome != "caught" {
@@ -191,7 +194,7 @@ struct Seen {
     text: String,
 }
 
-/// Attacks a mutant until something is wrong: what it was, and after how many attempts.
+/// Attacks a mutant until the bench detects it: the observation, and the number of attempts.
 fn attack_mutant(
     m: &Mutant,
     copy: &Path,
@@ -212,7 +215,7 @@ fn attack_mutant(
     std::fs::write(&log, told.as_bytes())
         .map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
     if out.stdout.is_empty() {
-        // It does not even get through the honest traffic before the first attempt.
+        // Even the honest traffic before the first attempt fails.
         let last = told.lines().last().unwrap_or_default();
         return if build_failed(last) {
             Err(Failure::failed(format!("{}: {last}", m.name)))
@@ -228,7 +231,7 @@ fn attack_mutant(
     }))
 }
 
-/// All of them.
+/// All mutants.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -239,7 +242,7 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
     Ok(all)
 }
 
-/// Those that were written by hand.
+/// The mutants that are written by hand.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -266,7 +269,7 @@ pub fn by_hand() -> Result<Vec<Mutant>, Failure> {
     Ok(all)
 }
 
-/// Copies the RTL and applies the mutant: the copy's root.
+/// Copies the RTL and applies the mutant; gives the copy's root.
 fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
     let copy = m.copy();
     let copy = copy.as_path();
@@ -327,19 +330,19 @@ impl Mutant {
         })
     }
 
-    /// All that it says: what decides whether it is caught, beside the RTL and the test.
+    /// Its full text: with the RTL and the test, this decides whether the test detects it.
     pub fn text(&self) -> String {
         let edits: String =
             self.edit.iter().map(|e| format!("{}\0{}\0{}\0", e.file, e.find, e.replace)).collect();
         format!("{:?} {edits}", self.test)
     }
 
-    /// Whether it changes a file that `wanted` takes.
+    /// Whether it changes a file for which `wanted` is true.
     pub fn weakens(&self, wanted: impl Fn(&str) -> bool) -> bool {
         self.edit.iter().any(|e| wanted(&e.path()))
     }
 
-    /// Whether it changes boot ROM or Security Kernel, and none of the RTL.
+    /// Whether it changes boot ROM or Security Kernel only, and no RTL.
     pub fn is_native(&self) -> bool {
         self.edit.iter().all(native::is)
     }
@@ -350,10 +353,10 @@ impl Mutant {
         all.iter().find(|b| b.name() == program)
     }
 
-    /// Runs that test on a copy with the mutant.
+    /// Runs its test on a copy with the mutant.
     ///
     /// # Errors
-    /// The mutant cannot be applied, the test not started.
+    /// The mutant cannot be applied, or the test cannot be started.
     pub fn try_test(
         &self,
         binary: Option<&Binary>,
@@ -373,7 +376,7 @@ impl Mutant {
         let copy = weaken(self)?;
         let (passed, text) = self.run_on(&copy, binary, verilator)?;
         self.log(&text)?;
-        // A failed assertion of the design ends the program as it stands: that is caught, too.
+        // A failed assertion of the design aborts the program; that counts as detected, too.
         let outcome = if build_failed(&text) {
             "NO BUILD"
         } else if !text.contains("running 1 test") {
@@ -387,8 +390,8 @@ impl Mutant {
         Ok(outcome)
     }
 
-    /// Whether its test passes on a copy that nothing was taken from: what fails without a mutant
-    /// catches none.
+    /// Whether its test passes on an unchanged copy: a test that fails without a mutant detects
+    /// nothing.
     fn sound(&self, binary: &Binary, verilator: &Path) -> Result<bool, Failure> {
         static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
         let test = self.test.clone().unwrap_or_default();
@@ -432,7 +435,7 @@ impl Mutant {
         ))
     }
 
-    /// Keeps what its test printed.
+    /// Saves the output of its test.
     fn log(&self, text: &str) -> Result<(), Failure> {
         let log = self.copy().with_extension("log");
         let folder = log.parent().unwrap_or(&log);
@@ -457,7 +460,7 @@ mod tests {
                 "{}: both RTL and Rust",
                 m.name
             );
-            // Edits of one file follow one another.
+            // Edits of one file are applied in sequence.
             let mut files: BTreeMap<String, String> = BTreeMap::new();
             for e in &m.edit {
                 let text = files.entry(e.path()).or_insert_with_key(|path| {
@@ -466,7 +469,8 @@ mod tests {
                 match e.apply(text) {
                     Ok(new) => *text = new,
                     Err(found) => {
-                        wrong.push(format!("{}: {} times in {}: {}", m.name, found, e.file, e.find))
+                        wrong
+                            .push(format!("{}: {} times in {}: {}", m.name, found, e.file, e.find));
                     }
                 }
             }

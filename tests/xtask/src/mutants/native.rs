@@ -1,8 +1,8 @@
 //! Mutants of boot ROM and Security Kernel. Their Rust sources are those of the firmware and of the
-//! native build, whose tests must notice.
+//! native build, whose tests must detect the change.
 //!
-//! The sources are copied to a workspace of their own, whose target folder stays: each mutant
-//! rebuilds what it changes.
+//! The sources are copied to a separate workspace that keeps its target folder: each mutant
+//! rebuilds only the changed crates.
 
 use super::{Edit, Mutant};
 use crate::process::{self, Failure};
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where such sources lie.
+/// Folder of these sources.
 pub const BELOW: &str = "attestation/";
-/// What the tests read beside them.
+/// Other folders that the tests read.
 const READ: [&str; 2] = ["tests/vectors", "shell-rtl/regs"];
 
-/// Runs the mutant's test on a copy with its edits: what came of it, and what was printed.
+/// Runs the mutant's test on a copy with its edits; gives the outcome and the output.
 ///
 /// # Errors
-/// An edit that does not apply, a copy that cannot be written, cargo that does not start.
+/// An edit does not apply, the copy cannot be written, or cargo does not start.
 pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
     let _alone = alone()?;
     let [package, target, test] =
@@ -43,14 +43,15 @@ pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
     Ok((outcome, text))
 }
 
-/// Seconds within which tests are built, and are over: a mutant may wait for ever, and is caught then.
+/// Time limits in seconds for building and for running the tests: a mutant that hangs counts as
+/// detected.
 const LIMITS: [&str; 2] = ["600", "40"];
 
-/// Runs all tests of the crate of its edit on a copy with the mutant: the first that fails, if one
-/// does.
+/// Runs all tests of the edited crate on a copy with the mutant; gives the first test that fails,
+/// if any.
 ///
 /// # Errors
-/// As those of [`try_test`]; a mutant that does not build.
+/// Those of [`try_test`]; also if the mutant does not build.
 pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
     let _alone = alone()?;
     let of = mutant.edit.iter().find_map(|edit| edit.file.split('/').nth(1)).unwrap_or_default();
@@ -85,7 +86,7 @@ pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
     Ok(None)
 }
 
-/// What a test target is called that is the library's own.
+/// Name of the test target of the library's unit tests.
 const LIB: &str = "lib";
 
 /// Arguments that choose a test target.
@@ -98,7 +99,7 @@ fn of_target<'a>(package: &'a str, target: &'a str) -> Vec<&'a str> {
     }
 }
 
-/// The folder of the copy is one mutant's at a time, whichever process runs it.
+/// Locks the folder of the copy: one mutant at a time, across threads and processes.
 fn alone() -> Result<(File, MutexGuard<'static, ()>), Failure> {
     static WORKSPACE: Mutex<()> = Mutex::new(());
     let here = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +111,7 @@ fn alone() -> Result<(File, MutexGuard<'static, ()>), Failure> {
     Ok((file, here))
 }
 
-/// Copies the sources with the mutant's edits: the folder.
+/// Copies the sources with the mutant's edits; gives the folder.
 fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
     let folder = process::target_dir().join("mutants-native");
     for below in [BELOW, READ[0], READ[1]] {
@@ -119,7 +120,7 @@ fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
     write(&folder.join("Cargo.toml"), workspace(package)?.as_bytes())?;
     let lock = root().join("Cargo.lock");
     write(&folder.join("Cargo.lock"), &std::fs::read(&lock).map_err(|e| failed(&lock, e))?)?;
-    // Times of files do not always tell cargo that a source changed.
+    // Modification times do not always show cargo that a source changed.
     for edit in &mutant.edit {
         let of = edit.file.split('/').nth(1).unwrap_or_default();
         let mut clean =
@@ -132,7 +133,7 @@ fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Whether `cargo test` succeeds there, and what it prints.
+/// Whether `cargo test` succeeds there, and its output.
 fn cargo(folder: &Path, of: &[&str], more: &[&str]) -> Result<(bool, String), Failure> {
     let cargo = process::cargo(&["test", "--offline", "--quiet"]);
     let mut c = Command::new("timeout");
@@ -156,7 +157,7 @@ fn failed(path: &Path, error: std::io::Error) -> Failure {
     Failure::failed(format!("{}: {error}", path.display()))
 }
 
-/// The workspace's manifest with one member; cargo adds those that it depends on.
+/// The workspace's manifest with one member; cargo adds the member's dependencies.
 fn workspace(package: &str) -> Result<String, Failure> {
     let path = root().join("Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, e))?;
@@ -171,7 +172,7 @@ fn workspace(package: &str) -> Result<String, Failure> {
     toml::to_string(&manifest).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))
 }
 
-/// Copies what is `below`, with the mutant's edits.
+/// Copies the files `below`, with the mutant's edits.
 fn copy(from: &Path, below: &Path, to: &Path, mutant: &Mutant) -> Result<(), Failure> {
     let folder = from.join(below);
     for entry in std::fs::read_dir(&folder).map_err(|e| failed(&folder, e))? {
@@ -190,7 +191,8 @@ fn copy(from: &Path, below: &Path, to: &Path, mutant: &Mutant) -> Result<(), Fai
     Ok(())
 }
 
-/// Writes a file, unless it is like this already: what keeps its time is not rebuilt.
+/// Writes a file unless it has this content already: an unchanged modification time avoids a
+/// rebuild.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -201,7 +203,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|e| failed(path, e))
 }
 
-/// Whether an edit is of such a source.
+/// Whether an edit changes one of these sources.
 pub fn is(edit: &Edit) -> bool {
     edit.file.starts_with(BELOW)
 }

@@ -3,20 +3,21 @@
 //!
 //! A place is one of these:
 //!
-//! - a condition of `if` or of a match arm: where one way refuses, the condition becomes what takes
-//!   the other way, and where neither does, it becomes `true` and `false`. Of `a || b` and `a && b`
-//!   each part is a place of its own;
-//! - a comparison that a variable, a field or a closure is made of: it becomes `true` and `false`;
-//! - a call that can refuse and gives nothing else (`check()?;`): its error is dropped;
+//! - a condition of `if` or of a match arm: if one branch refuses, the condition is fixed to take
+//!   the other branch; if neither refuses, it becomes `true` and `false`. Each operand of `a || b`
+//!   and `a && b` is a separate place;
+//! - a comparison that gives the value of a variable, a field or a closure: it becomes `true` and
+//!   `false`;
+//! - a call that can refuse and has no other result (`check()?;`): its error is dropped;
 //! - a statement that erases, wipes or locks ([`ERASES`]): it is removed;
-//! - an arm of a match that refuses: there is nothing to put in its place, so a mutant written by
-//!   hand stands for it.
+//! - an arm of a match that refuses: it has no automatic replacement, so a mutant written by hand
+//!   covers it.
 //!
-//! Loops, and refusals without which there is no value to go on with (`ok_or`, `let ... else`), are
-//! none. `tests/mutants/places.toml` says of each place which test catches it, or which mutant of
-//! `tests/mutants/firmware.toml` stands for it, or why no test can see it. A place that is not in the
-//! list fails the normal run, as does a line of the list without its place; the mutants are run with
-//! all others.
+//! Loops are not places; nor are refusals without which there is no value to continue with
+//! (`ok_or`, `let ... else`). `tests/mutants/places.toml` names for each place the test that
+//! detects its mutant, or the mutant of `tests/mutants/firmware.toml` that covers it, or the reason
+//! why no test can detect it. A place that is not in the list fails the normal run, as does a line
+//! of the list without a place. The mutants are run with all others.
 
 use super::{Edit, Mutant};
 use crate::process::Failure;
@@ -28,14 +29,14 @@ use std::path::{Path, PathBuf};
 
 /// The list.
 pub const LIST: &str = "tests/mutants/places.toml";
-/// Where places are looked for.
+/// Folders that are searched for places.
 const SOURCES: [&str; 2] = ["attestation/kernel/src", "attestation/firmware/src"];
-/// Built for the processor in the FPGA alone: no native test runs it.
+/// Built for the processor in the FPGA only: no native test runs it.
 const OF_THE_CORE: [&str; 2] =
     ["attestation/firmware/src/bin", "attestation/firmware/src/machine.rs"];
-/// Generated files have none.
+/// Generated files have no places.
 const GENERATED: &str = "regs.rs";
-/// What a statement that erases, wipes, locks or halts has in it.
+/// Texts that mark a statement that erases, wipes, locks or halts.
 const ERASES: [&str; 20] = [
     ".zeroize()",
     "= None",
@@ -58,7 +59,7 @@ const ERASES: [&str; 20] = [
     "sys::CONTROL",
     "sys::ALERT",
 ];
-/// What a block that refuses has in it.
+/// Texts that mark a block that refuses.
 const REFUSES: [&str; 11] = [
     "Err(",
     "None",
@@ -90,15 +91,15 @@ const COMPARES: [&str; 15] = [
     ".wait(",
 ];
 
-/// What the list says of a place.
+/// The list's entry for a place.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Said {
-    /// `package/test-target/test-name` of the test that catches the mutant.
+    /// `package/test-target/test-name` of the test that detects the mutant.
     test: Option<String>,
-    /// Mutant of `firmware.toml` that stands for it.
+    /// Mutant of `firmware.toml` that covers the place.
     mutant: Option<String>,
-    /// Why no test can see it.
+    /// Why no test can detect it.
     why: Option<String>,
 }
 
@@ -113,7 +114,7 @@ impl Said {
     }
 }
 
-/// Of one file: by function, what is weakened and how.
+/// File, then function, then key of the place.
 type List = BTreeMap<String, BTreeMap<String, BTreeMap<String, Said>>>;
 
 /// One weakening of one place.
@@ -121,17 +122,17 @@ type List = BTreeMap<String, BTreeMap<String, BTreeMap<String, Said>>>;
 struct Place {
     file: String,
     function: String,
-    /// What stands there and what becomes of it: the key in the list.
+    /// The original text and its change: the key in the list.
     key: String,
     at: Range<usize>,
-    /// Stands there instead; none: the generator cannot write it.
+    /// The replacement; if missing, the generator cannot write one.
     weak: Option<String>,
 }
 
-/// All mutants of the list, and what is wrong with it.
+/// All mutants of the list, and the defects of the list.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file cannot be read.
 pub fn load() -> Result<Vec<Mutant>, Failure> {
     let list = list()?;
     let mut mutants = Vec::new();
@@ -154,7 +155,7 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
     Ok(mutants)
 }
 
-/// Places that the list does not name, each with its mutant, if there can be one.
+/// Places that the list does not name, each with its mutant, if it can have one.
 pub fn unnamed() -> Result<Vec<(String, Option<Mutant>)>, Failure> {
     let list = list()?;
     let known = |place: &Place| {
@@ -196,7 +197,7 @@ impl Place {
         OF_THE_CORE.iter().any(|path| self.file.starts_with(path))
     }
 
-    /// As the list has it, but for what is said.
+    /// Its heading in the list.
     fn heading(&self) -> String {
         format!("[\"{}\".{}]\n'{}'", self.file, self.function, self.key)
     }
@@ -251,14 +252,14 @@ fn walk(folder: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The text with blanks for comments, for what stands in quotes, and for the tests at its end: every
-/// byte keeps its place.
+/// The text with blanks for comments, for quoted text, and for the tests at its end: every byte
+/// keeps its position.
 pub fn code(text: &str) -> Vec<u8> {
     let text = text.split("#[cfg(test)]").next().unwrap_or(text);
     let mut out = text.as_bytes().to_vec();
     let mut at = 0;
     let blank = |out: &mut Vec<u8>, range: Range<usize>| {
-        out[range].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ')
+        out[range].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
     };
     while at < out.len() {
         let rest = &text.as_bytes()[at..];
@@ -283,7 +284,7 @@ pub fn code(text: &str) -> Vec<u8> {
     out
 }
 
-/// Where the first of `ends` stands outside of all brackets, from `from` on.
+/// Position of the first of `ends` outside of all brackets, starting at `from`.
 fn until(code: &[u8], from: usize, ends: &[&str]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at = from;
@@ -301,7 +302,7 @@ fn until(code: &[u8], from: usize, ends: &[&str]) -> Option<usize> {
     None
 }
 
-/// Whether the arguments of a closure end here, and its body follows.
+/// Whether the arguments of a closure end here and its body follows.
 fn closure(code: &[u8], at: usize) -> bool {
     let before = |n: usize| at.checked_sub(n).map_or(b' ', |at| code[at]);
     let none = before(1) == b'|'
@@ -310,7 +311,7 @@ fn closure(code: &[u8], at: usize) -> bool {
         && (none || before(1).is_ascii_alphanumeric() || before(1) == b'_')
 }
 
-/// A block from its brace on.
+/// A block, starting at its brace.
 fn block(code: &[u8], open: usize) -> Option<Range<usize>> {
     Some(open + 1..until(code, open + 1, &["}"])?)
 }
@@ -345,7 +346,7 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
         let start = range.start + part.len() - part.trim_start().len();
         start..start + part.trim().len()
     };
-    // A condition: each part of it becomes what each of `values` says.
+    // A condition: each part is replaced by each of `values`.
     let mut condition = |range: Range<usize>, values: &[bool]| {
         for value in values {
             let operator = if *value { " && " } else { " || " };
@@ -360,7 +361,7 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
                     };
                     found.push((part, format!("=> {value}"), Some(weak)));
                 } else if operator == " || " {
-                    // Of a chain with `let`, the last part is enough.
+                    // In a chain with `let`, the last part is enough.
                     for part in parts(&code, part, " && ")
                         .into_iter()
                         .map(trim)

@@ -1,22 +1,24 @@
-//! The same as [`places`](super::places) for the RTL of Security Kernel and system: every comparison,
-//! every gate and every erasure, found in the sources, and what becomes of it.
+//! The same as [`places`](super::places) for the RTL of Security Kernel and system: every
+//! comparison, every gate and every erasure, found in the sources, and its mutant.
 //!
-//! A place is a line, or lines that follow each other, of a module of `shell-rtl/rtl/kernel` or
-//! `shell-rtl/rtl/system`; packages hold none. One of these:
+//! A place is one line or several adjacent lines of a module of `shell-rtl/rtl/kernel` or
+//! `shell-rtl/rtl/system`; packages have no places. It is one of these:
 //!
-//! - comparison: `==`, `!=`, `<`, `>` or `>=`; but for the decoding of registers (`item == ...`);
+//! - comparison: `==`, `!=`, `<`, `>` or `>=`; except for the decoding of registers (`item ==
+//!   ...`);
 //! - mask: a choice between a value and zero;
 //! - latch: `if (...)` that sets or clears one register;
 //! - erasure: lines that set registers to constants, one of more than one bit to zero among them;
-//! - joint: a port of an instance that is connected to more than a name; and in `shef_system`, which
-//!   has nothing but joints, lines with logic.
+//! - joint: a port of an instance that is connected to more than a name; and in `shef_system`,
+//!   which consists of joints, lines with logic.
 //!
-//! The list, `tests/mutants/places-rtl.toml`, says of each place one of these:
+//! The list, `tests/mutants/places-rtl.toml`, gives one of these for each place:
 //!
-//! - `weak`, what stands there instead (nothing: the lines are removed), with the `proof` or the
-//!   `test` that must fail then: the full run tries it with the mutants of that proof or test;
-//! - `mutant`, which changes this place: `NAME` of `tests/mutants` or `PROOF/NAME` of `proofs.toml`;
-//! - `why` there is none.
+//! - `weak`, the replacement (if empty, the lines are removed), with the `proof` or the `test` that
+//!   must then fail: the full run tries it with the mutants of that proof or test;
+//! - `mutant`, which changes this place: `NAME` of `tests/mutants` or `PROOF/NAME` of
+//!   `proofs.toml`;
+//! - `why`, the reason why it has no mutant.
 
 use super::places::{code, failed};
 use super::{Edit, Mutant};
@@ -29,28 +31,28 @@ use std::path::PathBuf;
 
 /// The list.
 pub const LIST: &str = "tests/mutants/places-rtl.toml";
-/// Where places are looked for, below `shell-rtl`.
+/// Folders below `shell-rtl` that are searched for places.
 const SOURCES: [&str; 2] = ["rtl/kernel", "rtl/system"];
-/// Joins others, and does nothing else.
+/// The module that only joins others.
 const JOINTS: &str = "rtl/system/shef_system.sv";
-/// Names of what is decoded by the generated packages.
+/// Texts with which the generated packages decode registers.
 const DECODED: [&str; 2] = ["item ==", "item !="];
 const COMPARES: [&str; 5] = [" == ", " != ", " < ", " > ", " >= "];
 const LOGIC: [&str; 7] = [" && ", " || ", "!", " & ", " | ", "~", " ? "];
 
-/// What the list says of a place.
+/// The list's entry for a place.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Said {
-    /// Stands there instead.
+    /// The replacement.
     weak: Option<String>,
-    /// Must fail then.
+    /// The proof that must then fail.
     proof: Option<String>,
-    /// `package/test-target/test-name` that must fail then.
+    /// `package/test-target/test-name` that must then fail.
     test: Option<String>,
     /// Mutant that changes this place.
     mutant: Option<String>,
-    /// Why there is none.
+    /// Why it has no mutant.
     why: Option<String>,
 }
 
@@ -62,22 +64,23 @@ impl Said {
     }
 }
 
-/// By file below `shell-rtl` and place.
+/// File below `shell-rtl`, then key of the place.
 type List = BTreeMap<String, BTreeMap<String, Said>>;
 
 /// One place of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    /// Its text, of lines of joints the first, or what it erases: the key in the list.
+    /// Its text, the first line of a joint, or the registers that it erases: the key in the list.
     key: String,
     at: Range<usize>,
 }
 
-/// What a line is.
+/// Kind of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Line,
-    /// Sets a register to a constant: one of more than one bit to zero, or another.
+    /// Sets a register to a constant; true if the register has more than one bit and the constant
+    /// is zero.
     Erases(bool),
     Joins,
 }
@@ -144,7 +147,7 @@ fn scan(text: &str, joints: bool) -> Vec<Place> {
     let code = code(text);
     let code = String::from_utf8_lossy(&code);
     let mut found: Vec<(Range<usize>, Kind)> = Vec::new();
-    // Whether the line before is of the place that was found last.
+    // Whether the previous line belongs to the last place.
     let (mut from, mut open) = (0, false);
     for line in code.split_inclusive('\n') {
         let bare = line.trim();
@@ -154,7 +157,7 @@ fn scan(text: &str, joints: bool) -> Vec<Place> {
         let kind = kind(bare, joints);
         match (kind, found.last_mut()) {
             (Some(Kind::Erases(zero)), Some((range, Kind::Erases(some)))) if open => {
-                (range.end, *some) = (at.end, *some || zero)
+                (range.end, *some) = (at.end, *some || zero);
             }
             (Some(Kind::Joins), Some((range, Kind::Joins))) if open => range.end = at.end,
             (Some(kind), _) => found.push((at, kind)),
@@ -215,7 +218,7 @@ fn places() -> Result<Vec<(String, String, Vec<Place>)>, Failure> {
     Ok(all)
 }
 
-/// The places for which the list has other text, with what it says.
+/// The places for which the list has a replacement, with their entries.
 fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
     let (list, mut out) = (list()?, Vec::new());
     for (file, text, places) in places()? {
@@ -248,10 +251,10 @@ fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
     Ok(out)
 }
 
-/// The mutants that a test must notice.
+/// The mutants that a test must detect.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file cannot be read.
 pub fn load() -> Result<Vec<Mutant>, Failure> {
     Ok(weakened()?
         .into_iter()
@@ -263,7 +266,7 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
 /// The mutants in which this proof must fail: name, file below `rtl`, and its text with the edit.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file cannot be read.
 pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>, Failure> {
     let mut out = Vec::new();
     for (_, mutant) in
@@ -302,7 +305,7 @@ mod tests {
             );
         }
         assert!(unnamed.is_empty(), "not in {LIST}:\n{}", unnamed.join("\n"));
-        // What each mutant changes: file below `shell-rtl`, and text.
+        // Result of each mutant: file below `shell-rtl`, and text.
         let mut known: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
         for mutant in super::super::by_hand().unwrap_or_else(|e| panic!("{e:?}")) {
             known.insert(

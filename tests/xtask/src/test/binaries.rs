@@ -1,4 +1,4 @@
-//! The workspace's tests: built once, linted while they are built, then run one program at a time.
+//! The workspace's tests: built once and linted in the same build, then run one program at a time.
 
 use super::kept::{self, Kept, Tree};
 use super::lanes::Outcome;
@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// No test program takes longer; one that does is stopped, and fails.
+/// Time limit of a test program; a program that exceeds it is stopped, and fails.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
-/// The same of the long tests of one.
+/// Time limit of a program's long tests.
 const LONG_LIMIT: Duration = Duration::from_secs(90 * 60);
 
 /// A test program.
 #[derive(Debug, Clone)]
 pub struct Binary {
-    /// Package that it belongs to.
+    /// Its package.
     pub package: String,
     /// Test target, or the package's library or program with its unit tests.
     pub target: String,
     path: PathBuf,
     /// Folder of the package: where cargo runs its tests.
     folder: PathBuf,
-    /// Digests of the program, and of those that it may start.
+    /// Digests of the program, and of the programs that it may start.
     digests: String,
-    /// Which of [`kept::NAMED`] stand in one of them.
+    /// The entries of [`kept::NAMED`] that occur in one of them.
     names: Names,
 }
 
-/// What cargo says of one thing that it built.
+/// cargo's message about one artefact.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -62,12 +62,12 @@ struct Diagnostic {
     rendered: Option<String>,
 }
 
-/// What was built.
+/// The artefacts of the build.
 #[derive(Default)]
 pub struct Built {
     /// The test programs.
     pub binaries: Vec<Binary>,
-    /// Diagnostics of compiler and linter, as they print themselves.
+    /// Diagnostics of compiler and linter, in their own format.
     pub findings: Vec<String>,
     ok: bool,
 }
@@ -85,8 +85,8 @@ impl Built {
     }
 }
 
-/// Builds every test and program of the workspace; with clippy in the compiler's place, one build
-/// does for both.
+/// Builds every test and program of the workspace; with clippy as the compiler, one build also
+/// lints.
 ///
 /// # Errors
 /// cargo cannot be started.
@@ -138,8 +138,8 @@ pub fn build() -> Result<Built, Failure> {
         child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
     let mut seen: BTreeMap<PathBuf, (String, Names)> = BTreeMap::new();
     for b in &mut built.binaries {
-        // The tests of whole systems start all programs and examples but this one, others their
-        // package's own.
+        // The tests of whole systems start all programs and examples but this one; other tests
+        // start only those of their package.
         let all = b.package == "shef-e2e";
         let starts = programs
             .iter()
@@ -158,7 +158,7 @@ pub fn build() -> Result<Built, Failure> {
     Ok(built)
 }
 
-/// Name of the package of a manifest.
+/// Name of the package that a manifest defines.
 fn package_name(manifest: &Path) -> String {
     #[derive(Deserialize)]
     struct Manifest {
@@ -172,12 +172,12 @@ fn package_name(manifest: &Path) -> String {
     toml::from_str::<Manifest>(&text).map(|m| m.package.name).unwrap_or_default()
 }
 
-/// Which tests of a program.
+/// A selection of a program's tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// Those of the normal run.
+    /// The tests of the normal run.
     Normal,
-    /// Those of the full run: ignored elsewhere, in a module `long`.
+    /// The tests of the full run: ignored otherwise, in a module `long`.
     Long,
 }
 
@@ -187,7 +187,7 @@ impl Binary {
         format!("{}/{}", self.package, self.target)
     }
 
-    /// Digest of what decides how its tests end.
+    /// Digest of everything that decides the outcome of its tests.
     pub fn key(&self, which: &Which, rest: &Rest) -> String {
         let named: String = rest
             .named
@@ -199,7 +199,7 @@ impl Binary {
         kept::key(&self.name(), &[&format!("{which:?}"), &self.digests, &rest.files, &named])
     }
 
-    /// The program, with what cargo would give it.
+    /// The program, in the environment that cargo would give it.
     pub fn command(&self, verilator: &Path) -> Command {
         let mut c = Command::new(&self.path);
         c.current_dir(&self.folder)
@@ -218,7 +218,7 @@ impl Binary {
         out.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).lines().any(|l| l.ends_with(": test")))
     }
 
-    /// Runs its tests; what they print goes to a file, and to the outcome if one fails.
+    /// Runs its tests; their output goes to a file, and to the outcome if a test fails.
     pub fn run(&self, which: &Which, verilator: &Path) -> Outcome {
         let mut c = self.command(verilator);
         let limit = if *which == Which::Long {
@@ -237,7 +237,7 @@ impl Binary {
     }
 }
 
-/// How a program ended: well or not, in words.
+/// The end of a program: success or failure, in words.
 struct Ended {
     well: bool,
     how: String,
@@ -282,7 +282,7 @@ fn judge(ended: &Ended, text: &str, log: &Path) -> Outcome {
     }
 }
 
-/// Passed and failed tests of a closing line of the test harness.
+/// Number of passed and failed tests in a closing line of the test harness.
 pub(super) fn closing_line(line: &str) -> Option<(u32, u32)> {
     let rest = line.strip_prefix("test result: ")?;
     let number = |word: &str| {
@@ -302,18 +302,18 @@ pub fn doctests() -> Outcome {
     }
 }
 
-/// A mark for each of [`kept::NAMED`].
+/// One mark for each entry of [`kept::NAMED`].
 type Names = [bool; kept::NAMED.len()];
 
 /// Digests of the files that are not Rust.
 pub struct Rest {
     files: String,
-    /// Those that count only where they are named, by the mark in their paths.
+    /// Files that count only if a program names them, by the mark in their paths.
     named: Vec<String>,
 }
 
 impl Rest {
-    /// Reads them off the checkout.
+    /// Reads them from the checkout.
     pub fn of(tree: &Tree) -> Self {
         let files = tree.digest(|p| !p.ends_with(".rs") && !kept::counts_where_named(p));
         Self {
@@ -323,12 +323,12 @@ impl Rest {
     }
 }
 
-/// Which marks stand in a program.
+/// The marks that occur in a program.
 fn names_in(program: &[u8]) -> Names {
     kept::NAMED.map(|mark| memmem::find(program, mark.as_bytes()).is_some())
 }
 
-/// Runs `work` unless it passed on this content, and keeps its pass.
+/// Runs `work` unless it passed on this content, and caches a pass.
 pub fn once(kept: &Kept, key: &str, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
     if let Some(pass) = kept.get(key) {
         return Outcome {

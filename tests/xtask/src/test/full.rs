@@ -8,14 +8,14 @@ use crate::process::{self, Failure, say};
 use crate::{compat, firmware, formal, mutants, root, tools, vm};
 use std::process::Stdio;
 
-/// Hostile attempts, and how many of them a step has.
+/// Hostile attempts in total and per step.
 const ATTEMPTS: (u64, u64) = (20_000, 5_000);
 const ATTACK_SEED: u64 = 20_261_123;
-/// Random operations on the RTL beside the model.
+/// Random operations on the RTL, compared with the model.
 const OPERATIONS: u64 = 10_000;
 
-/// Searches for keys in builds with optimization, which places values elsewhere: the names of their
-/// steps, and what cargo does.
+/// Searches for keys in optimised builds, which place values elsewhere: the names of their steps,
+/// and cargo's arguments.
 const OPTIMISED: &[(&str, &[&[&str]])] = &[
     (
         "search for keys, optimised: ciphers",
@@ -63,7 +63,7 @@ const OPTIMISED: &[(&str, &[&[&str]])] = &[
     ),
 ];
 
-/// Runs cargo until one command fails. Tests that are not there are a failure, too.
+/// Runs cargo until one command fails. Missing tests are a failure, too.
 fn optimised_searches(plan: &Plan, commands: &[&[&str]]) -> Outcome {
     let mut passed = 0;
     for args in commands {
@@ -89,7 +89,7 @@ fn optimised_searches(plan: &Plan, commands: &[&[&str]]) -> Outcome {
     Outcome { passed, ..Outcome::default() }
 }
 
-/// Adds them.
+/// Adds the steps.
 pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     let rest = Rest::of(&plan.tree);
     for binary in built.binaries.iter().filter(|b| b.has_long()) {
@@ -105,7 +105,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
         let mut doc = process::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
         checked(process::run(doc.env("RUSTDOCFLAGS", "-D warnings"), "cargo doc"))
     });
-    // One after the other: they build into one folder.
+    // One after the other: they share one target folder.
     let mut before = BUILD.to_owned();
     for (name, commands) in OPTIMISED {
         let optimised = plan.tree.digest(|path| {
@@ -116,7 +116,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
         });
         before = (*name).to_owned();
     }
-    // Each task is kept by its content.
+    // Each task is cached by its content.
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
         checked(
             tools::ensure_prover(&root(), &say)
@@ -151,8 +151,8 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
         }
     });
     // Mutants, the bench and the random operations take hours: they count as long as the RTL, its
-    // tests, bench and model are what they were. What else a change could break in them, the normal
-    // run shows.
+    // tests, bench and model are unchanged. The normal run detects anything else that a change
+    // could break in them.
     let rtl = plan.tree.digest(|path| drives_the_rtl(path) && !of_the_kernel(path));
     mutations(plan, lanes, built, &rtl);
     for from in (0..ATTEMPTS.0).step_by(ATTEMPTS.1 as usize) {
@@ -185,8 +185,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     }
     let mut before: Vec<String> = [BUILD, VERILATOR].map(str::to_owned).into();
     for purpose in vm::Purpose::ALL {
-        // The programs have the unit in them; the how-to page's commands are run as they stand
-        // there.
+        // The programs contain the unit; the how-to page's commands are run verbatim.
         let (other, own): (_, &[&str]) = match purpose {
             vm::Purpose::Card(_) => ("examples/edu", &["shell-rtl/"]),
             vm::Purpose::Unit => (
@@ -214,7 +213,7 @@ pub fn steps<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built) {
     }
 }
 
-/// Every mutant of the RTL against the test that it names.
+/// Every mutant of the RTL against its test.
 fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str) {
     let all = match mutants::load() {
         Ok(all) => all,
@@ -249,7 +248,7 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
     }
 }
 
-/// Whether a file is RTL, or drives it in benches and tests, whichever test it is.
+/// Whether a file is RTL, or drives RTL in any bench or test.
 fn drives_the_rtl(path: &str) -> bool {
     let below = ["shell-rtl/", "sim/rtl/", "sim/tb/", "sim/model/", "tests/vectors/"];
     below.iter().any(|folder| path.starts_with(folder))
@@ -257,8 +256,9 @@ fn drives_the_rtl(path: &str) -> bool {
         && test_of(path).is_none()
 }
 
-/// Whether a file is the Security Kernel's subsystem, what joins it with a design, or what drives
-/// them: no Shield alone has them. What picks the sources of a design fails loudly in the normal run, if it does.
+/// Whether a file belongs to the Security Kernel's subsystem, to the RTL that joins it with a
+/// design, or to their drivers: a Shield alone contains none of them. If the selection of a
+/// design's sources fails, it fails loudly in the normal run.
 fn of_the_kernel(path: &str) -> bool {
     let below = [
         "shell-rtl/rtl/kernel/",
@@ -276,18 +276,18 @@ fn of_the_kernel(path: &str) -> bool {
     below.iter().any(|folder| path.starts_with(folder)) || files.contains(&path)
 }
 
-/// Name of the test program that a file is the source of: `core` for `sim/rtl/tests/core.rs`.
+/// Name of the test program whose source a file is: `core` for `sim/rtl/tests/core.rs`.
 fn test_of(path: &str) -> Option<&str> {
     let (_, file) = path.split_once("/tests/")?;
     file.strip_suffix(".rs").filter(|name| !name.contains('/'))
 }
 
-/// Whether a file has a part in what a program on the RTL does, the program itself aside.
+/// Whether a file affects the result of a program on the RTL, other than the program's source.
 fn decides(path: &str) -> bool {
     !path.ends_with(".rs") && !kept::counts_where_named(path)
 }
 
-/// Whether a file has a part in what other people's clients say, the service aside.
+/// Whether a file affects the results of third-party clients, other than the service's source.
 fn compat_decides(path: &str) -> bool {
     path.starts_with("tests/compat/")
         || path.starts_with("attestation/proto/")
@@ -298,14 +298,14 @@ fn program_digest(name: &str) -> String {
     kept::file_digest(&process::target_dir().join("debug").join(name))
 }
 
-/// Runs a program of the workspace, which is built.
+/// Runs a program of the workspace that is already built.
 fn program(plan: &Plan, name: &str, args: &[&str]) -> Outcome {
     let mut command = std::process::Command::new(process::target_dir().join("debug").join(name));
     command.current_dir(root()).args(args).env("SHEF_VERILATOR", plan.verilator());
     ended(command)
 }
 
-/// Runs a program to its end.
+/// Runs a program to completion.
 fn ended(mut command: std::process::Command) -> Outcome {
     match command.stdin(Stdio::null()).output() {
         Ok(out) if out.status.success() => Outcome::passed(),

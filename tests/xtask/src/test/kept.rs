@@ -22,9 +22,9 @@ pub struct Pass {
     pub name: String,
     /// Its tests.
     pub passed: u32,
-    /// What it took then.
+    /// Seconds that it took.
     pub seconds: u64,
-    /// The commit that was checked out, with a `+` if there were changes beside it.
+    /// The commit that was checked out, with a `+` if the tree had changes.
     pub commit: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// With `again`, nothing that passed before counts; what passes now is kept all the same.
+    /// With `again`, earlier passes do not count; new passes are cached as usual.
     pub fn open(again: bool) -> Self {
         Self {
             folder: process::cache_dir().join("passed"),
@@ -45,17 +45,17 @@ impl Kept {
         }
     }
 
-    /// The pass of this content.
+    /// The pass for this content.
     pub fn get(&self, key: &str) -> Option<Pass> {
         let text = fs::read_to_string(self.folder.join(key)).ok().filter(|_| self.used)?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Keeps a pass.
+    /// Caches a pass.
     pub fn put(&self, key: &str, name: &str, passed: u32, seconds: u64) {
         let pass = Pass { name: name.into(), passed, seconds, commit: self.commit.clone() };
-        // Beside its place and renamed: an interrupted run leaves no half of a pass. One that
-        // cannot be kept is run again, no more.
+        // Written to a temporary file and renamed: an interrupted run leaves no partial entry. A
+        // pass that cannot be cached only costs another run.
         let part = self.folder.join(format!("{key}.{}", std::process::id()));
         let text = serde_json::to_string(&pass).unwrap_or_default();
         let _ = fs::create_dir_all(&self.folder)
@@ -89,14 +89,14 @@ fn commit() -> String {
 pub struct Tree(BTreeMap<String, [u8; 32]>);
 
 impl Tree {
-    /// What git tracks, and what it would: no build products.
+    /// The files that git tracks or would add: no build products.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read.
     pub fn read() -> Result<Self, Failure> {
         let mut files = BTreeMap::new();
         for path in listed().unwrap_or_else(walked) {
-            // A tracked file that is deleted is no file.
+            // A tracked file that is deleted does not count.
             if let Ok(bytes) = fs::read(root().join(&path)) {
                 files.insert(path, Sha256::digest(bytes).into());
             }
@@ -107,7 +107,7 @@ impl Tree {
         Ok(Self(files))
     }
 
-    /// Digest of the names and contents of those that `wanted` takes.
+    /// Digest of the names and contents of the files for which `wanted` is true.
     pub fn digest(&self, wanted: impl Fn(&str) -> bool) -> String {
         let mut hash = Sha256::new();
         for (path, digest) in self.0.iter().filter(|(path, _)| wanted(path)) {
@@ -137,7 +137,7 @@ fn listed() -> Option<Vec<String>> {
     )
 }
 
-/// The same without git: everything but build products.
+/// The same without git: all files but build products.
 fn walked() -> Vec<String> {
     fn walk(dir: &Path, out: &mut Vec<String>) {
         let Ok(entries) = fs::read_dir(dir) else { return };
@@ -156,7 +156,7 @@ fn walked() -> Vec<String> {
     out
 }
 
-/// The key of a step: its name and everything that decides what it comes to.
+/// The key of a step: its name and everything that decides its outcome.
 pub fn key(name: &str, parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in [name].iter().chain(parts) {
@@ -166,7 +166,7 @@ pub fn key(name: &str, parts: &[&str]) -> String {
     hex::encode(&hash.finalize()[..16])
 }
 
-/// Digest of a file that was built.
+/// Digest of a built file.
 pub fn file_digest(path: &Path) -> String {
     fs::read(path).map_or_else(|_| format!("absent {}", path.display()), |bytes| digest(&bytes))
 }
@@ -176,8 +176,8 @@ pub fn digest(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// What stands in the paths of files that count only for programs in which the same text stands: no
-/// build of a design and no test reads them without naming them.
+/// Marks in paths of files that count only for programs that contain the same text: no build of a
+/// design and no test reads these files without naming them.
 pub const NAMED: [&str; 11] = [
     ".md",
     "docs/",
@@ -192,7 +192,7 @@ pub const NAMED: [&str; 11] = [
     ".service",
 ];
 
-/// Whether a path is one of these.
+/// Whether a path has one of these marks.
 pub fn counts_where_named(path: &str) -> bool {
     NAMED.iter().any(|mark| path.contains(mark))
 }

@@ -5,28 +5,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a step came to.
+/// Outcome of a step.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Tests or tasks that passed. A step without tests of its own counts as one.
+    /// Tests or tasks that passed. A step without separate tests counts as one.
     pub passed: u32,
-    /// Those that failed.
+    /// Tests or tasks that failed.
     pub failed: u32,
-    /// What a person needs to see: of a failure everything, of a success at most a line.
+    /// Text for the user: all of a failure, at most one line of a success.
     pub text: String,
-    /// The step ran before on the same content, and is not run again.
+    /// The step passed before on the same content, and was not run again.
     pub kept: bool,
-    /// Why it could not run here, with the command that helps.
+    /// Why it could not run here, with a command that helps.
     pub skipped: Option<String>,
 }
 
 impl Outcome {
-    /// One check that holds.
+    /// One check that passed.
     pub fn passed() -> Self {
         Self { passed: 1, ..Self::default() }
     }
 
-    /// One check that does not hold.
+    /// One check that failed.
     pub fn failed(text: impl Into<String>) -> Self {
         Self { failed: 1, text: text.into(), ..Self::default() }
     }
@@ -46,20 +46,20 @@ impl Outcome {
 pub struct Step<'a> {
     /// Unique in a run.
     pub name: String,
-    /// Seconds that it took when it was recorded: decides the order, no more.
+    /// Recorded duration in seconds; only decides the order.
     pub expected: u64,
-    /// Names of the steps that must have passed before.
+    /// Names of the steps that must pass first.
     pub after: Vec<String>,
-    /// The work. More steps may come of it.
+    /// The work. It may add further steps.
     pub work: Box<dyn FnOnce(&Lanes<'a>) -> Outcome + Send + 'a>,
 }
 
-/// A step that ran.
+/// A finished step.
 #[derive(Debug)]
 pub struct Done {
     /// Its name.
     pub name: String,
-    /// What it came to.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Wall-clock time.
     pub took: Duration,
@@ -81,19 +81,18 @@ pub struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// Lanes with nothing to do yet.
+    /// Empty lanes.
     pub fn new() -> Self {
         Self { state: Mutex::new(State::default()), changed: Condvar::new() }
     }
 
-    /// Adds a step; a step that runs may do so, too.
+    /// Adds a step; a running step may do so, too.
     pub fn add(&self, step: Step<'a>) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting.push(step);
         self.changed.notify_all();
     }
 
-    /// Runs everything in `lanes` threads; `told` hears of each step as it ends, one after the
-    /// other.
+    /// Runs everything in `lanes` threads; calls `told` for each step as it ends, one at a time.
     pub fn run(self, lanes: usize, told: &(dyn Fn(&Done) + Sync)) -> Vec<Done> {
         std::thread::scope(|scope| {
             for _ in 0..lanes.max(1) {
@@ -108,8 +107,7 @@ impl<'a> Lanes<'a> {
         loop {
             let Some(step) = next(&mut state) else {
                 if state.running == 0 {
-                    // What waits for a step that failed, or for one that does not exist, never
-                    // runs.
+                    // A step whose predecessor failed or does not exist never runs.
                     for step in std::mem::take(&mut state.waiting) {
                         let missing: Vec<_> = step
                             .after
@@ -137,14 +135,15 @@ impl<'a> Lanes<'a> {
             state.running += 1;
             drop(state);
             let start = Instant::now();
-            // A panic is a failure of its step; the other lanes would wait for it for ever.
+            // A panic is a failure of its step; without this, the other lanes would wait for it for
+            // ever.
             let outcome = catch_unwind(AssertUnwindSafe(|| (step.work)(self)))
                 .unwrap_or_else(|_| Outcome::failed("it panicked"));
             let done = Done { name: step.name, outcome, took: start.elapsed() };
             state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             told(&done);
-            // What stands on a step that was skipped cannot run either, but is no failure: it is
-            // told as skipped.
+            // A step that depends on a skipped step cannot run either, but is no failure: it is
+            // reported as skipped.
             if done.outcome.ok() && done.outcome.skipped.is_none() {
                 state.passed.insert(done.name.clone());
             } else if done.outcome.ok() {
@@ -157,7 +156,7 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// The longest of the steps that may begin.
+/// The longest step that is ready.
 fn next<'a>(state: &mut State<'a>) -> Option<Step<'a>> {
     let ready = |s: &Step<'_>| s.after.iter().all(|name| state.passed.contains(name));
     let (at, _) = state

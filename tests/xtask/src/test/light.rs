@@ -4,7 +4,7 @@ use super::lanes::Outcome;
 use crate::process;
 use std::process::Stdio;
 
-/// What is checked, as cargo's arguments.
+/// The checks, as cargo's arguments.
 const LIGHT: &[&[&str]] = &[
     &["-p", "shef", "--no-default-features"],
     &["-p", "shef", "--no-default-features", "--features", "vfio"],
@@ -12,10 +12,10 @@ const LIGHT: &[&[&str]] = &[
     &["-p", "shef-cli", "--no-default-features"],
 ];
 
-/// Crates of the simulator and the attacks: none of them is in the light command.
+/// Crates of the simulator and the attacks: the light command contains none of them.
 const HEAVY: &[&str] = &["shef-card", "shef-demo", "shef-model", "shef-rtl", "libloading"];
 
-/// Checks them all. What the compiler or clippy says of one is a failure.
+/// Runs all checks. Any warning of the compiler or clippy is a failure.
 pub fn run() -> Outcome {
     let said: Vec<String> = LIGHT
         .iter()
@@ -26,12 +26,12 @@ pub fn run() -> Outcome {
     if said.is_empty() { Outcome::passed() } else { Outcome::failed(said.join("\n")) }
 }
 
-/// What one check says; nothing if all is well.
+/// The messages of one check; empty if it passes.
 fn check(args: &[&str]) -> String {
     output("check", args).map_or_else(|error| error, |(_, said)| said)
 }
 
-/// What of the simulator is in the light command.
+/// The simulator crates in the light command.
 fn heavy() -> String {
     let args = [
         "-p",
@@ -59,7 +59,7 @@ fn heavy() -> String {
     }
 }
 
-/// What cargo prints: stdout, and stderr, which is the error where it fails without a word.
+/// cargo's output: stdout and stderr, which is the error if cargo fails without any output.
 fn output(command: &str, args: &[&str]) -> Result<(String, String), String> {
     let line = format!("cargo {command} {}", args.join(" "));
     let out = process::cargo(&[command, "--quiet"])

@@ -25,24 +25,24 @@ pub use binaries::{Binary, build};
 /// Arguments of the command.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Also what takes longer (docs/test-run.md lists it). It can be interrupted: what passed on
-    /// the same content is not run again
+    /// Also run longer tests (docs/test-run.md lists them). Can be interrupted: steps that passed
+    /// on the same content are not run again
     #[arg(long)]
     full: bool,
-    /// Run also what passed before on the same content
+    /// Also run steps that passed before on the same content
     #[arg(long)]
     again: bool,
-    /// A missing optional tool is a failure, as in CI
+    /// Treat a missing optional tool as a failure, as in CI
     #[arg(long)]
     no_skip: bool,
     /// One JSON document on stdout; everything else on stderr
     #[arg(long)]
     json: bool,
-    /// Write what each step took into docs/test-run.md
+    /// Write the duration of each step into docs/test-run.md
     #[arg(long)]
     record: bool,
-    /// Only steps whose name holds one of these words (`shef-rtl/gcm`, `proofs`), after set-up and
-    /// build
+    /// Only steps whose name contains one of these words (`shef-rtl/gcm`, `proofs`), after set-up
+    /// and build
     only: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ struct Report {
     commit: String,
 }
 
-/// What all steps share.
+/// State shared by all steps.
 pub struct Plan {
     full: bool,
     only: Vec<String>,
@@ -77,7 +77,7 @@ pub struct Plan {
     built: OnceLock<Built>,
 }
 
-/// Names of the steps that others wait for.
+/// Names of steps that others depend on.
 const BUILD: &str = "build and lint";
 const PACKAGES: &str = "set-up: Debian packages";
 const VERILATOR: &str = "set-up: Verilator";
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         std::fs::write(&path, text)
             .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
     } else {
-        // What cargo has to build depends on what was there; in CI that is nothing.
+        // The work left for cargo depends on earlier builds, which CI does not have.
         let ci = std::env::var_os("CI").is_some();
         let held: Vec<_> = times.iter().filter(|(name, _)| ci || name != BUILD).cloned().collect();
         for grown in sizes::grown(&plan.expected, &held) {
@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.record {
         sizes::record(&times)?;
     }
-    // A word that selects nothing is a slip, unless its step was to come out of a build that
+    // A word that selects nothing is a mistake, unless its step would come from a build that
     // failed.
     let built = done.iter().any(|d| d.name == BUILD && d.outcome.ok());
     for word in
@@ -172,13 +172,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if report.failed == 0 && report.passed > 0 { Ok(()) } else { Err(Failure::Exit(1)) }
 }
 
-/// The build, which is the longest step before anything can be said.
+/// The build, the longest step before any result.
 fn building() -> Result<Built, Failure> {
     say("building and linting the workspace; in a fresh clone that is some minutes");
     build()
 }
 
-/// One line, and all of it that is wrong.
+/// One line, followed by all errors.
 fn told(d: &Done) -> String {
     let (o, seconds) = (&d.outcome, d.took.as_secs());
     match (&o.skipped, o.ok(), o.kept) {
@@ -198,7 +198,7 @@ fn told(d: &Done) -> String {
 }
 
 fn row(d: &Done) -> Row {
-    // A tenth of a second is as fine as it is.
+    // A resolution of a tenth of a second.
     let seconds = (d.took.as_secs_f64() * 10.0).round() / 10.0;
     Row {
         name: d.name.clone(),
@@ -223,7 +223,7 @@ fn table(report: &Report) -> String {
     rows.join("\n")
 }
 
-/// The Verilated designs that were built since then.
+/// The Verilated designs that were built since `since`.
 fn designs_since(since: SystemTime) -> Vec<Row> {
     let Ok(entries) = std::fs::read_dir(process::cache_dir().join("verilated")) else {
         return Vec::new();
@@ -246,7 +246,7 @@ fn designs_since(since: SystemTime) -> Vec<Row> {
     rows
 }
 
-/// An outcome of what can only fail as a whole.
+/// The outcome of a check that passes or fails as a whole.
 fn checked(result: Result<(), Failure>) -> Outcome {
     match result {
         Ok(()) => Outcome::passed(),
@@ -278,7 +278,8 @@ impl Plan {
         });
     }
 
-    /// The same, unless it passed on this content; `inputs` is the digest of what decides it.
+    /// The same, unless it passed on this content; `inputs` is the digest of everything that
+    /// decides it.
     fn add_once<'a>(
         &'a self,
         lanes: &Lanes<'a>,
@@ -293,7 +294,7 @@ impl Plan {
 
     fn verilator(&self) -> &PathBuf {
         static NONE: OnceLock<PathBuf> = OnceLock::new();
-        // The steps that need it wait for the one that sets it.
+        // The steps that need it wait for the step that sets it.
         self.verilator.get().unwrap_or_else(|| NONE.get_or_init(PathBuf::new))
     }
 
@@ -319,7 +320,7 @@ impl Plan {
             );
             for (packages, what, there) in wanted {
                 if let Err(command) = tools::debian_packages(packages, what, there) {
-                    // Its tests pass over what is not there; this line says so.
+                    // Its tests skip missing tools; this line reports them.
                     self.add(lanes, what, &[], move |_| {
                         Outcome::skipped(format!("run `{command}`"))
                     });
@@ -337,7 +338,7 @@ impl Plan {
         });
     }
 
-    /// What looks at the RTL alone.
+    /// Steps that need the RTL only.
     fn rtl<'a>(&'a self, lanes: &Lanes<'a>) {
         let rtl = self
             .tree
@@ -346,8 +347,8 @@ impl Plan {
             checked(lint::table().and_then(|()| lint::nothing_faked()))
         });
         self.add(lanes, "area table", &[], |_| match (area::fresh(), self.full) {
-            // To update it takes an hour of synthesis, which the end of a piece of work pays, and not
-            // each change on the way.
+            // An update takes an hour of synthesis: it is due at the end of a piece of work, not at
+            // each change.
             (Err(Failure::Message { message, .. }), false) => {
                 Outcome { text: message, ..Outcome::passed() }
             }
@@ -374,10 +375,10 @@ impl Plan {
         }
     }
 
-    /// What cargo builds, and what needs it.
+    /// The cargo builds, and the steps that need them.
     fn rust<'a>(&'a self, lanes: &Lanes<'a>) {
         self.add(lanes, "formatting, other lock files", &[], |_| {
-            // The example and the clients of others have workspaces of their own.
+            // The example and the third-party clients have separate workspaces.
             const EXAMPLE: &str = "examples/vecadd/Cargo.toml";
             const COMPAT: &str = "tests/compat/Cargo.toml";
             let run = |args: &[&str], what: &str| process::run(&mut process::cargo(args), what);
@@ -433,7 +434,7 @@ impl Plan {
                 })
             });
         }
-        // After the build: both want the target folder for themselves.
+        // After the build: both need the target folder exclusively.
         let sources = self
             .tree
             .digest(|p| p.ends_with(".rs") || p.ends_with("Cargo.toml") || p == "Cargo.lock");

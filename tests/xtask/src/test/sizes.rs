@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 /// The page with the table.
 pub const PAGE: &str = "docs/test-run.md";
-/// What stands before and after the table that [`record`] writes.
+/// The markers around the table that [`record`] writes.
 const MARKS: (&str, &str) =
     ("<!-- steps: written by `cargo xtask test --record` -->", "<!-- end of steps -->");
-/// A step is named when it takes so many times as long as recorded, measured by the whole run.
+/// A step is reported if it takes this many times its recorded duration, relative to the whole run.
 const GROWTH: f64 = 1.5;
-/// Seconds below which a step is noise.
+/// Differences below this many seconds are noise.
 const NOISE: f64 = 10.0;
 
 /// Seconds of each recorded step.
@@ -20,8 +20,8 @@ pub fn load() -> BTreeMap<String, u64> {
     parse(&std::fs::read_to_string(root().join(PAGE)).unwrap_or_default())
 }
 
-/// Seconds after which a step is expected to end, which decides the order. One that was never
-/// recorded may be long: it begins before the short ones, which fill the lanes at the end.
+/// Expected duration of a step in seconds, which decides the order. A step without a record may be
+/// long: it begins before the short ones, which fill the lanes at the end.
 pub fn expected(recorded: &BTreeMap<String, u64>, name: &str) -> u64 {
     const UNRECORDED: u64 = 30;
     recorded.get(name).copied().unwrap_or(UNRECORDED)
@@ -40,8 +40,8 @@ fn parse(page: &str) -> BTreeMap<String, u64> {
     table(page).unwrap_or_default().lines().filter_map(row).collect()
 }
 
-/// Steps that took half as long again as recorded. A machine that is slower as a whole has no
-/// growth: each step is held against what the others took.
+/// Steps that took half as long again as recorded. A slower machine alone does not count as growth:
+/// each step is compared with the others.
 pub fn grown(recorded: &BTreeMap<String, u64>, ran: &[(String, f64)]) -> Vec<String> {
     let pairs: Vec<(&str, f64, f64)> = ran
         .iter()
@@ -60,7 +60,7 @@ pub fn grown(recorded: &BTreeMap<String, u64>, ran: &[(String, f64)]) -> Vec<Str
     pairs.iter().filter_map(long).collect()
 }
 
-/// Writes the table anew: steps that did not run keep their row.
+/// Rewrites the table; steps that did not run keep their rows.
 ///
 /// # Errors
 /// The page is missing, or has no place for the table.

@@ -1,4 +1,4 @@
-//! An initramfs: a cpio archive of the form that the kernel unpacks (`newc`).
+//! An initramfs: a cpio archive in the kernel's `newc` format.
 
 use std::fs;
 use std::io::{self, Write};
@@ -50,7 +50,7 @@ impl<W: Write> Archive<W> {
         self.entry(name, 0o120_777, to.as_bytes())
     }
 
-    /// What is in a folder and below it, links as links, where `wanted` says yes to its name.
+    /// The contents of a folder, recursively, with links as links, where `wanted` accepts the name.
     pub fn tree(&mut self, from: &Path, wanted: &dyn Fn(&str) -> bool) -> io::Result<()> {
         self.below(from, Path::new(""), wanted)
     }
@@ -87,7 +87,7 @@ impl<W: Write> Archive<W> {
         self.file(name, executable, &contents)
     }
 
-    /// Ends the archive.
+    /// Completes the archive.
     pub fn finish(mut self) -> io::Result<W> {
         self.entry("TRAILER!!!", 0, &[])?;
         self.out.flush()?;

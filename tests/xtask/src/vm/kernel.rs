@@ -1,5 +1,5 @@
-//! A kernel with features that Debian's lack: iommufd with per-function nodes, and no-IOMMU mode.
-//! It is built once from Debian's source package with a minimal configuration for a guest
+//! A kernel with features that Debian's kernels lack: iommufd with per-function nodes, and no-IOMMU
+//! mode. It is built once from Debian's source package with a minimal configuration for a guest
 //! (`tests/vm/kernel.config`), under `target/tools`, in about seven minutes of CPU time.
 
 use super::packages::{Apt, files, once, output};
@@ -10,14 +10,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The source package, of a kernel that is maintained for years.
+/// The source package of a long-term kernel.
 const SOURCE: &str = "linux-source-6.12";
-/// What is set beside `tinyconfig`.
+/// Options in addition to `tinyconfig`.
 const CONFIG: &str = include_str!("../../../vm/kernel.config");
-/// What it is built with beside a C compiler and make.
+/// Build dependencies in addition to a C compiler and make.
 const PACKAGES: &str = "flex bison bc libelf-dev xz-utils";
 
-/// The kernel image, built if need be; else why not, and the command that helps.
+/// The kernel image, built if need be; otherwise the reason, and the command that helps.
 pub fn ensure(root: &Path) -> Result<PathBuf, String> {
     let tools = root.join("target/tools");
     let digest: String = Sha256::digest(format!("{SOURCE}\n{CONFIG}"))
@@ -71,7 +71,7 @@ fn build(part: &Path, image: &Path) -> Result<(), String> {
     write("kernel/configs/shef.config", CONFIG)?;
     make(&["tinyconfig", "shef.config"])?;
     let made = fs::read_to_string(source.join(".config")).map_err(|e| at(e.to_string()))?;
-    // What depends on something that is not set is dropped without a word.
+    // kconfig silently drops an option whose dependency is not set.
     if let Some(lost) = CONFIG.lines().find(|line| {
         line.starts_with("CONFIG_") && line.ends_with("=y") && !made.lines().any(|l| l == *line)
     }) {

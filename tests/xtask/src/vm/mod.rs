@@ -25,11 +25,11 @@ pub struct Args {
     /// One JSON document on stdout
     #[arg(long)]
     json: bool,
-    /// Show what the guest writes on its console
+    /// Show the guest's console
     #[arg(long)]
     console: bool,
-    /// Then the other guests: with iommufd and without an IOMMU, on a kernel that is built for them
-    /// (seven minutes of processor time, once), and with systemd
+    /// Also run the other guests: with iommufd and without an IOMMU, on a custom kernel (seven
+    /// minutes of processor time, once), and with systemd
     #[arg(long)]
     all: bool,
     /// Only the guest with systemd, which runs the agent's unit
@@ -37,21 +37,21 @@ pub struct Args {
     unit: bool,
 }
 
-/// What a guest is for.
+/// Purpose of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The owner's programs on the card of the same machine.
+    /// The owner's programs with the card on the same machine.
     Card(Iommu),
     /// The agent's unit under systemd.
     Unit,
 }
 
 impl Purpose {
-    /// All of them, the one of an unmodified kernel first.
+    /// All of them, starting with the unmodified kernel.
     pub const ALL: [Self; 4] =
         [Self::Card(Iommu::Type1), Self::Card(Iommu::Iommufd), Self::Card(Iommu::None), Self::Unit];
 
-    /// As a step of a test run is named.
+    /// Its name as a step of a test run.
     pub fn title(self) -> String {
         match self {
             Self::Card(iommu) => {
@@ -61,8 +61,7 @@ impl Purpose {
         }
     }
 
-    /// Its programs beside busybox: the same `shef` that everybody uses, `edu` of crate shef-vfio,
-    /// or the agent.
+    /// Its programs, besides busybox: the usual `shef`, and `edu` of crate shef-vfio or the agent.
     fn programs(self) -> Result<[PathBuf; 2], Failure> {
         let path = |command: Command| PathBuf::from(command.get_program());
         let other = match self {
@@ -72,7 +71,7 @@ impl Purpose {
         Ok([path(process::built("shef")?), path(other)])
     }
 
-    /// What the card is: where it is about the way to it, the model will do.
+    /// The kind of card: the model is enough if the guest tests the path to it.
     fn card(self) -> &'static str {
         match self {
             Self::Card(_) => "rtl",
@@ -80,7 +79,7 @@ impl Purpose {
         }
     }
 
-    /// Memory, which holds all files.
+    /// Memory of the guest, which holds all files.
     fn memory(self) -> &'static str {
         match self {
             Self::Card(_) => "512M",
@@ -89,20 +88,20 @@ impl Purpose {
     }
 }
 
-/// What keeps the card from memory that is not its own, and so the interface that the guest's
-/// programs ask for.
+/// Protects other memory from the card, and so decides the interface that the guest's programs
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iommu {
     /// A VFIO container.
     Type1,
     /// iommufd and the function's own node.
     Iommufd,
-    /// Nothing.
+    /// No protection.
     None,
 }
 
 impl Iommu {
-    /// As in a URI.
+    /// Its name in a URI.
     pub fn name(self) -> &'static str {
         match self {
             Self::Type1 => "type1",
@@ -112,27 +111,27 @@ impl Iommu {
     }
 }
 
-/// What is booted.
+/// The parts of a guest.
 struct Setup {
     guest: Guest,
     purpose: Purpose,
-    /// The kernel that is built for it, in the place of Debian's.
+    /// The custom kernel, in place of Debian's.
     own: Option<PathBuf>,
     /// The files of a system with systemd.
     system: Option<PathBuf>,
 }
 
-/// What runs it.
+/// The emulator.
 const QEMU: &str = "11.1 (vfio-user-pci), TCG";
-/// How long a guest may run.
+/// Time limit of a guest.
 const LIMIT: Duration = Duration::from_secs(1800);
-/// What all jobs say and do.
+/// Functions shared by all jobs.
 const LIBRARY: &[u8] = include_bytes!("../../../vm/lib.sh");
-/// Numbers of QEMU's device `edu`, of the card.
+/// PCI IDs of QEMU's device `edu`, and of the card.
 const EDU: &str = "0x1234:0x11e8";
 const CARD: &str = "0x1d0f:0xf010";
 
-/// What was seen.
+/// The observations of a run.
 #[derive(Serialize, Default)]
 pub struct Report {
     driver: String,
@@ -148,7 +147,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether everything that ran went as it must.
+    /// The failed checks of a run.
     fn failed(&self) -> Vec<String> {
         let name = |v: &Value| v["name"].as_str().unwrap_or("?").to_owned();
         let steps = self.steps.iter().filter(|s| s["ok"] != true).map(name);
@@ -185,7 +184,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         reports if args.json => println!("{}", serde_json::json!({ "guests": reports })),
         _ => {}
     }
-    // What was not tried is not right.
+    // A run with skipped guests is not a success.
     if reports.iter().any(|report| report.skipped.is_some()) {
         Err(Failure::Exit(3))
     } else {
@@ -221,7 +220,7 @@ fn print(report: &Report) {
     }
 }
 
-/// What a guest is started with, or why there is none.
+/// The parts of a guest, or the reason why it cannot start.
 fn setup(purpose: Purpose) -> Result<Setup, String> {
     let guest = packages::ensure(&root())?;
     let own = match purpose {
@@ -235,7 +234,7 @@ fn setup(purpose: Purpose) -> Result<Setup, String> {
 /// The same as part of `cargo xtask test --full`.
 ///
 /// # Errors
-/// Why there is no guest here.
+/// The reason why this machine cannot start the guest.
 pub fn test(purpose: Purpose) -> Result<Result<(), Failure>, String> {
     let setup = setup(purpose)?;
     Ok(boot(&setup, false).and_then(|report| verdict(&report)))
@@ -278,18 +277,18 @@ fn libraries(programs: &[PathBuf]) -> Result<std::collections::BTreeSet<PathBuf>
         .collect())
 }
 
-/// A program without its debug information, which a guest would have to hold in memory.
+/// A program without its debug information, to save memory in the guest.
 fn stripped(program: &Path) -> Result<PathBuf, Failure> {
     let to = folder().join(program.file_name().unwrap_or_default());
     process::run(Command::new("strip").arg("-o").arg(&to).arg(program), "strip")?;
     Ok(to)
 }
 
-/// What the guest does, after `tests/vm/init` has made it ready.
+/// The guest's script, run after the set-up by `tests/vm/init`.
 fn job(iommu: Iommu) -> String {
     let name = iommu.name();
-    // The function's node, the user's right to what else is opened, and what the card is opened
-    // with: the interface that is there, or the one that is asked for.
+    // The function's node, the user's permission for other nodes, and the card's URI: with the
+    // available interface, or the requested one.
     let (node, shared, card) = match iommu {
         Iommu::Type1 => ("/dev/vfio/$group", "", String::new()),
         Iommu::Iommufd => (
@@ -300,7 +299,7 @@ fn job(iommu: Iommu) -> String {
         Iommu::None => ("/dev/vfio/noiommu-$group", "", format!("?iommu={name}")),
     };
     let permission = match iommu {
-        // It is root's right to know where memory is.
+        // Only root may see physical addresses.
         Iommu::None => {
             "document edu-permission su user -c \"/bin/edu pci:$edu?iommu=none\"
 document edu-unasked /bin/edu pci:$edu"
@@ -380,7 +379,7 @@ fn pack(
             a.copy(&name.display().to_string(), true, library)?;
         }
         let mut order = String::new();
-        // The kernel that is built for it has everything in it.
+        // The custom kernel has all modules built in.
         for (name, module) in setup.guest.modules().filter(|_| setup.own.is_none()) {
             a.copy(&format!("modules/{name}.ko"), false, &module)?;
             order += &format!("{name}.ko\n");
@@ -394,7 +393,7 @@ fn pack(
     write().map_err(io("cannot write", to))
 }
 
-/// A process that ends with the value.
+/// A process that ends when the value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -404,7 +403,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts the card's server; its socket is there when this returns.
+/// Starts the card's server; its socket exists when this returns.
 fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
     let verilator = tools::ensure_verilator(&root(), &say)?;
     let ibex = tools::ensure_ibex(&root(), &say)?;
@@ -423,7 +422,7 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
         .map_err(|e| Failure::failed(format!("cannot start shef sim serve: {e}")))?;
     let mut running = Running(child);
     let begin = Instant::now();
-    // A design that is not in the cache is compiled first.
+    // A design that is not cached is compiled first.
     while !socket.exists() {
         if let Ok(Some(status)) = running.0.try_wait() {
             return Err(Failure::failed(format!(
@@ -442,7 +441,7 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
     Ok(running)
 }
 
-/// What the guest said.
+/// The guest's output.
 #[derive(Default)]
 struct Said {
     words: BTreeMap<String, String>,
@@ -453,7 +452,7 @@ struct Said {
 }
 
 impl Said {
-    /// Takes a line of the console.
+    /// Parses a line of the console.
     fn line(&mut self, line: &str, open: &mut Option<String>) {
         let Some(said) = line.strip_prefix("@@ ") else {
             if let Some(text) = open.as_ref().and_then(|name| self.documents.get_mut(name)) {
@@ -498,14 +497,14 @@ impl Said {
     }
 }
 
-/// Builds, starts the card and the guest, waits for its end, and reads what it said.
+/// Builds, starts the card and the guest, waits for its end, and parses its output.
 fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
     let dir = folder();
     fs::create_dir_all(&dir).map_err(io("cannot create", &dir))?;
     let programs = setup.purpose.programs()?;
     let initrd = dir.join("initramfs");
     initramfs(setup, &programs, &initrd)?;
-    // Paths of sockets are short.
+    // The length of a socket's path is limited.
     let sockets = std::env::temp_dir().join(format!("shef-vm-{}", std::process::id()));
     fs::create_dir_all(&sockets).map_err(io("cannot create", &sockets))?;
     let socket = sockets.join("card");
@@ -527,7 +526,7 @@ fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
     Ok(Report { seconds: begin.elapsed().as_secs(), ..report })
 }
 
-/// What the card says of itself on its control socket.
+/// Queries the card on its control socket.
 fn ask_card(socket: &Path, what: &str) -> Value {
     let ask = || -> std::io::Result<Value> {
         let mut stream = UnixStream::connect(format!("{}.control", socket.display()))?;
@@ -540,17 +539,16 @@ fn ask_card(socket: &Path, what: &str) -> Value {
     ask().unwrap_or(Value::Null)
 }
 
-/// Whether the card's Security Kernel was boot ROM and firmware: a native one has its name in the
-/// URI.
+/// Whether the card's Security Kernel was boot ROM and firmware: a native kernel shows in the URI.
 fn security_kernel(identity: &Value) -> Value {
     let engine = identity["engine"].as_str().unwrap_or("of an unknown kind");
     step("security-kernel", engine == "sim:rtl", format!("the card is {engine}"))
 }
 
-/// Least bytes that the demo moves each way through rings.
+/// Least number of bytes that the demo moves each way through rings.
 const BULK: u64 = 64 << 10;
 
-/// Whether bulk data went through rings: the card reached the guest's memory by itself.
+/// Whether bulk data went through rings: the card accessed the guest's memory directly.
 fn rings(state: &Value) -> Value {
     let bytes = |key: &str| state[key].as_u64().unwrap_or(0);
     let (read, written, interrupts) =
@@ -565,7 +563,7 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
     let card = serde_json::json!({
         "driver": "vfio-user-pci",
         "socket": { "type": "unix", "path": socket },
-        // A register of a simulated design can take long.
+        // An access to a register of a simulated design can take long.
         "x-msg-timeout": 60_000,
     });
     let memory = setup.purpose.memory();
@@ -644,13 +642,13 @@ fn booted(said: &Said) -> Value {
     )
 }
 
-/// Steps of the demo, or that there are none.
+/// Steps of the demo, or their absence.
 fn demo(said: &Said) -> Vec<Value> {
     let steps = said.json("demo")["steps"].as_array().cloned();
     steps.unwrap_or_else(|| vec![step("demo", false, format!("exit {:?}", said.exits.get("demo")))])
 }
 
-/// What the guest said, as the document that the command prints.
+/// The guest's output as the command's document.
 fn report(said: &Said, iommu: Iommu) -> Report {
     let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
     let mut steps = vec![booted(said)];
@@ -666,7 +664,7 @@ fn report(said: &Said, iommu: Iommu) -> Report {
             steps.push(step(&format!("vfio-{name}"), verdict == "ok", detail.to_owned()));
         }
     }
-    // A program that panics says nothing.
+    // A program that panics prints nothing.
     for name in ["edu", "edu-locked-memory", "edu-removal"] {
         let runs = name != "edu-locked-memory" || iommu != Iommu::None;
         let how = match said.exits.get(name) {
@@ -678,7 +676,7 @@ fn report(said: &Said, iommu: Iommu) -> Report {
             steps.push(step(name, false, how));
         }
     }
-    // The same function without the right to it, or without a word that nothing confines it.
+    // The same function without permission, or without a statement that nothing confines it.
     let mut refused = |name: &str, document: &str, code: &str, what: &str| {
         let said = said.documents.get(document).is_some_and(|text| text.contains(code));
         steps.push(step(name, said, format!("{what} is refused with {code}")));
@@ -770,9 +768,9 @@ mod tests {
                 == true
         };
         assert!(step("boot") && step("vfio-dma") && !step("vfio-reset") && step("seal"));
-        // So has a program that panicked before it said anything.
+        // Nor does a program that panicked before it printed anything.
         assert!(!step("edu-removal") && r.steps.iter().all(|s| s["name"] != "edu"));
-        // What the guest never said has failed.
+        // Anything missing from the guest's output counts as failed.
         assert!(
             !step("edu-locked-memory")
                 && !step("doctor")

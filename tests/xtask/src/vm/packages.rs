@@ -1,36 +1,36 @@
 //! QEMU, a kernel and busybox from Debian's packages, under `target/tools`: fetched and verified by
 //! apt in a separate folder, unpacked by dpkg-deb. This needs neither root nor chroot: QEMU runs
-//! with the loader of its own tree.
+//! with the loader from its packages.
 
 use crate::process::say;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Changes whenever what is unpacked changes.
+/// Changes whenever the unpacked contents change.
 const FOLDER: &str = "guest-1";
 /// The same for the system with systemd.
 const SYSTEM: &str = "systemd-1";
-/// What it is made of, with what that depends on: the unit's own needs, and those of the commands
+/// Its packages, which come with their dependencies: those of the unit, and those of the commands
 /// that set an agent up.
 const SYSTEM_PACKAGES: [&str; 5] = ["systemd", "udev", "kmod", "passwd", "libgcc-s1"];
-/// Where the mirror's name can be said.
+/// Variable that names a mirror.
 const MIRROR: &str = "SHEF_DEBIAN_MIRROR";
 /// Keys of Debian's archive.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Suites: QEMU with vfio-user-pci is in the second, the kernel that boots fastest in the third.
 const SUITES: [&str; 3] = ["trixie", "trixie-backports", "bookworm"];
-/// Modules, in the order in which they are loaded.
+/// Modules, in loading order.
 const MODULES: [&str; 6] =
     ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"];
 
-/// What is there to start a guest with.
+/// The files to start a guest with.
 pub struct Guest {
     dir: PathBuf,
 }
 
 impl Guest {
-    /// QEMU; arguments are to be added.
+    /// QEMU, without arguments.
     pub fn qemu(&self) -> Command {
         let root = self.dir.join("root");
         let mut c = Command::new(root.join("usr/lib64/ld-linux-x86-64.so.2"));
@@ -61,7 +61,7 @@ impl Guest {
         path.is_file().then_some(path)
     }
 
-    /// The modules that this kernel has, in the order in which they are loaded: name and file.
+    /// The modules that this kernel has, in loading order: name and file.
     pub fn modules(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
         MODULES.into_iter().filter_map(|name| Some((name, self.module(name)?)))
     }
@@ -91,7 +91,8 @@ impl Guest {
     }
 }
 
-/// What a guest is started with, fetched if need be; else why not, and the command that helps.
+/// The files to start a guest with, fetched if need be; otherwise the reason, and the command that
+/// helps.
 pub fn ensure(root: &Path) -> Result<Guest, String> {
     let tools = root.join("target/tools");
     let guest = Guest { dir: tools.join(FOLDER) };
@@ -105,8 +106,8 @@ pub fn ensure(root: &Path) -> Result<Guest, String> {
     Ok(guest)
 }
 
-/// The root of a Debian system with systemd, fetched if need be; else why not, and the command that
-/// helps.
+/// The root of a Debian system with systemd, fetched if need be; otherwise the reason, and the
+/// command that helps.
 pub fn systemd(root: &Path) -> Result<PathBuf, String> {
     let tools = root.join("target/tools");
     let dir = tools.join(SYSTEM);
@@ -126,7 +127,7 @@ pub fn systemd(root: &Path) -> Result<PathBuf, String> {
             )?;
             let tree = part.join("root");
             unpack(&apt.dir.join("cache/archives"), &tree)?;
-            // Where package base-files has them.
+            // As in package base-files.
             for name in ["bin", "sbin", "lib", "lib64"] {
                 std::os::unix::fs::symlink(format!("usr/{name}"), tree.join(name))
                     .map_err(|e| format!("{}: {e}", tree.display()))?;
@@ -147,8 +148,8 @@ pub fn unpack(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Has something made below the folder of tools by one process at a time, where it is not `there`;
-/// `make` gets an empty folder, which is removed.
+/// Calls `make` to create something below the folder of tools unless it is `there`, in one process
+/// at a time; `make` gets an empty folder, which is removed afterwards.
 pub fn once(
     tools: &Path,
     name: &str,
@@ -168,7 +169,7 @@ pub fn once(
     remove(&part)?;
     fs::create_dir_all(&part).map_err(|e| format!("cannot create {}: {e}", part.display()))?;
     make(&part)?;
-    // What was made is there, whatever stays beside it.
+    // The result exists; a leftover folder does no harm.
     let _ = remove(&part);
     Ok(())
 }
@@ -240,7 +241,7 @@ fn install(part: &Path, guest: &Guest) -> Result<(), String> {
     fs::rename(&tool, &guest.dir).map_err(|e| format!("cannot rename {}: {e}", tool.display()))
 }
 
-/// The mirror that this machine's own sources name.
+/// The mirror that this machine's apt sources name.
 fn mirror() -> Option<String> {
     if let Ok(own) = std::env::var(MIRROR)
         && !own.is_empty()
@@ -252,7 +253,7 @@ fn mirror() -> Option<String> {
     sources.iter().filter_map(|p| fs::read_to_string(p).ok()).find_map(|text| mirror_of(&text))
 }
 
-/// The archive of a list of sources, in either form: the first that is one of Debian proper.
+/// The archive in a list of sources, in either format: the first one of Debian itself.
 fn mirror_of(text: &str) -> Option<String> {
     text.lines()
         .filter(|line| line.starts_with("URIs:") || line.starts_with("deb "))
@@ -261,15 +262,15 @@ fn mirror_of(text: &str) -> Option<String> {
         .map(|word| word.trim_end_matches('/').to_owned())
 }
 
-/// apt with lists, cache and sources of its own.
+/// apt with separate lists, cache and sources.
 pub struct Apt {
-    /// Where it downloads to.
+    /// Download folder.
     pub dir: PathBuf,
     options: Vec<String>,
 }
 
 impl Apt {
-    /// With fresh lists.
+    /// Creates it with fresh lists.
     pub fn new(dir: &Path) -> Result<Self, String> {
         if !Path::new(KEYRING).is_file() {
             return Err(format!(
@@ -349,7 +350,7 @@ impl Apt {
     }
 }
 
-/// Standard output of a command that succeeds, else the last line of what it said.
+/// Standard output of a command that succeeds, else the last line of its error output.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let o = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
     if o.status.success() {
@@ -363,7 +364,7 @@ fn last_line(text: &str) -> String {
     text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no message").trim().to_owned()
 }
 
-/// What is in a folder, in order.
+/// The contents of a folder, sorted.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> =
         fs::read_dir(dir).into_iter().flatten().filter_map(|e| Some(e.ok()?.path())).collect();

@@ -1,5 +1,5 @@
-//! The guest with systemd: the agent is set up with the commands of the how-to page and runs under
-//! its unit, with the card behind `/dev/vfio`.
+//! The guest with systemd: the how-to page's commands set the agent up, and it runs under its unit,
+//! with the card behind `/dev/vfio`.
 
 use super::archive::Archive;
 use super::{LIBRARY, QEMU, Report, Said, Setup, booted, demo, io, step, stripped};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 /// The page whose commands set the agent up.
 const PAGE: &str = include_str!("../../../../docs/how-to/owner-and-agent.md");
-/// What is done in the guest. Each step that it shows beside the demo is a line `shown NAME ...`.
+/// The guest's script. Each check in addition to the demo is a line `shown NAME ...`.
 const JOB: &str = include_str!("../../../vm/unit/job");
-/// What it takes from Debian's system: no documentation, hardware databases, character sets and
-/// generators, and of the many units that a boot may start these.
+/// The parts that it takes from Debian's system: no documentation, hardware databases, character
+/// sets and generators, and of the many units that a boot may start only these.
 const UNITS: [&str; 8] = [
     "dev-hugepages.mount",
     "kmod-static-nodes.service",
@@ -39,7 +39,7 @@ fn wanted(name: &str) -> bool {
     !LEFT_OUT.contains(&name) && !of_a_boot
 }
 
-/// The commands of the page that set an agent up: the block of code with `useradd`.
+/// The page's commands that set an agent up: the code block with `useradd`.
 fn commands() -> Option<&'static str> {
     PAGE.split("```").find_map(|block| {
         block.split_once('\n').map(|(_, code)| code).filter(|code| code.contains("useradd"))
@@ -59,7 +59,7 @@ pub fn pack(
     let (shef, agent) = (stripped(shef)?, stripped(agent)?);
     let write = || -> std::io::Result<()> {
         setup.system.iter().try_for_each(|system| a.tree(system, &wanted))?;
-        // A served card measures the design that its image is for.
+        // A served card measures its image's design.
         a.tree(&root(), &|name| {
             name == "shell-rtl"
                 || name.starts_with("shell-rtl/rtl")
@@ -105,8 +105,8 @@ pub fn pack(
     write().map_err(io("cannot write", to))
 }
 
-/// What a process of the unit can do, and what the same user can do outside it: where the second is
-/// yes, it is the unit that forbids the first.
+/// Abilities of a process of the unit, and of the same user outside it: if only the second has one,
+/// the unit denies it.
 const CAN: [(&str, &str, &str); 14] = [
     ("read-home", "no", "yes"),
     ("read-other-home", "no", "yes"),
@@ -117,7 +117,7 @@ const CAN: [(&str, &str, &str); 14] = [
     ("see-served-card", "yes", "yes"),
     ("open-console", "no", "yes"),
     ("open-vfio", "yes", "yes"),
-    // One process at a time: the agent has it.
+    // One process at a time: the agent has it open.
     ("open-group", "yes", "no"),
     ("netlink", "no", "yes"),
     ("suid", "no", "yes"),
@@ -125,7 +125,7 @@ const CAN: [(&str, &str, &str); 14] = [
     ("new-privileges", "no", "yes"),
 ];
 
-/// What the guest said, as the document that the command prints.
+/// The guest's output as the command's document.
 pub fn report(said: &Said) -> Report {
     let mut steps = vec![booted(said)];
     let names: Vec<&str> =
@@ -135,7 +135,7 @@ pub fn report(said: &Said) -> Report {
     let before = steps.len();
     steps.extend(found);
     match names.get(steps.len() - before) {
-        // The job ends with the first step that is not right.
+        // The job ends with the first step that fails.
         Some(name) => steps.push(step(
             name,
             false,
@@ -156,7 +156,7 @@ pub fn report(said: &Said) -> Report {
     }
 }
 
-/// What is read from documents, once the guest came to its end.
+/// Checks of documents, after the guest ended.
 fn after(said: &Said) -> Vec<Value> {
     let mut steps = vec![];
     let answer = |place: &str, name: &str| -> String {

@@ -14,7 +14,7 @@ use shef_rtl::Hostile;
 
 impl Trial<'_> {
     /// A protocol violation by the memory: bursts that end early, late or never; responses that are
-    /// unowed, under the wrong id, duplicated or missing.
+    /// unsolicited, under the wrong id, duplicated or missing.
     pub(super) fn broken_burst(&mut self, which: &[u64]) -> Result<()> {
         self.warm_up()?;
         self.mixed_up = true;
@@ -44,7 +44,7 @@ impl Trial<'_> {
         let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
         self.command(&request);
         self.channel.try_command(&mut self.s.bench, &request)?;
-        // A lost response is noticed after the time-out.
+        // A lost response is detected after the time-out.
         for _ in 0..100 {
             let status = self.s.bench.ctl_read(ctl::STATUS)?;
             if ctl::STATUS_FAULT_KIND.get(status) != 0
@@ -87,7 +87,7 @@ impl Trial<'_> {
     pub(super) fn reorder(&mut self) -> Result<()> {
         match self.below(8) {
             0..3 => {
-                // Responses with different ids overtake one another: allowed by AXI.
+                // Responses with different ids overtake each other, which AXI allows.
                 self.v.act = "overtaking between ids".into();
                 self.s.bench.core().axi_memories().iter_mut().for_each(|m| m.config.reorder = true);
                 let transactions = self.honest(10);
@@ -112,9 +112,9 @@ impl Trial<'_> {
             for m in s.bench.core().axi_memories() {
                 // Silence covers the page, errors cover one word.
                 if silent {
-                    m.silent_ranges.push(at & !4095..(at | 4095) + 1)
+                    m.silent_ranges.push(at & !4095..(at | 4095) + 1);
                 } else {
-                    m.error_ranges.push(at & !63..(at | 63) + 1)
+                    m.error_ranges.push(at & !63..(at | 63) + 1);
                 }
             }
         };
@@ -133,9 +133,9 @@ impl Trial<'_> {
             transaction.required = false;
             self.execute(&[transaction])?;
             self.v.transactions += 1;
-            // A Shield that ended the session answers only with its final statement. A region that
-            // froze before the flush takes no part in it; the statement reports it. With a silent
-            // page that happens when a later response is taken for a missing one.
+            // A Shield that ended the session answers only with its final statement. The flush
+            // skips a region that froze before; the statement reports it. With a silent page, this
+            // happens if a later response is taken for a missing one.
             let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
             self.command(&request);
             let mut noticed = self.channel.try_command(&mut self.s.bench, &request)? != Some(0);
@@ -177,7 +177,7 @@ impl Trial<'_> {
             required: false,
         }])?;
         let there = [(r, c)];
-        // In a tree the answer to the next node passes for the missing one.
+        // In a tree, the answer to the next node passes for the missing one.
         let kinds: &[FaultKind] = if silent && matches!(part, Part::Node(_)) {
             &[kind, FaultKind::Node]
         } else {
@@ -192,7 +192,7 @@ impl Trial<'_> {
     pub(super) fn reset(&mut self) -> Result<()> {
         let end = self.some_end();
         self.end_under_way(end)?;
-        // Nothing is left of the session: no burst, no message.
+        // Nothing remains of the session: no burst, no message.
         self.nothing_runs()?;
         self.v.detected = self.session_is_over()?;
         Ok(())

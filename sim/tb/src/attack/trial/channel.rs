@@ -44,8 +44,8 @@ impl Trial<'_> {
             self.warm_up()?;
         }
         let request = self.some_request();
-        // Every older message but the last, whose repetition is answered by the stored answer and
-        // runs nothing.
+        // Every older message except the last, whose repetition gets the stored answer and runs
+        // nothing.
         let before: Vec<Sealed> =
             self.channel.wire.iter().rev().skip(1).map(|(_, m, _)| *m).collect();
         let sealed = self.channel.seal(&request)?;
@@ -56,7 +56,7 @@ impl Trial<'_> {
         if self.kind == Kind::Truncate
             && let Some((_, message, answer)) = self.channel.wire.last().copied()
         {
-            // What lies in the window is the last message, as the host left it.
+            // The window contains the last message, as the host left it.
             let status = host::ring(&mut self.s.bench, &message, 0..host::WORDS)?;
             if channel_refused(status) || host::shown(&mut self.s.bench)? != answer {
                 self.v
@@ -236,8 +236,8 @@ impl Trial<'_> {
         self.check_unharmed()
     }
 
-    /// Illegal bursts at all accelerator ports at once, more than a byte counts: each is answered
-    /// with errors and counted once.
+    /// Illegal bursts at all accelerator ports at once, more than a byte can count: each is
+    /// answered with errors and counted once.
     fn refused_bursts(&mut self) -> Result<()> {
         let ports = self.s.config.accelerator_ports();
         let each = 260 / u64::from(ports) + self.below(20);

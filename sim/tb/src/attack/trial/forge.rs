@@ -44,9 +44,9 @@ pub fn mangle(rng: &mut Rng, kind: Kind, now: &[u8], other: &[u8], old: &[u8]) -
         Kind::Splice => {
             let from = if rng.one_in(2) { old } else { other };
             if rng.one_in(2) {
-                new[a..].copy_from_slice(&from[a..])
+                new[a..].copy_from_slice(&from[a..]);
             } else {
-                new[..a].copy_from_slice(&from[..a])
+                new[..a].copy_from_slice(&from[..a]);
             }
         }
         Kind::Truncate => {

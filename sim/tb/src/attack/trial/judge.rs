@@ -1,5 +1,5 @@
-//! Checks the outcome of an act: the delivered words against the written ones, and what the Shield
-//! reports and does after a fault.
+//! Checks the outcome of an act: the delivered words against the written ones, and the Shield's
+//! reports and behaviour after a fault.
 
 use super::transactions::{Transaction, address, may_be_refused};
 use super::{Trial, pick};
@@ -51,7 +51,7 @@ impl Trial<'_> {
     }
 
     /// Whether the Shield reports a fault of one of these kinds (at one of these chunks) and then
-    /// behaves as its fault policy says.
+    /// behaves according to its fault policy.
     ///
     /// Every attempt checks the plain status. Only one in four reads the sealed statement, which
     /// takes as long as everything else together.
@@ -192,7 +192,7 @@ impl Trial<'_> {
             self.v.delivered_wrong.push("a burst to a frozen region succeeded".into());
         }
         if self.rng.one_in(2) {
-            // The chunks that were dirty in it are not sealed any more.
+            // Chunks that were dirty in it are not sealed any more.
             self.must(&Request::flush())?;
             self.check_written();
             let transactions =
@@ -206,13 +206,13 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A read of a chunk that is known, whether its region is frozen or not.
+    /// A read of a known chunk, whether its region is frozen or not.
     fn read_of_frozen(&mut self, r: &Region) -> Option<Transaction> {
         let c = self.some_chunk(r);
         self.plain(r, c).is_some().then(|| self.read_of(r, c, true))
     }
 
-    /// What was on its way to memory arrives.
+    /// Lets writes in flight reach memory.
     fn settle(&mut self) {
         for _ in 0..20 {
             let before = self.s.bench.core().counters().write_beats;

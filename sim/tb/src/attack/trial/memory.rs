@@ -35,7 +35,7 @@ impl Trial<'_> {
         self.avoid.push((r.id, chunks.start / 4 * 4..chunks.end.next_multiple_of(4)));
     }
 
-    /// Replaces bytes in memory, or on their way from it.
+    /// Replaces bytes in memory, or in flight from it.
     fn plant(&mut self, patches: Vec<Patch>, wire: bool) {
         if !wire {
             for (at, bytes) in &patches {
@@ -89,7 +89,7 @@ impl Trial<'_> {
         }
         let kind = if f.node { FaultKind::Node } else { FaultKind::Tag };
         if matches!(r.mode, Mode::Counted | Mode::Tree) && self.rng.one_in(4) {
-            // A partial write does not make the rest of the forged chunk right.
+            // A partial write does not repair the rest of the forged chunk.
             let transaction = self.write_of(&r, c);
             if covers_chunk(&transaction, &r) {
                 self.fresh.remove(&(r.id, c));
@@ -187,7 +187,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Changes bytes of an unprotected region: they are delivered as they are, and all else is
+    /// Changes bytes of an unprotected region: they are delivered unchanged, and everything else is
     /// unaffected.
     pub(super) fn public(&mut self) -> Result<()> {
         let open = self.regions(|m| m == Mode::Bypass);
@@ -210,7 +210,7 @@ impl Trial<'_> {
         self.check_unharmed()
     }
 
-    /// Changes a result, from this attempt or from before, before the owner opens it.
+    /// Changes a result, from this attempt or an earlier one, before the owner opens it.
     pub(super) fn forged_result(&mut self) -> Result<()> {
         let outputs = self.regions(|m| m == Mode::Output);
         let Some(r) = pick(&mut self.rng, &outputs) else { return self.stale_scratch() };
@@ -219,7 +219,7 @@ impl Trial<'_> {
         self.check_written();
         let c = loop {
             let c = self.some_chunk(&r);
-            // A chunk of the previous epoch in place of one that was not written is a replay too.
+            // A chunk of the previous epoch in place of an unwritten one is a replay too.
             if self.plain(&r, c).is_some() || self.kind == Kind::Replay {
                 break c;
             }

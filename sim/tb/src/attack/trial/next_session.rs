@@ -30,7 +30,7 @@ pub enum End {
     Reset,
 }
 
-/// What is expected of a session, given what came before it.
+/// The expectation for a session, given the events before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// Everything works and the statement is clean.
@@ -85,7 +85,7 @@ impl Trial<'_> {
         let region = pick(&mut self.rng, &with_epoch).filter(|_| self.rng.one_in(2));
         let request = match &region {
             Some(r) if self.rng.one_in(2) => {
-                // The present one, or a lower one, also with larger low bits.
+                // The current one, or a lower one, also with larger low bits.
                 let epochs = [
                     self.s.epoch,
                     self.s.epoch - 1,
@@ -122,7 +122,7 @@ impl Trial<'_> {
                 .accepted_wrong
                 .push("an epoch that is not above the present one was set".into()),
             _ if answer.status != 0 => {
-                self.v.refused_wrong.push(format!("{request:?}: status {}", answer.status))
+                self.v.refused_wrong.push(format!("{request:?}: status {}", answer.status));
             }
             Some(r) => {
                 self.epochs.insert(r.id, request.value);
@@ -170,7 +170,7 @@ impl Trial<'_> {
         let transactions = may_be_refused(self.honest(6));
         let ops: Vec<Op> = transactions.iter().map(|d| d.op.clone()).collect();
         if self.rng.one_in(3) {
-            // Longer than all else that an end waits for.
+            // Longer than any other wait at an end of a session.
             let late = 2000 + self.below(1500);
             for m in self.s.bench.core().axi_memories() {
                 (m.config.read_latency, m.config.write_latency) = (late, late);
@@ -195,7 +195,7 @@ impl Trial<'_> {
             End::Wipe => {
                 self.s.bench.wipe()?;
             }
-            // A Shield that a fault has halted is closed.
+            // A Shield halted by a fault is closed.
             _ if self.state()? == ctl::STATUS_STATE_CLOSED => {}
             End::Close | End::Abort => {
                 let request = if end == End::Close { Request::close() } else { Request::abort() };
@@ -221,7 +221,7 @@ impl Trial<'_> {
     /// Without a session the accelerator is held in reset, none of its bursts run, and the Shield
     /// issues no memory request.
     pub(super) fn nothing_runs(&mut self) -> Result<()> {
-        // What had been asked for before may still be accepted.
+        // Earlier requests may still be accepted.
         self.s.bench.steps(64);
         if !self.s.bench.held() {
             self.v.accepted_wrong.push("the accelerator runs without a session".into());
@@ -241,10 +241,11 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Nothing of a session is left around the Shield when it says that the session is over: memory
-    /// owes it no response, the accelerator's memory is clear, and the seed port holds no seed.
+    /// When the Shield reports the end of a session, nothing of it remains around the Shield:
+    /// memory owes it no response, the accelerator's memory is clear, and the seed port holds no
+    /// seed.
     pub(super) fn nothing_left(&mut self) -> Result<()> {
-        // Memory that breaks the protocol owes what it likes.
+        // Memory that violates the protocol may owe anything.
         let breach = matches!(self.kind, Kind::Truncate | Kind::Reorder | Kind::Silence);
         if !breach && !self.s.bench.core().axi_memories().iter().all(|m| m.idle()) {
             self.v
@@ -267,7 +268,8 @@ impl Trial<'_> {
         self.registers_hidden()
     }
 
-    /// Registers show what belongs to the state and zeros otherwise: nothing of an older session.
+    /// Registers show values that belong to the state and zeros otherwise: nothing of an older
+    /// session.
     fn registers_hidden(&mut self) -> Result<()> {
         let state = self.state()?;
         let (fresh, closed) = (state == ctl::STATUS_STATE_FRESH, state == ctl::STATUS_STATE_CLOSED);
@@ -307,7 +309,7 @@ impl Trial<'_> {
         Ok(channel_refused(status))
     }
 
-    /// Unowed responses from memory.
+    /// Unsolicited responses from memory.
     pub(super) fn strays(&mut self) {
         for _ in 0..1 + self.below(3) {
             let id = if self.rng.one_in(2) { self.below(256) } else { self.below(8) } as u8;
@@ -387,8 +389,7 @@ impl Trial<'_> {
         } else {
             let status = self.s.bench.ctl_read(ctl::STATUS)?;
             if ctl::STATUS_STOPPED.get(status) != 0 && self.rng.one_in(2) {
-                // A kernel that does as it should; one that does not gets a clean session all the
-                // same, or none.
+                // A compliant kernel; a non-compliant one gets a clean session or no session.
                 self.s.bench.krn_write(krn::CTRL, 2)?;
                 host::wait_for(&mut self.s.bench, "EMPTY after the kernel's wipe", |s| {
                     ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_EMPTY
@@ -400,11 +401,11 @@ impl Trial<'_> {
             Owner::fresh(&mut self.s.bench, seed)?
         };
         if !self.rng.one_in(4) {
-            // What comes after the seed is of the session.
+            // Everything after the seed belongs to the session.
             self.strays();
             *expect = Expect::CleanOrReported;
         }
-        // Below the epochs of the session before, or any.
+        // Below the epochs of the previous session, or any.
         let epoch = if self.rng.one_in(2) { 7 } else { 1 + self.below(MAX_EPOCH) };
         let epochs = first_epochs(&config, epoch);
         let (message, keys) = seal_load_key(
@@ -471,7 +472,7 @@ impl Trial<'_> {
     pub(super) fn prove(&mut self, next: &mut Next, expect: Expect) -> Result<()> {
         let config = self.s.config.clone();
         let required = expect == Expect::Clean;
-        // Statistics begin anew.
+        // Statistics restart.
         let set = self.below(config.sets().len() as u64) as u8;
         let page = self.below(2) as u32;
         match next.owner.call(&mut self.s.bench, &Request::stats(set, page)) {
@@ -526,7 +527,7 @@ impl Trial<'_> {
                         first.push(read(&data));
                     }
                     (Mode::Counted | Mode::Tree, _) => {
-                        // No data of the previous session is left.
+                        // No data of the previous session remains.
                         first.push(read(&vec![0; data.len()]));
                         second.push(write);
                         third.push(read(&data));
@@ -566,7 +567,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Checks a statement against what the session did.
+    /// Checks a statement against the events of the session.
     fn check_statement(
         &mut self,
         next: &Next,
@@ -625,7 +626,7 @@ impl Trial<'_> {
         }
     }
 
-    /// A forgery in the new session, such as data from the session before.
+    /// A forgery in the new session, such as data from the previous session.
     fn forged_next(&mut self, next: &mut Next) -> Result<()> {
         if next
             .owner

@@ -17,7 +17,7 @@ use shef_proto::load::{first_epochs, seal_load_key};
 use shef_regs::ctl;
 
 impl Trial<'_> {
-    /// Runs one act. Afterwards the Shield is in the state it was in, runs no bursts, and an honest
+    /// Runs one act. Afterwards the Shield is in its previous state, runs no bursts, and an honest
     /// session works or reports that it does not.
     pub(super) fn without_session(&mut self) -> Result<()> {
         let mut expect = Expect::Clean;

@@ -1,5 +1,5 @@
-//! Watches the memory bus for what must never appear there: plaintext of a sealed region, and
-//! writes outside the writable ranges or to a frozen region.
+//! Watches the memory bus for forbidden writes: plaintext of a sealed region, and writes outside
+//! the writable ranges or to a frozen region.
 
 use super::super::session::Session;
 use crate::bench::RtlBench;
@@ -55,7 +55,7 @@ impl Watch {
         Self { state: Arc::default(), places: Arc::new(places) }
     }
 
-    /// Starts watching what the Shield writes.
+    /// Starts watching the Shield's writes.
     pub fn bind(&self, bench: &mut RtlBench) {
         for memory in bench.core().axi_memories() {
             let (state, places) = (Arc::clone(&self.state), Arc::clone(&self.places));
