@@ -197,7 +197,7 @@ pub mod noise {
     pub const STATUS_LAG: u32 = 0x800;
     /// Bits of [`STATUS`]: the shell says that the bits are made from a seed, in a simulation.
     pub const STATUS_SEEDED: u32 = 0x1000;
-    /// 32 raw bits, the first one on top, each read once; 0 where there is none (r).
+    /// 32 raw bits, the first one on top, each read once; 0 if no word is ready (r).
     pub const WORD: u32 = 0x40003004;
 }
 
@@ -232,11 +232,11 @@ pub mod unit {
 pub mod config {
     /// What to do; writing 1 acts (w).
     pub const CONTROL: u32 = 0x4000b000;
-    /// Bits of [`CONTROL`]: what stands in the fabric goes, an image follows.
+    /// Bits of [`CONTROL`]: clears the fabric; an image follows.
     pub const CONTROL_BEGIN: u32 = 0x1;
     /// Bits of [`CONTROL`]: the word written last ends the image.
     pub const CONTROL_FINISH: u32 = 0x2;
-    /// Bits of [`CONTROL`]: what stands in the fabric goes, an image that was begun with it.
+    /// Bits of [`CONTROL`]: clears the fabric and discards an unfinished image.
     pub const CONTROL_CLEAR: u32 = 0x4;
     /// State (r).
     pub const STATUS: u32 = 0x4000b004;

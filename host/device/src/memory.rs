@@ -376,10 +376,9 @@ mod tests {
                 .contains("F_SEAL_SHRINK")
         );
         // SAFETY: the arguments are numbers.
-        assert_eq!(
-            unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) },
-            0
-        );
+        let sealed =
+            unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) };
+        assert_eq!(sealed, 0);
         let memory = SharedMemory::map(again(), 8192, true).unwrap();
         assert!(file.set_len(4096).is_err());
         memory.write(8191, &[1]).unwrap();

@@ -284,7 +284,7 @@ pub mod dma {
     /// What to do (w).
     pub const CONTROL: u32 = 0xc;
     /// Doorbell: descriptors submitted since the queue was turned on, modulo 2^32; forward only, at
-    /// most ENTRIES ahead of what is over; 0 while off (rw).
+    /// most ENTRIES beyond the completed ones; 0 while off (rw).
     pub const TAIL: u32 = 0x10;
     /// The queue's life (r).
     pub const STATUS: u32 = 0x14;

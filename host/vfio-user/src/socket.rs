@@ -73,7 +73,7 @@ impl Socket {
             match self.send_some(h, b, if sent == 0 { fds } else { &[] }) {
                 Ok(n) => sent += n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    drop(poll_writable(self.0.as_fd(), left(deadline)?)?);
+                    poll_writable(self.0.as_fd(), left(deadline)?)?;
                 }
                 Err(e) => return Err(e),
             }
@@ -152,7 +152,7 @@ impl Socket {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => got += n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    drop(self.wait(left(deadline)?)?);
+                    self.wait(left(deadline)?)?;
                 }
                 Err(e) => return Err(e),
             }

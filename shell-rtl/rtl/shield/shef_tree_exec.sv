@@ -9,10 +9,10 @@
 //
 // op_*, r_*: in order; r_valid_i is always accepted. fast_*: valid/ready, an ASK or BUMP between
 // the orders, answered two cycles later, one every two cycles. rsp_*: one pulse per response. Nodes
-// are read and written on cn_*/cw_*: own_* is the node itself, par_* a counter in its parent (or in
-// the root table), two cycles later on own_data_i and par_version_i. mac_*: valid/ready. A response
-// for a region with a failed node is a refusal (exhausted, version 0). stop_i: nothing advances.
-// clr_i drops everything.
+// are read and written on cn_*/cw_*: own_* is the node itself, on own_data_i one cycle later; par_*
+// a counter in its parent (or in the root table), on par_version_i two cycles later. mac_*:
+// valid/ready. A response for a region with a failed node is a refusal (exhausted, version 0).
+// stop_i: nothing advances. clr_i drops everything.
 `default_nettype none
 // verilator lint_off PINCONNECTEMPTY
 // (outputs that are not needed here are named and left open)

@@ -20,6 +20,7 @@ mod process;
 mod test;
 mod tools;
 mod vm;
+mod words;
 
 use clap::{Parser, Subcommand};
 use process::Failure;

@@ -107,6 +107,11 @@ impl Tree {
         Ok(Self(files))
     }
 
+    /// Paths of all files, relative to the root.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Digest of the names and contents of the files for which `wanted` is true.
     pub fn digest(&self, wanted: impl Fn(&str) -> bool) -> String {
         let mut hash = Sha256::new();

@@ -346,6 +346,9 @@ impl Plan {
         self.add(lanes, "module table, nothing faked", &[], |_| {
             checked(lint::table().and_then(|()| lint::nothing_faked()))
         });
+        self.add(lanes, "comments in plain English", &[], |_| {
+            checked(crate::words::check(self.tree.paths()))
+        });
         self.add(lanes, "area table", &[], |_| match (area::fresh(), self.full) {
             // An update takes an hour of synthesis: it is due at the end of a piece of work, not at
             // each change.
