@@ -65,7 +65,7 @@ enum Command {
     Attest(attest::AttestArgs),
     /// Keys of a verifier service: add, list, show, rotate, disable, and release to a device
     Keys(keys::KeysArgs),
-    /// A verifier service
+    /// Ask a verifier service for its state
     #[command(subcommand)]
     Verifier(verifier::VerifierCommand),
     /// Appraise evidence from a file against anchors, reference values and a policy

@@ -27,6 +27,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+/// Values of match arms that are errors.
+const ERRORS: [&str; 2] = ["Err(", "return Err("];
+
 /// The list.
 pub const LIST: &str = "tests/mutants/places.toml";
 /// Folders that are searched for places.
@@ -305,8 +308,10 @@ fn until(code: &[u8], from: usize, ends: &[&str]) -> Option<usize> {
 /// Whether the arguments of a closure end here and its body follows.
 fn closure(code: &[u8], at: usize) -> bool {
     let before = |n: usize| at.checked_sub(n).map_or(b' ', |at| code[at]);
+    let ahead = code[..at.saturating_sub(1)].trim_ascii_end().last();
     let none = before(1) == b'|'
-        && (before(2) == b'(' || before(2) == b' ' && [b'=', b','].contains(&before(3)));
+        && (before(2) == b'('
+            || before(2) == b' ' && ahead.is_some_and(|ahead| [b'=', b','].contains(ahead)));
     code[at..].starts_with(b"| ")
         && (none || before(1).is_ascii_alphanumeric() || before(1) == b'_')
 }
@@ -337,9 +342,22 @@ fn parts(code: &[u8], range: Range<usize>, operator: &str) -> Vec<Range<usize>> 
     out
 }
 
+/// Code whose wrapped expressions are on one line: a line break becomes a blank if the line before
+/// ends with `=`, or the next one goes on with `&&`, `||` or a method.
+fn joined(mut code: Vec<u8>) -> Vec<u8> {
+    for at in 0..code.len() {
+        let next = code[at..].trim_ascii_start();
+        let goes_on = ["&&", "||", "."].iter().any(|begin| next.starts_with(begin.as_bytes()));
+        if code[at] == b'\n' && (goes_on || code[..at].trim_ascii_end().ends_with(b" =")) {
+            code[at] = b' ';
+        }
+    }
+    code
+}
+
 /// Finds the places of one file.
 fn scan(file: &str, text: &str) -> Vec<Place> {
-    let code = code(text);
+    let code = joined(code(text));
     let mut found: Vec<(Range<usize>, String, Option<String>)> = Vec::new();
     let trim = |range: Range<usize>| {
         let part = &text[range.clone()];
@@ -414,7 +432,7 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
             }) else {
                 continue;
             };
-            let value = &text[from..end];
+            let value = text[from..end].trim_start();
             let starts =
                 ["if ", "match ", "|", "&&", "let "].iter().any(|begin| value.starts_with(begin));
             let top = parts(&code, from..end, " && ").len() > 1
@@ -426,6 +444,8 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
     }
     // Statements.
     let mut from = 0;
+    // The line is the value of a `let` that begins on the line before.
+    let mut bound = false;
     for line in text.split_inclusive('\n') {
         let range = from..from + line.len();
         from = range.end;
@@ -436,10 +456,23 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
         let shown = String::from_utf8_lossy(bytes);
         let statement = trim(range.clone());
         let (bare, source) = (shown.trim(), &text[statement.clone()]);
+        if std::mem::replace(&mut bound, bare.ends_with(" =")) {
+            continue;
+        }
         if bare.contains(" => ") {
             let (_, value) = bare.split_once(" => ").unwrap_or_default();
+            let wrapped = value == "{"
+                && block(&code, statement.end - 1).is_some_and(|body| {
+                    let body = text[body].trim();
+                    ERRORS.iter().any(|begin| body.starts_with(begin))
+                });
+            if wrapped && !bare.contains(" if ") {
+                let end =
+                    block(&code, statement.end - 1).map_or(statement.end, |body| body.end + 1);
+                found.push((statement.start..end, "=> taken".into(), None));
+            }
             if !bare.contains(" if ")
-                && ["Err(", "return Err("].iter().any(|begin| value.starts_with(begin))
+                && ERRORS.iter().any(|begin| value.starts_with(begin))
                 && bare.ends_with(',')
             {
                 found.push((statement, "=> taken".into(), None));
@@ -476,7 +509,13 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
     let mut out: Vec<Place> = Vec::new();
     for (at, how, weak) in found {
         let function = function(&code, text, at.start);
-        let what = text[at.clone()].split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut what = String::new();
+        for part in text[at.clone()].split_whitespace() {
+            // A method on a line of its own.
+            let method = part.starts_with('.') && !part.starts_with("..");
+            what.push_str(if what.is_empty() || method { "" } else { " " });
+            what.push_str(part);
+        }
         let mut key = format!("{what} {how}");
         if out.last().is_some_and(|last| last.at == at && last.key.starts_with(&key)) {
             continue;
@@ -573,6 +612,8 @@ fn one(a: u32) -> Result<(), ()> {
     }
     if a == 3 && matches!(c, D { .. }) { Ok(()) } else { Err(()) }
     let good = a < 4;
+    let long =
+        value(a)?;
     check(a)?;
     key.zeroize();
     match a {
