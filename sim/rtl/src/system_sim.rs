@@ -7,7 +7,7 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 /// First byte of the mailbox in the control window; offsets in it are those of
-/// [`host`](crate::kernel_sim::host).
+/// [`host`].
 pub const MAILBOX: u32 = 0xc000;
 
 /// State of an idle [`SystemSim`]; the noise continues.
