@@ -147,7 +147,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut counters = records(&folder.join("coverage"))?;
     counters.extend(records(&folder.join(UNIT_RECORDS))?.into_iter().filter(of_a_unit));
     let path = root().join(REASONS);
-    let reasons: Reasons = toml::from_str(&read(&path)?).map_err(|e| fail(&path, &e))?;
+    let reasons: Reasons =
+        toml::from_str(&process::read(&path)?).map_err(|e| Failure::at(&path, &e))?;
     let report = judge(&counters, &reasons)?;
     let open: Vec<String> = report
         .missing
@@ -156,7 +157,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .map(|m| format!("{}: {}", m.place, m.text))
         .collect();
     let table = root().join(TABLE);
-    std::fs::write(&table, markdown(&report, args)).map_err(|e| fail(&table, &e))?;
+    std::fs::write(&table, markdown(&report, args)).map_err(|e| Failure::at(&table, &e))?;
     if args.json {
         println!("{}", serde_json::json!(report));
     } else {
@@ -188,10 +189,11 @@ const UNIT_RECORDS: &str = "units";
 /// All counters of the records in a folder.
 fn records(folder: &Path) -> Result<Vec<Counter>, Failure> {
     let mut counters = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|e| fail(folder, &e))? {
-        let path = entry.map_err(|e| fail(folder, &e))?.path();
-        let text = String::from_utf8_lossy(&std::fs::read(&path).map_err(|e| fail(&path, &e))?)
-            .into_owned();
+    for entry in std::fs::read_dir(folder).map_err(|e| Failure::at(folder, &e))? {
+        let path = entry.map_err(|e| Failure::at(folder, &e))?.path();
+        let text =
+            String::from_utf8_lossy(&std::fs::read(&path).map_err(|e| Failure::at(&path, &e))?)
+                .into_owned();
         for line in text.lines().filter(|l| l.starts_with("C ")) {
             counters.push(counter(line).ok_or_else(|| {
                 Failure::failed(format!(
@@ -211,9 +213,9 @@ fn of_a_unit(c: &Counter) -> bool {
 
 fn units(records: &Path) -> Result<(), Failure> {
     if records.exists() {
-        std::fs::remove_dir_all(records).map_err(|e| fail(records, &e))?;
+        std::fs::remove_dir_all(records).map_err(|e| Failure::at(records, &e))?;
     }
-    std::fs::create_dir_all(records).map_err(|e| fail(records, &e))?;
+    std::fs::create_dir_all(records).map_err(|e| Failure::at(records, &e))?;
     let built = crate::test::build()?;
     if !built.outcome().ok() {
         return Err(Failure::failed(built.outcome().text));
@@ -246,7 +248,7 @@ fn units(records: &Path) -> Result<(), Failure> {
 fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
     let records = folder.join("coverage");
     if records.exists() {
-        std::fs::remove_dir_all(&records).map_err(|e| fail(&records, &e))?;
+        std::fs::remove_dir_all(&records).map_err(|e| Failure::at(&records, &e))?;
     }
     let verilator = tools::ensure_verilator(&root(), &say)?;
     let mut c = process::built("shef-attack")?;
@@ -314,7 +316,7 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
     let mut report = Report::default();
     let mut used: BTreeSet<String> = BTreeSet::new();
     for (file, blocks) in &files {
-        let text = read(&root().join(file))?;
+        let text = process::read(&root().join(file))?;
         let text: Vec<&str> = text.lines().collect();
         let line = |l: u32| text.get(l as usize - 1).map(|t| t.trim()).unwrap_or_default();
         let name = file.rsplit('/').next().unwrap_or_default();
@@ -464,7 +466,7 @@ fn states(module: &str, name: &str) -> Result<Vec<String>, Failure> {
         .find(|p| p.file_stem().is_some_and(|s| s == module));
     let path =
         found.ok_or_else(|| Failure::failed(format!("no source of {module}; fix sim/tb/cover")))?;
-    let text = read(&root().join(&path))?;
+    let text = process::read(&root().join(&path))?;
     let none =
         || Failure::failed(format!("{}: no enumeration {name}; fix sim/tb/cover", path.display()));
     let end = text.find(&format!("}} {name};")).ok_or_else(none)?;
@@ -517,14 +519,6 @@ fn markdown(report: &Report, args: &Args) -> String {
     text
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|e| fail(path, &e))
-}
-
-fn fail(path: &Path, e: &dyn std::fmt::Display) -> Failure {
-    Failure::failed(format!("{}: {e}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -558,7 +552,8 @@ mod tests {
             .expect("a report");
         assert_eq!(report.modules[0].covered, 2);
         // a reason applies to the block that begins with it, and to no other block on its lines
-        let text = read(&root().join("shell-rtl/rtl/shield/shef_skid.sv")).expect("source");
+        let text =
+            process::read(&root().join("shell-rtl/rtl/shield/shef_skid.sv")).expect("source");
         let head = text.lines().nth(4).expect("a line").trim();
         let one = LineReason {
             file: "shef_skid.sv".into(),
@@ -621,7 +616,7 @@ mod tests {
 
     #[test]
     fn every_state_machine_has_all_its_states() {
-        let text = read(&root().join("sim/tb/cover/shef_cover.sv")).expect("cover points");
+        let text = process::read(&root().join("sim/tb/cover/shef_cover.sv")).expect("cover points");
         let mut seen = 0;
         for line in text.lines().filter_map(|l| l.strip_prefix("`SHEF_STATES(")) {
             let words: Vec<&str> = line.trim_end_matches(')').split(", ").collect();

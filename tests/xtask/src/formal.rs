@@ -226,7 +226,7 @@ fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
     let mut sources = Vec::new();
     for path in &paths {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        sources.push((name, read(path)?));
+        sources.push((name, process::read(path)?));
     }
     let bench = sources.last().map(|(_, text)| text.as_str()).unwrap_or_default();
     if !bench.contains("cover (") || p.mutant.is_empty() || p.claim.is_empty() {
@@ -402,11 +402,8 @@ fn one<'a>(
 
 fn manifest() -> Result<Manifest, Failure> {
     let path = root().join(FOLDER).join("proofs.toml");
-    toml::from_str(&read(&path)?).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+    toml::from_str(&process::read(&path)?)
+        .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
 }
 
 /// The mutants of all proofs: proof, name, file below `rtl`, and the text to replace.
@@ -439,7 +436,7 @@ mod tests {
     #[test]
     fn the_readme_tells_of_every_proof() {
         let manifest = manifest().expect("manifest");
-        let text = read(&root().join(FOLDER).join("README.md")).expect("README");
+        let text = process::read(&root().join(FOLDER).join("README.md")).expect("README");
         for p in &manifest.proof {
             for form in [format!("\n| `{}` |", p.name), format!("\n- `{}`: ", p.name)] {
                 assert!(text.contains(&form), "{FOLDER}/README.md has no line {:?}", form.trim());

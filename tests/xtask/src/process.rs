@@ -1,6 +1,7 @@
 //! Running programs: start, messages and failures.
 
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Why a command of xtask ends with an error.
@@ -22,6 +23,19 @@ impl Failure {
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Message { code: 1, message: message.into() }
     }
+
+    /// A failed step on the file at `path`.
+    pub fn at(path: &Path, error: &dyn Display) -> Self {
+        Self::failed(format!("{}: {error}", path.display()))
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// The file is unreadable or not UTF-8.
+pub fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|e| Failure::at(path, &e))
 }
 
 /// One line of progress, on stderr.

@@ -1,6 +1,6 @@
 //! Comments in plain English: idioms of translated text are counted per crate.
 
-use crate::process::Failure;
+use crate::process::{self, Failure};
 use crate::root;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -151,8 +151,7 @@ pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
             continue;
         }
         let name: Vec<_> = path.iter().take(2).map(|part| part.to_string_lossy()).collect();
-        let text = std::fs::read_to_string(root().join(path))
-            .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))?;
+        let text = process::read(&root().join(path))?;
         count(crates.entry(name.join("/")).or_default(), path, &text);
     }
     let found = judge(&crates);
@@ -195,18 +194,20 @@ mod tests {
         }
     }
 
+    const IDIOM: &str = "Nobody reads it.";
+
     #[test]
     fn a_crate_over_the_limit_is_named() {
         let mut of = Count::default();
         let plain = "// The client sends a nonce.\n".repeat(300);
-        count(&mut of, Path::new("a/b/c.rs"), &format!("{plain}// Nobody reads it.\n"));
+        count(&mut of, Path::new("a/b/c.rs"), &format!("{plain}// {IDIOM}\n"));
         let crates = |of| BTreeMap::from([("a/b".to_owned(), of)]);
         assert!(judge(&crates(of)).is_empty());
         let mut of = Count::default();
         count(
             &mut of,
             Path::new("a/b/c.rs"),
-            &format!("{plain}{}", "let x = 1; // Nobody reads it.\n".repeat(2)),
+            &format!("{plain}{}", format!("let x = 1; // {IDIOM}\n").repeat(2)),
         );
         assert_eq!(
             judge(&crates(of)),

@@ -59,7 +59,7 @@ pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
     let folder = prepare(mutant, &package)?;
     let tests = root().join(BELOW).join(of).join("tests");
     let files = std::fs::read_dir(&tests)
-        .map_err(|e| failed(&tests, e))?
+        .map_err(|e| Failure::at(&tests, &e))?
         .flatten()
         .map(|entry| entry.path());
     let mut targets: Vec<_> = files
@@ -106,8 +106,8 @@ fn alone() -> Result<(File, MutexGuard<'static, ()>), Failure> {
     let path = process::target_dir().join("mutants-native.lock");
     let file = std::fs::create_dir_all(process::target_dir())
         .and_then(|()| File::create(&path))
-        .map_err(|e| failed(&path, e))?;
-    file.lock().map_err(|e| failed(&path, e))?;
+        .map_err(|e| Failure::at(&path, &e))?;
+    file.lock().map_err(|e| Failure::at(&path, &e))?;
     Ok((file, here))
 }
 
@@ -119,7 +119,7 @@ fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
     }
     write(&folder.join("Cargo.toml"), workspace(package)?.as_bytes())?;
     let lock = root().join("Cargo.lock");
-    write(&folder.join("Cargo.lock"), &std::fs::read(&lock).map_err(|e| failed(&lock, e))?)?;
+    write(&folder.join("Cargo.lock"), &std::fs::read(&lock).map_err(|e| Failure::at(&lock, &e))?)?;
     // Modification times do not always show cargo that a source changed.
     for edit in &mutant.edit {
         let of = edit.file.split('/').nth(1).unwrap_or_default();
@@ -153,14 +153,10 @@ fn cargo(folder: &Path, of: &[&str], more: &[&str]) -> Result<(bool, String), Fa
     ))
 }
 
-fn failed(path: &Path, error: std::io::Error) -> Failure {
-    Failure::failed(format!("{}: {error}", path.display()))
-}
-
 /// The workspace's manifest with one member; cargo adds the member's dependencies.
 fn workspace(package: &str) -> Result<String, Failure> {
     let path = root().join("Cargo.toml");
-    let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, e))?;
+    let text = process::read(&path)?;
     let mut manifest: toml::Table =
         toml::from_str(&text).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))?;
     manifest.remove("profile");
@@ -175,14 +171,14 @@ fn workspace(package: &str) -> Result<String, Failure> {
 /// Copies the files `below`, with the mutant's edits.
 fn copy(from: &Path, below: &Path, to: &Path, mutant: &Mutant) -> Result<(), Failure> {
     let folder = from.join(below);
-    for entry in std::fs::read_dir(&folder).map_err(|e| failed(&folder, e))? {
-        let path = entry.map_err(|e| failed(&folder, e))?.path();
+    for entry in std::fs::read_dir(&folder).map_err(|e| Failure::at(&folder, &e))? {
+        let path = entry.map_err(|e| Failure::at(&folder, &e))?.path();
         let below = below.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy(from, &below, to, mutant)?;
             continue;
         }
-        let mut bytes = std::fs::read(&path).map_err(|e| failed(&path, e))?;
+        let mut bytes = std::fs::read(&path).map_err(|e| Failure::at(&path, &e))?;
         for edit in mutant.edit.iter().filter(|edit| Path::new(&edit.file) == below) {
             bytes = mutant.applied(edit, &String::from_utf8_lossy(&bytes))?.into_bytes();
         }
@@ -200,7 +196,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(path, bytes))
-        .map_err(|e| failed(path, e))
+        .map_err(|e| Failure::at(path, &e))
 }
 
 /// Whether an edit changes one of these sources.

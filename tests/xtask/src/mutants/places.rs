@@ -20,7 +20,7 @@
 //! of the list without a place. The mutants are run with all others.
 
 use super::{Edit, Mutant};
-use crate::process::Failure;
+use crate::process::{self, Failure};
 use crate::root;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -176,11 +176,7 @@ pub fn unnamed() -> Result<Vec<(String, Option<Mutant>)>, Failure> {
 fn list() -> Result<List, Failure> {
     let path = root().join(LIST);
     let text = std::fs::read_to_string(&path).unwrap_or_default();
-    toml::from_str(&text).map_err(|e| failed(&path, &e))
-}
-
-pub fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::failed(format!("{}: {error}", path.display()))
+    toml::from_str(&text).map_err(|e| Failure::at(&path, &e))
 }
 
 impl Place {
@@ -210,7 +206,7 @@ impl Place {
             return Ok(None);
         };
         let path = root().join(&self.file);
-        let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+        let text = process::read(&path)?;
         let edit = Edit {
             file: self.file.clone(),
             find: text[self.at.clone()].into(),
@@ -232,10 +228,10 @@ fn places() -> Result<Vec<Place>, Failure> {
     let mut all = Vec::new();
     for folder in SOURCES {
         let mut files = Vec::new();
-        walk(&root().join(folder), &mut files).map_err(|e| failed(Path::new(folder), &e))?;
+        walk(&root().join(folder), &mut files).map_err(|e| Failure::at(Path::new(folder), &e))?;
         files.sort();
         for path in files {
-            let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+            let text = process::read(&path)?;
             let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
             all.extend(scan(&file, &text));
         }
@@ -345,10 +341,10 @@ fn parts(code: &[u8], range: Range<usize>, operator: &str) -> Vec<Range<usize>> 
 /// Code whose wrapped expressions are on one line: a line break becomes a blank if the line before
 /// ends with `=`, or the next one goes on with `&&`, `||` or a method.
 fn joined(mut code: Vec<u8>) -> Vec<u8> {
-    for at in 0..code.len() {
-        let next = code[at..].trim_ascii_start();
+    for at in (0..code.len()).filter(|at| code[*at] == b'\n').collect::<Vec<_>>() {
+        let (before, next) = (code[..at].trim_ascii_end(), code[at..].trim_ascii_start());
         let goes_on = ["&&", "||", "."].iter().any(|begin| next.starts_with(begin.as_bytes()));
-        if code[at] == b'\n' && (goes_on || code[..at].trim_ascii_end().ends_with(b" =")) {
+        if goes_on || before.ends_with(b" =") {
             code[at] = b' ';
         }
     }
@@ -461,21 +457,18 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
         }
         if bare.contains(" => ") {
             let (_, value) = bare.split_once(" => ").unwrap_or_default();
-            let wrapped = value == "{"
-                && block(&code, statement.end - 1).is_some_and(|body| {
-                    let body = text[body].trim();
-                    ERRORS.iter().any(|begin| body.starts_with(begin))
-                });
-            if wrapped && !bare.contains(" if ") {
-                let end =
-                    block(&code, statement.end - 1).map_or(statement.end, |body| body.end + 1);
-                found.push((statement.start..end, "=> taken".into(), None));
-            }
-            if !bare.contains(" if ")
+            // A value that does not fit on the line stands in a block.
+            let arm = if value == "{" {
+                let body = block(&code, statement.end - 1);
+                body.map(|body| (text[body.clone()].trim(), statement.start..body.end + 1))
+            } else {
+                bare.ends_with(',').then(|| (value, statement.clone()))
+            };
+            if let Some((value, range)) = arm
+                && !bare.contains(" if ")
                 && ERRORS.iter().any(|begin| value.starts_with(begin))
-                && bare.ends_with(',')
             {
-                found.push((statement, "=> taken".into(), None));
+                found.push((range, "=> taken".into(), None));
             }
             continue;
         }
@@ -511,7 +504,7 @@ fn scan(file: &str, text: &str) -> Vec<Place> {
         let function = function(&code, text, at.start);
         let mut what = String::new();
         for part in text[at.clone()].split_whitespace() {
-            // A method on a line of its own.
+            // A wrapped method call.
             let method = part.starts_with('.') && !part.starts_with("..");
             what.push_str(if what.is_empty() || method { "" } else { " " });
             what.push_str(part);

@@ -20,9 +20,9 @@
 //!   `proofs.toml`;
 //! - `why`, the reason why it has no mutant.
 
-use super::places::{code, failed};
+use super::places::code;
 use super::{Edit, Mutant};
-use crate::process::Failure;
+use crate::process::{self, Failure};
 use crate::root;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -191,7 +191,7 @@ fn scan(text: &str, joints: bool) -> Vec<Place> {
 fn list() -> Result<List, Failure> {
     let path = root().join(LIST);
     let text = std::fs::read_to_string(&path).unwrap_or_default();
-    toml::from_str(&text).map_err(|e| failed(&path, &e))
+    toml::from_str(&text).map_err(|e| Failure::at(&path, &e))
 }
 
 /// Each file with its text and its places.
@@ -199,7 +199,7 @@ fn places() -> Result<Vec<(String, String, Vec<Place>)>, Failure> {
     let mut all = Vec::new();
     for folder in SOURCES {
         let path = root().join("shell-rtl").join(folder);
-        let entries = std::fs::read_dir(&path).map_err(|e| failed(&path, &e))?;
+        let entries = std::fs::read_dir(&path).map_err(|e| Failure::at(&path, &e))?;
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         files.sort();
         for path in files {
@@ -208,7 +208,7 @@ fn places() -> Result<Vec<(String, String, Vec<Place>)>, Failure> {
                 .map(|name| name.to_string_lossy().into_owned())
                 .unwrap_or_default();
             if name.ends_with(".sv") && !name.ends_with("_pkg.sv") {
-                let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+                let text = process::read(&path)?;
                 let file = format!("{folder}/{name}");
                 let places = scan(&text, file == JOINTS);
                 all.push((file, text, places));
@@ -274,7 +274,7 @@ pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>, Failure> {
     {
         for edit in &mutant.edit {
             let path = root().join(edit.path());
-            let text = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+            let text = process::read(&path)?;
             let file = edit.file.strip_prefix("rtl/").unwrap_or(&edit.file).to_owned();
             out.push((mutant.name.clone(), file, mutant.applied(edit, &text)?));
         }
