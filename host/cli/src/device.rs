@@ -31,7 +31,7 @@ pub enum DeviceCommand {
     /// Open a device and print its description
     Info {
         /// Device URI, such as pci:0000:65:00.0
-        #[cfg_attr(feature = "sim", arg(default_value = "sim:model"))]
+        #[arg(default_value = "sim:model")]
         device: String,
         /// Certificates for an agent
         #[command(flatten)]
@@ -118,11 +118,8 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
 
 /// Forms of URIs that this program can open.
 const FORMS: &[(&str, &str, &str)] = &[
-    #[cfg(feature = "sim")]
     ("sim:model", "available", "simulated card around the functional model"),
-    #[cfg(feature = "sim")]
     ("sim:rtl", "available", "simulated card around the Verilated RTL"),
-    #[cfg(feature = "sim")]
     ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
     ("vfio-user:/SOCKET", "form", "a card served by another process"),
     (

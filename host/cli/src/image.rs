@@ -1,5 +1,6 @@
 //! `shef image build|secret|inspect|verify`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -10,15 +11,12 @@ use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, Header, ImageKey};
 use shef_verify::corim::CorimSigner;
 
-#[cfg(feature = "sim")]
-use crate::sim::card_error;
+use crate::simulator;
 use crate::verify::{read, text};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
-#[cfg(feature = "sim")]
-use shef_console::file;
-use shef_console::file::Outputs;
+use shef_console::file::{self, Outputs};
 use shef_console::hex;
 use shef_console::output::count;
 
@@ -27,19 +25,14 @@ pub const MAX_CONTAINER: u64 = 1 << 30;
 
 /// Flags of `shef image build`. No flag that determines what is signed has a default.
 #[derive(clap::Args)]
-#[cfg_attr(
-    feature = "sim",
-    command(
-        after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target."
-    )
+#[command(
+    after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target."
 )]
 pub struct BuildArgs {
     /// Folder of your own design, with shield.toml and shef_accel.sv, for a simulated card
-    #[cfg(feature = "sim")]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["simulated_card", "config", "payload", "design", "accelerator", "target"])]
     project: Option<PathBuf>,
     /// The design of a simulated card without a project
-    #[cfg(feature = "sim")]
     #[arg(long, conflicts_with_all = ["config", "payload", "design", "accelerator", "target"])]
     simulated_card: bool,
     /// The Shield's configuration (shield.toml)
@@ -255,7 +248,7 @@ struct Design {
 }
 
 impl BuildArgs {
-    #[cfg(feature = "sim")]
+    /// The design of a simulated card, which the simulator's program reads and measures.
     fn simulated(&self) -> Result<Option<Design>, CliError> {
         if self.project.is_none() && !self.simulated_card {
             return Ok(None);
@@ -263,22 +256,24 @@ impl BuildArgs {
         if let Some(project) = &self.project {
             file::are_inputs(project);
         }
-        let options = shef::sim::RtlOptions { project: self.project.clone(), ..Default::default() };
-        let made = || -> Result<Design, shef::sim::CardError> {
-            Ok(Design {
-                config: options.config()?,
-                payload: options.program()?,
-                digest: options.design_digest()?,
-                accelerator: options.accelerator()?,
-                target: shef::sim::TARGET.to_owned(),
-            })
-        };
-        made().map(Some).map_err(card_error)
-    }
-
-    #[cfg(not(feature = "sim"))]
-    fn simulated(&self) -> Result<Option<Design>, CliError> {
-        Ok(None)
+        let folder = tempfile::tempdir();
+        let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
+        let payload = folder.path().join("payload");
+        let mut args: Vec<OsString> = vec!["design".into(), "--out".into(), (&payload).into()];
+        if let Some(project) = &self.project {
+            args.extend(["--project".into(), project.into()]);
+        }
+        let design: simulator::Design = simulator::document(&args)?;
+        let config = hex::decode(&design.config, "the configuration")?;
+        let config = Config::from_cbor(&config)
+            .map_err(|e| CliError::internal(format!("the configuration: {e}")))?;
+        Ok(Some(Design {
+            config,
+            payload: read(&payload, MAX_CONTAINER)?,
+            digest: hex::decode_array::<32>(&design.digest, "the design digest")?,
+            accelerator: design.accelerator,
+            target: design.target,
+        }))
     }
 
     fn given(&self, output: &Output) -> Result<Design, CliError> {
@@ -294,11 +289,7 @@ impl BuildArgs {
             ];
             let missing: Vec<&str> =
                 flags.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
-            let other = if cfg!(feature = "sim") {
-                "; or --project DIR or --simulated-card alone"
-            } else {
-                ""
-            };
+            let other = "; or --project DIR or --simulated-card alone";
             return Err(CliError::usage(
                 "SHEF-CLI-001",
                 format!("an image names its whole design: expected {}{other}", missing.join(", ")),

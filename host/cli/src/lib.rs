@@ -1,8 +1,7 @@
 //! The command `shef` as a library, so that tests run the same code.
 //!
-//! Features: `sim` for simulated cards, and `demo`, on by default, for the demo on one. Without
-//! them this is an owner's command, which drives cards and appraises, and contains no simulator and
-//! no attacks.
+//! It drives cards and appraises evidence; simulator, demo and attacks are in the program `shef-sim`,
+//! which `shef sim` and `shef demo` call.
 
 mod attest;
 mod audit;
@@ -13,15 +12,16 @@ mod image;
 mod keys;
 mod secret;
 mod shield;
-#[cfg(feature = "sim")]
-mod sim;
+mod simulator;
 mod verifier;
 mod verify;
+
+use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use shef_console::output::Color;
-use shef_console::{CliError, Exit, Output, exit, explain};
+use shef_console::{CliError, Exit, Output, codes, exit, explain};
 
 /// Attested, shielded FPGA accelerators.
 #[derive(Parser)]
@@ -46,8 +46,8 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Run the complete demo on real digits: attest, key, seal, compute, open, and every attack
-    #[cfg(feature = "demo")]
-    Demo(shef_demo::DemoArgs),
+    #[command(disable_help_flag = true)]
+    Demo(simulator::Rest),
     /// List, inspect, diagnose, reset or watch devices
     #[command(subcommand)]
     Device(device::DeviceCommand),
@@ -57,10 +57,9 @@ enum Command {
     /// Check, generate, estimate or show a Shield from its shield.toml
     #[command(subcommand)]
     Shield(shield::ShieldCommand),
-    /// Serve a simulated card to other processes
-    #[cfg(feature = "sim")]
-    #[command(subcommand)]
-    Sim(sim::SimCommand),
+    /// Simulated cards: serve one to other processes, write the trust data for it
+    #[command(disable_help_flag = true)]
+    Sim(simulator::Rest),
     /// Fetch evidence from a device, for a challenge from a verifier service or your own
     Attest(attest::AttestArgs),
     /// Keys of a verifier service: add, list, show, rotate, disable, and release to a device
@@ -102,7 +101,8 @@ pub fn main() -> Exit {
         }
     };
     let output = Output::new(args.json, args.quiet, args.verbose, args.color);
-    match close_memory(&args.command).and_then(|()| run(&output, args.command)) {
+    let globals = simulator::globals(args.json, args.quiet, args.verbose, args.color);
+    match close_memory(&args.command).and_then(|()| run(&output, &globals, args.command)) {
         Ok(exit) => exit,
         Err(error) => {
             output.error(&error);
@@ -111,56 +111,54 @@ pub fn main() -> Exit {
     }
 }
 
-/// Keys of parties and sessions stay in this process. A simulated card's keys protect nothing, and
-/// its developers need to inspect it.
+/// Keys of parties and sessions stay in this process.
 fn close_memory(command: &Command) -> Result<(), CliError> {
     match command {
-        #[cfg(feature = "sim")]
-        Command::Sim(_) => Ok(()),
+        // Those of the other program do not pass through this one.
+        Command::Sim(_) | Command::Demo(_) => Ok(()),
         _ => Ok(shef::undumpable()?),
     }
 }
 
-fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
+fn run(output: &Output, globals: &[OsString], command: Command) -> Result<Exit, CliError> {
     match command {
-        #[cfg(feature = "demo")]
-        Command::Demo(args) => shef_demo::run(output, &args),
+        Command::Demo(rest) => simulator::becomes(globals, Some("demo"), rest),
         Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
-        #[cfg(feature = "sim")]
-        Command::Sim(command) => sim::run(output, &command).map(|()| Exit::Done),
+        Command::Sim(rest) => simulator::becomes(globals, None, rest),
         Command::Attest(args) => attest::run(output, &args),
         Command::Keys(args) => keys::run(output, &args),
         Command::Verifier(command) => verifier::run(output, &command),
         Command::Verify(args) => verify::run(output, &args),
         Command::Audit(command) => audit::run(output, &command),
         Command::Bundle(command) => bundle::run(output, &command),
-        Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
+        Command::Explain { code } => {
+            // The simulator's program also knows the codes of simulated cards.
+            let known = code.as_deref().is_some_and(|code| codes::find(code).is_some());
+            if !known && simulator::is_there() {
+                let rest: Vec<OsString> = code.into_iter().map(OsString::from).collect();
+                return simulator::becomes(globals, Some("explain"), simulator::Rest::from(rest));
+            }
+            explain::run(output, code.as_deref()).map(|()| Exit::Done)
+        }
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "shef", &mut text);
             output.text(&text).map(|()| Exit::Done)
         }
+        // The demo is a command of the other program.
+        Command::Man { command } if command.as_deref() == Some("demo") => {
+            let rest = simulator::Rest::from(vec!["demo".into()]);
+            simulator::becomes(globals, Some("man"), rest)
+        }
         Command::Man { command } => {
-            let mut page = Args::command();
-            page.build();
-            if let Some(name) = command {
-                let found = page.find_subcommand(&name).cloned();
-                page = found.ok_or_else(|| {
-                    CliError::usage("SHEF-CLI-001", format!("there is no command {name:?}"))
-                })?;
-            }
-            let mut text = Vec::new();
-            clap_mangen::Man::new(page)
-                .render(&mut text)
-                .map_err(|e| CliError::internal(e.to_string()))?;
-            output.text(&text).map(|()| Exit::Done)
+            shef_console::man::print(output, Args::command(), command.as_deref())
         }
     }
 }
 
-#[cfg(all(test, target_os = "linux", feature = "sim"))]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use rustix::process::{DumpableBehavior, dumpable_behavior};

@@ -256,24 +256,10 @@ fn estimate(
     output.document(&e)
 }
 
-/// The figures compiled into this program.
-#[cfg(not(feature = "sim"))]
+/// The measured blocks of the table that this program was built with.
 fn figures() -> Result<Figures, CliError> {
-    Ok(Figures::default())
-}
-
-/// The repository's table of measured blocks if there is one, otherwise the figures compiled into
-/// this program.
-#[cfg(feature = "sim")]
-fn figures() -> Result<Figures, CliError> {
-    let path = shef::sim::repository().join("shell-rtl/area.toml");
-    if !path.is_file() {
-        return Ok(Figures::default());
-    }
-    let text = crate::verify::text(&path)?;
-    Figures::default()
-        .with_table(&text)
-        .map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
+    const TABLE: &str = include_str!("../../../shell-rtl/area.toml");
+    Figures::default().with_table(TABLE).map_err(CliError::internal)
 }
 
 /// A number of bytes, human-readable.

@@ -1,11 +1,25 @@
 //! The codes of the whole program.
 
+use std::sync::OnceLock;
+
 use shef_proto::code::Code;
 
+/// Codes, grouped by crate.
+pub type Groups = Vec<(&'static str, Vec<&'static Code>)>;
+
+/// Codes of the program that no library below this one has.
+static OTHERS: OnceLock<fn() -> Groups> = OnceLock::new();
+
+/// Adds codes of the program to [`groups`], once, at its start.
+pub fn add(others: fn() -> Groups) {
+    let _ = OTHERS.set(others);
+}
+
 /// All codes of the program, grouped by crate.
-pub fn groups() -> Vec<(&'static str, Vec<&'static Code>)> {
+pub fn groups() -> Groups {
     let mut groups = shef::codes();
-    // A library without the simulator lacks these, but cards and `shef shield` report them too.
+    groups.extend(OTHERS.get().map(|others| others()).unwrap_or_default());
+    // Cards and `shef shield` report these.
     for (part, codes) in [("Security Kernel", shef_kernel::CODES), ("generators", shef_gen::CODES)]
     {
         if groups.iter().all(|(known, _)| *known != part) {

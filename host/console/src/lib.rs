@@ -11,6 +11,7 @@ pub mod file;
 pub mod folder;
 pub mod hex;
 pub mod interrupt;
+pub mod man;
 pub mod output;
 pub mod service;
 pub mod tls;

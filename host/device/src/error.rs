@@ -13,7 +13,8 @@ shef_proto::coded! {
             /// The failure, the expectation, and the remedy.
             message: String,
         } => { code, .. } code,
-        /// A device behind an agent failed; only code and message were transmitted.
+        /// A device behind an agent, or the process of a simulated card, failed; only code and
+        /// message were transmitted.
         #[error("{message}")]
         Remote {
             /// Code of the failure.
@@ -170,5 +171,13 @@ shef_proto::coded! {
             reason: String,
         } = "SHEF-DEV-016": "the Security Kernel shows no identity",
             "the device has no valid certificates: reset it; if that does not help it was never provisioned",
+        /// The program of simulated cards does not start.
+        #[error("no simulated card: {what}")]
+        NoSimulator {
+            /// The failure.
+            what: String,
+        } = "SHEF-DEV-017": "the program of simulated cards does not start",
+            "a simulated card is a process of its own, shef-sim: it lies beside this program, or on PATH, or where the environment \
+             variable SHEF_SIM says; `cargo build -p shef-sim` makes it",
     }
 }

@@ -238,7 +238,7 @@ impl Session<'_, Keyed> {
         data: &[u8],
     ) -> Result<(), SdkError> {
         let addr = within(self.own(&buffer.0)?, offset, data.len() as u64)?;
-        self.host.write_memory(addr, data.to_vec())
+        self.host.write_memory(addr, data)
     }
 
     /// Reads unprotected plain bytes: a hint, never a result. The accelerator's writes are visible

@@ -1,7 +1,7 @@
 //! How bulk data passes through the host.
 //!
-//! If the device lends DMA space and no adversary or recorder is installed, parcels lie in memory
-//! that the card reaches. Otherwise the host carries them as messages.
+//! If the device lends DMA space, parcels lie in memory that the card reaches. Otherwise the host
+//! carries them as messages.
 
 use shef_device::pci::RING_FROM;
 use shef_device::{DeviceError, PLACE, Place, Places};
@@ -100,10 +100,7 @@ pub(crate) struct Carrier<'h> {
 impl<'h> Carrier<'h> {
     /// Starts a transfer of `bytes` bytes.
     pub(crate) fn new(host: &'h mut Host, bytes: usize) -> Result<Self, SdkError> {
-        // An adversary and a recorder see messages.
-        let lent = bytes >= RING_FROM
-            && !host.is_watched()
-            && host.device().places().map_or(Ok(false), Places::ready)?;
+        let lent = bytes >= RING_FROM && host.device().places().map_or(Ok(false), Places::ready)?;
         Ok(Self { host, lent })
     }
 
@@ -139,8 +136,8 @@ impl<'h> Carrier<'h> {
                 None => Err(DeviceError::Gone { offset: 0 }.into()),
             },
             Held::Buffers(bytes, tag_bytes) => {
-                let [bytes, tag_bytes] =
-                    self.host.deliver([(data.0, bytes), (tags.0, tag_bytes)])?;
+                let ranges = [(data.0, &bytes[..]), (tags.0, &tag_bytes[..])];
+                self.host.device().mem_write_ranges(&ranges)?;
                 self.host.keep_spare((bytes, tag_bytes));
                 Ok(())
             }
@@ -158,9 +155,11 @@ impl<'h> Carrier<'h> {
         let held = match self.places() {
             Some(places) => Held::Place(places.read_place(&[data, tags])?),
             None => {
-                let (bytes, tag_bytes) = self.host.take_spare();
-                let [bytes, tag_bytes] =
-                    self.host.fetch([(data.0, bytes, data.1), (tags.0, tag_bytes, tags.1)])?;
+                let (mut bytes, mut tag_bytes) = self.host.take_spare();
+                bytes.resize(data.1, 0);
+                tag_bytes.resize(tags.1, 0);
+                let mut ranges = [(data.0, &mut bytes[..]), (tags.0, &mut tag_bytes[..])];
+                self.host.device().mem_read_ranges(&mut ranges)?;
                 Held::Buffers(bytes, tag_bytes)
             }
         };

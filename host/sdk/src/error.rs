@@ -6,8 +6,6 @@ use std::time::Duration;
 use shef_proto::channel::FaultKind;
 use shef_proto::text::misleads;
 
-use crate::MessageKind;
-
 /// Category of an error: determines how a program reacts, and how a command exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -124,12 +122,6 @@ shef_proto::coded! {
         /// Anchors, reference values or policy that cannot be written.
         #[error(transparent)]
         Policy(#[from] shef_verify::PolicyError) => (e) e.code(),
-        /// The host did not deliver a message.
-        #[error("the host did not deliver a message ({kind:?})")]
-        Dropped {
-            /// Which message.
-            kind: MessageKind,
-        } = "SHEF-SDK-001": "the host did not deliver a message", "ask again; the host can deny service, and nothing else follows from it",
         /// The Shield stays busy for longer than is possible.
         #[error("the Shield stays busy, plain status {status:#010x}")]
         ShieldBusy {
@@ -184,12 +176,6 @@ shef_proto::coded! {
             /// Bytes of the region.
             size: u64,
         } = "SHEF-SDK-008": "the data does not fit the region", "make the region larger in shield.toml, or give less data",
-        /// An operation that is for simulated devices only.
-        #[error("keys are shown for simulated devices only, and the root of trust of this one is {kind}")]
-        NotSimulated {
-            /// Kind of root of trust in the appraised evidence.
-            kind: &'static str,
-        } = "SHEF-SDK-009": "only for simulated devices", "the keys of a session with a real device never leave the owner's process",
         /// The statement shows refusals, and the caller did not allow results to open in spite of
         /// them.
         #[error(
@@ -545,6 +531,11 @@ impl From<shef_proto::mailbox::MailboxError> for SdkError {
     }
 }
 
+/// Whether a simulated card reports with this code that a project is not as it must be.
+fn of_project(code: &str) -> bool {
+    ["SHEF-CARD-003", "SHEF-CARD-004"].contains(&code) || code.starts_with("SHEF-GEN-")
+}
+
 /// Text from the peer, safe to show on one line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().take(400).map(|c| if misleads(c) { '\u{fffd}' } else { c }).collect()
@@ -642,8 +633,7 @@ impl SdkError {
             Self::WorkerGone => Fault::Internal,
             // Such a code carries no information, whatever its origin.
             _ if self.code() == NOT_THEIRS => Fault::Undecided,
-            Self::Dropped { .. }
-            | Self::Cancelled { .. }
+            Self::Cancelled { .. }
             | Self::WaitEnded { .. }
             | Self::Unanswered { .. }
             | Self::RequestRefused
@@ -700,13 +690,13 @@ impl SdkError {
             | Self::KeyFormat { .. }
             | Self::Stream { .. }
             | Self::Lanes { .. }
-            | Self::RingOver { .. }
-            | Self::NotSimulated { .. } => Fault::Input,
+            | Self::RingOver { .. } => Fault::Input,
             Self::Device(
                 D::UnknownUri { .. }
                 | D::MalformedUri { .. }
                 | D::NotInThisVersion { .. }
-                | D::NotBuilt { .. },
+                | D::NotBuilt { .. }
+                | D::NoSimulator { .. },
             ) => Fault::Input,
             // Certificates belong to the user; so does the name of an agent's device.
             #[cfg(feature = "tls")]
@@ -718,12 +708,8 @@ impl SdkError {
                 Fault::Input
             }
             // A project's folder belongs to the user.
-            Self::Device(D::Simulator { code, .. })
-                if ["SHEF-CARD-003", "SHEF-CARD-004"].contains(code)
-                    || code.starts_with("SHEF-GEN-") =>
-            {
-                Fault::Input
-            }
+            Self::Device(D::Simulator { code, .. }) if of_project(code) => Fault::Input,
+            Self::Device(D::Remote { code, .. }) if of_project(code) => Fault::Input,
             Self::Device(_) => Fault::Device,
             _ => Fault::Answer,
         }

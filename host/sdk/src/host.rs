@@ -1,9 +1,7 @@
-//! The untrusted host: every message from a party to the card or to another party passes through
-//! here.
+//! The untrusted host: every message between the parties and the card passes through it.
 //!
-//! [`Host`] owns the device. It sees every message, and an installed [`Adversary`] can change,
-//! replace or drop any of them and do to the device whatever a host can do. No conclusion of a role
-//! may rest on this type's word.
+//! [`Host`] owns the device and carries messages. No conclusion of a role may rest on this type's
+//! word, or on that of the device.
 
 use shef_device::batch::bytes_of;
 use shef_device::{CtlOp, Device, DeviceInfo};
@@ -15,101 +13,6 @@ use crate::carrier::SPARE;
 
 /// Polls of the plain status before the host gives up on a busy Shield.
 const MAX_POLLS: u32 = 1_000_000;
-
-/// The kind of a message, which determines its destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MessageKind {
-    /// Request to the Security Kernel.
-    KernelRequest,
-    /// Answer of the Security Kernel.
-    KernelAnswer,
-    /// Nonce from a verifier to the device.
-    Nonce,
-    /// Evidence from the kernel to the IP vendor.
-    KernelEvidence,
-    /// Evidence from the Shield to the data owner.
-    ShieldEvidence,
-    /// Certificates of the device.
-    Certificates,
-    /// Released image key, to the kernel.
-    Release,
-    /// Image container, to the kernel.
-    Image,
-    /// Load Key, to the Shield.
-    LoadKey,
-    /// Key confirmation of the Shield.
-    Confirmation,
-    /// Sealed request to the Shield.
-    Request,
-    /// Sealed answer of the Shield.
-    Answer,
-    /// Close record, countersigned by the kernel.
-    CloseRecord,
-    /// Bytes written to card memory.
-    MemoryWrite {
-        /// First address.
-        addr: u64,
-    },
-    /// Bytes read from card memory.
-    MemoryRead {
-        /// First address.
-        addr: u64,
-    },
-}
-
-impl MessageKind {
-    /// Stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::KernelRequest => "kernel-request",
-            Self::KernelAnswer => "kernel-answer",
-            Self::Nonce => "nonce",
-            Self::KernelEvidence => "kernel-evidence",
-            Self::ShieldEvidence => "shield-evidence",
-            Self::Certificates => "certificate",
-            Self::Release => "key-box",
-            Self::Image => "image",
-            Self::LoadKey => "load-key",
-            Self::Confirmation => "confirmation",
-            Self::Request => "request",
-            Self::Answer => "answer",
-            Self::CloseRecord => "close-record",
-            Self::MemoryWrite { .. } => "memory-write",
-            Self::MemoryRead { .. } => "memory-read",
-        }
-    }
-}
-
-/// A dishonest host. Every default method does nothing.
-pub trait Adversary {
-    /// Sees a message and returns the one to deliver in its place; `None` drops it. The host
-    /// controls the device during the call.
-    fn message(
-        &mut self,
-        kind: MessageKind,
-        bytes: Vec<u8>,
-        device: &mut dyn Device,
-    ) -> Option<Vec<u8>> {
-        let _ = (kind, device);
-        Some(bytes)
-    }
-}
-
-/// The honest carrier.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Honest;
-
-impl Adversary for Honest {}
-
-/// One message that crossed a boundary, as delivered.
-#[derive(Debug, Clone)]
-pub struct Record {
-    /// Its kind.
-    pub kind: MessageKind,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
 
 /// What happened to a Load Key, according to plain status. A hint: the owner believes only the
 /// confirmation.
@@ -124,18 +27,29 @@ pub enum LoadHint {
 /// The untrusted machine that holds the card.
 pub struct Host {
     device: Box<dyn Device>,
-    /// `None` if the host is honest.
-    adversary: Option<Box<dyn Adversary>>,
-    records: Option<Vec<Record>>,
+    /// The process that serves the device; it ends after the connection.
+    #[cfg(feature = "vfio-user")]
+    simulator: Option<crate::simulator::Simulator>,
     /// Buffers for ciphertext and tags from earlier transfers: new memory costs about as much as
     /// the cipher.
     spare: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Host {
-    /// An honest host around a device.
+    /// The host of a device.
     pub fn new(device: Box<dyn Device>) -> Self {
-        Self { device, adversary: None, records: None, spare: Vec::new() }
+        Self {
+            device,
+            #[cfg(feature = "vfio-user")]
+            simulator: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// The same host with the process that serves its device.
+    #[cfg(feature = "vfio-user")]
+    pub(crate) fn with_simulator(self, simulator: crate::simulator::Simulator) -> Self {
+        Self { simulator: Some(simulator), ..self }
     }
 
     /// Checks that there is a Shield behind the device.
@@ -160,28 +74,16 @@ impl Host {
         Ok(())
     }
 
-    /// Installs an adversary and returns the previous one.
-    pub fn corrupt(&mut self, adversary: Box<dyn Adversary>) -> Box<dyn Adversary> {
-        self.adversary.replace(adversary).unwrap_or_else(|| Box::new(Honest))
-    }
-
-    /// Records a copy of every message delivered from now on.
-    pub fn record(&mut self) {
-        self.records.get_or_insert_default();
-    }
-
-    /// Takes the records so far.
-    pub fn take_records(&mut self) -> Vec<Record> {
-        self.records.as_mut().map(core::mem::take).unwrap_or_default()
-    }
-
-    /// Whether an adversary or a recorder sees every message.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.adversary.is_some() || self.records.is_some()
-    }
-
     /// The device's description of itself.
     pub fn info(&self) -> DeviceInfo {
+        #[cfg(feature = "vfio-user")]
+        if let Some(simulator) = &self.simulator {
+            let mut info = self.device.info();
+            info.uri = simulator.uri().to_string();
+            "simulated card".clone_into(&mut info.description);
+            "simulated".clone_into(&mut info.root_of_trust);
+            return info;
+        }
         self.device.info()
     }
 
@@ -203,40 +105,19 @@ impl Host {
         Ok(self.device.reset()?)
     }
 
-    /// Carries a message between two parties.
-    ///
-    /// # Errors
-    /// [`SdkError::Dropped`] if it does not arrive.
-    pub fn carry(&mut self, kind: MessageKind, bytes: Vec<u8>) -> Result<Vec<u8>, SdkError> {
-        let delivered = match &mut self.adversary {
-            Some(adversary) => adversary
-                .message(kind, bytes, self.device.as_mut())
-                .ok_or(SdkError::Dropped { kind })?,
-            None => bytes,
-        };
-        if let Some(records) = &mut self.records {
-            records.push(Record { kind, bytes: delivered.clone() });
-        }
-        Ok(delivered)
-    }
-
     /// Carries a message to the Security Kernel and its answer back.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`] and device errors.
-    pub fn kernel(&mut self, request: Vec<u8>) -> Result<Vec<u8>, SdkError> {
-        let request = self.carry(MessageKind::KernelRequest, request)?;
-        let answer = self.device.kernel_call(&request)?;
-        self.carry(MessageKind::KernelAnswer, answer)
+    /// Device errors.
+    pub fn kernel(&mut self, request: &[u8]) -> Result<Vec<u8>, SdkError> {
+        Ok(self.device.kernel_call(request)?)
     }
 
     /// Carries a Load Key to the Shield and returns the content of the confirmation buffer.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and device
-    /// errors.
-    pub fn load_key(&mut self, message: Vec<u8>) -> Result<(LoadHint, Vec<u8>), SdkError> {
-        let message = self.carry(MessageKind::LoadKey, message)?;
+    /// [`SdkError::ShieldBusy`], [`SdkError::MessageTooLong`] and device errors.
+    pub fn load_key(&mut self, message: &[u8]) -> Result<(LoadHint, Vec<u8>), SdkError> {
         if message.len() > ctl::LOAD_MSG_BYTES {
             return Err(SdkError::MessageTooLong {
                 what: "Load Key",
@@ -245,7 +126,7 @@ impl Host {
             });
         }
         let (status, confirmation) = self.command(
-            (ctl::LOAD_MSG, &message),
+            (ctl::LOAD_MSG, message),
             (ctl::LOAD_DOORBELL, message.len() as u32),
             ctl::STATUS_LOAD_BUSY.put(1),
             (ctl::CONFIRM, ctl::CONFIRM_BYTES),
@@ -257,7 +138,7 @@ impl Host {
         } else {
             LoadHint::Refused
         };
-        Ok((hint, self.carry(MessageKind::Confirmation, confirmation)?))
+        Ok((hint, confirmation))
     }
 
     /// Carries a sealed request to the Shield and returns the content of the answer buffer, and
@@ -265,19 +146,8 @@ impl Host {
     /// request.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`], [`SdkError::ShieldBusy`] and device errors.
-    pub fn exchange(&mut self, request: &[u8; MESSAGE_LEN]) -> Result<(Vec<u8>, bool), SdkError> {
-        let request = self.carry(MessageKind::Request, request.to_vec())?;
-        let (answer, refused) = self.ring(&request)?;
-        Ok((self.carry(MessageKind::Answer, answer)?, refused))
-    }
-
-    /// Submits bytes to the Shield as a sealed request, bypassing adversary and recorder. Returns
-    /// the answer buffer and whether plain status says `REFUSED`.
-    ///
-    /// # Errors
     /// [`SdkError::ShieldBusy`] and device errors.
-    pub fn ring(&mut self, request: &[u8]) -> Result<(Vec<u8>, bool), SdkError> {
+    pub fn exchange(&mut self, request: &[u8]) -> Result<(Vec<u8>, bool), SdkError> {
         let request = &request[..request.len().min(MESSAGE_LEN)];
         let (status, answer) = self.command(
             (ctl::CHAN_REQ, request),
@@ -291,17 +161,18 @@ impl Host {
     /// Writes card memory.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`] and device errors.
-    pub fn write_memory(&mut self, addr: u64, bytes: Vec<u8>) -> Result<(), SdkError> {
-        self.deliver([(addr, bytes)]).map(|_| ())
+    /// Device errors.
+    pub fn write_memory(&mut self, addr: u64, bytes: &[u8]) -> Result<(), SdkError> {
+        Ok(self.device.mem_write_ranges(&[(addr, bytes)])?)
     }
 
     /// Reads card memory.
     ///
     /// # Errors
-    /// [`SdkError::Dropped`] and device errors.
+    /// Device errors.
     pub fn read_memory(&mut self, addr: u64, len: usize) -> Result<Vec<u8>, SdkError> {
-        let [bytes] = self.fetch([(addr, Vec::new(), len)])?;
+        let mut bytes = vec![0; len];
+        self.device.mem_read_ranges(&mut [(addr, &mut bytes)])?;
         Ok(bytes)
     }
 
@@ -316,38 +187,6 @@ impl Host {
         if self.spare.len() < SPARE {
             self.spare.push(buffers);
         }
-    }
-
-    /// Writes ranges of card memory and returns the buffers.
-    pub(crate) fn deliver<const N: usize>(
-        &mut self,
-        parts: [(u64, Vec<u8>); N],
-    ) -> Result<[Vec<u8>; N], SdkError> {
-        let mut buffers = [const { Vec::new() }; N];
-        let mut ranges = [(0, &[][..]); N];
-        for ((buffer, range), (addr, bytes)) in buffers.iter_mut().zip(&mut ranges).zip(parts) {
-            *buffer = self.carry(MessageKind::MemoryWrite { addr }, bytes)?;
-            *range = (addr, &buffer[..]);
-        }
-        self.device.mem_write_ranges(&ranges)?;
-        Ok(buffers)
-    }
-
-    /// Reads ranges of card memory of these lengths into reused buffers.
-    pub(crate) fn fetch<const N: usize>(
-        &mut self,
-        mut parts: [(u64, Vec<u8>, usize); N],
-    ) -> Result<[Vec<u8>; N], SdkError> {
-        let mut ranges = parts.each_mut().map(|(addr, buffer, len)| {
-            buffer.resize(*len, 0);
-            (*addr, &mut buffer[..])
-        });
-        self.device.mem_read_ranges(&mut ranges)?;
-        let mut buffers = [const { Vec::new() }; N];
-        for (buffer, (addr, bytes, _)) in buffers.iter_mut().zip(parts) {
-            *buffer = self.carry(MessageKind::MemoryRead { addr }, bytes)?;
-        }
-        Ok(buffers)
     }
 
     /// Plain status of the Shield: a hint.

@@ -3,7 +3,7 @@
 use shef_proto::image::Container;
 use shef_proto::mailbox::{Answer, MailboxError, Request, Status, evidence_answer, load_requests};
 
-use crate::{Challenge, Host, MessageKind, SdkError};
+use crate::{Challenge, Host, SdkError};
 
 impl Host {
     /// Fetches evidence of the Shield that answers `challenge`.
@@ -11,12 +11,9 @@ impl Host {
     /// # Errors
     /// Kernel and host errors.
     pub fn shield_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
-        let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
-        let answer = self.kernel(
-            Request::ShieldEvidence { nonce, audience: challenge.audience().to_owned() }.encode(),
-        )?;
-        let evidence = evidence_answer(&answer)?;
-        self.carry(MessageKind::ShieldEvidence, evidence)
+        let (nonce, audience) = (challenge.nonce().to_vec(), challenge.audience().to_owned());
+        let answer = self.kernel(&Request::ShieldEvidence { nonce, audience }.encode())?;
+        Ok(evidence_answer(&answer)?)
     }
 
     /// Fetches evidence of the kernel that answers `challenge`.
@@ -24,12 +21,9 @@ impl Host {
     /// # Errors
     /// Kernel and host errors.
     pub fn kernel_evidence(&mut self, challenge: &Challenge) -> Result<Vec<u8>, SdkError> {
-        let nonce = self.carry(MessageKind::Nonce, challenge.nonce().to_vec())?;
-        let answer = self.kernel(
-            Request::KernelEvidence { nonce, audience: challenge.audience().to_owned() }.encode(),
-        )?;
-        let evidence = evidence_answer(&answer)?;
-        self.carry(MessageKind::KernelEvidence, evidence)
+        let (nonce, audience) = (challenge.nonce().to_vec(), challenge.audience().to_owned());
+        let answer = self.kernel(&Request::KernelEvidence { nonce, audience }.encode())?;
+        Ok(evidence_answer(&answer)?)
     }
 
     /// Makes the kernel load an image under a released key.
@@ -38,14 +32,12 @@ impl Host {
     /// Kernel and host errors, and a malformed container.
     pub fn load_image(
         &mut self,
-        container: Vec<u8>,
-        key_box: Vec<u8>,
+        container: impl AsRef<[u8]>,
+        key_box: impl AsRef<[u8]>,
     ) -> Result<LoadedImage, SdkError> {
-        let key_box = self.carry(MessageKind::Release, key_box)?;
-        let container = self.carry(MessageKind::Image, container)?;
-        let container = Container::parse(&container)?;
-        for request in load_requests(&container, &key_box) {
-            let answer = self.kernel(request.encode())?;
+        let container = Container::parse(container.as_ref())?;
+        for request in load_requests(&container, key_box.as_ref()) {
+            let answer = self.kernel(&request.encode())?;
             match Answer::decode(&answer)?.into_result()? {
                 Answer::Done => {}
                 Answer::Loaded { image_digest, config_digest } => {
@@ -74,7 +66,7 @@ impl Host {
     }
 
     fn done(&mut self, request: Request) -> Result<(), SdkError> {
-        let answer = self.kernel(request.encode())?;
+        let answer = self.kernel(&request.encode())?;
         match Answer::decode(&answer)?.into_result()? {
             Answer::Done => Ok(()),
             _ => Err(MailboxError::Answer.into()),
@@ -86,9 +78,9 @@ impl Host {
     /// # Errors
     /// Kernel and host errors.
     pub fn close_record(&mut self) -> Result<Vec<u8>, SdkError> {
-        let answer = self.kernel(Request::CloseRecord.encode())?;
+        let answer = self.kernel(&Request::CloseRecord.encode())?;
         match Answer::decode(&answer)?.into_result()? {
-            Answer::CloseRecord(record) => self.carry(MessageKind::CloseRecord, record),
+            Answer::CloseRecord(record) => Ok(record),
             _ => Err(MailboxError::Answer.into()),
         }
     }
@@ -98,7 +90,7 @@ impl Host {
     /// # Errors
     /// Kernel and host errors.
     pub fn kernel_status(&mut self) -> Result<Status, SdkError> {
-        let answer = self.kernel(Request::Status.encode())?;
+        let answer = self.kernel(&Request::Status.encode())?;
         match Answer::decode(&answer)?.into_result()? {
             Answer::Status(status) => Ok(status),
             _ => Err(MailboxError::Answer.into()),
@@ -110,11 +102,9 @@ impl Host {
     /// # Errors
     /// Kernel and host errors.
     pub fn certificates(&mut self) -> Result<Vec<Vec<u8>>, SdkError> {
-        let answer = self.kernel(Request::Certificates.encode())?;
+        let answer = self.kernel(&Request::Certificates.encode())?;
         match Answer::decode(&answer)?.into_result()? {
-            Answer::Certificates(list) => {
-                list.into_iter().map(|der| self.carry(MessageKind::Certificates, der)).collect()
-            }
+            Answer::Certificates(list) => Ok(list),
             _ => Err(MailboxError::Answer.into()),
         }
     }

@@ -1,9 +1,8 @@
 //! Host library for data owners and IP vendors of shielded FPGA accelerators.
 //!
-//! Each party has its own type ([`IpVendor`], for the data owner [`Session`], and with feature
-//! `sim` the manufacturer of simulated cards) and its own [`KeyFolder`], and parties exchange only
-//! messages. Everything between them passes through a [`Host`], which is not trusted: an installed
-//! [`Adversary`] may see, change and drop every message, and do to the card whatever a host can do.
+//! Each party has its own type ([`IpVendor`], for the data owner [`Session`], and [`Manufacturer`])
+//! and its own [`KeyFolder`], and parties exchange only messages. Everything between them passes
+//! through a [`Host`], which is not trusted.
 //!
 //! ```text
 //! Manufacturer --certifies--> device <--evidence-- IpVendor --image key--> kernel
@@ -34,19 +33,21 @@
 //! }
 //! ```
 //!
-//! Cargo features select what a program is built with. All but `sim` are on by default; a program
-//! that uses one kind of card and appraises locally needs one of the first three:
+//! Cargo features select what a program is built with. All are on by default; a program that uses
+//! one kind of card and appraises locally needs one of the first three:
 //!
 //! | feature | gives |
 //! |---|---|
 //! | `vfio` | cards of this machine, `pci:` |
-//! | `vfio-user` | cards that another process serves, `vfio-user:` |
+//! | `vfio-user` | cards that another process serves, `vfio-user:`, and simulated cards, `sim:` |
 //! | `tls` | cards behind an agent, `tls:` |
 //! | `service` | a verifier service that appraises and releases keys: [`service`] |
 //! | `rego` | policies with a part in Rego |
 //! | `corim` | reference values as CoRIM, and bundles for auditors |
 //! | `aws-lc` | bulk data sealed and opened by aws-lc instead of RustCrypto: faster, needs a C compiler |
-//! | `sim` | the simulated card, `sim:` |
+//!
+//! A simulated card is a process of its own: for `sim:`, the library starts the program `shef-sim`
+//! and ends it with the [`Host`].
 
 mod buffer;
 mod carrier;
@@ -65,8 +66,8 @@ mod ring;
 #[cfg(feature = "service")]
 pub mod service;
 mod session;
-#[cfg(feature = "sim")]
-pub mod sim;
+#[cfg(feature = "vfio-user")]
+mod simulator;
 mod traces;
 pub mod transfer;
 mod vendor;
@@ -78,7 +79,7 @@ pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
 pub use entropy::{Source, SystemEntropy};
 pub use error::{Fault, Ran, SdkError};
 pub use files::{write_file, write_new_secret};
-pub use host::{Adversary, Honest, Host, LoadHint, MessageKind, Record};
+pub use host::{Host, LoadHint};
 pub use kernel::LoadedImage;
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
@@ -86,7 +87,7 @@ pub use open::{OpenOptions, open, open_with};
 pub use ring::{Batch, Job, Lane, Ring};
 #[cfg(feature = "service")]
 pub use service::Service;
-pub use session::{Attested, Closed, Connected, Keyed, Session, SessionSecrets};
+pub use session::{Attested, Closed, Connected, Keyed, Session};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};
 /// Messages between the parties: configurations, Load Keys, images, certificates.
 pub use shef_proto as proto;
@@ -97,6 +98,8 @@ pub use shef_remote::TlsFiles;
 pub use shef_seal as seal;
 /// Appraisal: anchors, reference values, policies.
 pub use shef_verify as verify;
+#[cfg(feature = "vfio-user")]
+pub use simulator::{simulator_error, simulator_program};
 pub use traces::undumpable;
 pub use transfer::{Progress, Watch, unwatched};
 pub use vendor::{Image, IpVendor, Release};
@@ -122,8 +125,6 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
         ("agent", shef_remote::wire::codes::CODES.iter().collect()),
         ("host library", CODES.iter().collect()),
     ];
-    #[cfg(feature = "sim")]
-    groups.extend(shef_card::codes());
     groups.retain(|(_, codes)| !codes.is_empty());
     groups
 }

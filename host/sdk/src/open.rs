@@ -22,7 +22,8 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
     open_with(uri, OpenOptions::default())
 }
 
-/// Opens the device that `uri` names. A simulated device gets a temporary manufacturer.
+/// Opens the device that `uri` names. For a simulated device, starts the program `shef-sim`, which
+/// serves one of a temporary manufacturer.
 ///
 /// # Errors
 /// [`DeviceError::NotInThisVersion`], [`DeviceError::NotBuilt`], and device errors.
@@ -32,16 +33,13 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
 )]
 pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
     match uri {
-        #[cfg(feature = "sim")]
-        Uri::SimModel => Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Model)?))),
-        #[cfg(feature = "sim")]
-        Uri::SimRtl { project, kernel } => {
-            let design = crate::sim::RtlOptions {
-                project: project.clone(),
-                kernel: *kernel,
-                ..crate::sim::RtlOptions::default()
-            };
-            Ok(Host::new(Box::new(crate::sim::open(crate::sim::Engine::Rtl(design))?)))
+        #[cfg(feature = "vfio-user")]
+        Uri::SimModel | Uri::SimRtl { .. } => {
+            #[cfg(feature = "tls")]
+            if let Some(mut progress) = options.progress {
+                return crate::simulator::open(uri, Some(&mut |text| progress(text)));
+            }
+            crate::simulator::open(uri, None)
         }
         #[cfg(feature = "vfio")]
         Uri::Pci { function, iommu } => {
@@ -74,7 +72,7 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
 /// Why this program cannot open `uri`.
 fn absent(uri: &Uri) -> DeviceError {
     let (what, feature) = match uri {
-        Uri::SimModel | Uri::SimRtl { .. } => ("the simulated card", "sim"),
+        Uri::SimModel | Uri::SimRtl { .. } => ("the simulated card", "vfio-user"),
         Uri::Pci { .. } | Uri::PciUeid { .. } => ("VFIO", "vfio"),
         Uri::VfioUser { .. } => ("vfio-user", "vfio-user"),
         Uri::Tls { .. } => ("the agent protocol", "tls"),
@@ -90,7 +88,7 @@ mod tests {
     #[test]
     fn a_device_that_the_program_was_built_without_names_its_feature() {
         for (uri, feature) in [
-            ("sim:model", "sim"),
+            ("sim:model", "vfio-user"),
             ("pci:0000:65:00.0", "vfio"),
             ("vfio-user:/card", "vfio-user"),
             ("tls://a:1/b", "tls"),

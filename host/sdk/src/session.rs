@@ -12,7 +12,6 @@ use shef_proto::channel::{
 use shef_proto::config::Config;
 use shef_proto::crypto::scrub::{DERIVATION, Scrub, scrubbed};
 use shef_proto::entropy::Entropy;
-use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::{FirstEpoch, SessionKeys};
 use shef_proto::maker::Copied;
 use shef_seal::{Opener, Spent};
@@ -109,7 +108,6 @@ pub struct Keyed {
     pub(crate) allowed_refusals: u32,
     pub(crate) patience: Patience,
     load_key: Vec<u8>,
-    secrets: Option<SessionSecrets>,
     /// Dropped last.
     _scrub: Scrub<DERIVATION>,
 }
@@ -120,16 +118,6 @@ impl Keyed {
     pub(crate) fn check_process(&self) -> Result<(), SdkError> {
         self.keys.maker().check().map_err(|Copied { made, found }| SdkError::Forked { made, found })
     }
-}
-
-/// The keys of a session, so that other tools can check a simulated run.
-pub struct SessionSecrets {
-    /// Data key of each region that has one.
-    pub data: Vec<(u8, Zeroizing<Vec<u8>>)>,
-    /// Channel key, owner to Shield.
-    pub to_shield: Zeroizing<Vec<u8>>,
-    /// Channel key, Shield to owner.
-    pub to_owner: Zeroizing<Vec<u8>>,
 }
 
 /// The Shield's last words when the session closed.
@@ -298,7 +286,7 @@ impl<'h> Session<'h, Attested> {
         };
         // The confirmation decides, and stays readable: if it was lost, sending the same message
         // again returns it. Plain status only explains a missing confirmation.
-        let mut try_it = || match self.host.load_key(message.clone()) {
+        let mut try_it = || match self.host.load_key(&message) {
             Ok((hint, confirmation)) => match (keys.check_confirmation(&confirmation), hint) {
                 (Ok(()), _) => Ok(()),
                 (Err(_), LoadHint::Refused) => Err(SdkError::LoadRefused),
@@ -336,7 +324,6 @@ impl<'h> Session<'h, Attested> {
                 allowed_refusals: 0,
                 patience: Patience::default(),
                 load_key: message,
-                secrets: None,
                 _scrub: Scrub::<DERIVATION>,
             },
         })
@@ -370,39 +357,6 @@ impl<'h> Session<'h, Keyed> {
     /// The configuration of the Shield.
     pub fn config(&self) -> &Config {
         &self.state.config
-    }
-
-    /// Copies the session's keys, before the first buffer is used, so that other tools can check
-    /// what was sealed.
-    ///
-    /// # Errors
-    /// [`SdkError::NotSimulated`] for every device whose evidence does not say that it is
-    /// simulated.
-    pub fn expose_secrets(&mut self) -> Result<(), SdkError> {
-        let kind = self.state.verified.claims().root_of_trust;
-        if kind != RootOfTrust::Simulated {
-            return Err(SdkError::NotSimulated { kind: kind.name() });
-        }
-        let keys = &self.state.keys;
-        let copy = |bytes: &[u8]| Zeroizing::new(bytes.to_vec());
-        let data = self
-            .state
-            .config
-            .regions()
-            .iter()
-            .filter_map(|r| keys.data_key(r.id).map(|k| (r.id, copy(k.expose()))))
-            .collect();
-        self.state.secrets = Some(SessionSecrets {
-            data,
-            to_shield: copy(keys.to_shield().expose()),
-            to_owner: copy(keys.to_owner().expose()),
-        });
-        Ok(())
-    }
-
-    /// The keys that [`Session::expose_secrets`] copied.
-    pub fn secrets(&self) -> Option<&SessionSecrets> {
-        self.state.secrets.as_ref()
     }
 
     /// How long the session waits for its accelerator, and how the wait may end early.
@@ -465,7 +419,8 @@ impl<'h> Session<'h, Keyed> {
         let Keyed { channel, config, .. } = &mut self.state;
         let (mut over, mut refused) = (None, false);
         let done = what(channel, config, &mut |sealed| {
-            let lost = SdkError::Dropped { kind: crate::MessageKind::Answer };
+            // Stands for the device error in `over`.
+            let lost = SdkError::RequestRefused;
             if over.is_some() {
                 return Err(lost);
             }
@@ -479,7 +434,6 @@ impl<'h> Session<'h, Keyed> {
                         expected: MESSAGE_LEN,
                     })
                 }
-                Err(error @ SdkError::Dropped { .. }) => Err(error),
                 Err(error) => {
                     over = Some(error);
                     Err(lost)

@@ -2,13 +2,13 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::path::Path;
 use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
 use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, SimKernel, Uri, mailbox};
 use shef_kernel::device_id_key;
 use shef_model::SparseMemory;
-use shef_proto::config::Config;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
@@ -21,7 +21,7 @@ use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power};
 use crate::model::ModelBackend;
 use crate::platform::{Around, Fabric, Fuses, SharedBackend, Source};
 use crate::rtl::{RtlBackend, kernel_library};
-use crate::{CardError, RtlOptions};
+use crate::{CardError, Design, RtlOptions};
 
 /// Default size of card memory, in bytes.
 pub const MEMORY_BYTES: u64 = 1 << 34;
@@ -32,11 +32,8 @@ const INTERRUPT_STEPS: u32 = 1 << 14;
 /// The engine of the card.
 #[derive(Debug, Clone)]
 pub enum Engine {
-    /// The functional model.
+    /// The functional model, which has the digits accelerator in Rust and no other.
     Model,
-    /// The functional model with another configuration of its Shield, whose regions the demo's
-    /// accelerator can use.
-    ModelOf(Config),
     /// The Verilated RTL.
     Rtl(RtlOptions),
 }
@@ -46,6 +43,8 @@ pub enum Engine {
 pub struct CardOptions {
     /// The engine of the card.
     pub engine: Engine,
+    /// The design in it.
+    pub design: Design,
     /// The card takes randomness from this seed instead of a tested source, which is reported in
     /// evidence.
     pub seed: Option<u64>,
@@ -54,16 +53,26 @@ pub struct CardOptions {
 }
 
 impl CardOptions {
-    /// A card around `engine` with a tested source and debug off.
-    pub fn new(engine: Engine) -> Self {
-        Self { engine, seed: None, debug: false }
+    /// A card with `design` on `engine`, with a tested source and debug off.
+    pub fn new(engine: Engine, design: Design) -> Self {
+        Self { engine, design, seed: None, debug: false }
     }
 
-    pub(crate) fn uri(&self) -> Uri {
+    /// A card with the digits accelerator.
+    ///
+    /// # Errors
+    /// As [`Design::digits`].
+    pub fn digits(engine: Engine) -> Result<Self, CardError> {
+        Ok(Self::new(engine, Design::digits()?))
+    }
+
+    /// The URI of such a card.
+    pub fn uri(&self) -> Uri {
         match &self.engine {
-            Engine::Model | Engine::ModelOf(_) => Uri::SimModel,
+            Engine::Model => Uri::SimModel,
             Engine::Rtl(options) => {
-                Uri::SimRtl { project: options.project.clone(), kernel: options.kernel }
+                let project = self.design.folder().map(Path::to_owned);
+                Uri::SimRtl { project, kernel: options.kernel }
             }
         }
     }
@@ -86,11 +95,14 @@ impl Blank {
     /// Build errors.
     pub fn new(options: CardOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
         let backend: Box<dyn Backend> = match &options.engine {
-            Engine::Model => Box::new(ModelBackend::new(crate::config()?, crate::design_digest()?)),
-            Engine::ModelOf(config) => {
-                Box::new(ModelBackend::new(config.clone(), crate::design_digest_of(config)?))
+            Engine::Model if options.design.folder().is_some() => {
+                let what = "the model needs the accelerator in Rust, so it has no projects: \
+                            use the RTL"
+                    .to_owned();
+                return Err(CardError::Design { what });
             }
-            Engine::Rtl(rtl) => Box::new(RtlBackend::new(rtl, progress)?),
+            Engine::Model => Box::new(ModelBackend::new(&options.design)),
+            Engine::Rtl(rtl) => Box::new(RtlBackend::new(&options.design, rtl, progress)?),
         };
         let kernel = match &options.engine {
             Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. }) => {

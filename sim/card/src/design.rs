@@ -1,295 +1,296 @@
-//! The contents of an image for a simulated card, and their use by the simulated fabric.
-//!
-//! The plaintext of the image is a `tar.gz` archive:
-//!
-//! | member | content |
-//! |---|---|
-//! | `manifest` | the design: top module, parameters, and the SHA-256 of each source ([`shef_rtl::Measured::manifest`]) |
-//! | `shield.cbor` | the resolved configuration of the Shield |
-//! | `accelerator` | name of the accelerator |
-//! | `sources/NAME` | each source of the vendor, by its name in the manifest |
-//!
-//! The sources of Shield and simulation shell are public: their digests in the manifest stand for
-//! them. The design digest is the SHA-256 of the manifest.
+//! A design for simulated cards: the Shield of a configuration around an accelerator, either the
+//! digits accelerator or that of a folder with `shield.toml` and SystemVerilog.
 
-use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
+use shef_gen::shield::Synthesis;
 use shef_proto::config::Config;
-use shef_rtl::DesignSpec;
+use shef_rtl::{DesignSpec, module_spec};
 
-use crate::CardError;
+use crate::program::Program;
+use crate::{ACCELERATOR, CardError};
 
-/// Folders whose sources are public.
-const PUBLIC: [&str; 2] = ["shell-rtl/rtl/", "shell-rtl/shell/"];
-/// Maximum size of an image, unpacked.
-const MAX_UNPACKED: u64 = 64 << 20;
-const MANIFEST: &str = "manifest";
-const CONFIG: &str = "shield.cbor";
-const ACCELERATOR: &str = "accelerator";
-const SOURCES: &str = "sources/";
+/// Top module of every accelerator.
+const ACCEL: &str = "shef_accel";
+/// The generated package.
+const PACKAGE: &str = "shef_cfg_pkg";
+/// The module that a design's digest measures, with everything below it.
+const MEASURED: &str = "shef_core";
+/// Folder of the digits accelerator.
+const DIGITS: &str = "shell-rtl/accel/digits";
+/// Maximum size of a `shield.toml`.
+const MAX_TOML: u64 = 1 << 20;
 
-/// A design as an image carries it.
-pub(crate) struct Design {
-    manifest: String,
-    config: Vec<u8>,
-    accelerator: String,
-    /// By name in the manifest.
-    sources: BTreeMap<String, Vec<u8>>,
+/// A design: the Shield of its configuration around its accelerator.
+///
+/// Its sources are read once: digest, program and configuration belong together. The digest does
+/// not depend on the shell, so it is the same for a card in this process, a served card and a card
+/// in a guest.
+#[derive(Debug, Clone)]
+pub struct Design(Arc<Contents>);
+
+#[derive(Debug)]
+struct Contents {
+    name: String,
+    config: Config,
+    parts: Parts,
+    digest: [u8; 32],
+    program: Program,
+}
+
+/// Where the sources are that are not the Shield's.
+#[derive(Debug, Clone)]
+struct Parts {
+    /// The user's folder; the digits accelerator if there is none.
+    folder: Option<PathBuf>,
+    /// The generated package, unless it is the shipped one.
+    package: Option<PathBuf>,
+}
+
+impl Parts {
+    /// The design under a top module of the simulation shell. Modules of the Shield take precedence
+    /// over files of the project.
+    fn spec(&self, top: &str) -> Result<DesignSpec, CardError> {
+        let spec = self.package.iter().fold(module_spec(top)?, DesignSpec::source);
+        Ok(match &self.folder {
+            Some(folder) => spec.project(folder),
+            None => spec.search(DIGITS),
+        })
+    }
 }
 
 impl Design {
-    /// The design with these sources and this configuration.
-    pub(crate) fn of(
-        spec: &DesignSpec,
-        config: &Config,
-        accelerator: &str,
-    ) -> Result<Self, CardError> {
-        let measured = spec.measure()?;
-        let named = measured
-            .sources
-            .into_iter()
-            .map(|source| (DesignSpec::manifest_name(&source.path), source.bytes));
-        let sources = named.filter(|(name, _)| !public(name)).collect();
-        Ok(Self {
-            manifest: measured.manifest,
-            config: config.to_cbor(),
-            accelerator: accelerator.to_owned(),
-            sources,
-        })
+    fn read(name: String, config: Config, parts: Parts) -> Result<Self, CardError> {
+        let measured = parts.spec(MEASURED)?.measure()?;
+        let digest = measured.digest();
+        let program = Program::of(measured, &config, &name);
+        Ok(Self(Arc::new(Contents { name, config, parts, digest, program })))
     }
 
-    /// The plaintext of an image with this design. The same design gives the same bytes.
-    pub(crate) fn program(&self) -> Result<Vec<u8>, CardError> {
-        let failed = |e: std::io::Error| CardError::Design {
-            what: format!("the image cannot be packed: {e}"),
-        };
-        let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
-            Vec::new(),
-            flate2::Compression::best(),
-        ));
-        let fixed = [
-            (MANIFEST, self.manifest.as_bytes()),
-            (CONFIG, &self.config),
-            (ACCELERATOR, self.accelerator.as_bytes()),
-        ];
-        let own =
-            self.sources.iter().map(|(name, bytes)| (format!("{SOURCES}{name}"), bytes.as_slice()));
-        for (name, bytes) in
-            fixed.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).chain(own)
+    /// The digits accelerator with its shipped configuration.
+    ///
+    /// # Errors
+    /// If sources are missing.
+    pub fn digits() -> Result<Self, CardError> {
+        let parts = Parts { folder: None, package: None };
+        Self::read(ACCELERATOR.to_owned(), crate::config()?, parts)
+    }
+
+    /// The same accelerator in a Shield of another configuration.
+    ///
+    /// # Errors
+    /// If sources are missing, or the generated package cannot be written.
+    pub fn with_config(&self, config: Config) -> Result<Self, CardError> {
+        let package = Some(write_package(&config, Synthesis::default())?);
+        Self::read(self.0.name.clone(), config, Parts { package, ..self.0.parts.clone() })
+    }
+
+    /// Reads and checks a user's folder, which also names the accelerator.
+    ///
+    /// # Errors
+    /// [`CardError::Project`] if a file is missing, [`CardError::Shield`] if `shield.toml` is
+    /// invalid.
+    pub fn project(dir: &Path) -> Result<Self, CardError> {
+        let bad = |what: String| CardError::Project { dir: dir.to_owned(), what };
+        let full =
+            dir.canonicalize().map_err(|e| bad(format!("the folder cannot be opened: {e}")))?;
+        if !full.is_dir() {
+            return Err(bad("it is not a folder".to_owned()));
+        }
+        let name = full.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let fits = (1..=64).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        if !fits {
+            return Err(bad(format!(
+                "the folder's name {name:?} names the accelerator: 1 to 64 letters, digits, '_', '-', '.'"
+            )));
+        }
+
+        let toml = dir.join("shield.toml");
+        let meta =
+            std::fs::metadata(&toml).map_err(|e| bad(format!("no shield.toml in it: {e}")))?;
+        if !meta.is_file() {
+            return Err(bad("shield.toml is no regular file".to_owned()));
+        }
+        let len = meta.len();
+        if len > MAX_TOML {
+            return Err(bad(format!("shield.toml has {len} bytes, at most {MAX_TOML}")));
+        }
+        let source = shef_device::regular::read(&toml, MAX_TOML)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
+            .map_err(|e| bad(format!("shield.toml cannot be read: {e}")))?;
+        let shield = shef_gen::shield::parse(&source)
+            .map_err(|error| CardError::Shield { file: toml, error })?;
+
+        let stem =
+            |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let own = shef_rtl::sv_files(&full)?;
+        if !own.iter().any(|p| stem(p) == ACCEL) {
+            return Err(bad(format!(
+                "no {ACCEL}.sv in it: the accelerator is a module {ACCEL} in a file of this name"
+            )));
+        }
+        let root = shef_rtl::repo_root();
+        let mut shipped = Vec::new();
+        for folder in ["shell-rtl/rtl", "shell-rtl/shell/sim"] {
+            shipped.extend(shef_rtl::sv_files(&root.join(folder))?.iter().map(|p| stem(p)));
+        }
+        if let Some(taken) =
+            own.iter().find(|p| shipped.iter().any(|name| name.eq_ignore_ascii_case(&stem(p))))
         {
-            let mut header = tar::Header::new_ustar();
-            header.set_size(bytes.len() as u64);
-            header.set_mode(0o644);
-            tar.append_data(&mut header, &name, bytes).map_err(failed)?;
+            return Err(bad(format!(
+                "{} has the name of a module of the Shield: give it another",
+                taken.display()
+            )));
         }
-        let mut gzip = tar.into_inner().map_err(failed)?;
-        gzip.flush().and_then(|()| gzip.finish()).map_err(failed)
-    }
-
-    /// Reads the plaintext of an image, after which up to three zeros may pad the last word.
-    pub(crate) fn read(image: &[u8]) -> Result<Self, &'static str> {
-        let mut gzip = flate2::bufread::GzDecoder::new(image);
-        let mut unpacked = Vec::new();
-        gzip.by_ref()
-            .take(MAX_UNPACKED + 1)
-            .read_to_end(&mut unpacked)
-            .map_err(|_| "the image is no design for a simulated card")?;
-        if unpacked.len() as u64 > MAX_UNPACKED {
-            return Err("the design in the image is larger than 64 MiB");
-        }
-        let fill = gzip.into_inner();
-        if fill.len() > 3 || fill.iter().any(|byte| *byte != 0) {
-            return Err("bytes follow the design in the image");
-        }
-        let bad = "the image is no design for a simulated card";
-        let mut members = BTreeMap::new();
-        for entry in tar::Archive::new(unpacked.as_slice()).entries().map_err(|_| bad)? {
-            let mut entry = entry.map_err(|_| bad)?;
-            // A sparse file of a few bytes unpacks to any size.
-            if !entry.header().entry_type().is_file() {
-                return Err("the image has a member that is no plain file");
-            }
-            let name = entry
-                .path()
-                .ok()
-                .as_deref()
-                .and_then(Path::to_str)
-                .map(str::to_owned)
-                .ok_or(bad)?;
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).map_err(|_| bad)?;
-            if members.insert(name, bytes).is_some() {
-                return Err("the image has two members of one name");
+        let package = write_package(&shield.config, shield.synthesis)?;
+        let generated =
+            std::fs::read(&package).map_err(|e| bad(format!("{}: {e}", package.display())))?;
+        for copy in own.iter().filter(|p| stem(p).eq_ignore_ascii_case(PACKAGE)) {
+            if std::fs::read(copy).map_err(|e| bad(format!("{}: {e}", copy.display())))?
+                != generated
+            {
+                let what = format!(
+                    "{} is not the package that shield.toml gives: remove it, or generate it anew",
+                    copy.display()
+                );
+                return Err(bad(what));
             }
         }
-        let mut take = |name| {
-            members.remove(name).ok_or("the image lacks manifest, shield.cbor or accelerator")
-        };
-        let (manifest, config, accelerator) = (take(MANIFEST)?, take(CONFIG)?, take(ACCELERATOR)?);
-        let text = |bytes| String::from_utf8(bytes).map_err(|_| bad);
-        let mut sources = BTreeMap::new();
-        for (name, bytes) in members {
-            sources.insert(
-                name.strip_prefix(SOURCES)
-                    .ok_or("the image has a member that no design has")?
-                    .to_owned(),
-                bytes,
-            );
-        }
-        Ok(Self { manifest: text(manifest)?, config, accelerator: text(accelerator)?, sources })
+        Self::read(name, shield.config, Parts { folder: Some(full), package: Some(package) })
     }
 
-    /// Name of the accelerator.
-    pub(crate) fn accelerator(&self) -> &str {
-        &self.accelerator
+    /// Name of the accelerator: that of the folder.
+    pub fn name(&self) -> &str {
+        &self.0.name
     }
 
-    /// Digest of the configuration, if it is valid.
-    pub(crate) fn config_digest(&self) -> Option<[u8; 32]> {
-        Config::from_cbor(&self.config).ok().map(|config| config.digest())
+    /// The Shield's configuration.
+    pub fn config(&self) -> &Config {
+        &self.0.config
     }
 
-    /// Digest of the design, if all the vendor's sources are present and match the manifest.
-    pub(crate) fn digest(&self) -> Result<[u8; 32], &'static str> {
-        let mut own = 0;
-        for (name, digest) in
-            self.manifest.lines().filter_map(|line| line.strip_prefix("file ")?.rsplit_once(' '))
-        {
-            if public(name) {
-                continue;
-            }
-            let source =
-                self.sources.get(name).ok_or("the image lacks a source of its manifest")?;
-            if hex(&Sha256::digest(source)) != digest {
-                return Err("a source in the image is not what its manifest says");
-            }
-            own += 1;
-        }
-        if own != self.sources.len() {
-            return Err("the image has a source that its manifest does not name");
-        }
-        Ok(Sha256::digest(&self.manifest).into())
+    /// Digest of the design with the Shield, computed from its sources: the same that a library
+    /// built from them reports.
+    pub fn digest(&self) -> [u8; 32] {
+        self.0.digest
+    }
+
+    /// Plaintext of an image for this design: an archive of its manifest, its configuration and its
+    /// own sources (`docs/reference/image-container.md`).
+    ///
+    /// # Errors
+    /// If the archive cannot be written.
+    pub fn program(&self) -> Result<Vec<u8>, CardError> {
+        self.0.program.pack()
+    }
+
+    /// The user's folder, if the accelerator is not the digits accelerator.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.parts.folder.as_deref()
+    }
+
+    /// The design under a top module of the simulation shell, measured below the shell.
+    pub(crate) fn spec(&self, top: &str) -> Result<DesignSpec, CardError> {
+        Ok(self.0.parts.spec(top)?.measure_below(MEASURED))
+    }
+
+    /// The accelerator without a Shield, under a top module of the simulation shell.
+    pub(crate) fn bare_spec(&self, top: &str) -> Result<DesignSpec, CardError> {
+        self.0.parts.spec(top)
     }
 }
 
-/// Whether a source of this name is published.
-fn public(name: &str) -> bool {
-    PUBLIC.iter().any(|folder| name.starts_with(folder))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Writes `shef_cfg_pkg.sv` to the build cache, in a separate folder for each content.
+fn write_package(config: &Config, synthesis: Synthesis) -> Result<PathBuf, CardError> {
+    let text = shef_gen::shield::systemverilog(config, synthesis);
+    let id: String = Sha256::digest(&text).iter().take(16).map(|b| format!("{b:02x}")).collect();
+    let dir = shef_rtl::cache_dir().join("projects").join(id);
+    let file = dir.join(format!("{PACKAGE}.sv"));
+    if std::fs::read_to_string(&file).is_ok_and(|old| old == text) {
+        return Ok(file);
+    }
+    let failed = |e: std::io::Error| CardError::Project {
+        dir: dir.clone(),
+        what: format!("the package cannot be written: {e}"),
+    };
+    std::fs::create_dir_all(&dir).map_err(failed)?;
+    // Another process, or another thread of this one, may be writing the same.
+    static WRITERS: AtomicU64 = AtomicU64::new(0);
+    let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
+    let part = dir.join(format!("{PACKAGE}.{}.{writer}.part", std::process::id()));
+    std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &file)).map_err(failed)?;
+    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shef_proto::config::{OnFault, Region, Set};
+    use std::sync::Barrier;
 
-    fn design() -> Design {
-        let (a, b) = (b"module a".to_vec(), b"module b".to_vec());
-        let line =
-            |name: &str, bytes: &[u8]| format!("file {name} {}\n", hex(&Sha256::digest(bytes)));
-        let manifest = "shef-design-1\ntop a\n".to_owned()
-            + &line("a.sv", &a)
-            + &line("shell-rtl/accel/b.sv", &b)
-            + &line("shell-rtl/rtl/c.sv", b"c");
-        let sources = [("a.sv".to_owned(), a), ("shell-rtl/accel/b.sv".to_owned(), b)].into();
-        Design {
-            manifest,
-            config: crate::config().unwrap().to_cbor(),
-            accelerator: "own".to_owned(),
-            sources,
+    #[test]
+    fn a_stale_package_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("own");
+        std::fs::create_dir(&project).unwrap();
+        let example = shef_rtl::repo_root().join("examples/vecadd");
+        for file in ["shield.toml", "shef_accel.sv"] {
+            std::fs::copy(example.join(file), project.join(file)).unwrap();
         }
+        let plain = Design::project(&project).unwrap().digest();
+        assert_eq!(plain, Design::project(&example).unwrap().digest(), "wherever it lies");
+        let package = Design::project(&project).unwrap().0.parts.package.clone().unwrap();
+        let copy = project.join("shef_cfg_pkg.sv");
+        std::fs::copy(&package, &copy).unwrap();
+        assert_eq!(Design::project(&project).unwrap().digest(), plain);
+        std::fs::write(&copy, [&std::fs::read(&package).unwrap()[..], b"\n"].concat()).unwrap();
+        let message = Design::project(&project).unwrap_err().to_string();
+        assert!(
+            message.contains("shef_cfg_pkg.sv is not the package that shield.toml gives"),
+            "{message}"
+        );
+        // Nor may a file have the name of a module of the Shield, in any letter case.
+        std::fs::rename(&copy, project.join("Shef_Shield.sv")).unwrap();
+        assert!(
+            Design::project(&project)
+                .unwrap_err()
+                .to_string()
+                .contains("name of a module of the Shield")
+        );
     }
 
     #[test]
-    fn a_design_goes_into_an_image_and_out_of_it() {
-        let whole = design();
-        let mut image = whole.program().unwrap();
-        assert_eq!(image, design().program().unwrap(), "the same bytes each time");
-        for fill in 0..4 {
-            let read = Design::read(&image).unwrap();
-            assert_eq!(read.digest(), Ok(Sha256::digest(&whole.manifest).into()), "{fill} zeros");
-            assert_eq!(
-                (read.accelerator(), read.config_digest()),
-                ("own", Some(crate::config().unwrap().digest()))
-            );
-            image.push(0);
-        }
-        assert!(Design::read(&image).is_err(), "four zeros are no filling");
-    }
-
-    #[test]
-    fn what_is_not_the_manifests_design_is_refused() {
-        let refused = |change: fn(&mut Design)| {
-            let mut design = design();
-            change(&mut design);
-            let read = Design::read(&design.program().unwrap()).unwrap();
-            read.digest().is_err()
+    fn threads_that_write_one_package_at_once_all_have_it() {
+        // A size that no other test uses, so that this folder can be deleted here.
+        let region = Region {
+            name: "raced".into(),
+            size: 0x7_7000,
+            chunk: 4096,
+            tag_base: 0x10_0000,
+            ..Region::default()
         };
-        assert!(refused(|d| d.sources.get_mut("a.sv").unwrap()[0] ^= 1));
-        assert!(refused(|d| drop(d.sources.remove("a.sv"))));
-        assert!(refused(|d| drop(d.sources.insert("more.sv".to_owned(), Vec::new()))));
-        assert!(refused(|d| d.manifest = d.manifest.replace("file a.sv", "file z.sv")));
-        let image = design().program().unwrap();
-        for len in 0..image.len() {
-            assert!(Design::read(&image[..len]).is_err(), "{len} bytes");
-        }
-        assert!(Design::read(&[&image[..], &[1]].concat()).is_err());
-    }
-
-    /// Entries that only resemble a regular file: a sparse one claims many gigabytes in a few
-    /// bytes.
-    #[test]
-    fn members_that_are_no_plain_files_are_refused() {
-        use tar::EntryType;
-        let whole = design();
-        let kinds = [
-            EntryType::Symlink,
-            EntryType::Link,
-            EntryType::Directory,
-            EntryType::Fifo,
-            EntryType::GNUSparse,
-        ];
-        for kind in kinds {
-            let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
-                Vec::new(),
-                flate2::Compression::best(),
-            ));
-            let mut add = |name: &str, kind: EntryType, bytes: &[u8]| {
-                let mut header = tar::Header::new_gnu();
-                header.set_path(name).unwrap();
-                header.set_entry_type(kind);
-                header.set_mode(0o644);
-                if kind == EntryType::GNUSparse {
-                    // 128 MiB of zeros, and no byte of data.
-                    let (size, gnu) = (128_u64 << 20, header.as_gnu_mut().unwrap());
-                    gnu.realsize = format!("{size:011o}\0").as_bytes().try_into().unwrap();
-                    gnu.sparse[0].offset = gnu.realsize;
-                    gnu.sparse[0].numbytes = *b"00000000000\0";
+        let config = Config::new(OnFault::Shield, 1, vec![Set::default()], vec![region]).unwrap();
+        let file = write_package(&config, Synthesis::default()).unwrap();
+        let together = Barrier::new(8);
+        for _ in 0..20 {
+            std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+            std::thread::scope(|scope| {
+                let writers: Vec<_> = (0..8)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            together.wait();
+                            write_package(&config, Synthesis::default())
+                        })
+                    })
+                    .collect();
+                for writer in writers {
+                    assert_eq!(writer.join().unwrap().unwrap(), file);
                 }
-                header.set_size(bytes.len() as u64);
-                header.set_cksum();
-                tar.append(&header, bytes).unwrap();
-            };
-            for (name, bytes) in [
-                (MANIFEST, whole.manifest.as_bytes()),
-                (CONFIG, &whole.config),
-                (ACCELERATOR, b"own"),
-            ] {
-                add(name, EntryType::Regular, bytes);
-            }
-            for (name, bytes) in &whole.sources {
-                add(&format!("{SOURCES}{name}"), EntryType::Regular, bytes);
-            }
-            add("sources/large.sv", kind, &[]);
-            let image = tar.into_inner().unwrap().finish().unwrap();
-            assert!(image.len() < 4096, "{kind:?}: {} bytes", image.len());
-            let large = Design::read(&image).map(|design| design.sources["large.sv"].len());
-            assert_eq!(large, Err("the image has a member that is no plain file"), "{kind:?}");
+            });
         }
     }
 }

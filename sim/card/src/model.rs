@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use shef_model::{Digits, MemoryFault, Model, SparseMemory};
-use shef_proto::config::Config;
 
-use crate::CardError;
 use crate::backend::Backend;
+use crate::{CardError, Design};
 
 /// A card around the functional model.
 pub(crate) struct ModelBackend {
@@ -16,8 +15,9 @@ pub(crate) struct ModelBackend {
 }
 
 impl ModelBackend {
-    pub(crate) fn new(config: Config, design: [u8; 32]) -> Self {
-        Self { model: Model::new(config, Box::new(Digits::default())), design, interrupted: false }
+    pub(crate) fn new(design: &Design) -> Self {
+        let model = Model::new(design.config().clone(), Box::new(Digits::default()));
+        Self { model, design: design.digest(), interrupted: false }
     }
 }
 

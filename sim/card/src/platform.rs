@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 
 use crate::CardError;
 use crate::backend::Backend;
-use crate::design::Design;
 use crate::kernel::{FIRMWARE, Power};
+use crate::program::Program;
 
 /// Name of this type of device; images name it as their target.
 pub const TARGET: &str = "shef-sim";
@@ -106,20 +106,20 @@ impl Around {
     /// the compiled-in design.
     pub(crate) fn mount(&self, image: &[u8]) -> Result<(), PlatformError> {
         let refused = PlatformError::new;
-        let design = Design::read(image).map_err(refused)?;
-        if design.digest().map_err(refused)? != self.backend.borrow().design_digest() {
+        let program = Program::read(image).map_err(refused)?;
+        if program.digest().map_err(refused)? != self.backend.borrow().design_digest() {
             return Err(refused(
                 "the image holds another design than the one that this card is made of",
             ));
         }
-        if design.accelerator() != self.backend.borrow().accelerator() {
+        if program.accelerator() != self.backend.borrow().accelerator() {
             return Err(refused(
                 "the image is for another accelerator than the one in this design",
             ));
         }
         self.backend.borrow_mut().reset().map_err(failed)?;
         self.fabric.borrow_mut().programmed = true;
-        if design.config_digest() != Some(self.config_digest()?) {
+        if program.config_digest() != Some(self.config_digest()?) {
             self.unmount().map_err(failed)?;
             return Err(refused(
                 "the image holds another configuration than the Shield of this design",

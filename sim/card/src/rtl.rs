@@ -1,25 +1,22 @@
 //! The Verilated RTL as a back end.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use shef_device::SimKernel;
-use shef_gen::shield::Synthesis;
 use shef_model::SparseMemory;
-use shef_proto::config::Config;
-use shef_rtl::{
-    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec, module_spec,
-};
+use shef_rtl::{AxiMemoryConfig, CoreSim, HostMemory, Library, build_with, kernel_spec};
 
 use crate::backend::Backend;
-use crate::design::Design;
 use crate::host_port::{HostPort, Interrupts};
-use crate::project::write_package;
-use crate::{CardError, Project};
+use crate::{CardError, Design};
 
+/// Top module of an accelerator without a Shield.
+const BARE: &str = "shef_bare_top";
 /// Cycles per wait of the host.
 const WAIT_CYCLES: u64 = 64;
 
@@ -32,8 +29,6 @@ pub struct RtlOptions {
     pub stalls: Option<u64>,
     /// File for waves (FST).
     pub wave: Option<PathBuf>,
-    /// Folder of a user's design; by default the digits accelerator.
-    pub project: Option<PathBuf>,
     /// Includes the DMA engine, which a card on a bus needs ([`crate::serve`]).
     pub dma: bool,
     /// Which Security Kernel the card has.
@@ -44,51 +39,6 @@ impl RtlOptions {
     /// Top module of the simulation shell.
     fn top(&self) -> &'static str {
         if self.dma { "shef_host_top" } else { "shef_sim_top" }
-    }
-
-    /// Digest of the design, computed from its sources: the same that a library built from them
-    /// reports.
-    ///
-    /// # Errors
-    /// If sources are missing, and errors of the project.
-    pub fn design_digest(&self) -> Result<[u8; 32], CardError> {
-        let project = self.project.as_deref().map(Project::open).transpose()?;
-        Ok(spec(self.top(), project.as_ref())?.digest()?)
-    }
-
-    /// The Shield's configuration.
-    ///
-    /// # Errors
-    /// Project errors.
-    pub fn config(&self) -> Result<Config, CardError> {
-        match self.project.as_deref() {
-            Some(dir) => Ok(Project::open(dir)?.config().clone()),
-            None => crate::config(),
-        }
-    }
-
-    /// Name of the accelerator.
-    ///
-    /// # Errors
-    /// Project errors.
-    pub fn accelerator(&self) -> Result<String, CardError> {
-        match self.project.as_deref() {
-            Some(dir) => Ok(Project::open(dir)?.accelerator().to_owned()),
-            None => Ok(crate::ACCELERATOR.to_owned()),
-        }
-    }
-
-    /// Plaintext of an image for this design: an archive of its manifest, its configuration and its
-    /// own sources (`docs/reference/image-container.md`).
-    ///
-    /// # Errors
-    /// As [`RtlOptions::design_digest`].
-    pub fn program(&self) -> Result<Vec<u8>, CardError> {
-        match self.project.as_deref().map(Project::open).transpose()? {
-            Some(project) => project.program_under(self.top()),
-            None => Design::of(&spec(self.top(), None)?, &crate::config()?, crate::ACCELERATOR)?
-                .program(),
-        }
     }
 
     fn memory(&self) -> AxiMemoryConfig {
@@ -102,37 +52,31 @@ impl RtlOptions {
     }
 }
 
-/// A library and its build options.
-struct Loaded {
-    top: &'static str,
-    trace: bool,
-    project: Option<PathBuf>,
-    library: Library,
-}
+/// Libraries loaded by this process, by top module, wave support and digest of the design.
+type Loaded = HashMap<(&'static str, bool, [u8; 32]), Library>;
 
-/// Libraries loaded by this process, by top module, wave support and project. A run keeps its
-/// design even if the sources change.
-static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
-
-/// Builds a top module of the simulation shell with the accelerator, or takes it from the cache.
+/// Builds a top module of the simulation shell with a design, or takes it from the cache.
 fn library(
     top: &'static str,
     trace: bool,
-    project: Option<&Project>,
+    design: &Design,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Library, CardError> {
+    static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
     // Held while building, so that two cards do not wait for two builds of the same.
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let dir = project.map(|p| p.dir().to_owned());
-    if let Some(found) =
-        loaded.iter().find(|l| l.top == top && l.trace == trace && l.project == dir)
-    {
-        return Ok(found.library.clone());
+    let key = (top, trace, design.digest());
+    if let Some(found) = loaded.get(&key) {
+        return Ok(found.clone());
     }
-    let mut spec = spec(top, project)?;
+    let mut spec = if top == BARE { design.bare_spec(top)? } else { design.spec(top)? };
     spec.trace = trace;
     let library = build_with(&spec, progress)?;
-    loaded.push(Loaded { top, trace, project: dir, library: library.clone() });
+    if top != BARE && library.design_digest() != design.digest() {
+        let what = "the sources changed after the design was read: open the device again";
+        return Err(CardError::Design { what: what.to_owned() });
+    }
+    loaded.insert(key, library.clone());
     Ok(library)
 }
 
@@ -147,63 +91,13 @@ pub(crate) fn kernel_library(progress: &mut dyn FnMut(&str)) -> Result<Library, 
     Ok(loaded.insert(library).clone())
 }
 
-/// Digest of the design with the Shield, computed from its sources: the same that a library built
-/// from them reports.
-///
-/// # Errors
-/// If sources are missing.
-pub fn design_digest() -> Result<[u8; 32], CardError> {
-    static DIGEST: Mutex<Option<[u8; 32]>> = Mutex::new(None);
-    let mut digest = DIGEST.lock().unwrap_or_else(PoisonError::into_inner);
-    match *digest {
-        Some(digest) => Ok(digest),
-        None => Ok(*digest.insert(RtlOptions::default().design_digest()?)),
-    }
-}
-
-/// Digest of the same design with another configuration of its Shield.
-///
-/// # Errors
-/// If sources are missing.
-pub fn design_digest_of(config: &Config) -> Result<[u8; 32], CardError> {
-    Ok(spec_of(config)?.digest()?)
-}
-
-/// Plaintext of an image for the design with the Shield.
-///
-/// # Errors
-/// If sources are missing.
-pub fn program() -> Result<Vec<u8>, CardError> {
-    RtlOptions::default().program()
-}
-
-/// Plaintext of an image for the same design with another configuration of its Shield.
-///
-/// # Errors
-/// If sources are missing.
-pub fn program_of(config: &Config) -> Result<Vec<u8>, CardError> {
-    Design::of(&spec_of(config)?, config, crate::ACCELERATOR)?.program()
-}
-
-fn spec_of(config: &Config) -> Result<DesignSpec, CardError> {
-    let package = write_package(config, Synthesis::default())?;
-    Ok(module_spec("shef_sim_top")?.source(&package).search("shell-rtl/accel/digits"))
-}
-
-fn spec(top: &str, project: Option<&Project>) -> Result<DesignSpec, CardError> {
-    match project {
-        Some(project) => project.spec(top),
-        None => Ok(module_spec(top)?.search("shell-rtl/accel/digits")),
-    }
-}
-
 fn start(
     top: &'static str,
+    design: &Design,
     options: &RtlOptions,
-    project: Option<&Project>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<CoreSim, CardError> {
-    let library = library(top, options.wave.is_some(), project, progress)?;
+    let library = library(top, options.wave.is_some(), design, progress)?;
     let mut core = CoreSim::new(&library, options.memory())?;
     if let Some(wave) = &options.wave {
         core.sim().trace_start(wave)?;
@@ -224,18 +118,17 @@ pub(crate) struct RtlBackend {
 
 impl RtlBackend {
     pub(crate) fn new(
+        design: &Design,
         options: &RtlOptions,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, CardError> {
-        let project = options.project.as_deref().map(Project::open).transpose()?;
-        let core = start(options.top(), options, project.as_ref(), progress)?;
+        let core = start(options.top(), design, options, progress)?;
         if !core.can_watch() {
             return Err(CardError::Design {
                 what: "the simulation shell has no observation outputs".to_owned(),
             });
         }
-        let accelerator =
-            project.as_ref().map_or(crate::ACCELERATOR, Project::accelerator).to_owned();
+        let accelerator = design.name().to_owned();
         Ok(Self { core, accelerator, interrupts: 0, answers: 0, last_write: None, host: None })
     }
 
@@ -366,16 +259,13 @@ impl BareCard {
     ///
     /// # Errors
     /// Build errors.
-    pub fn new(options: &RtlOptions, progress: &mut dyn FnMut(&str)) -> Result<Self, CardError> {
-        let project = options.project.as_deref().map(Project::open).transpose()?;
-        Ok(Self {
-            core: start(
-                "shef_bare_top",
-                &RtlOptions { wave: None, ..options.clone() },
-                project.as_ref(),
-                progress,
-            )?,
-        })
+    pub fn new(
+        design: &Design,
+        options: &RtlOptions,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, CardError> {
+        let options = RtlOptions { wave: None, ..options.clone() };
+        Ok(Self { core: start(BARE, design, &options, progress)? })
     }
 
     /// Writes memory, without time passing.

@@ -33,7 +33,7 @@ fn answered(card: &mut Card) -> bool {
 #[test]
 fn a_card_boots_only_with_a_secret_and_its_own_certificate() {
     let (ca, root) = ca();
-    let blank = || Blank::new(CardOptions::new(Engine::Model), &mut |_| {}).unwrap();
+    let blank = || Blank::new(CardOptions::digits(Engine::Model).unwrap(), &mut |_| {}).unwrap();
     let mut first = blank();
     let key = first.burn(Zeroizing::new([1; 32]));
     let certificate = issue_device_id(&ca, &root, &key, NO_CLOCK);
@@ -42,9 +42,11 @@ fn a_card_boots_only_with_a_secret_and_its_own_certificate() {
     assert!(other.burn(Zeroizing::new([2; 32])) != key);
     assert_eq!(other.finish(certificate.clone()).err().unwrap().code(), "SHEF-KRN-003");
     // Debug derives another identity from the same secret.
-    let mut debug =
-        Blank::new(CardOptions { debug: true, ..CardOptions::new(Engine::Model) }, &mut |_| {})
-            .unwrap();
+    let mut debug = Blank::new(
+        CardOptions { debug: true, ..CardOptions::digits(Engine::Model).unwrap() },
+        &mut |_| {},
+    )
+    .unwrap();
     assert!(debug.burn(Zeroizing::new([1; 32])) != key);
     assert_eq!(debug.finish(certificate.clone()).err().unwrap().code(), "SHEF-KRN-003");
     assert!(first.finish(certificate).is_ok());

@@ -64,6 +64,8 @@ pub struct DesignSpec {
     pub savable: bool,
     /// Warnings.
     pub lint: Lint,
+    /// The module that is measured, with everything below it, if not the top module.
+    pub measured: Option<String>,
 }
 
 impl DesignSpec {
@@ -83,6 +85,7 @@ impl DesignSpec {
             coverage: false,
             savable: false,
             lint: Lint::Log,
+            measured: None,
         }
     }
 
@@ -125,6 +128,13 @@ impl DesignSpec {
     #[must_use]
     pub fn define(mut self, name: &str, value: &str) -> Self {
         self.defines.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Measures `module` and everything below it, not the shell around it.
+    #[must_use]
+    pub fn measure_below(mut self, module: &str) -> Self {
+        self.measured = Some(module.to_owned());
         self
     }
 
@@ -177,16 +187,39 @@ impl DesignSpec {
     /// # Errors
     /// As [`DesignSpec::measure`].
     pub fn resolve_sources(&self) -> Result<Vec<PathBuf>> {
-        Ok(closure(self)?.into_iter().map(|source| source.path).collect())
+        Ok(closure(self, &self.top)?.into_iter().map(|source| source.path).collect())
     }
 
-    /// Reads the design, each file once.
+    /// Reads the measured part of the design, each file once.
     ///
     /// # Errors
     /// When the top module or a named file is missing, two files have the same name, or a source
     /// reads something that is not measured.
     pub fn measure(&self) -> Result<Measured> {
-        let sources = closure(self)?;
+        Ok(self.read()?.0)
+    }
+
+    /// The measured part of the design, and every file that is built.
+    fn read(&self) -> Result<(Measured, Vec<Source>)> {
+        let built = closure(self, &self.top)?;
+        let top = self.measured.as_deref().unwrap_or(&self.top);
+        let mut sources = built.clone();
+        if top != self.top {
+            let below: BTreeSet<PathBuf> =
+                closure(self, top)?.into_iter().map(|source| source.path).collect();
+            sources.retain(|source| below.contains(&source.path));
+            // A shell instantiates nothing of a project, but its text may contain the name of one
+            // of the project's files.
+            if let Some(other) = built
+                .iter()
+                .find(|s| self.project_of(&s.path).is_some() && !below.contains(&s.path))
+            {
+                return Err(Error::Source {
+                    place: other.path.display().to_string(),
+                    what: format!("the shell {} has a name like this file: rename it", self.top),
+                });
+            }
+        }
         let file = |s: &Source| {
             format!(
                 "file {} {}\n",
@@ -200,9 +233,8 @@ impl DesignSpec {
         params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
         lines.sort();
         params.sort();
-        let manifest =
-            format!("shef-design-1\ntop {}\n", self.top) + &params.concat() + &lines.concat();
-        Ok(Measured { manifest, sources })
+        let manifest = format!("shef-design-1\ntop {top}\n") + &params.concat() + &lines.concat();
+        Ok((Measured { manifest, sources }, built))
     }
 
     /// SHA-256 of the manifest.
@@ -255,10 +287,15 @@ pub fn build(spec: &DesignSpec) -> Result<Library> {
 /// As [`build`].
 pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<Library> {
     let tc = find_toolchain()?;
-    let measured = spec.measure()?;
+    let (measured, built) = spec.read()?;
     let digest = measured.digest();
     let mut h = Sha256::new();
     h.update(digest);
+    if spec.measured.is_some() {
+        for source in &built {
+            h.update(Sha256::digest(&source.bytes));
+        }
+    }
     let verilator_flags = verilator_flags(spec);
     let cxx_flags = cxx_flags(spec, &tc);
     for s in [RECIPE, READING, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
@@ -274,7 +311,7 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     }
     // The order of the sources, their names in messages, and the way they are read; not the path of
     // the checkout.
-    let sources = staged(spec, measured.sources);
+    let sources = staged(spec, built);
     for s in &sources {
         h.update(s.name.display().to_string());
         h.update([u8::from(s.foreign)]);

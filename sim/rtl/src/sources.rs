@@ -122,7 +122,7 @@ impl DesignSpec {
     /// # Errors
     /// When the top module or a named file is missing.
     pub fn below_top(&self) -> Result<Vec<String>> {
-        let files = closure(self)?;
+        let files = closure(self, &self.top)?;
         let Some(top) = files.iter().find(|s| stem(&s.path) == self.top) else {
             return Err(Error::SourceMissing {
                 module: self.top.clone(),
@@ -136,7 +136,7 @@ impl DesignSpec {
 }
 
 /// A file of a design: the measured bytes are the bytes that are built.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Source {
     /// Its path.
     pub path: PathBuf,
@@ -229,9 +229,9 @@ fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(failed)
 }
 
-/// The files that the sources and the top module of a design reach: packages first, each after its
+/// The files that the sources of a design and its module `top` reach: packages first, each after its
 /// dependencies.
-pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
+pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
     struct Walk<'a> {
         spec: &'a DesignSpec,
         index: &'a Index,
@@ -326,12 +326,12 @@ pub(crate) fn closure(spec: &DesignSpec) -> Result<Vec<Source>> {
     let search: Vec<PathBuf> = spec.search.iter().chain(&spec.foreign).cloned().collect();
     let index = Index::new(&spec.sources, &search)?;
     let mut start = spec.sources.clone();
-    match index.find(&spec.top)? {
+    match index.find(top)? {
         Some(p) => start.push(p.to_path_buf()),
         None if spec.sources.is_empty() => {
             let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
             return Err(Error::SourceMissing {
-                module: spec.top.clone(),
+                module: top.to_owned(),
                 searched: searched.join(", "),
             });
         }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use shef_console::output::{Color, Output};
-use shef_demo::DemoArgs;
-use shef_demo::data::{Dataset, PIXELS};
-use shef_demo::report::Report;
+use shef_lab::data::{Dataset, PIXELS};
+use shef_sim::DemoArgs;
+use shef_sim::report::Report;
 
 /// Every attack, and the code of the check that must refuse it.
 pub const ATTACKS: &[(&str, &str)] = &[
@@ -66,7 +66,7 @@ pub const BOOT_STEPS: &[&str] = &["boot-clear", "boot-measure", "boot-verify", "
 /// If the honest run does not complete.
 pub fn demo(args: &DemoArgs) -> Report {
     let output = Output::new(true, true, 0, Color::Never);
-    match shef_demo::demo(&output, args) {
+    match shef_sim::demo(&output, args) {
         Ok(report) => report,
         Err(error) => panic!(
             "{} ({}): rerun with `cargo xtask demo {}`",

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use shef::sim::Control;
+use shef_card::Control;
 use shef_e2e::Served;
 
 /// Held by each test, because all of them count the descriptors of this process.

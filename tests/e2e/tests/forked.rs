@@ -3,10 +3,10 @@
 
 #![expect(unsafe_code, reason = "forks")]
 
-use shef::sim::Engine;
 use shef::{Fault, SdkError};
-use shef_demo::attacks::buffers;
-use shef_demo::world::{Cards, Plan, World};
+use shef_card::Engine;
+use shef_lab::attacks::buffers;
+use shef_lab::world::{Cards, Plan, World};
 use shef_proto::channel::{MESSAGE_LEN, Request};
 use shef_seal::OpenPolicy;
 

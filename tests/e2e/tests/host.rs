@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use shef::sim::Engine;
 use shef::{Adversary, Device, Host, MessageKind, SdkError};
-use shef_demo::attacks::small_run;
-use shef_demo::data::Dataset;
-use shef_demo::reference::{self, Answer};
-use shef_demo::world::{Cards, Plan, World};
+use shef_card::Engine;
+use shef_lab::attacks::small_run;
+use shef_lab::data::Dataset;
+use shef_lab::reference::{self, Answer};
+use shef_lab::world::{Cards, Plan, World};
 
 /// The change to the message.
 #[derive(Clone, Copy, Debug)]

@@ -54,7 +54,7 @@ fn unseeded_runs_share_no_key() {
     let runs: Vec<_> = ["a", "b"]
         .map(|name| {
             let keep = dir.path().join(name);
-            shef_e2e::demo(&shef_demo::DemoArgs {
+            shef_e2e::demo(&shef_sim::DemoArgs {
                 device: "sim:model".into(),
                 keep: Some(keep.clone()),
                 keep_secrets: true,

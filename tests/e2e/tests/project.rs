@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use shef::sim::{CardError, Engine, Project, RtlOptions};
 use shef::{SdkError, Uri};
-use shef_demo::remote::Remote;
-use shef_demo::world::{Cards, Plan, World};
+use shef_card::{CardError, Engine, Project, RtlOptions};
+use shef_lab::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
+use shef_sim::remote::Remote;
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/vecadd")

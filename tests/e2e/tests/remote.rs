@@ -2,14 +2,14 @@
 //! network.
 
 use shef::OpenOptions;
-use shef_demo::attacks::{buffers, upload};
-use shef_demo::data::Dataset;
-use shef_demo::knn;
-use shef_demo::reference;
-use shef_demo::remote::Remote;
-use shef_demo::world::{Cards, Plan, World};
 use shef_e2e::memory::Needles;
+use shef_lab::attacks::{buffers, upload};
+use shef_lab::data::Dataset;
+use shef_lab::knn;
+use shef_lab::reference;
+use shef_lab::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
+use shef_sim::remote::Remote;
 
 #[path = "../../../host/agent/tests/common/mod.rs"]
 mod common;
@@ -135,7 +135,7 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
 
 fn the_whole_line_on(device: &str) {
     shef_e2e::shef_program();
-    let args = shef_demo::DemoArgs { device: device.into(), remote: true, ..Default::default() };
+    let args = shef_sim::DemoArgs { device: device.into(), remote: true, ..Default::default() };
     let report = shef_e2e::demo(&args);
     assert!(report.steps.iter().all(|step| step.ok), "{:?}", report.steps);
     assert!(report.device.starts_with("tls://localhost:"), "{}", report.device);

@@ -1,7 +1,7 @@
 //! The same test bodies pass on the Verilated RTL. They need Verilator: `cargo xtask setup`.
 
 use sha2::{Digest, Sha256};
-use shef_demo::DemoArgs;
+use shef_sim::DemoArgs;
 use std::fs;
 use std::path::Path;
 

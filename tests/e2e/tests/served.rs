@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use shef::sim::Control;
+use shef_card::Control;
 use shef_device::{CtlOp, mailbox};
 use shef_e2e::Served;
 use shef_proto::mailbox::{Request, evidence_answer};

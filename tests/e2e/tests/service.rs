@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicI64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use shef::sim::{self, Control, Engine};
 use shef::{Connected, Expect, SdkError, Session, TlsFiles};
+use shef_card::{self, Control, Engine};
 use shef_console::service::ServiceArgs;
-use shef_demo::DemoArgs;
-use shef_demo::world::{Cards, Plan, World};
 use shef_e2e::memory::Needles;
 use shef_e2e::{ATTACKS, Served, shef_program};
+use shef_lab::world::{Cards, Plan, World};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::receipt::Audit;
+use shef_sim::DemoArgs;
 use shef_verifierd::app::Clock;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;

@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use shef::sim::Engine;
 use shef::{
     Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, MessageKind, Ran, SdkError,
     Session,
 };
-use shef_demo::attacks::{buffers, upload};
-use shef_demo::data::Dataset;
-use shef_demo::knn::{self, Buffers};
-use shef_demo::reference;
-use shef_demo::world::{Bench, Cards, Plan, World};
+use shef_card::Engine;
+use shef_lab::attacks::{buffers, upload};
+use shef_lab::data::Dataset;
+use shef_lab::knn::{self, Buffers};
+use shef_lab::reference;
+use shef_lab::world::{Bench, Cards, Plan, World};
 use shef_proto::channel::{Answer, ChannelError, FaultKind, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
 use shef_proto::evidence::RootOfTrust;
@@ -41,7 +41,7 @@ fn setup() -> Setup {
 
 /// The same with another reaction to faults.
 fn setup_with(on_fault: OnFault) -> Setup {
-    let demo = shef::sim::config().unwrap();
+    let demo = shef_card::config().unwrap();
     let config =
         Config::new(on_fault, demo.ports(), demo.sets().to_vec(), demo.regions().to_vec()).unwrap();
     setup_of(Engine::ModelOf(config))
@@ -588,7 +588,7 @@ fn buffers_of_another_session_are_refused() {
         });
         config
     };
-    let demo = shef::sim::config().unwrap();
+    let demo = shef_card::config().unwrap();
     let config = |regions| {
         Config::new(OnFault::Shield, demo.ports(), demo.sets().to_vec(), regions).unwrap()
     };
@@ -715,11 +715,11 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     };
     assert_eq!(attest(&Expect::image(&config, &image)), "accepted");
     assert_eq!(attest(&Expect::image(&config, &image).signer(&vendor)), "accepted");
-    assert_eq!(attest(&Expect::accelerator(&config, shef::sim::ACCELERATOR, &vendor)), "accepted");
+    assert_eq!(attest(&Expect::accelerator(&config, shef_card::ACCELERATOR, &vendor)), "accepted");
     assert_eq!(attest(&Expect::image(&config, &[7; 32])), "SHEF-SDK-050");
     assert_eq!(attest(&Expect::accelerator(&config, "other", &vendor)), "SHEF-SDK-050");
     assert_eq!(
-        attest(&Expect::accelerator(&config, shef::sim::ACCELERATOR, &[7; 32])),
+        attest(&Expect::accelerator(&config, shef_card::ACCELERATOR, &[7; 32])),
         "SHEF-SDK-050"
     );
     let other = Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap();

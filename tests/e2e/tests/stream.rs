@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
-use shef::sim::Engine;
 use shef::{
     Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, MessageKind, OutputBuffer,
     Progress, Ran, SdkError, Session, unwatched,
 };
-use shef_demo::data::{Dataset, PIXELS};
-use shef_demo::knn;
-use shef_demo::reference::{self, Answer};
-use shef_demo::world::{Cards, Plan, World};
+use shef_card::Engine;
+use shef_lab::data::{Dataset, PIXELS};
+use shef_lab::knn;
+use shef_lab::reference::{self, Answer};
+use shef_lab::world::{Cards, Plan, World};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_seal::OpenPolicy;
 

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use shef::service::{KeyMaterial, NewKey};
-use shef::sim::Control;
 use shef::{
     Adversary, Connected, Device, MessageKind, SdkError, Service, Session, SystemEntropy, TlsFiles,
 };
-use shef_demo::attacks::{buffers, upload};
-use shef_demo::data::Dataset;
-use shef_demo::knn;
-use shef_demo::world::{Cards, Plan, World};
+use shef_card::Control;
 use shef_e2e::Served;
 use shef_e2e::memory::{MASK, Needles};
+use shef_lab::attacks::{buffers, upload};
+use shef_lab::data::Dataset;
+use shef_lab::knn;
+use shef_lab::world::{Cards, Plan, World};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};

@@ -10,12 +10,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use shef::seal::OpenPolicy;
-use shef::sim::Engine;
 use shef::{Pending, SdkError, Uri, Worker};
-use shef_demo::data::Dataset;
-use shef_demo::knn;
-use shef_demo::reference;
-use shef_demo::world::{Cards, Plan, World};
+use shef_card::Engine;
+use shef_lab::data::Dataset;
+use shef_lab::knn;
+use shef_lab::reference;
+use shef_lab::world::{Cards, Plan, World};
 
 const START: (u32, u32) = (knn::reg::CTRL, 1);
 const DONE: (u32, u32) = (knn::reg::STATUS, knn::DONE | knn::ERROR);

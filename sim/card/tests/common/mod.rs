@@ -21,7 +21,7 @@ pub fn make() -> Result<(Card, Identity), CardError> {
     let ca = SigningKey::derive(&[7; 32]);
     let der = issue_root(&ca, "test", NO_CLOCK, NO_END);
     let root = Certificate::parse(&der).unwrap();
-    let mut blank = Blank::new(CardOptions::new(Engine::Model), &mut |_| {})?;
+    let mut blank = Blank::new(CardOptions::digits(Engine::Model)?, &mut |_| {})?;
     let key = blank.burn(Zeroizing::new([1; 32]));
     let mut card = blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK))?;
     card.add_debug_identity(Zeroizing::new([2; 32]), |key| {

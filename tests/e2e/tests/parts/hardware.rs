@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use shef::{Adversary, Device, MessageKind};
-use shef_demo::world::World;
+use shef_lab::world::World;
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::OnFault;
 use shef_proto::cose::SigningKey;
@@ -51,7 +51,7 @@ impl Hardware {
             audience: self.audience.clone(),
             nonce: self.nonce.clone(),
             ueid: cert::ueid_of(&key("device").public_key()),
-            target: shef::sim::TARGET.into(),
+            target: shef_card::TARGET.into(),
             debug: DebugState::DisabledSinceBoot,
             root_of_trust: RootOfTrust::ShefBoot,
             kernel_digest: kernel.digest,

@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use shef::sim::{Blank, Card, CardError, CardOptions, Engine, Identity, ServeOptions, serve};
 use shef::transfer::{Open, download_into, unwatched, upload};
 use shef::{Device, Host, SystemEntropy, Uri};
+use shef_card::{Blank, Card, CardError, CardOptions, Engine, Identity, ServeOptions, serve};
 use shef_device::pci::{BAR_CTL, Function, PciCard};
 use shef_device::ring::{
     COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, DmaMemory, OP_NOTHING, OP_TO_CARD,

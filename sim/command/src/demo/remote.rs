@@ -5,7 +5,7 @@ use std::process::Command;
 
 use shef::{TlsFiles, Uri};
 
-use crate::process::{Guard, port, program, run, start};
+use super::process::{Guard, port, program, run, start};
 use shef_console::CliError;
 
 /// A card and an agent beside it, which stop when this value is dropped.
@@ -28,8 +28,8 @@ impl Remote {
     /// SHEF-CLI-024 if a program is missing or does not start.
     pub fn start(dir: &Path, card: &[String]) -> Result<Self, CliError> {
         let socket = dir.join("card.sock");
-        let mut serve = Command::new(program("shef")?);
-        serve.args(["--quiet", "sim", "serve", "--json", "--socket"]).arg(&socket).args(card);
+        let mut serve = Command::new(program("shef-sim")?);
+        serve.args(["--quiet", "serve", "--json", "--socket"]).arg(&socket).args(card);
         let (card, _) = start(serve, "the card (shef sim serve)")?;
 
         let dir = dir.join("agent");
@@ -48,7 +48,7 @@ impl Remote {
                 port: port(&line, AGENT)?,
                 device: "card0".to_owned(),
             },
-            control: shef::sim::Control::path_of(&socket),
+            control: shef_card::Control::path_of(&socket),
             tls: TlsFiles {
                 ca: owner.join("ca.pem"),
                 cert: owner.join("cert.pem"),

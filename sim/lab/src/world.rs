@@ -1,26 +1,28 @@
-//! The parties of the demo, each with its own key folder and source of randomness.
+//! The parties, each with its own key folder and source of randomness.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use shef::service::{KeyMaterial, NewKey};
-use shef::sim::{
-    self, Blank, CardOptions, Control, Engine, Manufacturer, Project, RtlOptions, SimKernel,
-};
 use shef::{
-    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, OpenOptions, Release,
-    SdkError, Service, Session, Source, TlsFiles, Uri, Verifier,
+    Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer,
+    OpenOptions, Release, SdkError, Service, Session, Source, TlsFiles, Uri, Verifier,
 };
+use shef_card::{self as sim, Blank, CardOptions, Control, Design, Engine, RtlOptions, SimKernel};
 use shef_proto::config::Config;
 use shef_proto::evidence::{Layer, RootOfTrust};
+use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description};
-use shef_proto::load::first_epochs;
+use shef_proto::load::{MASTER_LEN, SessionKeys, first_epochs};
 use shef_regs::ctl;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
 use shef_console::CliError;
 
 pub use crate::bench::Bench;
+use crate::bench::Place;
+use crate::secrets::{Drawn, session_keys};
+use crate::tap::tap;
 
 /// Name of the data owner as a tenant.
 pub const OWNER: &str = "data-owner";
@@ -36,8 +38,8 @@ const SEEDED_NOW: i64 = 1_767_225_600;
 /// Origin of the cards.
 #[derive(Debug, Clone)]
 pub enum Cards {
-    /// Made here, around this engine.
-    Made(Engine),
+    /// Made here. World and attacks choose seed and debug state.
+    Made(CardOptions),
     /// An existing card behind this device; its maker, faults and observation are reached through
     /// the control socket.
     Served {
@@ -48,6 +50,24 @@ pub enum Cards {
         /// Certificates, if the device is behind an agent.
         tls: Option<TlsFiles>,
     },
+}
+
+impl Cards {
+    /// Cards with the digits accelerator, made here.
+    ///
+    /// # Errors
+    /// If the design's sources are missing.
+    pub fn digits(engine: Engine) -> Result<Self, CliError> {
+        Self::made(engine, Design::digits().map_err(card)?)
+    }
+
+    /// Cards with this design, made here.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn made(engine: Engine, design: Design) -> Result<Self, CliError> {
+        Ok(Self::Made(CardOptions::new(engine, design)))
+    }
 }
 
 /// How to create a world.
@@ -69,6 +89,8 @@ struct Entrusted {
     service: Service,
     /// Common prefix of all names.
     id: String,
+    /// The data key.
+    master: [u8; MASTER_LEN],
 }
 
 impl Entrusted {
@@ -79,11 +101,13 @@ impl Entrusted {
         image: &Image,
         entropy: &mut dyn shef_proto::entropy::Entropy,
     ) -> Result<Self, SdkError> {
-        let mut random = [0; 8];
+        let (mut random, mut master) = ([0; 8], [0; MASTER_LEN]);
         entropy.fill(&mut random);
+        entropy.fill(&mut master);
         let entrusted = Self {
             service: service.clone(),
             id: format!("demo-{}", shef_console::hex::encode(&random)),
+            master,
         };
         let id = &entrusted.id;
         for anchor in verifier.anchors() {
@@ -110,7 +134,8 @@ impl Entrusted {
             vendor: &vendor.public_key(),
         };
         service.add_key(&entrusted.image_key(), Layer::Kernel, &key(image))?;
-        service.add_key(&entrusted.data_key(), Layer::Shield, &key(KeyMaterial::Generate(32)))?;
+        let data = KeyMaterial::Secret(&entrusted.master);
+        service.add_key(&entrusted.data_key(), Layer::Shield, &key(data))?;
         Ok(entrusted)
     }
 
@@ -150,6 +175,8 @@ pub struct World {
     old_image: Image,
     verifier: Verifier,
     entrusted: Option<Entrusted>,
+    /// Of the last session: the Shield's public key, the Load Key, and what the owner drew.
+    last: Option<(PublicKey, Vec<u8>, Vec<u8>)>,
     manufacturer_entropy: Source,
     vendor_entropy: Source,
     owner_entropy: Source,
@@ -209,44 +236,25 @@ impl World {
         };
         let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
 
-        let (config, design_digest, accelerator, program) = match &plan.cards {
-            Cards::Made(Engine::Rtl(RtlOptions { project: Some(dir), .. })) => {
-                let project = Project::open(dir).map_err(card)?;
-                let (digest, program) =
-                    (project.design_digest().map_err(card)?, project.program().map_err(card)?);
-                (project.config().clone(), digest, project.accelerator().to_owned(), program)
+        let design = match (&plan.cards, &served) {
+            (Cards::Made(options), _) => options.design.clone(),
+            (Cards::Served { .. }, Some(identity)) if identity.accelerator == sim::ACCELERATOR => {
+                Design::digits().map_err(card)?
             }
-            Cards::Made(Engine::ModelOf(config)) => {
-                let (digest, program) = (
-                    sim::design_digest_of(config).map_err(card)?,
-                    sim::program_of(config).map_err(card)?,
+            (Cards::Served { .. }, found) => {
+                let what = format!(
+                    "the served card has the accelerator {:?}; the demo is of {:?}",
+                    found.as_ref().map_or("", |identity| &identity.accelerator),
+                    sim::ACCELERATOR
                 );
-                (config.clone(), digest, sim::ACCELERATOR.to_owned(), program)
+                return Err(card(sim::CardError::Design { what }));
             }
-            Cards::Made(_) => {
-                let (digest, program) =
-                    (sim::design_digest().map_err(card)?, sim::program().map_err(card)?);
-                (sim::config().map_err(card)?, digest, sim::ACCELERATOR.to_owned(), program)
-            }
-            Cards::Served { .. } => {
-                let identity = served
-                    .as_ref()
-                    .ok_or_else(|| CliError::internal("a card that nobody serves"))?;
-                if identity.accelerator != sim::ACCELERATOR {
-                    let what = format!(
-                        "the served card has the accelerator {:?}; the demo is of {:?}",
-                        identity.accelerator,
-                        sim::ACCELERATOR
-                    );
-                    return Err(card(sim::CardError::Design { what }));
-                }
-                (
-                    sim::config().map_err(card)?,
-                    identity.design_digest,
-                    sim::ACCELERATOR.to_owned(),
-                    identity.program.clone(),
-                )
-            }
+        };
+        let (config, accelerator) = (design.config().clone(), design.name().to_owned());
+        // The served design is the one that counts: its process may have read other sources.
+        let (design_digest, program) = match &served {
+            Some(identity) => (identity.design_digest, identity.program.clone()),
+            None => (design.digest(), design.program().map_err(card)?),
         };
         let describe = |svn| Description {
             target: sim::TARGET.to_owned(),
@@ -265,10 +273,12 @@ impl World {
             anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_root)?,
         ];
         let kernels: &[SimKernel] = match &plan.cards {
-            Cards::Made(Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. })) => {
-                &[SimKernel::Firmware]
-            }
-            Cards::Made(_) => &[SimKernel::Native],
+            Cards::Made(options) => match &options.engine {
+                Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. }) => {
+                    &[SimKernel::Firmware]
+                }
+                _ => &[SimKernel::Native],
+            },
             Cards::Served { .. } => &[SimKernel::Firmware, SimKernel::Native],
         };
         let reference = ReferenceValues {
@@ -302,6 +312,7 @@ impl World {
         };
         Ok(Self {
             entrusted,
+            last: None,
             now,
             config,
             makers,
@@ -337,12 +348,12 @@ impl World {
         bench: &Bench,
         body: impl FnOnce(&mut Self, &mut Host, &Bench) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
-        match bench {
-            Bench::Here(_) => {
+        match bench.place() {
+            Place::Here(_) => {
                 let (mut host, bench) = self.make(true, &mut |_| {})?;
                 body(self, &mut host, &bench)
             }
-            Bench::There(control) => {
+            Place::There(control) => {
                 // Debug halts the kernel; a reset restarts the card.
                 control.borrow_mut().set_debug(true).map_err(card)?;
                 host.reset()?;
@@ -359,25 +370,26 @@ impl World {
         debug: bool,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(Host, Bench), CliError> {
-        let engine = match &self.plan.cards {
-            Cards::Made(engine) => engine.clone(),
+        let options = match &self.plan.cards {
+            Cards::Made(options) => CardOptions { seed: self.plan.seed, debug, ..options.clone() },
             Cards::Served { uri, control, tls } => {
                 let control = Control::open(control).map_err(card)?;
                 let host = shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None })?;
-                return Ok((host, Bench::There(RefCell::new(control))));
+                let (host, tap) = tap(host);
+                return Ok((host, Bench::new(Place::There(RefCell::new(control)), tap)));
             }
         };
-        let mut options = CardOptions::new(engine);
-        options.seed = self.plan.seed;
-        options.debug = debug;
-        let (maker, debug_maker) =
-            self.makers.as_ref().ok_or_else(|| CliError::internal("nobody makes cards here"))?;
+        let (maker, debug_maker) = self
+            .makers
+            .as_ref()
+            .ok_or_else(|| CliError::internal("a served card has another maker"))?;
         let manufacturer = if debug { debug_maker } else { maker };
         let mut blank = Blank::new(options, progress).map_err(card)?;
         let device_id = blank.burn(manufacturer.device_secret(&mut self.manufacturer_entropy));
         let made = blank.finish(manufacturer.certify(&device_id, self.now)).map_err(card)?;
-        let bench = Bench::Here(made.bench());
-        Ok((Host::new(Box::new(made)), bench))
+        let place = Place::Here(made.bench());
+        let (host, tap) = tap(Host::new(Box::new(made)));
+        Ok((host, Bench::new(place, tap)))
     }
 
     /// The Shield's configuration.
@@ -463,7 +475,7 @@ impl World {
     /// Appraisal, kernel and host errors.
     pub fn load(&mut self, host: &mut Host) -> Result<(), SdkError> {
         let release = self.release(host)?;
-        host.load_image(self.image.container.clone(), release.key_box).map(|_| ())
+        host.load_image(&self.image.container, release.key_box).map(|_| ())
     }
 
     /// Brings a card to a loaded image and a Shield that waits for a Load Key. The image stays if
@@ -519,7 +531,22 @@ impl World {
         &mut self,
         session: Session<'h, shef::Attested>,
     ) -> Result<Session<'h, Keyed>, SdkError> {
-        session.key(OWNER, &first_epochs(&self.config, 1), &mut self.owner_entropy)
+        let shield = session.verified().claims().key.clone();
+        let mut drawn = Drawn::new(&mut self.owner_entropy);
+        let session = session.key(OWNER, &first_epochs(&self.config, 1), &mut drawn)?;
+        self.last = Some((shield, session.load_key().to_vec(), drawn.bytes));
+        Ok(session)
+    }
+
+    /// The keys of the last session, so that other tools can check what was sealed.
+    ///
+    /// # Errors
+    /// If there was no session.
+    pub fn session_keys(&self) -> Result<SessionKeys, SdkError> {
+        let none = || SdkError::Load(shef_proto::load::LoadError::Confirmation);
+        let (shield, load_key, drawn) = self.last.as_ref().ok_or_else(none)?;
+        let released = self.entrusted.as_ref().map(|entrusted| &entrusted.master);
+        Ok(session_keys(&self.config, shield, load_key, drawn, released)?)
     }
 
     /// Appraisal and Load Key.

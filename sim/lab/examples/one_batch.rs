@@ -9,9 +9,9 @@ use shef::proto::evidence::RootOfTrust;
 use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
-use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions, SimKernel};
 use shef::verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 use shef::{Expect, Host, IpVendor, KeyFolder, Session, SystemEntropy, Verifier};
+use shef_card::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions, SimKernel};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = std::env::args_os().collect();

@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use shef::sim::BootFault;
-use shef::{Adversary, Device, Host, Keyed, MessageKind, SdkError, Session};
+use shef::{Host, Keyed, SdkError, Session};
+use shef_card::BootFault;
 use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::first_epochs;
@@ -19,6 +19,7 @@ use shef_seal::OpenPolicy;
 use crate::data::Dataset;
 use crate::knn::{self, Buffers};
 use crate::reference;
+use crate::tap::{MessageKind, Record, Tap};
 use crate::world::{Bench, World};
 use shef_console::CliError;
 
@@ -248,57 +249,14 @@ fn refused<T>(result: Result<T, SdkError>, expected: &[&str]) -> Outcome {
 
 // ---- attacks on messages ----
 
-type Hook = Box<dyn FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>>;
-
-/// A dishonest host, given as a function.
-struct Evil(Hook);
-
-impl Adversary for Evil {
-    fn message(
-        &mut self,
-        kind: MessageKind,
-        bytes: Vec<u8>,
-        device: &mut dyn Device,
-    ) -> Option<Vec<u8>> {
-        (self.0)(kind, bytes, device)
-    }
-}
-
-fn evil(
-    hook: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static,
-) -> Box<dyn Adversary> {
-    Box::new(Evil(Box::new(hook)))
-}
-
-fn honest() -> Box<dyn Adversary> {
-    Box::new(shef::Honest)
-}
-
 /// A host that changes every message of one kind.
-fn change(
-    kind: fn(MessageKind) -> bool,
-    mut how: impl FnMut(&mut Vec<u8>) + 'static,
-) -> Box<dyn Adversary> {
-    evil(move |at, mut bytes, _| {
-        if kind(at) {
+fn change(tap: &Tap, kind: MessageKind, mut how: impl FnMut(&mut Vec<u8>) + 'static) {
+    tap.meddle(move |at, mut bytes, _| {
+        if at == kind {
             how(&mut bytes);
         }
         Some(bytes)
-    })
-}
-
-/// The recorded messages.
-type Heard = Rc<RefCell<Vec<(MessageKind, Vec<u8>)>>>;
-
-/// A host that only listens.
-fn listen() -> (Box<dyn Adversary>, Heard) {
-    let heard = Heard::default();
-    let ears = Rc::clone(&heard);
-    let adversary = evil(move |kind, bytes, _| {
-        ears.borrow_mut().push((kind, bytes.clone()));
-        Some(bytes)
     });
-    (adversary, heard)
 }
 
 // ---- a small job ----
@@ -406,7 +364,7 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
     let (base, tags, chunk) = (region.base, region.tag_base, region.chunk as usize);
     let chunks = if tamper == Tamper::Swap { 2 } else { 1 };
     lab.bench.watch(base..base + (chunks * chunk) as u64)?;
-    lab.host.corrupt(evil(move |kind, mut bytes, _| {
+    lab.bench.tap().meddle(move |kind, mut bytes, _| {
         match (kind, tamper) {
             (MessageKind::MemoryWrite { addr }, Tamper::FlipData) if addr == base => {
                 bytes[77] ^= 0x10;
@@ -424,7 +382,7 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
             _ => {}
         }
         Some(bytes)
-    }));
+    });
     let (train, query) = (lab.train, lab.query);
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
@@ -502,33 +460,32 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn put_back(
     host: &mut Host,
     region: &shef_proto::config::Region,
-    heard: &[(MessageKind, Vec<u8>)],
+    recorded: &[Record],
 ) -> Result<(), CliError> {
     for (addr, len) in [(region.base, region.chunk as usize), (region.tag_base, 16)] {
-        let old = heard
+        let old = recorded
             .iter()
-            .find(|(kind, _)| *kind == MessageKind::MemoryWrite { addr })
+            .find(|old| old.kind == MessageKind::MemoryWrite { addr })
             .ok_or_else(|| CliError::internal("nothing was uploaded there"))?;
-        host.device().mem_write(addr, &old.1[..len])?;
+        host.device().mem_write(addr, &old.bytes[..len])?;
     }
     Ok(())
 }
 
 fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let (ears, heard) = listen();
-    lab.host.corrupt(ears);
+    lab.bench.tap().record();
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     session.abort()?;
-    lab.host.corrupt(honest());
+    let recorded = lab.bench.tap().stop_recording();
     lab.host.new_session()?;
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let region = b.query.region().clone();
-    put_back(session.host(), &region, &heard.borrow())?;
+    put_back(session.host(), &region, &recorded)?;
     lab.bench.watch(region.base..region.base + u64::from(region.chunk))?;
     faulted(session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
@@ -536,17 +493,15 @@ fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn old_epoch(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
     let bench = lab.bench;
-    let (ears, heard) = listen();
-    lab.host.corrupt(ears);
+    bench.tap().record();
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
-    let heard = heard.take();
-    session.host().corrupt(honest());
+    let recorded = bench.tap().stop_recording();
     session.next_input_epoch(&b.query)?;
     session.upload(&b.query, &query.pixels())?;
     let region = b.query.region().clone();
-    put_back(session.host(), &region, &heard)?;
+    put_back(session.host(), &region, &recorded)?;
     bench.watch(region.base..region.base + u64::from(region.chunk))?;
     faulted(session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
@@ -573,17 +528,17 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let places = [b.result.region().base, b.result.region().tag_base];
-    session.host().corrupt(evil(move |kind, mut bytes, _| {
+    lab.bench.tap().meddle(move |kind, mut bytes, _| {
         if let MessageKind::MemoryRead { addr } = kind
             && places.contains(&addr)
         {
             bytes.fill(0);
         }
         Some(bytes)
-    }));
+    });
     let result = refused(launch(&mut session, &b, train, query), &["SHEF-SDK-016"]);
     // Nothing was lost: an honest host delivers the results.
-    session.host().corrupt(honest());
+    lab.bench.tap().honest();
     let statement = session.statement()?;
     let opened = session.open(
         &b.result,
@@ -617,13 +572,13 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     for at in [0, 7, 8, 12, 16, 71, 72, 87] {
         let mut forged = sealed;
         forged[at] ^= 1;
-        let (shown, says_refused) = session.host().ring(&forged)?;
+        let (shown, says_refused) = session.host().exchange(&forged)?;
         attempts += 1;
         refusals += usize::from(says_refused);
         unchanged &= shown == shown_before;
     }
     // The honest command is still the next expected one.
-    let (answer, says_refused) = session.host().ring(&sealed)?;
+    let (answer, says_refused) = session.host().exchange(&sealed)?;
     let taken = !says_refused && session.take_answer(&answer).is_ok_and(|a| a.status == 0);
     let after = session.statement()?.shield().requests;
     let fine = honest_run(&mut session, &b, train, query)?;
@@ -655,17 +610,17 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
-    let (ears, heard) = listen();
-    session.host().corrupt(ears);
+    lab.bench.tap().record();
     if !honest_run(&mut session, &b, train, query)? {
         return Ok(outcome(false, "", "the honest run before it failed"));
     }
-    session.host().corrupt(honest());
-    let requests: Vec<Vec<u8>> = heard
-        .take()
+    let requests: Vec<Vec<u8>> = lab
+        .bench
+        .tap()
+        .stop_recording()
         .into_iter()
-        .filter(|(kind, _)| *kind == MessageKind::Request)
-        .map(|(_, bytes)| bytes)
+        .filter(|record| record.kind == MessageKind::Request)
+        .map(|record| record.bytes)
         .collect();
     let Some((last, earlier)) = requests.split_last() else {
         return Ok(outcome(false, "", "no request was heard"));
@@ -674,7 +629,7 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let mut refusals = 0;
     for old in earlier.iter().chain([last]) {
         // All of them precede the statement's last page, so none may run or be answered.
-        refusals += usize::from(session.host().ring(old)?.1);
+        refusals += usize::from(session.host().exchange(old)?.1);
     }
     let all = earlier.len() + 1;
     let after = session.statement()?.shield().requests;
@@ -701,11 +656,11 @@ fn load_key_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let old = session.load_key().to_vec();
-    let into_session = session.host().load_key(old.clone())?.0 == shef::LoadHint::Refused;
+    let into_session = session.host().load_key(&old)?.0 == shef::LoadHint::Refused;
     let fine = honest_run(&mut session, &b, train, query)?;
     session.close()?;
     lab.host.new_session()?;
-    let into_fresh = lab.host.load_key(old)?.0 == shef::LoadHint::Refused
+    let into_fresh = lab.host.load_key(&old)?.0 == shef::LoadHint::Refused
         && ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
     let mut session = lab.world.keyed(lab.host)?;
     let next = session.ping().is_ok();
@@ -727,13 +682,10 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
     let epochs = first_epochs(&config, 1);
     let (message, _) = shef_proto::load::seal_load_key(&config, &other, b"", &epochs, entropy)
         .map_err(SdkError::from)?;
-    lab.host.corrupt(change(
-        |kind| kind == MessageKind::LoadKey,
-        move |bytes| *bytes = message.clone(),
-    ));
+    change(lab.bench.tap(), MessageKind::LoadKey, move |bytes| bytes.clone_from(&message));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-SDK-005"]);
     let fresh = ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
-    lab.host.corrupt(honest());
+    lab.bench.tap().honest();
     let (train, query) = (lab.train, lab.query);
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
@@ -751,19 +703,16 @@ fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
     let own = own.xy();
     let swapped = Rc::new(RefCell::new(false));
     let done = Rc::clone(&swapped);
-    lab.host.corrupt(change(
-        |kind| kind == MessageKind::ShieldEvidence,
-        move |bytes| {
-            let Ok(evidence) = shef_proto::evidence::Evidence::parse(bytes) else { return };
-            let shown = evidence.unverified_claims().common.key.xy();
-            for (old, new) in [(&shown[..32], &own[..32]), (&shown[32..], &own[32..])] {
-                if let Some(at) = bytes.windows(32).position(|w| w == old) {
-                    bytes[at..at + 32].copy_from_slice(new);
-                    *done.borrow_mut() = true;
-                }
+    change(lab.bench.tap(), MessageKind::ShieldEvidence, move |bytes| {
+        let Ok(evidence) = shef_proto::evidence::Evidence::parse(bytes) else { return };
+        let shown = evidence.unverified_claims().common.key.xy();
+        for (old, new) in [(&shown[..32], &own[..32]), (&shown[32..], &own[32..])] {
+            if let Some(at) = bytes.windows(32).position(|w| w == old) {
+                bytes[at..at + 32].copy_from_slice(new);
+                *done.borrow_mut() = true;
             }
-        },
-    ));
+        }
+    });
     let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-014"]);
     let swapped = *swapped.borrow();
     Ok(Outcome { detected: result.detected && swapped && no_key(lab.host)?, ..result })
@@ -774,10 +723,7 @@ fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
     // The first challenge is answered honestly, and the evidence recorded; the second is answered
     // with that evidence.
     let first = lab.world.shield_evidence(lab.host)?;
-    lab.host.corrupt(change(
-        |kind| kind == MessageKind::ShieldEvidence,
-        move |bytes| bytes.clone_from(&first),
-    ));
+    change(lab.bench.tap(), MessageKind::ShieldEvidence, move |bytes| bytes.clone_from(&first));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-004"]);
     Ok(Outcome { detected: result.detected && no_key(lab.host)?, ..result })
 }
@@ -806,30 +752,37 @@ fn simulator_as_hardware(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
     lab.bench.watch(ALL)?;
-    lab.host.corrupt(change(
-        |kind| kind == MessageKind::KernelRequest,
-        |bytes| {
-            if let Ok(Request::LoadChunk { index, bytes: mut sealed }) = Request::decode(bytes) {
-                sealed[3] ^= 0x40;
-                *bytes = Request::LoadChunk { index, bytes: sealed }.encode();
-            }
-        },
-    ));
+    change(lab.bench.tap(), MessageKind::KernelRequest, |bytes| {
+        if let Ok(Request::LoadChunk { index, bytes: mut sealed }) = Request::decode(bytes) {
+            sealed[3] ^= 0x40;
+            *bytes = Request::LoadChunk { index, bytes: sealed }.encode();
+        }
+    });
     let result = refused(lab.world.load(lab.host), &["SHEF-PRO-041"]);
     let unloaded = lab.world.shield_evidence(lab.host).is_err();
-    lab.host.corrupt(honest());
+    lab.bench.tap().honest();
     lab.world.load(lab.host)?;
     Ok(Outcome { detected: result.detected && unloaded, ..result })
 }
 
 fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
+    use shef_proto::image::Container;
+    use shef_proto::mailbox::{Request, load_requests};
     lab.bench.watch(ALL)?;
-    let old = lab.world.old_image();
-    lab.host
-        .corrupt(change(|kind| kind == MessageKind::Image, move |bytes| bytes.clone_from(&old)));
+    // From the first request on, the host sends the old image in place of the new one.
+    let old = Container::parse(&lab.world.old_image()).map_err(SdkError::from)?;
+    let mut requests = Vec::new().into_iter();
+    change(lab.bench.tap(), MessageKind::KernelRequest, move |bytes| {
+        if let Ok(Request::LoadBegin { key_box, .. }) = Request::decode(bytes) {
+            requests = load_requests(&old, &key_box).into_iter();
+        }
+        if let Some(request) = requests.next() {
+            *bytes = request.encode();
+        }
+    });
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-021"]);
     let unloaded = lab.world.shield_evidence(lab.host).is_err();
-    lab.host.corrupt(honest());
+    lab.bench.tap().honest();
     lab.world.load(lab.host)?;
     Ok(Outcome { detected: result.detected && unloaded, ..result })
 }
@@ -837,7 +790,7 @@ fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
     lab.bench.watch(ALL)?;
-    lab.host.corrupt(evil(|kind, bytes, device| {
+    lab.bench.tap().meddle(|kind, bytes, device| {
         let half = kind == MessageKind::KernelRequest
             && matches!(Request::decode(&bytes), Ok(Request::LoadChunk { index: 1, .. }));
         if half {
@@ -845,12 +798,12 @@ fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
             let _ = device.reset();
         }
         Some(bytes)
-    }));
+    });
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-014"]);
     // The fabric is empty, and no evidence vouches for it.
     let unloaded = lab.host.device().ctl_read32(ctl::STATUS).is_err()
         && lab.world.shield_evidence(lab.host).is_err();
-    lab.host.corrupt(honest());
+    lab.bench.tap().honest();
     lab.world.load(lab.host)?;
     Ok(Outcome { detected: result.detected && unloaded, ..result })
 }

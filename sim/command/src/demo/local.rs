@@ -7,7 +7,7 @@ use shef::Service;
 use shef_console::CliError;
 use shef_console::service::identity;
 
-use crate::process::{Guard, port, program, run, start};
+use super::process::{Guard, port, program, run, start};
 
 /// A verifier service that stops when this value is dropped.
 pub struct Local {

@@ -1,31 +1,53 @@
 //! Observation and fault injection beside a simulated card, in this process or through the control
-//! socket of another.
+//! socket of another, and the tap in the host that has it.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
-use shef::sim::{self, BootFault, Control, KernelView};
+use shef_card::{BootFault, Control, KernelView};
 
+use crate::tap::Tap;
 use crate::world::card;
 use shef_console::CliError;
 
-/// Observation and fault injection for one card.
-pub enum Bench {
-    /// For a card in this process.
-    Here(sim::Bench),
-    /// For a card in another process.
+/// Where a card is.
+pub enum Place {
+    /// In this process.
+    Here(shef_card::Bench),
+    /// In another process.
     There(RefCell<Control>),
 }
 
+/// Observation and fault injection for one card.
+pub struct Bench {
+    place: Place,
+    tap: Tap,
+}
+
 impl Bench {
+    /// For a card and the tap of its device.
+    pub fn new(place: Place, tap: Tap) -> Self {
+        Self { place, tap }
+    }
+
+    /// Where the card is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The tap between the parties and the card.
+    pub fn tap(&self) -> &Tap {
+        &self.tap
+    }
+
     /// Also counts 64-bit words that the accelerator receives from these addresses, from now on.
     ///
     /// # Errors
     /// Control socket errors, as for all methods below.
     pub fn watch(&self, range: Range<u64>) -> Result<(), CliError> {
-        match self {
-            Self::Here(bench) => bench.watch(range),
-            Self::There(control) => control.borrow_mut().watch(range).map_err(card)?,
+        match &self.place {
+            Place::Here(bench) => bench.watch(range),
+            Place::There(control) => control.borrow_mut().watch(range).map_err(card)?,
         }
         Ok(())
     }
@@ -35,9 +57,9 @@ impl Bench {
     /// # Errors
     /// Control socket errors.
     pub fn unwatch(&self) -> Result<(), CliError> {
-        match self {
-            Self::Here(bench) => bench.unwatch(),
-            Self::There(control) => control.borrow_mut().unwatch().map_err(card)?,
+        match &self.place {
+            Place::Here(bench) => bench.unwatch(),
+            Place::There(control) => control.borrow_mut().unwatch().map_err(card)?,
         }
         Ok(())
     }
@@ -47,9 +69,9 @@ impl Bench {
     /// # Errors
     /// Control socket errors.
     pub fn words_delivered(&self) -> Result<u64, CliError> {
-        match self {
-            Self::Here(bench) => Ok(bench.words_delivered()),
-            Self::There(control) => control.borrow_mut().words_delivered().map_err(card),
+        match &self.place {
+            Place::Here(bench) => Ok(bench.words_delivered()),
+            Place::There(control) => control.borrow_mut().words_delivered().map_err(card),
         }
     }
 
@@ -58,26 +80,26 @@ impl Bench {
     /// # Errors
     /// Control socket errors.
     pub fn fail_reads(&self, range: Range<u64>) -> Result<(), CliError> {
-        match self {
-            Self::Here(bench) => bench.fail_reads(range),
-            Self::There(control) => control.borrow_mut().fail_reads(range).map_err(card)?,
+        match &self.place {
+            Place::Here(bench) => bench.fail_reads(range),
+            Place::There(control) => control.borrow_mut().fail_reads(range).map_err(card)?,
         }
         Ok(())
     }
 
     /// Clock cycles so far, if there is a clock. For figures only.
     pub fn cycles(&self) -> Option<u64> {
-        match self {
-            Self::Here(bench) => bench.cycles(),
-            Self::There(control) => control.borrow_mut().cycles().ok().and_then(|(now, _)| now),
+        match &self.place {
+            Place::Here(bench) => bench.cycles(),
+            Place::There(control) => control.borrow_mut().cycles().ok().and_then(|(now, _)| now),
         }
     }
 
     /// Cycle at which the memory acknowledged the last write. For figures only.
     pub fn last_write_cycle(&self) -> Option<u64> {
-        match self {
-            Self::Here(bench) => bench.last_write_cycle(),
-            Self::There(control) => control.borrow_mut().cycles().ok().and_then(|(_, last)| last),
+        match &self.place {
+            Place::Here(bench) => bench.last_write_cycle(),
+            Place::There(control) => control.borrow_mut().cycles().ok().and_then(|(_, last)| last),
         }
     }
 
@@ -86,9 +108,9 @@ impl Bench {
     /// # Errors
     /// A card of another process, whose boot cannot be disturbed from here.
     pub fn fail_boot(&self, fault: BootFault) -> Result<(), CliError> {
-        match self {
-            Self::Here(bench) => bench.fail_boot(fault),
-            Self::There(_) => {
+        match &self.place {
+            Place::Here(bench) => bench.fail_boot(fault),
+            Place::There(_) => {
                 return Err(CliError::internal("only a card of this process boots with a fault"));
             }
         }
@@ -97,9 +119,9 @@ impl Bench {
 
     /// The Security Kernel, if it is the firmware on the RTL of a card of this process.
     pub fn kernel(&self) -> Option<KernelView> {
-        match self {
-            Self::Here(bench) => bench.kernel(),
-            Self::There(_) => None,
+        match &self.place {
+            Place::Here(bench) => bench.kernel(),
+            Place::There(_) => None,
         }
     }
 }

@@ -78,7 +78,13 @@ pub fn program(name: &str) -> Result<PathBuf, CliError> {
     let here = std::env::current_exe().map_err(|e| failed(name, &e))?;
     let mut beside = here.ancestors().skip(1).take(2).map(|dir| dir.join(name));
     beside.find(|path| path.is_file()).ok_or_else(|| {
-        failed(name, &format!("there is no program {name} beside {}; `cargo build -p shef-cli -p {name}` makes it", here.display()))
+        failed(
+            name,
+            &format!(
+                "there is no program {name} beside {}; `cargo build -p {name}` makes it",
+                here.display()
+            ),
+        )
     })
 }
 

@@ -5,15 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use shef::{Host, Image, Keyed, MessageKind, Record, Service, Session};
+use shef::{Host, Image, Keyed, Service, Session};
 use shef_proto::config::{Region, TAG_LEN};
 
-use crate::report::Report;
-use crate::world::World;
+use super::report::Report;
 use shef_console::CliError;
 use shef_console::file;
 use shef_console::folder;
 use shef_console::hex;
+use shef_lab::tap::{MessageKind, Record};
+use shef_lab::world::World;
+use shef_proto::load::SessionKeys;
 
 const README: &str = "Everything that crossed a boundary in one run of `shef demo`.
 
@@ -171,29 +173,32 @@ impl Keep {
         self.write("jwks.json", &service.get_bytes("/.well-known/jwks.json")?)
     }
 
-    /// Writes the session's Load Key, and its keys if they were exposed.
+    /// Writes the session's Load Key, and its keys if they are given.
     ///
     /// # Errors
     /// SHEF-CLI-015.
-    pub fn session(&self, session: &Session<'_, Keyed>) -> Result<(), CliError> {
+    pub fn session(
+        &self,
+        session: &Session<'_, Keyed>,
+        keys: Option<&SessionKeys>,
+    ) -> Result<(), CliError> {
         self.write("load-key.bin", session.load_key())?;
-        let Some(secrets) = session.secrets() else { return Ok(()) };
-        let regions: serde_json::Map<String, serde_json::Value> = secrets
-            .data
+        let Some(keys) = keys else { return Ok(()) };
+        let regions: serde_json::Map<String, serde_json::Value> = session
+            .config()
+            .regions()
             .iter()
-            .filter_map(|(id, key)| {
-                session
-                    .config()
-                    .region(*id)
-                    .map(|r| (r.name.clone(), json!({ "region": id, "key": hex::encode(key) })))
+            .filter_map(|r| {
+                let key = hex::encode(keys.data_key(r.id)?.expose());
+                Some((r.name.clone(), json!({ "region": r.id, "key": key })))
             })
             .collect();
         let text = json!({
             "warning": "keys of a simulated session; a real one never shows them",
             "transcript": hex::encode(&session.transcript()),
             "data": regions,
-            "channel_owner_to_shield": hex::encode(&secrets.to_shield),
-            "channel_shield_to_owner": hex::encode(&secrets.to_owner),
+            "channel_owner_to_shield": hex::encode(keys.to_shield().expose()),
+            "channel_shield_to_owner": hex::encode(keys.to_owner().expose()),
         });
         let text =
             serde_json::to_string_pretty(&text).map_err(|e| CliError::internal(e.to_string()))?;

@@ -1,0 +1,88 @@
+//! The program `shef-sim`, which holds everything that needs the simulator: `shef sim ARGS` is
+//! `shef-sim ARGS`, and `shef demo ARGS` is `shef-sim demo ARGS`.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use shef_console::output::Color;
+use shef_console::{CliError, Exit};
+
+/// Arguments of the other program.
+#[derive(clap::Args)]
+pub struct Rest {
+    /// Command and flags of `shef-sim`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    args: Vec<OsString>,
+}
+
+impl From<Vec<OsString>> for Rest {
+    fn from(args: Vec<OsString>) -> Self {
+        Self { args }
+    }
+}
+
+/// The flags that both programs have.
+pub fn globals(json: bool, quiet: bool, verbose: u8, color: Color) -> Vec<OsString> {
+    let color = match color {
+        Color::Auto => "auto",
+        Color::Always => "always",
+        Color::Never => "never",
+    };
+    let mut all = vec!["--color".into(), color.into()];
+    all.extend(json.then(|| "--json".into()));
+    all.extend(quiet.then(|| "--quiet".into()));
+    all.extend((0..verbose).map(|_| "--verbose".into()));
+    all
+}
+
+fn missing(program: &Path, error: &std::io::Error) -> CliError {
+    shef::DeviceError::NoSimulator { what: format!("{}: {error}", program.display()) }.into()
+}
+
+/// Whether the program is there.
+pub fn is_there() -> bool {
+    let mut version = Command::new(shef::simulator_program());
+    version.arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Becomes the other program. Returns only if that fails.
+///
+/// # Errors
+/// SHEF-DEV-017.
+pub fn becomes(globals: &[OsString], command: Option<&str>, rest: Rest) -> Result<Exit, CliError> {
+    let program = shef::simulator_program();
+    let error = Command::new(&program).args(globals).args(command).args(rest.args).exec();
+    Err(missing(&program, &error))
+}
+
+/// The design of a simulated card, as `shef-sim design` prints it.
+#[derive(Deserialize)]
+pub struct Design {
+    /// Name of the accelerator.
+    pub accelerator: String,
+    /// Type of device.
+    pub target: String,
+    /// Digest of the design in hexadecimal.
+    pub digest: String,
+    /// The Shield's configuration: CBOR in hexadecimal.
+    pub config: String,
+}
+
+/// Runs the other program and reads its document.
+///
+/// # Errors
+/// SHEF-DEV-017, and the program's error, with its code.
+pub fn document<T: DeserializeOwned>(args: &[OsString]) -> Result<T, CliError> {
+    let program = shef::simulator_program();
+    let output = Command::new(&program).arg("--json").args(args).output();
+    let output = output.map_err(|e| missing(&program, &e))?;
+    if !output.status.success() {
+        return Err(shef::simulator_error(&String::from_utf8_lossy(&output.stderr)).into());
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|e| CliError::internal(format!("{} printed no document: {e}", program.display())))
+}

@@ -1,0 +1,9 @@
+//! The program `shef-sim`.
+
+/// Keys pass through buffers of other libraries.
+#[global_allocator]
+static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
+
+fn main() -> std::process::ExitCode {
+    std::process::ExitCode::from(shef_sim::main() as u8)
+}

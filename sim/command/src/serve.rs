@@ -1,0 +1,210 @@
+//! `shef sim serve`: serves a simulated card as a PCI device to other processes, such as `shef` and
+//! QEMU.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+use shef::Source;
+use shef_card::{
+    Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
+    ServeOptions, SimKernel,
+};
+use shef_console::{CliError, Output, interrupt};
+use shef_lab::world::card;
+
+use crate::makers::{MAKERS, maker, now};
+
+/// The engine of a served card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum DeviceKind {
+    /// The Verilated RTL
+    Rtl,
+    /// The functional model
+    Model,
+}
+
+/// Flags of `shef sim serve`.
+#[derive(clap::Args)]
+pub struct ServeArgs {
+    /// Socket of the device: the path in vfio-user:/PATH
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+    /// Socket for observation and faults; by default the device's with .control
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// The engine of the card
+    #[arg(long, value_enum, default_value_t = DeviceKind::Rtl)]
+    device: DeviceKind,
+    /// Card memory in MiB, a power of two up to 65536; pages that are never written cost nothing
+    #[arg(long, value_name = "MIB", default_value_t = shef_card::MEMORY_BYTES >> 20)]
+    memory: u64,
+    /// Folder of your own design, with shield.toml and shef_accel.sv (rtl)
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Keep the manufacturer's keys in this folder, so that the card is certified by the same root
+    /// every time
+    #[arg(long, value_name = "DIR")]
+    manufacturer: Option<PathBuf>,
+    /// Cycles from a read request to its first beat (rtl)
+    #[arg(long, value_name = "N")]
+    memory_latency: Option<u64>,
+    /// Seed for random stalls of the memory (rtl)
+    #[arg(long, value_name = "SEED")]
+    stalls: Option<u64>,
+    /// Security Kernel of the card: `firmware` by default (rtl); the model's is native
+    #[arg(long, value_enum)]
+    kernel: Option<Kernel>,
+    /// Also stop when standard input closes, and then remove the folder of the socket if it is empty
+    #[arg(long, hide = true)]
+    until_stdin_closes: bool,
+}
+
+/// Security Kernel of a served card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Kernel {
+    /// Boot ROM and firmware, on the processor in the RTL
+    Firmware,
+    /// The same kernel as a function of this program, with another measurement
+    Native,
+}
+
+impl From<Kernel> for SimKernel {
+    fn from(kernel: Kernel) -> Self {
+        match kernel {
+            Kernel::Firmware => Self::Firmware,
+            Kernel::Native => Self::Native,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Ready {
+    device: String,
+    control: String,
+    engine: String,
+    memory_bytes: u64,
+}
+
+impl ServeArgs {
+    /// The card's engine and design.
+    fn options(&self) -> Result<CardOptions, CliError> {
+        let wrong = |what: &str| Err(CliError::usage("SHEF-CLI-001", what));
+        let engine = match self.device {
+            DeviceKind::Model if self.project.is_some() => {
+                return wrong(
+                    "the model needs the accelerator in Rust, so it has no projects: use --device rtl",
+                );
+            }
+            DeviceKind::Model if self.memory_latency.is_some() || self.stalls.is_some() => {
+                return wrong(
+                    "--memory-latency and --stalls need a device with a clock, and the model has none: use --device rtl",
+                );
+            }
+            DeviceKind::Model if self.kernel == Some(Kernel::Firmware) => {
+                return wrong(
+                    "the model's Security Kernel is native: use --device rtl for the firmware's",
+                );
+            }
+            DeviceKind::Model => Engine::Model,
+            DeviceKind::Rtl => Engine::Rtl(RtlOptions {
+                memory_latency: self.memory_latency,
+                stalls: self.stalls,
+                // Other processes reach the card over a bus.
+                dma: true,
+                kernel: self.kernel.unwrap_or(Kernel::Firmware).into(),
+                ..RtlOptions::default()
+            }),
+        };
+        let design = match &self.project {
+            Some(folder) => Design::project(folder),
+            None => Design::digits(),
+        };
+        Ok(CardOptions::new(engine, design.map_err(card)?))
+    }
+}
+
+/// Runs `shef sim serve`.
+///
+/// # Errors
+/// Wrong flags, errors of the card and of its sockets.
+pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
+    let card_options = args.options()?;
+    // Without a folder for the keys, they are on disk only until they are read.
+    let unwritable = |e| CliError::write_file(&std::env::temp_dir(), &e);
+    let scratch = tempfile::tempdir().map_err(unwritable)?;
+    let keys = args.manufacturer.clone().unwrap_or_else(|| scratch.path().to_owned());
+    let mut entropy = Source::new(None, "")?;
+    let now = now();
+    let [maker, debug_maker] = MAKERS.map(|which| maker(&keys, which, &mut entropy));
+    let (maker, debug_maker) = (maker?, debug_maker?);
+    scratch.close().map_err(unwritable)?;
+
+    let socket =
+        std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;
+    let control = args.control.clone().unwrap_or_else(|| Control::path_of(&socket));
+    let memory_bytes = args.memory.saturating_mul(1 << 20);
+    let options =
+        ServeOptions { socket: socket.clone(), control: Some(control.clone()), memory_bytes };
+    let simulated = card_options.uri();
+    let ready = Ready {
+        device: format!("vfio-user:{}", socket.display()),
+        control: control.display().to_string(),
+        engine: simulated.to_string(),
+        memory_bytes,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    if args.until_stdin_closes {
+        stops_with_stdin(&stop);
+    }
+    let mut told = Ok(());
+    let tell = || {
+        told = interrupt::stops(&stop).and_then(|()| {
+            output.line(format_args!(
+                "{} is {}, control socket {}",
+                ready.device, ready.engine, ready.control
+            ))?;
+            output.document(&ready)
+        });
+        if told.is_err() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let make = || -> Result<(Card, Identity), CardError> {
+        let design = card_options.design.clone();
+        let program = design.program()?;
+        let mut blank = Blank::new(card_options, &mut |text| output.note(text))?;
+        let key = blank.burn(maker.device_secret(&mut entropy));
+        let mut card = blank.finish(maker.certify(&key, now))?;
+        card.add_debug_identity(debug_maker.device_secret(&mut entropy), |key| {
+            debug_maker.certify(key, now)
+        });
+        let identity = Identity {
+            root: maker.root().der().to_vec(),
+            debug_root: debug_maker.root().der().to_vec(),
+            design_digest: design.digest(),
+            accelerator: design.name().to_owned(),
+            program,
+            engine: simulated.to_string(),
+        };
+        Ok((card, identity))
+    };
+    shef_card::serve(&options, make, &stop, tell).map_err(card)?;
+    if let (true, Some(folder)) = (args.until_stdin_closes, options.socket.parent()) {
+        // Only an empty folder can be removed.
+        let _ = std::fs::remove_dir(folder);
+    }
+    told
+}
+
+/// From now on the end of standard input sets `stop`.
+fn stops_with_stdin(stop: &Arc<AtomicBool>) {
+    let stop = Arc::clone(stop);
+    std::thread::spawn(move || {
+        let mut bytes = [0; 64];
+        while matches!(std::io::stdin().read(&mut bytes), Ok(1..)) {}
+        stop.store(true, Ordering::Relaxed);
+    });
+}
