@@ -15,14 +15,14 @@ use shef::proto::evidence::RootOfTrust;
 use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
-use shef::sim::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions};
 use shef::verify::{
     ImageReference, KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor,
 };
 use shef::{
-    Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, SdkError, Session,
-    SystemEntropy, Uri, Verifier,
+    Batch, Expect, Host, Image, IpVendor, Job, KeyFolder, Keyed, Lane, Manufacturer, SdkError,
+    Session, SystemEntropy, Uri, Verifier,
 };
+use shef_card::{self as sim, Blank, CardOptions, Design, Engine, RtlOptions};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -96,11 +96,7 @@ fn add(
 ) -> Result<u64> {
     let mut entropy = SystemEntropy::new()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let project = Project::open(dir)?;
-    // A card on a bus has a DMA engine, which is part of the design.
-    let design =
-        RtlOptions { project: Some(dir.to_owned()), dma: there.is_some(), ..RtlOptions::default() };
+    let design = Design::project(Path::new(env!("CARGO_MANIFEST_DIR")))?;
 
     let (mut host, anchors) = match there {
         Some(There { device, anchors }) => {
@@ -114,17 +110,17 @@ fn add(
     // The IP vendor: an image of the design. Other parties get the container and the reference
     // values, as files.
     let vendor = IpVendor::open(KeyFolder::open(keys.join("vendor"))?, "vendor", &mut entropy)?;
-    let image = build(&vendor, &project, &design, &mut entropy)?;
-    let verifier = verifier(anchors, vendor.reference(&image, project.accelerator()));
+    let image = build(&vendor, &design, &mut entropy)?;
+    let verifier = verifier(anchors, vendor.reference(&image, design.name()));
 
     // Kernel round: the image's key goes only to an appraised Security Kernel.
     let release = vendor.release(&mut host, &image, 1, &verifier, now, &mut entropy)?;
-    host.load_image(image.container.clone(), release.key_box)?;
+    host.load_image(&image.container, release.key_box)?;
 
     // Shield round, and from here on the data owner: the Load Key goes only to an appraised Shield.
-    let expect = Expect::image(project.config(), &image.digest);
+    let expect = Expect::image(design.config(), &image.digest);
     let session = Session::connect(&mut host)?.attest(&verifier, &expect, now, &mut entropy)?;
-    let mut session = session.key("owner", &first_epochs(project.config(), 1), &mut entropy)?;
+    let mut session = session.key("owner", &first_epochs(design.config(), 1), &mut entropy)?;
     let batches = stream(&mut session, a, b, bytes, File::create(out)?)?;
 
     // The Shield's last words, countersigned by the appraised kernel.
@@ -136,7 +132,7 @@ fn add(
 /// A simulated card, and the root of the manufacturer that made it.
 fn make(
     keys: &Path,
-    design: RtlOptions,
+    design: Design,
     now: i64,
     entropy: &mut SystemEntropy,
 ) -> Result<(Host, Vec<TrustAnchor>)> {
@@ -146,8 +142,8 @@ fn make(
         now,
         entropy,
     )?;
-    let mut blank =
-        Blank::new(CardOptions::new(Engine::Rtl(design)), &mut |what| eprintln!("{what}"))?;
+    let options = CardOptions::new(Engine::Rtl(RtlOptions::default()), design);
+    let mut blank = Blank::new(options, &mut |what| eprintln!("{what}"))?;
     let device_id = blank.burn(maker.device_secret(entropy));
     let card = blank.finish(maker.certify(&device_id, now))?;
     let anchor =
@@ -157,17 +153,16 @@ fn make(
 
 fn build(
     vendor: &IpVendor,
-    project: &Project,
-    design: &RtlOptions,
+    design: &Design,
     entropy: &mut SystemEntropy,
 ) -> Result<Image> {
     let description = Description {
         target: sim::TARGET.to_owned(),
-        accelerator: project.accelerator().to_owned(),
+        accelerator: design.name().to_owned(),
         svn: 1,
         min_kernel_svn: 1,
-        config: project.config().clone(),
-        design_digest: design.design_digest()?,
+        config: design.config().clone(),
+        design_digest: design.digest(),
         chunk_size: 4096,
     };
     // A simulated card loads the design's sources in place of a bitstream.

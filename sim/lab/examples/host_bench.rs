@@ -142,7 +142,7 @@ fn card() -> Result<(Card, Identity), CardError> {
     let ca = SigningKey::generate(&mut entropy);
     let der = issue_root(&ca, "bench", NO_CLOCK, NO_END);
     let root = Certificate::parse(&der).expect("a certificate");
-    let mut blank = Blank::new(CardOptions::new(Engine::Model), &mut |_| {})?;
+    let mut blank = Blank::new(CardOptions::digits(Engine::Model)?, &mut |_| {})?;
     let mut uds = zeroize::Zeroizing::new([0; 32]);
     entropy.fill(&mut uds[..]);
     let key = blank.burn(uds);

@@ -10,8 +10,8 @@ use shef::proto::image::Description;
 use shef::proto::load::first_epochs;
 use shef::seal::OpenPolicy;
 use shef::verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
-use shef::{Expect, Host, IpVendor, KeyFolder, Session, SystemEntropy, Verifier};
-use shef_card::{self, Blank, CardOptions, Engine, Manufacturer, Project, RtlOptions, SimKernel};
+use shef::{Expect, Host, IpVendor, KeyFolder, Manufacturer, Session, SystemEntropy, Verifier};
+use shef_card::{self as sim, Blank, CardOptions, Design, Engine, RtlOptions, SimKernel};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<_> = std::env::args_os().collect();
@@ -23,15 +23,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut entropy = SystemEntropy::new()?;
     shef::undumpable()?;
 
-    // Configuration and digest of the design, for the vendor's image and reference values.
-    let project = Project::open(dir)?;
-    let (config, design_digest) = (project.config(), project.design_digest()?);
+    // The design: its configuration and digest go into the vendor's image and reference values.
+    let design = Design::project(dir)?;
+    let config = design.config();
 
     // Manufacturer: makes and certifies a simulated card. With a real card this is `shef::open`.
     let maker_keys = KeyFolder::open(keys.join("maker"))?;
     let maker = Manufacturer::open(maker_keys, "example manufacturer", now, &mut entropy)?;
-    let design = RtlOptions { project: Some(dir.to_owned()), ..RtlOptions::default() };
-    let options = CardOptions::new(Engine::Rtl(design));
+    let options = CardOptions::new(Engine::Rtl(RtlOptions::default()), design.clone());
     let mut blank = Blank::new(options, &mut |progress| eprintln!("{progress}"))?;
     let device_id = blank.burn(maker.device_secret(&mut entropy));
     let mut host = Host::new(Box::new(blank.finish(maker.certify(&device_id, now))?));
@@ -41,14 +40,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let vendor = IpVendor::open(vendor_keys, "example vendor", &mut entropy)?;
     let description = Description {
         target: sim::TARGET.to_owned(),
-        accelerator: project.accelerator().to_owned(),
+        accelerator: design.name().to_owned(),
         svn: 1,
         min_kernel_svn: 1,
         config: config.clone(),
-        design_digest,
+        design_digest: design.digest(),
         chunk_size: 4096,
     };
-    let program = project.program()?;
+    let program = design.program()?;
     let image = vendor.build(&description, &program, &mut entropy)?;
 
     // Verifier: trust anchors, reference values and policy.
@@ -61,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             svn: sim::KERNEL_SVN,
         }],
         shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
-        images: vec![vendor.reference(&image, project.accelerator())],
+        images: vec![vendor.reference(&image, design.name())],
     };
     let mut policy = Policy::strict("example", &[RootOfTrust::Simulated]);
     policy.bypass = vec!["progress".to_owned()];
@@ -69,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Kernel round: the image key goes to the appraised Security Kernel.
     let release = vendor.release(&mut host, &image, 1, &verifier, now, &mut entropy)?;
-    host.load_image(image.container.clone(), release.key_box)?;
+    host.load_image(&image.container, release.key_box)?;
 
     // Shield round. The data owner expects this image, whatever else the verifier would accept.
     let expect = Expect::image(config, &image.digest);

@@ -58,15 +58,26 @@ impl Cards {
     /// # Errors
     /// If the design's sources are missing.
     pub fn digits(engine: Engine) -> Result<Self, CliError> {
-        Self::made(engine, Design::digits().map_err(card)?)
+        Ok(Self::Made(CardOptions::digits(engine).map_err(card)?))
     }
 
-    /// Cards with this design, made here.
+    /// Cards around the functional model, with the digits accelerator in a Shield of this
+    /// configuration.
     ///
     /// # Errors
-    /// None so far.
-    pub fn made(engine: Engine, design: Design) -> Result<Self, CliError> {
-        Ok(Self::Made(CardOptions::new(engine, design)))
+    /// If the design's sources are missing, or its package cannot be written.
+    pub fn model_of(config: Config) -> Result<Self, CliError> {
+        let design = Design::digits().and_then(|design| design.with_config(config));
+        Ok(Self::Made(CardOptions::new(Engine::Model, design.map_err(card)?)))
+    }
+
+    /// Cards around the RTL, with the design of a user's folder.
+    ///
+    /// # Errors
+    /// Errors of the project.
+    pub fn project(folder: &Path) -> Result<Self, CliError> {
+        let design = Design::project(folder).map_err(card)?;
+        Ok(Self::Made(CardOptions::new(Engine::Rtl(RtlOptions::default()), design)))
     }
 }
 

@@ -259,6 +259,7 @@ impl Drop for Served {
 /// them before it runs a test.
 pub fn shef_program() -> PathBuf {
     program("shef-agent");
+    program("shef-sim");
     program("shef-verifierd");
     program("shef")
 }

@@ -16,7 +16,7 @@ use shef_seal::OpenPolicy;
 fn a_copy_of_the_process_has_no_session() {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan {
-        cards: Cards::Made(Engine::Model),
+        cards: Cards::digits(Engine::Model).unwrap(),
         seed: None,
         name: "forked".into(),
         service: None,

@@ -5,12 +5,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use shef::{Adversary, Device, Host, MessageKind, SdkError};
+use shef::{Device, Host, SdkError};
 use shef_card::Engine;
 use shef_lab::attacks::small_run;
 use shef_lab::data::Dataset;
 use shef_lab::reference::{self, Answer};
-use shef_lab::world::{Cards, Plan, World};
+use shef_lab::tap::{Adversary, MessageKind};
+use shef_lab::world::{Bench, Cards, Plan, World};
 
 /// The change to the message.
 #[derive(Clone, Copy, Debug)]
@@ -80,18 +81,18 @@ type Seen = Vec<(MessageKind, Vec<u8>)>;
 
 fn attempt(
     world: &mut World,
-    host: &mut Host,
+    (host, bench): (&mut Host, &Bench),
     data: &(Dataset, Dataset),
     deed: Deed,
     at: usize,
     seed: usize,
 ) -> (Result<Vec<Answer>, SdkError>, Seen) {
-    host.corrupt(Box::new(shef::Honest));
+    bench.tap().honest();
     host.reset().unwrap();
     let seen = Rc::new(RefCell::new(Vec::new()));
-    host.corrupt(Box::new(Hand { deed, at, seed, seen: Rc::clone(&seen) }));
+    bench.tap().corrupt(Hand { deed, at, seed, seen: Rc::clone(&seen) });
     let result = small_run(world, host, &data.0, &data.1);
-    host.corrupt(Box::new(shef::Honest));
+    bench.tap().honest();
     (result, seen.take())
 }
 
@@ -101,17 +102,17 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     let mut world = World::new(
         dir.path(),
         Plan {
-            cards: Cards::Made(Engine::Model),
+            cards: Cards::digits(Engine::Model).unwrap(),
             seed: None,
             name: "hostile".into(),
             service: None,
         },
     )
     .unwrap();
-    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let (mut host, bench) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let right = reference::classify_all(&data.0, &data.1);
-    let (honest, messages) = attempt(&mut world, &mut host, &data, Deed::Nothing, 0, 0);
+    let (honest, messages) = attempt(&mut world, (&mut host, &bench), &data, Deed::Nothing, 0, 0);
     assert_eq!(honest.unwrap(), right);
     assert!(messages.len() > 60, "{} messages", messages.len());
     let mut refused = 0;
@@ -142,7 +143,8 @@ fn one_changed_message_never_gives_a_wrong_answer() {
         .into_iter()
         .enumerate()
         {
-            let (result, seen) = attempt(&mut world, &mut host, &data, deed, at, at * 8 + seed + 1);
+            let (result, seen) =
+                attempt(&mut world, (&mut host, &bench), &data, deed, at, at * 8 + seed + 1);
             match result {
                 Err(error) => {
                     refused += 1;
@@ -170,12 +172,14 @@ fn one_changed_message_never_gives_a_wrong_answer() {
     }
     // Changes without effect: the kernel's plain answers are hints; an extra byte after the card's
     // copy or after an upload is ignored; a missing last byte changes nothing if the card holds
-    // that byte already (a zero, or the same by chance); and the first message of its kind has no
-    // previous one to replace it.
+    // that byte already (a zero, or the same by chance); a reader of card memory takes as many bytes
+    // as it asked for; and the first message of its kind has no previous one to replace it.
     for (kind, deed) in &without_effect {
         let allowed = matches!(
             (*kind, deed.as_str()),
-            ("kernel-answer", "Flip") | ("memory-write", "Extend" | "Cut") | (_, "Replay")
+            ("kernel-answer", "Flip")
+                | ("memory-write" | "memory-read", "Extend" | "Cut")
+                | (_, "Replay")
         );
         assert!(allowed, "{deed} of {kind} passed");
     }
@@ -189,16 +193,17 @@ fn a_whole_recorded_run_cannot_be_played_again() {
     let mut world = World::new(
         dir.path(),
         Plan {
-            cards: Cards::Made(Engine::Model),
+            cards: Cards::digits(Engine::Model).unwrap(),
             seed: None,
             name: "hostile".into(),
             service: None,
         },
     )
     .unwrap();
-    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let (mut host, bench) = world.card(&mut |_| {}).unwrap();
     let data = data();
-    let (honest, recorded) = attempt(&mut world, &mut host, &data, Deed::Nothing, usize::MAX, 0);
+    let (honest, recorded) =
+        attempt(&mut world, (&mut host, &bench), &data, Deed::Nothing, usize::MAX, 0);
     honest.unwrap();
     for kind in [
         MessageKind::KernelEvidence,
@@ -231,9 +236,9 @@ fn a_whole_recorded_run_cannot_be_played_again() {
         }
         let old = recorded.iter().filter(|(l, _)| *l == kind).map(|(_, b)| b.clone()).collect();
         host.reset().unwrap();
-        host.corrupt(Box::new(Old { kind, old, next: 0 }));
+        bench.tap().corrupt(Old { kind, old, next: 0 });
         let played = small_run(&mut world, &mut host, &data.0, &data.1);
-        host.corrupt(Box::new(shef::Honest));
+        bench.tap().honest();
         match played {
             Err(error) => assert!(error.code().starts_with("SHEF-"), "{}: {error}", kind.name()),
             // The old messages ran out, and the owner's retransmission got through.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use shef::{SdkError, Uri};
-use shef_card::{CardError, Engine, Project, RtlOptions};
+use shef_card::{CardError, Design};
 use shef_lab::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 use shef_sim::remote::Remote;
@@ -32,12 +32,10 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 #[test]
 fn vectors_are_added_behind_the_shield() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Engine::Rtl(RtlOptions { project: Some(example()), ..RtlOptions::default() });
-    let mut world = World::new(
-        dir.path(),
-        Plan { cards: Cards::Made(engine), seed: None, name: "vecadd".into(), service: None },
-    )
-    .unwrap();
+    let cards = Cards::project(&example()).unwrap_or_else(|e| panic!("{e}"));
+    let mut world =
+        World::new(dir.path(), Plan { cards, seed: None, name: "vecadd".into(), service: None })
+            .unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(host.info().uri, format!("sim:rtl?project={}", example().display()));
     let mut session = world.session(&mut host).unwrap();
@@ -91,12 +89,12 @@ fn vectors_are_added_behind_the_shield() {
 fn the_program_of_the_how_to_page_runs_as_it_stands_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
-    let program = read("host/sdk/examples/one_batch.rs");
+    let program = read("sim/lab/examples/one_batch.rs");
     let body = &program[program.find("use std::error").unwrap()..];
     let page = read("docs/how-to/your-accelerator.md");
     assert!(
         page.contains(&format!("```rust\n{body}```\n")),
-        "copy host/sdk/examples/one_batch.rs into section 3 of the page"
+        "copy sim/lab/examples/one_batch.rs into section 3 of the page"
     );
     let dir = tempfile::tempdir().unwrap();
     let done = std::process::Command::new(shef_e2e::example_program("one_batch"))
@@ -128,12 +126,10 @@ fn one_time_codes_come_over_the_register_channel_alone() {
     const CODE: u32 = 0x30;
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shell-rtl/accel/hotp");
     let dir = tempfile::tempdir().unwrap();
-    let engine = Engine::Rtl(RtlOptions { project: Some(project), ..RtlOptions::default() });
-    let mut world = World::new(
-        dir.path(),
-        Plan { cards: Cards::Made(engine), seed: None, name: "hotp".into(), service: None },
-    )
-    .unwrap();
+    let cards = Cards::project(&project).unwrap_or_else(|e| panic!("{e}"));
+    let mut world =
+        World::new(dir.path(), Plan { cards, seed: None, name: "hotp".into(), service: None })
+            .unwrap();
     let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
     let mut session = world.session(&mut host).unwrap();
     assert!(!session.config().has_memory());
@@ -339,7 +335,7 @@ fn what_is_missing_or_wrong_is_named() {
 fn the_same_design_has_the_same_digest_wherever_it_lies() {
     let temp = tempfile::tempdir().unwrap();
     let dir = copy(temp.path());
-    let digest = |d: &Path| -> Result<[u8; 32], CardError> { Project::open(d)?.design_digest() };
+    let digest = |d: &Path| -> Result<[u8; 32], CardError> { Ok(Design::project(d)?.digest()) };
     let first = digest(&example()).unwrap();
     assert_eq!(digest(&dir).unwrap(), first);
     let file = dir.join("shef_accel.sv");

@@ -65,7 +65,7 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
     let mut host = shef::open_with(&common::uri(wire.port, "card0"), options).unwrap();
     let (train, query) = (rows(0x1234, 300), rows(0x9876, 128));
     let mut session = world.session(&mut host).unwrap();
-    session.expose_secrets().unwrap();
+    let secrets = world.session_keys().unwrap();
     let b = buffers(&session).unwrap();
     upload(&mut session, &b, &train, &query).unwrap();
     let job = knn::job(b.train.addr(), b.query.addr(), b.result.addr(), 300, 128);
@@ -78,12 +78,13 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
         Some(reference::classify_all(&train, &query))
     );
 
-    let secrets = session.secrets().unwrap();
     let (train_image, pixels) = (knn::train_image(&train), query.pixels());
-    let mut keys: Vec<_> = secrets.data.iter().map(|(_, key)| ("a data key", &key[..])).collect();
+    let regions = session.config().regions();
+    let data = regions.iter().filter_map(|region| secrets.data_key(region.id));
+    let mut keys: Vec<_> = data.map(|key| ("a data key", key.expose())).collect();
     keys.extend([
-        ("a channel key", &secrets.to_shield[..]),
-        ("a channel key", &secrets.to_owner[..]),
+        ("a channel key", secrets.to_shield().expose()),
+        ("a channel key", secrets.to_owner().expose()),
     ]);
     let keys = Needles::new(keys);
     let plain = Needles::new([

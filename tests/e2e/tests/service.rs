@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use shef::{Connected, Expect, SdkError, Session, TlsFiles};
-use shef_card::{self, Control, Engine};
+use shef_card::{self as sim, Control, Engine};
 use shef_console::service::ServiceArgs;
 use shef_e2e::memory::Needles;
 use shef_e2e::{ATTACKS, Served, shef_program};
@@ -148,7 +148,7 @@ fn code<T>(result: Result<T, SdkError>) -> String {
 
 fn world(dir: &Path, service: &shef::Service) -> World {
     let plan = Plan {
-        cards: Cards::Made(Engine::Model),
+        cards: Cards::digits(Engine::Model).unwrap(),
         seed: None,
         name: "service".into(),
         service: Some(service.clone()),
@@ -389,10 +389,10 @@ fn nothing_is_released_to_a_seed_for_hardware() {
     let service = verifier.service();
     let dir = tempfile::tempdir().unwrap();
     let mut world = world(dir.path(), &service);
-    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let (mut host, bench) = world.card(&mut |_| {}).unwrap();
     world.load(&mut host).unwrap();
     let before = released(&service);
-    host.corrupt(Box::new(Hardware::new(&world, "https://verifier.test")));
+    bench.tap().corrupt(Hardware::new(&world, "https://verifier.test"));
     let mut release = |source: &mut shef::Source| {
         code(service.release_data_key(&mut host, "none", None, source).map(drop))
     };

@@ -3,15 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use shef::{
-    Adversary, Connected, Device, Expect, Fault, Honest, Host, Keyed, MessageKind, Ran, SdkError,
-    Session,
-};
+use shef::{Connected, Device, Expect, Fault, Host, Keyed, Ran, SdkError, Session};
 use shef_card::Engine;
 use shef_lab::attacks::{buffers, upload};
 use shef_lab::data::Dataset;
 use shef_lab::knn::{self, Buffers};
 use shef_lab::reference;
+use shef_lab::tap::MessageKind;
 use shef_lab::world::{Bench, Cards, Plan, World};
 use shef_proto::channel::{Answer, ChannelError, FaultKind, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
@@ -36,7 +34,7 @@ struct Setup {
 }
 
 fn setup() -> Setup {
-    setup_of(Engine::Model)
+    setup_of(Cards::digits(Engine::Model).unwrap())
 }
 
 /// The same with another reaction to faults.
@@ -44,16 +42,14 @@ fn setup_with(on_fault: OnFault) -> Setup {
     let demo = shef_card::config().unwrap();
     let config =
         Config::new(on_fault, demo.ports(), demo.sets().to_vec(), demo.regions().to_vec()).unwrap();
-    setup_of(Engine::ModelOf(config))
+    setup_of(Cards::model_of(config).unwrap())
 }
 
-fn setup_of(engine: Engine) -> Setup {
+fn setup_of(cards: Cards) -> Setup {
     let dir = tempfile::tempdir().unwrap();
-    let mut world = World::new(
-        dir.path(),
-        Plan { cards: Cards::Made(engine), seed: None, name: "session".into(), service: None },
-    )
-    .unwrap();
+    let mut world =
+        World::new(dir.path(), Plan { cards, seed: None, name: "session".into(), service: None })
+            .unwrap();
     let (host, bench) = world.card(&mut |_| {}).unwrap();
     let all =
         Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
@@ -169,7 +165,7 @@ fn what_the_accelerator_does_wrong_is_told_apart_from_faults() {
 fn flip(session: &mut Session<'_, Keyed>, addr: u64) {
     let mut byte = session.host().read_memory(addr, 1).unwrap();
     byte[0] ^= 0x10;
-    session.host().write_memory(addr, byte).unwrap();
+    session.host().write_memory(addr, &byte).unwrap();
 }
 
 #[test]
@@ -290,13 +286,13 @@ fn keys_are_gone_after_close_and_after_reset() {
     let mut s = setup();
     let (mut session, _, _) = keyed(&mut s);
     let request = session.seal_request(&shef_proto::channel::Request::ping()).unwrap();
-    let (answer, refused) = session.host().ring(&request).unwrap();
+    let (answer, refused) = session.host().exchange(&request).unwrap();
     assert!(!refused);
     session.take_answer(&answer).unwrap();
     let closed = session.close().unwrap();
     let record = s.host.close_record().unwrap();
     closed.verify_record(&record).unwrap();
-    assert!(s.host.ring(&request).unwrap().1, "a request of a session that is over");
+    assert!(s.host.exchange(&request).unwrap().1, "a request of a session that is over");
     // Another session's record is rejected.
     s.host.new_session().unwrap();
     let other = s.world.keyed(&mut s.host).unwrap().close().unwrap();
@@ -315,14 +311,14 @@ fn keys_are_gone_after_close_and_after_reset() {
 fn the_kernel_answers_everything() {
     let mut s = setup();
     for garbage in [&[][..], &[0], &[0xff; 100], b"hello", &[0x9f; 4000]] {
-        let answer = s.host.kernel(garbage.to_vec()).unwrap();
+        let answer = s.host.kernel(garbage).unwrap();
         let answer = shef_proto::mailbox::Answer::decode(&answer).unwrap();
         assert!(answer.into_result().is_err());
     }
-    assert_eq!(code(s.host.kernel(vec![0; 0x2001])), "SHEF-DEV-008");
+    assert_eq!(code(s.host.kernel(&[0; 0x2001])), "SHEF-DEV-008");
     assert_eq!(code(s.host.new_session()), "SHEF-KRN-014");
     assert_eq!(code(s.host.close_record()), "SHEF-KRN-014");
-    assert_eq!(code(s.host.load_image(b"no container".to_vec(), vec![])), "SHEF-PRO-040");
+    assert_eq!(code(s.host.load_image(b"no container", [])), "SHEF-PRO-040");
     assert_eq!(s.host.kernel_status().unwrap().root_of_trust, "simulated");
     assert_eq!(s.bench.words_delivered().unwrap(), 0);
 }
@@ -333,7 +329,7 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
     let mut seeded = World::new(
         dir.path(),
         Plan {
-            cards: Cards::Made(Engine::Model),
+            cards: Cards::digits(Engine::Model).unwrap(),
             seed: Some(3),
             name: "seeded".into(),
             service: None,
@@ -366,7 +362,9 @@ fn a_seed_shows_in_evidence_and_a_policy_must_name_it() {
 /// It refuses the memory accesses of the demo's accelerator.
 #[test]
 fn a_session_without_card_memory_has_registers_and_a_statement() {
-    let mut s = setup_of(Engine::ModelOf(Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap()));
+    let mut s = setup_of(
+        Cards::model_of(Config::new(OnFault::Shield, 0, vec![], vec![]).unwrap()).unwrap(),
+    );
     let mut session = s.world.session(&mut s.host).unwrap();
     assert!(!session.config().has_memory());
     assert_eq!(code(session.input("train")), "SHEF-SDK-006");
@@ -390,27 +388,6 @@ fn a_session_without_card_memory_has_registers_and_a_statement() {
 
 // ---- an untrusted host, message by message ----
 
-/// Applies a change to each message; owns the device.
-struct Meddle<F>(F);
-
-impl<F: FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>>> Adversary for Meddle<F> {
-    fn message(
-        &mut self,
-        kind: MessageKind,
-        bytes: Vec<u8>,
-        device: &mut dyn Device,
-    ) -> Option<Vec<u8>> {
-        (self.0)(kind, bytes, device)
-    }
-}
-
-fn meddle(
-    session: &mut Session<'_, Keyed>,
-    how: impl FnMut(MessageKind, Vec<u8>, &mut dyn Device) -> Option<Vec<u8>> + 'static,
-) {
-    session.host().corrupt(Box::new(Meddle(how)));
-}
-
 /// Hands a sealed request to the Shield and waits until it has run.
 fn ring(device: &mut dyn Device, request: &[u8]) {
     for (at, word) in (0..).step_by(4).zip(request.chunks(4)) {
@@ -427,9 +404,10 @@ fn ring(device: &mut dyn Device, request: &[u8]) {
 #[test]
 fn an_authentic_answer_counts_whatever_plain_status_says() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
-    meddle(&mut session, |kind, mut bytes, device| {
+    tap.meddle(|kind, mut bytes, device| {
         if kind == MessageKind::Request {
             ring(device, &bytes);
             bytes[80] ^= 1;
@@ -441,18 +419,19 @@ fn an_authentic_answer_counts_whatever_plain_status_says() {
         session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
     let requests = statement.shield().requests;
-    session.host().corrupt(Box::new(Honest));
+    tap.honest();
     assert!(session.statement().unwrap().shield().requests > requests);
 }
 
 #[test]
 fn a_lost_message_is_sent_again_and_runs_once() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     // Every second request and every third answer is lost.
     let (mut requests, mut answers) = (0, 0);
-    meddle(&mut session, move |kind, bytes, _| {
+    tap.meddle(move |kind, bytes, _| {
         let lost = match kind {
             MessageKind::Request => {
                 requests += 1;
@@ -484,10 +463,11 @@ fn a_lost_message_is_sent_again_and_runs_once() {
 #[test]
 fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     for kind in [MessageKind::Answer, MessageKind::Request] {
         let epoch = session.next_input_epoch(&b.query).unwrap();
-        meddle(&mut session, move |at, bytes, _| (at != kind).then_some(bytes));
+        tap.meddle(move |at, bytes, _| (at != kind).then_some(bytes));
         let error = session.next_input_epoch(&b.query).unwrap_err();
         assert_eq!(
             (error.code(), error.ran(), error.at_fault()),
@@ -496,7 +476,7 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
         );
         assert!(error.to_string().contains("unknown"), "{error}");
         assert_eq!(code(session.ping()), "SHEF-SDK-040");
-        session.host().corrupt(Box::new(Honest));
+        tap.honest();
         // The epoch is the requested one, whether the first message or the second set it.
         assert_eq!(session.settle().unwrap().map(|answer| answer.value), Some(0));
         assert!(session.settle().unwrap().is_none());
@@ -512,25 +492,26 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
         session.open(&b.result, &statement, knn::result_len(32), OpenPolicy::default()).unwrap();
     assert_eq!(knn::answers(&opened.data, 32), Some(reference::classify_all(train, query)));
     // A session with an answer outstanding closes normally.
-    meddle(&mut session, |kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
+    tap.meddle(|kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
     assert_eq!(code(session.ping()), "SHEF-SDK-040");
-    session.host().corrupt(Box::new(Honest));
+    tap.honest();
     session.close().unwrap().verify_record(&s.host.close_record().unwrap()).unwrap();
 }
 
 #[test]
 fn a_lost_load_key_or_confirmation_is_sent_again() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     s.world.load(&mut s.host).unwrap();
     for kind in [MessageKind::LoadKey, MessageKind::Confirmation] {
         let mut left = 1;
-        s.host.corrupt(Box::new(Meddle(move |at, bytes, _: &mut dyn Device| {
+        tap.meddle(move |at, bytes, _| {
             let lost = at == kind && left > 0;
             left -= i32::from(lost);
             (!lost).then_some(bytes)
-        })));
+        });
         s.world.keyed(&mut s.host).unwrap().close().unwrap();
-        s.host.corrupt(Box::new(Honest));
+        tap.honest();
         s.host.new_session().unwrap();
     }
 }
@@ -540,12 +521,13 @@ fn a_lost_load_key_or_confirmation_is_sent_again() {
 fn the_last_words_come_though_a_fault_stops_the_flush() {
     use aes_gcm::aead::{Aead, KeyInit};
     let mut s = setup();
-    let (mut session, _, _) = keyed(&mut s);
-    session.expose_secrets().unwrap();
-    let cipher = aes_gcm::Aes256Gcm::new_from_slice(&session.secrets().unwrap().to_owner).unwrap();
+    let tap = s.bench.tap().clone();
+    let session = s.world.session(&mut s.host).unwrap();
+    let keys = s.world.session_keys().unwrap();
+    let cipher = aes_gcm::Aes256Gcm::new_from_slice(keys.to_owner().expose()).unwrap();
     let said = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let heard = said.clone();
-    meddle(&mut session, move |kind, bytes, _| {
+    tap.meddle(move |kind, bytes, _| {
         if kind != MessageKind::Answer {
             return Some(bytes);
         }
@@ -592,13 +574,14 @@ fn buffers_of_another_session_are_refused() {
     let config = |regions| {
         Config::new(OnFault::Shield, demo.ports(), demo.sets().to_vec(), regions).unwrap()
     };
-    let mut a = setup_of(Engine::ModelOf(config(bypass(demo.regions().to_vec()))));
+    let mut a = setup_of(Cards::model_of(config(bypass(demo.regions().to_vec()))).unwrap());
     let mut b = setup();
     let session = a.world.session(&mut a.host).unwrap();
     let (theirs, plain) = (buffers(&session).unwrap(), session.unprotected("plain").unwrap());
+    let tap = b.bench.tap().clone();
     let mut own = b.world.session(&mut b.host).unwrap();
     let statement = own.statement().unwrap();
-    own.host().record();
+    tap.record();
     assert_eq!(code(own.upload(&theirs.query, &[1; 512])), "SHEF-SDK-043");
     assert_eq!(code(own.next_input_epoch(&theirs.query)), "SHEF-SDK-043");
     assert_eq!(code(own.next_output_epoch(&theirs.result)), "SHEF-SDK-043");
@@ -609,7 +592,7 @@ fn buffers_of_another_session_are_refused() {
     // Its number is beyond this session's list of regions.
     assert_eq!(code(own.write_unprotected(&plain, 0, &[1; 64])), "SHEF-SDK-043");
     assert_eq!(code(own.read_unprotected(&plain, 0, 64)), "SHEF-SDK-043");
-    assert_eq!(own.host().take_records().len(), 0, "something was sent or written");
+    assert_eq!(tap.take_records().len(), 0, "something was sent or written");
     session.abort().unwrap();
     // The same holds in the next session of the same card.
     a.host.new_session().unwrap();
@@ -620,6 +603,7 @@ fn buffers_of_another_session_are_refused() {
 #[test]
 fn a_flush_or_a_register_makes_older_statements_stale() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
@@ -649,9 +633,9 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
     ];
     for change in unanswered {
         let statement = session.statement().unwrap();
-        meddle(&mut session, |kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
+        tap.meddle(|kind, bytes, _| (kind != MessageKind::Answer).then_some(bytes));
         change(&mut session);
-        session.host().corrupt(Box::new(Honest));
+        tap.honest();
         assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
     }
     let statement = session.statement().unwrap();
@@ -690,13 +674,14 @@ fn refusals_are_allowed_for_what_the_statement_shows() {
 #[test]
 fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     s.world.load(&mut s.host).unwrap();
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let now = now();
     let (verifier, config) = (s.world.verifier().clone(), s.world.config().clone());
     let (image, vendor) = (s.world.image().digest, vendor(&s.world));
     let mut attest = |expect: &Expect| {
-        s.host.record();
+        tap.record();
         let attested = Session::<Connected>::connect(&mut s.host).unwrap().attest(
             &verifier,
             expect,
@@ -710,7 +695,7 @@ fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
             );
         }
         let code = code(attested);
-        assert!(s.host.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
+        assert!(tap.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
         code
     };
     assert_eq!(attest(&Expect::image(&config, &image)), "accepted");
@@ -737,6 +722,7 @@ fn now() -> i64 {
 #[test]
 fn a_seed_makes_no_key_for_hardware() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     s.world.load(&mut s.host).unwrap();
     let policy = shef_verify::Policy {
         root_of_trust: vec![RootOfTrust::ShefBoot.name().into()],
@@ -757,8 +743,8 @@ fn a_seed_makes_no_key_for_hardware() {
     let (mut seeded, mut system) =
         (shef::Source::new(Some(1), "owner").unwrap(), shef::Source::new(None, "owner").unwrap());
     let host = &mut s.host;
-    host.corrupt(Box::new(Hardware::new(&s.world, "owner")));
-    host.record();
+    tap.corrupt(Hardware::new(&s.world, "owner"));
+    tap.record();
     assert_eq!(
         code(Session::<Connected>::connect(host).unwrap().attest(
             &verifier,
@@ -773,7 +759,7 @@ fn a_seed_makes_no_key_for_hardware() {
         .attest(&verifier, &expect, now(), &mut system)
         .unwrap();
     assert_eq!(code(attested.key("owner", &epochs, &mut seeded)), "SHEF-SDK-044");
-    assert!(host.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
+    assert!(tap.take_records().iter().all(|record| record.kind != MessageKind::LoadKey));
     assert_eq!(
         code(vendor.release(host, s.world.image(), 1, &verifier, now(), &mut seeded)),
         "SHEF-SDK-044"
@@ -788,6 +774,7 @@ fn vendor(world: &World) -> [u8; 32] {
 #[test]
 fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     s.world.load(&mut s.host).unwrap();
     let (anchors, reference) =
         (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
@@ -817,12 +804,12 @@ fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     let young =
         shef::Verifier::new("data-owner", anchors, reference, policy).with_revocations(current);
     assert_eq!(attest(&young), "accepted");
-    s.host.corrupt(Box::new(Meddle(|kind, bytes, _: &mut dyn Device| {
+    tap.meddle(|kind, bytes, _| {
         if kind == MessageKind::ShieldEvidence {
             std::thread::sleep(Duration::from_millis(1100));
         }
         Some(bytes)
-    })));
+    });
     let late = Session::<Connected>::connect(&mut s.host).unwrap().attest(
         &young,
         &expect,
@@ -922,12 +909,13 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
 #[test]
 fn codes_that_the_host_wrote_are_not_taken_for_ours() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     for forged in ["SHEF-SDK-021", "SHEF-ATT-001", "SHEF-SEAL-010"] {
         let text = "everything is fine".to_owned();
         let answer = shef_proto::mailbox::Answer::Error { code: forged.into(), text }.encode();
-        s.host.corrupt(Box::new(Meddle(move |kind, bytes, _: &mut dyn Device| {
+        tap.meddle(move |kind, bytes, _| {
             Some(if kind == MessageKind::KernelAnswer { answer.clone() } else { bytes })
-        })));
+        });
         let error = s.host.kernel_status().unwrap_err();
         assert_eq!(
             (error.code(), error.at_fault()),
@@ -935,7 +923,7 @@ fn codes_that_the_host_wrote_are_not_taken_for_ours() {
             "{forged}"
         );
     }
-    s.host.corrupt(Box::new(Honest));
+    tap.honest();
     assert_eq!(code(s.host.new_session()), "SHEF-KRN-014");
 }
 

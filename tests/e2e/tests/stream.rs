@@ -7,14 +7,14 @@ use std::path::Path;
 use std::rc::Rc;
 
 use shef::{
-    Adversary, Batch, Device, Host, InputBuffer, Job, Keyed, Lane, MessageKind, OutputBuffer,
-    Progress, Ran, SdkError, Session, unwatched,
+    Batch, Host, InputBuffer, Job, Keyed, Lane, OutputBuffer, Progress, Ran, SdkError, Session,
+    unwatched,
 };
-use shef_card::Engine;
 use shef_lab::data::{Dataset, PIXELS};
 use shef_lab::knn;
 use shef_lab::reference::{self, Answer};
-use shef_lab::world::{Cards, Plan, World};
+use shef_lab::tap::MessageKind;
+use shef_lab::world::{Bench, Cards, Plan, World};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_seal::OpenPolicy;
 
@@ -29,6 +29,7 @@ struct Setup {
     _dir: tempfile::TempDir,
     world: World,
     host: Host,
+    bench: Bench,
     all: Dataset,
 }
 
@@ -56,17 +57,17 @@ fn setup() -> Setup {
     let config = Config::new(OnFault::Shield, 1, vec![Set::default()], regions).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan {
-        cards: Cards::Made(Engine::ModelOf(config)),
+        cards: Cards::model_of(config).unwrap(),
         seed: None,
         name: "stream".into(),
         service: None,
     };
     let mut world = World::new(dir.path(), plan).unwrap();
-    let (host, _) = world.card(&mut |_| {}).unwrap();
+    let (host, bench) = world.card(&mut |_| {}).unwrap();
     let all =
         Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
             .unwrap();
-    Setup { _dir: dir, world, host, all }
+    Setup { _dir: dir, world, host, bench, all }
 }
 
 impl Setup {
@@ -127,8 +128,9 @@ fn code<T>(result: Result<T, SdkError>) -> String {
 #[test]
 fn batches_overlap_and_come_in_order() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, lanes, digits) = s.start();
-    session.host().record();
+    tap.record();
     let registers = job(&lanes[0]).registers.len();
     let queries = lanes.each_ref().map(|lane| lane.inputs[0].addr());
     let results = lanes.each_ref().map(|lane| lane.outputs[0].addr());
@@ -153,8 +155,7 @@ fn batches_overlap_and_come_in_order() {
 
     // The host's view of a push in the middle: the batch is uploaded before the previous one is
     // polled, and the previous results are downloaded after this batch is launched.
-    let legs: Vec<MessageKind> =
-        session.host().take_records().iter().map(|record| record.kind).collect();
+    let legs: Vec<MessageKind> = tap.take_records().iter().map(|record| record.kind).collect();
     let write =
         |addr| legs.iter().position(|kind| *kind == MessageKind::MemoryWrite { addr }).unwrap();
     let read =
@@ -181,28 +182,15 @@ fn batches_overlap_and_come_in_order() {
     );
 }
 
-/// Applies a change to the selected messages.
-struct Meddle<F>(F);
-
-impl<F: FnMut(MessageKind, Vec<u8>) -> Option<Vec<u8>>> Adversary for Meddle<F> {
-    fn message(
-        &mut self,
-        kind: MessageKind,
-        bytes: Vec<u8>,
-        _: &mut dyn Device,
-    ) -> Option<Vec<u8>> {
-        (self.0)(kind, bytes)
-    }
-}
-
 #[test]
 fn an_earlier_batch_does_not_pass_for_a_later_one() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let addr = lanes[0].inputs[0].addr();
     let mut first = Vec::new();
     let mut count = 0;
-    session.host().corrupt(Box::new(Meddle(move |kind, bytes: Vec<u8>| {
+    tap.meddle(move |kind, bytes, _| {
         // Data of batch 0, then its tags; replayed in place of those of batch 2.
         let tags = 8 * SIZE + SIZE / 512 * 16;
         if kind == (MessageKind::MemoryWrite { addr })
@@ -216,7 +204,7 @@ fn an_earlier_batch_does_not_pass_for_a_later_one() {
             }
         }
         Some(bytes)
-    })));
+    });
     let mut ring = session.ring(lanes).unwrap();
     assert_eq!(ring.push(&[&digits.batch(0).0], job).unwrap(), 0);
     for number in 1..3 {
@@ -237,20 +225,21 @@ fn an_earlier_batch_does_not_pass_for_a_later_one() {
 #[test]
 fn a_batch_that_was_not_launched_can_be_pushed_again() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let addr = lanes[1].inputs[0].addr();
     let mut drops = 2;
-    session.host().corrupt(Box::new(Meddle(move |kind, bytes| {
+    tap.meddle(move |kind, bytes, _| {
         let drop = kind == (MessageKind::MemoryWrite { addr }) && drops > 0;
         drops -= i32::from(drop);
         (!drop).then_some(bytes)
-    })));
+    });
     let mut ring = session.ring(lanes.clone()).unwrap();
     assert_eq!(ring.push(&[&digits.batch(0).0], job).unwrap(), 0);
-    assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-SDK-001");
+    assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-DEV-013");
     assert_eq!(code(ring.push(&[&digits.batch(1).0, &[1]], job)), "SHEF-SDK-037");
     assert_eq!(code(ring.push(&[&vec![0; SIZE as usize + 1]], job)), "SHEF-SDK-008");
-    assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-SDK-001");
+    assert_eq!(code(ring.push(&[&digits.batch(1).0], job)), "SHEF-DEV-013");
     assert_eq!(ring.push(&[&digits.batch(1).0], job).unwrap(), 1);
     assert_eq!(answers(&ring.results().unwrap().unwrap()), digits.batch(0).1);
     // The results of a job that runs when a ring is dropped cannot be opened under an earlier
@@ -268,20 +257,21 @@ fn a_batch_that_was_not_launched_can_be_pushed_again() {
 #[test]
 fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, lanes, digits) = s.start();
     // Counts requests since the last upload of a batch, and drops all requests after a given
     // number.
     let (count, drop_at) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(usize::MAX)));
     let (counted, dropped) = (count.clone(), drop_at.clone());
     let queries = lanes.each_ref().map(|lane| lane.inputs[0].addr());
-    session.host().corrupt(Box::new(Meddle(move |kind, bytes| {
+    tap.meddle(move |kind, bytes, _| {
         match kind {
             MessageKind::MemoryWrite { addr } if queries.contains(&addr) => counted.set(0),
             MessageKind::Request => counted.set(counted.get() + 1),
             _ => {}
         }
         (kind != MessageKind::Request || counted.get() < dropped.get()).then_some(bytes)
-    })));
+    });
     let launch = 2 + job(&lanes[0]).registers.len() + 1;
     let mut ring = session.ring(lanes.clone()).unwrap();
     for number in 0..3 {
@@ -311,17 +301,18 @@ fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
 #[test]
 fn results_that_are_withheld_can_be_fetched_again_and_no_batch_runs_twice() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let addr = lanes[1].outputs[0].addr();
     let (withhold, held) = (Rc::new(Cell::new(true)), Rc::new(Cell::new(0)));
     let (withheld, count) = (withhold.clone(), held.clone());
-    session.host().corrupt(Box::new(Meddle(move |kind, mut bytes: Vec<u8>| {
+    tap.meddle(move |kind, mut bytes, _| {
         if kind == (MessageKind::MemoryRead { addr }) && withheld.get() {
             bytes[0] ^= 1;
             count.set(count.get() + 1);
         }
         Some(bytes)
-    })));
+    });
     let mut ring = session.ring(lanes).unwrap();
     assert_eq!(ring.push(&[&digits.batch(0).0], job).unwrap(), 0);
     assert_eq!(ring.push(&[&digits.batch(1).0], job).unwrap(), 1);
@@ -348,14 +339,15 @@ fn results_that_are_withheld_can_be_fetched_again_and_no_batch_runs_twice() {
 #[test]
 fn a_batch_whose_results_do_not_fit_is_not_begun() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, lanes, digits) = s.start();
-    session.host().record();
+    tap.record();
     let mut ring = session.ring(lanes.clone()).unwrap();
     let too_long = |lane: &Lane| Job { results: vec![SIZE as usize + 1], ..job(lane) };
     assert_eq!(code(ring.push(&[&digits.batch(0).0], too_long)), "SHEF-SDK-008");
     assert_eq!(code(ring.push(&[&vec![0; SIZE as usize + 1]], job)), "SHEF-SDK-008");
     drop(ring);
-    assert_eq!(session.host().take_records().len(), 0, "something was sent");
+    assert_eq!(tap.take_records().len(), 0, "something was sent");
     let mut ring = session.ring(lanes).unwrap();
     ring.push(&[&digits.batch(0).0], job).unwrap();
     assert_eq!(answers(&ring.finish().unwrap().unwrap()), digits.batch(0).1);
@@ -364,16 +356,17 @@ fn a_batch_whose_results_do_not_fit_is_not_begun() {
 #[test]
 fn a_batch_of_which_a_part_does_not_fit_is_not_begun() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let more = ["more0", "more1"].map(|name| session.input(name).unwrap());
     let lanes = [0, 1].map(|i| {
         Lane::new([lanes[i].inputs[0].clone(), more[i].clone()], lanes[i].outputs.clone())
     });
-    session.host().record();
+    tap.record();
     let mut ring = session.ring(lanes).unwrap();
     assert_eq!(code(ring.push(&[&digits.batch(0).0, &[0; 4097]], job)), "SHEF-SDK-008");
     drop(ring);
-    assert_eq!(session.host().take_records().len(), 0, "something was sent");
+    assert_eq!(tap.take_records().len(), 0, "something was sent");
 }
 
 #[test]
@@ -640,6 +633,7 @@ impl Write for Full {
 #[test]
 fn a_writer_comes_back_only_with_the_whole_result() {
     let mut s = setup();
+    let tap = s.bench.tap().clone();
     let (mut session, [Lane { inputs, outputs }, _], digits) = s.start();
     let (query, result) = (&inputs[0], &outputs[0]);
     let (batches, _) = at_places(&digits);
@@ -667,12 +661,12 @@ fn a_writer_comes_back_only_with_the_whole_result() {
     );
     // Data that does not open is never written, nor anything after it.
     let addr = result.addr() + (3 << 20);
-    session.host().corrupt(Box::new(Meddle(move |kind, mut bytes: Vec<u8>| {
+    tap.meddle(move |kind, mut bytes, _| {
         if kind == (MessageKind::MemoryRead { addr }) {
             bytes[PLACES[2] - (3 << 20)] ^= 1;
         }
         Some(bytes)
-    })));
+    });
     let mut written = Vec::new();
     assert_eq!(
         code(session.open_to(result, &statement, SIZE, holes, &mut written, &mut unwatched)),
@@ -683,7 +677,7 @@ fn a_writer_comes_back_only_with_the_whole_result() {
     let mut out = vec![0xee; SIZE as usize];
     assert_eq!(code(session.open_into(result, &statement, &mut out, holes)), "SHEF-SDK-016");
     assert!(out.iter().all(|byte| *byte == 0));
-    session.host().corrupt(Box::new(shef::Honest));
+    tap.honest();
     let (written, _) =
         session.open_to(result, &statement, SIZE, holes, Vec::new(), &mut unwatched).unwrap();
     assert_eq!(written.len() as u64, SIZE);

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use shef::service::{KeyMaterial, NewKey};
-use shef::{
-    Adversary, Connected, Device, MessageKind, SdkError, Service, Session, SystemEntropy, TlsFiles,
-};
+use shef::{Connected, SdkError, Service, Session, SystemEntropy, TlsFiles};
 use shef_card::Control;
 use shef_e2e::Served;
 use shef_e2e::memory::{MASK, Needles};
 use shef_lab::attacks::{buffers, upload};
 use shef_lab::data::Dataset;
 use shef_lab::knn;
+use shef_lab::secrets::{Again, session_keys};
+use shef_lab::tap::MessageKind;
 use shef_lab::world::{Cards, Plan, World};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::Layer;
@@ -72,7 +72,7 @@ fn owner(socket: PathBuf, service: Option<Service>) {
         Plan { cards, seed: None, name: "traces".into(), service: service.clone() },
     )
     .unwrap();
-    let (mut host, _) = world.card(&mut |_| {}).unwrap();
+    let (mut host, bench) = world.card(&mut |_| {}).unwrap();
     let all =
         Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
             .unwrap();
@@ -102,21 +102,10 @@ fn owner(socket: PathBuf, service: Option<Service>) {
         let shield = hidden(attested.verified().claims().key.as_bytes());
         let mut session =
             attested.key("owner", &first_epochs(expect.config(), 1), &mut drawn).unwrap();
-        session.expose_secrets().unwrap();
-        let secrets = session.secrets().unwrap();
-        let mut said = format!(
+        let said = format!(
             "open shield={shield} message={} drawn={}",
             hidden(session.load_key()),
             drawn.said()
-        );
-        secrets
-            .data
-            .iter()
-            .for_each(|(region, key)| said += &format!(" data{region}={}", hidden(key)));
-        said += &format!(
-            " to_shield={} to_owner={}",
-            hidden(&secrets.to_shield),
-            hidden(&secrets.to_owner)
         );
         // Every use of a key, with as many threads as there are cores.
         if works {
@@ -153,7 +142,12 @@ fn owner(socket: PathBuf, service: Option<Service>) {
         }
     }
     // The Shield's confirmation is always wrong.
-    host.corrupt(Box::new(Forger));
+    bench.tap().meddle(|kind, mut bytes, _| {
+        if kind == MessageKind::Confirmation {
+            bytes[0] ^= 1;
+        }
+        Some(bytes)
+    });
     let (expect, mut drawn) =
         (world.expect(), Drawn(SystemEntropy::new().unwrap(), Vec::with_capacity(256)));
     let session = Session::<Connected>::connect(&mut host).unwrap();
@@ -178,23 +172,6 @@ fn owner(socket: PathBuf, service: Option<Service>) {
     );
     drop(refused);
     say(format!("unconfirmed drawn={}", drawn.said()));
-}
-
-/// Returns a wrong confirmation.
-struct Forger;
-
-impl Adversary for Forger {
-    fn message(
-        &mut self,
-        kind: MessageKind,
-        mut bytes: Vec<u8>,
-        _: &mut dyn Device,
-    ) -> Option<Vec<u8>> {
-        if kind == MessageKind::Confirmation {
-            bytes[0] ^= 1;
-        }
-        Some(bytes)
-    }
 }
 
 /// The round keys of AES, in the order of FIPS 197.
@@ -243,17 +220,6 @@ fn hash_key(key: &[u8]) -> Vec<u8> {
     block.to_vec()
 }
 
-/// Replays recorded draws.
-struct Again<'a>(&'a [u8]);
-
-impl Entropy for Again<'_> {
-    fn fill(&mut self, out: &mut [u8]) {
-        let (head, tail) = self.0.split_at(out.len());
-        out.copy_from_slice(head);
-        self.0 = tail;
-    }
-}
-
 /// The value that the owner printed under a name.
 fn told(said: &str, name: &str) -> Vec<u8> {
     let value =
@@ -294,18 +260,27 @@ fn sources(drawn: &[u8], released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
 fn secrets(said: &str, released: Option<[u8; 32]>) -> Vec<(String, Vec<u8>)> {
     let told = |name| told(said, name);
     let mut all = Vec::new();
-    for name in ["data0", "data1", "data2", "to_shield", "to_owner"] {
-        let key = told(name);
+    let drawn = told("drawn");
+    let seed = &drawn[32..];
+    let (load_key, shield) = (told("message"), PublicKey::from_bytes(&told("shield")).unwrap());
+    let used = if released.is_some() { seed } else { &drawn };
+    let config = shef_card::config().unwrap();
+    let keys = session_keys(&config, &shield, &load_key, used, released.as_ref()).unwrap();
+    let data = |region| keys.data_key(region).unwrap().expose().to_vec();
+    for (name, key) in [
+        ("data0", data(0)),
+        ("data1", data(1)),
+        ("data2", data(2)),
+        ("to_shield", keys.to_shield().expose().to_vec()),
+        ("to_owner", keys.to_owner().expose().to_vec()),
+    ] {
         assert!(matches!(key.len(), 16 | 32));
         all.push((format!("hash key of {name}"), hash_key(&key)));
         all.push((format!("round keys of {name}"), round_keys(&key)[key.len()..].to_vec()));
         all.push((name.to_owned(), key));
     }
-    let drawn = told("drawn");
-    let seed = &drawn[32..];
     all.extend(sources(&drawn, released));
-    let message = Message::from_bytes(&told("message")).unwrap();
-    let shield = PublicKey::from_bytes(&told("shield")).unwrap();
+    let message = Message::from_bytes(&load_key).unwrap();
     let (enc, sender) = Sender::setup(&shield, &message.info, &mut Again(seed)).unwrap();
     assert_eq!(enc, message.enc, "the session can be derived again");
     all.push(("exported secret".into(), sender.export(b"shef-session").unwrap().to_vec()));

@@ -48,7 +48,7 @@ struct Setup {
 fn worker() -> (Setup, Pending<Worker>) {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan {
-        cards: Cards::Made(Engine::Model),
+        cards: Cards::digits(Engine::Model).unwrap(),
         seed: None,
         name: "worker".into(),
         service: None,

@@ -3,7 +3,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use shef::{Adversary, Device, MessageKind};
+use shef::Device;
+use shef_lab::tap::{Adversary, MessageKind};
 use shef_lab::world::World;
 use shef_proto::cert::{self, Certificate};
 use shef_proto::config::OnFault;
