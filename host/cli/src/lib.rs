@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use shef_console::output::Color;
-use shef_console::{CliError, Exit, Output, codes, exit, explain};
+use shef_console::{CliError, Exit, Output, codes, exit, explain, generated};
 
 /// Attested, shielded FPGA accelerators.
 #[derive(Parser)]
@@ -143,18 +143,14 @@ fn run(output: &Output, globals: &[OsString], command: Command) -> Result<Exit, 
             explain::run(output, code.as_deref()).map(|()| Exit::Done)
         }
         Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "shef", &mut text);
-            output.text(&text).map(|()| Exit::Done)
+            generated::completions(output, Args::command(), "shef", shell)
         }
         // The demo is a command of the other program.
         Command::Man { command } if command.as_deref() == Some("demo") => {
             let rest = simulator::Rest::from(vec!["demo".into()]);
             simulator::becomes(globals, Some("man"), rest)
         }
-        Command::Man { command } => {
-            shef_console::man::print(output, Args::command(), command.as_deref())
-        }
+        Command::Man { command } => generated::manual(output, Args::command(), command.as_deref()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use shef_console::output::Color;
-use shef_console::{CliError, Exit};
+use shef_console::{CliError, Exit, exit};
 
 /// Arguments of the other program.
 #[derive(clap::Args)]
@@ -72,6 +72,18 @@ pub struct Design {
     pub config: String,
 }
 
+/// The error that the other program printed, with its exit status.
+fn error_of(output: &std::process::Output) -> CliError {
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let printed = messages.lines().find_map(|line| {
+        let (code, message) = line.strip_prefix("error [")?.split_once("]: ")?;
+        let exit = exit::TABLE.iter().find(|(exit, _)| Some(*exit as i32) == output.status.code());
+        let exit = exit.map_or(Exit::Internal, |(exit, _)| *exit);
+        Some(CliError { code: code.to_owned().into(), message: message.to_owned(), exit })
+    });
+    printed.unwrap_or_else(|| CliError::internal(format!("shef-sim failed: {messages}")))
+}
+
 /// Runs the other program and reads its document.
 ///
 /// # Errors
@@ -81,7 +93,7 @@ pub fn document<T: DeserializeOwned>(args: &[OsString]) -> Result<T, CliError> {
     let output = Command::new(&program).arg("--json").args(args).output();
     let output = output.map_err(|e| missing(&program, &e))?;
     if !output.status.success() {
-        return Err(shef::simulator_error(&String::from_utf8_lossy(&output.stderr)).into());
+        return Err(error_of(&output));
     }
     serde_json::from_slice(&output.stdout)
         .map_err(|e| CliError::internal(format!("{} printed no document: {e}", program.display())))

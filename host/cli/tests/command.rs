@@ -694,6 +694,9 @@ fn completions_and_manual_pages_are_generated() {
     for shell in ["bash", "zsh", "fish"] {
         let output = run(&["completions", shell]);
         assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("image-key"), "{shell}");
+        let output = run(&["sim", "completions", shell]);
+        assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("memory-latency"), "{shell}");
     }
     assert!(text(&run(&["man"]).stdout).contains(".TH"));

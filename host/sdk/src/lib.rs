@@ -99,7 +99,7 @@ pub use shef_seal as seal;
 /// Appraisal: anchors, reference values, policies.
 pub use shef_verify as verify;
 #[cfg(feature = "vfio-user")]
-pub use simulator::{simulator_error, simulator_program};
+pub use simulator::simulator_program;
 pub use traces::undumpable;
 pub use transfer::{Progress, Watch, unwatched};
 pub use vendor::{Image, IpVendor, Release};

@@ -158,7 +158,7 @@ fn ready(child: &mut Child, mut progress: Option<&mut dyn FnMut(&str)>) -> Resul
 }
 
 /// The error that `shef-sim` printed, with its code.
-pub fn simulator_error(messages: &str) -> SdkError {
+fn simulator_error(messages: &str) -> SdkError {
     let error = messages.lines().find_map(|line| {
         let (code, message) = line.strip_prefix("error [")?.split_once("]: ")?;
         Some(DeviceError::Remote { code: code.to_owned(), message: message.to_owned() })

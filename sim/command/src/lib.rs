@@ -11,7 +11,7 @@ mod trust;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use shef_console::output::Color;
-use shef_console::{CliError, Exit, Output, codes, exit, explain};
+use shef_console::{CliError, Exit, Output, codes, exit, explain, generated};
 
 pub use demo::{DemoArgs, demo, remote, report};
 
@@ -51,6 +51,11 @@ enum Command {
         /// The code
         code: Option<String>,
     },
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Print the manual page (roff) of the program, or of one of its commands
     Man {
         /// The command
@@ -88,8 +93,9 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Trust(args) => trust::run(output, &args).map(|()| Exit::Done),
         Command::Design(args) => design::run(output, &args).map(|()| Exit::Done),
         Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
-        Command::Man { command } => {
-            shef_console::man::print(output, Args::command(), command.as_deref())
+        Command::Completions { shell } => {
+            generated::completions(output, Args::command(), "shef-sim", shell)
         }
+        Command::Man { command } => generated::manual(output, Args::command(), command.as_deref()),
     }
 }

@@ -1,14 +1,14 @@
-//! `shef man COMMAND`: the manual page of a program or of one of its commands.
+//! What a program generates from its own flags: manual pages and completions.
 
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Prints the page in roff.
+/// Prints the manual page, in roff, of a program or of one of its commands.
 ///
 /// # Errors
 /// SHEF-CLI-001 if there is no such command, and errors of stdout.
-pub fn print(
+pub fn manual(
     output: &Output,
     mut page: clap::Command,
     command: Option<&str>,
@@ -22,5 +22,20 @@ pub fn print(
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text).map_err(|e| CliError::internal(e.to_string()))?;
+    output.text(&text).map(|()| Exit::Done)
+}
+
+/// Prints completions of the program `name` for a shell.
+///
+/// # Errors
+/// Errors of stdout.
+pub fn completions(
+    output: &Output,
+    mut command: clap::Command,
+    name: &str,
+    shell: clap_complete::Shell,
+) -> Result<Exit, CliError> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut text);
     output.text(&text).map(|()| Exit::Done)
 }
