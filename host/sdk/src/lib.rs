@@ -49,45 +49,34 @@
 //! A simulated card is a process of its own: for `sim:`, the library starts the program `shef-sim`
 //! and ends it with the [`Host`].
 
-mod buffer;
-mod carrier;
 mod entropy;
 mod error;
 pub mod files;
 mod host;
-mod judge;
-mod kernel;
 mod keys;
 mod manufacturer;
-mod open;
-#[cfg(feature = "service")]
-mod proxy;
-mod ring;
-#[cfg(feature = "service")]
-pub mod service;
-mod session;
-#[cfg(feature = "vfio-user")]
-mod simulator;
+mod owner;
+mod progress;
 mod traces;
-pub mod transfer;
 mod vendor;
 mod verifier;
-mod wait;
-mod worker;
 
-pub use buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
 pub use entropy::{Source, SystemEntropy};
 pub use error::{Fault, Ran, SdkError};
 pub use files::{write_file, write_new_secret};
-pub use host::{Host, LoadHint};
-pub use kernel::LoadedImage;
+pub use host::open::{OpenOptions, open, open_with};
+#[cfg(feature = "vfio-user")]
+pub use host::simulator::simulator_program;
+pub use host::{Host, LoadHint, LoadedImage};
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;
-pub use open::{OpenOptions, open, open_with};
-pub use ring::{Batch, Job, Lane, Ring};
-#[cfg(feature = "service")]
-pub use service::Service;
-pub use session::{Attested, Closed, Connected, Keyed, Session};
+pub use owner::buffer::{InputBuffer, OutputBuffer, UnprotectedBuffer, Untrusted};
+pub use owner::ring::{Batch, Job, Lane, Ring};
+pub use owner::session::{Attested, Closed, Connected, Keyed, Session};
+pub use owner::transfer;
+pub use owner::wait::{Patience, WaitWatch, Waited};
+pub use owner::worker::{End, Pending, Worker};
+pub use progress::{Cancel, Progress, Watch, unwatched};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};
 /// Messages between the parties: configurations, Load Keys, images, certificates.
 pub use shef_proto as proto;
@@ -98,14 +87,11 @@ pub use shef_remote::TlsFiles;
 pub use shef_seal as seal;
 /// Appraisal: anchors, reference values, policies.
 pub use shef_verify as verify;
-#[cfg(feature = "vfio-user")]
-pub use simulator::simulator_program;
 pub use traces::undumpable;
-pub use transfer::{Progress, Watch, unwatched};
 pub use vendor::{Image, IpVendor, Release};
+#[cfg(feature = "service")]
+pub use verifier::service::{self, Service};
 pub use verifier::{Appraised, Challenge, Expect, Verifier};
-pub use wait::{Cancel, Patience, WaitWatch, Waited};
-pub use worker::{End, Pending, Worker};
 
 /// All error codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = SdkError::CODES;

@@ -4,10 +4,9 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use shef_card::{BootFault, Control, KernelView};
+use shef_card::{BootFault, CardError, Control, KernelView};
 
 use crate::tap::Tap;
-use crate::world::card;
 use shef_console::CliError;
 
 /// Where a card is.
@@ -124,4 +123,9 @@ impl Bench {
             Place::There(_) => None,
         }
     }
+}
+
+/// Converts an error of the card to one of the command.
+pub fn card(error: CardError) -> CliError {
+    shef::DeviceError::from(error).into()
 }

@@ -19,8 +19,8 @@ use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, Trus
 
 use shef_console::CliError;
 
-pub use crate::bench::Bench;
 use crate::bench::Place;
+pub use crate::bench::{Bench, card};
 use crate::secrets::{Drawn, session_keys};
 use crate::tap::tap;
 
@@ -598,9 +598,4 @@ fn anchor(
     root: &[u8],
 ) -> Result<TrustAnchor, CliError> {
     TrustAnchor::new(name, kind, debug, root).map_err(|e| CliError::input(e.code(), e.to_string()))
-}
-
-/// Converts an error of the card to one of the command.
-pub fn card(error: sim::CardError) -> CliError {
-    shef::DeviceError::from(error).into()
 }

@@ -9,7 +9,17 @@ use shef_proto::channel::MESSAGE_LEN;
 use shef_regs::ctl;
 
 use crate::SdkError;
-use crate::carrier::SPARE;
+
+pub(crate) mod carrier;
+mod kernel;
+pub mod open;
+#[cfg(feature = "vfio-user")]
+pub mod simulator;
+
+pub use kernel::LoadedImage;
+
+/// Message buffers that are kept for the next transfer.
+const SPARE: usize = 36;
 
 /// Polls of the plain status before the host gives up on a busy Shield.
 const MAX_POLLS: u32 = 1_000_000;
@@ -29,7 +39,7 @@ pub struct Host {
     device: Box<dyn Device>,
     /// The process that serves the device; it ends after the connection.
     #[cfg(feature = "vfio-user")]
-    simulator: Option<crate::simulator::Simulator>,
+    simulator: Option<simulator::Simulator>,
     /// Buffers for ciphertext and tags from earlier transfers: new memory costs about as much as
     /// the cipher.
     spare: Vec<(Vec<u8>, Vec<u8>)>,
@@ -46,10 +56,15 @@ impl Host {
         }
     }
 
-    /// The same host with the process that serves its device.
+    /// The host of a simulated card, in a process of its own that ends with this value. `progress`
+    /// receives messages until the card is ready.
     #[cfg(feature = "vfio-user")]
-    pub(crate) fn with_simulator(self, simulator: crate::simulator::Simulator) -> Self {
-        Self { simulator: Some(simulator), ..self }
+    pub(crate) fn simulated(
+        uri: &crate::Uri,
+        progress: Option<&mut dyn FnMut(&str)>,
+    ) -> Result<Self, SdkError> {
+        let (card, simulator) = simulator::open(uri, progress)?;
+        Ok(Self { simulator: Some(simulator), ..Self::new(card) })
     }
 
     /// Checks that there is a Shield behind the device.

@@ -7,13 +7,11 @@ use shef_device::pci::RING_FROM;
 use shef_device::{DeviceError, PLACE, Place, Places};
 use shef_proto::config::TAG_LEN;
 
-use crate::{Host, SdkError};
+use super::Host;
+use crate::SdkError;
 
 /// Bytes of chunks in a parcel that is sent as messages.
 const CARRIED: usize = 1 << 18;
-
-/// Message buffers that are kept for the next transfer.
-pub(crate) const SPARE: usize = 36;
 
 /// Consecutive sealed chunks in card memory: address and length of their ciphertext and of their
 /// tags.

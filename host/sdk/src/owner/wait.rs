@@ -1,33 +1,10 @@
-//! Waits: their time limit, their progress, and their cancellation.
+//! Waits for the accelerator: their time limit, their progress, and their end.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{Progress, SdkError};
-
-/// Cancels an operation: a transfer after a piece, a wait for the accelerator after a read, a
-/// request to a verifier service at once. Clones share one state.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Cancels it.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it is cancelled.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Ends a transfer: see [`crate::Watch`].
-    pub fn watch(&self, _: Progress) -> ControlFlow<()> {
-        if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
+use crate::SdkError;
+use crate::progress::Cancel;
 
 /// Progress of a wait for the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use shef_proto::channel::{Request, Statement, WrittenMap};
 use shef_proto::config::{Mode, Region};
 use shef_seal::{OpenPolicy, Opened, Opener, SealError, Sealer, Spent};
 
+use super::judge::{judge, judge_despite_fault};
+use super::transfer::{self, Open, Progress, Watch, unwatched};
 use crate::host::Host;
-use crate::judge::{judge, judge_despite_fault};
-use crate::transfer::{self, Open, Progress, Watch, unwatched};
-use crate::wait::Cancel;
+use crate::progress::Cancel;
 use crate::{Keyed, SdkError, Session};
 
 /// A region, and the session that owns the buffer: another session has other keys for the region,

@@ -18,13 +18,13 @@ use shef_seal::{Opener, Spent};
 use shef_verify::VerifiedShieldEvidence;
 use zeroize::Zeroizing;
 
+use super::wait::Patience;
 use crate::SdkError;
 use crate::entropy::fit_for;
 use crate::host::{Host, LoadHint};
 #[cfg(feature = "service")]
-use crate::service::{DataKey, Service};
+use crate::verifier::service::{DataKey, Service};
 use crate::verifier::{Appraised, Challenge, Expect, Verifier};
-use crate::wait::Patience;
 
 /// Maximum number of times that a Load Key is sent while no confirmation arrives.
 const LOAD_TRIES: u32 = 4;

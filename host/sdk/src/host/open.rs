@@ -1,6 +1,7 @@
 //! Opens the device that a URI names.
 
-use crate::{DeviceError, Host, SdkError, Uri};
+use super::Host;
+use crate::{DeviceError, SdkError, Uri};
 
 /// Options for opening a device, beyond its URI.
 #[derive(Default)]
@@ -37,9 +38,9 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
         Uri::SimModel | Uri::SimRtl { .. } => {
             #[cfg(feature = "tls")]
             if let Some(mut progress) = options.progress {
-                return crate::simulator::open(uri, Some(&mut |text| progress(text)));
+                return Host::simulated(uri, Some(&mut |text| progress(text)));
             }
-            crate::simulator::open(uri, None)
+            Host::simulated(uri, None)
         }
         #[cfg(feature = "vfio")]
         Uri::Pci { function, iommu } => {

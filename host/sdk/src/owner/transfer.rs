@@ -22,9 +22,11 @@ use shef_proto::config::TAG_LEN;
 use shef_seal::{OpenPolicy, Opened, Opener, Plain, Portion, SealError, Sealer, Spent, processors};
 use zeroize::Zeroizing;
 
-use crate::carrier::{Carrier, Parcel, Ranges};
-use crate::worker::lock;
-use crate::{Host, SdkError};
+use super::lock;
+use crate::SdkError;
+use crate::host::Host;
+use crate::host::carrier::{Carrier, Parcel, Ranges};
+pub use crate::progress::{Progress, Watch, unwatched};
 
 /// Bytes that justify another thread.
 const SHARE: usize = 1 << 19;
@@ -35,24 +37,6 @@ const AHEAD: usize = 16;
 const HELPERS: usize = 7;
 /// Pieces per helper.
 const EACH: usize = 5;
-
-/// Progress of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes already in card memory, or fetched from it.
-    pub done: u64,
-    /// Total bytes.
-    pub total: u64,
-}
-
-/// Receives the progress of a transfer, before it and after each piece; breaks to end it with
-/// [`SdkError::Cancelled`].
-pub type Watch<'w> = dyn FnMut(Progress) -> ControlFlow<()> + 'w;
-
-/// Ignores progress and lets every transfer continue.
-pub fn unwatched(_: Progress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
 
 fn tell(watch: &mut Watch<'_>, done: usize, total: usize) -> Result<(), SdkError> {
     match watch(Progress { done: done as u64, total: total as u64 }) {

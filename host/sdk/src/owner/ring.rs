@@ -5,7 +5,7 @@ use shef_proto::channel::Statement;
 use shef_proto::config::Region;
 use shef_seal::{OpenPolicy, Opened};
 
-use crate::judge::judge;
+use super::judge::judge;
 use crate::{InputBuffer, Keyed, OutputBuffer, SdkError, Session};
 
 /// The buffers of one batch.

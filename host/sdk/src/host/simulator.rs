@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Sender};
 
 use shef_device::SimKernel;
 
-use crate::{DeviceError, Host, SdkError, Uri};
+use crate::{Device, DeviceError, SdkError, Uri};
 
 /// Environment variable with the path of the program.
 const VARIABLE: &str = "SHEF_SIM";
@@ -110,7 +110,10 @@ fn arguments(uri: &Uri, socket: &Path) -> Vec<std::ffi::OsString> {
 ///
 /// # Errors
 /// [`DeviceError::NoSimulator`], and errors of the connection.
-pub(crate) fn open(uri: &Uri, progress: Option<&mut dyn FnMut(&str)>) -> Result<Host, SdkError> {
+pub(crate) fn open(
+    uri: &Uri,
+    progress: Option<&mut dyn FnMut(&str)>,
+) -> Result<(Box<dyn Device>, Simulator), SdkError> {
     let (program, folder) = (simulator_program(), private_folder()?);
     let socket = folder.join("card");
     let child = Command::new(&program)
@@ -126,7 +129,7 @@ pub(crate) fn open(uri: &Uri, progress: Option<&mut dyn FnMut(&str)>) -> Result<
     let mut simulator = Simulator { uri: uri.clone(), child, folder };
     ready(&mut simulator.child, progress)?;
     let card = shef_vfio_user::open(&socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
-    Ok(Host::new(Box::new(card)).with_simulator(simulator))
+    Ok((Box::new(card), simulator))
 }
 
 /// Waits until the card is served.

@@ -21,6 +21,11 @@ use shef_verify::{
 
 use crate::SdkError;
 
+#[cfg(feature = "service")]
+mod proxy;
+#[cfg(feature = "service")]
+pub mod service;
+
 /// Bytes of a nonce.
 const NONCE: usize = 32;
 

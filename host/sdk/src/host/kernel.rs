@@ -3,7 +3,9 @@
 use shef_proto::image::Container;
 use shef_proto::mailbox::{Answer, MailboxError, Request, Status, evidence_answer, load_requests};
 
-use crate::{Challenge, Host, SdkError};
+use super::Host;
+use crate::SdkError;
+use crate::verifier::Challenge;
 
 impl Host {
     /// Fetches evidence of the Shield that answers `challenge`.

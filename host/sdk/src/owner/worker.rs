@@ -6,10 +6,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 
-use crate::{Cancel, Closed, Host, Keyed, SdkError, Session};
+use super::lock;
+use super::session::{Closed, Keyed, Session};
+use crate::SdkError;
+use crate::host::Host;
+use crate::progress::Cancel;
 
 /// Work for a session.
 type Work = Box<dyn for<'h> FnOnce(&mut Session<'h, Keyed>) + Send>;
@@ -174,11 +178,6 @@ fn promise<T>() -> (Promise<T>, Cancel, Pending<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, waker: None }));
     let cancel = Cancel::default();
     (Promise(slot.clone()), cancel.clone(), Pending { slot, cancel })
-}
-
-/// Ignores poisoning: the data is consistent whenever the lock is free.
-pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Promise<T> {

@@ -27,10 +27,14 @@ use shef_verify::{Verified, Vouched};
 use ureq::tls::{Certificate, ClientCert, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider};
 use zeroize::Zeroizing;
 
+use super::proxy::{self, Named};
+use super::{Appraised, Challenge};
+use crate::SdkError;
 use crate::entropy::fit_for;
 use crate::error::printable;
-use crate::proxy::{self, Named};
-use crate::{Appraised, Cancel, Challenge, Host, Release, SdkError};
+use crate::host::Host;
+use crate::progress::Cancel;
+use crate::vendor::Release;
 
 /// Time limits to connect, and for a whole request.
 const CONNECT: Duration = Duration::from_secs(10);
