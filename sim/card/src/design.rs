@@ -232,6 +232,33 @@ mod tests {
     use shef_proto::config::{OnFault, Region, Set};
     use std::sync::Barrier;
 
+    /// The DMA engine of a served card belongs to the shell.
+    #[test]
+    fn a_design_has_one_digest_under_every_shell() {
+        let example = shef_rtl::repo_root().join("examples/vecadd");
+        for design in [Design::digits().unwrap(), Design::project(&example).unwrap()] {
+            for top in ["shef_sim_top", "shef_host_top"] {
+                assert_eq!(design.spec(top).unwrap().digest().unwrap(), design.digest(), "{top}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_only_the_shell_would_name_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("own");
+        std::fs::create_dir(&project).unwrap();
+        let example = shef_rtl::repo_root().join("examples/vecadd");
+        for file in ["shield.toml", "shef_accel.sv"] {
+            std::fs::copy(example.join(file), project.join(file)).unwrap();
+        }
+        // A name in the text of the shell: the file would be built, and not measured.
+        std::fs::write(project.join("obs_arvalid.sv"), "module obs_arvalid; endmodule\n").unwrap();
+        let spec = Design::project(&project).unwrap().spec("shef_sim_top").unwrap();
+        let message = spec.measure().err().expect("a file that is not measured").to_string();
+        assert!(message.contains("obs_arvalid.sv") && message.contains("rename it"), "{message}");
+    }
+
     #[test]
     fn a_stale_package_is_refused() {
         let dir = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ fn ca() -> (SigningKey, Certificate) {
 
 fn card(engine: Engine) -> Card {
     let (ca, root) = ca();
-    let mut blank = Blank::new(CardOptions::new(engine), &mut |_| {}).unwrap();
+    let mut blank = Blank::new(CardOptions::digits(engine).unwrap(), &mut |_| {}).unwrap();
     let key = blank.burn(Zeroizing::new([1; 32]));
     blank.finish(issue_device_id(&ca, &root, &key, NO_CLOCK)).unwrap()
 }

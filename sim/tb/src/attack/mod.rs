@@ -143,29 +143,29 @@ fn goes_on(seed: u64, index: u64) -> bool {
 
 /// The configurations, by name.
 pub const CONFIGURATIONS: &[(&str, &str)] = &[
-    ("lanes4", include_str!("../configs/lanes4.toml")),
-    ("lanes2", include_str!("../configs/lanes2.toml")),
-    ("lanes1", include_str!("../configs/lanes1.toml")),
-    ("narrow", include_str!("../configs/narrow.toml")),
-    ("halt1", include_str!("../configs/halt1.toml")),
-    ("counted4", include_str!("../configs/counted4.toml")),
-    ("bypass2", include_str!("../configs/bypass2.toml")),
-    ("sets2", include_str!("../configs/sets2.toml")),
-    ("sets4", include_str!("../configs/sets4.toml")),
-    ("tree4", include_str!("../configs/tree4.toml")),
-    ("tree1", include_str!("../configs/tree1.toml")),
-    ("cache4", include_str!("../configs/cache4.toml")),
-    ("prefetch4", include_str!("../configs/prefetch4.toml")),
-    ("counted1", include_str!("../configs/counted1.toml")),
-    ("edge", include_str!("../configs/edge.toml")),
+    ("lanes4", include_str!("../../configs/lanes4.toml")),
+    ("lanes2", include_str!("../../configs/lanes2.toml")),
+    ("lanes1", include_str!("../../configs/lanes1.toml")),
+    ("narrow", include_str!("../../configs/narrow.toml")),
+    ("halt1", include_str!("../../configs/halt1.toml")),
+    ("counted4", include_str!("../../configs/counted4.toml")),
+    ("bypass2", include_str!("../../configs/bypass2.toml")),
+    ("sets2", include_str!("../../configs/sets2.toml")),
+    ("sets4", include_str!("../../configs/sets4.toml")),
+    ("tree4", include_str!("../../configs/tree4.toml")),
+    ("tree1", include_str!("../../configs/tree1.toml")),
+    ("cache4", include_str!("../../configs/cache4.toml")),
+    ("prefetch4", include_str!("../../configs/prefetch4.toml")),
+    ("counted1", include_str!("../../configs/counted1.toml")),
+    ("edge", include_str!("../../configs/edge.toml")),
 ];
 
 /// The configurations for coverage: three designs that have every mode at every chunk size, all
 /// lane counts and all fault policies.
 pub const COVERAGE: &[(&str, &str)] = &[
-    ("cover1", include_str!("../configs/cover1.toml")),
-    ("cover2", include_str!("../configs/cover2.toml")),
-    ("cover3", include_str!("../configs/cover3.toml")),
+    ("cover1", include_str!("../../configs/cover1.toml")),
+    ("cover2", include_str!("../../configs/cover2.toml")),
+    ("cover3", include_str!("../../configs/cover3.toml")),
 ];
 
 /// Random operations on each coverage design, in addition to the attempts.

@@ -1,0 +1,92 @@
+//! The program `shef-sim` from outside: it serves a card for one process and ends with it, and a
+//! design has one digest wherever it is asked for.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use shef_card::{Control, Design};
+
+fn shef_sim(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shef-sim"));
+    command.args(args);
+    command
+}
+
+fn document(args: &[&str]) -> Value {
+    let output = shef_sim(args).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A card that is served for this process, and its private folder.
+fn served(folder: &Path) -> (Child, PathBuf) {
+    let socket = folder.join("card");
+    let mut child =
+        shef_sim(&["serve", "--json", "--device", "model", "--until-stdin-closes", "--socket"])
+            .arg(&socket)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(!line.is_empty(), "the card is not served");
+    (child, socket)
+}
+
+#[test]
+fn a_card_ends_when_its_pipe_closes_and_leaves_no_folder() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("private");
+    std::fs::create_dir(&folder).unwrap();
+    let (mut child, socket) = served(&folder);
+    assert!(socket.exists() && child.try_wait().unwrap().is_none());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert!(!folder.exists());
+}
+
+#[test]
+fn a_folder_that_is_not_empty_stays() {
+    let temp = tempfile::tempdir().unwrap();
+    std::fs::write(temp.path().join("other"), "").unwrap();
+    let (mut child, socket) = served(temp.path());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert!(!socket.exists() && temp.path().join("other").exists());
+}
+
+#[test]
+fn a_design_has_one_digest() {
+    let design = Design::digits().unwrap();
+    let digest = hex::encode(design.digest());
+    assert_eq!(document(&["design"])["digest"], digest.as_str());
+    let temp = tempfile::tempdir().unwrap();
+    let (mut child, socket) = served(temp.path());
+    let identity = Control::open(&Control::path_of(&socket)).unwrap().identity().unwrap();
+    assert_eq!(
+        (identity.design_digest, &identity.program),
+        (design.digest(), &design.program().unwrap())
+    );
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd");
+    let own = Design::project(Path::new(project)).unwrap();
+    // The card removed its folder.
+    let temp = tempfile::tempdir().unwrap();
+    let out = temp.path().join("payload");
+    let printed = document(&["design", "--project", project, "--out", out.to_str().unwrap()]);
+    assert_eq!(printed["digest"], hex::encode(own.digest()).as_str());
+    assert_eq!(std::fs::read(out).unwrap(), own.program().unwrap());
+}
+
+#[test]
+fn codes_of_cards_are_explained() {
+    for code in ["SHEF-CARD-003", "SHEF-RTL-005", "SHEF-ATT-012", "SHEF-CLI-001"] {
+        assert_eq!(document(&["explain", code])["code"], code);
+    }
+    let output = shef_sim(&["explain", "SHEF-XXX-999"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
