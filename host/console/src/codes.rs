@@ -112,7 +112,7 @@ pub const CODES: &[Code] = &[
     Code::new(
         "SHEF-CLI-024",
         "a process of the demo does not start",
-        "the programs shef, shef-agent and shef-verifierd lie side by side: `cargo build -p shef-cli -p shef-agent -p shef-verifierd`",
+        "the programs shef-sim, shef-agent and shef-verifierd lie side by side: `cargo build -p shef-sim -p shef-agent -p shef-verifierd`",
     ),
     Code::new(
         "SHEF-CLI-025",

@@ -62,8 +62,7 @@ shef_proto::coded! {
             /// The cargo feature of crate `shef`, and of the command, that builds it.
             feature: &'static str,
         } = "SHEF-DEV-004": "the program was built without this kind of device",
-            "build it with the feature that the message names: `cargo build -p shef-cli --features sim` for the command `shef`, a feature \
-             of crate `shef` for a program of your own",
+            "build your program with the feature of crate `shef` that the message names",
         /// A register read returned all ones, which is not a legal value there.
         #[error("device gone: register {offset:#06x} reads all ones")]
         Gone {
