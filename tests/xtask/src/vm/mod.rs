@@ -5,18 +5,19 @@ mod kernel;
 pub mod packages;
 mod unit;
 
-use crate::process::{self, Failure, say};
-use crate::{root, tools};
+use crate::process::{self, Context, Failure, Result, bail, ensure, say, stdout};
+use crate::tools;
 use archive::Archive;
+use fs_err as fs;
 use packages::Guest;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Arguments of the command.
@@ -62,7 +63,7 @@ impl Purpose {
     }
 
     /// Its programs, besides busybox: the usual `shef`, and `edu` of crate shef-vfio or the agent.
-    fn programs(self) -> Result<[PathBuf; 2], Failure> {
+    fn programs(self) -> Result<[PathBuf; 2]> {
         let path = |command: Command| PathBuf::from(command.get_program());
         let other = match self {
             Self::Card(_) => process::built_example("edu", "debug")?,
@@ -162,7 +163,7 @@ impl Report {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let mut reports = vec![];
     let purposes = match (args.all, args.unit) {
         (true, _) => &Purpose::ALL[..],
@@ -172,7 +173,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for purpose in purposes {
         let report = match setup(*purpose) {
             Ok(setup) => boot(&setup, args.console)?,
-            Err(why) => Report { skipped: Some(why), ..Report::default() },
+            Err(why) => Report { skipped: Some(format!("{why:#}")), ..Report::default() },
         };
         if !args.json {
             print(&report);
@@ -186,7 +187,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     // A run with skipped guests is not a success.
     if reports.iter().any(|report| report.skipped.is_some()) {
-        Err(Failure::Exit(3))
+        Err(Failure::exit(3))
     } else {
         reports.iter().try_for_each(verdict)
     }
@@ -221,13 +222,13 @@ fn print(report: &Report) {
 }
 
 /// The parts of a guest, or the reason why it cannot start.
-fn setup(purpose: Purpose) -> Result<Setup, String> {
-    let guest = packages::ensure(&root())?;
+fn setup(purpose: Purpose) -> Result<Setup> {
+    let guest = packages::guest()?;
     let own = match purpose {
-        Purpose::Card(Iommu::Iommufd | Iommu::None) => Some(kernel::ensure(&root())?),
+        Purpose::Card(Iommu::Iommufd | Iommu::None) => Some(kernel::ensure()?),
         Purpose::Card(Iommu::Type1) | Purpose::Unit => None,
     };
-    let system = if purpose == Purpose::Unit { Some(packages::systemd(&root())?) } else { None };
+    let system = if purpose == Purpose::Unit { Some(packages::systemd()?) } else { None };
     Ok(Setup { guest, purpose, own, system })
 }
 
@@ -235,20 +236,21 @@ fn setup(purpose: Purpose) -> Result<Setup, String> {
 ///
 /// # Errors
 /// The reason why this machine cannot start the guest.
-pub fn test(purpose: Purpose) -> Result<Result<(), Failure>, String> {
+pub fn test(purpose: Purpose) -> Result<Result<()>> {
     let setup = setup(purpose)?;
     Ok(boot(&setup, false).and_then(|report| verdict(&report)))
 }
 
-fn verdict(report: &Report) -> Result<(), Failure> {
-    match report.failed() {
-        failed if failed.is_empty() => Ok(()),
-        failed => Err(Failure::failed(format!(
-            "failed in the guest: {}; its console is in {}",
-            failed.join(", "),
-            console().display()
-        ))),
-    }
+fn verdict(report: &Report) -> Result<()> {
+    let failed = report.failed();
+    let console = console();
+    let console = console.display();
+    ensure!(
+        failed.is_empty(),
+        "failed in the guest: {}; its console is in {console}",
+        failed.join(", ")
+    );
+    Ok(())
 }
 
 fn folder() -> PathBuf {
@@ -259,26 +261,16 @@ fn console() -> PathBuf {
     folder().join("console.log")
 }
 
-fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
-    let text = format!("{what} {}", path.display());
-    move |e| Failure::failed(format!("{text}: {e}"))
-}
-
 /// Shared libraries of programs, the loader among them, as this machine has them.
-fn libraries(programs: &[PathBuf]) -> Result<std::collections::BTreeSet<PathBuf>, Failure> {
-    let o = Command::new("ldd").args(programs).output();
-    let o = o.map_err(|e| Failure::failed(format!("cannot start ldd: {e}")))?;
+fn libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f...)`, and the loader alone.
-    let text = String::from_utf8_lossy(&o.stdout).into_owned();
-    Ok(text
-        .split_whitespace()
-        .filter(|word| word.starts_with('/') && !word.ends_with(':'))
-        .map(PathBuf::from)
-        .collect())
+    let text = stdout(Command::new("ldd").args(programs))?;
+    let words = text.split_whitespace();
+    Ok(words.filter(|w| w.starts_with('/') && !w.ends_with(':')).map(PathBuf::from).collect())
 }
 
 /// A program without its debug information, to save memory in the guest.
-fn stripped(program: &Path) -> Result<PathBuf, Failure> {
+fn stripped(program: &Path) -> Result<PathBuf> {
     let to = folder().join(program.file_name().unwrap_or_default());
     process::run(Command::new("strip").arg("-o").arg(&to).arg(program), "strip")?;
     Ok(to)
@@ -335,12 +327,11 @@ document demo shef demo --json --device pci:$card{card} --control /dev/ttyS1
 }
 
 /// Packs the initramfs.
-fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<(), Failure> {
-    let file = fs::File::create(to).map_err(io("cannot write", to))?;
-    let archive = Archive::new(std::io::BufWriter::new(file));
+fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<()> {
+    let archive = Archive::new(std::io::BufWriter::new(fs::File::create(to)?));
     match setup.purpose {
-        Purpose::Card(iommu) => pack(archive, setup, iommu, programs, to),
-        Purpose::Unit => unit::pack(archive, setup, programs, to),
+        Purpose::Card(iommu) => pack(archive, setup, iommu, programs),
+        Purpose::Unit => unit::pack(archive, setup, programs),
     }
 }
 
@@ -349,48 +340,41 @@ fn pack(
     setup: &Setup,
     iommu: Iommu,
     programs: &[PathBuf; 2],
-    to: &Path,
-) -> Result<(), Failure> {
-    let libraries = libraries(programs)?;
+) -> Result<()> {
     let [shef, edu] = programs;
-    let (shef, edu) = (stripped(shef)?, stripped(edu)?);
-    let write = || -> std::io::Result<()> {
-        for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
-            a.folder(dir)?;
-        }
-        a.copy("bin/busybox", true, &setup.guest.busybox())?;
-        a.copy("bin/shef", true, &shef)?;
-        a.copy("bin/edu", true, &edu)?;
-        let mut folders = std::collections::BTreeSet::new();
-        for library in &libraries {
-            let name = library.strip_prefix("/").unwrap_or(library);
-            for folder in name
-                .ancestors()
-                .skip(1)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-                .filter(|f| *f != Path::new(""))
-            {
-                if folders.insert(folder.to_owned()) {
-                    a.folder(&folder.display().to_string())?;
-                }
-            }
-            a.copy(&name.display().to_string(), true, library)?;
-        }
-        let mut order = String::new();
-        // The custom kernel has all modules built in.
-        for (name, module) in setup.guest.modules().filter(|_| setup.own.is_none()) {
-            a.copy(&format!("modules/{name}.ko"), false, &module)?;
-            order += &format!("{name}.ko\n");
-        }
-        a.file("modules/order", false, order.as_bytes())?;
-        a.file("lib.sh", false, LIBRARY)?;
-        a.file("init", true, include_bytes!("../../../vm/init"))?;
-        a.file("job", false, job(iommu).as_bytes())?;
-        a.finish().map(drop)
-    };
-    write().map_err(io("cannot write", to))
+    for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
+        a.folder(dir)?;
+    }
+    a.copy("bin/busybox", true, &setup.guest.busybox())?;
+    a.copy("bin/shef", true, &stripped(shef)?)?;
+    a.copy("bin/edu", true, &stripped(edu)?)?;
+    let libraries = libraries(programs)?;
+    // A folder comes before its contents.
+    let folders: BTreeSet<&Path> =
+        libraries.iter().flat_map(|library| library.ancestors().skip(1)).collect();
+    for folder in folders.into_iter().filter(|folder| *folder != Path::new("/")) {
+        a.folder(&below_root(folder))?;
+    }
+    for library in &libraries {
+        a.copy(&below_root(library), true, library)?;
+    }
+    let mut order = String::new();
+    // The custom kernel has all modules built in.
+    for (name, module) in setup.guest.modules().filter(|_| setup.own.is_none()) {
+        a.copy(&format!("modules/{name}.ko"), false, &module)?;
+        order += &format!("{name}.ko\n");
+    }
+    a.file("modules/order", false, order.as_bytes())?;
+    a.file("lib.sh", false, LIBRARY)?;
+    a.file("init", true, include_bytes!("../../../vm/init"))?;
+    a.file("job", false, job(iommu).as_bytes())?;
+    a.finish()?;
+    Ok(())
+}
+
+/// A path of this machine as a name in the archive.
+fn below_root(path: &Path) -> String {
+    path.strip_prefix("/").unwrap_or(path).display().to_string()
 }
 
 /// A process that ends when the value is dropped.
@@ -404,37 +388,22 @@ impl Drop for Running {
 }
 
 /// Starts the card's server; its socket exists when this returns.
-fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
-    let verilator = tools::ensure_verilator(&root(), &say)?;
-    let ibex = tools::ensure_ibex(&root(), &say)?;
+fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running> {
     let _ = fs::remove_file(socket);
     let log = folder().join("card.log");
-    let out = fs::File::create(&log).map_err(io("cannot write", &log))?;
-    let child = Command::new(shef)
-        .args(["sim", "serve", "--device", device, "--socket"])
-        .arg(socket)
-        .env("SHEF_VERILATOR", verilator)
-        .env("SHEF_IBEX", ibex)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(out)
-        .spawn()
-        .map_err(|e| Failure::failed(format!("cannot start shef sim serve: {e}")))?;
-    let mut running = Running(child);
-    let begin = Instant::now();
+    let mut command = Command::new(shef);
+    command.args(["sim", "serve", "--device", device, "--socket"]).arg(socket);
+    command.env("SHEF_VERILATOR", tools::verilator()?).env("SHEF_IBEX", tools::ibex()?);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log)?.into_file());
+    let mut running = Running(command.spawn().context("cannot start shef sim serve")?);
+    let (begin, log) = (Instant::now(), log.display());
     // A design that is not cached is compiled first.
     while !socket.exists() {
         if let Ok(Some(status)) = running.0.try_wait() {
-            return Err(Failure::failed(format!(
-                "shef sim serve ended ({status}); its messages are in {}",
-                log.display()
-            )));
+            bail!("shef sim serve ended ({status}); its messages are in {log}");
         }
         if begin.elapsed() > LIMIT {
-            return Err(Failure::failed(format!(
-                "shef sim serve created no socket; its messages are in {}",
-                log.display()
-            )));
+            bail!("shef sim serve created no socket; its messages are in {log}");
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -443,7 +412,7 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
 
 /// The guest's output.
 #[derive(Default)]
-struct Said {
+struct Output {
     words: BTreeMap<String, String>,
     documents: BTreeMap<String, String>,
     exits: BTreeMap<String, i32>,
@@ -451,17 +420,17 @@ struct Said {
     steps: Vec<Value>,
 }
 
-impl Said {
+impl Output {
     /// Parses a line of the console.
     fn line(&mut self, line: &str, open: &mut Option<String>) {
-        let Some(said) = line.strip_prefix("@@ ") else {
+        let Some(event) = line.strip_prefix("@@ ") else {
             if let Some(text) = open.as_ref().and_then(|name| self.documents.get_mut(name)) {
                 *text += line;
                 text.push('\n');
             }
             return;
         };
-        match said.split_once(' ').unwrap_or((said, "")) {
+        match event.split_once(' ').unwrap_or((event, "")) {
             ("begin", name) => {
                 self.documents.insert(name.to_owned(), String::new());
                 *open = Some(name.to_owned());
@@ -474,13 +443,7 @@ impl Said {
             }
             ("failed", what) => self.failures.push(what.to_owned()),
             // `@@ step ok NAME: DETAIL`
-            ("step", rest) => {
-                if let Some((verdict, (name, detail))) =
-                    rest.split_once(' ').and_then(|(v, rest)| Some((v, rest.split_once(": ")?)))
-                {
-                    self.steps.push(step(name, verdict == "ok", detail.to_owned()));
-                }
-            }
+            ("step", rest) => self.steps.extend(parsed(rest, "")),
             ("at", what) => say(&format!("in the guest: {what}")),
             ("note", _) => {}
             (key, value) => {
@@ -489,24 +452,26 @@ impl Said {
         }
     }
 
+    fn word(&self, key: &str) -> String {
+        self.words.get(key).cloned().unwrap_or_default()
+    }
+
     fn json(&self, name: &str) -> Value {
-        self.documents
-            .get(name)
-            .and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or(Value::Null)
+        let document = self.documents.get(name);
+        document.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
     }
 }
 
 /// Builds, starts the card and the guest, waits for its end, and parses its output.
-fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
+fn boot(setup: &Setup, show: bool) -> Result<Report> {
     let dir = folder();
-    fs::create_dir_all(&dir).map_err(io("cannot create", &dir))?;
+    fs::create_dir_all(&dir)?;
     let programs = setup.purpose.programs()?;
     let initrd = dir.join("initramfs");
     initramfs(setup, &programs, &initrd)?;
     // The length of a socket's path is limited.
     let sockets = std::env::temp_dir().join(format!("shef-vm-{}", std::process::id()));
-    fs::create_dir_all(&sockets).map_err(io("cannot create", &sockets))?;
+    fs::create_dir_all(&sockets)?;
     let socket = sockets.join("card");
     let card = serve(&programs[0], setup.purpose.card(), &socket)?;
     let begin = Instant::now();
@@ -514,10 +479,10 @@ fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
     let (state, identity) = (ask_card(&socket, "state"), ask_card(&socket, "identity"));
     drop(card);
     let _ = fs::remove_dir_all(&sockets);
-    let said = result?;
+    let output = result?;
     let mut report = match setup.purpose {
-        Purpose::Card(iommu) => report(&said, iommu),
-        Purpose::Unit => unit::report(&said),
+        Purpose::Card(iommu) => report(&output, iommu),
+        Purpose::Unit => unit::report(&output),
     };
     report.steps.push(rings(&state));
     if let Purpose::Card(_) = setup.purpose {
@@ -559,7 +524,7 @@ fn rings(state: &Value) -> Value {
     step("rings", read >= BULK && written > 0 && interrupts > 0, detail)
 }
 
-fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said, Failure> {
+fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Output> {
     let card = serde_json::json!({
         "driver": "vfio-user-pci",
         "socket": { "type": "unix", "path": socket },
@@ -572,12 +537,8 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
         .args(["-accel", "tcg", "-machine", "q35,memory-backend=mem", "-cpu", "max", "-m", memory])
         .args(["-object", &format!("memory-backend-memfd,id=mem,size={memory},share=on")])
         .args(["-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"])
-        .args([
-            "-chardev",
-            &format!("socket,id=control,path={}.control", socket.display()),
-            "-serial",
-            "chardev:control",
-        ])
+        .args(["-chardev", &format!("socket,id=control,path={}.control", socket.display())])
+        .args(["-serial", "chardev:control"])
         .args(["-device", "edu,dma_mask=0xffffffffffff", "-device", &card.to_string()])
         .arg("-initrd")
         .arg(initrd)
@@ -592,82 +553,76 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
         line += " intel_iommu=on";
     }
     command.args(["-append", &line]);
-    let child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-    let mut running =
-        Running(child.map_err(|e| Failure::failed(format!("cannot start QEMU: {e}")))?);
-    let out = running.0.stdout.take().ok_or_else(|| Failure::failed("QEMU: no output"))?;
-    let (lines, told) = std::sync::mpsc::channel();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut running = Running(child.context("cannot start QEMU")?);
+    let out = running.0.stdout.take().context("QEMU: no output")?;
+    let (sender, lines) = channel();
     std::thread::spawn(move || {
-        for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-            if lines.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err()
-            {
+        for line in BufReader::new(out).split(b'\n').map_while(std::io::Result::ok) {
+            let line = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
+            if sender.send(line).is_err() {
                 return;
             }
         }
     });
-    let path = console();
-    let mut log = fs::File::create(&path).map_err(io("cannot write", &path))?;
-    let (mut said, mut open) = (Said::default(), None);
+    let mut log = fs::File::create(console())?;
+    let (mut output, mut open) = (Output::default(), None);
     let begin = Instant::now();
     loop {
-        match told.recv_timeout(LIMIT.saturating_sub(begin.elapsed())) {
+        match lines.recv_timeout(LIMIT.saturating_sub(begin.elapsed())) {
             Ok(line) => {
-                let _ = log.write_all(format!("{line}\n").as_bytes());
+                let _ = writeln!(log, "{line}");
                 if show {
                     say(&line);
                 }
-                said.line(&line, &mut open);
+                output.line(&line, &mut open);
             }
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                said.failures.push(format!("the guest did not end within {} s", LIMIT.as_secs()));
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                output.failures.push(format!("the guest did not end within {} s", LIMIT.as_secs()));
                 break;
             }
         }
     }
-    Ok(said)
+    Ok(output)
 }
 
 fn step(name: &str, ok: bool, detail: String) -> Value {
     serde_json::json!({ "name": name, "ok": ok, "detail": detail })
 }
 
+/// The step of a line `VERDICT NAME: DETAIL`.
+fn parsed(line: &str, prefix: &str) -> Option<Value> {
+    let (verdict, rest) = line.split_once(' ')?;
+    let (name, detail) = rest.split_once(": ")?;
+    Some(step(&format!("{prefix}{name}"), verdict == "ok", detail.to_owned()))
+}
+
 /// Whether the guest came up.
-fn booted(said: &Said) -> Value {
-    step(
-        "boot",
-        said.words.contains_key("ready") && said.failures.is_empty(),
-        said.failures.join("; "),
-    )
+fn booted(output: &Output) -> Value {
+    let ready = output.words.contains_key("ready") && output.failures.is_empty();
+    step("boot", ready, output.failures.join("; "))
 }
 
 /// Steps of the demo, or their absence.
-fn demo(said: &Said) -> Vec<Value> {
-    let steps = said.json("demo")["steps"].as_array().cloned();
-    steps.unwrap_or_else(|| vec![step("demo", false, format!("exit {:?}", said.exits.get("demo")))])
+fn demo(output: &Output) -> Vec<Value> {
+    let steps = output.json("demo")["steps"].as_array().cloned();
+    let exit = format!("exit {:?}", output.exits.get("demo"));
+    steps.unwrap_or_else(|| vec![step("demo", false, exit)])
 }
 
 /// The guest's output as the command's document.
-fn report(said: &Said, iommu: Iommu) -> Report {
-    let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
-    let mut steps = vec![booted(said)];
+fn report(output: &Output, iommu: Iommu) -> Report {
+    let mut steps = vec![booted(output)];
     let edu = ["edu", "edu-locked-memory", "edu-removal"]
         .iter()
-        .filter_map(|name| said.documents.get(*name));
-    for line in edu.flat_map(|text| text.lines()) {
-        if let Some((verdict, (name, detail))) = line
-            .strip_prefix("edu ")
-            .and_then(|l| l.split_once(' '))
-            .and_then(|(v, l)| Some((v, l.split_once(": ")?)))
-        {
-            steps.push(step(&format!("vfio-{name}"), verdict == "ok", detail.to_owned()));
-        }
-    }
+        .filter_map(|name| output.documents.get(*name));
+    let lines = edu.flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("edu "));
+    steps.extend(lines.filter_map(|line| parsed(line, "vfio-")));
     // A program that panics prints nothing.
     for name in ["edu", "edu-locked-memory", "edu-removal"] {
         let runs = name != "edu-locked-memory" || iommu != Iommu::None;
-        let how = match said.exits.get(name) {
+        let how = match output.exits.get(name) {
             Some(0) => continue,
             Some(code) => format!("exit {code}"),
             None => "it did not end".to_owned(),
@@ -678,8 +633,8 @@ fn report(said: &Said, iommu: Iommu) -> Report {
     }
     // The same function without permission, or without a statement that nothing confines it.
     let mut refused = |name: &str, document: &str, code: &str, what: &str| {
-        let said = said.documents.get(document).is_some_and(|text| text.contains(code));
-        steps.push(step(name, said, format!("{what} is refused with {code}")));
+        let refused = output.documents.get(document).is_some_and(|text| text.contains(code));
+        steps.push(step(name, refused, format!("{what} is refused with {code}")));
     };
     if iommu == Iommu::None {
         refused("vfio-permission", "edu-permission", "SHEF-PCI-017", "another user's open");
@@ -687,40 +642,28 @@ fn report(said: &Said, iommu: Iommu) -> Report {
     } else {
         refused("vfio-permission", "edu-permission", "SHEF-PCI-006", "another user's open");
     }
-    let before = said.json("doctor-before").to_string();
-    steps.push(step(
-        "doctor-unbound",
-        before.contains("SHEF-PCI-004"),
-        "a card without driver is named with its command".to_owned(),
-    ));
-    let doctor = said.json("doctor");
-    steps.push(step(
-        "doctor",
-        doctor[0]["ready"] == true,
-        "the bound card can be opened".to_owned(),
-    ));
+    let before = output.json("doctor-before").to_string();
+    let unbound = "a card without driver is named with its command".to_owned();
+    steps.push(step("doctor-unbound", before.contains("SHEF-PCI-004"), unbound));
+    let doctor = output.json("doctor");
+    let bound = "the bound card can be opened".to_owned();
+    steps.push(step("doctor", doctor[0]["ready"] == true, bound));
     let interface = doctor[0]["checks"]
         .as_array()
         .and_then(|checks| checks.iter().find(|c| c["check"] == "IOMMU"))
         .and_then(|c| c["found"].as_str())
         .unwrap_or_default();
-    steps.push(step(
-        "interface",
-        interface.starts_with(&format!("interface {},", iommu.name())),
-        interface.to_owned(),
-    ));
-    let info = said.json("info");
-    steps.push(step(
-        "info",
-        info["kernel"]["state"].is_string(),
-        info["description"].as_str().unwrap_or_default().to_owned(),
-    ));
-    steps.extend(demo(said));
-    let demo = said.json("demo");
+    let expected = interface.starts_with(&format!("interface {},", iommu.name()));
+    steps.push(step("interface", expected, interface.to_owned()));
+    let info = output.json("info");
+    let description = info["description"].as_str().unwrap_or_default().to_owned();
+    steps.push(step("info", info["kernel"]["state"].is_string(), description));
+    steps.extend(demo(output));
+    let demo = output.json("demo");
     Report {
-        driver: word("driver"),
+        driver: output.word("driver"),
         iommu: interface.to_owned(),
-        kernel: word("kernel"),
+        kernel: output.word("kernel"),
         qemu: QEMU.to_owned(),
         steps,
         digits: demo["digits"].clone(),
@@ -731,19 +674,19 @@ fn report(said: &Said, iommu: Iommu) -> Report {
 
 #[cfg(test)]
 mod tests {
-    use super::{Iommu, Said, report, rings, security_kernel};
+    use super::{Iommu, Output, report, rings, security_kernel};
 
-    fn said(lines: &[&str]) -> Said {
-        let (mut said, mut open) = (Said::default(), None);
+    fn output(lines: &[&str]) -> Output {
+        let (mut output, mut open) = (Output::default(), None);
         for line in lines {
-            said.line(line, &mut open);
+            output.line(line, &mut open);
         }
-        said
+        output
     }
 
     #[test]
     fn lines_of_the_guest_become_a_report() {
-        let said = said(&[
+        let output = output(&[
             "[    0.1] noise",
             "@@ kernel 6.1",
             "@@ ready 3.1",
@@ -761,7 +704,7 @@ mod tests {
             " \"steps\":[{\"name\":\"seal\",\"ok\":true}],\"attacks\":[]}",
             "@@ end demo",
         ]);
-        let r = report(&said, Iommu::Type1);
+        let r = report(&output, Iommu::Type1);
         assert_eq!((r.kernel.as_str(), &r.digits["tested"]), ("6.1", &1.into()));
         let step = |name: &str| {
             r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"]
@@ -802,7 +745,7 @@ mod tests {
 
     #[test]
     fn a_guest_that_says_nothing_has_failed() {
-        let r = report(&said(&["Kernel panic - not syncing"]), Iommu::None);
+        let r = report(&output(&["Kernel panic - not syncing"]), Iommu::None);
         assert!(r.failed().iter().any(|f| f == "boot") && r.failed().iter().any(|f| f == "demo"));
     }
 }
