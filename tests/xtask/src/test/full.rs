@@ -145,11 +145,11 @@ fn guests<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
     for purpose in vm::Purpose::ALL {
         // The programs contain the unit; the how-to page's commands are run verbatim.
         let (other, own): (_, &[&str]) = match purpose {
-            vm::Purpose::Card(_) => ("examples/edu", &["shell-rtl/"]),
             vm::Purpose::Unit => (
                 "shef-agent",
                 &["host/agent/shef-agent.service", "docs/how-to/owner-and-agent.md", "shell-rtl/"],
             ),
+            _ => ("examples/edu", &["shell-rtl/"]),
         };
         let decides = |path: &str| match own.iter().find(|from| path.starts_with(**from)) {
             Some(from) => *from == path || decides(path),

@@ -1,6 +1,9 @@
-//! `cargo xtask vm`: the card in a virtual machine. QEMU presents it to an unmodified Linux kernel as a PCI function, `vfio-pci` binds it, and the same `shef` drives it through `/dev/vfio`. CPUs are emulated (TCG), so KVM is not needed.
+//! `cargo xtask vm`: the card in a virtual machine. QEMU presents it to an unmodified Linux kernel
+//! as a PCI function, `vfio-pci` binds it, and the same `shef` drives it through `/dev/vfio`. CPUs
+//! are emulated (TCG), so KVM is not needed.
 
 mod archive;
+mod console;
 mod kernel;
 pub mod packages;
 mod unit;
@@ -8,11 +11,11 @@ mod unit;
 use crate::process::{self, Context, Failure, Result, bail, ensure, say, stdout};
 use crate::tools;
 use archive::Archive;
+use console::{Output, Report, is_refused, report, rings, security_kernel};
 use fs_err as fs;
 use packages::Guest;
-use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -41,74 +44,50 @@ pub struct Args {
 /// Purpose of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The owner's programs with the card on the same machine.
-    Card(Iommu),
+    /// The owner's programs with the card on the same machine, in a VFIO container.
+    Type1,
+    /// The same with iommufd and the function's own node.
+    Iommufd,
+    /// The same without an IOMMU: nothing protects other memory from the card.
+    NoIommu,
     /// The agent's unit under systemd.
     Unit,
 }
 
 impl Purpose {
     /// All of them, starting with the unmodified kernel.
-    pub const ALL: [Self; 4] =
-        [Self::Card(Iommu::Type1), Self::Card(Iommu::Iommufd), Self::Card(Iommu::None), Self::Unit];
+    pub const ALL: [Self; 4] = [Self::Type1, Self::Iommufd, Self::NoIommu, Self::Unit];
 
     /// Its name as a step of a test run.
     pub fn title(self) -> String {
         match self {
-            Self::Card(iommu) => {
-                format!("the card in a virtual machine, by /dev/vfio with {}", iommu.name())
-            }
             Self::Unit => "the agent's unit under systemd in a virtual machine".to_owned(),
+            _ => format!("the card in a virtual machine, by /dev/vfio with {}", self.iommu()),
+        }
+    }
+
+    /// The interface that the guest's programs request, as in a URI.
+    fn iommu(self) -> &'static str {
+        match self {
+            Self::Type1 | Self::Unit => "type1",
+            Self::Iommufd => "iommufd",
+            Self::NoIommu => "none",
         }
     }
 
     /// Its programs, besides busybox: the usual `shef`, and `edu` of crate shef-vfio or the agent.
     fn programs(self) -> Result<[PathBuf; 2]> {
-        let path = |command: Command| PathBuf::from(command.get_program());
         let other = match self {
-            Self::Card(_) => process::built_example("edu", "debug")?,
             Self::Unit => process::built("shef-agent")?,
+            _ => process::built_example("edu", "debug")?,
         };
-        Ok([path(process::built("shef")?), path(other)])
+        Ok([process::built("shef")?, other].map(|command| command.get_program().into()))
     }
 
-    /// The kind of card: the model is enough if the guest tests the path to it.
-    fn card(self) -> &'static str {
-        match self {
-            Self::Card(_) => "rtl",
-            Self::Unit => "model",
-        }
-    }
-
-    /// Memory of the guest, which holds all files.
-    fn memory(self) -> &'static str {
-        match self {
-            Self::Card(_) => "512M",
-            Self::Unit => "1G",
-        }
-    }
-}
-
-/// Protects other memory from the card, and so decides the interface that the guest's programs
-/// request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Iommu {
-    /// A VFIO container.
-    Type1,
-    /// iommufd and the function's own node.
-    Iommufd,
-    /// No protection.
-    None,
-}
-
-impl Iommu {
-    /// Its name in a URI.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Type1 => "type1",
-            Self::Iommufd => "iommufd",
-            Self::None => "none",
-        }
+    /// The kind of card, and the memory of the guest, which holds all files. The model is enough if
+    /// the guest tests the path to the card.
+    fn card_and_memory(self) -> (&'static str, &'static str) {
+        if self == Self::Unit { ("model", "1G") } else { ("rtl", "512M") }
     }
 }
 
@@ -122,45 +101,12 @@ struct Setup {
     system: Option<PathBuf>,
 }
 
-/// The emulator.
-const QEMU: &str = "11.1 (vfio-user-pci), TCG";
 /// Time limit of a guest.
 const LIMIT: Duration = Duration::from_secs(1800);
 /// Functions shared by all jobs.
 const LIBRARY: &[u8] = include_bytes!("../../../vm/lib.sh");
-/// PCI IDs of QEMU's device `edu`, and of the card.
-const EDU: &str = "0x1234:0x11e8";
-const CARD: &str = "0x1d0f:0xf010";
-
-/// The observations of a run.
-#[derive(Serialize, Default)]
-pub struct Report {
-    driver: String,
-    iommu: String,
-    kernel: String,
-    qemu: String,
-    steps: Vec<Value>,
-    digits: Value,
-    attacks: Vec<Value>,
-    /// Why no guest was started.
-    skipped: Option<String>,
-    seconds: u64,
-}
-
-impl Report {
-    /// The failed checks of a run.
-    fn failed(&self) -> Vec<String> {
-        let name = |v: &Value| v["name"].as_str().unwrap_or("?").to_owned();
-        let steps = self.steps.iter().filter(|s| s["ok"] != true).map(name);
-        let attacks = self
-            .attacks
-            .iter()
-            .filter(|a| a["detected"] != true || a["words_delivered"] != 0)
-            .map(name);
-        let digits = (self.digits["equal_to_reference"] != true).then(|| "digits".to_owned());
-        steps.chain(attacks).chain(digits).collect()
-    }
-}
+/// The script of a guest with the card, run after the set-up by `tests/vm/init`.
+const JOB: &str = include_str!("../../../vm/job");
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
@@ -168,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
     let purposes = match (args.all, args.unit) {
         (true, _) => &Purpose::ALL[..],
         (_, true) => &[Purpose::Unit],
-        _ => &[Purpose::Card(Iommu::Type1)],
+        _ => &[Purpose::Type1],
     };
     for purpose in purposes {
         let report = match setup(*purpose) {
@@ -194,23 +140,14 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn print(report: &Report) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for step in &report.steps {
-        let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
-        println!(
-            "{} {:<22} {}",
-            if step["ok"] == true { "ok     " } else { "FAILED " },
-            text("name"),
-            text("detail")
-        );
+        let verdict = if step["ok"] == true { "ok     " } else { "FAILED " };
+        println!("{verdict} {:<22} {}", text(&step["name"]), text(&step["detail"]));
     }
     for attack in &report.attacks {
-        let refused = attack["detected"] == true && attack["words_delivered"] == 0;
-        println!(
-            "{} {:<28} {}",
-            if refused { "refused" } else { "FAILED " },
-            attack["name"].as_str().unwrap_or_default(),
-            attack["code"].as_str().unwrap_or_default()
-        );
+        let verdict = if is_refused(attack) { "refused" } else { "FAILED " };
+        println!("{verdict} {:<28} {}", text(&attack["name"]), text(&attack["code"]));
     }
     match &report.skipped {
         Some(why) => println!("skipped: {why}"),
@@ -225,8 +162,8 @@ fn print(report: &Report) {
 fn setup(purpose: Purpose) -> Result<Setup> {
     let guest = packages::guest()?;
     let own = match purpose {
-        Purpose::Card(Iommu::Iommufd | Iommu::None) => Some(kernel::ensure()?),
-        Purpose::Card(Iommu::Type1) | Purpose::Unit => None,
+        Purpose::Iommufd | Purpose::NoIommu => Some(kernel::ensure()?),
+        Purpose::Type1 | Purpose::Unit => None,
     };
     let system = if purpose == Purpose::Unit { Some(packages::systemd()?) } else { None };
     Ok(Setup { guest, purpose, own, system })
@@ -242,14 +179,9 @@ pub fn test(purpose: Purpose) -> Result<Result<()>> {
 }
 
 fn verdict(report: &Report) -> Result<()> {
-    let failed = report.failed();
-    let console = console();
+    let (failed, console) = (report.failed().join(", "), console());
     let console = console.display();
-    ensure!(
-        failed.is_empty(),
-        "failed in the guest: {}; its console is in {console}",
-        failed.join(", ")
-    );
+    ensure!(failed.is_empty(), "failed in the guest: {failed}; its console is in {console}");
     Ok(())
 }
 
@@ -276,71 +208,16 @@ fn stripped(program: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// The guest's script, run after the set-up by `tests/vm/init`.
-fn job(iommu: Iommu) -> String {
-    let name = iommu.name();
-    // The function's node, the user's permission for other nodes, and the card's URI: with the
-    // available interface, or the requested one.
-    let (node, shared, card) = match iommu {
-        Iommu::Type1 => ("/dev/vfio/$group", "", String::new()),
-        Iommu::Iommufd => (
-            "/dev/vfio/devices/$(ls /sys/bus/pci/devices/$edu/vfio-dev)",
-            "chmod 666 /dev/iommu",
-            format!("?iommu={name}"),
-        ),
-        Iommu::None => ("/dev/vfio/noiommu-$group", "", format!("?iommu={name}")),
-    };
-    let permission = match iommu {
-        // Only root may see physical addresses.
-        Iommu::None => {
-            "document edu-permission su user -c \"/bin/edu pci:$edu?iommu=none\"
-document edu-unasked /bin/edu pci:$edu"
-        }
-        _ => {
-            "document edu-locked-memory su user -c \"ulimit -l 64; /bin/edu pci:$edu?iommu=$iommu locked-memory\"
-chown 0 $node; chmod 600 $node
-document edu-permission su user -c \"/bin/edu pci:$edu?iommu=$iommu\""
-        }
-    };
-    format!(
-        "iommu={name}
-edu=$(find_function {EDU})
-bind_function $edu
-document edu /bin/edu pci:$edu?iommu=$iommu
-group=$(basename $(readlink /sys/bus/pci/devices/$edu/iommu_group))
-node={node}
-mkdir /etc; echo user:x:1000:1000::/tmp:/bin/sh > /etc/passwd
-chown user $node
-{shared}
-{permission}
-document edu-removal /bin/edu pci:$edu?iommu=$iommu removal
-card=$(find_function {CARD})
-document doctor-before shef device doctor --json pci:$card{card}
-bind_function $card
-say driver $(basename $(readlink /sys/bus/pci/devices/$card/driver))
-document doctor shef device doctor --json pci:$card{card}
-document info shef device info --json pci:$card{card}
-exec 9<>/dev/ttyS1; stty -F /dev/ttyS1 raw -echo
-document demo shef demo --json --device pci:$card{card} --control /dev/ttyS1
-"
-    )
-}
-
 /// Packs the initramfs.
 fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<()> {
     let archive = Archive::new(std::io::BufWriter::new(fs::File::create(to)?));
     match setup.purpose {
-        Purpose::Card(iommu) => pack(archive, setup, iommu, programs),
         Purpose::Unit => unit::pack(archive, setup, programs),
+        _ => pack(archive, setup, programs),
     }
 }
 
-fn pack(
-    mut a: Archive<impl Write>,
-    setup: &Setup,
-    iommu: Iommu,
-    programs: &[PathBuf; 2],
-) -> Result<()> {
+fn pack(mut a: Archive<impl Write>, setup: &Setup, programs: &[PathBuf; 2]) -> Result<()> {
     let [shef, edu] = programs;
     for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
         a.folder(dir)?;
@@ -367,7 +244,7 @@ fn pack(
     a.file("modules/order", false, order.as_bytes())?;
     a.file("lib.sh", false, LIBRARY)?;
     a.file("init", true, include_bytes!("../../../vm/init"))?;
-    a.file("job", false, job(iommu).as_bytes())?;
+    a.file("job", false, format!("iommu={}\n{JOB}", setup.purpose.iommu()).as_bytes())?;
     a.finish()?;
     Ok(())
 }
@@ -410,58 +287,6 @@ fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running> {
     Ok(running)
 }
 
-/// The guest's output.
-#[derive(Default)]
-struct Output {
-    words: BTreeMap<String, String>,
-    documents: BTreeMap<String, String>,
-    exits: BTreeMap<String, i32>,
-    failures: Vec<String>,
-    steps: Vec<Value>,
-}
-
-impl Output {
-    /// Parses a line of the console.
-    fn line(&mut self, line: &str, open: &mut Option<String>) {
-        let Some(event) = line.strip_prefix("@@ ") else {
-            if let Some(text) = open.as_ref().and_then(|name| self.documents.get_mut(name)) {
-                *text += line;
-                text.push('\n');
-            }
-            return;
-        };
-        match event.split_once(' ').unwrap_or((event, "")) {
-            ("begin", name) => {
-                self.documents.insert(name.to_owned(), String::new());
-                *open = Some(name.to_owned());
-            }
-            ("end", _) => *open = None,
-            ("exit", rest) => {
-                if let Some((name, code)) = rest.split_once(' ') {
-                    self.exits.insert(name.to_owned(), code.parse().unwrap_or(-1));
-                }
-            }
-            ("failed", what) => self.failures.push(what.to_owned()),
-            // `@@ step ok NAME: DETAIL`
-            ("step", rest) => self.steps.extend(parsed(rest, "")),
-            ("at", what) => say(&format!("in the guest: {what}")),
-            ("note", _) => {}
-            (key, value) => {
-                self.words.insert(key.to_owned(), value.to_owned());
-            }
-        }
-    }
-
-    fn word(&self, key: &str) -> String {
-        self.words.get(key).cloned().unwrap_or_default()
-    }
-
-    fn json(&self, name: &str) -> Value {
-        let document = self.documents.get(name);
-        document.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
-    }
-}
-
 /// Builds, starts the card and the guest, waits for its end, and parses its output.
 fn boot(setup: &Setup, show: bool) -> Result<Report> {
     let dir = folder();
@@ -473,7 +298,7 @@ fn boot(setup: &Setup, show: bool) -> Result<Report> {
     let sockets = std::env::temp_dir().join(format!("shef-vm-{}", std::process::id()));
     fs::create_dir_all(&sockets)?;
     let socket = sockets.join("card");
-    let card = serve(&programs[0], setup.purpose.card(), &socket)?;
+    let card = serve(&programs[0], setup.purpose.card_and_memory().0, &socket)?;
     let begin = Instant::now();
     let result = qemu(setup, &initrd, &socket, show);
     let (state, identity) = (ask_card(&socket, "state"), ask_card(&socket, "identity"));
@@ -481,11 +306,11 @@ fn boot(setup: &Setup, show: bool) -> Result<Report> {
     let _ = fs::remove_dir_all(&sockets);
     let output = result?;
     let mut report = match setup.purpose {
-        Purpose::Card(iommu) => report(&output, iommu),
         Purpose::Unit => unit::report(&output),
+        purpose => report(&output, purpose),
     };
     report.steps.push(rings(&state));
-    if let Purpose::Card(_) = setup.purpose {
+    if setup.purpose != Purpose::Unit {
         report.steps.push(security_kernel(&identity));
     }
     Ok(Report { seconds: begin.elapsed().as_secs(), ..report })
@@ -504,26 +329,6 @@ fn ask_card(socket: &Path, what: &str) -> Value {
     ask().unwrap_or(Value::Null)
 }
 
-/// Whether the card's Security Kernel was boot ROM and firmware: a native kernel shows in the URI.
-fn security_kernel(identity: &Value) -> Value {
-    let engine = identity["engine"].as_str().unwrap_or("of an unknown kind");
-    step("security-kernel", engine == "sim:rtl", format!("the card is {engine}"))
-}
-
-/// Least number of bytes that the demo moves each way through rings.
-const BULK: u64 = 64 << 10;
-
-/// Whether bulk data went through rings: the card accessed the guest's memory directly.
-fn rings(state: &Value) -> Value {
-    let bytes = |key: &str| state[key].as_u64().unwrap_or(0);
-    let (read, written, interrupts) =
-        (bytes("dma_read"), bytes("dma_written"), bytes("dma_interrupts"));
-    let detail = format!(
-        "the card's DMA engine read {read} bytes of the guest's memory, wrote {written}, and raised {interrupts} interrupts"
-    );
-    step("rings", read >= BULK && written > 0 && interrupts > 0, detail)
-}
-
 fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Output> {
     let card = serde_json::json!({
         "driver": "vfio-user-pci",
@@ -531,7 +336,7 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Outpu
         // An access to a register of a simulated design can take long.
         "x-msg-timeout": 60_000,
     });
-    let memory = setup.purpose.memory();
+    let (_, memory) = setup.purpose.card_and_memory();
     let mut command = setup.guest.qemu();
     command
         .args(["-accel", "tcg", "-machine", "q35,memory-backend=mem", "-cpu", "max", "-m", memory])
@@ -546,7 +351,7 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Outpu
         .arg(setup.own.clone().unwrap_or_else(|| setup.guest.kernel()));
     // Without no_timer_check a busy host makes the kernel give up on its timer.
     let mut line = "console=ttyS0 quiet panic=-1 no_timer_check".to_owned();
-    if setup.purpose == Purpose::Card(Iommu::None) {
+    if setup.purpose == Purpose::NoIommu {
         line += " vfio.enable_unsafe_noiommu_mode=1";
     } else {
         command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
@@ -585,167 +390,4 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Outpu
         }
     }
     Ok(output)
-}
-
-fn step(name: &str, ok: bool, detail: String) -> Value {
-    serde_json::json!({ "name": name, "ok": ok, "detail": detail })
-}
-
-/// The step of a line `VERDICT NAME: DETAIL`.
-fn parsed(line: &str, prefix: &str) -> Option<Value> {
-    let (verdict, rest) = line.split_once(' ')?;
-    let (name, detail) = rest.split_once(": ")?;
-    Some(step(&format!("{prefix}{name}"), verdict == "ok", detail.to_owned()))
-}
-
-/// Whether the guest came up.
-fn booted(output: &Output) -> Value {
-    let ready = output.words.contains_key("ready") && output.failures.is_empty();
-    step("boot", ready, output.failures.join("; "))
-}
-
-/// Steps of the demo, or their absence.
-fn demo(output: &Output) -> Vec<Value> {
-    let steps = output.json("demo")["steps"].as_array().cloned();
-    let exit = format!("exit {:?}", output.exits.get("demo"));
-    steps.unwrap_or_else(|| vec![step("demo", false, exit)])
-}
-
-/// The guest's output as the command's document.
-fn report(output: &Output, iommu: Iommu) -> Report {
-    let mut steps = vec![booted(output)];
-    let edu = ["edu", "edu-locked-memory", "edu-removal"]
-        .iter()
-        .filter_map(|name| output.documents.get(*name));
-    let lines = edu.flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("edu "));
-    steps.extend(lines.filter_map(|line| parsed(line, "vfio-")));
-    // A program that panics prints nothing.
-    for name in ["edu", "edu-locked-memory", "edu-removal"] {
-        let runs = name != "edu-locked-memory" || iommu != Iommu::None;
-        let how = match output.exits.get(name) {
-            Some(0) => continue,
-            Some(code) => format!("exit {code}"),
-            None => "it did not end".to_owned(),
-        };
-        if runs {
-            steps.push(step(name, false, how));
-        }
-    }
-    // The same function without permission, or without a statement that nothing confines it.
-    let mut refused = |name: &str, document: &str, code: &str, what: &str| {
-        let refused = output.documents.get(document).is_some_and(|text| text.contains(code));
-        steps.push(step(name, refused, format!("{what} is refused with {code}")));
-    };
-    if iommu == Iommu::None {
-        refused("vfio-permission", "edu-permission", "SHEF-PCI-017", "another user's open");
-        refused("vfio-unasked", "edu-unasked", "SHEF-PCI-011", "a URI without iommu=none");
-    } else {
-        refused("vfio-permission", "edu-permission", "SHEF-PCI-006", "another user's open");
-    }
-    let before = output.json("doctor-before").to_string();
-    let unbound = "a card without driver is named with its command".to_owned();
-    steps.push(step("doctor-unbound", before.contains("SHEF-PCI-004"), unbound));
-    let doctor = output.json("doctor");
-    let bound = "the bound card can be opened".to_owned();
-    steps.push(step("doctor", doctor[0]["ready"] == true, bound));
-    let interface = doctor[0]["checks"]
-        .as_array()
-        .and_then(|checks| checks.iter().find(|c| c["check"] == "IOMMU"))
-        .and_then(|c| c["found"].as_str())
-        .unwrap_or_default();
-    let expected = interface.starts_with(&format!("interface {},", iommu.name()));
-    steps.push(step("interface", expected, interface.to_owned()));
-    let info = output.json("info");
-    let description = info["description"].as_str().unwrap_or_default().to_owned();
-    steps.push(step("info", info["kernel"]["state"].is_string(), description));
-    steps.extend(demo(output));
-    let demo = output.json("demo");
-    Report {
-        driver: output.word("driver"),
-        iommu: interface.to_owned(),
-        kernel: output.word("kernel"),
-        qemu: QEMU.to_owned(),
-        steps,
-        digits: demo["digits"].clone(),
-        attacks: demo["attacks"].as_array().cloned().unwrap_or_default(),
-        ..Report::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Iommu, Output, report, rings, security_kernel};
-
-    fn output(lines: &[&str]) -> Output {
-        let (mut output, mut open) = (Output::default(), None);
-        for line in lines {
-            output.line(line, &mut open);
-        }
-        output
-    }
-
-    #[test]
-    fn lines_of_the_guest_become_a_report() {
-        let output = output(&[
-            "[    0.1] noise",
-            "@@ kernel 6.1",
-            "@@ ready 3.1",
-            "@@ exit edu 0",
-            "@@ begin edu",
-            "edu ok dma: there and back",
-            "edu FAILED reset: no",
-            "@@ end edu",
-            "@@ exit edu-removal 101",
-            "@@ begin edu-removal",
-            "@@ end edu-removal",
-            "noise between documents",
-            "@@ begin demo",
-            "{\"digits\":{\"tested\":1},",
-            " \"steps\":[{\"name\":\"seal\",\"ok\":true}],\"attacks\":[]}",
-            "@@ end demo",
-        ]);
-        let r = report(&output, Iommu::Type1);
-        assert_eq!((r.kernel.as_str(), &r.digits["tested"]), ("6.1", &1.into()));
-        let step = |name: &str| {
-            r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"]
-                == true
-        };
-        assert!(step("boot") && step("vfio-dma") && !step("vfio-reset") && step("seal"));
-        // Nor does a program that panicked before it printed anything.
-        assert!(!step("edu-removal") && r.steps.iter().all(|s| s["name"] != "edu"));
-        // Anything missing from the guest's output counts as failed.
-        assert!(
-            !step("edu-locked-memory")
-                && !step("doctor")
-                && !step("info")
-                && !step("vfio-permission")
-        );
-        assert!(r.failed().contains(&"digits".to_owned()));
-    }
-
-    #[test]
-    fn bulk_that_went_through_the_window_has_failed() {
-        let state = |read, interrupts| serde_json::json!({ "is": "state", "dma_read": read, "dma_written": 1, "dma_interrupts": interrupts });
-        assert_eq!(rings(&state(1 << 20, 9))["ok"], true);
-        for other in [state(100, 9), state(1 << 20, 0), serde_json::Value::Null] {
-            assert_eq!(rings(&other)["ok"], false, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_card_with_a_native_kernel_has_failed() {
-        let identity = |engine: &str| serde_json::json!({ "is": "identity", "engine": engine });
-        assert_eq!(security_kernel(&identity("sim:rtl"))["ok"], true);
-        for other in
-            [identity("sim:rtl?kernel=native"), identity("sim:model"), serde_json::Value::Null]
-        {
-            assert_eq!(security_kernel(&other)["ok"], false, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_guest_that_says_nothing_has_failed() {
-        let r = report(&output(&["Kernel panic - not syncing"]), Iommu::None);
-        assert!(r.failed().iter().any(|f| f == "boot") && r.failed().iter().any(|f| f == "demo"));
-    }
 }

@@ -2,7 +2,8 @@
 //! with the card behind `/dev/vfio`.
 
 use super::archive::Archive;
-use super::{LIBRARY, Output, QEMU, Report, Setup, booted, demo, step, stripped};
+use super::console::{Output, Report, booted, demo, step};
+use super::{LIBRARY, Setup, stripped};
 use crate::process::{Context, Result};
 use crate::root;
 use serde_json::Value;
@@ -127,15 +128,8 @@ pub fn report(output: &Output) -> Report {
         }
         None => steps.extend(after(output)),
     }
-    Report {
-        driver: output.word("driver"),
-        iommu: format!("systemd {}", output.word("systemd")),
-        kernel: output.word("kernel"),
-        qemu: QEMU.to_owned(),
-        steps,
-        digits: output.json("demo")["digits"].clone(),
-        ..Report::default()
-    }
+    let iommu = format!("systemd {}", output.word("systemd"));
+    Report { attacks: Vec::new(), ..output.report(iommu, steps) }
 }
 
 /// Checks of documents, after the guest ended.
