@@ -25,24 +25,20 @@ const UNITS: [&str; 4] =
     ["shef-rtl/kernel", "shef-rtl/kernel_isolated", "shef-rtl/noise", "shef-rtl/system"];
 /// The RTL that they cover.
 const OF_UNITS: [&str; 2] = ["shell-rtl/rtl/kernel/", "shell-rtl/rtl/system/"];
-/// Modes by their number in `region_mode_e`, and so on: the meaning of the index in the path of a
-/// cover point.
-const MODES: &[&str] = &["none", "input", "output", "counted", "tree", "bypass"];
-const POLICIES: &[&str] = &["shield", "region", "halt"];
-const FAULTS: &[&str] = &["none", "tag", "bus", "time-out", "protocol", "node", "internal"];
-const REFUSALS: &[&str] = &[
-    "none",
-    "range",
-    "burst",
-    "read-only",
-    "second write",
-    "epoch zero",
-    "exhausted",
-    "not keyed",
-    "not written",
+/// Blocks with an index in the path of a cover point: the name, the text before the index's meaning,
+/// and its meanings, such as modes by their number in `region_mode_e`.
+const INDICES: [(&str, &str, &str); 6] = [
+    ("g_mode", "", "none, input, output, counted, tree, bypass"),
+    ("g_policy", "on_fault ", "shield:, region:, halt:"),
+    ("g_fault", "fault ", "none, tag, bus, time-out, protocol, node, internal"),
+    (
+        "g_refusal",
+        "refusal ",
+        "none, range, burst, read-only, second write, epoch zero, exhausted, not keyed, not written",
+    ),
+    ("g_command", "command ", "flush, invalidate, epoch"),
+    ("g_ahead", "fetched ahead ", "taken, used, failed"),
 ];
-const COMMANDS: &[&str] = &["flush", "invalidate", "epoch"];
-const AHEAD: &[&str] = &["taken", "used", "failed"];
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -67,9 +63,9 @@ struct Reasons {
     #[serde(default)]
     line: Vec<LineReason>,
     #[serde(default)]
-    point: Vec<PointReason>,
+    point: Vec<Reason>,
     #[serde(default)]
-    module: Vec<ModuleReason>,
+    module: Vec<Reason>,
 }
 
 /// Why lines are not reached.
@@ -88,19 +84,12 @@ struct LineReason {
     why: String,
 }
 
-/// Why points are not reached.
+/// Why points are not reached, or why no design contains a module.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PointReason {
-    point: Vec<String>,
-    why: String,
-}
-
-/// Why no design contains a module.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModuleReason {
-    module: Vec<String>,
+struct Reason {
+    #[serde(alias = "point", alias = "module")]
+    names: Vec<String>,
     why: String,
 }
 
@@ -279,8 +268,7 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report> {
         report.add_file(file, blocks, reasons, &mut used)?;
     }
     for (name, _) in points.iter().filter(|(_, hit)| !**hit) {
-        let reason = reasons.point.iter().find(|r| r.point.contains(name));
-        report.add_missing("point", name, reason.map(|r| &r.why));
+        report.add_missing("point", name, why(&reasons.point, name));
         used.insert(name.clone());
     }
     for path in lint::sources(&[RTL])? {
@@ -288,8 +276,7 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report> {
         if name.ends_with("_pkg") || files.keys().any(|f| Path::new(f) == path) {
             continue;
         }
-        let reason = reasons.module.iter().find(|r| r.module.contains(&name));
-        report.add_missing("module", &name, reason.map(|r| &r.why));
+        report.add_missing("module", &name, why(&reasons.module, &name));
         used.insert(name);
     }
     let of_line = |r: &LineReason| {
@@ -297,11 +284,16 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report> {
         texts.map(|text| format!("{}: {text}", r.file)).collect::<Vec<_>>()
     };
     let all = reasons.line.iter().flat_map(of_line);
-    let all = all.chain(reasons.point.iter().flat_map(|r| r.point.clone()));
-    let all = all.chain(reasons.module.iter().flat_map(|r| r.module.clone()));
+    let others = reasons.point.iter().chain(&reasons.module);
+    let all = all.chain(others.flat_map(|reason| reason.names.clone()));
     report.stale = all.filter(|reason| !used.contains(reason)).collect();
     report.points = points;
     Ok(report)
+}
+
+/// The reason for a point or a module.
+fn why<'a>(reasons: &'a [Reason], name: &String) -> Option<&'a String> {
+    reasons.iter().find(|reason| reason.names.contains(name)).map(|reason| &reason.why)
 }
 
 impl Report {
@@ -392,23 +384,18 @@ fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<Strin
             continue;
         };
         let index: usize = index.parse().map_err(|_| odd())?;
-        let name = |names: &[&str]| names.get(index).map(|n| (*n).to_owned());
         let word = match block {
             "g_state" => {
                 let key = format!("{module}.{what}");
                 if !enums.contains_key(&key) {
                     enums.insert(key.clone(), states(module, what)?);
                 }
-                enums.get(&key).and_then(|s| s.get(index).cloned())
+                enums.get(&key).and_then(|states| states.get(index).cloned())
             }
-            "g_mode" => name(MODES),
             "g_chunk" => Some((1u32 << index).to_string()),
-            "g_policy" => name(POLICIES).map(|p| format!("on_fault {p}:")),
-            "g_fault" => name(FAULTS).map(|f| format!("fault {f}")),
-            "g_refusal" => name(REFUSALS).map(|r| format!("refusal {r}")),
-            "g_command" => name(COMMANDS).map(|r| format!("command {r}")),
-            "g_ahead" => name(AHEAD).map(|a| format!("fetched ahead {a}")),
-            _ => None,
+            _ => INDICES.iter().find(|(name, ..)| *name == block).and_then(|(_, before, names)| {
+                names.split(", ").nth(index).map(|name| format!("{before}{name}"))
+            }),
         };
         words.push(word.ok_or_else(odd)?);
     }

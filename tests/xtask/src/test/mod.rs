@@ -1,4 +1,5 @@
-//! `cargo xtask test`: all tests of the project that take a quarter of an hour in total, and with `--full` also longer ones.
+//! `cargo xtask test`: all tests of the project that take a quarter of an hour in total, and with
+//! `--full` also longer ones.
 //!
 //! Steps run in parallel, longest first. A step that passed on the same content is not run again.
 
@@ -121,9 +122,8 @@ pub fn run(args: &Args) -> Result<()> {
     let built = done.iter().any(|d| d.name == BUILD && d.outcome.ok());
     let selects = |word: &String| done.iter().any(|d| d.name.contains(word));
     for word in args.only.iter().filter(|word| built && !selects(word)) {
-        line(&format!(
-            "FAILED  no step has {word:?} in its name; docs/test-run.md lists those of the normal run"
-        ));
+        let help = "docs/test-run.md lists those of the normal run";
+        line(&format!("FAILED  no step has {word:?} in its name; {help}"));
         report.failed += 1;
     }
     let again = done.iter().filter(|d| d.outcome.cached).count();
@@ -173,55 +173,37 @@ impl Report {
     }
 }
 
-/// The build, the longest step before any result.
-fn building() -> Result<Built> {
-    say("building and linting the workspace; in a fresh clone that is some minutes");
-    build()
-}
-
 /// One line, followed by all errors.
-fn result(d: &Done) -> String {
-    let (o, seconds) = (&d.outcome, d.took.as_secs());
+fn result(Done { name, outcome: o, took }: &Done) -> String {
+    let (seconds, Outcome { passed, failed, text, .. }) = (took.as_secs(), o);
     match (&o.skipped, o.ok(), o.cached) {
-        (Some(why), ..) => format!("skipped {}: {why}", d.name),
-        (_, true, true) => format!("kept    {} (passed {})", d.name, o.text),
-        (_, true, false) if o.passed > 1 => {
-            format!("ok      {} ({} passed, {seconds} s)", d.name, o.passed)
-        }
-        (_, true, false) if !o.text.is_empty() => {
-            format!("{}\nwarning {} ({seconds} s)", o.text, d.name)
-        }
-        (_, true, false) => format!("ok      {} ({seconds} s)", d.name),
-        (_, false, _) => {
-            format!("{}\nFAILED  {} ({} failed, {seconds} s)", o.text, d.name, o.failed)
-        }
+        (Some(why), ..) => format!("skipped {name}: {why}"),
+        (_, true, true) => format!("kept    {name} (passed {text})"),
+        (_, true, false) if *passed > 1 => format!("ok      {name} ({passed} passed, {seconds} s)"),
+        (_, true, false) if !text.is_empty() => format!("{text}\nwarning {name} ({seconds} s)"),
+        (_, true, false) => format!("ok      {name} ({seconds} s)"),
+        (_, false, _) => format!("{text}\nFAILED  {name} ({failed} failed, {seconds} s)"),
     }
 }
 
-fn row(d: &Done) -> Row {
+fn row(Done { name, outcome, took }: &Done) -> Row {
     // A resolution of a tenth of a second.
-    let seconds = (d.took.as_secs_f64() * 10.0).round() / 10.0;
-    Row {
-        name: d.name.clone(),
-        ok: d.outcome.ok() && d.outcome.skipped.is_none(),
-        seconds,
-        cached: d.outcome.cached,
-    }
+    let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
+    let ok = outcome.ok() && outcome.skipped.is_none();
+    Row { name: name.clone(), ok, seconds, cached: outcome.cached }
 }
 
 fn table(report: &Report) -> String {
     let width = report.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0);
-    let state = |s: &Row| match (s.ok, s.cached) {
-        (false, _) => "not passed",
-        (true, true) => "kept",
-        (true, false) => "ok",
+    let row = |Row { name, ok, seconds, cached }: &Row| {
+        let state = match (ok, cached) {
+            (false, _) => "not passed",
+            (true, true) => "kept",
+            (true, false) => "ok",
+        };
+        format!("{name:<width$} {state:>10} {seconds:>8.1} s")
     };
-    let rows: Vec<String> = report
-        .steps
-        .iter()
-        .map(|s| format!("{:<width$} {:>10} {:>8.1} s", s.name, state(s), s.seconds))
-        .collect();
-    rows.join("\n")
+    report.steps.iter().map(row).collect::<Vec<_>>().join("\n")
 }
 
 /// The Verilated designs that were built since `since`.
@@ -319,22 +301,23 @@ impl Plan {
             checked(set.map(drop))
         });
         self.add(lanes, PACKAGES, &[], |lanes| {
-            let chromium: (_, _, fn() -> bool) =
-                ("chromium", "the operator's page in a browser", tools::has_chromium);
-            let mut wanted = vec![
-                ("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries as fn() -> bool),
+            type Packages = (&'static str, &'static str, fn() -> bool);
+            let (openssl, clients) = compat::PACKAGES;
+            let short: [Packages; 2] = [
+                ("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries),
                 ("postgresql", "the verifier service on PostgreSQL", tools::has_postgres),
             ];
-            let (packages, what) = compat::PACKAGES;
-            wanted.extend(
-                [chromium, (packages, what, tools::has_openssl)].into_iter().filter(|_| self.full),
-            );
-            for (packages, what, there) in wanted {
+            let full: [Packages; 2] = [
+                ("chromium", "the operator's page in a browser", tools::has_chromium),
+                (openssl, clients, tools::has_openssl),
+            ];
+            for (packages, what, there) in
+                short.into_iter().chain(full.into_iter().filter(|_| self.full))
+            {
                 if let Err(command) = tools::debian_packages(packages, what, there) {
                     // Its tests skip missing tools; this line reports them.
-                    self.add(lanes, what, &[], move |_| {
-                        Outcome::skipped(format!("run `{command}`"))
-                    });
+                    let missing = Outcome::skipped(format!("run `{command}`"));
+                    self.add(lanes, what, &[], |_| missing);
                 }
             }
             Outcome::passed()
@@ -347,9 +330,9 @@ impl Plan {
 
     /// Steps that need the RTL only.
     fn rtl<'a>(&'a self, lanes: &Lanes<'a>) {
-        let rtl = self
-            .tree
-            .digest(|path| path.starts_with("shell-rtl/") || path.starts_with("tests/xtask/src/"));
+        let of_rtl =
+            |path: &str| ["shell-rtl/", "tests/xtask/src/"].iter().any(|of| path.starts_with(of));
+        let rtl = self.tree.digest(of_rtl);
         self.add(lanes, "module table, nothing faked", &[], |_| {
             checked(lint::table().and_then(|()| lint::nothing_faked()))
         });
@@ -394,24 +377,23 @@ impl Plan {
             }
             checked(checks)
         });
-        self.add(lanes, BUILD, &[], |lanes| match building() {
-            Ok(built) => {
-                let outcome = built.outcome();
-                let built = self.built.get_or_init(|| built);
-                if outcome.ok() {
-                    self.tests(lanes, built);
-                }
-                outcome
+        self.add(lanes, BUILD, &[], |lanes| {
+            say("building and linting the workspace; in a fresh clone that is some minutes");
+            let built = match build() {
+                Ok(built) => self.built.get_or_init(|| built),
+                Err(e) => return checked(Err(e)),
+            };
+            let outcome = built.outcome();
+            if outcome.ok() {
+                self.tests(lanes, built);
             }
-            Err(e) => checked(Err(e)),
+            outcome
         });
         self.add(lanes, "generated files are up to date", &[BUILD], |_| {
-            checked(crate::pictures::run(&root(), true).and_then(|()| {
-                process::run(
-                    &mut crate::generator("check")?,
-                    "shef-gen check; run `cargo xtask generate`",
-                )
-            }))
+            let help = "shef-gen check; run `cargo xtask generate`";
+            let pictures = crate::pictures::run(&root(), true);
+            let others = || process::run(&mut crate::generator("check")?, help);
+            checked(pictures.and_then(|()| others()))
         });
     }
 
@@ -426,17 +408,13 @@ impl Plan {
             });
         }
         // After the build: both need the target folder exclusively.
-        let sources = self
-            .tree
-            .digest(|p| p.ends_with(".rs") || p.ends_with("Cargo.toml") || p == "Cargo.lock");
+        let rust = |path: &str| path.ends_with(".rs");
+        let manifest = |path: &str| path.ends_with("Cargo.toml") || path == "Cargo.lock";
+        let sources = self.tree.digest(|path| rust(path) || manifest(path));
         self.add_once(lanes, "light builds", &[BUILD], sources, light::run);
-        self.add_once(
-            lanes,
-            "examples in the documentation",
-            &[BUILD],
-            self.tree.digest(|p| p.ends_with(".rs")),
-            binaries::doctests,
-        );
+        let sources = self.tree.digest(rust);
+        let doctests = binaries::doctests;
+        self.add_once(lanes, "examples in the documentation", &[BUILD], sources, doctests);
         if self.full {
             full::steps(self, lanes, built);
         }
