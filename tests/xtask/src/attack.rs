@@ -1,6 +1,6 @@
 //! `cargo xtask attack`: builds and runs the hostile bench.
 
-use crate::process::{self, Failure};
+use crate::process::{self, Result};
 use crate::tools;
 
 /// Arguments of the command.
@@ -36,34 +36,26 @@ pub struct Args {
 }
 
 /// Runs the attempts, or adds up reports.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let mut command = process::built("shef-attack")?;
+    command.args(args.json.then_some("--json"));
     if args.sum.is_empty() {
-        let verilator = tools::ensure_verilator(&crate::root(), &process::say)?;
-        command
-            .env("SHEF_VERILATOR", verilator)
-            .arg("--dir")
-            .arg(process::target_dir().join("attack"));
-        for (name, value) in
-            [("--n", args.n), ("--seed", args.seed), ("--from", args.from), ("--jobs", args.jobs)]
-        {
-            command.arg(name).arg(value.to_string());
+        command.env("SHEF_VERILATOR", tools::verilator()?);
+        command.arg("--dir").arg(process::target_dir().join("attack"));
+        for (name, value) in [
+            ("--n", Some(args.n)),
+            ("--seed", Some(args.seed)),
+            ("--from", Some(args.from)),
+            ("--jobs", Some(args.jobs)),
+            ("--only", args.only),
+        ] {
+            command.args(value.into_iter().flat_map(|value| [name.to_owned(), value.to_string()]));
         }
-        if let Some(only) = args.only {
-            command.arg("--only").arg(only.to_string());
-        }
-        for name in &args.configuration {
-            command.arg("--configuration").arg(name);
-        }
-        if args.stop {
-            command.arg("--stop");
-        }
+        command.args(args.configuration.iter().flat_map(|name| ["--configuration", name]));
+        command.args(args.stop.then_some("--stop"));
     } else {
         let here = std::env::current_dir().unwrap_or_default();
-        command.arg("--sum").args(args.sum.iter().map(|f| here.join(f)));
-    }
-    if args.json {
-        command.arg("--json");
+        command.arg("--sum").args(args.sum.iter().map(|report| here.join(report)));
     }
     process::hand_over(&mut command)
 }

@@ -1,10 +1,11 @@
 //! `cargo xtask bench`: figures, each with its baseline from the same run.
 
-use crate::process::{self, Failure, say};
-use crate::{root, tools};
+use crate::process::{self, Context, Result};
+use crate::tools;
 use clap::Subcommand;
+use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The subject of a measurement.
 #[derive(Subcommand)]
@@ -39,25 +40,34 @@ pub enum What {
 }
 
 /// Measures and prints.
-pub fn run(what: &What) -> Result<(), Failure> {
+pub fn run(what: &What) -> Result<()> {
     match what {
-        What::Host { json } => host(*json),
-        What::Shield { json, words } => shield(*json, words),
-        What::Verifier { json, scale } => verifier(*json, *scale),
+        // The host's side, then the card's engine in RTL. Times and instruction counts are of the
+        // release build; cycle counts do not depend on the profile.
+        What::Host { json } => {
+            let benches = [("host_bench", "release"), ("dma_throughput", "debug")];
+            several(*json, &benches, Some(&tools::verilator()?))
+        }
+        What::Shield { json, words } => {
+            let mut command = process::built_example("shield_throughput", "debug")?;
+            command.args(json.then_some("--json")).args(words);
+            process::hand_over(command.env("SHEF_VERILATOR", tools::verilator()?))
+        }
+        What::Verifier { json, scale: true } => {
+            several(*json, &[("service_scale", "release")], None)
+        }
+        // Appraisal alone, then the whole service. The release build: the baseline is C and does
+        // not depend on Rust's profile.
+        What::Verifier { json, .. } => {
+            let benches = [("verifier_throughput", "release"), ("service_throughput", "release")];
+            several(*json, &benches, None)
+        }
     }
 }
 
-/// The host's side, then the card's engine in RTL.
-fn host(json: bool) -> Result<(), Failure> {
-    let verilator = tools::ensure_verilator(&root(), &say)?;
-    // Times and instruction counts are of the release build; cycle counts do not depend on the
-    // profile.
-    several(json, &[("host_bench", "release"), ("dma_throughput", "debug")], Some(&verilator))
-}
-
 /// Builds and runs benches one after the other; prints their rows as one document, or their text.
-fn several(json: bool, benches: &[(&str, &str)], verilator: Option<&Path>) -> Result<(), Failure> {
-    let mut all = serde_json::Value::Null;
+fn several(json: bool, benches: &[(&str, &str)], verilator: Option<&Path>) -> Result<()> {
+    let mut all = Value::Null;
     for (bench, profile) in benches {
         let mut command = process::built_example(bench, profile)?;
         command.envs(verilator.map(|v| ("SHEF_VERILATOR", v)));
@@ -74,37 +84,19 @@ fn several(json: bool, benches: &[(&str, &str)], verilator: Option<&Path>) -> Re
 }
 
 /// Runs a bench and parses its JSON document.
-fn document(command: &mut Command) -> Result<serde_json::Value, Failure> {
-    let output = command.arg("--json").stderr(std::process::Stdio::inherit()).output();
+fn document(command: &mut Command) -> Result<Value> {
+    let output = process::output(command.arg("--json").stderr(Stdio::inherit()))?;
     let name = command.get_program().display();
-    let output = output.map_err(|e| Failure::failed(format!("cannot start {name}: {e}")))?;
-    serde_json::from_slice(&output.stdout)
-        .map_err(|e| Failure::failed(format!("{name} gave no JSON: {e}")))
+    serde_json::from_str(&output.stdout).with_context(|| format!("{name} gave no JSON"))
 }
 
 /// Appends the rows of one document to those of another.
-fn merge(all: &mut serde_json::Value, mut one: serde_json::Value) {
-    match (
-        all.get_mut("rows").and_then(|r| r.as_array_mut()),
-        one.get_mut("rows").and_then(|r| r.as_array_mut()),
-    ) {
+fn merge(all: &mut Value, mut one: Value) {
+    fn rows(document: &mut Value) -> Option<&mut Vec<Value>> {
+        document.get_mut("rows")?.as_array_mut()
+    }
+    match (rows(all), rows(&mut one)) {
         (Some(rows), Some(more)) => rows.append(more),
         _ => *all = one,
     }
-}
-
-fn shield(json: bool, words: &[String]) -> Result<(), Failure> {
-    let verilator = tools::ensure_verilator(&root(), &say)?;
-    let mut command = process::built_example("shield_throughput", "debug")?;
-    command.args(json.then_some("--json")).args(words).env("SHEF_VERILATOR", verilator);
-    process::hand_over(&mut command)
-}
-
-/// Appraisal alone, then the whole service; or the service with a large database.
-fn verifier(json: bool, scale: bool) -> Result<(), Failure> {
-    if scale {
-        return several(json, &[("service_scale", "release")], None);
-    }
-    // The release build: the baseline is C and does not depend on Rust's profile.
-    several(json, &[("verifier_throughput", "release"), ("service_throughput", "release")], None)
 }

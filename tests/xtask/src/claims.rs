@@ -2,11 +2,16 @@
 //! exists, and every proof and every weakened Shield belongs to a countermeasure. Targets that
 //! cargo does not build as tests contain no tests.
 
+use crate::files;
+use crate::{formal, mutants, root};
+use cargo_metadata::{Metadata, MetadataCommand};
+use fs_err as fs;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
-use crate::{formal, mutants, root};
+fn workspace() -> Metadata {
+    MetadataCommand::new().current_dir(root()).no_deps().exec().expect("cargo metadata")
+}
 
 /// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
@@ -23,43 +28,20 @@ struct Tests {
 impl Tests {
     fn of_the_workspace() -> Self {
         let mut tests = Self { programs: BTreeSet::new(), functions: BTreeSet::new() };
-        let workspace = table(&root().join("Cargo.toml"));
-        for member in workspace["workspace"]["members"].as_array().expect("a list") {
-            let member = root().join(member.as_str().expect("a path"));
-            let manifest = table(&member.join("Cargo.toml"));
-            let package = manifest["package"]["name"].as_str().expect("a name").to_owned();
-            let named =
-                manifest.get("test").and_then(|tests| tests.as_array()).into_iter().flatten();
-            let named = named.filter_map(|test| test["name"].as_str().map(str::to_owned));
-            let files = fs::read_dir(member.join("tests")).into_iter().flatten().flatten();
-            let files = files
-                .map(|file| file.file_name().to_string_lossy().trim_end_matches(".rs").to_owned());
-            tests.programs.extend(
-                named
-                    .chain(files)
-                    .chain(["lib".to_owned()])
-                    .map(|program| format!("{package}/{program}")),
-            );
-            tests.collect(&package, &member.join("src"));
-            tests.collect(&package, &member.join("tests"));
+        for package in workspace().packages {
+            let targets = package.targets.iter().filter(|target| target.is_test());
+            let names = targets.map(|target| target.name.as_str()).chain(["lib"]);
+            tests.programs.extend(names.map(|name| format!("{}/{name}", package.name)));
+            let folder = package.manifest_path.parent().expect("a folder");
+            for text in ["src", "tests"].iter().flat_map(|of| sources(folder.join(of).as_ref())) {
+                for after in text.split("fn ").skip(1) {
+                    let end = after.find(|c: char| !c.is_alphanumeric() && c != '_');
+                    let name = &after[..end.unwrap_or(after.len())];
+                    tests.functions.insert(format!("{}/{name}", package.name));
+                }
+            }
         }
         tests
-    }
-
-    /// Collects the functions of a file, or of the files of a folder.
-    fn collect(&mut self, package: &str, path: &Path) {
-        if path.is_dir() {
-            for entry in fs::read_dir(path).expect("a folder").flatten() {
-                self.collect(package, &entry.path());
-            }
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = fs::read_to_string(path).expect("a file");
-            for after in text.split("fn ").skip(1) {
-                let name: String =
-                    after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                self.functions.insert(format!("{package}/{name}"));
-            }
-        }
     }
 
     /// Whether `CRATE/PROGRAM/FUNCTION` exists; accepts `MODULE::FUNCTION` and `FUNC*` too.
@@ -76,10 +58,6 @@ impl Tests {
         };
         known && self.programs.contains(&format!("{package}/{program}"))
     }
-}
-
-fn table(path: &Path) -> toml::Table {
-    fs::read_to_string(path).expect("a manifest").parse().expect("TOML")
 }
 
 #[test]
@@ -134,53 +112,21 @@ fn audits_name_tests_that_exist() {
 /// in it.
 #[test]
 fn targets_that_are_not_tested_have_no_tests() {
-    let workspace = table(&root().join("Cargo.toml"));
-    for member in workspace["workspace"]["members"].as_array().expect("a list") {
-        let member = root().join(member.as_str().expect("a path"));
-        let manifest = table(&member.join("Cargo.toml"));
-        let untested = |target: &toml::Value| {
-            target.get("test").is_some_and(|test| test.as_bool() == Some(false))
-        };
-        let lib = manifest.get("lib").filter(|lib| untested(lib)).map(|_| member.join("src"));
-        let bins = manifest
-            .get("bin")
-            .and_then(|bins| bins.as_array())
-            .into_iter()
-            .flatten()
-            .filter(|bin| untested(bin));
-        // cargo's default path is `src/bin/NAME.rs`.
-        let path = |bin: &toml::Value| match bin.get("path") {
-            Some(path) => member.join(path.as_str().expect("a path")),
-            None => member
-                .join("src/bin")
-                .join(bin["name"].as_str().expect("a name"))
-                .with_extension("rs"),
-        };
-        for path in lib.into_iter().chain(bins.map(path)) {
-            assert!(path.exists(), "{} is not there", path.display());
+    for package in workspace().packages {
+        for target in package.targets.iter().filter(|t| !t.test && (t.is_lib() || t.is_bin())) {
+            let path = target.src_path.as_std_path();
             // A program's modules belong to its library, and are tested there.
-            let tests = sources(&path)
-                .into_iter()
-                .find(|text| text.contains("#[test]") || text.contains("cfg(test)"));
-            assert!(
-                tests.is_none(),
-                "{} has tests, and {} says `test = false`",
-                path.display(),
-                member.display()
-            );
+            let path = if target.is_lib() { path.parent().expect("a folder") } else { path };
+            let tests =
+                sources(path).iter().any(|t| t.contains("#[test]") || t.contains("cfg(test)"));
+            assert!(!tests, "{} has tests, and its manifest says `test = false`", path.display());
         }
     }
 }
 
-/// Texts of a file, or of the Rust files of a folder.
+/// Texts of a file, or of the Rust files below a folder.
 fn sources(path: &Path) -> Vec<String> {
-    if path.is_dir() {
-        return fs::read_dir(path)
-            .expect("a folder")
-            .flatten()
-            .flat_map(|entry| sources(&entry.path()))
-            .collect();
-    }
-    let rust = path.extension().is_some_and(|e| e == "rs");
-    rust.then(|| fs::read_to_string(path).expect("a file")).into_iter().collect()
+    let files = files::below(path).unwrap_or_default();
+    let sources = files.iter().filter(|path| files::is(path, "rs"));
+    sources.map(|path| fs::read_to_string(path).expect("a file")).collect()
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask compat`: the crates `ear` and `kbs-types` and Veraison's documented calls against a
 //! running verifier service.
 
-use crate::process::{self, Failure};
+use crate::process::{self, Failure, Result};
 use crate::{root, tools};
 use std::process::Command;
 
@@ -21,28 +21,26 @@ pub const PACKAGES: (&str, &str) =
     ("libssl-dev pkg-config", "other people's clients, whose crate `ear` wants OpenSSL");
 
 /// Runs the cases.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let (packages, what) = PACKAGES;
     if let Err(command) = tools::debian_packages(packages, what, tools::has_openssl) {
-        return Err(Failure::Message {
-            code: 3,
-            message: format!("OpenSSL's headers are missing ({what}): run `{command}`"),
-        });
+        return Err(Failure::missing(format!(
+            "OpenSSL's headers are missing ({what}): run `{command}`"
+        )));
     }
-    let mut program = program()?;
-    program.args(args.json.then_some("--json")).args(args.write.then_some("--write"));
-    process::hand_over(&mut program)
+    process::hand_over(
+        program()?.args(args.json.then_some("--json")).args(args.write.then_some("--write")),
+    )
 }
 
 /// The program with the clients, built in its own workspace. It starts the service.
-pub fn program() -> Result<Command, Failure> {
+pub fn program() -> Result<Command> {
     let service = process::built("shef-verifierd")?;
     process::say("building other people's clients; the first time that is some minutes");
     let target = process::target_dir().join("compat");
-    let manifest = root().join("tests/compat/Cargo.toml");
-    let mut build = process::cargo(&["build", "--quiet", "--locked", "--manifest-path"]);
-    build.arg(manifest).env("CARGO_TARGET_DIR", &target);
-    process::run(&mut build, "building tests/compat")?;
+    let mut build =
+        process::cargo("build --quiet --locked --manifest-path tests/compat/Cargo.toml");
+    process::run(build.env("CARGO_TARGET_DIR", &target), "building tests/compat")?;
     let mut program = Command::new(target.join("debug/shef-compat"));
     program.arg(service.get_program()).current_dir(root());
     Ok(program)

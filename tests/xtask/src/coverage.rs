@@ -8,8 +8,9 @@
 //! `shell-rtl/coverage.toml`, or a covered line has one. The result is written to
 //! `docs/coverage.md`.
 
-use crate::process::{self, Failure, say};
-use crate::{root, tools};
+use crate::process::{self, Context, Result, anyhow, ensure, output, say};
+use crate::{files, lint, root, tools};
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,24 +25,20 @@ const UNITS: [&str; 4] =
     ["shef-rtl/kernel", "shef-rtl/kernel_isolated", "shef-rtl/noise", "shef-rtl/system"];
 /// The RTL that they cover.
 const OF_UNITS: [&str; 2] = ["shell-rtl/rtl/kernel/", "shell-rtl/rtl/system/"];
-/// Modes by their number in `region_mode_e`, and so on: the meaning of the index in the path of a
-/// cover point.
-const MODES: &[&str] = &["none", "input", "output", "counted", "tree", "bypass"];
-const POLICIES: &[&str] = &["shield", "region", "halt"];
-const FAULTS: &[&str] = &["none", "tag", "bus", "time-out", "protocol", "node", "internal"];
-const REFUSALS: &[&str] = &[
-    "none",
-    "range",
-    "burst",
-    "read-only",
-    "second write",
-    "epoch zero",
-    "exhausted",
-    "not keyed",
-    "not written",
+/// Blocks with an index in the path of a cover point: the name, the text before the index's meaning,
+/// and its meanings, such as modes by their number in `region_mode_e`.
+const INDICES: [(&str, &str, &str); 6] = [
+    ("g_mode", "", "none, input, output, counted, tree, bypass"),
+    ("g_policy", "on_fault ", "shield:, region:, halt:"),
+    ("g_fault", "fault ", "none, tag, bus, time-out, protocol, node, internal"),
+    (
+        "g_refusal",
+        "refusal ",
+        "none, range, burst, read-only, second write, epoch zero, exhausted, not keyed, not written",
+    ),
+    ("g_command", "command ", "flush, invalidate, epoch"),
+    ("g_ahead", "fetched ahead ", "taken, used, failed"),
 ];
-const COMMANDS: &[&str] = &["flush", "invalidate", "epoch"];
-const AHEAD: &[&str] = &["taken", "used", "failed"];
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -66,9 +63,9 @@ struct Reasons {
     #[serde(default)]
     line: Vec<LineReason>,
     #[serde(default)]
-    point: Vec<PointReason>,
+    point: Vec<Reason>,
     #[serde(default)]
-    module: Vec<ModuleReason>,
+    module: Vec<Reason>,
 }
 
 /// Why lines are not reached.
@@ -87,19 +84,12 @@ struct LineReason {
     why: String,
 }
 
-/// Why points are not reached.
+/// Why points are not reached, or why no design contains a module.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PointReason {
-    point: Vec<String>,
-    why: String,
-}
-
-/// Why no design contains a module.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModuleReason {
-    module: Vec<String>,
+struct Reason {
+    #[serde(alias = "point", alias = "module")]
+    names: Vec<String>,
     why: String,
 }
 
@@ -138,69 +128,51 @@ struct Report {
 }
 
 /// Runs the bench and judges its coverage.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let folder = process::target_dir().join("coverage");
+    let (bench_records, unit_records) = (folder.join("coverage"), folder.join("units"));
     if !args.keep {
+        files::remove(&bench_records)?;
         bench(args, &folder)?;
-        units(&folder.join(UNIT_RECORDS))?;
+        files::fresh(&unit_records)?;
+        units(&unit_records)?;
     }
-    let mut counters = records(&folder.join("coverage"))?;
-    counters.extend(records(&folder.join(UNIT_RECORDS))?.into_iter().filter(of_a_unit));
-    let path = root().join(REASONS);
-    let reasons: Reasons =
-        toml::from_str(&process::read(&path)?).map_err(|e| Failure::at(&path, &e))?;
+    let mut counters = records(&bench_records)?;
+    counters.extend(records(&unit_records)?.into_iter().filter(of_a_unit));
+    let reasons = toml::from_str(&fs::read_to_string(root().join(REASONS))?).context(REASONS)?;
     let report = judge(&counters, &reasons)?;
-    let open: Vec<String> = report
-        .missing
-        .iter()
-        .filter(|m| m.why.is_none())
-        .map(|m| format!("{}: {}", m.place, m.text))
-        .collect();
-    let table = root().join(TABLE);
-    std::fs::write(&table, markdown(&report, args)).map_err(|e| Failure::at(&table, &e))?;
+    fs::write(root().join(TABLE), markdown(&report, args))?;
     if args.json {
         println!("{}", serde_json::json!(report));
     } else {
-        let (lines, covered) =
-            report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
-        let hit = report.points.values().filter(|h| **h).count();
-        println!("{covered} of {lines} lines, {hit} of {} points; {TABLE}", report.points.len());
+        println!("{}; {TABLE}", report.total());
     }
-    if open.is_empty() && report.stale.is_empty() {
-        return Ok(());
+    let open = report.missing.iter().filter(|m| m.why.is_none());
+    let open: Vec<String> = open.map(|m| format!("{}: {}", m.place, m.text)).collect();
+    let mut complaints = Vec::new();
+    for (what, found) in [
+        (format!("not covered, and no reason in {REASONS}:"), &open),
+        (format!("reasons in {REASONS} for what is covered or not there:"), &report.stale),
+    ] {
+        if !found.is_empty() {
+            complaints.push(format!("{what}\n{}", found.join("\n")));
+        }
     }
-    let mut text = String::new();
-    if !open.is_empty() {
-        let _ = write!(text, "not covered, and no reason in {REASONS}:\n{}\n", open.join("\n"));
-    }
-    if !report.stale.is_empty() {
-        let _ = write!(
-            text,
-            "reasons in {REASONS} for what is covered or not there:\n{}",
-            report.stale.join("\n")
-        );
-    }
-    Err(Failure::failed(text.trim_end().to_owned()))
+    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+    Ok(())
 }
 
-/// Folder for the records of the unit tests.
-const UNIT_RECORDS: &str = "units";
-
 /// All counters of the records in a folder.
-fn records(folder: &Path) -> Result<Vec<Counter>, Failure> {
+fn records(folder: &Path) -> Result<Vec<Counter>> {
     let mut counters = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|e| Failure::at(folder, &e))? {
-        let path = entry.map_err(|e| Failure::at(folder, &e))?.path();
-        let text =
-            String::from_utf8_lossy(&std::fs::read(&path).map_err(|e| Failure::at(&path, &e))?)
-                .into_owned();
+    for path in files::below(folder)? {
+        let text = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
         for line in text.lines().filter(|l| l.starts_with("C ")) {
-            counters.push(counter(line).ok_or_else(|| {
-                Failure::failed(format!(
-                    "{}: not a record of Verilator's: {line:?}",
-                    path.display()
-                ))
-            })?);
+            let path = path.display();
+            let parsed = counter(line);
+            counters.push(
+                parsed.with_context(|| format!("{path}: not a record of Verilator's: {line:?}"))?,
+            );
         }
     }
     Ok(counters)
@@ -211,59 +183,33 @@ fn of_a_unit(c: &Counter) -> bool {
     !c.page.starts_with("v_user") && OF_UNITS.iter().any(|folder| c.file.contains(folder))
 }
 
-fn units(records: &Path) -> Result<(), Failure> {
-    if records.exists() {
-        std::fs::remove_dir_all(records).map_err(|e| Failure::at(records, &e))?;
-    }
-    std::fs::create_dir_all(records).map_err(|e| Failure::at(records, &e))?;
+fn units(records: &Path) -> Result<()> {
     let built = crate::test::build()?;
-    if !built.outcome().ok() {
-        return Err(Failure::failed(built.outcome().text));
-    }
-    let verilator = tools::ensure_verilator(&root(), &say)?;
-    let ibex = tools::ensure_ibex(&root(), &say)?;
+    ensure!(built.outcome().ok(), built.outcome().text);
+    let (verilator, ibex) = (tools::verilator()?, tools::ibex()?);
     for name in UNITS {
         say(&format!("coverage of {name}"));
         let binary = built.binaries.iter().find(|b| b.name() == name);
-        let binary = binary.ok_or_else(|| {
-            Failure::failed(format!("there is no test program {name}; fix coverage.rs"))
-        })?;
+        let binary =
+            binary.with_context(|| format!("there is no test program {name}; fix coverage.rs"))?;
         let mut c = binary.command(&verilator);
-        c.env("SHEF_COVERAGE", records)
-            .env("SHEF_IBEX", &ibex)
-            .env("SHEF_CACHE", process::cache_dir())
-            .stdin(Stdio::null());
+        c.env("SHEF_COVERAGE", records).env("SHEF_IBEX", &ibex);
+        c.env("SHEF_CACHE", process::cache_dir());
         // Tests that look into snapshots fail in instrumented designs; the test run judges them.
-        let out = c.output().map_err(|e| Failure::failed(format!("{name}: {e}")))?;
-        if !String::from_utf8_lossy(&out.stdout).contains("test result:") {
-            return Err(Failure::failed(format!(
-                "{name}: {}",
-                String::from_utf8_lossy(&out.stderr)
-            )));
-        }
+        let out = output(&mut c)?;
+        ensure!(out.stdout.contains("test result:"), "{name}: {}", out.stderr);
     }
     Ok(())
 }
 
-fn bench(args: &Args, folder: &Path) -> Result<(), Failure> {
-    let records = folder.join("coverage");
-    if records.exists() {
-        std::fs::remove_dir_all(&records).map_err(|e| Failure::at(&records, &e))?;
-    }
-    let verilator = tools::ensure_verilator(&root(), &say)?;
+fn bench(args: &Args, folder: &Path) -> Result<()> {
     let mut c = process::built("shef-attack")?;
-    c.env("SHEF_VERILATOR", verilator)
-        .args(["--coverage", "--quick", "--no-waves", "--json", "--jobs", "2", "--dir"])
-        .arg(folder);
-    c.args(["--n", &args.n.to_string(), "--seed", &args.seed.to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit());
-    let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;
-    if out.status.success() {
-        Ok(())
-    } else {
-        Err(Failure::failed("the bench found a failure; its messages are above"))
-    }
+    c.args(["--coverage", "--quick", "--no-waves", "--json", "--jobs", "2", "--dir"]).arg(folder);
+    c.args(["--n", &args.n.to_string(), "--seed", &args.seed.to_string()]);
+    c.env("SHEF_VERILATOR", tools::verilator()?);
+    let out = output(c.stderr(Stdio::inherit()))?;
+    ensure!(out.status.success(), "the bench found a failure; its messages are above");
+    Ok(())
 }
 
 /// Parses one line of a record: `C '<pairs of key and value>' <hits>`; 1 stands before a key, 2
@@ -295,8 +241,11 @@ fn counter(line: &str) -> Option<Counter> {
 /// File, place and kind of a block: the same in every instance and every configuration.
 type Block<'a> = (&'a str, (u32, u32), &'a str);
 
-fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
-    // the block's lines, and its hits
+/// The blocks of a file: the lines of each, and whether it ran.
+type Blocks<'a> = Vec<(&'a BTreeSet<u32>, bool)>;
+
+fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report> {
+    // The block's lines, and its hits.
     let mut blocks: BTreeMap<Block<'_>, (&BTreeSet<u32>, u64)> = BTreeMap::new();
     let mut points: BTreeMap<String, bool> = BTreeMap::new();
     let mut enums = BTreeMap::new();
@@ -304,25 +253,70 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
         if c.page.starts_with("v_user") {
             *points.entry(point(c, &mut enums)?).or_default() |= c.hits > 0;
         } else if c.comment.starts_with("cond_") {
-            // the arms of `?:` are values, not lines
+            // The arms of `?:` are values, not lines.
         } else if let Some(at) = c.file.find(RTL) {
             blocks.entry((&c.file[at..], c.at, &c.comment)).or_insert((&c.lines, 0)).1 += c.hits;
         }
     }
-    let mut files: BTreeMap<&str, Vec<(&BTreeSet<u32>, bool)>> = BTreeMap::new();
+    let mut files: BTreeMap<&str, Blocks<'_>> = BTreeMap::new();
     for ((file, ..), (lines, hits)) in &blocks {
         files.entry(file).or_default().push((lines, *hits > 0));
     }
     let mut report = Report::default();
     let mut used: BTreeSet<String> = BTreeSet::new();
     for (file, blocks) in &files {
-        let text = process::read(&root().join(file))?;
+        report.add_file(file, blocks, reasons, &mut used)?;
+    }
+    for (name, _) in points.iter().filter(|(_, hit)| !**hit) {
+        report.add_missing("point", name, why(&reasons.point, name));
+        used.insert(name.clone());
+    }
+    for path in lint::sources(&[RTL])? {
+        let name = files::stem(&path);
+        if name.ends_with("_pkg") || files.keys().any(|f| Path::new(f) == path) {
+            continue;
+        }
+        report.add_missing("module", &name, why(&reasons.module, &name));
+        used.insert(name);
+    }
+    let of_line = |r: &LineReason| {
+        let texts = r.text.iter().chain(&r.function);
+        texts.map(|text| format!("{}: {text}", r.file)).collect::<Vec<_>>()
+    };
+    let all = reasons.line.iter().flat_map(of_line);
+    let others = reasons.point.iter().chain(&reasons.module);
+    let all = all.chain(others.flat_map(|reason| reason.names.clone()));
+    report.stale = all.filter(|reason| !used.contains(reason)).collect();
+    report.points = points;
+    Ok(report)
+}
+
+/// The reason for a point or a module.
+fn why<'a>(reasons: &'a [Reason], name: &String) -> Option<&'a String> {
+    reasons.iter().find(|reason| reason.names.contains(name)).map(|reason| &reason.why)
+}
+
+impl Report {
+    fn add_missing(&mut self, place: &str, text: &str, why: Option<&String>) {
+        let (place, text) = (place.to_owned(), text.to_owned());
+        self.missing.push(Missing { place, text, why: why.cloned() });
+    }
+
+    /// Adds a file with its blocks; `used` collects the blocks that need a reason.
+    fn add_file(
+        &mut self,
+        file: &str,
+        blocks: &Blocks<'_>,
+        reasons: &Reasons,
+        used: &mut BTreeSet<String>,
+    ) -> Result<()> {
+        let text = fs::read_to_string(root().join(file))?;
         let text: Vec<&str> = text.lines().collect();
         let line = |l: u32| text.get(l as usize - 1).map(|t| t.trim()).unwrap_or_default();
-        let name = file.rsplit('/').next().unwrap_or_default();
+        let name = files::name(Path::new(file));
         // `None` for a covered line, else the reason, if every block on the line that was not run
-        // has one
-        let mut lines: BTreeMap<u32, Option<Option<&str>>> = BTreeMap::new();
+        // has one.
+        let mut lines: BTreeMap<u32, Option<Option<&String>>> = BTreeMap::new();
         for (block, run) in blocks {
             let Some(first) = block.first() else { continue };
             let mut open = None;
@@ -330,17 +324,11 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
                 let head = line(*first);
                 let function = function_at(&text, *first as usize);
                 let named = |r: &&LineReason| {
-                    r.text.iter().any(|t| t == head)
-                        || function.is_some_and(|f| r.function.iter().any(|n| n == f))
+                    let in_function = |f| r.function.iter().any(|name| name == f);
+                    r.file == name
+                        && (r.text.iter().any(|t| t == head) || function.is_some_and(in_function))
                 };
-                open = Some(
-                    reasons
-                        .line
-                        .iter()
-                        .filter(|r| r.file == name)
-                        .find(named)
-                        .map(|r| r.why.as_str()),
-                );
+                open = Some(reasons.line.iter().find(named).map(|r| &r.why));
                 used.insert(format!("{name}: {head}"));
                 used.extend(function.map(|f| format!("{name}: {f}")));
             }
@@ -352,57 +340,23 @@ fn judge(counters: &[Counter], reasons: &Reasons) -> Result<Report, Failure> {
                 };
             }
         }
-        let open = lines.iter().filter_map(|(l, open)| open.map(|why| (*l, why)));
-        let missing: Vec<Missing> = open
-            .map(|(l, why)| Missing {
-                place: format!("{name}:{l}"),
-                text: line(l).to_owned(),
-                why: why.map(str::to_owned),
-            })
-            .collect();
-        let explained = missing.iter().filter(|m| m.why.is_some()).count();
-        report.modules.push(Module {
-            file: name.to_owned(),
-            lines: lines.len(),
-            covered: lines.len() - missing.len(),
-            explained,
-        });
-        report.missing.extend(missing);
-    }
-    for (name, _) in points.iter().filter(|(_, hit)| !**hit) {
-        let reason = reasons.point.iter().find(|r| r.point.contains(name));
-        used.insert(name.clone());
-        report.missing.push(Missing {
-            place: "point".into(),
-            text: name.clone(),
-            why: reason.map(|r| r.why.clone()),
-        });
-    }
-    for path in crate::lint::sources(&[RTL])? {
-        let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        if name.ends_with("_pkg") || files.keys().any(|f| Path::new(f) == path) {
-            continue;
+        let open = || lines.iter().filter_map(|(l, open)| open.map(|why| (*l, why)));
+        for (l, why) in open() {
+            self.add_missing(&format!("{name}:{l}"), line(l), why);
         }
-        let reason = reasons.module.iter().find(|r| r.module.contains(&name));
-        used.insert(name.clone());
-        report.missing.push(Missing {
-            place: "module".into(),
-            text: name,
-            why: reason.map(|r| r.why.clone()),
-        });
+        let explained = open().filter(|(_, why)| why.is_some()).count();
+        let covered = lines.len() - open().count();
+        self.modules.push(Module { file: name, lines: lines.len(), covered, explained });
+        Ok(())
     }
-    let lines = reasons
-        .line
-        .iter()
-        .flat_map(|r| r.text.iter().chain(&r.function).map(|t| format!("{}: {t}", r.file)));
-    let others = reasons
-        .point
-        .iter()
-        .flat_map(|r| r.point.clone())
-        .chain(reasons.module.iter().flat_map(|r| r.module.clone()));
-    report.stale = lines.chain(others).filter(|r| !used.contains(r)).collect();
-    report.points = points;
-    Ok(report)
+
+    /// All figures in one line.
+    fn total(&self) -> String {
+        let sum = |figure: fn(&Module) -> usize| self.modules.iter().map(figure).sum::<usize>();
+        let (covered, lines) = (sum(|m| m.covered), sum(|m| m.lines));
+        let hit = self.points.values().filter(|hit| **hit).count();
+        format!("{covered} of {lines} lines, {hit} of {} points", self.points.len())
+    }
 }
 
 /// The function that contains a line (counted from 1).
@@ -415,12 +369,10 @@ fn function_at<'a>(text: &[&'a str], line: usize) -> Option<&'a str> {
 }
 
 /// The name of a cover point, from its path: `...cover__MODULE__WHAT.g_NAME[i]...`.
-fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<String, Failure> {
+fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<String> {
     let odd = || {
-        Failure::failed(format!(
-            "a cover point is named {}, expected cover__MODULE__WHAT; fix sim/tb/cover",
-            c.place
-        ))
+        let place = &c.place;
+        anyhow!("a cover point is named {place}, expected cover__MODULE__WHAT; fix sim/tb/cover")
     };
     let place = c.place.replace("__BRA__", "[").replace("__KET__", "]").replace("__DOT__", ".");
     let (_, rest) = place.split_once("cover__").ok_or_else(odd)?;
@@ -432,43 +384,34 @@ fn point(c: &Counter, enums: &mut BTreeMap<String, Vec<String>>) -> Result<Strin
             continue;
         };
         let index: usize = index.parse().map_err(|_| odd())?;
-        let name = |names: &[&str]| names.get(index).map(|n| (*n).to_owned());
         let word = match block {
             "g_state" => {
                 let key = format!("{module}.{what}");
                 if !enums.contains_key(&key) {
                     enums.insert(key.clone(), states(module, what)?);
                 }
-                enums.get(&key).and_then(|s| s.get(index).cloned())
+                enums.get(&key).and_then(|states| states.get(index).cloned())
             }
-            "g_mode" => name(MODES),
             "g_chunk" => Some((1u32 << index).to_string()),
-            "g_policy" => name(POLICIES).map(|p| format!("on_fault {p}:")),
-            "g_fault" => name(FAULTS).map(|f| format!("fault {f}")),
-            "g_refusal" => name(REFUSALS).map(|r| format!("refusal {r}")),
-            "g_command" => name(COMMANDS).map(|r| format!("command {r}")),
-            "g_ahead" => name(AHEAD).map(|a| format!("fetched ahead {a}")),
-            _ => None,
+            _ => INDICES.iter().find(|(name, ..)| *name == block).and_then(|(_, before, names)| {
+                names.split(", ").nth(index).map(|name| format!("{before}{name}"))
+            }),
         };
         words.push(word.ok_or_else(odd)?);
     }
-    let states = place.contains("g_state");
-    if !matches!(c.comment.as_str(), "seen") {
+    if c.comment != "seen" {
         words.push(c.comment.clone());
     }
-    Ok(if states { format!("{module} {what} {}", words.join(" ")) } else { words.join(" ") })
+    let words = words.join(" ");
+    Ok(if place.contains("g_state") { format!("{module} {what} {words}") } else { words })
 }
 
 /// Names of an enumeration's values, in order, from the module's source.
-fn states(module: &str, name: &str) -> Result<Vec<String>, Failure> {
-    let found = crate::lint::sources(&[RTL])?
-        .into_iter()
-        .find(|p| p.file_stem().is_some_and(|s| s == module));
-    let path =
-        found.ok_or_else(|| Failure::failed(format!("no source of {module}; fix sim/tb/cover")))?;
-    let text = process::read(&root().join(&path))?;
-    let none =
-        || Failure::failed(format!("{}: no enumeration {name}; fix sim/tb/cover", path.display()));
+fn states(module: &str, name: &str) -> Result<Vec<String>> {
+    let found = lint::sources(&[RTL])?.into_iter().find(|path| files::stem(path) == module);
+    let path = found.with_context(|| format!("no source of {module}; fix sim/tb/cover"))?;
+    let text = fs::read_to_string(root().join(&path))?;
+    let none = || anyhow!("{}: no enumeration {name}; fix sim/tb/cover", path.display());
     let end = text.find(&format!("}} {name};")).ok_or_else(none)?;
     let start = text[..end].rfind('{').ok_or_else(none)?;
     let body: String =
@@ -477,30 +420,20 @@ fn states(module: &str, name: &str) -> Result<Vec<String>, Failure> {
 }
 
 fn markdown(report: &Report, args: &Args) -> String {
-    let (lines, covered) =
-        report.modules.iter().fold((0, 0), |a, m| (a.0 + m.lines, a.1 + m.covered));
-    let hit = report.points.values().filter(|h| **h).count();
+    let units = UNITS.map(|name| format!("`{name}`")).join(", ");
+    let (total, n, seed) = (report.total(), args.n, args.seed);
     let mut text = format!(
-        "# Coverage of the RTL\n\nWritten by `cargo xtask coverage --n {} --seed {}`: attempts of the hostile bench, a directed sequence for what they do not reach \
+        "# Coverage of the RTL\n\nWritten by `cargo xtask coverage --n {n} --seed {seed}`: attempts of the hostile bench, a directed sequence for what they do not reach \
          (registers, the ends of a session) and 2,000 random operations, on each of three designs (`sim/tb/configs/cover*.toml`). Together the designs \
          cover every mode at every chunk size, 1, 2 and 4 lanes, S-boxes in LUTs and in block RAM, prefetch, a chunk cache and, each with a counter \
          tree, all fault policies. A line is covered if every block on it ran in some instance of its module. The unit benches of `sim/rtl/tests` and \
-         the proofs are not counted, but for `rtl/kernel` and `rtl/system`: their lines are those that the tests {} reach.\n\n{covered} of {lines} lines, {hit} of {} points. What is missing has a reason in \
+         the proofs are not counted, but for `rtl/kernel` and `rtl/system`: their lines are those that the tests {units} reach.\n\n{total}. What is missing has a reason in \
          `{REASONS}`, or the command fails.\n\n## Lines\n\n| module | lines | covered | not, for a reason |\n|---|---:|---:|---:|\n",
-        args.n,
-        args.seed,
-        UNITS.map(|name| format!("`{name}`")).join(", "),
-        report.points.len()
     );
     for m in &report.modules {
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} |",
-            m.file.trim_end_matches(".sv"),
-            m.lines,
-            m.covered,
-            m.explained
-        );
+        let Module { file, lines, covered, explained } = m;
+        let module = file.trim_end_matches(".sv");
+        let _ = writeln!(text, "| `{module}` | {lines} | {covered} | {explained} |");
     }
     text.push_str("\n## Points\n\n| point | reached |\n|---|---|\n");
     for (name, hit) in &report.points {
@@ -509,12 +442,8 @@ fn markdown(report: &Report, args: &Args) -> String {
     text.push_str("\n## Not covered\n\n| where | what | why |\n|---|---|---|\n");
     for m in &report.missing {
         let what = m.text.replace('|', "\\|");
-        let _ = writeln!(
-            text,
-            "| {} | `{what}` | {} |",
-            m.place,
-            m.why.as_deref().unwrap_or("**no reason given**")
-        );
+        let why = m.why.as_deref().unwrap_or("**no reason given**");
+        let _ = writeln!(text, "| {} | `{what}` | {why} |", m.place);
     }
     text
 }
@@ -553,7 +482,7 @@ mod tests {
         assert_eq!(report.modules[0].covered, 2);
         // a reason applies to the block that begins with it, and to no other block on its lines
         let text =
-            process::read(&root().join("shell-rtl/rtl/shield/shef_skid.sv")).expect("source");
+            fs::read_to_string(root().join("shell-rtl/rtl/shield/shef_skid.sv")).expect("source");
         let head = text.lines().nth(4).expect("a line").trim();
         let one = LineReason {
             file: "shef_skid.sv".into(),
@@ -616,7 +545,8 @@ mod tests {
 
     #[test]
     fn every_state_machine_has_all_its_states() {
-        let text = process::read(&root().join("sim/tb/cover/shef_cover.sv")).expect("cover points");
+        let text =
+            fs::read_to_string(root().join("sim/tb/cover/shef_cover.sv")).expect("cover points");
         let mut seen = 0;
         for line in text.lines().filter_map(|l| l.strip_prefix("`SHEF_STATES(")) {
             let words: Vec<&str> = line.trim_end_matches(')').split(", ").collect();

@@ -8,16 +8,17 @@
 //! cargo derives the identity of a crate, and with it the order of a program's functions, from the
 //! crate's folder. This program wraps the compiler and uses name, version and features instead.
 
-use crate::process::{self, Failure, say};
-use crate::root;
-use crate::vm::packages::{Apt, files, once, output, unpack};
+use crate::process::{self, Context, Failure, Result, anyhow, bail, ensure, say, stdout};
+use crate::vm::packages::{Apt, unpack};
+use crate::{files, root, tools};
+use elf::abi::PT_LOAD;
+use elf::{ElfBytes, endian::LittleEndian};
+use fs_err as fs;
 use sha2::{Digest, Sha256};
 use shef_firmware::signer::{LEAST_SVN, SIGNER};
 use shef_kernel::{KernelImage, Measurement, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, admit};
 use shef_proto::cose::SigningKey;
 use shef_proto::crypto::to_low_s;
-use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -78,32 +79,25 @@ pub fn compiler() -> Option<ExitCode> {
 
 /// Arguments of the compiler with an identity that does not depend on a folder.
 fn identified(mut args: Vec<String>) -> Vec<String> {
+    const DECIDE: [&str; 4] = ["--crate-name", "--cfg", "--crate-type", "--target"];
+    let of_crate = args.windows(2).filter(|pair| DECIDE.contains(&pair[0].as_str()));
     let package =
         ["CARGO_PKG_NAME", "CARGO_PKG_VERSION"].map(|name| std::env::var(name).unwrap_or_default());
     let mut hash = Sha256::new();
-    for (n, arg) in args.iter().enumerate() {
-        let of = |flag: &str| n > 0 && args[n - 1] == flag;
-        if of("--crate-name") || of("--cfg") || of("--crate-type") || of("--target") {
-            hash.update(arg);
-            hash.update([0]);
-        }
-    }
-    for word in package {
+    for word in of_crate.map(|pair| &pair[1]).chain(&package) {
         hash.update(word);
         hash.update([0]);
     }
     let identity = hex::encode(&hash.finalize()[..8]);
-    for arg in &mut args {
-        if arg.starts_with("metadata=") {
-            *arg = format!("metadata={identity}");
-        }
+    for arg in args.iter_mut().filter(|arg| arg.starts_with("metadata=")) {
+        *arg = format!("metadata={identity}");
     }
     args
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let show = |path: &str, bytes: &[u8]| println!("{path}: {}", told(bytes));
+pub fn run(args: &Args) -> Result<()> {
+    let show = |path: &str, bytes: &[u8]| println!("{path}: {}", described(bytes));
     if args.check {
         check()?.iter().for_each(|(path, bytes)| show(path, bytes));
         return Ok(());
@@ -111,175 +105,131 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let write = |path: &str, bytes: &[u8]| {
         show(path, bytes);
         fs::write(root().join(path), bytes)
-            .map_err(|e| Failure::failed(format!("cannot write {path}: {e}")))
     };
     let built = build("one", &sources()?)?;
     for (path, bytes) in &built {
         write(path, bytes)?;
     }
     // A separate signer may have to sign the new image.
-    write(SIGNATURE, &signature(&built, args.signature.as_deref())?)
+    Ok(write(SIGNATURE, &signature(&built, args.signature.as_deref())?)?)
 }
 
 /// A file's size and digest, as text.
-fn told(bytes: &[u8]) -> String {
-    format!("{} bytes, SHA-256 {}", bytes.len(), hex::encode(Sha256::digest(bytes)))
+fn described(bytes: &[u8]) -> String {
+    format!("{} bytes, SHA-256 {}", bytes.len(), files::digest(bytes))
 }
 
 /// Builds in two folders, and compares with each other and with the committed files.
-pub fn check() -> Result<Products, Failure> {
+pub fn check() -> Result<Products> {
     let library = sources()?;
     let mut built = build("one", &library)?;
     let two = "two/in a folder of another name";
     let other = process::target_dir().join("firmware").join(two).join("library of another name");
-    mirror(&library, &other).map_err(|e| {
-        Failure::failed(format!("cannot copy the library to {}: {e}", other.display()))
-    })?;
+    files::copy(&library, &other, |_| true)?;
     let again = build(two, &other)?;
     for ((path, first), (_, second)) in built.iter().zip(&again) {
-        if first != second {
-            return Err(Failure::failed(format!(
-                "{path}: two builds in two folders differ; something of the folder enters the program"
-            )));
-        }
+        ensure!(
+            first == second,
+            "{path}: two builds in two folders differ; something of the folder enters the program"
+        );
     }
     built.push((SIGNATURE, signature(&built, None)?.to_vec()));
     for (path, expected) in &built {
-        let found =
-            fs::read(root().join(path)).map_err(|e| Failure::failed(format!("{path}: {e}")))?;
-        if found != *expected {
-            return Err(Failure::failed(format!(
-                "{path} is not what its sources give: expected {}, found {}; run `cargo xtask firmware` and commit it",
-                told(expected),
-                told(&found)
-            )));
-        }
+        let found = fs::read(root().join(path))?;
+        ensure!(
+            found == *expected,
+            "{path} is not what its sources give: expected {}, found {}; run `cargo xtask \
+             firmware` and commit it",
+            described(expected),
+            described(&found)
+        );
     }
     Ok(built)
 }
 
-fn cannot(reason: &str) -> Failure {
-    Failure::Message {
-        code: 3,
-        message: format!(
-            "the firmware cannot be rebuilt here: {reason}; the committed files stay as they are"
-        ),
-    }
+/// The sources of the compiler's library, fetched if need be.
+///
+/// # Errors
+/// This machine cannot rebuild the firmware.
+fn sources() -> Result<PathBuf> {
+    library().map_err(|reason| {
+        Failure::missing(format!(
+            "the firmware cannot be rebuilt here: {reason:#}; the committed files stay as they are"
+        ))
+    })
 }
 
-/// The sources of the compiler's library, fetched if need be.
-fn sources() -> Result<PathBuf, Failure> {
-    let version = output(Command::new("rustc").arg("--version"))
-        .map_err(|e| cannot(&format!("rustc: {e}")))?;
-    if version.split_whitespace().nth(1) != Some(RUSTC) {
-        return Err(cannot(&format!(
-            "it is built with rustc {RUSTC}, and this is {}",
-            version.trim()
-        )));
-    }
+fn library() -> Result<PathBuf> {
+    let version = stdout(Command::new("rustc").arg("--version"))?;
+    let found = version.split_whitespace().nth(1);
+    let version = version.trim();
+    ensure!(found == Some(RUSTC), "it is built with rustc {RUSTC}, and this is {version}");
     let (name, package, digest) = PACKAGE;
-    let tools = root().join("target/tools");
-    let done = tools.join(format!("{name}-{RUSTC}"));
-    once(
-        &tools,
-        name,
-        || done.is_dir(),
-        |part| {
-            say(&format!("downloading {name} {package} from Debian (45 MB)"));
-            let apt = Apt::new(&part.join("apt"))?;
-            apt.get(&["download", &format!("{name}={package}")])?;
-            let deb = files(&apt.dir)
-                .into_iter()
-                .find(|p| p.extension().is_some_and(|e| e == "deb"))
-                .ok_or("apt downloaded nothing")?;
-            let found = hex::encode(Sha256::digest(
-                fs::read(&deb).map_err(|e| format!("{}: {e}", deb.display()))?,
-            ));
-            if found != digest {
-                return Err(format!("{} has SHA-256 {found}, expected {digest}", deb.display()));
-            }
-            let tree = part.join("tree");
-            unpack(&apt.dir, &tree)?;
-            let library = tree.join(format!("usr/src/rustc-{RUSTC}/library"));
-            fs::rename(&library, &done)
-                .map_err(|e| format!("cannot rename {}: {e}", library.display()))
-        },
-    )
-    .map_err(|e| cannot(&e))?;
+    let done = tools::folder().join(format!("{name}-{RUSTC}"));
+    let fetch = |part: &Path| {
+        say(&format!("downloading {name} {package} from Debian (45 MB)"));
+        let apt = Apt::new(&part.join("apt"))?;
+        let deb = apt.download(&format!("{name}={package}"))?;
+        let found = files::digest(fs::read(&deb)?);
+        if found != digest {
+            bail!("{} has SHA-256 {found}, expected {digest}", deb.display());
+        }
+        let tree = part.join("tree");
+        unpack(&apt.dir, &tree)?;
+        Ok(fs::rename(tree.join(format!("usr/src/rustc-{RUSTC}/library")), &done)?)
+    };
+    tools::once(name, || done.is_dir(), fetch)?;
     Ok(done)
 }
 
 /// Builds from a copy of the repository's files below `target/firmware/FOLDER`.
-fn build(folder: &str, library: &Path) -> Result<Products, Failure> {
+fn build(folder: &str, library: &Path) -> Result<Products> {
     let work = process::target_dir().join("firmware").join(folder);
     let copy = work.join("shef");
-    copy_sources(&copy).map_err(|e| {
-        Failure::failed(format!("cannot copy the sources to {}: {e}", copy.display()))
-    })?;
+    copy_sources(&copy)?;
     say(&format!("building the firmware in {}", work.display()));
-    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(
-        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo"),
-        PathBuf::from,
-    );
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
+    let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from);
     let mut flags = vec![
         "-Zunstable-options".to_owned(),
         "-Cpanic=immediate-abort".to_owned(),
         "-Zlocation-detail=none".to_owned(),
+        "--cfg=sha2_backend=\"soft\"".to_owned(),
+        "--cfg=sha2_backend_soft=\"compact\"".to_owned(),
     ];
-    flags.extend(
-        ["--cfg=sha2_backend=\"soft\"", "--cfg=sha2_backend_soft=\"compact\""].map(str::to_owned),
-    );
-    for (path, name) in [(&copy, "/shef"), (&library.to_owned(), "/rust"), (&cargo_home, "/cargo")]
-    {
+    for (path, name) in [(copy.as_path(), "/shef"), (library, "/rust"), (&cargo_home, "/cargo")] {
         flags.push(format!("--remap-path-prefix={}={name}", path.display()));
     }
     let target = work.join("target");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = process::cargo(
+        "build --quiet --locked --profile firmware --package shef-firmware --features hardware \
+         --bins -Zbuild-std=core,alloc",
+    );
     cargo
-        .current_dir(&copy)
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--profile",
-            "firmware",
-            "-Zbuild-std=core,alloc",
-            "--target",
-            TARGET,
-        ])
-        .args(["--package", "shef-firmware", "--features", "hardware", "--bins", "--target-dir"])
+        .args(["--target", TARGET, "--target-dir"])
         .arg(&target)
+        .current_dir(&copy)
         .env("RUSTC_BOOTSTRAP", "1")
         .env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .env(COMPILER, "1")
-        .env(
-            "RUSTC_WRAPPER",
-            std::env::current_exe()
-                .map_err(|e| Failure::failed(format!("where this program lies: {e}")))?,
-        )
+        .env("RUSTC_WRAPPER", std::env::current_exe()?)
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
     process::run(&mut cargo, "building the firmware")?;
     let program = |name: &str| {
         let path = target.join(TARGET).join("firmware").join(name);
-        fs::read(&path)
-            .map_err(|e| e.to_string())
-            .and_then(|elf| flat(&elf))
-            .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+        flat(&fs::read(&path)?).with_context(|| path.display().to_string())
     };
-    let image =
-        KernelImage { svn: SVN, version: env!("CARGO_PKG_VERSION"), code: &program("kernel")? }
-            .to_bytes();
+    let version = env!("CARGO_PKG_VERSION");
+    let image = KernelImage { svn: SVN, version, code: &program("kernel")? }.to_bytes();
     Ok(vec![(ROM, rom_package(&program("rom")?).into_bytes()), (IMAGE, image)])
 }
 
 /// Content of the signature file: by the signer of simulated devices, or, if the ROM trusts another
 /// signer, the given or the committed one.
-fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FILE_LEN], Failure> {
-    let (_, image) = built
-        .iter()
-        .find(|(path, _)| *path == IMAGE)
-        .ok_or_else(|| Failure::failed("no image was built"))?;
+fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FILE_LEN]> {
+    let image = built.iter().find(|(path, _)| *path == IMAGE);
+    let (_, image) = image.context("no image was built")?;
     let key = SigningKey::derive(SIMULATED_SIGNER);
     let simulated: [u8; 32] = Sha256::digest(key.public_key().xy()).into();
     if given.is_none() && simulated == SIGNER {
@@ -289,13 +239,14 @@ fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FI
     let path = given.map_or_else(|| root().join(SIGNATURE), Path::to_path_buf);
     let digest: [u8; 32] = Sha256::digest(image).into();
     let refused = |found: &str| {
-        Failure::failed(format!(
-            "{}: expected 128 bytes, r | s | x | y of a signature of {IMAGE} (SHA-256 {}) by the signer of attestation/firmware/src/signer.rs \
-             (SHA-256 of x | y: {}), found {found}; sign the image, and run `cargo xtask firmware --signature FILE`",
+        anyhow!(
+            "{}: expected 128 bytes, r | s | x | y of a signature of {IMAGE} (SHA-256 {}) by the \
+             signer of attestation/firmware/src/signer.rs (SHA-256 of x | y: {}), found {found}; \
+             sign the image, and run `cargo xtask firmware --signature FILE`",
             path.display(),
             hex::encode(digest),
             hex::encode(SIGNER)
-        ))
+        )
     };
     let bytes = fs::read(&path).map_err(|e| refused(&e.to_string()))?;
     let mut signature = <[u8; SIGNATURE_FILE_LEN]>::try_from(&bytes[..])
@@ -310,78 +261,37 @@ fn signature(built: &Products, given: Option<&Path>) -> Result<[u8; SIGNATURE_FI
     Ok(signature)
 }
 
-/// Copies a folder, except for files that already exist.
-fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            mirror(&entry.path(), &to)?;
-        } else if !to.exists() {
-            fs::copy(entry.path(), to)?;
-        }
-    }
-    Ok(())
-}
-
 /// Copies the files that git tracks or would add, and removes files that are gone since the last
 /// copy.
-fn copy_sources(to: &Path) -> Result<(), String> {
-    let list = output(Command::new("git").current_dir(root()).args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]))?;
-    let io = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+fn copy_sources(to: &Path) -> Result<()> {
+    let list = files::tracked()?;
     let stamp = to.join(".files");
     if let Ok(old) = fs::read_to_string(&stamp) {
-        let now: std::collections::BTreeSet<&str> = list.split('\0').collect();
-        for gone in old.split('\0').filter(|path| !now.contains(path)) {
+        for gone in old.split('\0').filter(|path| !list.iter().any(|now| now == path)) {
             let _ = fs::remove_file(to.join(gone));
         }
     }
-    for path in list.split('\0').filter(|path| !path.is_empty()) {
-        let (from, to) = (root().join(path), to.join(path));
-        let Ok(bytes) = fs::read(&from) else { continue };
-        if fs::read(&to).is_ok_and(|there| there == bytes) {
-            continue;
+    for path in &list {
+        // A tracked file that is deleted does not count.
+        if let Ok(bytes) = fs::read(root().join(path)) {
+            files::update(&to.join(path), &bytes)?;
         }
-        let parent = to.parent().unwrap_or(&to);
-        fs::create_dir_all(parent).map_err(|e| io(parent, e))?;
-        fs::write(&to, bytes).map_err(|e| io(&to, e))?;
     }
-    fs::write(&stamp, list).map_err(|e| io(&stamp, e))
+    Ok(fs::write(&stamp, list.join("\0"))?)
 }
 
-/// The bytes that a 32-bit ELF file loads, from its lowest address on.
-fn flat(elf: &[u8]) -> Result<Vec<u8>, String> {
-    let word = |at: usize| {
-        elf.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize)
-    };
-    let half =
-        |at: usize| elf.get(at..at + 2).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])));
-    let headers = || {
-        let (begin, size, count) = (word(28)?, half(42)?, half(44)?);
-        // Type, offset, physical address, bytes in the file.
-        (0..count)
-            .map(|n| begin + n * size)
-            .map(|at| Some((word(at)?, word(at + 4)?, word(at + 12)?, word(at + 16)?)))
-            .collect::<Option<Vec<_>>>()
-    };
-    let loaded: Vec<_> = headers()
-        .ok_or("not a program")?
-        .into_iter()
-        .filter(|(kind, .., bytes)| *kind == 1 && *bytes > 0)
-        .collect();
-    let base = loaded.iter().map(|(_, _, address, _)| *address).min().ok_or("nothing to load")?;
+/// The bytes that an ELF file loads, from its lowest address on.
+fn flat(program: &[u8]) -> Result<Vec<u8>> {
+    let file = ElfBytes::<LittleEndian>::minimal_parse(program)?;
+    let segments = file.segments().context("not a program")?;
+    let loaded: Vec<_> =
+        segments.iter().filter(|s| s.p_type == PT_LOAD && s.p_filesz > 0).collect();
+    let base = loaded.iter().map(|s| s.p_paddr).min().context("nothing to load")?;
     let mut out = Vec::new();
-    for (_, offset, address, bytes) in loaded {
-        let end = address - base + bytes;
-        out.resize(out.len().max(end), 0);
-        out[address - base..end].copy_from_slice(elf.get(offset..offset + bytes).ok_or("cut")?);
+    for segment in loaded {
+        let (at, bytes) = ((segment.p_paddr - base) as usize, file.segment_data(&segment)?);
+        out.resize(out.len().max(at + bytes.len()), 0);
+        out[at..at + bytes.len()].copy_from_slice(bytes);
     }
     Ok(out)
 }
@@ -396,16 +306,15 @@ fn rom_package(bytes: &[u8]) -> String {
             format!("32'h{:08x}", u32::from_le_bytes(word))
         })
         .collect();
-    let mut text = String::from(
-        "// Boot ROM of the Security Kernel: attestation/firmware/src/bin/rom.rs as words. Generated by\n\
-         // `cargo xtask firmware`; do not edit.\n`default_nettype none\npackage shef_kernel_rom_pkg;\n",
-    );
-    let _ = writeln!(text, "  localparam logic [31:0] WORDS[{}] = '{{", words.len());
     let lines: Vec<String> =
         words.chunks(8).map(|line| format!("    {}", line.join(", "))).collect();
-    text.push_str(&lines.join(",\n"));
-    text.push_str("\n  };\nendpackage\n`default_nettype wire\n");
-    text
+    format!(
+        "// Boot ROM of the Security Kernel: attestation/firmware/src/bin/rom.rs as words. Generated by\n\
+         // `cargo xtask firmware`; do not edit.\n`default_nettype none\npackage shef_kernel_rom_pkg;\n  \
+         localparam logic [31:0] WORDS[{}] = '{{\n{}\n  }};\nendpackage\n`default_nettype wire\n",
+        words.len(),
+        lines.join(",\n")
+    )
 }
 
 #[cfg(test)]
@@ -418,22 +327,12 @@ mod tests {
         let signature: [u8; SIGNATURE_FILE_LEN] =
             fs::read(root().join(SIGNATURE)).expect("signature").try_into().expect("length");
         let parsed = KernelImage::parse(&image).expect("an image");
-        let kernel = shef_kernel::Measurement {
-            digest: Sha256::digest(&image).into(),
-            svn: parsed.svn,
-            version: parsed.version,
-        };
-        let admit = |kernel| {
-            shef_kernel::admit(
-                kernel,
-                &signature,
-                &shef_firmware::signer::SIGNER,
-                shef_firmware::signer::LEAST_SVN,
-            )
-        };
-        admit(&kernel).expect("admitted");
-        let changed = shef_kernel::Measurement { digest: [1; 32], ..kernel };
-        assert_eq!(admit(&changed).expect_err("refused").code(), "SHEF-KRN-004");
+        let digest = Sha256::digest(&image).into();
+        let kernel = Measurement { digest, svn: parsed.svn, version: parsed.version };
+        admit(&kernel, &signature, &SIGNER, LEAST_SVN).expect("admitted");
+        let changed = Measurement { digest: [1; 32], ..kernel };
+        let refused = admit(&changed, &signature, &SIGNER, LEAST_SVN).expect_err("refused");
+        assert_eq!(refused.code(), "SHEF-KRN-004");
     }
 
     #[test]
@@ -450,9 +349,8 @@ mod tests {
             (&image, &root().join(IMAGE), &format!("{} bytes", image.len())),
             (&image, Path::new("/nowhere"), "No such file"),
         ] {
-            let Err(Failure::Message { message, .. }) = signature(&built(image), Some(path)) else {
-                panic!("{found}")
-            };
+            let error = signature(&built(image), Some(path)).expect_err(found);
+            let message = error.to_string();
             assert!(message.contains("expected 128 bytes"), "{message}");
             assert!(
                 message.contains(found)
@@ -465,17 +363,9 @@ mod tests {
     #[test]
     fn a_crate_is_what_its_name_and_features_say() {
         let identity = |feature: &str, metadata: &str| {
-            let args = [
-                "--crate-name",
-                "one",
-                "--cfg",
-                feature,
-                "-C",
-                metadata,
-                "-C",
-                "extra-filename=-1",
-            ];
-            identified(args.map(str::to_owned).to_vec())
+            let args =
+                format!("--crate-name one --cfg {feature} -C {metadata} -C extra-filename=-1");
+            identified(args.split(' ').map(str::to_owned).collect())
         };
         let one = identity("feature=\"a\"", "metadata=0123");
         assert_eq!(one, identity("feature=\"a\"", "metadata=4567"));
@@ -490,9 +380,9 @@ mod tests {
     #[test]
     fn segments_lie_where_they_are_loaded() {
         let mut elf = vec![0; 52 + 2 * 32];
-        elf[28] = 52;
-        elf[42] = 32;
-        elf[44] = 2;
+        // 32 bits, little-endian.
+        elf[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
+        (elf[28], elf[42], elf[44]) = (52, 32, 2);
         for (header, offset, address) in [(52, 116_u32, 0x104_u32), (84, 118, 0x100)] {
             elf[header] = 1;
             elf[header + 4..header + 8].copy_from_slice(&offset.to_le_bytes());

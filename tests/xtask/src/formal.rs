@@ -1,14 +1,17 @@
 //! `cargo xtask formal`: the proofs of `shell-rtl/formal`, by yosys, sby and z3.
 //!
-//! `proofs.toml` lists the proofs with their sources and depth. Each proof has three kinds of tasks: `prove` (k-induction, or a bound), `cover` (every cover point of the bench is reached, so its assumptions are satisfiable), and one task per mutant: a copy of the RTL with one edit, for which the property must fail, so that no proof is vacuous. A successful task is not run again until one of its sources changes.
+//! `proofs.toml` lists the proofs with their sources and depth. Each proof has three kinds of tasks:
+//! `prove` (k-induction, or a bound), `cover` (every cover point of the bench is reached, so its
+//! assumptions are satisfiable), and one task per mutant: a copy of the RTL with one edit, for which
+//! the property must fail, so that no proof is vacuous. A successful task is not run again until one
+//! of its sources changes.
 
-use crate::process::{self, Failure, say};
-use crate::{mutants, root, tools};
+use crate::process::{self, Context, Result, anyhow, bail, ensure, output, say};
+use crate::{files, mutants, root, tools};
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -85,7 +88,7 @@ struct Row<'a> {
 
 /// The cached result of a successful task.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct Cached {
     outcome: String,
     /// Processor time.
     seconds: f64,
@@ -108,22 +111,22 @@ pub struct Args {
 }
 
 /// The command.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let prover = tools::ensure_prover(&root(), &say)?;
+pub fn run(args: &Args) -> Result<()> {
+    let prover = tools::prover()?;
     check(&prover, args, &|line| if args.json { eprintln!("{line}") } else { println!("{line}") })
 }
 
 /// The quick proofs, for the normal test; the full test tries their mutants.
-pub fn quick(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failure> {
+pub fn quick(prover: &tools::Prover, line: &Line<'_>) -> Result<()> {
     check(prover, &Args { filter: String::new(), quick: true, again: false, json: false }, line)
 }
 
 /// All proofs with all mutants, for the full test.
-pub fn all_of_them(prover: &tools::Prover, line: &Line<'_>) -> Result<(), Failure> {
+pub fn all_of_them(prover: &tools::Prover, line: &Line<'_>) -> Result<()> {
     check(prover, &Args { filter: String::new(), quick: false, again: false, json: false }, line)
 }
 
-fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Failure> {
+fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<()> {
     let manifest = manifest()?;
     let chosen: Vec<&Proof> = manifest
         .proof
@@ -131,10 +134,7 @@ fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Fai
         .filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick))
         .collect();
     if chosen.is_empty() {
-        return Err(Failure::failed(format!(
-            "no proof has '{}' in its name; {FOLDER}/proofs.toml lists them",
-            args.filter
-        )));
+        bail!("no proof has '{}' in its name; {FOLDER}/proofs.toml lists them", args.filter);
     }
     let start = Instant::now();
     line(&format!(
@@ -143,32 +143,21 @@ fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<(), Fai
     ));
     let mut work = Vec::new();
     for p in chosen {
-        work.extend(
-            tasks(p)?
-                .into_iter()
-                .filter(|task| !args.quick || task.method != "mutant")
-                .map(|task| (p, task)),
-        );
+        let tasks = tasks(p)?.into_iter().filter(|task| !args.quick || task.method != "mutant");
+        work.extend(tasks.map(|task| (p, task)));
     }
     let rows = all(prover, &work, args.again, line)?;
-    let bad: Vec<String> = rows
-        .iter()
-        .filter(|r| !r.ok)
-        .map(|r| {
-            format!(
-                "{} {}: {}; see {}",
-                r.proof,
-                r.task,
-                r.outcome,
-                folder(r.proof, &r.task).join("logfile.txt").display()
-            )
-        })
-        .collect();
+    let bad = rows.iter().filter(|row| !row.ok).map(|row| {
+        let log = folder(row.proof, &row.task).join("logfile.txt");
+        format!("{} {}: {}; see {}", row.proof, row.task, row.outcome, log.display())
+    });
+    let bad: Vec<String> = bad.collect();
     line(&format!("{} tasks, {} failed, {} s", rows.len(), bad.len(), start.elapsed().as_secs()));
     if args.json {
         println!("{}", serde_json::json!({ "rows": rows, "seconds": start.elapsed().as_secs() }));
     }
-    if bad.is_empty() { Ok(()) } else { Err(Failure::failed(bad.join("\n"))) }
+    ensure!(bad.is_empty(), "{}", bad.join("\n"));
+    Ok(())
 }
 
 /// Runs the tasks on as many threads as there are cores. Rows are in the order of completion.
@@ -177,9 +166,9 @@ fn all<'a>(
     work: &'a [(&'a Proof, Task)],
     again: bool,
     line: &Line<'_>,
-) -> Result<Vec<Row<'a>>, Failure> {
+) -> Result<Vec<Row<'a>>> {
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let worker = || -> Result<(), Failure> {
+    let worker = || -> Result<()> {
         while let Some((p, task)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
             let row = one(prover, p, task, again)?;
             let seconds = if row.cached { "kept".into() } else { format!("{:.1}", row.seconds) };
@@ -194,9 +183,9 @@ fn all<'a>(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|s| {
         let threads: Vec<_> = (0..cores).map(|_| s.spawn(worker)).collect();
-        threads.into_iter().try_for_each(|t| {
-            t.join().unwrap_or_else(|_| Err(Failure::failed("a proof did not complete")))
-        })
+        threads
+            .into_iter()
+            .try_for_each(|t| t.join().unwrap_or_else(|_| Err(anyhow!("a proof did not complete"))))
     })?;
     Ok(rows.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
@@ -216,127 +205,94 @@ struct Task {
     sources: Vec<(String, String)>,
 }
 
-fn tasks(p: &Proof) -> Result<Vec<Task>, Failure> {
+fn tasks(p: &Proof) -> Result<Vec<Task>> {
     let rtl = PACKAGES.iter().map(|s| (*s).to_owned()).chain(p.rtl.iter().cloned());
     let benches = p.with.iter().cloned().chain([format!("{}.sv", p.name)]);
-    let paths: Vec<PathBuf> = rtl
-        .map(|f| root().join(RTL).join(f))
-        .chain(benches.map(|f| root().join(FOLDER).join(f)))
-        .collect();
     let mut sources = Vec::new();
-    for path in &paths {
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        sources.push((name, process::read(path)?));
+    for path in
+        rtl.map(|f| Path::new(RTL).join(f)).chain(benches.map(|f| Path::new(FOLDER).join(f)))
+    {
+        sources.push((files::name(&path), fs::read_to_string(root().join(path))?));
     }
     let bench = sources.last().map(|(_, text)| text.as_str()).unwrap_or_default();
-    if !bench.contains("cover (") || p.mutant.is_empty() || p.claim.is_empty() {
-        return Err(Failure::failed(format!(
-            "{}: a proof needs a claim, a cover point and a mutant",
-            p.name
-        )));
-    }
+    let complete = bench.contains("cover (") && !p.mutant.is_empty() && !p.claim.is_empty();
+    ensure!(complete, "{}: a proof needs a claim, a cover point and a mutant", p.name);
     let (mode, method) = match p.method {
         Method::Induction => ("prove", "induction"),
         Method::Bound => ("bmc", "bound"),
     };
-    let mut all = vec![
-        Task {
-            name: "prove".into(),
-            mode,
-            method,
-            depth: p.depth,
-            want: "PASS",
-            sources: sources.clone(),
-        },
-        Task {
-            name: "cover".into(),
-            mode: "cover",
-            method: "cover",
-            depth: p.cover,
-            want: "PASS",
-            sources: sources.clone(),
-        },
-    ];
+    let task = |name: &str, mode, method, depth| Task {
+        name: name.to_owned(),
+        mode,
+        method,
+        depth,
+        want: if method == "mutant" { "FAIL" } else { "PASS" },
+        sources: sources.clone(),
+    };
+    let mut all =
+        vec![task("prove", mode, method, p.depth), task("cover", "cover", "cover", p.cover)];
     for m in &p.mutant {
-        let mut sources = sources.clone();
-        let file = Path::new(&m.file)
-            .file_name()
-            .map(|n| n.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let Some((_, text)) = sources.iter_mut().find(|(n, _)| *n == file) else {
-            return Err(Failure::failed(format!(
-                "{}: mutant {} changes {}, which the proof does not read",
-                p.name, m.name, m.file
-            )));
-        };
+        let mut mutant = task(&m.name, "bmc", "mutant", m.depth);
+        let text = mutant.source(p, &m.file)?;
         let found = text.matches(&m.find).count();
-        if found != 1 {
-            let why = format!(
-                "{}: the text of mutant {} stands {found} times in {}, expected once",
-                p.name, m.name, m.file
-            );
-            return Err(Failure::failed(format!("{why}; fix {FOLDER}/proofs.toml")));
-        }
+        ensure!(
+            found == 1,
+            "{}: the text of mutant {} stands {found} times in {}, expected once; fix \
+             {FOLDER}/proofs.toml",
+            p.name,
+            m.name,
+            m.file
+        );
         *text = text.replacen(&m.find, &m.replace, 1);
-        all.push(Task {
-            name: m.name.clone(),
-            mode: "bmc",
-            method: "mutant",
-            depth: m.depth,
-            want: "FAIL",
-            sources,
-        });
+        all.push(mutant);
     }
     // Mutants from the list of places.
     let depth = p.mutant.iter().map(|m| m.depth).max().unwrap_or(p.depth);
     for (name, path, text) in mutants::of_proof(&p.name)? {
-        let mut sources = sources.clone();
-        let file = Path::new(&path)
-            .file_name()
-            .map(|n| n.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let Some((_, of)) = sources.iter_mut().find(|(n, _)| *n == file) else {
-            return Err(Failure::failed(format!(
-                "{}: place {name} is in {path}, which the proof does not read",
-                p.name
-            )));
-        };
-        *of = text;
-        all.push(Task { name, mode: "bmc", method: "mutant", depth, want: "FAIL", sources });
+        let mut mutant = task(&name, "bmc", "mutant", depth);
+        *mutant.source(p, &path)? = text;
+        all.push(mutant);
     }
     Ok(all)
+}
+
+impl Task {
+    /// The text of the source that a mutant changes.
+    fn source(&mut self, p: &Proof, path: &str) -> Result<&mut String> {
+        let file = files::name(Path::new(path));
+        let Some((_, text)) = self.sources.iter_mut().find(|(name, _)| *name == file) else {
+            let mutant = &self.name;
+            bail!("{}: mutant {mutant} changes {path}, which the proof does not read", p.name);
+        };
+        Ok(text)
+    }
+
+    /// sby's file for it.
+    fn config(&self, top: &str) -> String {
+        let names: Vec<&str> = self.sources.iter().map(|(name, _)| name.as_str()).collect();
+        let Self { mode, depth, .. } = self;
+        format!(
+            "[options]\nmode {mode}\ndepth {depth}\n[engines]\nsmtbmc --nomem z3\n[script]\n\
+             read_slang -j 1 --no-synthesis-define --top {top} {}\nprep -top {top}\n[files]\nin/{}\n",
+            names.join(" "),
+            names.join("\nin/")
+        )
+    }
 }
 
 fn folder(proof: &str, task: &str) -> PathBuf {
     process::target_dir().join("formal").join(proof).join(task)
 }
 
-fn one<'a>(
-    prover: &tools::Prover,
-    p: &'a Proof,
-    task: &Task,
-    again: bool,
-) -> Result<Row<'a>, Failure> {
-    let mut config = format!(
-        "[options]\nmode {}\ndepth {}\n[engines]\nsmtbmc --nomem z3\n[script]\nread_slang -j 1 --no-synthesis-define --top {}",
-        task.mode, task.depth, p.name
-    );
-    for (name, _) in &task.sources {
-        let _ = write!(config, " {name}");
-    }
-    let _ = write!(config, "\nprep -top {}\n[files]\n", p.name);
-    for (name, _) in &task.sources {
-        let _ = writeln!(config, "in/{name}");
-    }
-
+fn one<'a>(prover: &tools::Prover, p: &'a Proof, task: &Task, again: bool) -> Result<Row<'a>> {
+    let config = task.config(&p.name);
     let mut hash = Sha256::new();
-    for part in
-        [&config, &prover.version].into_iter().chain(task.sources.iter().map(|(_, text)| text))
-    {
+    let texts = task.sources.iter().map(|(_, text)| text);
+    for part in [&config, &prover.version].into_iter().chain(texts) {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let kept = process::cache_dir().join("formal").join(hex::encode(hash.finalize()));
+    let cache = process::cache_dir().join("formal").join(hex::encode(hash.finalize()));
     let row = |outcome: String, seconds, cached| Row {
         proof: &p.name,
         task: task.name.clone(),
@@ -348,67 +304,53 @@ fn one<'a>(
         cached,
     };
     if !again
-        && let Ok(text) = std::fs::read_to_string(&kept)
-        && let Ok(k) = serde_json::from_str::<Kept>(&text)
+        && let Ok(text) = fs::read_to_string(&cache)
+        && let Ok(cached) = serde_json::from_str::<Cached>(&text)
     {
-        return Ok(row(k.outcome, k.seconds, true));
+        return Ok(row(cached.outcome, cached.seconds, true));
     }
 
     let work = folder(&p.name, &task.name);
-    let fail = |e: std::io::Error| Failure::failed(format!("{}: {e}", work.display()));
-    if work.exists() {
-        std::fs::remove_dir_all(&work).map_err(fail)?;
-    }
-    std::fs::create_dir_all(work.join("in")).map_err(fail)?;
+    files::fresh(&work)?;
+    fs::create_dir(work.join("in"))?;
     for (name, text) in &task.sources {
-        std::fs::write(work.join("in").join(name), text).map_err(fail)?;
+        fs::write(work.join("in").join(name), text)?;
     }
-    std::fs::write(work.join("task.sby"), config).map_err(fail)?;
+    fs::write(work.join("task.sby"), config)?;
     // One process at a time: first the base case, then the induction step.
-    let out = prover
-        .sby()
-        .current_dir(&work)
-        .args(["-j", "1", "-f", "-d", "run", "task.sby"])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| Failure::failed(format!("sby: {e}")))?;
-    let mut log = out.stdout;
-    log.extend(out.stderr);
-    std::fs::write(work.join("logfile.txt"), &log).map_err(fail)?;
-    let status = std::fs::read_to_string(work.join("run/status")).unwrap_or_default();
+    let mut sby = prover.sby();
+    let args = ["-j", "1", "-f", "-d", "run", "task.sby"];
+    let log = output(sby.current_dir(&work).args(args))?.all();
+    fs::write(work.join("logfile.txt"), &log)?;
+    let status = fs::read_to_string(work.join("run/status")).unwrap_or_default();
     let mut words = status.split_whitespace();
     let status = words.next().unwrap_or("ERROR");
     let seconds = words.nth(1).and_then(|s| s.parse().ok()).unwrap_or_default();
     let outcome = match (status == task.want, task.method, status) {
-        (true, "mutant", _) => "caught".into(),
-        (true, ..) => "ok".into(),
-        (false, "mutant", "PASS") => "SURVIVED".into(),
-        (false, _, "ERROR") => {
-            let text = String::from_utf8_lossy(&log);
-            for l in text.lines().filter(|l| l.contains("error") || l.contains("ERROR")).take(5) {
-                say(l);
-            }
-            "ERROR".into()
-        }
-        (false, _, other) => other.to_owned(),
+        (true, "mutant", _) => "caught",
+        (true, ..) => "ok",
+        (false, "mutant", "PASS") => "SURVIVED",
+        (false, _, other) => other,
     };
-    if status == task.want {
-        let text = serde_json::json!(Kept { outcome: outcome.clone(), seconds }).to_string();
-        std::fs::create_dir_all(kept.with_file_name("")).map_err(fail)?;
-        std::fs::write(&kept, text).map_err(fail)?;
+    if outcome == "ERROR" {
+        let lines = log.lines().filter(|l| l.contains("error") || l.contains("ERROR"));
+        lines.take(5).for_each(say);
     }
-    Ok(row(outcome, seconds, false))
+    if status == task.want {
+        let text = serde_json::json!(Cached { outcome: outcome.into(), seconds }).to_string();
+        files::update(&cache, text.as_bytes())?;
+    }
+    Ok(row(outcome.into(), seconds, false))
 }
 
-fn manifest() -> Result<Manifest, Failure> {
-    let path = root().join(FOLDER).join("proofs.toml");
-    toml::from_str(&process::read(&path)?)
-        .map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+fn manifest() -> Result<Manifest> {
+    let text = fs::read_to_string(root().join(FOLDER).join("proofs.toml"))?;
+    toml::from_str(&text).with_context(|| format!("{FOLDER}/proofs.toml"))
 }
 
 /// The mutants of all proofs: proof, name, file below `rtl`, and the text to replace.
 #[cfg(test)]
-pub fn mutants() -> Result<Vec<(String, String, String, String)>, Failure> {
+pub fn mutants() -> Result<Vec<(String, String, String, String)>> {
     let of = |p: Proof| p.mutant.into_iter().map(move |m| (p.name.clone(), m.name, m.file, m.find));
     Ok(manifest()?.proof.into_iter().flat_map(of).collect())
 }
@@ -436,7 +378,7 @@ mod tests {
     #[test]
     fn the_readme_tells_of_every_proof() {
         let manifest = manifest().expect("manifest");
-        let text = process::read(&root().join(FOLDER).join("README.md")).expect("README");
+        let text = fs::read_to_string(root().join(FOLDER).join("README.md")).expect("README");
         for p in &manifest.proof {
             for form in [format!("\n| `{}` |", p.name), format!("\n- `{}`: ", p.name)] {
                 assert!(text.contains(&form), "{FOLDER}/README.md has no line {:?}", form.trim());

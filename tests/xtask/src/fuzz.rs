@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: builds and runs the fuzz targets.
 
-use crate::process::{self, Failure};
+use crate::process::{self, Result};
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -23,18 +23,14 @@ pub struct Args {
 }
 
 /// Runs the targets.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let mut command = process::built("shef-fuzz")?;
-    if let Some(target) = &args.target {
-        command.args(["--target", target]);
-    }
+    command.arg("--failures").arg(process::target_dir().join("fuzz"));
+    command.args(["--seconds", &args.seconds.to_string(), "--seed", &args.seed.to_string()]);
+    command.args(args.target.iter().flat_map(|target| ["--target", target]));
     if let Some(input) = &args.input {
         command.arg("--input").arg(input);
     }
-    command.arg("--seconds").arg(args.seconds.to_string()).arg("--seed").arg(args.seed.to_string());
-    command.arg("--failures").arg(process::target_dir().join("fuzz"));
-    if args.json {
-        command.arg("--json");
-    }
+    command.args(args.json.then_some("--json"));
     process::hand_over(&mut command)
 }

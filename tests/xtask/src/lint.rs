@@ -1,55 +1,38 @@
 //! RTL lint: the module table, Verilator -Wall on every top, and elaboration of every module by
 //! yosys' slang front end.
 
-use crate::process::{self, Failure, say};
-use crate::{root, tools};
+use crate::process::{self, Result, ensure, output};
+use crate::{files, root, tools};
+use fs_err as fs;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs all of them.
-pub fn run() -> Result<(), Failure> {
-    let verilator_bin = tools::ensure_verilator(&root(), &say)?;
+pub fn run() -> Result<()> {
+    let verilator_bin = tools::verilator()?;
     table()?;
     nothing_faked()?;
     verilator(&verilator_bin)?;
-    let yosys_bin = tools::ensure_yosys(&root(), &say)?;
-    yosys(&yosys_bin)
+    yosys(&tools::yosys()?)
 }
 
 /// The accelerators, each with a configuration of the Shield: the demo's first, then the one
 /// without card memory.
 pub const ACCELERATORS: [&str; 2] = ["digits", "hotp"];
 
-/// All SystemVerilog sources below `dirs` (folders, or single files), paths relative to the root: packages first, the shared
-/// types before all others, then by path.
-pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
-    fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
-        for entry in std::fs::read_dir(dir)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                walk(&path, out)?;
-            } else if path.extension().is_some_and(|e| e == "sv") {
-                out.push(path);
-            }
-        }
-        Ok(())
-    }
+/// All SystemVerilog sources below `dirs` (folders, or single files), paths relative to the root:
+/// packages first, the shared types before all others, then by path.
+pub fn sources(dirs: &[&str]) -> Result<Vec<PathBuf>> {
     let root = root();
     let mut found = Vec::new();
     for dir in dirs {
-        let path = root.join(dir);
-        if path.is_file() {
-            found.push(path);
-            continue;
-        }
-        walk(&path, &mut found).map_err(|e| Failure::failed(format!("{dir}: {e}")))?;
+        let files = files::below(&root.join(dir))?.into_iter().filter(|path| files::is(path, "sv"));
+        found.extend(files.map(|path| path.strip_prefix(&root).unwrap_or(&path).to_path_buf()));
     }
-    let mut found: Vec<PathBuf> =
-        found.iter().map(|p| p.strip_prefix(&root).unwrap_or(p).to_path_buf()).collect();
-    found.sort_by_key(|p| {
-        let name = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv", p.clone())
+    found.sort_by_key(|path| {
+        let name = files::name(path);
+        (!name.ends_with("_pkg.sv"), name != "shef_pkg.sv", path.clone())
     });
     Ok(found)
 }
@@ -61,12 +44,12 @@ pub const KERNEL: &str = "shell-rtl/rtl/kernel";
 pub const SYSTEM: &str = "shell-rtl/rtl/system";
 
 /// The shipped RTL: the Shield and an accelerator.
-pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
+pub fn shipped(accelerator: &str) -> Result<Vec<PathBuf>> {
     without_kernel(&["shell-rtl/rtl", &format!("shell-rtl/accel/{accelerator}")])
 }
 
 /// The shipped RTL, and the simulation shell around it.
-fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
+fn design(accelerator: &str) -> Result<Vec<PathBuf>> {
     without_kernel(&[
         "shell-rtl/rtl",
         &format!("shell-rtl/accel/{accelerator}"),
@@ -74,7 +57,7 @@ fn design(accelerator: &str) -> Result<Vec<PathBuf>, Failure> {
     ])
 }
 
-fn without_kernel(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+fn without_kernel(dirs: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(sources(dirs)?
         .into_iter()
         .filter(|p| !p.starts_with(KERNEL) && !p.starts_with(SYSTEM))
@@ -82,7 +65,7 @@ fn without_kernel(dirs: &[&str]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// The Security Kernel's subsystem with all project RTL that it may use.
-pub fn kernel() -> Result<Vec<PathBuf>, Failure> {
+pub fn kernel() -> Result<Vec<PathBuf>> {
     sources(&[
         "shell-rtl/rtl/pkg",
         "shell-rtl/rtl/crypto",
@@ -93,7 +76,7 @@ pub fn kernel() -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// The Security Kernel's subsystem, Shield and accelerator, and the RTL that joins them.
-fn system() -> Result<Vec<PathBuf>, Failure> {
+fn system() -> Result<Vec<PathBuf>> {
     sources(&["shell-rtl/rtl", "shell-rtl/accel/digits"])
 }
 
@@ -101,50 +84,22 @@ fn system() -> Result<Vec<PathBuf>, Failure> {
 pub fn ibex(ibex: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let prim = ibex.join("vendor/lowrisc_ip/ip/prim/rtl");
     let includes = vec![prim.clone(), ibex.join("vendor/lowrisc_ip/dv/sv/dv_utils")];
-    let rtl = IBEX.iter().map(|name| ibex.join(format!("rtl/ibex_{name}.sv")));
-    (includes, rtl.chain(PRIM.iter().map(|name| prim.join(format!("prim_{name}.sv")))).collect())
+    let rtl = IBEX.split_whitespace().map(|name| ibex.join(format!("rtl/ibex_{name}.sv")));
+    let shared = PRIM.split_whitespace().map(|name| prim.join(format!("prim_{name}.sv")));
+    (includes, rtl.chain(shared).collect())
 }
 
-const IBEX: &[&str] = &[
-    "pkg",
-    "alu",
-    "branch_predict",
-    "compressed_decoder",
-    "controller",
-    "core",
-    "counter",
-    "cs_registers",
-    "csr",
-    "decoder",
-    "dummy_instr",
-    "ex_block",
-    "fetch_fifo",
-    "icache",
-    "id_stage",
-    "if_stage",
-    "load_store_unit",
-    "multdiv_fast",
-    "multdiv_slow",
-    "pmp",
-    "prefetch_buffer",
-    "register_file_ff",
-    "wb_stage",
-];
-const PRIM: &[&str] = &[
-    "cipher_pkg",
-    "lfsr",
-    "onehot_check",
-    "onehot_enc",
-    "onehot_mux",
-    "secded_inv_28_22_dec",
-    "secded_inv_28_22_enc",
-    "secded_inv_39_32_dec",
-    "secded_inv_39_32_enc",
-];
+const IBEX: &str = "\
+     pkg alu branch_predict compressed_decoder controller core counter cs_registers csr decoder \
+     dummy_instr ex_block fetch_fifo icache id_stage if_stage load_store_unit multdiv_fast \
+     multdiv_slow pmp prefetch_buffer register_file_ff wb_stage";
+const PRIM: &str = "\
+     cipher_pkg lfsr onehot_check onehot_enc onehot_mux secded_inv_28_22_dec secded_inv_28_22_enc \
+     secded_inv_39_32_dec secded_inv_39_32_enc";
 
 /// The shipped RTL behind the hostile bench, whose accelerator replaces the shipped one and uses
 /// its configuration.
-fn bench() -> Result<Vec<PathBuf>, Failure> {
+fn bench() -> Result<Vec<PathBuf>> {
     let mut all =
         without_kernel(&["shell-rtl/rtl", "shell-rtl/accel/digits", "shell-rtl/shell/tb"])?;
     all.retain(|p| !p.starts_with("shell-rtl/accel") || p.ends_with("shef_cfg_pkg.sv"));
@@ -152,7 +107,7 @@ fn bench() -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Everything: the designs of all accelerators, and the bench's.
-fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
+fn everything() -> Result<BTreeSet<PathBuf>> {
     let mut all: BTreeSet<PathBuf> = bench()?
         .into_iter()
         .chain(system()?)
@@ -165,25 +120,18 @@ fn everything() -> Result<BTreeSet<PathBuf>, Failure> {
 }
 
 /// Every module is in the table of `shell-rtl/README.md`.
-pub fn table() -> Result<(), Failure> {
+pub fn table() -> Result<()> {
     const TABLE: &str = "shell-rtl/README.md";
-    let text = std::fs::read_to_string(root().join(TABLE))
-        .map_err(|e| Failure::failed(format!("{TABLE}: {e}")))?;
-    let missing: Vec<String> = everything()?
-        .iter()
-        .filter_map(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned()))
-        .filter(|n| !text.contains(&format!("| `{n}` |")))
-        .collect();
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::failed(format!("{TABLE} has no line for {}", missing.join(", "))))
-    }
+    let text = fs::read_to_string(root().join(TABLE))?;
+    let modules = everything()?.into_iter().map(|path| files::stem(&path));
+    let missing: Vec<String> = modules.filter(|n| !text.contains(&format!("| `{n}` |"))).collect();
+    ensure!(missing.is_empty(), "{TABLE} has no line for {}", missing.join(", "));
+    Ok(())
 }
 
 /// The RTL computes everything itself: it makes no call out of the simulation, reads no files, and
 /// has no switch that removes a check.
-pub fn nothing_faked() -> Result<(), Failure> {
+pub fn nothing_faked() -> Result<()> {
     const FORBIDDEN: &[&str] = &[
         "$c(",
         "$c1(",
@@ -198,22 +146,19 @@ pub fn nothing_faked() -> Result<(), Failure> {
     ];
     let mut found = Vec::new();
     for path in everything()? {
-        let text = process::read(&root().join(&path))?;
+        let text = fs::read_to_string(root().join(&path))?;
         for (n, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
-            found.extend(
-                FORBIDDEN
-                    .iter()
-                    .filter(|f| code.contains(*f))
-                    .map(|f| format!("{}:{}: {f}", path.display(), n + 1)),
-            );
+            let forbidden = FORBIDDEN.iter().filter(|forbidden| code.contains(*forbidden));
+            found.extend(forbidden.map(|text| format!("{}:{}: {text}", path.display(), n + 1)));
         }
     }
-    if found.is_empty() { Ok(()) } else { Err(Failure::failed(found.join("\n"))) }
+    ensure!(found.is_empty(), "{}", found.join("\n"));
+    Ok(())
 }
 
 /// `verilator --lint-only -Wall` on each top of the simulation shell, and on that of the bench.
-pub fn verilator(binary: &Path) -> Result<(), Failure> {
+pub fn verilator(binary: &Path) -> Result<()> {
     let shell = ["shef_sim_top", "shef_host_top", "shef_dma_top", "shef_bare_top"];
     let mut designs = vec![("the bench", bench()?, vec!["shef_tb_top"])];
     for (n, accelerator) in ACCELERATORS.into_iter().enumerate() {
@@ -226,32 +171,25 @@ pub fn verilator(binary: &Path) -> Result<(), Failure> {
     }
     for (accelerator, sources, tops) in designs {
         for top in tops {
-            warnings(binary, top, accelerator, |c| {
-                c.args(&sources);
-            })?;
+            warnings(binary, top, accelerator, |c| c.args(&sources))?;
         }
     }
-    let (includes, foreign) = ibex(&tools::ensure_ibex(&root(), &say)?);
+    let (includes, foreign) = ibex(&tools::ibex()?);
     // Third-party sources are read as in synthesis, without style warnings.
     let waiver = process::target_dir().join("ibex.vlt");
-    std::fs::write(
-        &waiver,
-        "`verilator_config\nlint_off -file \"*/ibex_*.sv\"\nlint_off -file \"*/prim_*.sv\"\n",
-    )
-    .map_err(|e| Failure::failed(format!("{}: {e}", waiver.display())))?;
-    warnings(binary, "shef_cfg_fixed", "nothing", |c| {
-        c.arg(format!("{SYSTEM}/shef_cfg_fixed.sv"));
-    })?;
+    let rules = "lint_off -file \"*/ibex_*.sv\"\nlint_off -file \"*/prim_*.sv\"\n";
+    fs::write(&waiver, format!("`verilator_config\n{rules}"))?;
+    let fixed = format!("{SYSTEM}/shef_cfg_fixed.sv");
+    warnings(binary, "shef_cfg_fixed", "nothing", |c| c.arg(fixed))?;
     let mut system = system()?;
     system.extend(sources(&["shell-rtl/shell/system"])?);
     for (top, ours) in [("shef_kernel", kernel()?), ("shef_system_top", system)] {
+        let (packages, modules): (Vec<_>, Vec<_>) =
+            ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
         warnings(binary, top, "Ibex", |c| {
-            c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"])
-                .arg(&waiver)
-                .args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
-            let (packages, modules): (Vec<_>, Vec<_>) =
-                ours.iter().chain(&foreign).partition(|p| module_name(p).is_none());
-            c.args(packages).args(modules);
+            c.args(["+define+SYNTHESIS", "-Wno-UNOPTFLAT"]).arg(&waiver);
+            c.args(includes.iter().map(|i| format!("+incdir+{}", i.display())));
+            c.args(packages).args(modules)
         })?;
     }
     Ok(())
@@ -262,30 +200,21 @@ fn warnings(
     binary: &Path,
     top: &str,
     with: &str,
-    sources: impl FnOnce(&mut Command),
-) -> Result<(), Failure> {
+    sources: impl FnOnce(&mut Command) -> &mut Command,
+) -> Result<()> {
     let mut c = Command::new(binary);
     c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
-    if let Some(lib) = tools::verilator_root(binary) {
-        c.env("VERILATOR_ROOT", lib);
-    }
-    sources(&mut c);
-    let out = c.output().map_err(|e| Failure::failed(format!("verilator: {e}")))?;
-    let text = String::from_utf8_lossy(&out.stderr);
-    let findings: Vec<_> = text.lines().filter(|l| l.starts_with('%')).collect();
-    if !out.status.success() || !findings.is_empty() {
-        return Err(Failure::failed(format!(
-            "{top} with {with}: {} finding(s)\n{text}",
-            findings.len()
-        )));
-    }
+    c.envs(tools::verilator_root(binary).map(|lib| ("VERILATOR_ROOT", lib)));
+    let out = output(sources(&mut c))?;
+    let findings = out.stderr.lines().filter(|l| l.starts_with('%')).count();
+    let clean = out.status.success() && findings == 0;
+    ensure!(clean, "{top} with {with}: {findings} finding(s)\n{}", out.stderr);
     Ok(())
 }
 
 /// Name of the module in a file: one module per file, with the file's name.
 fn module_name(path: &Path) -> Option<String> {
-    let name = path.file_stem()?.to_string_lossy().into_owned();
-    (!name.ends_with("_pkg")).then_some(name)
+    Some(files::stem(path)).filter(|name| !name.ends_with("_pkg"))
 }
 
 /// Reads and elaborates; `cargo xtask area` turns processes into cells, once per block instead of
@@ -294,39 +223,35 @@ const READ: &str = "read_slang -j 1 --no-proc";
 
 /// Elaborates every module of the shipped RTL with its default parameters (the simulation shell
 /// looks inside and is left out), and the core around each other accelerator.
-pub fn yosys(binary: &Path) -> Result<(), Failure> {
+pub fn yosys(binary: &Path) -> Result<()> {
+    let run = |script: String| {
+        let mut c = tools::yosys_command(binary);
+        process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")
+    };
     for (n, accelerator) in ACCELERATORS.iter().enumerate() {
         let all = shipped(accelerator)?;
-        let files: Vec<String> = all.iter().map(|p| p.display().to_string()).collect();
-        let tops: String = all
-            .iter()
-            .filter_map(|p| module_name(p))
-            .filter(|m| n == 0 || m == "shef_core")
-            .map(|m| format!(" --top {m}"))
-            .collect();
-        let script = format!("{READ} {}{tops}", files.join(" "));
-        let mut c = tools::yosys_command(binary);
-        process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
+        let modules = all.iter().filter_map(|p| module_name(p));
+        let tops = modules.filter(|m| n == 0 || m == "shef_core").map(|m| format!(" --top {m}"));
+        run(format!("{READ}{}{}", arguments("", &all), tops.collect::<String>()))?;
     }
-    let processor = processor(&tools::ensure_ibex(&root(), &say)?);
-    for (ours, tops) in
-        [(kernel()?, "--top shef_kernel"), (system()?, "--top shef_system --top shef_cfg_fixed")]
-    {
-        let ours: String = ours.iter().map(|p| format!(" {}", p.display())).collect();
-        let script = format!("{READ}{ours}{processor} {tops}");
-        let mut c = tools::yosys_command(binary);
-        process::run(c.current_dir(root()).args(["-q", "-p", &script]), "yosys (read_slang)")?;
-    }
-    Ok(())
+    let processor = processor(&tools::ibex()?);
+    let (kernel, system) = (kernel()?, system()?);
+    run(format!("{READ}{}{processor} --top shef_kernel", arguments("", &kernel)))?;
+    run(format!(
+        "{READ}{}{processor} --top shef_system --top shef_cfg_fixed",
+        arguments("", &system)
+    ))
+}
+
+/// Paths as arguments of the front end, each after a flag.
+pub fn arguments(flag: &str, paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| format!(" {flag}{}", below_root(path).display())).collect()
 }
 
 /// Arguments with which yosys' front end reads the processor's sources.
 pub fn processor(folder: &Path) -> String {
     let (includes, foreign) = ibex(folder);
-    let words = |flag: &str, paths: &[PathBuf]| {
-        paths.iter().fold(String::new(), |s, p| format!("{s} {flag}{}", below_root(p).display()))
-    };
-    format!(" -D SYNTHESIS{}{}", words("-I ", &includes), words("", &foreign))
+    format!(" -D SYNTHESIS{}{}", arguments("-I ", &includes), arguments("", &foreign))
 }
 
 /// yosys reads below the current folder only.

@@ -9,6 +9,7 @@ mod claims;
 mod compat;
 mod coverage;
 mod dist;
+mod files;
 mod firmware;
 mod formal;
 mod fuzz;
@@ -23,7 +24,7 @@ mod vm;
 mod words;
 
 use clap::{Parser, Subcommand};
-use process::Failure;
+use process::{Failure, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -131,9 +132,7 @@ fn main() -> ExitCode {
         Command::Mutants { unnamed: true, filter, .. } => mutants::unnamed(&filter),
         Command::Mutants { attack, filter, .. } => {
             let by = if attack { mutants::By::Attack } else { mutants::By::Test };
-            tools::ensure_verilator(&root(), &process::say)
-                .map_err(Failure::from)
-                .and_then(|verilator| mutants::run(&verilator, &filter, by))
+            tools::verilator().and_then(|verilator| mutants::run(&verilator, &filter, by))
         }
         Command::Dist(args) => dist::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
@@ -142,32 +141,28 @@ fn main() -> ExitCode {
         Command::Bench { what } => bench::run(&what),
         Command::Area(args) => area::run(&args),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Exit(code)) => ExitCode::from(code),
-        Err(Failure::Message { code, message }) => {
-            eprintln!("error: {message}");
-            ExitCode::from(code)
-        }
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    // A started program has reported its error itself.
+    if !error.downcast_ref::<Failure>().is_some_and(|failure| failure.message.is_empty()) {
+        eprintln!("error: {error:#}");
     }
+    ExitCode::from(Failure::code(&error))
 }
 
-fn setup(all: bool) -> Result<(), Failure> {
-    let verilator = tools::ensure_verilator(&root(), &process::say)?;
-    println!("verilator {}", verilator.display());
-    println!("ibex {}", tools::ensure_ibex(&root(), &process::say)?.display());
+fn setup(all: bool) -> Result<()> {
+    println!("verilator {}", tools::verilator()?.display());
+    println!("ibex {}", tools::ibex()?.display());
     if all {
-        let yosys = tools::ensure_yosys(&root(), &process::say)?;
+        let yosys = tools::yosys()?;
         println!("yosys {}", yosys.display());
-        println!("nextpnr {}", tools::ensure_nextpnr(&root(), &yosys, &process::say)?.display());
-        println!("{}", tools::ensure_prover(&root(), &process::say)?.version);
+        println!("nextpnr {}", tools::nextpnr(&yosys)?.display());
+        println!("{}", tools::prover()?.version);
     }
     Ok(())
 }
 
-fn demo(args: &[String]) -> Result<(), Failure> {
-    let verilator = tools::ensure_verilator(&root(), &process::say)?;
-    let ibex = tools::ensure_ibex(&root(), &process::say)?;
+fn demo(args: &[String]) -> Result<()> {
+    let (verilator, ibex) = (tools::verilator()?, tools::ibex()?);
     // It starts these two itself.
     if args.iter().any(|arg| arg == "--remote") {
         process::built("shef-agent")?;
@@ -188,13 +183,13 @@ fn demo(args: &[String]) -> Result<(), Failure> {
     process::hand_over(&mut command)
 }
 
-fn generate(check: bool) -> Result<(), Failure> {
+fn generate(check: bool) -> Result<()> {
     pictures::run(&root(), check)?;
     process::hand_over(&mut generator(if check { "check" } else { "generate" })?)
 }
 
 /// The program that generates the repository's generated files.
-pub fn generator(command: &str) -> Result<std::process::Command, Failure> {
+pub fn generator(command: &str) -> Result<std::process::Command> {
     let mut c = process::built("shef-gen")?;
     c.arg(command).arg(root());
     Ok(c)

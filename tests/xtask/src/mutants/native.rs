@@ -5,11 +5,11 @@
 //! rebuilds only the changed crates.
 
 use super::{Edit, Mutant};
-use crate::process::{self, Failure};
-use crate::root;
-use std::fs::File;
+use crate::process::{self, Context, Result, ensure, output};
+use crate::{files, root};
+use fs_err as fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Folder of these sources.
@@ -21,7 +21,7 @@ const READ: [&str; 2] = ["tests/vectors", "shell-rtl/regs"];
 ///
 /// # Errors
 /// An edit does not apply, the copy cannot be written, or cargo does not start.
-pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String), Failure> {
+pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String)> {
     let _alone = alone()?;
     let [package, target, test] =
         mutant.test.as_deref().unwrap_or_default().split('/').collect::<Vec<_>>()[..]
@@ -52,33 +52,26 @@ const LIMITS: [&str; 2] = ["600", "40"];
 ///
 /// # Errors
 /// Those of [`try_test`]; also if the mutant does not build.
-pub fn who_catches(mutant: &Mutant) -> Result<Option<String>, Failure> {
+pub fn find_test(mutant: &Mutant) -> Result<Option<String>> {
     let _alone = alone()?;
     let of = mutant.edit.iter().find_map(|edit| edit.file.split('/').nth(1)).unwrap_or_default();
     let package = format!("shef-{of}");
     let folder = prepare(mutant, &package)?;
-    let tests = root().join(BELOW).join(of).join("tests");
-    let files = std::fs::read_dir(&tests)
-        .map_err(|e| Failure::at(&tests, &e))?
-        .flatten()
-        .map(|entry| entry.path());
-    let mut targets: Vec<_> = files
-        .filter(|path| path.is_file())
-        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
-        .collect();
+    let tests = fs::read_dir(root().join(BELOW).join(of).join("tests"))?.flatten();
+    let files = tests.map(|entry| entry.path()).filter(|path| path.is_file());
+    let mut targets: Vec<String> = files.map(|path| files::stem(&path)).collect();
     targets.sort();
     targets.push(LIB.into());
     for target in targets {
-        let (built, text) = cargo(&folder, &of_target(&package, &target), &["--no-run"])?;
-        if !built {
-            return Err(Failure::failed(format!("{} does not build:\n{text}", mutant.name)));
-        }
-        let (passed, text) =
-            cargo(&folder, &of_target(&package, &target), &["--", "--include-ignored"])?;
+        let of = of_target(&package, &target);
+        let (built, text) = cargo(&folder, &of, &["--no-run"])?;
+        ensure!(built, "{} does not build:\n{text}", mutant.name);
+        let (passed, text) = cargo(&folder, &of, &["--", "--include-ignored"])?;
         let (_, failures) = text.rsplit_once("\nfailures:\n").unwrap_or(("", &text));
-        let failing = failures.lines().filter_map(|line| line.strip_prefix("    ")).find(|line| {
-            line.chars().all(|c| c.is_alphanumeric() || "_:".contains(c)) && !line.is_empty()
-        });
+        let is_name = |line: &&str| {
+            !line.is_empty() && line.chars().all(|c| c.is_alphanumeric() || "_:".contains(c))
+        };
+        let failing = failures.lines().filter_map(|line| line.strip_prefix("    ")).find(is_name);
         if !passed {
             return Ok(Some(format!("{package}/{target}/{}", failing.unwrap_or_default())));
         }
@@ -100,103 +93,60 @@ fn of_target<'a>(package: &'a str, target: &'a str) -> Vec<&'a str> {
 }
 
 /// Locks the folder of the copy: one mutant at a time, across threads and processes.
-fn alone() -> Result<(File, MutexGuard<'static, ()>), Failure> {
+fn alone() -> Result<(fs::File, MutexGuard<'static, ()>)> {
     static WORKSPACE: Mutex<()> = Mutex::new(());
     let here = WORKSPACE.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = process::target_dir().join("mutants-native.lock");
-    let file = std::fs::create_dir_all(process::target_dir())
-        .and_then(|()| File::create(&path))
-        .map_err(|e| Failure::at(&path, &e))?;
-    file.lock().map_err(|e| Failure::at(&path, &e))?;
+    fs::create_dir_all(process::target_dir())?;
+    let file = fs::File::create(process::target_dir().join("mutants-native.lock"))?;
+    file.file().lock()?;
     Ok((file, here))
 }
 
 /// Copies the sources with the mutant's edits; gives the folder.
-fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf, Failure> {
+fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf> {
     let folder = process::target_dir().join("mutants-native");
     for below in [BELOW, READ[0], READ[1]] {
-        copy(&root(), Path::new(below), &folder, mutant)?;
+        for path in files::below(&root().join(below))? {
+            let path = path.strip_prefix(root())?;
+            let mut bytes = fs::read(root().join(path))?;
+            for edit in mutant.edit.iter().filter(|edit| Path::new(&edit.file) == path) {
+                bytes = mutant.applied(edit, &String::from_utf8_lossy(&bytes))?.into_bytes();
+            }
+            files::update(&folder.join(path), &bytes)?;
+        }
     }
-    write(&folder.join("Cargo.toml"), workspace(package)?.as_bytes())?;
-    let lock = root().join("Cargo.lock");
-    write(&folder.join("Cargo.lock"), &std::fs::read(&lock).map_err(|e| Failure::at(&lock, &e))?)?;
+    files::update(&folder.join("Cargo.toml"), workspace(package)?.as_bytes())?;
+    files::update(&folder.join("Cargo.lock"), &fs::read(root().join("Cargo.lock"))?)?;
     // Modification times do not always show cargo that a source changed.
     for edit in &mutant.edit {
         let of = edit.file.split('/').nth(1).unwrap_or_default();
-        let mut clean =
-            process::cargo(&["clean", "--offline", "--quiet", "--package", &format!("shef-{of}")]);
-        process::run(
-            clean.current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target")),
-            "cargo clean",
-        )?;
+        let mut clean = process::cargo(&format!("clean --offline --quiet --package shef-{of}"));
+        clean.current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target"));
+        process::run(&mut clean, "cargo clean")?;
     }
     Ok(folder)
 }
 
 /// Whether `cargo test` succeeds there, and its output.
-fn cargo(folder: &Path, of: &[&str], more: &[&str]) -> Result<(bool, String), Failure> {
-    let cargo = process::cargo(&["test", "--offline", "--quiet"]);
+fn cargo(folder: &Path, of: &[&str], more: &[&str]) -> Result<(bool, String)> {
+    let cargo = process::cargo("test --offline --quiet");
     let mut c = Command::new("timeout");
-    c.arg(LIMITS[usize::from(!more.contains(&"--no-run"))])
-        .arg(cargo.get_program())
-        .args(cargo.get_args())
-        .args(of)
-        .args(more);
-    c.current_dir(folder)
-        .env("CARGO_TARGET_DIR", folder.join("target"))
-        .env_remove("RUSTC_WORKSPACE_WRAPPER");
-    let out =
-        c.stdin(Stdio::null()).output().map_err(|e| Failure::failed(format!("cargo: {e}")))?;
-    Ok((
-        out.status.success(),
-        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr)),
-    ))
+    c.arg(LIMITS[usize::from(!more.contains(&"--no-run"))]);
+    c.arg(cargo.get_program()).args(cargo.get_args()).args(of).args(more);
+    c.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target"));
+    let out = output(c.env_remove("RUSTC_WORKSPACE_WRAPPER"))?;
+    Ok((out.status.success(), out.all()))
 }
 
 /// The workspace's manifest with one member; cargo adds the member's dependencies.
-fn workspace(package: &str) -> Result<String, Failure> {
-    let path = root().join("Cargo.toml");
-    let text = process::read(&path)?;
-    let mut manifest: toml::Table =
-        toml::from_str(&text).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))?;
+fn workspace(package: &str) -> Result<String> {
+    let mut manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml"))?.parse()?;
     manifest.remove("profile");
-    if let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) {
-        let folder = package.strip_prefix("shef-").unwrap_or(package);
-        workspace
-            .insert("members".into(), toml::Value::Array(vec![format!("{BELOW}{folder}").into()]));
-    }
-    toml::to_string(&manifest).map_err(|e| Failure::failed(format!("Cargo.toml: {e}")))
-}
-
-/// Copies the files `below`, with the mutant's edits.
-fn copy(from: &Path, below: &Path, to: &Path, mutant: &Mutant) -> Result<(), Failure> {
-    let folder = from.join(below);
-    for entry in std::fs::read_dir(&folder).map_err(|e| Failure::at(&folder, &e))? {
-        let path = entry.map_err(|e| Failure::at(&folder, &e))?.path();
-        let below = below.join(path.file_name().unwrap_or_default());
-        if path.is_dir() {
-            copy(from, &below, to, mutant)?;
-            continue;
-        }
-        let mut bytes = std::fs::read(&path).map_err(|e| Failure::at(&path, &e))?;
-        for edit in mutant.edit.iter().filter(|edit| Path::new(&edit.file) == below) {
-            bytes = mutant.applied(edit, &String::from_utf8_lossy(&bytes))?.into_bytes();
-        }
-        write(&to.join(below), &bytes)?;
-    }
-    Ok(())
-}
-
-/// Writes a file unless it has this content already: an unchanged modification time avoids a
-/// rebuild.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    if std::fs::read(path).is_ok_and(|there| there == bytes) {
-        return Ok(());
-    }
-    let folder = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, bytes))
-        .map_err(|e| Failure::at(path, &e))
+    let workspace = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut);
+    let workspace = workspace.context("Cargo.toml has no workspace")?;
+    let folder = package.strip_prefix("shef-").unwrap_or(package);
+    workspace.insert("members".into(), vec![format!("{BELOW}{folder}")].into());
+    Ok(toml::to_string(&manifest)?)
 }
 
 /// Whether an edit changes one of these sources.

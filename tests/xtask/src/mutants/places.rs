@@ -20,12 +20,12 @@
 //! of the list without a place. The mutants are run with all others.
 
 use super::{Edit, Mutant};
-use crate::process::{self, Failure};
-use crate::root;
+use crate::process::{Context, Result, ensure};
+use crate::{files, root};
+use fs_err as fs;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 /// Values of match arms that are errors.
 const ERRORS: [&str; 2] = ["Err(", "return Err("];
@@ -76,28 +76,12 @@ const REFUSES: [&str; 11] = [
     "false",
     "break",
 ];
-const COMPARES: [&str; 15] = [
-    " == ",
-    " != ",
-    " < ",
-    " > ",
-    " <= ",
-    " >= ",
-    "ct_eq",
-    "verify_",
-    "is_low_s",
-    "matches!",
-    ".is_",
-    "healthy()",
-    ".contains(",
-    "starts_with",
-    ".wait(",
-];
+const COMPARES: [&str; 6] = [" == ", " != ", " < ", " > ", " <= ", " >= "];
 
 /// The list's entry for a place.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct Entry {
     /// `package/test-target/test-name` of the test that detects the mutant.
     test: Option<String>,
     /// Mutant of `firmware.toml` that covers the place.
@@ -106,19 +90,16 @@ struct Said {
     why: Option<String>,
 }
 
-impl Said {
+impl Entry {
+    /// Whether exactly one of them is given.
     fn is_one(&self) -> bool {
-        [&self.test, &self.mutant, &self.why]
-            .into_iter()
-            .flatten()
-            .filter(|text| !text.is_empty())
-            .count()
-            == 1
+        let all = [&self.test, &self.mutant, &self.why].into_iter().flatten();
+        all.filter(|text| !text.is_empty()).count() == 1
     }
 }
 
 /// File, then function, then key of the place.
-type List = BTreeMap<String, BTreeMap<String, BTreeMap<String, Said>>>;
+type List = BTreeMap<String, BTreeMap<String, BTreeMap<String, Entry>>>;
 
 /// One weakening of one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,59 +117,42 @@ struct Place {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn load() -> Result<Vec<Mutant>, Failure> {
+pub fn load() -> Result<Vec<Mutant>> {
     let list = list()?;
     let mut mutants = Vec::new();
     for place in places()? {
-        let said = list
-            .get(&place.file)
-            .and_then(|of| of.get(&place.function))
-            .and_then(|of| of.get(&place.key));
-        let Some(said) = said else { continue };
-        if !said.is_one() {
-            return Err(Failure::failed(format!(
-                "{LIST}: {}: a test, a mutant or a reason, and one of them",
-                place.name()
-            )));
-        }
-        if said.test.is_some() {
-            mutants.extend(place.mutant(said.test.clone())?);
+        let Some(entry) = place.entry(&list) else { continue };
+        let name = place.name();
+        ensure!(entry.is_one(), "{LIST}: {name}: a test, a mutant or a reason, and one of them");
+        if entry.test.is_some() {
+            mutants.extend(place.mutant(entry.test.clone())?);
         }
     }
     Ok(mutants)
 }
 
 /// Places that the list does not name, each with its mutant, if it can have one.
-pub fn unnamed() -> Result<Vec<(String, Option<Mutant>)>, Failure> {
+pub fn unnamed() -> Result<Vec<(String, Option<Mutant>)>> {
     let list = list()?;
-    let known = |place: &Place| {
-        list.get(&place.file)
-            .and_then(|of| of.get(&place.function))
-            .is_some_and(|of| of.contains_key(&place.key))
-    };
-    places()?
-        .into_iter()
-        .filter(|place| !known(place))
-        .map(|place| Ok((place.heading(), place.mutant(None)?)))
-        .collect()
+    let places = places()?.into_iter().filter(|place| place.entry(&list).is_none());
+    places.map(|place| Ok((place.heading(), place.mutant(None)?))).collect()
 }
 
-fn list() -> Result<List, Failure> {
-    let path = root().join(LIST);
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    toml::from_str(&text).map_err(|e| Failure::at(&path, &e))
+fn list() -> Result<List> {
+    toml::from_str(&fs::read_to_string(root().join(LIST))?).context(LIST)
 }
 
 impl Place {
+    /// Its entry in the list.
+    fn entry<'a>(&self, list: &'a List) -> Option<&'a Entry> {
+        list.get(&self.file)?.get(&self.function)?.get(&self.key)
+    }
+
     /// Name of its mutant.
     fn name(&self) -> String {
-        let stem = self
-            .file
-            .strip_prefix("attestation/")
-            .unwrap_or(&self.file)
-            .replace("/src", "")
-            .replace(".rs", "");
-        format!("{}: {}: {}", stem, self.function, self.key)
+        let file = self.file.strip_prefix("attestation/").unwrap_or(&self.file);
+        let stem = file.replace("/src", "").replace(".rs", "");
+        format!("{stem}: {}: {}", self.function, self.key)
     }
 
     /// Whether only the processor in the FPGA runs it.
@@ -201,84 +165,59 @@ impl Place {
         format!("[\"{}\".{}]\n'{}'", self.file, self.function, self.key)
     }
 
-    fn mutant(&self, test: Option<String>) -> Result<Option<Mutant>, Failure> {
+    fn mutant(&self, test: Option<String>) -> Result<Option<Mutant>> {
         let Some(weak) = self.weak.as_ref().filter(|_| !self.is_of_the_core()) else {
             return Ok(None);
         };
-        let path = root().join(&self.file);
-        let text = process::read(&path)?;
+        let text = fs::read_to_string(root().join(&self.file))?;
         let edit = Edit {
             file: self.file.clone(),
             find: text[self.at.clone()].into(),
             replace: weak.clone(),
             at: Some(self.at.start),
         };
-        Ok(Some(Mutant {
-            name: self.name(),
-            breaks: self.key.clone(),
-            test,
-            attack: None,
-            edit: vec![edit],
-        }))
+        Ok(Some(Mutant::of_place(self.name(), self.key.clone(), test, edit)))
     }
 }
 
 /// All places of all sources.
-fn places() -> Result<Vec<Place>, Failure> {
+fn places() -> Result<Vec<Place>> {
     let mut all = Vec::new();
     for folder in SOURCES {
-        let mut files = Vec::new();
-        walk(&root().join(folder), &mut files).map_err(|e| Failure::at(Path::new(folder), &e))?;
-        files.sort();
-        for path in files {
-            let text = process::read(&path)?;
-            let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
-            all.extend(scan(&file, &text));
+        for path in files::below(&root().join(folder))? {
+            if files::is(&path, "rs") && !path.ends_with(GENERATED) {
+                let file = path.strip_prefix(root())?.display().to_string();
+                all.extend(scan(&file, &fs::read_to_string(&path)?));
+            }
         }
     }
     Ok(all)
 }
 
-fn walk(folder: &Path, out: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            walk(&path, out)?;
-        } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with(GENERATED) {
-            out.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// The text with blanks for comments, for quoted text, and for the tests at its end: every byte
 /// keeps its position.
 pub fn code(text: &str) -> Vec<u8> {
-    let text = text.split("#[cfg(test)]").next().unwrap_or(text);
-    let mut out = text.as_bytes().to_vec();
+    let text = text.split("#[cfg(test)]").next().unwrap_or(text).as_bytes();
+    let mut out = text.to_vec();
     let mut at = 0;
-    let blank = |out: &mut Vec<u8>, range: Range<usize>| {
-        out[range].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
-    };
-    while at < out.len() {
-        let rest = &text.as_bytes()[at..];
-        let len = if rest.starts_with(b"//") {
-            rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
+    while at < text.len() {
+        let rest = &text[at..];
+        // What becomes blank, and the end of the token.
+        let (blank, end) = if rest.starts_with(b"//") {
+            let len = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+            (at..at + len, at + len)
         } else if rest[0] == b'"' {
-            let mut end = 1;
-            while end < rest.len() && rest[end] != b'"' {
-                end += if rest[end] == b'\\' { 2 } else { 1 };
+            let mut len = 1;
+            while len < rest.len() && rest[len] != b'"' {
+                len += if rest[len] == b'\\' { 2 } else { 1 };
             }
-            let end = (end + 1).min(rest.len());
-            blank(&mut out, at + 1..at + end - 1);
-            at += end;
-            continue;
+            let end = (at + len + 1).min(text.len());
+            (at + 1..end - 1, end)
         } else {
-            at += 1;
-            continue;
+            (at..at, at + 1)
         };
-        blank(&mut out, at..at + len);
-        at += len;
+        out[blank].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+        at = end;
     }
     out
 }
@@ -354,173 +293,205 @@ fn joined(mut code: Vec<u8>) -> Vec<u8> {
 /// Finds the places of one file.
 fn scan(file: &str, text: &str) -> Vec<Place> {
     let code = joined(code(text));
-    let mut found: Vec<(Range<usize>, String, Option<String>)> = Vec::new();
-    let trim = |range: Range<usize>| {
-        let part = &text[range.clone()];
+    let mut scan = Scan { text, code: &code, found: Vec::new() };
+    scan.conditions();
+    scan.statements();
+    scan.places(file)
+}
+
+/// A file, and what is found in it: position, change, and the replacement.
+struct Scan<'a> {
+    text: &'a str,
+    code: &'a [u8],
+    found: Vec<(Range<usize>, &'static str, Option<String>)>,
+}
+
+impl Scan<'_> {
+    fn trim(&self, range: Range<usize>) -> Range<usize> {
+        let part = &self.text[range.clone()];
         let start = range.start + part.len() - part.trim_start().len();
         start..start + part.trim().len()
-    };
-    // A condition: each part is replaced by each of `values`.
-    let mut condition = |range: Range<usize>, values: &[bool]| {
-        for value in values {
-            let operator = if *value { " && " } else { " || " };
-            for part in parts(&code, range.clone(), operator) {
-                let part = trim(part);
-                let inner = &text[part.clone()];
-                if !(inner.starts_with("let ") || operator == " || " && inner.contains("let ")) {
-                    let weak = if *value {
-                        format!("(true || ({inner}))")
-                    } else {
-                        format!("(false && ({inner}))")
-                    };
-                    found.push((part, format!("=> {value}"), Some(weak)));
-                } else if operator == " || " {
+    }
+
+    /// Adds a part of a condition that becomes `value`.
+    fn fix(&mut self, part: Range<usize>, value: bool) {
+        let inner = &self.text[part.clone()];
+        let (how, weak) = match value {
+            true => ("=> true", format!("(true || ({inner}))")),
+            false => ("=> false", format!("(false && ({inner}))")),
+        };
+        self.found.push((part, how, Some(weak)));
+    }
+
+    /// Adds a condition: each part is replaced by each of `values`.
+    fn condition(&mut self, range: Range<usize>, values: &[bool]) {
+        for &value in values {
+            let operator = if value { " && " } else { " || " };
+            for part in parts(self.code, range.clone(), operator) {
+                let part = self.trim(part);
+                let inner = &self.text[part.clone()];
+                if !(inner.starts_with("let ") || !value && inner.contains("let ")) {
+                    self.fix(part, value);
+                } else if !value {
                     // In a chain with `let`, the last part is enough.
-                    for part in parts(&code, part, " && ")
-                        .into_iter()
-                        .map(trim)
-                        .filter(|part| !text[part.clone()].starts_with("let "))
-                    {
-                        let weak = format!("(false && ({}))", &text[part.clone()]);
-                        found.push((part, "=> false".into(), Some(weak)));
+                    for part in parts(self.code, part, " && ") {
+                        let part = self.trim(part);
+                        if !self.text[part.clone()].starts_with("let ") {
+                            self.fix(part, false);
+                        }
                     }
                 }
             }
         }
-    };
-    for at in 0..code.len() {
-        if word(&code, at, "if ") {
-            let from = at + 3;
-            let arm = until(&code, from, &[" => "]);
-            let Some(open) = until(&code, from, &[" {"]) else {
-                // The guard of a match arm.
-                if let Some(arrow) = arm {
-                    let end = until(&code, arrow + 4, &[",", "}"]).unwrap_or(arrow);
-                    condition(from..arrow, &[!has(&code, arrow..end, &REFUSES)]);
-                }
-                continue;
-            };
-            if let Some(arrow) = arm.filter(|arrow| *arrow < open) {
-                let end = until(&code, arrow + 4, &[",", "\n"]).unwrap_or(open);
-                condition(from..arrow, &[!has(&code, arrow..end, &REFUSES)]);
-                continue;
-            }
-            let Some(then) = block(&code, open + 1) else { continue };
-            let other = code[then.end..]
-                .starts_with(b"} else {")
-                .then(|| block(&code, then.end + 7))
-                .flatten();
-            let refuses = |block: Range<usize>| {
-                has(&code, block.clone(), &REFUSES) || has(&code, block, &ERASES)
-            };
-            match (refuses(then), other.is_some_and(refuses)) {
-                (true, false) => condition(from..open, &[false]),
-                (false, true) => condition(from..open, &[true]),
-                _ => condition(from..open, &[true, false]),
-            }
-        } else if code[at..].starts_with(b" = ")
-            || code[at..].starts_with(b": ")
-            || closure(&code, at)
-        {
-            let from = at + if code[at] == b' ' { 3 } else { 2 };
-            let Some(end) = until(&code, from, &[";", ",", ")", " {", "\n"]).or_else(|| {
-                (from..code.len()).find(|end| code[*end] == b')' || code[*end] == b'}')
-            }) else {
-                continue;
-            };
-            let value = text[from..end].trim_start();
-            let starts =
-                ["if ", "match ", "|", "&&", "let "].iter().any(|begin| value.starts_with(begin));
-            let top = parts(&code, from..end, " && ").len() > 1
-                || COMPARES[..6].iter().any(|sign| until(&code[..end], from, &[sign]).is_some());
-            if !starts && top && !value.contains("=>") && !value.contains(" = ") {
-                condition(from..end, &[true, false]);
-            }
-        }
     }
-    // Statements.
-    let mut from = 0;
-    // The line is the value of a `let` that begins on the line before.
-    let mut bound = false;
-    for line in text.split_inclusive('\n') {
-        let range = from..from + line.len();
-        from = range.end;
-        if range.end > code.len() {
-            break;
-        }
-        let bytes = &code[range.clone()];
-        let shown = String::from_utf8_lossy(bytes);
-        let statement = trim(range.clone());
-        let (bare, source) = (shown.trim(), &text[statement.clone()]);
-        if std::mem::replace(&mut bound, bare.ends_with(" =")) {
-            continue;
-        }
-        if bare.contains(" => ") {
-            let (_, value) = bare.split_once(" => ").unwrap_or_default();
-            // A value that does not fit on the line stands in a block.
-            let arm = if value == "{" {
-                let body = block(&code, statement.end - 1);
-                body.map(|body| (text[body.clone()].trim(), statement.start..body.end + 1))
-            } else {
-                bare.ends_with(',').then(|| (value, statement.clone()))
-            };
-            if let Some((value, range)) = arm
-                && !bare.contains(" if ")
-                && ERRORS.iter().any(|begin| value.starts_with(begin))
+
+    /// Finds conditions of `if` and of match arms, and values that compare.
+    fn conditions(&mut self) {
+        let code = self.code;
+        for at in 0..code.len() {
+            if word(code, at, "if ") {
+                self.branch(at + 3);
+            } else if code[at..].starts_with(b" = ")
+                || code[at..].starts_with(b": ")
+                || closure(code, at)
             {
-                found.push((range, "=> taken".into(), None));
+                self.value(at + if code[at] == b' ' { 3 } else { 2 });
             }
-            continue;
         }
+    }
+
+    /// The condition that begins here, after its `if`.
+    fn branch(&mut self, from: usize) {
+        let code = self.code;
+        let arm = until(code, from, &[" => "]);
+        let open = until(code, from, &[" {"]);
+        // The guard of a match arm.
+        if let Some(arrow) = arm.filter(|arrow| open.is_none_or(|open| *arrow < open)) {
+            let ends = if open.is_some() { [",", "\n"] } else { [",", "}"] };
+            let end = until(code, arrow + 4, &ends).unwrap_or(open.unwrap_or(arrow));
+            self.condition(from..arrow, &[!has(code, arrow..end, &REFUSES)]);
+            return;
+        }
+        let Some(open) = open else { return };
+        let Some(then) = block(code, open + 1) else { return };
+        let other = code[then.end..].starts_with(b"} else {");
+        let other = other.then(|| block(code, then.end + 7)).flatten();
+        let refuses =
+            |block: Range<usize>| has(code, block.clone(), &REFUSES) || has(code, block, &ERASES);
+        match (refuses(then), other.is_some_and(refuses)) {
+            (true, false) => self.condition(from..open, &[false]),
+            (false, true) => self.condition(from..open, &[true]),
+            _ => self.condition(from..open, &[true, false]),
+        }
+    }
+
+    /// The value of a variable, field or closure that begins here, if it compares.
+    fn value(&mut self, from: usize) {
+        let code = self.code;
+        let end = until(code, from, &[";", ",", ")", " {", "\n"]);
+        let end = end.or_else(|| (from..code.len()).find(|end| b")}".contains(&code[*end])));
+        let Some(end) = end else { return };
+        let value = self.text[from..end].trim_start();
+        let starts =
+            ["if ", "match ", "|", "&&", "let "].iter().any(|begin| value.starts_with(begin));
+        let top = parts(code, from..end, " && ").len() > 1
+            || COMPARES.iter().any(|sign| until(&code[..end], from, &[sign]).is_some());
+        if !starts && top && !value.contains("=>") && !value.contains(" = ") {
+            self.condition(from..end, &[true, false]);
+        }
+    }
+
+    /// Finds calls that can refuse, erasures, and match arms that refuse.
+    fn statements(&mut self) {
+        let mut from = 0;
+        // The line is the value of a `let` that begins on the line before.
+        let mut bound = false;
+        for line in self.text.split_inclusive('\n') {
+            let range = from..from + line.len();
+            from = range.end;
+            if range.end > self.code.len() {
+                break;
+            }
+            let shown = String::from_utf8_lossy(&self.code[range.clone()]);
+            let bare = shown.trim();
+            if !std::mem::replace(&mut bound, bare.ends_with(" =")) {
+                let statement = self.trim(range);
+                match bare.split_once(" => ") {
+                    Some((_, value)) => self.arm(bare, value, statement),
+                    None => self.statement(bare, statement),
+                }
+            }
+        }
+    }
+
+    /// A match arm: its line and the value on it.
+    fn arm(&mut self, bare: &str, value: &str, line: Range<usize>) {
+        // A value that does not fit on the line stands in a block.
+        let arm = if value == "{" {
+            let body = block(self.code, line.end - 1);
+            body.map(|body| (self.text[body.clone()].trim(), line.start..body.end + 1))
+        } else {
+            bare.ends_with(',').then_some((value, line))
+        };
+        if let Some((value, range)) = arm
+            && !bare.contains(" if ")
+            && ERRORS.iter().any(|begin| value.starts_with(begin))
+        {
+            self.found.push((range, "=> taken", None));
+        }
+    }
+
+    /// A line without an arm.
+    fn statement(&mut self, bare: &str, at: Range<usize>) {
         let whole = bare.ends_with(';')
-            && !bare.starts_with("let ")
-            && !bare.starts_with("use ")
-            && !bare.starts_with("const ");
-        let starts = bare
-            .split(['(', '.', ' ', '*'])
-            .next()
-            .is_some_and(|first| !["return", "fn", "pub", "impl", "type", ""].contains(&first));
-        if (whole || bare.ends_with("!(),")) && starts && !bare.starts_with(['}', ')', '.', '?']) {
-            if bare.ends_with("?;") && !bare.contains(" = ") {
-                found.push((
-                    statement.clone(),
-                    "=> ignored".into(),
-                    Some(format!("let _ = {};", source.trim_end_matches("?;"))),
-                ));
-            }
-            if ERASES.iter().any(|erases| bare.contains(erases)) {
-                found.push((
-                    statement,
-                    "=> removed".into(),
-                    Some(if whole { String::new() } else { "\"\",".into() }),
-                ));
-            }
+            && !["let ", "use ", "const "].iter().any(|begin| bare.starts_with(begin));
+        let first = bare.split(['(', '.', ' ', '*']).next().unwrap_or_default();
+        if !whole && !bare.ends_with("!(),")
+            || ["return", "fn", "pub", "impl", "type", ""].contains(&first)
+            || bare.starts_with(['}', ')', '.', '?'])
+        {
+            return;
+        }
+        if bare.ends_with("?;") && !bare.contains(" = ") {
+            let call = self.text[at.clone()].trim_end_matches("?;");
+            self.found.push((at.clone(), "=> ignored", Some(format!("let _ = {call};"))));
+        }
+        if ERASES.iter().any(|erases| bare.contains(erases)) {
+            let nothing = if whole { "" } else { "\"\"," };
+            self.found.push((at, "=> removed", Some(nothing.into())));
         }
     }
-    found.sort_by_key(|(at, how, _)| (at.start, at.end, how.clone()));
-    let mut seen: BTreeMap<(String, String), usize> = BTreeMap::new();
-    let mut out: Vec<Place> = Vec::new();
-    for (at, how, weak) in found {
-        let function = function(&code, text, at.start);
-        let mut what = String::new();
-        for part in text[at.clone()].split_whitespace() {
-            // A wrapped method call.
-            let method = part.starts_with('.') && !part.starts_with("..");
-            what.push_str(if what.is_empty() || method { "" } else { " " });
-            what.push_str(part);
+
+    /// What was found, with keys.
+    fn places(mut self, file: &str) -> Vec<Place> {
+        self.found.sort_by_key(|(at, how, _)| (at.start, at.end, *how));
+        let mut seen = BTreeMap::new();
+        let mut out: Vec<Place> = Vec::new();
+        for (at, how, weak) in self.found {
+            let function = function(self.code, self.text, at.start);
+            let mut what = String::new();
+            for part in self.text[at.clone()].split_whitespace() {
+                // A wrapped method call.
+                let method = part.starts_with('.') && !part.starts_with("..");
+                what.push_str(if what.is_empty() || method { "" } else { " " });
+                what.push_str(part);
+            }
+            let key = format!("{what} {how}");
+            if out.last().is_some_and(|last| last.at == at && last.key.starts_with(&key)) {
+                continue;
+            }
+            let key = numbered(&mut seen, &function, key);
+            out.push(Place { file: file.into(), function, key, at, weak });
         }
-        let mut key = format!("{what} {how}");
-        if out.last().is_some_and(|last| last.at == at && last.key.starts_with(&key)) {
-            continue;
-        }
-        let count = seen.entry((function.clone(), key.clone())).or_default();
-        *count += 1;
-        if *count > 1 {
-            key = format!("{key} ({count})");
-        }
-        out.push(Place { file: file.into(), function, key, at, weak });
+        out
     }
-    out
+}
+
+/// A key that was `seen` before in this scope gets a number.
+pub fn numbered(seen: &mut BTreeMap<String, usize>, scope: &str, key: String) -> String {
+    let count = seen.entry(format!("{scope}\0{key}")).or_default();
+    *count += 1;
+    if *count > 1 { format!("{key} ({count})") } else { key }
 }
 
 /// The innermost function around a place.
@@ -563,16 +534,19 @@ mod tests {
             .map(|m| (m.name.clone(), m))
             .collect();
         for (file, functions) in &list {
-            let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+            let text = fs::read_to_string(root().join(file)).unwrap_or_default();
             for (function, keys) in functions {
-                for (key, said) in keys {
+                for (key, entry) in keys {
                     let here = format!("{LIST}: {file}: {function}: {key}");
                     let place = places.iter().find(|place| {
                         (&place.file, &place.function, &place.key) == (file, function, key)
                     });
                     let place = place.unwrap_or_else(|| panic!("{here}: there is no such place"));
-                    let Said { test, mutant, .. } = said;
-                    assert!(said.is_one(), "{here}: a test, a mutant or a reason, and one of them");
+                    let Entry { test, mutant, .. } = entry;
+                    assert!(
+                        entry.is_one(),
+                        "{here}: a test, a mutant or a reason, and one of them"
+                    );
                     assert!(
                         test.is_none() || place.weak.is_some() && !place.is_of_the_core(),
                         "{here}: needs a mutant written by hand, or a reason"

@@ -20,14 +20,14 @@
 //!   `proofs.toml`;
 //! - `why`, the reason why it has no mutant.
 
-use super::places::code;
+use super::places::{code, numbered};
 use super::{Edit, Mutant};
-use crate::process::{self, Failure};
-use crate::root;
+use crate::process::{Context, Result, ensure};
+use crate::{files, root};
+use fs_err as fs;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
 
 /// The list.
 pub const LIST: &str = "tests/mutants/places-rtl.toml";
@@ -43,7 +43,7 @@ const LOGIC: [&str; 7] = [" && ", " || ", "!", " & ", " | ", "~", " ? "];
 /// The list's entry for a place.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct Entry {
     /// The replacement.
     weak: Option<String>,
     /// The proof that must then fail.
@@ -56,16 +56,17 @@ struct Said {
     why: Option<String>,
 }
 
-impl Said {
+impl Entry {
+    /// Whether exactly one of them is given, and `weak` with a proof or a test.
     fn is_one(&self) -> bool {
-        let said = [&self.proof, &self.test, &self.mutant, &self.why];
-        let one = said.into_iter().flatten().filter(|text| !text.is_empty()).count() == 1;
+        let all = [&self.proof, &self.test, &self.mutant, &self.why].into_iter().flatten();
+        let one = all.filter(|text| !text.is_empty()).count() == 1;
         one && self.weak.is_some() == (self.proof.is_some() || self.test.is_some())
     }
 }
 
 /// File below `shell-rtl`, then key of the place.
-type List = BTreeMap<String, BTreeMap<String, Said>>;
+type List = BTreeMap<String, BTreeMap<String, Entry>>;
 
 /// One place of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,10 +137,8 @@ fn kind(line: &str, joints: bool) -> Option<Kind> {
     if joints && logic(line) && !line.starts_with("if (!rst_ni)") {
         return Some(Kind::Joins);
     }
-    let port = line.strip_prefix('.').and_then(|port| port.split_once('('));
-    let port =
-        port.filter(|(name, value)| is_name(name) && logic(value) && !value.starts_with('{'));
-    port.map(|_| Kind::Line)
+    let (name, value) = line.strip_prefix('.')?.split_once('(')?;
+    (is_name(name) && logic(value) && !value.starts_with('{')).then_some(Kind::Line)
 }
 
 /// Finds the places of one file.
@@ -165,11 +164,10 @@ fn scan(text: &str, joints: bool) -> Vec<Place> {
         }
         open = kind.is_some();
     }
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let mut out = Vec::new();
+    let (mut seen, mut out) = (BTreeMap::new(), Vec::new());
     for (at, kind) in found.into_iter().filter(|(_, kind)| *kind != Kind::Erases(false)) {
         let text = &code[at.clone()];
-        let mut key = match kind {
+        let key = match kind {
             Kind::Line => text.trim().to_owned(),
             Kind::Joins => text.lines().next().unwrap_or_default().trim().to_owned(),
             Kind::Erases(_) => {
@@ -178,38 +176,23 @@ fn scan(text: &str, joints: bool) -> Vec<Place> {
                 format!("erases {}", names.join(", "))
             }
         };
-        let count = seen.entry(key.clone()).or_default();
-        *count += 1;
-        if *count > 1 {
-            key = format!("{key} ({count})");
-        }
-        out.push(Place { key, at });
+        out.push(Place { key: numbered(&mut seen, "", key), at });
     }
     out
 }
 
-fn list() -> Result<List, Failure> {
-    let path = root().join(LIST);
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    toml::from_str(&text).map_err(|e| Failure::at(&path, &e))
+fn list() -> Result<List> {
+    toml::from_str(&fs::read_to_string(root().join(LIST))?).context(LIST)
 }
 
 /// Each file with its text and its places.
-fn places() -> Result<Vec<(String, String, Vec<Place>)>, Failure> {
+fn places() -> Result<Vec<(String, String, Vec<Place>)>> {
     let mut all = Vec::new();
     for folder in SOURCES {
-        let path = root().join("shell-rtl").join(folder);
-        let entries = std::fs::read_dir(&path).map_err(|e| Failure::at(&path, &e))?;
-        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        files.sort();
-        for path in files {
-            let name = path
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            if name.ends_with(".sv") && !name.ends_with("_pkg.sv") {
-                let text = process::read(&path)?;
-                let file = format!("{folder}/{name}");
+        for path in files::below(&root().join("shell-rtl").join(folder))? {
+            let file = format!("{folder}/{}", files::name(&path));
+            if file.ends_with(".sv") && !file.ends_with("_pkg.sv") {
+                let text = fs::read_to_string(&path)?;
                 let places = scan(&text, file == JOINTS);
                 all.push((file, text, places));
             }
@@ -219,17 +202,15 @@ fn places() -> Result<Vec<(String, String, Vec<Place>)>, Failure> {
 }
 
 /// The places for which the list has a replacement, with their entries.
-fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
+fn weakened() -> Result<Vec<(Entry, Mutant)>> {
     let (list, mut out) = (list()?, Vec::new());
     for (file, text, places) in places()? {
         let Some(of) = list.get(&file) else { continue };
         for place in places {
-            let Some(said) = of.get(&place.key) else { continue };
-            if !said.is_one() {
-                let what = "weak with a proof or a test, a mutant or a reason, and one of them";
-                return Err(Failure::failed(format!("{LIST}: {file}: {}: {what}", place.key)));
-            }
-            let Some(weak) = said.weak.clone() else { continue };
+            let Some(entry) = of.get(&place.key) else { continue };
+            let what = "weak with a proof or a test, a mutant or a reason, and one of them";
+            ensure!(entry.is_one(), "{LIST}: {file}: {}: {what}", place.key);
+            let Some(weak) = entry.weak.clone() else { continue };
             let line = text[..place.at.start].matches('\n').count() + 1;
             let stem = file.rsplit('/').next().unwrap_or(&file).trim_end_matches(".sv");
             let edit = Edit {
@@ -238,14 +219,9 @@ fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
                 replace: weak,
                 at: Some(place.at.start),
             };
-            let mutant = Mutant {
-                name: format!("{stem}-{line}"),
-                breaks: place.key,
-                test: said.test.clone(),
-                attack: None,
-                edit: vec![edit],
-            };
-            out.push((said.clone(), mutant));
+            let name = format!("{stem}-{line}");
+            let mutant = Mutant::of_place(name, place.key, entry.test.clone(), edit);
+            out.push((entry.clone(), mutant));
         }
     }
     Ok(out)
@@ -255,26 +231,21 @@ fn weakened() -> Result<Vec<(Said, Mutant)>, Failure> {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn load() -> Result<Vec<Mutant>, Failure> {
-    Ok(weakened()?
-        .into_iter()
-        .filter(|(said, _)| said.test.is_some())
-        .map(|(_, mutant)| mutant)
-        .collect())
+pub fn load() -> Result<Vec<Mutant>> {
+    let tested = weakened()?.into_iter().filter(|(entry, _)| entry.test.is_some());
+    Ok(tested.map(|(_, mutant)| mutant).collect())
 }
 
 /// The mutants in which this proof must fail: name, file below `rtl`, and its text with the edit.
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>, Failure> {
+pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>> {
     let mut out = Vec::new();
-    for (_, mutant) in
-        weakened()?.into_iter().filter(|(said, _)| said.proof.as_deref() == Some(proof))
+    for (_, mutant) in weakened()?.iter().filter(|(entry, _)| entry.proof.as_deref() == Some(proof))
     {
         for edit in &mutant.edit {
-            let path = root().join(edit.path());
-            let text = process::read(&path)?;
+            let text = fs::read_to_string(root().join(edit.path()))?;
             let file = edit.file.strip_prefix("rtl/").unwrap_or(&edit.file).to_owned();
             out.push((mutant.name.clone(), file, mutant.applied(edit, &text)?));
         }
@@ -323,20 +294,20 @@ mod tests {
                 .iter()
                 .find(|(name, ..)| name == file)
                 .unwrap_or_else(|| panic!("{LIST}: there is no {file}"));
-            for (key, said) in of {
+            for (key, entry) in of {
                 let here = format!("{LIST}: {file}: {key}");
                 let place = places
                     .iter()
                     .find(|place| place.key == *key)
                     .unwrap_or_else(|| panic!("{here}: there is no such place"));
                 assert!(
-                    said.weak.as_deref() != Some(&text[place.at.clone()]),
+                    entry.weak.as_deref() != Some(&text[place.at.clone()]),
                     "{here}: nothing is weakened"
                 );
-                if let Some(proof) = &said.proof {
+                if let Some(proof) = &entry.proof {
                     assert!(proofs.contains(proof), "{here}: there is no proof {proof}");
                 }
-                let Some(name) = &said.mutant else { continue };
+                let Some(name) = &entry.mutant else { continue };
                 let edits =
                     known.get(name).unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
                 let meets = edits.iter().filter(|(changed, _)| changed == file).any(|(_, find)| {

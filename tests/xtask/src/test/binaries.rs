@@ -1,13 +1,15 @@
 //! The workspace's tests: built once and linted in the same build, then run one program at a time.
 
-use super::kept::{self, Kept, Tree};
 use super::lanes::Outcome;
-use crate::process::{self, Failure};
+use super::passes::{self, Tree};
+use crate::files;
+use crate::process::{self, Context, Result, output};
+use cargo_metadata::diagnostic::DiagnosticLevel;
+use cargo_metadata::{Artifact, Message};
+use fs_err as fs;
 use memchr::memmem;
-use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,37 +31,8 @@ pub struct Binary {
     folder: PathBuf,
     /// Digests of the program, and of the programs that it may start.
     digests: String,
-    /// The entries of [`kept::NAMED`] that occur in one of them.
+    /// The entries of [`passes::NAMED`] that occur in one of them.
     names: Names,
-}
-
-/// cargo's message about one artefact.
-#[derive(Deserialize)]
-struct Message {
-    reason: String,
-    #[serde(default)]
-    manifest_path: PathBuf,
-    target: Option<Target>,
-    profile: Option<Profile>,
-    executable: Option<PathBuf>,
-    message: Option<Diagnostic>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    test: bool,
-}
-
-#[derive(Deserialize)]
-struct Diagnostic {
-    level: String,
-    rendered: Option<String>,
 }
 
 /// The artefacts of the build.
@@ -90,52 +63,26 @@ impl Built {
 ///
 /// # Errors
 /// cargo cannot be started.
-pub fn build() -> Result<Built, Failure> {
-    let mut cargo =
-        process::cargo(&["test", "--workspace", "--no-run", "--quiet", "--message-format", "json"]);
-    let mut child = cargo
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?;
-    let out =
-        child.stdout.take().ok_or_else(|| Failure::failed("cargo test --no-run: no output"))?;
+pub fn build() -> Result<Built> {
+    const COMMAND: &str = "test --workspace --no-run --quiet --message-format json";
+    let mut cargo = process::cargo(COMMAND);
+    let child = cargo.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = child.context("cannot start cargo")?;
+    let out = child.stdout.take().context("cargo: no output")?;
     let mut built = Built::default();
     let mut programs: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for line in BufReader::new(out).lines() {
-        let line = line.map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?;
-        let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
-        built.findings.extend(
-            message
-                .message
-                .filter(|d| d.level == "warning" || d.level.starts_with("error"))
-                .and_then(|d| d.rendered),
-        );
-        let (Some(target), Some(profile), Some(path)) =
-            (message.target, message.profile, message.executable)
-        else {
-            continue;
-        };
-        let folder = message.manifest_path.parent().map(Path::to_path_buf).unwrap_or_default();
-        let package = package_name(&message.manifest_path);
-        if message.reason != "compiler-artifact" {
-            continue;
-        }
-        if profile.test {
-            built.binaries.push(Binary {
-                package,
-                target: target.name,
-                path,
-                folder,
-                digests: String::new(),
-                names: Names::default(),
-            });
-        } else if target.kind.iter().any(|k| k == "bin" || k == "example") {
-            programs.entry(package).or_default().push(path);
+    for message in Message::parse_stream(BufReader::new(out)) {
+        match message.context("cargo test --no-run")? {
+            Message::CompilerMessage(found) => {
+                let told = [DiagnosticLevel::Warning, DiagnosticLevel::Error, DiagnosticLevel::Ice];
+                let finding = found.message;
+                built.findings.extend(finding.rendered.filter(|_| told.contains(&finding.level)));
+            }
+            Message::CompilerArtifact(artifact) => built.artifact(artifact, &mut programs),
+            _ => {}
         }
     }
-    built.ok =
-        child.wait().map_err(|e| Failure::failed(format!("cargo test --no-run: {e}")))?.success();
+    built.ok = child.wait().context("cargo test --no-run")?.success();
     let mut seen: BTreeMap<PathBuf, (String, Names)> = BTreeMap::new();
     for b in &mut built.binaries {
         // The tests of whole systems start all programs and examples but this one; other tests
@@ -148,7 +95,7 @@ pub fn build() -> Result<Built, Failure> {
         for path in [&b.path].into_iter().chain(starts) {
             let (digest, names) = seen.entry(path.clone()).or_insert_with(|| {
                 let bytes = fs::read(path).unwrap_or_default();
-                (kept::digest(&bytes), names_in(&bytes))
+                (files::digest(&bytes), names_in(&bytes))
             });
             b.digests.push_str(digest);
             b.names.iter_mut().zip(names).for_each(|(ours, theirs)| *ours |= *theirs);
@@ -158,18 +105,27 @@ pub fn build() -> Result<Built, Failure> {
     Ok(built)
 }
 
-/// Name of the package that a manifest defines.
-fn package_name(manifest: &Path) -> String {
-    #[derive(Deserialize)]
-    struct Manifest {
-        package: Package,
+impl Built {
+    /// Adds a test, or notes a program under the name of its package.
+    fn artifact(&mut self, built: Artifact, programs: &mut BTreeMap<String, Vec<PathBuf>>) {
+        let Some(path) = built.executable.map(PathBuf::from) else { return };
+        let manifest = fs::read_to_string(&built.manifest_path).unwrap_or_default();
+        let manifest: toml::Table = manifest.parse().unwrap_or_default();
+        let package = manifest.get("package").and_then(|package| package.get("name")?.as_str());
+        let package = package.unwrap_or_default().to_owned();
+        if built.profile.test {
+            self.binaries.push(Binary {
+                package,
+                target: built.target.name,
+                path,
+                folder: built.manifest_path.parent().map(PathBuf::from).unwrap_or_default(),
+                digests: String::new(),
+                names: Names::default(),
+            });
+        } else if built.target.is_bin() || built.target.is_example() {
+            programs.entry(package).or_default().push(path);
+        }
     }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-    }
-    let text = fs::read_to_string(manifest).unwrap_or_default();
-    toml::from_str::<Manifest>(&text).map(|m| m.package.name).unwrap_or_default()
 }
 
 /// A selection of a program's tests.
@@ -196,7 +152,7 @@ impl Binary {
             .filter(|(_, named)| *named)
             .map(|(digest, _)| digest.as_str())
             .collect();
-        kept::key(&self.name(), &[&format!("{which:?}"), &self.digests, &rest.files, &named])
+        passes::key(&self.name(), &[&format!("{which:?}"), &self.digests, &rest.files, &named])
     }
 
     /// The program, in the environment that cargo would give it.
@@ -210,12 +166,9 @@ impl Binary {
 
     /// Whether it has tests for the full run.
     pub fn has_long(&self) -> bool {
-        let out = Command::new(&self.path)
-            .args(["--list", "--ignored", "long::"])
-            .current_dir(&self.folder)
-            .stdin(Stdio::null())
-            .output();
-        out.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).lines().any(|l| l.ends_with(": test")))
+        let mut list = Command::new(&self.path);
+        list.args(["--list", "--ignored", "long::"]).current_dir(&self.folder);
+        output(&mut list).is_ok_and(|out| out.stdout.lines().any(|line| line.ends_with(": test")))
     }
 
     /// Runs its tests; their output goes to a file, and to the outcome if a test fails.
@@ -227,13 +180,7 @@ impl Binary {
         } else {
             LIMIT
         };
-        let log = process::target_dir()
-            .join("test")
-            .join(format!("{}-{which:?}.log", self.name().replace('/', "-")));
-        match run_logged(c, &log, limit) {
-            Ok((ended, text)) => judge(&ended, &text, &log),
-            Err(e) => Outcome::failed(format!("{}: {e}", self.path.display())),
-        }
+        run_logged(c, &format!("{}-{which:?}.log", self.name().replace('/', "-")), limit)
     }
 }
 
@@ -243,9 +190,19 @@ struct Ended {
     how: String,
 }
 
-fn run_logged(mut c: Command, log: &Path, limit: Duration) -> std::io::Result<(Ended, String)> {
+/// Runs a program with tests; its output goes to a file below `target/test`.
+fn run_logged(c: Command, log: &str, limit: Duration) -> Outcome {
+    let log = process::target_dir().join("test").join(log);
+    let program = c.get_program().display().to_string();
+    match logged(c, &log, limit) {
+        Ok((ended, text)) => judge(&ended, &text, &log),
+        Err(e) => Outcome::failed(format!("{program}: {e}")),
+    }
+}
+
+fn logged(mut c: Command, log: &Path, limit: Duration) -> Result<(Ended, String)> {
     fs::create_dir_all(log.parent().unwrap_or(log))?;
-    let file = File::create(log)?;
+    let file = std::fs::File::create(log)?;
     let mut child = c.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()?;
     let start = Instant::now();
     let ended = loop {
@@ -295,15 +252,11 @@ pub(super) fn closing_line(line: &str) -> Option<(u32, u32)> {
 
 /// Runs the examples in the documentation of the packages that have some.
 pub fn doctests() -> Outcome {
-    let log = process::target_dir().join("test/doctests.log");
-    match run_logged(process::cargo(&["test", "--workspace", "--doc", "--quiet"]), &log, LIMIT) {
-        Ok((ended, text)) => judge(&ended, &text, &log),
-        Err(e) => Outcome::failed(format!("cargo test --doc: {e}")),
-    }
+    run_logged(process::cargo("test --workspace --doc --quiet"), "doctests.log", LIMIT)
 }
 
-/// One mark for each entry of [`kept::NAMED`].
-type Names = [bool; kept::NAMED.len()];
+/// One mark for each entry of [`passes::NAMED`].
+type Names = [bool; passes::NAMED.len()];
 
 /// Digests of the files that are not Rust.
 pub struct Rest {
@@ -315,35 +268,17 @@ pub struct Rest {
 impl Rest {
     /// Reads them from the checkout.
     pub fn of(tree: &Tree) -> Self {
-        let files = tree.digest(|p| !p.ends_with(".rs") && !kept::counts_where_named(p));
+        let files = tree.digest(|p| !p.ends_with(".rs") && !passes::counts_where_named(p));
         Self {
             files,
-            named: kept::NAMED.iter().map(|mark| tree.digest(|p| p.contains(mark))).collect(),
+            named: passes::NAMED.iter().map(|mark| tree.digest(|p| p.contains(mark))).collect(),
         }
     }
 }
 
 /// The marks that occur in a program.
 fn names_in(program: &[u8]) -> Names {
-    kept::NAMED.map(|mark| memmem::find(program, mark.as_bytes()).is_some())
-}
-
-/// Runs `work` unless it passed on this content, and caches a pass.
-pub fn once(kept: &Kept, key: &str, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
-    if let Some(pass) = kept.get(key) {
-        return Outcome {
-            passed: pass.passed,
-            kept: true,
-            text: format!("at {}", pass.commit),
-            ..Outcome::default()
-        };
-    }
-    let start = Instant::now();
-    let outcome = work();
-    if outcome.ok() && outcome.skipped.is_none() {
-        kept.put(key, name, outcome.passed, start.elapsed().as_secs());
-    }
-    outcome
+    passes::NAMED.map(|mark| memmem::find(program, mark.as_bytes()).is_some())
 }
 
 #[cfg(test)]
@@ -353,12 +288,8 @@ mod tests {
     #[test]
     fn a_program_depends_on_the_pages_that_it_names() {
         let named = |program: &[u8]| {
-            kept::NAMED
-                .into_iter()
-                .zip(names_in(program))
-                .filter(|(_, n)| *n)
-                .map(|(m, _)| m)
-                .collect::<Vec<_>>()
+            let marks = passes::NAMED.into_iter().zip(names_in(program));
+            marks.filter(|(_, named)| *named).map(|(mark, _)| mark).collect::<Vec<_>>()
         };
         assert_eq!(named(b"\0/docs/reference/negatives.md\0"), [".md", "docs/"]);
         assert_eq!(named(b"shell-rtl/formal and Cargo.lock"), ["formal", "Cargo.lock"]);
@@ -367,28 +298,19 @@ mod tests {
 
     #[test]
     fn closing_lines_are_added_up() {
-        assert_eq!(
-            closing_line(
-                "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out"
-            ),
-            Some((4, 0))
-        );
-        assert_eq!(
-            closing_line("test result: FAILED. 3 passed; 2 failed; 0 ignored"),
-            Some((3, 2))
-        );
+        let line = "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out";
+        assert_eq!(closing_line(line), Some((4, 0)));
+        let line = "test result: FAILED. 3 passed; 2 failed; 0 ignored";
+        assert_eq!(closing_line(line), Some((3, 2)));
         assert_eq!(closing_line("test shield::reads ... ok"), None);
     }
 
     fn shell(script: &str, limit: Duration) -> Outcome {
-        let log = std::env::temp_dir().join(format!(
-            "shef-binaries-{}-{}.log",
-            std::process::id(),
-            script.len()
-        ));
+        let name = format!("shef-binaries-{}-{}.log", std::process::id(), script.len());
+        let log = std::env::temp_dir().join(name);
         let mut c = Command::new("sh");
         c.args(["-c", script]);
-        let (ended, text) = run_logged(c, &log, limit).expect("sh");
+        let (ended, text) = logged(c, &log, limit).expect("sh");
         fs::remove_file(&log).expect("log");
         judge(&ended, &text, &log)
     }

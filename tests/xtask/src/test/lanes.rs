@@ -15,7 +15,7 @@ pub struct Outcome {
     /// Text for the user: all of a failure, at most one line of a success.
     pub text: String,
     /// The step passed before on the same content, and was not run again.
-    pub kept: bool,
+    pub cached: bool,
     /// Why it could not run here, with a command that helps.
     pub skipped: Option<String>,
 }
@@ -92,17 +92,17 @@ impl<'a> Lanes<'a> {
         self.changed.notify_all();
     }
 
-    /// Runs everything in `lanes` threads; calls `told` for each step as it ends, one at a time.
-    pub fn run(self, lanes: usize, told: &(dyn Fn(&Done) + Sync)) -> Vec<Done> {
+    /// Runs everything in `lanes` threads; calls `report` for each step as it ends, one at a time.
+    pub fn run(self, lanes: usize, report: &(dyn Fn(&Done) + Sync)) -> Vec<Done> {
         std::thread::scope(|scope| {
             for _ in 0..lanes.max(1) {
-                scope.spawn(|| self.lane(told));
+                scope.spawn(|| self.lane(report));
             }
         });
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).done
     }
 
-    fn lane(&self, told: &(dyn Fn(&Done) + Sync)) {
+    fn lane(&self, report: &(dyn Fn(&Done) + Sync)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let Some(step) = next(&mut state) else {
@@ -123,7 +123,7 @@ impl<'a> Lanes<'a> {
                         };
                         state.skipped.extend(outcome.skipped.is_some().then(|| step.name.clone()));
                         let done = Done { name: step.name, outcome, took: Duration::ZERO };
-                        told(&done);
+                        report(&done);
                         state.done.push(done);
                     }
                     self.changed.notify_all();
@@ -141,7 +141,7 @@ impl<'a> Lanes<'a> {
                 .unwrap_or_else(|_| Outcome::failed("it panicked"));
             let done = Done { name: step.name, outcome, took: start.elapsed() };
             state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            told(&done);
+            report(&done);
             // A step that depends on a skipped step cannot run either, but is no failure: it is
             // reported as skipped.
             if done.outcome.ok() && done.outcome.skipped.is_none() {

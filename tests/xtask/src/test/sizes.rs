@@ -1,8 +1,9 @@
 //! Recorded durations of the steps: the table in `docs/test-run.md`. They determine the order of
 //! the steps, and steps that take longer are reported.
 
-use crate::process::Failure;
+use crate::process::{Context, Result};
 use crate::root;
+use fs_err as fs;
 use std::collections::BTreeMap;
 
 /// The page with the table.
@@ -17,7 +18,7 @@ const NOISE: f64 = 10.0;
 
 /// Seconds of each recorded step.
 pub fn load() -> BTreeMap<String, u64> {
-    parse(&std::fs::read_to_string(root().join(PAGE)).unwrap_or_default())
+    parse(&fs::read_to_string(root().join(PAGE)).unwrap_or_default())
 }
 
 /// Expected duration of a step in seconds, which decides the order. A step without a record may be
@@ -64,13 +65,11 @@ pub fn grown(recorded: &BTreeMap<String, u64>, ran: &[(String, f64)]) -> Vec<Str
 ///
 /// # Errors
 /// The page is missing, or has no place for the table.
-pub fn record(ran: &[(String, f64)]) -> Result<(), Failure> {
+pub fn record(ran: &[(String, f64)]) -> Result<()> {
     let path = root().join(PAGE);
-    let page =
-        std::fs::read_to_string(&path).map_err(|e| Failure::failed(format!("{PAGE}: {e}")))?;
-    let old = table(&page).ok_or_else(|| {
-        Failure::failed(format!("{PAGE} has no lines '{}' and '{}'", MARKS.0, MARKS.1))
-    })?;
+    let page = fs::read_to_string(&path)?;
+    let old = table(&page)
+        .with_context(|| format!("{PAGE} has no lines '{}' and '{}'", MARKS.0, MARKS.1))?;
     let mut steps = parse(&page);
     steps.extend(ran.iter().map(|(name, seconds)| (name.clone(), seconds.round() as u64)));
     let mut rows: Vec<_> = steps.into_iter().filter(|(_, seconds)| *seconds > 0).collect();
@@ -78,8 +77,7 @@ pub fn record(ran: &[(String, f64)]) -> Result<(), Failure> {
     let rows: String =
         rows.iter().map(|(name, seconds)| format!("| `{name}` | {seconds} |\n")).collect();
     let new = format!("\n\n| step | s |\n|---|---:|\n{rows}\n");
-    std::fs::write(&path, page.replacen(old, &new, 1))
-        .map_err(|e| Failure::failed(format!("{PAGE}: {e}")))
+    Ok(fs::write(&path, page.replacen(old, &new, 1))?)
 }
 
 #[cfg(test)]
@@ -121,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_page_has_the_table() {
-        let page = std::fs::read_to_string(root().join(PAGE)).expect("page");
+        let page = fs::read_to_string(root().join(PAGE)).expect("page");
         assert!(parse(&page).len() > 20, "{PAGE}: `cargo xtask test --record` writes the table");
     }
 }

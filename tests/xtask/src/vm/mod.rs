@@ -1,22 +1,26 @@
-//! `cargo xtask vm`: the card in a virtual machine. QEMU presents it to an unmodified Linux kernel as a PCI function, `vfio-pci` binds it, and the same `shef` drives it through `/dev/vfio`. CPUs are emulated (TCG), so KVM is not needed.
+//! `cargo xtask vm`: the card in a virtual machine. QEMU presents it to an unmodified Linux kernel
+//! as a PCI function, `vfio-pci` binds it, and the same `shef` drives it through `/dev/vfio`. CPUs
+//! are emulated (TCG), so KVM is not needed.
 
 mod archive;
+mod console;
 mod kernel;
 pub mod packages;
 mod unit;
 
-use crate::process::{self, Failure, say};
-use crate::{root, tools};
+use crate::process::{self, Context, Failure, Result, bail, ensure, say, stdout};
+use crate::tools;
 use archive::Archive;
+use console::{Output, Report, is_refused, report, rings, security_kernel};
+use fs_err as fs;
 use packages::Guest;
-use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Arguments of the command.
@@ -40,74 +44,50 @@ pub struct Args {
 /// Purpose of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The owner's programs with the card on the same machine.
-    Card(Iommu),
+    /// The owner's programs with the card on the same machine, in a VFIO container.
+    Type1,
+    /// The same with iommufd and the function's own node.
+    Iommufd,
+    /// The same without an IOMMU: nothing protects other memory from the card.
+    NoIommu,
     /// The agent's unit under systemd.
     Unit,
 }
 
 impl Purpose {
     /// All of them, starting with the unmodified kernel.
-    pub const ALL: [Self; 4] =
-        [Self::Card(Iommu::Type1), Self::Card(Iommu::Iommufd), Self::Card(Iommu::None), Self::Unit];
+    pub const ALL: [Self; 4] = [Self::Type1, Self::Iommufd, Self::NoIommu, Self::Unit];
 
     /// Its name as a step of a test run.
     pub fn title(self) -> String {
         match self {
-            Self::Card(iommu) => {
-                format!("the card in a virtual machine, by /dev/vfio with {}", iommu.name())
-            }
             Self::Unit => "the agent's unit under systemd in a virtual machine".to_owned(),
+            _ => format!("the card in a virtual machine, by /dev/vfio with {}", self.iommu()),
+        }
+    }
+
+    /// The interface that the guest's programs request, as in a URI.
+    fn iommu(self) -> &'static str {
+        match self {
+            Self::Type1 | Self::Unit => "type1",
+            Self::Iommufd => "iommufd",
+            Self::NoIommu => "none",
         }
     }
 
     /// Its programs, besides busybox: the usual `shef`, and `edu` of crate shef-vfio or the agent.
-    fn programs(self) -> Result<[PathBuf; 2], Failure> {
-        let path = |command: Command| PathBuf::from(command.get_program());
+    fn programs(self) -> Result<[PathBuf; 2]> {
         let other = match self {
-            Self::Card(_) => process::built_example("edu", "debug")?,
             Self::Unit => process::built("shef-agent")?,
+            _ => process::built_example("edu", "debug")?,
         };
-        Ok([path(process::built("shef")?), path(other)])
+        Ok([process::built("shef")?, other].map(|command| command.get_program().into()))
     }
 
-    /// The kind of card: the model is enough if the guest tests the path to it.
-    fn card(self) -> &'static str {
-        match self {
-            Self::Card(_) => "rtl",
-            Self::Unit => "model",
-        }
-    }
-
-    /// Memory of the guest, which holds all files.
-    fn memory(self) -> &'static str {
-        match self {
-            Self::Card(_) => "512M",
-            Self::Unit => "1G",
-        }
-    }
-}
-
-/// Protects other memory from the card, and so decides the interface that the guest's programs
-/// request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Iommu {
-    /// A VFIO container.
-    Type1,
-    /// iommufd and the function's own node.
-    Iommufd,
-    /// No protection.
-    None,
-}
-
-impl Iommu {
-    /// Its name in a URI.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Type1 => "type1",
-            Self::Iommufd => "iommufd",
-            Self::None => "none",
-        }
+    /// The kind of card, and the memory of the guest, which holds all files. The model is enough if
+    /// the guest tests the path to the card.
+    fn card_and_memory(self) -> (&'static str, &'static str) {
+        if self == Self::Unit { ("model", "1G") } else { ("rtl", "512M") }
     }
 }
 
@@ -121,58 +101,25 @@ struct Setup {
     system: Option<PathBuf>,
 }
 
-/// The emulator.
-const QEMU: &str = "11.1 (vfio-user-pci), TCG";
 /// Time limit of a guest.
 const LIMIT: Duration = Duration::from_secs(1800);
 /// Functions shared by all jobs.
 const LIBRARY: &[u8] = include_bytes!("../../../vm/lib.sh");
-/// PCI IDs of QEMU's device `edu`, and of the card.
-const EDU: &str = "0x1234:0x11e8";
-const CARD: &str = "0x1d0f:0xf010";
-
-/// The observations of a run.
-#[derive(Serialize, Default)]
-pub struct Report {
-    driver: String,
-    iommu: String,
-    kernel: String,
-    qemu: String,
-    steps: Vec<Value>,
-    digits: Value,
-    attacks: Vec<Value>,
-    /// Why no guest was started.
-    skipped: Option<String>,
-    seconds: u64,
-}
-
-impl Report {
-    /// The failed checks of a run.
-    fn failed(&self) -> Vec<String> {
-        let name = |v: &Value| v["name"].as_str().unwrap_or("?").to_owned();
-        let steps = self.steps.iter().filter(|s| s["ok"] != true).map(name);
-        let attacks = self
-            .attacks
-            .iter()
-            .filter(|a| a["detected"] != true || a["words_delivered"] != 0)
-            .map(name);
-        let digits = (self.digits["equal_to_reference"] != true).then(|| "digits".to_owned());
-        steps.chain(attacks).chain(digits).collect()
-    }
-}
+/// The script of a guest with the card, run after the set-up by `tests/vm/init`.
+const JOB: &str = include_str!("../../../vm/job");
 
 /// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args) -> Result<()> {
     let mut reports = vec![];
     let purposes = match (args.all, args.unit) {
         (true, _) => &Purpose::ALL[..],
         (_, true) => &[Purpose::Unit],
-        _ => &[Purpose::Card(Iommu::Type1)],
+        _ => &[Purpose::Type1],
     };
     for purpose in purposes {
         let report = match setup(*purpose) {
             Ok(setup) => boot(&setup, args.console)?,
-            Err(why) => Report { skipped: Some(why), ..Report::default() },
+            Err(why) => Report { skipped: Some(format!("{why:#}")), ..Report::default() },
         };
         if !args.json {
             print(&report);
@@ -186,30 +133,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     // A run with skipped guests is not a success.
     if reports.iter().any(|report| report.skipped.is_some()) {
-        Err(Failure::Exit(3))
+        Err(Failure::exit(3))
     } else {
         reports.iter().try_for_each(verdict)
     }
 }
 
 fn print(report: &Report) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for step in &report.steps {
-        let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
-        println!(
-            "{} {:<22} {}",
-            if step["ok"] == true { "ok     " } else { "FAILED " },
-            text("name"),
-            text("detail")
-        );
+        let verdict = if step["ok"] == true { "ok     " } else { "FAILED " };
+        println!("{verdict} {:<22} {}", text(&step["name"]), text(&step["detail"]));
     }
     for attack in &report.attacks {
-        let refused = attack["detected"] == true && attack["words_delivered"] == 0;
-        println!(
-            "{} {:<28} {}",
-            if refused { "refused" } else { "FAILED " },
-            attack["name"].as_str().unwrap_or_default(),
-            attack["code"].as_str().unwrap_or_default()
-        );
+        let verdict = if is_refused(attack) { "refused" } else { "FAILED " };
+        println!("{verdict} {:<28} {}", text(&attack["name"]), text(&attack["code"]));
     }
     match &report.skipped {
         Some(why) => println!("skipped: {why}"),
@@ -221,13 +159,13 @@ fn print(report: &Report) {
 }
 
 /// The parts of a guest, or the reason why it cannot start.
-fn setup(purpose: Purpose) -> Result<Setup, String> {
-    let guest = packages::ensure(&root())?;
+fn setup(purpose: Purpose) -> Result<Setup> {
+    let guest = packages::guest()?;
     let own = match purpose {
-        Purpose::Card(Iommu::Iommufd | Iommu::None) => Some(kernel::ensure(&root())?),
-        Purpose::Card(Iommu::Type1) | Purpose::Unit => None,
+        Purpose::Iommufd | Purpose::NoIommu => Some(kernel::ensure()?),
+        Purpose::Type1 | Purpose::Unit => None,
     };
-    let system = if purpose == Purpose::Unit { Some(packages::systemd(&root())?) } else { None };
+    let system = if purpose == Purpose::Unit { Some(packages::systemd()?) } else { None };
     Ok(Setup { guest, purpose, own, system })
 }
 
@@ -235,20 +173,16 @@ fn setup(purpose: Purpose) -> Result<Setup, String> {
 ///
 /// # Errors
 /// The reason why this machine cannot start the guest.
-pub fn test(purpose: Purpose) -> Result<Result<(), Failure>, String> {
+pub fn test(purpose: Purpose) -> Result<Result<()>> {
     let setup = setup(purpose)?;
     Ok(boot(&setup, false).and_then(|report| verdict(&report)))
 }
 
-fn verdict(report: &Report) -> Result<(), Failure> {
-    match report.failed() {
-        failed if failed.is_empty() => Ok(()),
-        failed => Err(Failure::failed(format!(
-            "failed in the guest: {}; its console is in {}",
-            failed.join(", "),
-            console().display()
-        ))),
-    }
+fn verdict(report: &Report) -> Result<()> {
+    let (failed, console) = (report.failed().join(", "), console());
+    let console = console.display();
+    ensure!(failed.is_empty(), "failed in the guest: {failed}; its console is in {console}");
+    Ok(())
 }
 
 fn folder() -> PathBuf {
@@ -259,138 +193,65 @@ fn console() -> PathBuf {
     folder().join("console.log")
 }
 
-fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
-    let text = format!("{what} {}", path.display());
-    move |e| Failure::failed(format!("{text}: {e}"))
-}
-
 /// Shared libraries of programs, the loader among them, as this machine has them.
-fn libraries(programs: &[PathBuf]) -> Result<std::collections::BTreeSet<PathBuf>, Failure> {
-    let o = Command::new("ldd").args(programs).output();
-    let o = o.map_err(|e| Failure::failed(format!("cannot start ldd: {e}")))?;
+fn libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f...)`, and the loader alone.
-    let text = String::from_utf8_lossy(&o.stdout).into_owned();
-    Ok(text
-        .split_whitespace()
-        .filter(|word| word.starts_with('/') && !word.ends_with(':'))
-        .map(PathBuf::from)
-        .collect())
+    let text = stdout(Command::new("ldd").args(programs))?;
+    let words = text.split_whitespace();
+    Ok(words.filter(|w| w.starts_with('/') && !w.ends_with(':')).map(PathBuf::from).collect())
 }
 
 /// A program without its debug information, to save memory in the guest.
-fn stripped(program: &Path) -> Result<PathBuf, Failure> {
+fn stripped(program: &Path) -> Result<PathBuf> {
     let to = folder().join(program.file_name().unwrap_or_default());
     process::run(Command::new("strip").arg("-o").arg(&to).arg(program), "strip")?;
     Ok(to)
 }
 
-/// The guest's script, run after the set-up by `tests/vm/init`.
-fn job(iommu: Iommu) -> String {
-    let name = iommu.name();
-    // The function's node, the user's permission for other nodes, and the card's URI: with the
-    // available interface, or the requested one.
-    let (node, shared, card) = match iommu {
-        Iommu::Type1 => ("/dev/vfio/$group", "", String::new()),
-        Iommu::Iommufd => (
-            "/dev/vfio/devices/$(ls /sys/bus/pci/devices/$edu/vfio-dev)",
-            "chmod 666 /dev/iommu",
-            format!("?iommu={name}"),
-        ),
-        Iommu::None => ("/dev/vfio/noiommu-$group", "", format!("?iommu={name}")),
-    };
-    let permission = match iommu {
-        // Only root may see physical addresses.
-        Iommu::None => {
-            "document edu-permission su user -c \"/bin/edu pci:$edu?iommu=none\"
-document edu-unasked /bin/edu pci:$edu"
-        }
-        _ => {
-            "document edu-locked-memory su user -c \"ulimit -l 64; /bin/edu pci:$edu?iommu=$iommu locked-memory\"
-chown 0 $node; chmod 600 $node
-document edu-permission su user -c \"/bin/edu pci:$edu?iommu=$iommu\""
-        }
-    };
-    format!(
-        "iommu={name}
-edu=$(find_function {EDU})
-bind_function $edu
-document edu /bin/edu pci:$edu?iommu=$iommu
-group=$(basename $(readlink /sys/bus/pci/devices/$edu/iommu_group))
-node={node}
-mkdir /etc; echo user:x:1000:1000::/tmp:/bin/sh > /etc/passwd
-chown user $node
-{shared}
-{permission}
-document edu-removal /bin/edu pci:$edu?iommu=$iommu removal
-card=$(find_function {CARD})
-document doctor-before shef device doctor --json pci:$card{card}
-bind_function $card
-say driver $(basename $(readlink /sys/bus/pci/devices/$card/driver))
-document doctor shef device doctor --json pci:$card{card}
-document info shef device info --json pci:$card{card}
-exec 9<>/dev/ttyS1; stty -F /dev/ttyS1 raw -echo
-document demo shef demo --json --device pci:$card{card} --control /dev/ttyS1
-"
-    )
-}
-
 /// Packs the initramfs.
-fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<(), Failure> {
-    let file = fs::File::create(to).map_err(io("cannot write", to))?;
-    let archive = Archive::new(std::io::BufWriter::new(file));
+fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<()> {
+    let archive = Archive::new(std::io::BufWriter::new(fs::File::create(to)?));
     match setup.purpose {
-        Purpose::Card(iommu) => pack(archive, setup, iommu, programs, to),
-        Purpose::Unit => unit::pack(archive, setup, programs, to),
+        Purpose::Unit => unit::pack(archive, setup, programs),
+        _ => pack(archive, setup, programs),
     }
 }
 
-fn pack(
-    mut a: Archive<impl Write>,
-    setup: &Setup,
-    iommu: Iommu,
-    programs: &[PathBuf; 2],
-    to: &Path,
-) -> Result<(), Failure> {
-    let libraries = libraries(programs)?;
+fn pack(mut a: Archive<impl Write>, setup: &Setup, programs: &[PathBuf; 2]) -> Result<()> {
     let [shef, edu] = programs;
-    let (shef, edu) = (stripped(shef)?, stripped(edu)?);
-    let write = || -> std::io::Result<()> {
-        for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
-            a.folder(dir)?;
-        }
-        a.copy("bin/busybox", true, &setup.guest.busybox())?;
-        a.copy("bin/shef", true, &shef)?;
-        a.copy("bin/edu", true, &edu)?;
-        let mut folders = std::collections::BTreeSet::new();
-        for library in &libraries {
-            let name = library.strip_prefix("/").unwrap_or(library);
-            for folder in name
-                .ancestors()
-                .skip(1)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-                .filter(|f| *f != Path::new(""))
-            {
-                if folders.insert(folder.to_owned()) {
-                    a.folder(&folder.display().to_string())?;
-                }
-            }
-            a.copy(&name.display().to_string(), true, library)?;
-        }
-        let mut order = String::new();
-        // The custom kernel has all modules built in.
-        for (name, module) in setup.guest.modules().filter(|_| setup.own.is_none()) {
-            a.copy(&format!("modules/{name}.ko"), false, &module)?;
-            order += &format!("{name}.ko\n");
-        }
-        a.file("modules/order", false, order.as_bytes())?;
-        a.file("lib.sh", false, LIBRARY)?;
-        a.file("init", true, include_bytes!("../../../vm/init"))?;
-        a.file("job", false, job(iommu).as_bytes())?;
-        a.finish().map(drop)
-    };
-    write().map_err(io("cannot write", to))
+    for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
+        a.folder(dir)?;
+    }
+    a.copy("bin/busybox", true, &setup.guest.busybox())?;
+    a.copy("bin/shef", true, &stripped(shef)?)?;
+    a.copy("bin/edu", true, &stripped(edu)?)?;
+    let libraries = libraries(programs)?;
+    // A folder comes before its contents.
+    let folders: BTreeSet<&Path> =
+        libraries.iter().flat_map(|library| library.ancestors().skip(1)).collect();
+    for folder in folders.into_iter().filter(|folder| *folder != Path::new("/")) {
+        a.folder(&below_root(folder))?;
+    }
+    for library in &libraries {
+        a.copy(&below_root(library), true, library)?;
+    }
+    let mut order = String::new();
+    // The custom kernel has all modules built in.
+    for (name, module) in setup.guest.modules().filter(|_| setup.own.is_none()) {
+        a.copy(&format!("modules/{name}.ko"), false, &module)?;
+        order += &format!("{name}.ko\n");
+    }
+    a.file("modules/order", false, order.as_bytes())?;
+    a.file("lib.sh", false, LIBRARY)?;
+    a.file("init", true, include_bytes!("../../../vm/init"))?;
+    a.file("job", false, format!("iommu={}\n{JOB}", setup.purpose.iommu()).as_bytes())?;
+    a.finish()?;
+    Ok(())
+}
+
+/// A path of this machine as a name in the archive.
+fn below_root(path: &Path) -> String {
+    path.strip_prefix("/").unwrap_or(path).display().to_string()
 }
 
 /// A process that ends when the value is dropped.
@@ -404,123 +265,52 @@ impl Drop for Running {
 }
 
 /// Starts the card's server; its socket exists when this returns.
-fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running, Failure> {
-    let verilator = tools::ensure_verilator(&root(), &say)?;
-    let ibex = tools::ensure_ibex(&root(), &say)?;
+fn serve(shef: &Path, device: &str, socket: &Path) -> Result<Running> {
     let _ = fs::remove_file(socket);
     let log = folder().join("card.log");
-    let out = fs::File::create(&log).map_err(io("cannot write", &log))?;
-    let child = Command::new(shef)
-        .args(["sim", "serve", "--device", device, "--socket"])
-        .arg(socket)
-        .env("SHEF_VERILATOR", verilator)
-        .env("SHEF_IBEX", ibex)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(out)
-        .spawn()
-        .map_err(|e| Failure::failed(format!("cannot start shef sim serve: {e}")))?;
-    let mut running = Running(child);
-    let begin = Instant::now();
+    let mut command = Command::new(shef);
+    command.args(["sim", "serve", "--device", device, "--socket"]).arg(socket);
+    command.env("SHEF_VERILATOR", tools::verilator()?).env("SHEF_IBEX", tools::ibex()?);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&log)?.into_file());
+    let mut running = Running(command.spawn().context("cannot start shef sim serve")?);
+    let (begin, log) = (Instant::now(), log.display());
     // A design that is not cached is compiled first.
     while !socket.exists() {
         if let Ok(Some(status)) = running.0.try_wait() {
-            return Err(Failure::failed(format!(
-                "shef sim serve ended ({status}); its messages are in {}",
-                log.display()
-            )));
+            bail!("shef sim serve ended ({status}); its messages are in {log}");
         }
         if begin.elapsed() > LIMIT {
-            return Err(Failure::failed(format!(
-                "shef sim serve created no socket; its messages are in {}",
-                log.display()
-            )));
+            bail!("shef sim serve created no socket; its messages are in {log}");
         }
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(running)
 }
 
-/// The guest's output.
-#[derive(Default)]
-struct Said {
-    words: BTreeMap<String, String>,
-    documents: BTreeMap<String, String>,
-    exits: BTreeMap<String, i32>,
-    failures: Vec<String>,
-    steps: Vec<Value>,
-}
-
-impl Said {
-    /// Parses a line of the console.
-    fn line(&mut self, line: &str, open: &mut Option<String>) {
-        let Some(said) = line.strip_prefix("@@ ") else {
-            if let Some(text) = open.as_ref().and_then(|name| self.documents.get_mut(name)) {
-                *text += line;
-                text.push('\n');
-            }
-            return;
-        };
-        match said.split_once(' ').unwrap_or((said, "")) {
-            ("begin", name) => {
-                self.documents.insert(name.to_owned(), String::new());
-                *open = Some(name.to_owned());
-            }
-            ("end", _) => *open = None,
-            ("exit", rest) => {
-                if let Some((name, code)) = rest.split_once(' ') {
-                    self.exits.insert(name.to_owned(), code.parse().unwrap_or(-1));
-                }
-            }
-            ("failed", what) => self.failures.push(what.to_owned()),
-            // `@@ step ok NAME: DETAIL`
-            ("step", rest) => {
-                if let Some((verdict, (name, detail))) =
-                    rest.split_once(' ').and_then(|(v, rest)| Some((v, rest.split_once(": ")?)))
-                {
-                    self.steps.push(step(name, verdict == "ok", detail.to_owned()));
-                }
-            }
-            ("at", what) => say(&format!("in the guest: {what}")),
-            ("note", _) => {}
-            (key, value) => {
-                self.words.insert(key.to_owned(), value.to_owned());
-            }
-        }
-    }
-
-    fn json(&self, name: &str) -> Value {
-        self.documents
-            .get(name)
-            .and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or(Value::Null)
-    }
-}
-
 /// Builds, starts the card and the guest, waits for its end, and parses its output.
-fn boot(setup: &Setup, show: bool) -> Result<Report, Failure> {
+fn boot(setup: &Setup, show: bool) -> Result<Report> {
     let dir = folder();
-    fs::create_dir_all(&dir).map_err(io("cannot create", &dir))?;
+    fs::create_dir_all(&dir)?;
     let programs = setup.purpose.programs()?;
     let initrd = dir.join("initramfs");
     initramfs(setup, &programs, &initrd)?;
     // The length of a socket's path is limited.
     let sockets = std::env::temp_dir().join(format!("shef-vm-{}", std::process::id()));
-    fs::create_dir_all(&sockets).map_err(io("cannot create", &sockets))?;
+    fs::create_dir_all(&sockets)?;
     let socket = sockets.join("card");
-    let card = serve(&programs[0], setup.purpose.card(), &socket)?;
+    let card = serve(&programs[0], setup.purpose.card_and_memory().0, &socket)?;
     let begin = Instant::now();
     let result = qemu(setup, &initrd, &socket, show);
     let (state, identity) = (ask_card(&socket, "state"), ask_card(&socket, "identity"));
     drop(card);
     let _ = fs::remove_dir_all(&sockets);
-    let said = result?;
+    let output = result?;
     let mut report = match setup.purpose {
-        Purpose::Card(iommu) => report(&said, iommu),
-        Purpose::Unit => unit::report(&said),
+        Purpose::Unit => unit::report(&output),
+        purpose => report(&output, purpose),
     };
     report.steps.push(rings(&state));
-    if let Purpose::Card(_) = setup.purpose {
+    if setup.purpose != Purpose::Unit {
         report.steps.push(security_kernel(&identity));
     }
     Ok(Report { seconds: begin.elapsed().as_secs(), ..report })
@@ -539,45 +329,21 @@ fn ask_card(socket: &Path, what: &str) -> Value {
     ask().unwrap_or(Value::Null)
 }
 
-/// Whether the card's Security Kernel was boot ROM and firmware: a native kernel shows in the URI.
-fn security_kernel(identity: &Value) -> Value {
-    let engine = identity["engine"].as_str().unwrap_or("of an unknown kind");
-    step("security-kernel", engine == "sim:rtl", format!("the card is {engine}"))
-}
-
-/// Least number of bytes that the demo moves each way through rings.
-const BULK: u64 = 64 << 10;
-
-/// Whether bulk data went through rings: the card accessed the guest's memory directly.
-fn rings(state: &Value) -> Value {
-    let bytes = |key: &str| state[key].as_u64().unwrap_or(0);
-    let (read, written, interrupts) =
-        (bytes("dma_read"), bytes("dma_written"), bytes("dma_interrupts"));
-    let detail = format!(
-        "the card's DMA engine read {read} bytes of the guest's memory, wrote {written}, and raised {interrupts} interrupts"
-    );
-    step("rings", read >= BULK && written > 0 && interrupts > 0, detail)
-}
-
-fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said, Failure> {
+fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Output> {
     let card = serde_json::json!({
         "driver": "vfio-user-pci",
         "socket": { "type": "unix", "path": socket },
         // An access to a register of a simulated design can take long.
         "x-msg-timeout": 60_000,
     });
-    let memory = setup.purpose.memory();
+    let (_, memory) = setup.purpose.card_and_memory();
     let mut command = setup.guest.qemu();
     command
         .args(["-accel", "tcg", "-machine", "q35,memory-backend=mem", "-cpu", "max", "-m", memory])
         .args(["-object", &format!("memory-backend-memfd,id=mem,size={memory},share=on")])
         .args(["-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio"])
-        .args([
-            "-chardev",
-            &format!("socket,id=control,path={}.control", socket.display()),
-            "-serial",
-            "chardev:control",
-        ])
+        .args(["-chardev", &format!("socket,id=control,path={}.control", socket.display())])
+        .args(["-serial", "chardev:control"])
         .args(["-device", "edu,dma_mask=0xffffffffffff", "-device", &card.to_string()])
         .arg("-initrd")
         .arg(initrd)
@@ -585,224 +351,43 @@ fn qemu(setup: &Setup, initrd: &Path, socket: &Path, show: bool) -> Result<Said,
         .arg(setup.own.clone().unwrap_or_else(|| setup.guest.kernel()));
     // Without no_timer_check a busy host makes the kernel give up on its timer.
     let mut line = "console=ttyS0 quiet panic=-1 no_timer_check".to_owned();
-    if setup.purpose == Purpose::Card(Iommu::None) {
+    if setup.purpose == Purpose::NoIommu {
         line += " vfio.enable_unsafe_noiommu_mode=1";
     } else {
         command.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
         line += " intel_iommu=on";
     }
     command.args(["-append", &line]);
-    let child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-    let mut running =
-        Running(child.map_err(|e| Failure::failed(format!("cannot start QEMU: {e}")))?);
-    let out = running.0.stdout.take().ok_or_else(|| Failure::failed("QEMU: no output"))?;
-    let (lines, told) = std::sync::mpsc::channel();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut running = Running(child.context("cannot start QEMU")?);
+    let out = running.0.stdout.take().context("QEMU: no output")?;
+    let (sender, lines) = channel();
     std::thread::spawn(move || {
-        for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-            if lines.send(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned()).is_err()
-            {
+        for line in BufReader::new(out).split(b'\n').map_while(std::io::Result::ok) {
+            let line = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
+            if sender.send(line).is_err() {
                 return;
             }
         }
     });
-    let path = console();
-    let mut log = fs::File::create(&path).map_err(io("cannot write", &path))?;
-    let (mut said, mut open) = (Said::default(), None);
+    let mut log = fs::File::create(console())?;
+    let (mut output, mut open) = (Output::default(), None);
     let begin = Instant::now();
     loop {
-        match told.recv_timeout(LIMIT.saturating_sub(begin.elapsed())) {
+        match lines.recv_timeout(LIMIT.saturating_sub(begin.elapsed())) {
             Ok(line) => {
-                let _ = log.write_all(format!("{line}\n").as_bytes());
+                let _ = writeln!(log, "{line}");
                 if show {
                     say(&line);
                 }
-                said.line(&line, &mut open);
+                output.line(&line, &mut open);
             }
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                said.failures.push(format!("the guest did not end within {} s", LIMIT.as_secs()));
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                output.failures.push(format!("the guest did not end within {} s", LIMIT.as_secs()));
                 break;
             }
         }
     }
-    Ok(said)
-}
-
-fn step(name: &str, ok: bool, detail: String) -> Value {
-    serde_json::json!({ "name": name, "ok": ok, "detail": detail })
-}
-
-/// Whether the guest came up.
-fn booted(said: &Said) -> Value {
-    step(
-        "boot",
-        said.words.contains_key("ready") && said.failures.is_empty(),
-        said.failures.join("; "),
-    )
-}
-
-/// Steps of the demo, or their absence.
-fn demo(said: &Said) -> Vec<Value> {
-    let steps = said.json("demo")["steps"].as_array().cloned();
-    steps.unwrap_or_else(|| vec![step("demo", false, format!("exit {:?}", said.exits.get("demo")))])
-}
-
-/// The guest's output as the command's document.
-fn report(said: &Said, iommu: Iommu) -> Report {
-    let word = |key: &str| said.words.get(key).cloned().unwrap_or_default();
-    let mut steps = vec![booted(said)];
-    let edu = ["edu", "edu-locked-memory", "edu-removal"]
-        .iter()
-        .filter_map(|name| said.documents.get(*name));
-    for line in edu.flat_map(|text| text.lines()) {
-        if let Some((verdict, (name, detail))) = line
-            .strip_prefix("edu ")
-            .and_then(|l| l.split_once(' '))
-            .and_then(|(v, l)| Some((v, l.split_once(": ")?)))
-        {
-            steps.push(step(&format!("vfio-{name}"), verdict == "ok", detail.to_owned()));
-        }
-    }
-    // A program that panics prints nothing.
-    for name in ["edu", "edu-locked-memory", "edu-removal"] {
-        let runs = name != "edu-locked-memory" || iommu != Iommu::None;
-        let how = match said.exits.get(name) {
-            Some(0) => continue,
-            Some(code) => format!("exit {code}"),
-            None => "it did not end".to_owned(),
-        };
-        if runs {
-            steps.push(step(name, false, how));
-        }
-    }
-    // The same function without permission, or without a statement that nothing confines it.
-    let mut refused = |name: &str, document: &str, code: &str, what: &str| {
-        let said = said.documents.get(document).is_some_and(|text| text.contains(code));
-        steps.push(step(name, said, format!("{what} is refused with {code}")));
-    };
-    if iommu == Iommu::None {
-        refused("vfio-permission", "edu-permission", "SHEF-PCI-017", "another user's open");
-        refused("vfio-unasked", "edu-unasked", "SHEF-PCI-011", "a URI without iommu=none");
-    } else {
-        refused("vfio-permission", "edu-permission", "SHEF-PCI-006", "another user's open");
-    }
-    let before = said.json("doctor-before").to_string();
-    steps.push(step(
-        "doctor-unbound",
-        before.contains("SHEF-PCI-004"),
-        "a card without driver is named with its command".to_owned(),
-    ));
-    let doctor = said.json("doctor");
-    steps.push(step(
-        "doctor",
-        doctor[0]["ready"] == true,
-        "the bound card can be opened".to_owned(),
-    ));
-    let interface = doctor[0]["checks"]
-        .as_array()
-        .and_then(|checks| checks.iter().find(|c| c["check"] == "IOMMU"))
-        .and_then(|c| c["found"].as_str())
-        .unwrap_or_default();
-    steps.push(step(
-        "interface",
-        interface.starts_with(&format!("interface {},", iommu.name())),
-        interface.to_owned(),
-    ));
-    let info = said.json("info");
-    steps.push(step(
-        "info",
-        info["kernel"]["state"].is_string(),
-        info["description"].as_str().unwrap_or_default().to_owned(),
-    ));
-    steps.extend(demo(said));
-    let demo = said.json("demo");
-    Report {
-        driver: word("driver"),
-        iommu: interface.to_owned(),
-        kernel: word("kernel"),
-        qemu: QEMU.to_owned(),
-        steps,
-        digits: demo["digits"].clone(),
-        attacks: demo["attacks"].as_array().cloned().unwrap_or_default(),
-        ..Report::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Iommu, Said, report, rings, security_kernel};
-
-    fn said(lines: &[&str]) -> Said {
-        let (mut said, mut open) = (Said::default(), None);
-        for line in lines {
-            said.line(line, &mut open);
-        }
-        said
-    }
-
-    #[test]
-    fn lines_of_the_guest_become_a_report() {
-        let said = said(&[
-            "[    0.1] noise",
-            "@@ kernel 6.1",
-            "@@ ready 3.1",
-            "@@ exit edu 0",
-            "@@ begin edu",
-            "edu ok dma: there and back",
-            "edu FAILED reset: no",
-            "@@ end edu",
-            "@@ exit edu-removal 101",
-            "@@ begin edu-removal",
-            "@@ end edu-removal",
-            "noise between documents",
-            "@@ begin demo",
-            "{\"digits\":{\"tested\":1},",
-            " \"steps\":[{\"name\":\"seal\",\"ok\":true}],\"attacks\":[]}",
-            "@@ end demo",
-        ]);
-        let r = report(&said, Iommu::Type1);
-        assert_eq!((r.kernel.as_str(), &r.digits["tested"]), ("6.1", &1.into()));
-        let step = |name: &str| {
-            r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"]
-                == true
-        };
-        assert!(step("boot") && step("vfio-dma") && !step("vfio-reset") && step("seal"));
-        // Nor does a program that panicked before it printed anything.
-        assert!(!step("edu-removal") && r.steps.iter().all(|s| s["name"] != "edu"));
-        // Anything missing from the guest's output counts as failed.
-        assert!(
-            !step("edu-locked-memory")
-                && !step("doctor")
-                && !step("info")
-                && !step("vfio-permission")
-        );
-        assert!(r.failed().contains(&"digits".to_owned()));
-    }
-
-    #[test]
-    fn bulk_that_went_through_the_window_has_failed() {
-        let state = |read, interrupts| serde_json::json!({ "is": "state", "dma_read": read, "dma_written": 1, "dma_interrupts": interrupts });
-        assert_eq!(rings(&state(1 << 20, 9))["ok"], true);
-        for other in [state(100, 9), state(1 << 20, 0), serde_json::Value::Null] {
-            assert_eq!(rings(&other)["ok"], false, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_card_with_a_native_kernel_has_failed() {
-        let identity = |engine: &str| serde_json::json!({ "is": "identity", "engine": engine });
-        assert_eq!(security_kernel(&identity("sim:rtl"))["ok"], true);
-        for other in
-            [identity("sim:rtl?kernel=native"), identity("sim:model"), serde_json::Value::Null]
-        {
-            assert_eq!(security_kernel(&other)["ok"], false, "{other}");
-        }
-    }
-
-    #[test]
-    fn a_guest_that_says_nothing_has_failed() {
-        let r = report(&said(&["Kernel panic - not syncing"]), Iommu::None);
-        assert!(r.failed().iter().any(|f| f == "boot") && r.failed().iter().any(|f| f == "demo"));
-    }
+    Ok(output)
 }

@@ -2,12 +2,13 @@
 //! with the card behind `/dev/vfio`.
 
 use super::archive::Archive;
-use super::{LIBRARY, QEMU, Report, Said, Setup, booted, demo, io, step, stripped};
-use crate::process::Failure;
+use super::console::{Output, Report, booted, demo, step};
+use super::{LIBRARY, Setup, stripped};
+use crate::process::{Context, Result};
 use crate::root;
 use serde_json::Value;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The page whose commands set the agent up.
 const PAGE: &str = include_str!("../../../../docs/how-to/owner-and-agent.md");
@@ -47,63 +48,48 @@ fn commands() -> Option<&'static str> {
 }
 
 /// Packs the initramfs.
-pub fn pack(
-    mut a: Archive<impl Write>,
-    setup: &Setup,
-    [shef, agent]: &[PathBuf; 2],
-    to: &Path,
-) -> Result<(), Failure> {
-    let commands = commands().ok_or_else(|| {
-        Failure::failed("docs/how-to/owner-and-agent.md has no block of code with useradd")
+pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf; 2]) -> Result<()> {
+    let commands =
+        commands().context("docs/how-to/owner-and-agent.md has no block of code with useradd")?;
+    setup.system.iter().try_for_each(|system| a.tree(system, &wanted))?;
+    // A served card measures its image's design.
+    a.tree(&root(), &|name| {
+        name == "shell-rtl"
+            || name.starts_with("shell-rtl/rtl")
+            || name.starts_with("shell-rtl/shell")
     })?;
-    let (shef, agent) = (stripped(shef)?, stripped(agent)?);
-    let write = || -> std::io::Result<()> {
-        setup.system.iter().try_for_each(|system| a.tree(system, &wanted))?;
-        // A served card measures its image's design.
-        a.tree(&root(), &|name| {
-            name == "shell-rtl"
-                || name.starts_with("shell-rtl/rtl")
-                || name.starts_with("shell-rtl/shell")
-        })?;
-        for dir in [
-            "proc",
-            "sys",
-            "dev",
-            "tmp",
-            "run",
-            "root",
-            "home",
-            "modules",
-            "etc/systemd/system/multi-user.target.wants",
-        ] {
-            a.folder(dir)?;
-        }
-        a.link("var/run", "/run")?;
-        a.link("etc/systemd/system/default.target", "/usr/lib/systemd/system/multi-user.target")?;
-        a.link("etc/systemd/system/multi-user.target.wants/job.service", "../job.service")?;
-        a.copy("usr/bin/busybox", true, &setup.guest.busybox())?;
-        a.copy("usr/bin/shef", true, &shef)?;
-        a.copy("usr/bin/shef-agent", true, &agent)?;
-        for (name, module) in setup.guest.modules() {
-            a.copy(&format!("modules/{name}.ko"), false, &module)?;
-        }
-        a.file("etc/machine-id", false, b"00000000000000000000000000000001\n")?;
-        a.file("etc/passwd", false, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")?;
-        a.file("etc/group", false, b"root:x:0:\ntty:x:5:\nnogroup:x:65534:\n")?;
-        a.file(
-            "etc/systemd/system/job.service",
-            false,
-            include_bytes!("../../../vm/unit/job.service"),
-        )?;
-        a.file("lib.sh", false, LIBRARY)?;
-        a.file("job", false, JOB.as_bytes())?;
-        a.file("probe", false, include_bytes!("../../../vm/unit/probe"))?;
-        a.file("set-up", false, commands.as_bytes())?;
-        a.file("init", true, include_bytes!("../../../vm/unit/init"))?;
-        a.finish().map(drop)
-    };
-    write().map_err(io("cannot write", to))
+    let wants = "etc/systemd/system/multi-user.target.wants";
+    for dir in ["proc", "sys", "dev", "tmp", "run", "root", "home", "modules", wants] {
+        a.folder(dir)?;
+    }
+    a.link("var/run", "/run")?;
+    a.link("etc/systemd/system/default.target", "/usr/lib/systemd/system/multi-user.target")?;
+    a.link("etc/systemd/system/multi-user.target.wants/job.service", "../job.service")?;
+    a.copy("usr/bin/busybox", true, &setup.guest.busybox())?;
+    a.copy("usr/bin/shef", true, &stripped(shef)?)?;
+    a.copy("usr/bin/shef-agent", true, &stripped(agent)?)?;
+    for (name, module) in setup.guest.modules() {
+        a.copy(&format!("modules/{name}.ko"), false, &module)?;
+    }
+    for (name, contents) in [
+        ("etc/machine-id", "00000000000000000000000000000001\n"),
+        ("etc/passwd", PASSWD),
+        ("etc/group", "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n"),
+        ("etc/systemd/system/job.service", include_str!("../../../vm/unit/job.service")),
+        ("job", JOB),
+        ("probe", include_str!("../../../vm/unit/probe")),
+        ("set-up", commands),
+    ] {
+        a.file(name, false, contents.as_bytes())?;
+    }
+    a.file("lib.sh", false, LIBRARY)?;
+    a.file("init", true, include_bytes!("../../../vm/unit/init"))?;
+    a.finish()?;
+    Ok(())
 }
+
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n\
+                      nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 
 /// Abilities of a process of the unit, and of the same user outside it: if only the second has one,
 /// the unit denies it.
@@ -126,70 +112,50 @@ const CAN: [(&str, &str, &str); 14] = [
 ];
 
 /// The guest's output as the command's document.
-pub fn report(said: &Said) -> Report {
-    let mut steps = vec![booted(said)];
-    let names: Vec<&str> =
-        JOB.lines().filter_map(|line| line.strip_prefix("shown ")?.split(' ').next()).collect();
-    let found =
-        names.iter().map_while(|name| said.steps.iter().find(|s| s["name"] == **name).cloned());
-    let before = steps.len();
-    steps.extend(found);
-    match names.get(steps.len() - before) {
+pub fn report(output: &Output) -> Report {
+    let mut steps = vec![booted(output)];
+    let mut names = JOB.lines().filter_map(|line| line.strip_prefix("shown ")?.split(' ').next());
+    let missing = names.find(|name| {
+        let found = output.steps.iter().find(|step| step["name"] == **name);
+        steps.extend(found.cloned());
+        found.is_none()
+    });
+    match missing {
         // The job ends with the first step that fails.
-        Some(name) => steps.push(step(
-            name,
-            false,
-            "the guest did not come to it, and to nothing after it".to_owned(),
-        )),
-        None => steps.extend(after(said)),
+        Some(name) => {
+            let why = "the guest did not come to it, and to nothing after it";
+            steps.push(step(name, false, why.to_owned()));
+        }
+        None => steps.extend(after(output)),
     }
-    let (word, demo) =
-        (|key: &str| said.words.get(key).cloned().unwrap_or_default(), said.json("demo"));
-    Report {
-        driver: word("driver"),
-        iommu: format!("systemd {}", word("systemd")),
-        kernel: word("kernel"),
-        qemu: QEMU.to_owned(),
-        steps,
-        digits: demo["digits"].clone(),
-        ..Report::default()
-    }
+    let iommu = format!("systemd {}", output.word("systemd"));
+    Report { attacks: Vec::new(), ..output.report(iommu, steps) }
 }
 
 /// Checks of documents, after the guest ended.
-fn after(said: &Said) -> Vec<Value> {
+fn after(output: &Output) -> Vec<Value> {
     let mut steps = vec![];
     let answer = |place: &str, name: &str| -> String {
-        let lines = said.documents.get(place).map(String::as_str).unwrap_or_default().lines();
-        lines
-            .filter_map(|line| line.split_once(' '))
-            .find(|(can, _)| *can == name)
-            .map_or_else(|| "?".to_owned(), |(_, answer)| answer.to_owned())
+        let lines = output.documents.get(place).map(String::as_str).unwrap_or_default().lines();
+        let mut answers = lines.filter_map(|line| line.split_once(' '));
+        answers.find(|(can, _)| *can == name).map_or("?", |(_, answer)| answer).to_owned()
     };
     for (name, inside, outside) in CAN {
         let (found_inside, found_outside) = (answer("inside", name), answer("outside", name));
         let detail = format!(
-            "in the unit {found_inside} (expected {inside}), the same user outside it {found_outside} (expected {outside})"
+            "in the unit {found_inside} (expected {inside}), the same user outside it \
+             {found_outside} (expected {outside})"
         );
-        steps.push(step(
-            &format!("unit-{name}"),
-            found_inside == inside && found_outside == outside,
-            detail,
-        ));
+        let ok = found_inside == inside && found_outside == outside;
+        steps.push(step(&format!("unit-{name}"), ok, detail));
     }
-    steps.extend(demo(said));
+    steps.extend(demo(output));
     // `→ Overall exposure level for shef-agent.service: 3.3 OK :-)`
-    let exposure = said.words.get("exposure").cloned().unwrap_or_default();
-    let level = exposure
-        .split(": ")
-        .nth(1)
-        .and_then(|rest| rest.split_whitespace().next())
-        .and_then(|level| level.parse::<f64>().ok());
-    steps.push(step(
-        "exposure",
-        level.is_some_and(|level| level <= EXPOSURE),
-        format!("{exposure} (at most {EXPOSURE})"),
-    ));
+    let exposure = output.word("exposure");
+    let level = exposure.split(": ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let low =
+        level.and_then(|level| level.parse().ok()).is_some_and(|level: f64| level <= EXPOSURE);
+    steps.push(step("exposure", low, format!("{exposure} (at most {EXPOSURE})")));
     steps
 }
 

@@ -6,36 +6,40 @@
 //! only if one of these programs names them. Any other input of a step must be added to the step's
 //! key.
 
-use crate::process::{self, Failure};
+use super::lanes::Outcome;
+use crate::files;
+use crate::process::{self, Result, ensure, stdout};
 use crate::root;
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Instant;
+use walkdir::{DirEntry, WalkDir};
 
 /// A pass.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Pass {
+#[derive(Serialize, Deserialize)]
+struct Pass {
     /// The step.
-    pub name: String,
+    name: String,
     /// Its tests.
-    pub passed: u32,
+    passed: u32,
     /// Seconds that it took.
-    pub seconds: u64,
+    seconds: u64,
     /// The commit that was checked out, with a `+` if the tree had changes.
-    pub commit: String,
+    commit: String,
 }
 
 /// The folder of passes, and whether they count.
-pub struct Kept {
+pub struct Passes {
     folder: PathBuf,
     used: bool,
     commit: String,
 }
 
-impl Kept {
+impl Passes {
     /// With `again`, earlier passes do not count; new passes are cached as usual.
     pub fn open(again: bool) -> Self {
         Self {
@@ -46,13 +50,13 @@ impl Kept {
     }
 
     /// The pass for this content.
-    pub fn get(&self, key: &str) -> Option<Pass> {
+    fn get(&self, key: &str) -> Option<Pass> {
         let text = fs::read_to_string(self.folder.join(key)).ok().filter(|_| self.used)?;
         serde_json::from_str(&text).ok()
     }
 
     /// Caches a pass.
-    pub fn put(&self, key: &str, name: &str, passed: u32, seconds: u64) {
+    fn put(&self, key: &str, name: &str, passed: u32, seconds: u64) {
         let pass = Pass { name: name.into(), passed, seconds, commit: self.commit.clone() };
         // Written to a temporary file and renamed: an interrupted run leaves no partial entry. A
         // pass that cannot be cached only costs another run.
@@ -63,6 +67,20 @@ impl Kept {
             .and_then(|()| fs::rename(&part, self.folder.join(key)));
     }
 
+    /// Runs `work` unless it passed on this content, and caches a pass.
+    pub fn once(&self, key: &str, name: &str, work: impl FnOnce() -> Outcome) -> Outcome {
+        if let Some(pass) = self.get(key) {
+            let text = format!("at {}", pass.commit);
+            return Outcome { passed: pass.passed, cached: true, text, ..Outcome::default() };
+        }
+        let start = Instant::now();
+        let outcome = work();
+        if outcome.ok() && outcome.skipped.is_none() {
+            self.put(key, name, outcome.passed, start.elapsed().as_secs());
+        }
+        outcome
+    }
+
     /// The commit that is checked out.
     pub fn commit(&self) -> &str {
         &self.commit
@@ -70,19 +88,13 @@ impl Kept {
 }
 
 fn commit() -> String {
-    let git = |args: &[&str]| {
-        let out = Command::new("git")
-            .args(args)
-            .current_dir(root())
-            .stderr(Stdio::null())
-            .output()
-            .ok()?;
-        Some(String::from_utf8_lossy(&out.stdout).trim().to_owned())
-            .filter(|_| out.status.success())
-    };
-    let changed = git(&["status", "--porcelain"]).is_some_and(|text| !text.is_empty());
-    git(&["rev-parse", "--short=12", "HEAD"])
-        .map_or_else(|| "unknown".into(), |head| if changed { head + "+" } else { head })
+    let git = |args: &[&str]| stdout(Command::new("git").args(args).current_dir(root()));
+    let changed = git(&["status", "--porcelain"]).is_ok_and(|text| !text.is_empty());
+    let head = git(&["rev-parse", "--short=12", "HEAD"]);
+    head.map_or_else(
+        |_| "unknown".into(),
+        |head| head.trim().to_owned() + if changed { "+" } else { "" },
+    )
 }
 
 /// The files of the checkout, each with its digest.
@@ -93,17 +105,15 @@ impl Tree {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn read() -> Result<Self, Failure> {
+    pub fn read() -> Result<Self> {
         let mut files = BTreeMap::new();
-        for path in listed().unwrap_or_else(walked) {
+        for path in files::tracked().or_else(|_| walked())? {
             // A tracked file that is deleted does not count.
             if let Ok(bytes) = fs::read(root().join(&path)) {
                 files.insert(path, Sha256::digest(bytes).into());
             }
         }
-        if files.is_empty() {
-            return Err(Failure::failed(format!("no file under {}", root().display())));
-        }
+        ensure!(!files.is_empty(), "no file under {}", root().display());
         Ok(Self(files))
     }
 
@@ -124,41 +134,18 @@ impl Tree {
     }
 }
 
-fn listed() -> Option<Vec<String>> {
-    let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let out = Command::new("git")
-        .args(args)
-        .current_dir(root())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|o| o.status.success())?;
-    Some(
-        String::from_utf8_lossy(&out.stdout)
-            .split('\0')
-            .filter(|p| !p.is_empty())
-            .map(str::to_owned)
-            .collect(),
-    )
-}
-
 /// The same without git: all files but build products.
-fn walked() -> Vec<String> {
-    fn walk(dir: &Path, out: &mut Vec<String>) {
-        let Ok(entries) = fs::read_dir(dir) else { return };
-        for path in entries.flatten().map(|e| e.path()) {
-            if path.is_dir() {
-                if !path.ends_with("target") && !path.ends_with(".git") {
-                    walk(&path, out);
-                }
-            } else if let Ok(below) = path.strip_prefix(root()) {
-                out.push(below.display().to_string());
-            }
+fn walked() -> Result<Vec<String>> {
+    let product =
+        |entry: &DirEntry| ["target", ".git"].iter().any(|name| entry.file_name() == *name);
+    let mut paths = Vec::new();
+    for entry in WalkDir::new(root()).into_iter().filter_entry(|entry| !product(entry)) {
+        let entry = entry?;
+        if !entry.path().is_dir() {
+            paths.push(entry.path().strip_prefix(root())?.display().to_string());
         }
     }
-    let mut out = Vec::new();
-    walk(&root(), &mut out);
-    out
+    Ok(paths)
 }
 
 /// The key of a step: its name and everything that decides its outcome.
@@ -173,12 +160,7 @@ pub fn key(name: &str, parts: &[&str]) -> String {
 
 /// Digest of a built file.
 pub fn file_digest(path: &Path) -> String {
-    fs::read(path).map_or_else(|_| format!("absent {}", path.display()), |bytes| digest(&bytes))
-}
-
-/// Digest of bytes.
-pub fn digest(bytes: &[u8]) -> String {
-    hex::encode(Sha256::digest(bytes))
+    fs::read(path).map_or_else(|_| format!("absent {}", path.display()), files::digest)
 }
 
 /// Marks in paths of files that count only for programs that contain the same text: no build of a
@@ -209,31 +191,29 @@ mod tests {
     #[test]
     fn a_pass_counts_for_its_content_alone() {
         let folder = std::env::temp_dir().join(format!("shef-passed-{}", std::process::id()));
-        let mut kept = Kept { folder: folder.clone(), used: true, commit: "c".into() };
+        let mut passes = Passes { folder: folder.clone(), used: true, commit: "c".into() };
         let (one, other) = (key("lint", &["a", "b"]), key("lint", &["ab", ""]));
         assert_ne!(one, other);
-        kept.put(&one, "lint", 3, 7);
+        passes.put(&one, "lint", 3, 7);
         assert_eq!(
-            kept.get(&one).map(|p| (p.name, p.passed, p.commit)),
+            passes.get(&one).map(|p| (p.name, p.passed, p.commit)),
             Some(("lint".into(), 3, "c".into()))
         );
-        assert!(kept.get(&other).is_none());
+        assert!(passes.get(&other).is_none());
         fs::write(folder.join(&other), "{").expect("file");
-        assert!(kept.get(&other).is_none(), "half a record is no pass");
-        kept.used = false;
-        assert!(kept.get(&one).is_none());
+        assert!(passes.get(&other).is_none(), "half a record is no pass");
+        passes.used = false;
+        assert!(passes.get(&one).is_none());
         fs::remove_dir_all(folder).expect("remove");
     }
 
     #[test]
     fn the_tree_has_the_sources_and_no_build_products() {
         let tree = Tree::read().unwrap_or_else(|e| panic!("{e:?}"));
-        assert!(
-            tree.0.contains_key("Cargo.toml")
-                && tree.0.contains_key("tests/xtask/src/test/kept.rs")
-        );
+        let own = "tests/xtask/src/test/passes.rs";
+        assert!(tree.0.contains_key("Cargo.toml") && tree.0.contains_key(own));
         assert!(!tree.0.keys().any(|p| p.starts_with("target/")));
-        let walked = walked();
+        let walked = walked().expect("files");
         assert!(tree.0.keys().all(|p| walked.contains(p)), "the list without git lacks files");
         assert_ne!(tree.digest(|p| p.ends_with(".sv")), tree.digest(|p| p.ends_with(".rs")));
     }
