@@ -172,6 +172,7 @@ fn demo(args: &[String]) -> Result<()> {
     {
         process::built("shef-verifierd")?;
     }
+    process::built("shef-sim")?;
     let mut command = process::built("shef")?;
     let here = std::env::current_dir().unwrap_or_else(|_| root());
     command

@@ -85,9 +85,9 @@ pub fn build() -> Result<Built> {
     built.ok = child.wait().context("cargo test --no-run")?.success();
     let mut seen: BTreeMap<PathBuf, (String, Names)> = BTreeMap::new();
     for b in &mut built.binaries {
-        // The tests of whole systems start all programs and examples but this one; other tests
-        // start only those of their package.
-        let all = b.package == "shef-e2e";
+        // The tests of whole systems and of the command start all programs and examples but this one;
+        // other tests start only those of their package.
+        let all = ["shef-e2e", "shef-cli"].contains(&b.package.as_str());
         let starts = programs
             .iter()
             .filter(|(p, _)| (all && **p != "xtask") || **p == b.package)

@@ -28,7 +28,7 @@ const OPTIMISED: [(&str, &[&str]); 3] = [
     (
         "search for keys, optimised: sessions",
         &[
-            "build --release --quiet --package shef-cli --package shef-agent --package shef-verifierd",
+            "build --release --quiet --package shef-cli --package shef-sim --package shef-agent --package shef-verifierd",
             "test --release --quiet --package shef-e2e --test traces",
         ],
     ),
@@ -155,7 +155,7 @@ fn guests<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
             Some(from) => *from == path || decides(path),
             None => path.starts_with("tests/vm/") || path.contains("xtask/src/vm/"),
         };
-        let programs = format!("{} {}", program_digest("shef"), program_digest(other));
+        let programs = ["shef", "shef-sim", other].map(program_digest).join(" ");
         let inputs = format!("{programs} {}", plan.tree.digest(decides));
         let after: Vec<&str> = before.iter().map(String::as_str).collect();
         plan.add_once(lanes, &purpose.title(), &after, inputs, move || match vm::test(purpose) {

@@ -1,4 +1,4 @@
-//! Builds that leave features out: an owner's library and command without simulator and attacks.
+//! Builds that leave features out, and what the production programs are built of.
 
 use super::lanes::Outcome;
 use crate::process::{self, Output, output};
@@ -8,11 +8,14 @@ const LIGHT: &[&str] = &[
     "-p shef --no-default-features",
     "-p shef --no-default-features --features vfio",
     "-p shef --no-default-features --features tls",
-    "-p shef-cli --no-default-features",
 ];
 
-/// Crates of the simulator and the attacks: the light command contains none of them.
-const HEAVY: &[&str] = &["shef-card", "shef-demo", "shef-model", "shef-rtl", "libloading"];
+/// The production programs.
+const PRODUCTION: &[&str] = &["shef-cli", "shef-agent", "shef-verifierd"];
+
+/// Crates of the simulator and the attacks: no production program contains any of them.
+const SIMULATOR: &[&str] =
+    &["shef-card", "shef-lab", "shef-sim", "shef-model", "shef-rtl", "shef-tb", "libloading"];
 
 /// Runs all checks. Any warning of the compiler or clippy is a failure.
 pub fn run() -> Outcome {
@@ -20,20 +23,21 @@ pub fn run() -> Outcome {
         Ok(out) => out.stderr,
         Err(error) => error,
     });
-    let texts: Vec<String> = checks.chain([heavy()]).filter(|text| !text.is_empty()).collect();
+    let texts = checks.chain(PRODUCTION.iter().map(simulator));
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     if texts.is_empty() { Outcome::passed() } else { Outcome::failed(texts.join("\n")) }
 }
 
-/// The simulator crates in the light command; empty if there are none.
-fn heavy() -> String {
-    let args = "-p shef-cli --no-default-features --edges normal --prefix none --format {p}";
-    let tree = match cargo("tree", args) {
+/// A simulator crate in a production program; empty if there is none.
+fn simulator(program: &&str) -> String {
+    let args = format!("-p {program} --edges normal,build --prefix none --format {{p}}");
+    let tree = match cargo("tree", &args) {
         Ok(out) => out.stdout,
         Err(error) => return error,
     };
     let mut names = tree.lines().filter_map(|line| line.split(' ').next());
-    let found = names.find(|name| HEAVY.contains(name));
-    found.map_or_else(String::new, |name| format!("{name} is in `shef-cli --no-default-features`"))
+    let found = names.find(|name| SIMULATOR.contains(name));
+    found.map_or_else(String::new, |name| format!("{name} is in {program}"))
 }
 
 /// cargo's output; if it fails, the error.

@@ -76,12 +76,13 @@ impl Purpose {
     }
 
     /// Its programs, besides busybox: the usual `shef`, and `edu` of crate shef-vfio or the agent.
-    fn programs(self) -> Result<[PathBuf; 2]> {
+    fn programs(self) -> Result<[PathBuf; 3]> {
         let other = match self {
             Self::Unit => process::built("shef-agent")?,
             _ => process::built_example("edu", "debug")?,
         };
-        Ok([process::built("shef")?, other].map(|command| command.get_program().into()))
+        let programs = [process::built("shef")?, process::built("shef-sim")?, other];
+        Ok(programs.map(|command| command.get_program().into()))
     }
 
     /// The kind of card, and the memory of the guest, which holds all files. The model is enough if
@@ -209,7 +210,7 @@ fn stripped(program: &Path) -> Result<PathBuf> {
 }
 
 /// Packs the initramfs.
-fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<()> {
+fn initramfs(setup: &Setup, programs: &[PathBuf; 3], to: &Path) -> Result<()> {
     let archive = Archive::new(std::io::BufWriter::new(fs::File::create(to)?));
     match setup.purpose {
         Purpose::Unit => unit::pack(archive, setup, programs),
@@ -217,13 +218,14 @@ fn initramfs(setup: &Setup, programs: &[PathBuf; 2], to: &Path) -> Result<()> {
     }
 }
 
-fn pack(mut a: Archive<impl Write>, setup: &Setup, programs: &[PathBuf; 2]) -> Result<()> {
-    let [shef, edu] = programs;
+fn pack(mut a: Archive<impl Write>, setup: &Setup, programs: &[PathBuf; 3]) -> Result<()> {
+    let [shef, sim, edu] = programs;
     for dir in ["bin", "proc", "sys", "dev", "tmp", "modules"] {
         a.folder(dir)?;
     }
     a.copy("bin/busybox", true, &setup.guest.busybox())?;
     a.copy("bin/shef", true, &stripped(shef)?)?;
+    a.copy("bin/shef-sim", true, &stripped(sim)?)?;
     a.copy("bin/edu", true, &stripped(edu)?)?;
     let libraries = libraries(programs)?;
     // A folder comes before its contents.

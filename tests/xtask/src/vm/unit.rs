@@ -48,7 +48,11 @@ fn commands() -> Option<&'static str> {
 }
 
 /// Packs the initramfs.
-pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf; 2]) -> Result<()> {
+pub fn pack(
+    mut a: Archive<impl Write>,
+    setup: &Setup,
+    [shef, sim, agent]: &[PathBuf; 3],
+) -> Result<()> {
     let commands =
         commands().context("docs/how-to/owner-and-agent.md has no block of code with useradd")?;
     setup.system.iter().try_for_each(|system| a.tree(system, &wanted))?;
@@ -67,6 +71,7 @@ pub fn pack(mut a: Archive<impl Write>, setup: &Setup, [shef, agent]: &[PathBuf;
     a.link("etc/systemd/system/multi-user.target.wants/job.service", "../job.service")?;
     a.copy("usr/bin/busybox", true, &setup.guest.busybox())?;
     a.copy("usr/bin/shef", true, &stripped(shef)?)?;
+    a.copy("usr/bin/shef-sim", true, &stripped(sim)?)?;
     a.copy("usr/bin/shef-agent", true, &stripped(agent)?)?;
     for (name, module) in setup.guest.modules() {
         a.copy(&format!("modules/{name}.ko"), false, &module)?;
