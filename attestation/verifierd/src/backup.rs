@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use shef_door::files::{self, Owner, Part};
+use shef_files::{self as files, Owner, Part};
 use shef_proto::receipt::{Audit, Forgotten, Head};
 
 use crate::app::signer;

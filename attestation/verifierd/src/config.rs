@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use shef_door::files;
+use shef_files as files;
 use toml::Spanned;
 
 use crate::name::{is_name, is_path, name_rule};

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use shef_door::ca::{Ca, Holder, KeyPair, Validity};
-use shef_door::files::{self, Owner};
+use shef_files::{self as files, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
+use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
 use zeroize::Zeroizing;
 
 use crate::auth::Identity;
@@ -163,7 +163,7 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
 /// Not a valid host name or address.
 pub fn host(text: &str) -> Result<String> {
     let expected = "expected a host name or an address, such as \"localhost\" or \"127.0.0.1\"";
-    shef_door::ca::host(text)
+    shef_tls::ca::host(text)
         .ok_or_else(|| Kind::Config.because(format!("host {text:?}: {expected}")))
 }
 

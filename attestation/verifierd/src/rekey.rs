@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use shef_door::files::{self, Owner};
+use shef_files::{self as files, Owner};
 use zeroize::Zeroizing;
 
 use crate::config::{Config, Database, same_file};

@@ -8,7 +8,7 @@ use aws_lc_rs::hkdf;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
-use shef_door::files;
+use shef_files as files;
 use shef_proto::cose::SigningKey;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::entropy::Entropy;

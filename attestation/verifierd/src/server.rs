@@ -1,7 +1,7 @@
 //! Connections: TLS handshake, HTTP/1.1, time limits, and orderly shutdown.
 //!
 //! Until its handshake is complete, a connection occupies a slot at the door; then it takes a
-//! connection slot. Both are pools ([`shef_door`]) that accept every newcomer: the holder of the
+//! connection slot. Both are pools ([`shef_tls::admission`]) that accept every newcomer: the holder of the
 //! most slots makes room. One address or identity has at most a quarter of the slots, and a quarter
 //! is reserved for clients with a certificate.
 
@@ -21,7 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::HandshakeKind;
 use rustls::pki_types::CertificateDer;
 use rustls::server::Acceptor;
-use shef_door::{Door, Pool, Shares, Slot, Ticket, network};
+use shef_tls::admission::{Admission, Permit, Pool, Shares, Slot, network};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -118,7 +118,7 @@ pub async fn serve(
         strangers: timing.connections - timing.connections / 4,
         holder: quarter,
     });
-    let door = Arc::new(Door::new((timing.connections / 2).max(2), quarter));
+    let door = Arc::new(Admission::new((timing.connections / 2).max(2), quarter));
     loop {
         let (stream, address) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -134,21 +134,21 @@ pub async fn serve(
             () = stopped(&mut stop) => break,
         };
         // In the order of arrival: the oldest makes room.
-        let (ticket, pool) = (door.enter(address.ip()), Arc::clone(&pool));
+        let (permit, pool) = (door.enter(address.ip()), Arc::clone(&pool));
         let (tls, router, mut stop) = (Arc::clone(&tls), router.clone(), stop.clone());
         let (metrics, quiet) = (Arc::clone(&metrics), Arc::clone(&quiet));
         tokio::spawn(async move {
             let shaken = tokio::select! {
-                shaken = timeout(timing.header, handshake(stream, &ticket, &tls, timing.idle)) => shaken,
-                () = ticket.displaced() => return metrics.count(Counter::Handshakes, None, &["displaced"]),
+                shaken = timeout(timing.header, handshake(stream, &permit, &tls, timing.idle)) => shaken,
+                () = permit.displaced() => return metrics.count(Counter::Handshakes, None, &["displaced"]),
                 () = stopped(&mut stop) => return,
             };
             match shaken {
                 Ok(Ok(shaken)) => {
                     if shaken.shown.is_some() {
-                        ticket.admit();
+                        permit.admit();
                     } else {
-                        drop(ticket);
+                        drop(permit);
                     }
                     let holder = match &shaken.shown {
                         Some(Shown { identity: Some(identity), .. }) => {
@@ -188,13 +188,13 @@ struct Shaken {
 
 async fn handshake(
     stream: TcpStream,
-    ticket: &Ticket,
+    permit: &Permit,
     tls: &ArcSwap<Material>,
     idle: Duration,
 ) -> io::Result<Shaken> {
     let _ = stream.set_nodelay(true);
     let hello = LazyConfigAcceptor::new(Acceptor::default(), Idle::new(stream, idle)).await?;
-    ticket.spoke();
+    permit.spoke();
     let material = tls.load_full();
     let stream = hello.into_stream(Arc::clone(&material.config)).await?;
     let shown = stream.get_ref().1.peer_certificates().map(|chain| Shown {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use shef_door::files::{self, Owner};
+use shef_files::{self as files, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
 
 use crate::app::signer;

@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
-use shef_door::files;
+use shef_files as files;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
 use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
@@ -241,10 +241,8 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         }
         // With lists, a client whose CA has no list is rejected, and so is every client once a list
         // has expired.
-        let verifier = shef_anchors::client_verifier(
-            &certificates(&tls.client_ca)?,
-            &provider,
-            |mut verifier| {
+        let verifier =
+            shef_tls::client_verifier(&certificates(&tls.client_ca)?, &provider, |mut verifier| {
                 verifier = verifier.with_crls(crls.clone());
                 if !tls.crls.is_empty() {
                     verifier = verifier.enforce_revocation_expiration();
@@ -253,8 +251,7 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
                     verifier = verifier.allow_unauthenticated();
                 }
                 verifier
-            },
-        );
+            });
         let verifier = verifier.map_err(|error| cannot(&tls.client_ca, error))?;
         (builder.with_client_cert_verifier(Arc::clone(&verifier)), Some(verifier))
     };

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use rustls::pki_types::{CertificateDer, UnixTime};
-use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
 use shef_verifierd::config::{ClientAuth, Tls};
 use shef_verifierd::tls::server;
 

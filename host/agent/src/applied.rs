@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixListener as StdListener, UnixStream as 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use shef_door::files;
+use shef_files as files;
 use shef_proto::crypto::sha256;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};

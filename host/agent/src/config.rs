@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
-use shef_door::files;
+use shef_files as files;
 use shef_remote::wire::MAX_DEVICES;
 
 use crate::AgentError;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustls::server::Acceptor;
-use shef_door::Ticket;
 use shef_remote::wire::{self, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
+use shef_tls::admission::Permit;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -109,11 +109,11 @@ impl Incoming {
 }
 
 /// Serves one connection to its end.
-pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shared: Arc<Shared>) {
+pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, permit: Permit, shared: Arc<Shared>) {
     let setup = shared.setup();
     let shaken = timeout(setup.times.hello, async {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), tcp).await?;
-        ticket.spoke();
+        permit.spoke();
         hello.into_stream(Arc::clone(setup.acceptor.config())).await
     });
     let tls = tokio::select! {
@@ -122,7 +122,7 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shar
             Ok(Err(error)) => return shared.turned_away(peer, &format!("TLS refused: {error}")),
             Err(_) => return shared.turned_away(peer, "no TLS handshake in time"),
         },
-        () = ticket.displaced() => return shared.turned_away(peer, "too many handshakes: this one made room for another"),
+        () = permit.displaced() => return shared.turned_away(peer, "too many handshakes: this one made room for another"),
     };
     let identity = tls.get_ref().1.peer_certificates().and_then(|list| Identity::of(list.first()?));
     let (stream, writing) = split(tls);
@@ -146,7 +146,7 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, ticket: Ticket, shar
             ),
         ),
         Some(owner) => {
-            ticket.admit();
+            permit.admit();
             let has_session = shared.slots.values().any(|slot| slot.is_of(&owner.name));
             let seat = shared.seats.take(
                 &owner.name,

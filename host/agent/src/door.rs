@@ -1,18 +1,18 @@
-//! Admission: [`shef_door`] limits the handshakes of strangers, and the agent counts connections by
+//! Admission: [`shef_tls::admission`] limits the handshakes of strangers, and the agent counts connections by
 //! owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shef_door::Door;
 use shef_remote::wire::codes;
+use shef_tls::admission::Admission;
 
 use crate::slot::Refusal;
 
 /// The agent's door: 32 handshakes at once from addresses that no owner has connected from, 32 from
 /// addresses that an owner has, and 8 from one address.
-pub(crate) fn door() -> Arc<Door> {
-    Arc::new(Door::new(32, 8))
+pub(crate) fn door() -> Arc<Admission> {
+    Arc::new(Admission::new(32, 8))
 }
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use shef_device::is_name;
-use shef_door::files;
+use shef_files as files;
 use shef_proto::name::digest;
 
 use crate::AgentError;
@@ -17,7 +17,7 @@ const WARN: Duration = Duration::from_secs(30 * 86_400);
 /// Record of a certificate at issue, in hexadecimal: the SHA-256 of the TBSCertificate, and of the
 /// whole certificate. The signature has two encodings, and so has the latter digest.
 pub(crate) fn noted(der: &CertificateDer<'_>) -> Option<[String; 2]> {
-    let names = shef_anchors::names(der)?;
+    let names = shef_tls::names(der)?;
     Some([hex::encode(names.first()?), hex::encode(names.get(1)?)])
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn is_ca(der: &CertificateDer<'_>) -> bool {
 pub(crate) struct Identity {
     /// The common name.
     pub(crate) name: String,
-    /// Digests that identify the certificate in the revocation list ([`shef_anchors::names`]).
+    /// Digests that identify the certificate in the revocation list ([`shef_tls::names`]).
     names: Vec<String>,
     /// When the certificate expires.
     pub(crate) until: SystemTime,
@@ -71,7 +71,7 @@ impl Identity {
             .ok()?;
         let until =
             UNIX_EPOCH + certificate.tbs_certificate().validity().not_after.to_unix_duration();
-        let names = shef_anchors::names(der)?.iter().map(hex::encode).collect();
+        let names = shef_tls::names(der)?.iter().map(hex::encode).collect();
         is_name(&text).then_some(Self { name: text, names, until })
     }
 

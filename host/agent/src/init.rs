@@ -11,9 +11,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
-use shef_door::ca::{Ca, Certificate, Holder, KeyPair, Validity, host};
-use shef_door::files::{self, FolderLock, Owner};
+use shef_files::{self as files, FolderLock, Owner};
 use shef_proto::name::digest;
+use shef_tls::ca::{Ca, Certificate, Holder, KeyPair, Validity, host};
 
 use crate::AgentError;
 use crate::config::check_device;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use shef_agent::init::{Plan, add_owner, init, readmit, renew, revoke, shell};
 use shef_agent::{Agent, AgentError, Config, confirm, told};
 use shef_device::Uri;
-use shef_door::output;
+use shef_files::output;
 use shef_remote::wire::codes;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;

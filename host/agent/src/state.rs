@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use shef_door::Door;
 use shef_remote::wire::{ALPN, codes};
 use shef_remote::{certificates, private_key, unpaired};
+use shef_tls::admission::Admission;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
@@ -156,7 +156,7 @@ pub(crate) enum Phase {
 /// State that all connections share.
 pub(crate) struct Shared {
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
-    pub(crate) door: Arc<Door>,
+    pub(crate) door: Arc<Admission>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) phase: watch::Receiver<Phase>,
     fixed: Fixed,
@@ -368,7 +368,7 @@ fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
             &"`ca` names a certificate that is not a CA's: expected basicConstraints CA:TRUE, as in the ca.pem of `shef-agent init`",
         ));
     }
-    let verifier = shef_anchors::client_verifier(&cas, &provider, |builder| builder)
+    let verifier = shef_tls::client_verifier(&cas, &provider, |builder| builder)
         .map_err(|e| wrong(&config.ca, &e))?;
     let mut tls = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])

@@ -14,9 +14,9 @@ use common::*;
 use shef_agent::Config;
 use shef_agent::init::{renew, revoke};
 use shef_device::Device;
-use shef_door::ca::{Ca, Holder, KeyPair, Validity};
 use shef_remote::wire::{DeviceState, Op, ToAgent, ToOwner};
 use shef_remote::{TlsFiles, list};
+use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);

@@ -1977,7 +1977,7 @@ fn an_import_that_is_killed_lets_no_older_bundle_in() {
 /// request.
 #[test]
 fn outputs_are_certain_before_anything_is_asked() {
-    use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+    use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     let now = std::time::SystemTime::now()
@@ -2175,7 +2175,7 @@ fn configuration_is_read_from_regular_files() {
 
 #[test]
 fn an_owner_is_warned_of_a_certificate_that_ends_soon() {
-    use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+    use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
     let dir = tempfile::tempdir().unwrap();
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

@@ -82,7 +82,7 @@ impl TlsFiles {
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         const DAY: u64 = 86_400;
-        let validity = shef_anchors::Validity::of(certificates(&self.cert).ok()?.first()?).ok()?;
+        let validity = shef_tls::Validity::of(certificates(&self.cert).ok()?.first()?).ok()?;
         let now =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
         let file = self.cert.display();
@@ -110,7 +110,7 @@ impl TlsFiles {
     /// SHEF-AGT-003.
     pub fn load(&self) -> Result<Arc<ClientConfig>, DeviceError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let servers = shef_anchors::server_verifier(&certificates(&self.ca)?, &provider)
+        let servers = shef_tls::server_verifier(&certificates(&self.ca)?, &provider)
             .map_err(|e| trouble(&self.ca, &e))?;
         let key = private_key(&self.key)?;
         let mut config = ClientConfig::builder_with_provider(provider)

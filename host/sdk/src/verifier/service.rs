@@ -13,7 +13,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shef_anchors::Validity;
 use shef_device::DeviceError;
 use shef_proto::crypto::scrub::{DERIVATION, scrubbed};
 use shef_proto::entropy::Entropy;
@@ -23,6 +22,7 @@ use shef_proto::image::ImageKey;
 use shef_proto::receipt::{Head, Receipt};
 use shef_proto::release::{Expected, KeyBox, ReleaseInfo};
 use shef_remote::TlsFiles;
+use shef_tls::Validity;
 use shef_verify::{Verified, Vouched};
 use ureq::tls::{Certificate, ClientCert, PrivateKey as PemKey, RootCerts, TlsConfig, TlsProvider};
 use zeroize::Zeroizing;
@@ -1159,7 +1159,7 @@ mod tests {
 
     #[test]
     fn a_ca_that_has_ended_vouches_for_no_service() {
-        use shef_door::ca::{Ca, Holder, KeyPair, Validity as Days};
+        use shef_tls::ca::{Ca, Holder, KeyPair, Validity as Days};
         const DAY: i64 = 86_400;
         let dir = tempfile::tempdir().unwrap();
         let now = UnixTime::now().as_secs().cast_signed();
@@ -1202,7 +1202,7 @@ mod tests {
         dir: &std::path::Path,
         mut answer: impl FnMut(&str) -> Value + Send + 'static,
     ) -> Service {
-        use shef_door::ca::{Ca, Holder, KeyPair, Validity as Days};
+        use shef_tls::ca::{Ca, Holder, KeyPair, Validity as Days};
         use std::io::{BufRead, BufReader, Write};
         let now = UnixTime::now().as_secs().cast_signed();
         let (ca, root) = Ca::new("ca", KeyPair::generate().unwrap(), now).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
-use shef_door::ca::{Ca, KeyPair, Validity};
+use shef_tls::ca::{Ca, KeyPair, Validity};
 use shef_verifierd::config::Config;
 use shef_verifierd::jwe;
 use shef_verifierd::secrets::Kek;
@@ -69,7 +69,7 @@ pub fn run_certificate_list(bytes: &[u8]) -> String {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let list = CertificateRevocationListDer::from(bytes.to_vec());
     outcome(
-        shef_anchors::client_verifier(&[authority().0.clone()], &provider, |builder| {
+        shef_tls::client_verifier(&[authority().0.clone()], &provider, |builder| {
             builder.with_crls([list.clone()])
         }),
         drop,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use crate::hold;
+use super::hold;
 
 /// Limits of a pool, each at least one.
 #[derive(Clone, Copy, Debug)]

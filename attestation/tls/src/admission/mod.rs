@@ -1,14 +1,11 @@
-//! Admission of TLS connections. The agent and the verifier service each have a separate [CA](ca),
-//! and keep unauthenticated connections in a separate pool from authenticated ones.
+//! Admission of connections. The agent and the verifier service keep unauthenticated connections in a
+//! separate pool from authenticated ones.
 //!
 //! A connection occupies a slot in the [`Pool`] of handshakes until it is authenticated. A full pool
 //! never rejects a new connection: it evicts the oldest one that has done nothing yet, from the
 //! address with the most slots. Addresses from which a client was authenticated before have their
-//! own share ([`Door`]).
+//! own share ([`Admission`]).
 
-pub mod ca;
-pub mod files;
-pub mod output;
 mod pool;
 
 pub use pool::{Pool, Shares, Slot};
@@ -34,20 +31,20 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 /// All handshakes in progress.
-pub struct Door {
+pub struct Admission {
     handshakes: Arc<Pool<IpAddr>>,
     /// Addresses from which a client was authenticated, oldest first.
     known: Mutex<VecDeque<IpAddr>>,
 }
 
 /// A slot of a handshake, released on drop.
-pub struct Ticket {
-    door: Arc<Door>,
+pub struct Permit {
+    admission: Arc<Admission>,
     address: IpAddr,
     slot: Slot<IpAddr>,
 }
 
-impl Door {
+impl Admission {
     /// Allows this many concurrent handshakes from unknown addresses, twice as many in all, and a
     /// limit per address.
     #[must_use]
@@ -58,10 +55,14 @@ impl Door {
 
     /// Takes a slot, evicting another handshake if none is free.
     #[must_use]
-    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Ticket {
+    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Permit {
         let address = network(address);
         let known = hold(&self.known).contains(&address);
-        Ticket { door: Arc::clone(self), address, slot: self.handshakes.enter(address, !known) }
+        Permit {
+            admission: Arc::clone(self),
+            address,
+            slot: self.handshakes.enter(address, !known),
+        }
     }
 
     /// Number of handshakes in progress.
@@ -71,7 +72,7 @@ impl Door {
     }
 }
 
-impl Ticket {
+impl Permit {
     /// A complete `ClientHello` has arrived: the peer takes part in a handshake. Silent connections
     /// are evicted before it.
     pub fn spoke(&self) {
@@ -85,7 +86,7 @@ impl Ticket {
 
     /// A client was authenticated from this address.
     pub fn admit(self) {
-        let known = &mut hold(&self.door.known);
+        let known = &mut hold(&self.admission.known);
         known.retain(|address| *address != self.address);
         known.push_back(self.address);
         if known.len() > REMEMBERED {
@@ -103,8 +104,8 @@ mod tests {
     const HANDSHAKES: usize = 32;
     const PER_ADDRESS: usize = 8;
 
-    async fn is_displaced(ticket: &Ticket) -> bool {
-        tokio::time::timeout(Duration::ZERO, ticket.displaced()).await.is_ok()
+    async fn is_displaced(permit: &Permit) -> bool {
+        tokio::time::timeout(Duration::ZERO, permit.displaced()).await.is_ok()
     }
 
     fn v4(last: u8) -> IpAddr {
@@ -113,31 +114,32 @@ mod tests {
 
     #[tokio::test]
     async fn a_crowd_makes_room_for_newcomers_and_the_crowded_address_pays() {
-        let door = Arc::new(Door::new(HANDSHAKES, PER_ADDRESS));
-        let crowd: Vec<Ticket> = (0..100).map(|_| door.enter(v4(1))).collect();
-        assert_eq!(door.waiting(), PER_ADDRESS);
+        let admission = Arc::new(Admission::new(HANDSHAKES, PER_ADDRESS));
+        let crowd: Vec<Permit> = (0..100).map(|_| admission.enter(v4(1))).collect();
+        assert_eq!(admission.waiting(), PER_ADDRESS);
         assert!(is_displaced(&crowd[0]).await && !is_displaced(&crowd[99]).await);
         // Many addresses fill the pool; the one with the most slots makes room.
-        let others: Vec<Ticket> = (2..200).map(|n| door.enter(v4(n))).collect();
-        assert_eq!(door.waiting(), HANDSHAKES);
+        let others: Vec<Permit> = (2..200).map(|n| admission.enter(v4(n))).collect();
+        assert_eq!(admission.waiting(), HANDSHAKES);
         assert!(
             is_displaced(&crowd[98]).await
                 && is_displaced(&others[0]).await
                 && !is_displaced(&others[197]).await
         );
         // A connection that has spoken stays longer than silent ones.
-        let speaks = door.enter(v4(201));
+        let speaks = admission.enter(v4(201));
         speaks.spoke();
-        let more: Vec<Ticket> = (0..PER_ADDRESS).map(|n| door.enter(v4(202 + n as u8))).collect();
+        let more: Vec<Permit> =
+            (0..PER_ADDRESS).map(|n| admission.enter(v4(202 + n as u8))).collect();
         assert!(!is_displaced(&speaks).await);
         drop((crowd, others, more));
-        assert_eq!(door.waiting(), 1);
+        assert_eq!(admission.waiting(), 1);
         // A known client's address has a separate pool.
         speaks.admit();
-        let known = door.enter(v4(201));
-        let strangers: Vec<Ticket> = (0..200).map(|n| door.enter(v4(n))).collect();
+        let known = admission.enter(v4(201));
+        let strangers: Vec<Permit> = (0..200).map(|n| admission.enter(v4(n))).collect();
         assert!(!is_displaced(&known).await);
-        assert_eq!(door.waiting(), HANDSHAKES + 1);
+        assert_eq!(admission.waiting(), HANDSHAKES + 1);
         drop(strangers);
     }
 

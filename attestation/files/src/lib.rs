@@ -6,6 +6,8 @@
 //! that no other file has. Except for [`open_linked`], no function here follows a symbolic link at
 //! the end of a path. Root trusts neither folders that others can change nor their files.
 
+pub mod output;
+
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};

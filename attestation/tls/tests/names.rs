@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512};
 use rustls::pki_types::{CertificateDer, UnixTime};
-use shef_anchors::{client_verifier, names};
-use shef_door::ca::{Ca, Holder, KeyPair, Validity};
+use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
+use shef_tls::{client_verifier, names};
 use x509_cert::der::asn1::{BitString, Uint};
 use x509_cert::der::{Decode as _, Encode as _};
 

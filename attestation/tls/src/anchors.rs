@@ -4,11 +4,6 @@
 //! after its CA has expired. The verifiers here accept a leaf only while the certificate of its CA
 //! is valid too. They keep the CAs separate, and check each handshake, because a server can outlive
 //! certificates.
-#![forbid(unsafe_code)]
-
-mod names;
-
-pub use names::names;
 
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{CertificateError, Error, RootCertStore};
-use shef_anchors::{Validity, client_verifier, server_verifier};
-use shef_door::ca::{self, Ca, Holder, KeyPair};
+use shef_tls::ca::{self, Ca, Holder, KeyPair};
+use shef_tls::{Validity, client_verifier, server_verifier};
 use std::sync::Arc;
 use std::time::Duration;
 

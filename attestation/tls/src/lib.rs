@@ -1,0 +1,13 @@
+//! TLS for the agent, the verifier service and their clients: certificates under CAs that are valid
+//! themselves, and with feature `server` a CA and the admission of connections.
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "server")]
+pub mod admission;
+mod anchors;
+#[cfg(feature = "server")]
+pub mod ca;
+mod names;
+
+pub use anchors::{Validity, client_verifier, server_verifier};
+pub use names::names;
