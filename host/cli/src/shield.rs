@@ -353,71 +353,151 @@ struct ShownSet {
     cache_line: u16,
 }
 
-fn show(output: &Output, source: &Source) -> Result<(), CliError> {
-    #[derive(Serialize)]
-    struct Shown<'a> {
-        config_digest: String,
-        suite: u16,
-        on_fault: &'static str,
-        memory_ports: u8,
-        accelerator_ports: u8,
-        sbox: &'static str,
-        sets: Vec<ShownSet>,
-        regions: Vec<ShownRegion<'a>>,
-        memory: Vec<Range>,
-        warnings: Vec<Warned<'a>>,
+#[derive(Serialize)]
+struct Shown<'a> {
+    config_digest: String,
+    suite: u16,
+    on_fault: &'static str,
+    memory_ports: u8,
+    accelerator_ports: u8,
+    sbox: &'static str,
+    sets: Vec<ShownSet>,
+    regions: Vec<ShownRegion<'a>>,
+    memory: Vec<Range>,
+    warnings: Vec<Warned<'a>>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(shield: &'a Shield) -> Self {
+        let config = &shield.config;
+        let region = |r: &'_ Region| (r.mode.has_tags().then_some(r.tag_base), r.tree_levels());
+        Self {
+            config_digest: hex::encode(&config.digest()),
+            suite: config.suite(),
+            on_fault: config.on_fault().name(),
+            memory_ports: config.ports(),
+            accelerator_ports: config.accelerator_ports(),
+            sbox: shield.synthesis.sbox.name(),
+            sets: config
+                .sets()
+                .iter()
+                .enumerate()
+                .map(|(i, s)| ShownSet {
+                    lanes: s.lanes,
+                    big_lines: s.big_lines,
+                    small_lines: s.small_lines,
+                    ring_beats: s.ring_beats,
+                    acc: s.acc,
+                    port: config.set_port(i),
+                    cache_bytes: s.cache_bytes,
+                    cache_line: s.cache_line,
+                })
+                .collect(),
+            regions: config
+                .regions()
+                .iter()
+                .map(|r| {
+                    let (tag_base, tree_levels) = region(r);
+                    ShownRegion {
+                        id: r.id,
+                        name: &r.name,
+                        mode: r.mode.name(),
+                        base: r.base,
+                        size: r.size,
+                        chunk: r.chunk,
+                        key_bits: r.key_bits,
+                        set: r.set,
+                        port: r.port,
+                        tag_base,
+                        node_base: r.node_base,
+                        tree_levels,
+                        prefetch: r.prefetch,
+                        counter_bits: r.counter_bits,
+                    }
+                })
+                .collect(),
+            memory: memory_map(config),
+            warnings: warned(&shield.warnings),
+        }
     }
+
+    fn print_sets(&self, output: &Output) -> Result<(), CliError> {
+        for (i, s) in self.sets.iter().enumerate() {
+            let mut line = format!(
+                "engine set {i}    {}, {} big and {}, read ring of {}, accelerator port {}, memory port {}",
+                count(s.lanes, "AES lane"),
+                s.big_lines,
+                count(s.small_lines, "small line"),
+                count(s.ring_beats, "beat"),
+                s.acc,
+                s.port
+            );
+            if s.cache_bytes > 0 {
+                let _ = write!(
+                    line,
+                    ", cache of {} in lines of {} B",
+                    size(s.cache_bytes.into()),
+                    s.cache_line
+                );
+            }
+            output.line(line)?;
+        }
+        Ok(())
+    }
+
+    fn print_regions(&self, output: &Output) -> Result<(), CliError> {
+        output
+            .line(output.heading(&format!("regions ({} of {MAX_REGIONS})", self.regions.len())))?;
+        output.line(format_args!(
+            "{:>2} {:<16} {:<8} {:>10} {:>7} {:>4} {:>4} {:>9}",
+            "", "name", "mode", "size", "chunk", "key", "set", "prefetch"
+        ))?;
+        for r in &self.regions {
+            let mut line = format!(
+                "{:>2} {:<16} {:<8} {:>10} {:>7} {:>4} {:>4} {:>9}",
+                r.id,
+                r.name,
+                r.mode,
+                size(r.size),
+                r.chunk,
+                r.key_bits,
+                r.set,
+                r.prefetch
+            );
+            if let Some(bits) = r.counter_bits {
+                let _ = write!(line, "  {bits}-bit counters");
+            }
+            if r.tree_levels > 0 {
+                let _ = write!(line, "  {} tree levels in memory", r.tree_levels);
+            }
+            output.line(line)?;
+        }
+        Ok(())
+    }
+
+    fn print_memory(&self, output: &Output) -> Result<(), CliError> {
+        output.line(output.heading("card memory"))?;
+        for range in &self.memory {
+            let end = range.end.map_or_else(|| " ".repeat(18), |end| format!("{:#018x}", end - 1));
+            let len = range.end.map_or_else(String::new, |end| size(end - range.start));
+            output.line(
+                format_args!(
+                    "{:#018x} .. {end} {len:>10}  {:<6}{}",
+                    range.start,
+                    range.what,
+                    range.region.as_deref().unwrap_or("")
+                )
+                .to_string()
+                .trim_end(),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn show(output: &Output, source: &Source) -> Result<(), CliError> {
     let shield = source.shield(output)?;
-    let config = &shield.config;
-    let region = |r: &'_ Region| (r.mode.has_tags().then_some(r.tag_base), r.tree_levels());
-    let shown = Shown {
-        config_digest: hex::encode(&config.digest()),
-        suite: config.suite(),
-        on_fault: config.on_fault().name(),
-        memory_ports: config.ports(),
-        accelerator_ports: config.accelerator_ports(),
-        sbox: shield.synthesis.sbox.name(),
-        sets: config
-            .sets()
-            .iter()
-            .enumerate()
-            .map(|(i, s)| ShownSet {
-                lanes: s.lanes,
-                big_lines: s.big_lines,
-                small_lines: s.small_lines,
-                ring_beats: s.ring_beats,
-                acc: s.acc,
-                port: config.set_port(i),
-                cache_bytes: s.cache_bytes,
-                cache_line: s.cache_line,
-            })
-            .collect(),
-        regions: config
-            .regions()
-            .iter()
-            .map(|r| {
-                let (tag_base, tree_levels) = region(r);
-                ShownRegion {
-                    id: r.id,
-                    name: &r.name,
-                    mode: r.mode.name(),
-                    base: r.base,
-                    size: r.size,
-                    chunk: r.chunk,
-                    key_bits: r.key_bits,
-                    set: r.set,
-                    port: r.port,
-                    tag_base,
-                    node_base: r.node_base,
-                    tree_levels,
-                    prefetch: r.prefetch,
-                    counter_bits: r.counter_bits,
-                }
-            })
-            .collect(),
-        memory: memory_map(config),
-        warnings: warned(&shield.warnings),
-    };
+    let shown = Shown::new(&shield);
     output.line(format_args!("config digest   {}", shown.config_digest))?;
     output.line(format_args!(
         "on a fault      {}",
@@ -427,7 +507,7 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
             _ => "everything stops",
         }
     ))?;
-    if !config.has_memory() {
+    if !shield.config.has_memory() {
         output
             .line("card memory     none: no region, all goes over the sealed register channel")?;
         return output.document(&shown);
@@ -440,68 +520,11 @@ fn show(output: &Output, source: &Source) -> Result<(), CliError> {
         "S-boxes         in {}",
         if shown.sbox == "ram" { "block RAM" } else { "LUTs" }
     ))?;
-    for (i, s) in shown.sets.iter().enumerate() {
-        let mut line = format!(
-            "engine set {i}    {}, {} big and {}, read ring of {}, accelerator port {}, memory port {}",
-            count(s.lanes, "AES lane"),
-            s.big_lines,
-            count(s.small_lines, "small line"),
-            count(s.ring_beats, "beat"),
-            s.acc,
-            s.port
-        );
-        if s.cache_bytes > 0 {
-            let _ = write!(
-                line,
-                ", cache of {} in lines of {} B",
-                size(s.cache_bytes.into()),
-                s.cache_line
-            );
-        }
-        output.line(line)?;
-    }
+    shown.print_sets(output)?;
     output.line("")?;
-    output.line(output.heading(&format!("regions ({} of {MAX_REGIONS})", shown.regions.len())))?;
-    output.line(format_args!(
-        "{:>2} {:<16} {:<8} {:>10} {:>7} {:>4} {:>4} {:>9}",
-        "", "name", "mode", "size", "chunk", "key", "set", "prefetch"
-    ))?;
-    for r in &shown.regions {
-        let mut line = format!(
-            "{:>2} {:<16} {:<8} {:>10} {:>7} {:>4} {:>4} {:>9}",
-            r.id,
-            r.name,
-            r.mode,
-            size(r.size),
-            r.chunk,
-            r.key_bits,
-            r.set,
-            r.prefetch
-        );
-        if let Some(bits) = r.counter_bits {
-            let _ = write!(line, "  {bits}-bit counters");
-        }
-        if r.tree_levels > 0 {
-            let _ = write!(line, "  {} tree levels in memory", r.tree_levels);
-        }
-        output.line(line)?;
-    }
+    shown.print_regions(output)?;
     output.line("")?;
-    output.line(output.heading("card memory"))?;
-    for range in &shown.memory {
-        let end = range.end.map_or_else(|| " ".repeat(18), |end| format!("{:#018x}", end - 1));
-        let len = range.end.map_or_else(String::new, |end| size(end - range.start));
-        output.line(
-            format_args!(
-                "{:#018x} .. {end} {len:>10}  {:<6}{}",
-                range.start,
-                range.what,
-                range.region.as_deref().unwrap_or("")
-            )
-            .to_string()
-            .trim_end(),
-        )?;
-    }
+    shown.print_memory(output)?;
     output.document(&shown)
 }
 

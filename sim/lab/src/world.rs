@@ -8,7 +8,9 @@ use shef::{
     Challenge, Connected, Expect, Host, Image, IpVendor, KeyFolder, Keyed, Manufacturer,
     OpenOptions, Release, SdkError, Service, Session, Source, TlsFiles, Uri, Verifier,
 };
-use shef_card::{self as sim, Blank, CardOptions, Control, Design, Engine, RtlOptions, SimKernel};
+use shef_card::{
+    self as sim, Blank, CardOptions, Control, Design, Engine, Identity, RtlOptions, SimKernel,
+};
 use shef_proto::config::Config;
 use shef_proto::evidence::{Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
@@ -194,6 +196,52 @@ pub struct World {
     adversary_entropy: Source,
 }
 
+/// The identity of a served card.
+fn served(cards: &Cards) -> Result<Option<Identity>, CliError> {
+    let Cards::Served { uri, control, tls } = cards else { return Ok(None) };
+    let identity = Control::open(control).and_then(|mut control| control.identity());
+    // If the card is not served at all, report that error.
+    let device = || shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None });
+    identity.map(Some).map_err(|error| device().err().map_or_else(|| card(error), CliError::from))
+}
+
+/// The design in the cards.
+fn design(cards: &Cards, served: Option<&Identity>) -> Result<Design, CliError> {
+    let accelerator = match (cards, served) {
+        (Cards::Made(options), _) => return Ok(options.design.clone()),
+        (Cards::Served { .. }, found) => found.map_or("", |identity| &identity.accelerator),
+    };
+    if accelerator != sim::ACCELERATOR {
+        let what = format!(
+            "the served card has the accelerator {accelerator:?}, expected {:?}",
+            sim::ACCELERATOR
+        );
+        return Err(card(sim::CardError::Design { what }));
+    }
+    Design::digits().map_err(card)
+}
+
+/// Reference values of kernels and shell.
+fn platforms(cards: &Cards) -> ReferenceValues {
+    let kernels: &[SimKernel] = match cards {
+        Cards::Made(options) => match &options.engine {
+            Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. }) => &[SimKernel::Firmware],
+            _ => &[SimKernel::Native],
+        },
+        Cards::Served { .. } => &[SimKernel::Firmware, SimKernel::Native],
+    };
+    let kernel = |kernel: &SimKernel| KernelReference {
+        name: "security-kernel".to_owned(),
+        digest: sim::kernel_digest(*kernel),
+        svn: sim::KERNEL_SVN,
+    };
+    ReferenceValues {
+        kernels: kernels.iter().map(kernel).collect(),
+        shells: vec![ShellReference { name: "simulation".to_owned(), digest: sim::shell_digest() }],
+        images: Vec::new(),
+    }
+}
+
 impl World {
     /// Makes the parties with key folders below `dir`.
     ///
@@ -210,34 +258,15 @@ impl World {
                 .map_or(0, |d| d.as_secs() as i64),
         };
         let open = |name: &str| KeyFolder::open(dir.join(name));
-        let served =
-            match &plan.cards {
-                Cards::Made(_) => None,
-                Cards::Served { uri, control, tls } => {
-                    let identity = Control::open(control).and_then(|mut c| c.identity());
-                    // If the card is not served at all, report that error.
-                    let device =
-                        || shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None });
-                    Some(identity.map_err(|error| {
-                        device().err().map_or_else(|| card(error), CliError::from)
-                    })?)
-                }
-            };
+        let served = served(&plan.cards)?;
+        let mut make = |name: &str, title: &str| {
+            Manufacturer::open(open(name)?, title, now, &mut manufacturer_entropy)
+        };
         let makers = match served {
             Some(_) => None,
             None => Some((
-                Manufacturer::open(
-                    open("manufacturer")?,
-                    "shef simulated devices",
-                    now,
-                    &mut manufacturer_entropy,
-                )?,
-                Manufacturer::open(
-                    open("manufacturer-debug")?,
-                    "shef simulated devices, debug",
-                    now,
-                    &mut manufacturer_entropy,
-                )?,
+                make("manufacturer", "shef simulated devices")?,
+                make("manufacturer-debug", "shef simulated devices, debug")?,
             )),
         };
         let (root, debug_root) = match (&makers, &served) {
@@ -247,20 +276,7 @@ impl World {
         };
         let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
 
-        let design = match (&plan.cards, &served) {
-            (Cards::Made(options), _) => options.design.clone(),
-            (Cards::Served { .. }, Some(identity)) if identity.accelerator == sim::ACCELERATOR => {
-                Design::digits().map_err(card)?
-            }
-            (Cards::Served { .. }, found) => {
-                let what = format!(
-                    "the served card has the accelerator {:?}; the demo is of {:?}",
-                    found.as_ref().map_or("", |identity| &identity.accelerator),
-                    sim::ACCELERATOR
-                );
-                return Err(card(sim::CardError::Design { what }));
-            }
-        };
+        let design = design(&plan.cards, served.as_ref())?;
         let (config, accelerator) = (design.config().clone(), design.name().to_owned());
         // The served design is the one that counts: its process may have read other sources.
         let (design_digest, program) = match &served {
@@ -283,30 +299,8 @@ impl World {
             anchor("simulated", RootOfTrust::Simulated, false, &root)?,
             anchor("simulated-debug", RootOfTrust::Simulated, true, &debug_root)?,
         ];
-        let kernels: &[SimKernel] = match &plan.cards {
-            Cards::Made(options) => match &options.engine {
-                Engine::Rtl(RtlOptions { kernel: SimKernel::Firmware, .. }) => {
-                    &[SimKernel::Firmware]
-                }
-                _ => &[SimKernel::Native],
-            },
-            Cards::Served { .. } => &[SimKernel::Firmware, SimKernel::Native],
-        };
-        let reference = ReferenceValues {
-            kernels: kernels
-                .iter()
-                .map(|kernel| KernelReference {
-                    name: "security-kernel".to_owned(),
-                    digest: sim::kernel_digest(*kernel),
-                    svn: sim::KERNEL_SVN,
-                })
-                .collect(),
-            shells: vec![ShellReference {
-                name: "simulation".to_owned(),
-                digest: sim::shell_digest(),
-            }],
-            images: vec![vendor.reference(&image, &accelerator)],
-        };
+        let images = vec![vendor.reference(&image, &accelerator)];
+        let reference = ReferenceValues { images, ..platforms(&plan.cards) };
         // A simulated device is accepted only because this policy names it; the same holds for
         // unprotected regions and the fault policy. Debug is not accepted.
         let mut policy = Policy::strict("demo", &[RootOfTrust::Simulated]);
