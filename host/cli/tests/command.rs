@@ -539,8 +539,17 @@ fn a_file_that_does_not_fit_leaves_no_part() {
         (output.status.code(), text(&output.stderr))
     };
     let (vendor, image) = (path("vendor"), path("image.shef"));
-    let build =
-        ["image", "build", "--simulated-card", "--svn", "1", "--vendor", &vendor, "--out", &image];
+    // The payload of a simulated card is a temporary file, too: here the image is the first file.
+    let other = tempfile::tempdir().unwrap();
+    let payload = other.path().join("payload").display().to_string();
+    let design = run(&["sim", "design", "--json", "--out", &payload]);
+    let design: serde_json::Value = serde_json::from_slice(&design.stdout).unwrap();
+    let digits = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shell-rtl/accel/digits/shield.toml");
+    let build: Vec<&str> = ["image", "build", "--config", digits, "--payload", &payload]
+        .into_iter()
+        .chain(["--design", design["digest"].as_str().unwrap(), "--accelerator", "digits-knn"])
+        .chain(["--target", "shef-sim", "--svn", "1", "--vendor", &vendor, "--out", &image])
+        .collect();
     for before in [None, Some(b"the image before")] {
         if let Some(bytes) = before {
             fs::write(&image, bytes).unwrap();
@@ -1587,6 +1596,46 @@ fn a_demo_that_nobody_reads_leaves_no_folder_and_no_process() {
     assert!(!text(&output.stderr).contains("error"), "{}", text(&output.stderr));
     assert!(is_empty(dir.path()));
     assert!(others.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+}
+
+/// A simulated card is a process of its own. It ends with the command, however that ends.
+#[test]
+fn a_simulated_card_ends_with_its_command() {
+    use std::io::{BufRead, BufReader};
+    for signal in ["INT", "TERM", "KILL"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = shef(&["device", "watch", "sim:model", "--interval", "0.01"])
+            .env("TMPDIR", dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(watch.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("kernel idle"), "{line}");
+        let [card] = children(watch.id())[..] else { panic!("{:?}", children(watch.id())) };
+        let mut kill = Command::new("kill");
+        kill.args([format!("-{signal}"), watch.id().to_string()]);
+        assert!(kill.status().unwrap().success());
+        watch.wait().unwrap();
+        soon("the card ends", || !Path::new(&format!("/proc/{card}")).exists());
+        assert!(is_empty(dir.path()), "{signal}");
+    }
+    // The same where the command ends on its own.
+    let dir = tempfile::tempdir().unwrap();
+    let done = shef(&["device", "info", "sim:model"]).env("TMPDIR", dir.path()).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert!(is_empty(dir.path()));
+}
+
+#[test]
+fn a_missing_simulator_says_where_it_is_looked_for() {
+    let missing = shef(&["device", "info", "sim:model"]).env("SHEF_SIM", "/no/such").output();
+    let missing = missing.unwrap();
+    assert_eq!(missing.status.code(), Some(5), "{}", text(&missing.stderr));
+    assert!(text(&missing.stderr).contains("error [SHEF-DEV-017]"), "{}", text(&missing.stderr));
+    let demo = shef(&["demo"]).env("SHEF_SIM", "/no/such").output().unwrap();
+    assert_eq!(demo.status.code(), Some(5), "{}", text(&demo.stderr));
+    assert!(text(&demo.stderr).contains("SHEF_SIM"), "{}", text(&demo.stderr));
 }
 
 #[test]
