@@ -203,9 +203,6 @@ fn attack_mutant(m: &Mutant, verilator: &Path) -> Result<Option<(String, u64)>> 
 }
 
 /// All mutants.
-///
-/// # Errors
-/// A file that cannot be read.
 pub fn load() -> Result<Vec<Mutant>> {
     let mut all = by_hand()?;
     all.extend(places::load()?);
@@ -214,9 +211,6 @@ pub fn load() -> Result<Vec<Mutant>> {
 }
 
 /// The mutants that are written by hand.
-///
-/// # Errors
-/// A file that cannot be read.
 pub fn by_hand() -> Result<Vec<Mutant>> {
     let mut all = Vec::new();
     for path in files::below(&root().join("tests/mutants"))? {
@@ -299,9 +293,6 @@ impl Mutant {
     }
 
     /// Runs its test on a copy with the mutant.
-    ///
-    /// # Errors
-    /// The mutant cannot be applied, or the test cannot be started.
     pub fn try_test(&self, binary: Option<&Binary>, verilator: &Path) -> Result<&'static str> {
         if self.is_native() {
             let (outcome, text) = native::try_test(self)?;

@@ -79,23 +79,15 @@ const REFUSES: [&str; 11] = [
 const COMPARES: [&str; 6] = [" == ", " != ", " < ", " > ", " <= ", " >= "];
 
 /// The list's entry for a place.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Entry {
     /// `package/test-target/test-name` of the test that detects the mutant.
-    test: Option<String>,
+    Test(String),
     /// Mutant of `firmware.toml` that covers the place.
-    mutant: Option<String>,
+    Mutant(String),
     /// Why no test can detect it.
-    why: Option<String>,
-}
-
-impl Entry {
-    /// Whether exactly one of them is given.
-    fn is_one(&self) -> bool {
-        let all = [&self.test, &self.mutant, &self.why].into_iter().flatten();
-        all.filter(|text| !text.is_empty()).count() == 1
-    }
+    Why(String),
 }
 
 /// File, then function, then key of the place.
@@ -114,18 +106,16 @@ struct Place {
 }
 
 /// All mutants of the list, and the defects of the list.
-///
-/// # Errors
-/// A file cannot be read.
 pub fn load() -> Result<Vec<Mutant>> {
     let list = list()?;
     let mut mutants = Vec::new();
     for place in places()? {
         let Some(entry) = place.entry(&list) else { continue };
         let name = place.name();
-        ensure!(entry.is_one(), "{LIST}: {name}: a test, a mutant or a reason, and one of them");
-        if entry.test.is_some() {
-            mutants.extend(place.mutant(entry.test.clone())?);
+        let (Entry::Test(text) | Entry::Mutant(text) | Entry::Why(text)) = entry;
+        ensure!(!text.is_empty(), "{LIST}: {name}: a test, a mutant or a reason");
+        if let Entry::Test(test) = entry {
+            mutants.extend(place.mutant(Some(test.clone()))?);
         }
     }
     Ok(mutants)
@@ -521,6 +511,7 @@ mod tests {
         let unnamed: Vec<String> = unnamed()?.into_iter().map(|(heading, _)| heading).collect();
         let help = "`cargo xtask mutants --unnamed` finds their tests";
         assert!(unnamed.is_empty(), "not in {LIST}; {help}:\n{}", unnamed.join("\n"));
+        load()?;
         let (list, places, mutants) = (list()?, places()?, named()?);
         for (file, functions) in &list {
             let text = fs::read_to_string(root().join(file))?;
@@ -533,12 +524,12 @@ mod tests {
                     (&place.file, &place.function, &place.key) == (file, function, key)
                 });
                 let place = place.unwrap_or_else(|| panic!("{here}: there is no such place"));
-                assert!(entry.is_one(), "{here}: a test, a mutant or a reason, and one of them");
                 assert!(
-                    entry.test.is_none() || place.weak.is_some() && !place.is_of_the_core(),
+                    !matches!(entry, Entry::Test(_))
+                        || place.weak.is_some() && !place.is_of_the_core(),
                     "{here}: needs a mutant written by hand, or a reason"
                 );
-                if let Some(name) = &entry.mutant {
+                if let Entry::Mutant(name) = entry {
                     let meets = mutants.get(name).map(|edits| meets(edits, file, &text, &place.at));
                     assert_eq!(meets, Some(true), "{here}: {name} is a mutant of this place");
                 }

@@ -228,18 +228,12 @@ fn weakened() -> Result<Vec<(Entry, Mutant)>> {
 }
 
 /// The mutants that a test must detect.
-///
-/// # Errors
-/// A file cannot be read.
 pub fn load() -> Result<Vec<Mutant>> {
     let tested = weakened()?.into_iter().filter(|(entry, _)| entry.test.is_some());
     Ok(tested.map(|(_, mutant)| mutant).collect())
 }
 
 /// The mutants in which this proof must fail: name, file below `rtl`, and its text with the edit.
-///
-/// # Errors
-/// A file cannot be read.
 pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>> {
     let mut out = Vec::new();
     for (_, mutant) in weakened()?.iter().filter(|(entry, _)| entry.proof.as_deref() == Some(proof))

@@ -60,9 +60,6 @@ impl Built {
 
 /// Builds every test and program of the workspace; with clippy as the compiler, one build also
 /// lints.
-///
-/// # Errors
-/// cargo cannot be started.
 pub fn build() -> Result<Built> {
     const COMMAND: &str = "test --workspace --no-run --quiet --message-format json";
     let mut cargo = process::cargo(COMMAND);

@@ -102,9 +102,6 @@ pub struct Tree(BTreeMap<String, [u8; 32]>);
 
 impl Tree {
     /// The files that git tracks or would add: no build products.
-    ///
-    /// # Errors
-    /// A file cannot be read.
     pub fn read() -> Result<Self> {
         let mut files = BTreeMap::new();
         for path in files::tracked().or_else(|_| walked())? {
