@@ -392,7 +392,7 @@ mod tests {
         let mut wrong = Vec::new();
         for m in &mutants {
             let Mutant { name, test, attack, edit, .. } = m;
-            assert!(test.is_some() || attack.is_some(), "{name}: nobody is to notice it");
+            assert!(test.is_some() || attack.is_some(), "{name}: neither a test nor an attack");
             assert!(m.is_native() || !edit.iter().any(native::is), "{name}: both RTL and Rust");
             // Edits of one file are applied in sequence.
             let mut files: BTreeMap<String, String> = BTreeMap::new();

@@ -71,9 +71,10 @@ pub fn build() -> Result<Built> {
     for message in Message::parse_stream(BufReader::new(out)) {
         match message.context("cargo test --no-run")? {
             Message::CompilerMessage(found) => {
-                let told = [DiagnosticLevel::Warning, DiagnosticLevel::Error, DiagnosticLevel::Ice];
+                let shown =
+                    [DiagnosticLevel::Warning, DiagnosticLevel::Error, DiagnosticLevel::Ice];
                 let finding = found.message;
-                built.findings.extend(finding.rendered.filter(|_| told.contains(&finding.level)));
+                built.findings.extend(finding.rendered.filter(|_| shown.contains(&finding.level)));
             }
             Message::CompilerArtifact(artifact) => built.artifact(artifact, &mut programs),
             _ => {}

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_failed_step_fails_and_the_rest_goes_on() {
+    fn dependants_of_a_failed_step_fail_and_the_rest_goes_on() {
         let lanes = Lanes::new();
         lanes.add(step("broken", 5, None, || Outcome::failed("no")));
         lanes.add(step("dependant", 4, Some("broken"), Outcome::passed));

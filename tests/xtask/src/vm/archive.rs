@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_keeps_its_links_and_leaves_out_what_is_not_wanted() {
+    fn a_tree_keeps_its_links_and_leaves_out_unwanted_folders() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         fs::create_dir_all(dir.join("usr/bin")).unwrap();
