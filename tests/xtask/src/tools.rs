@@ -224,53 +224,8 @@ fn verilator_command(program: &Path) -> Command {
     c
 }
 
-/// Whether wave files can be built: headers of lz4 and zlib.
-pub fn has_trace_libraries() -> bool {
-    let headers = ["-include", "lz4.h", "-include", "zlib.h"];
-    let empty = ["-x", "c++", "-fsyntax-only", "/dev/null"];
-    runs(Command::new(compiler()).args(headers).args(empty))
-}
-
-/// Whether a PostgreSQL server is installed in Debian's folder.
-pub fn has_postgres() -> bool {
-    let versions = fs::read_dir("/usr/lib/postgresql");
-    versions.is_ok_and(|versions| {
-        versions.flatten().any(|version| version.path().join("bin/postgres").is_file())
-    })
-}
-
-/// Whether OpenSSL's headers are installed, and pkg-config to find them.
-pub fn has_openssl() -> bool {
-    runs(Command::new("pkg-config").args(["--exists", "openssl"]))
-}
-
-/// Whether Chromium is installed under Debian's name.
-pub fn has_chromium() -> bool {
-    runs(Command::new("chromium").arg("--version"))
-}
-
-/// Installs Debian packages if they are not `there` and this process may do so.
-///
-/// # Errors
-/// They are still missing: the command that helps.
-pub fn debian_packages(packages: &str, what: &str, there: impl Fn() -> bool) -> Result<(), String> {
-    let command = format!("apt-get install -y {packages}");
-    if !there() && is_root() {
-        say(&format!("installing {packages} ({what})"));
-        let script = format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} -qq");
-        let _ = process::run(Command::new("sh").args(["-c", &script]), &command);
-    }
-    if there() { Ok(()) } else { Err(command) }
-}
-
-/// Whether this process may install packages.
-pub fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
-}
-
-fn compiler() -> String {
+/// The C++ compiler.
+pub fn compiler() -> String {
     std::env::var("CXX").ok().filter(|c| !c.is_empty()).unwrap_or_else(|| "g++".to_owned())
 }
 

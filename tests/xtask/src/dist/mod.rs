@@ -5,7 +5,7 @@ mod oci;
 mod sbom;
 
 use crate::process::{self, Result, ensure, runs, say, stdout};
-use crate::{files, root, tools};
+use crate::{debian, files, root};
 use fs_err as fs;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
@@ -81,7 +81,7 @@ fn starts_in_an_empty_root(program: &Path, dir: &Path) -> Result<()> {
     let empty = tempfile::tempdir_in(dir)?;
     fs::copy(program, empty.path().join(PROGRAM))?;
     let inside = |args: &str| {
-        let root = if tools::is_root() { "chroot" } else { "unshare" };
+        let root = if debian::is_root() { "chroot" } else { "unshare" };
         let mut command = Command::new(root);
         command.args((root == "unshare").then_some(["--map-root-user", "--root"]).iter().flatten());
         command.arg(empty.path()).arg(format!("/{PROGRAM}")).args(args.split(' ')).env_clear();

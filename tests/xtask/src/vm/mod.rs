@@ -5,7 +5,7 @@
 mod archive;
 mod console;
 mod kernel;
-pub mod packages;
+mod packages;
 mod unit;
 
 use crate::process::{self, Context, Failure, Result, bail, ensure, say, stdout};
