@@ -2,7 +2,7 @@
 //! running verifier service.
 
 use crate::process::{self, Failure, Result};
-use crate::{root, tools};
+use crate::{debian, root};
 use std::process::Command;
 
 /// Arguments of the command.
@@ -23,7 +23,7 @@ pub const PACKAGES: (&str, &str) =
 /// Runs the cases.
 pub fn run(args: &Args) -> Result<()> {
     let (packages, what) = PACKAGES;
-    if let Err(command) = tools::debian_packages(packages, what, tools::has_openssl) {
+    if let Err(command) = debian::install(packages, what, debian::has_openssl) {
         return Err(Failure::missing(format!(
             "OpenSSL's headers are missing ({what}): run `{command}`"
         )));

@@ -452,57 +452,51 @@ fn markdown(report: &Report, args: &Args) -> String {
 mod tests {
     use super::*;
 
+    /// A counter with this page, comment and place.
+    fn counted(file: &str, line: u32, rest: &[(&str, &str)], hits: u32) -> Counter {
+        let line = line.to_string();
+        let pairs = [("f", file), ("l", &line), ("n", "3")];
+        let pairs = pairs.iter().chain(rest).map(|(key, value)| format!("\u{1}{key}\u{2}{value}"));
+        counter(&format!("C '{}' {hits}", pairs.collect::<String>())).expect("a record")
+    }
+
     fn record(file: &str, line: u32, lines: &str, hits: u32) -> Counter {
-        let text = format!(
-            "C '\u{1}f\u{2}{file}\u{1}l\u{2}{line}\u{1}n\u{2}3\u{1}page\u{2}v_line/m\u{1}o\u{2}block\u{1}S\u{2}{lines}\u{1}h\u{2}.t' {hits}"
-        );
-        counter(&text).expect("a record")
+        let rest = [("page", "v_line/m"), ("o", "block"), ("S", lines), ("h", ".t")];
+        counted(file, line, &rest, hits)
+    }
+
+    /// The uncovered lines of one module, each with its reason.
+    fn open(report: &Report) -> Vec<(&str, Option<&str>)> {
+        let lines = report.missing.iter().filter(|m| m.place.starts_with("shef_skid"));
+        lines.map(|m| (m.place.as_str(), m.why.as_deref())).collect()
     }
 
     #[test]
-    fn a_line_without_a_reason_is_told() {
+    fn a_line_without_a_reason_is_reported() -> Result<()> {
         let file = "/x/shell-rtl/rtl/shield/shef_skid.sv";
         let none = Reasons { line: Vec::new(), point: Vec::new(), module: Vec::new() };
-        let report =
-            judge(&[record(file, 5, "5-6", 0), record(file, 9, "9", 2)], &none).expect("a report");
-        let open: Vec<&str> = report
-            .missing
-            .iter()
-            .filter(|m| m.place.starts_with("shef_skid"))
-            .map(|m| m.place.as_str())
-            .collect();
-        assert_eq!(open, ["shef_skid.sv:5", "shef_skid.sv:6"]);
-        assert!(
-            (report.modules[0].lines, report.modules[0].covered) == (3, 1)
-                && report.missing.iter().all(|m| m.why.is_none())
-        );
-        // run in another instance
-        let report = judge(&[record(file, 5, "5-6", 0), record(file, 5, "5-6", 1)], &none)
-            .expect("a report");
+        let report = judge(&[record(file, 5, "5-6", 0), record(file, 9, "9", 2)], &none)?;
+        assert_eq!(open(&report), [("shef_skid.sv:5", None), ("shef_skid.sv:6", None)]);
+        assert_eq!((report.modules[0].lines, report.modules[0].covered), (3, 1));
+        assert!(report.missing.iter().all(|m| m.why.is_none()));
+        // Run in another instance.
+        let report = judge(&[record(file, 5, "5-6", 0), record(file, 5, "5-6", 1)], &none)?;
         assert_eq!(report.modules[0].covered, 2);
-        // a reason applies to the block that begins with it, and to no other block on its lines
-        let text =
-            fs::read_to_string(root().join("shell-rtl/rtl/shield/shef_skid.sv")).expect("source");
+        // A reason applies to the block that begins with it, and to no other block on its lines.
+        let text = fs::read_to_string(root().join("shell-rtl/rtl/shield/shef_skid.sv"))?;
         let head = text.lines().nth(4).expect("a line").trim();
-        let one = LineReason {
+        let reason = LineReason {
             file: "shef_skid.sv".into(),
             text: vec![head.into()],
             function: Vec::new(),
             why: "x".into(),
         };
-        let some = Reasons { line: vec![one], point: Vec::new(), module: Vec::new() };
-        let report = judge(
-            &[record(file, 5, "5-7", 0), record(file, 6, "6", 0), record(file, 9, "9", 1)],
-            &some,
-        )
-        .expect("a report");
-        let whys: Vec<bool> = report
-            .missing
-            .iter()
-            .filter(|m| m.place.starts_with("shef_skid"))
-            .map(|m| m.why.is_some())
-            .collect();
-        assert_eq!((whys, report.modules[0].explained), (vec![true, false, true], 2));
+        let some = Reasons { line: vec![reason], ..none };
+        let blocks = [record(file, 5, "5-7", 0), record(file, 6, "6", 0), record(file, 9, "9", 1)];
+        let report = judge(&blocks, &some)?;
+        let whys: Vec<_> = open(&report).into_iter().map(|(_, why)| why).collect();
+        assert_eq!((whys, report.modules[0].explained), (vec![Some("x"), None, Some("x")], 2));
+        Ok(())
     }
 
     #[test]
@@ -516,66 +510,47 @@ mod tests {
     fn points_have_their_names() {
         let mut enums = BTreeMap::new();
         let mut name = |place: &str, comment: &str| {
-            let text = format!(
-                "C '\u{1}f\u{2}x.sv\u{1}l\u{2}1\u{1}n\u{2}1\u{1}page\u{2}v_user/m\u{1}o\u{2}{comment}\u{1}h\u{2}top.{place}' 1"
-            );
-            point(&counter(&text).expect("a record"), &mut enums).map_err(|e| format!("{e:?}"))
+            let place = format!("top.{place}");
+            let rest = [("page", "v_user/m"), ("o", comment), ("h", place.as_str())];
+            point(&counted("x.sv", 1, &rest, 1), &mut enums).map_err(|e| e.to_string())
         };
-        let mangled =
-            "t.u_shield.cover__shef_shield__wipe_state_e.g_state__BRA__2__KET____DOT__seen";
-        assert_eq!(name(mangled, "seen").as_deref(), Ok("shef_shield wipe_state_e W_RUN"));
         let set = "t.i_set.cover__shef_set__set";
-        assert_eq!(
-            name(&format!("{set}.g_mode[3].g_chunk[9].g_w.written"), "written").as_deref(),
-            Ok("counted 512 written")
-        );
-        assert_eq!(
-            name(&format!("{set}.g_policy[1].g_fault[2].seen"), "seen").as_deref(),
-            Ok("on_fault region: fault bus")
-        );
-        assert_eq!(
-            name(&format!("{set}.g_refusal[8].seen"), "seen").as_deref(),
-            Ok("refusal not written")
-        );
-        assert!(
-            name("t.u_shield.*__KET____DOT__seen", "seen").is_err(),
-            "instances that were put together"
-        );
+        for (place, comment, expected) in [
+            (
+                "t.u_shield.cover__shef_shield__wipe_state_e.g_state__BRA__2__KET____DOT__seen",
+                "seen",
+                "shef_shield wipe_state_e W_RUN",
+            ),
+            (&format!("{set}.g_mode[3].g_chunk[9].g_w.written"), "written", "counted 512 written"),
+            (&format!("{set}.g_policy[1].g_fault[2].seen"), "seen", "on_fault region: fault bus"),
+            (&format!("{set}.g_refusal[8].seen"), "seen", "refusal not written"),
+        ] {
+            assert_eq!(name(place, comment).as_deref(), Ok(expected));
+        }
+        let joined = name("t.u_shield.*__KET____DOT__seen", "seen");
+        assert!(joined.is_err(), "instances that were put together");
     }
 
     #[test]
-    fn every_state_machine_has_all_its_states() {
-        let text =
-            fs::read_to_string(root().join("sim/tb/cover/shef_cover.sv")).expect("cover points");
+    fn every_state_machine_has_all_its_states() -> Result<()> {
+        let text = fs::read_to_string(root().join("sim/tb/cover/shef_cover.sv"))?;
         let mut seen = 0;
         for line in text.lines().filter_map(|l| l.strip_prefix("`SHEF_STATES(")) {
             let words: Vec<&str> = line.trim_end_matches(')').split(", ").collect();
             let [module, name, count, _] = words[..] else { panic!("{line}") };
-            assert_eq!(
-                states(module, name).expect("states").len().to_string(),
-                count,
-                "{module} {name}"
-            );
+            assert_eq!(states(module, name)?.len().to_string(), count, "{module} {name}");
             seen += 1;
         }
         assert!(seen > 15);
+        assert_eq!(states("shef_set_ctl", "wipe_e")?, ["W_RUN", "W_CLEAR", "W_DONE"]);
+        assert_eq!(states("shef_tree_walk", "state_e")?.len(), 7);
+        Ok(())
     }
 
     #[test]
     fn lines_of_a_function() {
         let text = ["a", "  function automatic int f(", "x", "endfunction", "b"];
-        assert_eq!(
-            [1, 2, 3, 4, 5].map(|l| function_at(&text, l)),
-            [None, Some("f"), Some("f"), Some("f"), None]
-        );
-    }
-
-    #[test]
-    fn states_have_their_names() {
-        assert_eq!(
-            states("shef_set_ctl", "wipe_e").expect("states"),
-            ["W_RUN", "W_CLEAR", "W_DONE"]
-        );
-        assert_eq!(states("shef_tree_walk", "state_e").expect("states").len(), 7);
+        let found = [1, 2, 3, 4, 5].map(|line| function_at(&text, line));
+        assert_eq!(found, [None, Some("f"), Some("f"), Some("f"), None]);
     }
 }

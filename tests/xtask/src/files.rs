@@ -20,9 +20,6 @@ pub fn fresh(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The regular files below a folder, in the order of their paths; links are not followed.
-///
-/// # Errors
-/// A folder cannot be read.
 pub fn below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in WalkDir::new(folder) {
@@ -72,9 +69,6 @@ pub fn digest(bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// Paths of the files that git tracks or would add, relative to the root: no build products.
-///
-/// # Errors
-/// git does not run, or this is no checkout.
 pub fn tracked() -> Result<Vec<String>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);

@@ -8,8 +8,8 @@
 //! cargo derives the identity of a crate, and with it the order of a program's functions, from the
 //! crate's folder. This program wraps the compiler and uses name, version and features instead.
 
+use crate::debian::{Apt, unpack};
 use crate::process::{self, Context, Failure, Result, anyhow, bail, ensure, say, stdout};
-use crate::vm::packages::{Apt, unpack};
 use crate::{files, root, tools};
 use elf::abi::PT_LOAD;
 use elf::{ElfBytes, endian::LittleEndian};

@@ -112,30 +112,22 @@ pub struct Args {
 
 /// The command.
 pub fn run(args: &Args) -> Result<()> {
+    check(args, &|line| if args.json { eprintln!("{line}") } else { println!("{line}") })
+}
+
+/// For the normal test the quick proofs; for the full test all proofs with all mutants.
+pub fn prove(quick: bool, line: &Line<'_>) -> Result<()> {
+    check(&Args { filter: String::new(), quick, again: false, json: false }, line)
+}
+
+fn check(args: &Args, line: &Line<'_>) -> Result<()> {
     let prover = tools::prover()?;
-    check(&prover, args, &|line| if args.json { eprintln!("{line}") } else { println!("{line}") })
-}
-
-/// The quick proofs, for the normal test; the full test tries their mutants.
-pub fn quick(prover: &tools::Prover, line: &Line<'_>) -> Result<()> {
-    check(prover, &Args { filter: String::new(), quick: true, again: false, json: false }, line)
-}
-
-/// All proofs with all mutants, for the full test.
-pub fn all_of_them(prover: &tools::Prover, line: &Line<'_>) -> Result<()> {
-    check(prover, &Args { filter: String::new(), quick: false, again: false, json: false }, line)
-}
-
-fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<()> {
     let manifest = manifest()?;
-    let chosen: Vec<&Proof> = manifest
-        .proof
-        .iter()
-        .filter(|p| p.name.contains(&args.filter) && (p.quick || !args.quick))
-        .collect();
-    if chosen.is_empty() {
-        bail!("no proof has '{}' in its name; {FOLDER}/proofs.toml lists them", args.filter);
-    }
+    let filter = &args.filter;
+    let chosen = |p: &&Proof| p.name.contains(filter) && (p.quick || !args.quick);
+    let chosen: Vec<&Proof> = manifest.proof.iter().filter(chosen).collect();
+    let help = format!("{FOLDER}/proofs.toml lists them");
+    ensure!(!chosen.is_empty(), "no proof has '{filter}' in its name; {help}");
     let start = Instant::now();
     line(&format!(
         "{:<14} {:<34} {:<10} {:>5} {:<8} {:>7}",
@@ -146,15 +138,16 @@ fn check(prover: &tools::Prover, args: &Args, line: &Line<'_>) -> Result<()> {
         let tasks = tasks(p)?.into_iter().filter(|task| !args.quick || task.method != "mutant");
         work.extend(tasks.map(|task| (p, task)));
     }
-    let rows = all(prover, &work, args.again, line)?;
+    let rows = all(&prover, &work, args.again, line)?;
     let bad = rows.iter().filter(|row| !row.ok).map(|row| {
         let log = folder(row.proof, &row.task).join("logfile.txt");
         format!("{} {}: {}; see {}", row.proof, row.task, row.outcome, log.display())
     });
     let bad: Vec<String> = bad.collect();
-    line(&format!("{} tasks, {} failed, {} s", rows.len(), bad.len(), start.elapsed().as_secs()));
+    let seconds = start.elapsed().as_secs();
+    line(&format!("{} tasks, {} failed, {seconds} s", rows.len(), bad.len()));
     if args.json {
-        println!("{}", serde_json::json!({ "rows": rows, "seconds": start.elapsed().as_secs() }));
+        println!("{}", serde_json::json!({ "rows": rows, "seconds": seconds }));
     }
     ensure!(bad.is_empty(), "{}", bad.join("\n"));
     Ok(())

@@ -8,6 +8,7 @@ mod bench;
 mod claims;
 mod compat;
 mod coverage;
+mod debian;
 mod dist;
 mod files;
 mod firmware;

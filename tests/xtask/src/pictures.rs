@@ -31,7 +31,7 @@ const COLOURS: [(&str, &str); 14] = [
 fn dark(light: &str) -> Result<String> {
     for colour in light.split("=\"").filter(|value| value.starts_with('#')) {
         let known = COLOURS.iter().any(|(light, _)| colour.starts_with(light));
-        ensure!(known, "{colour:.7} is none of the colours in tests/xtask/src/pictures.rs");
+        ensure!(known, "{colour:.7} has no dark colour in tests/xtask/src/pictures.rs");
     }
     Ok(COLOURS.iter().fold(light.to_owned(), |svg, (light, dark)| svg.replace(light, dark)))
 }

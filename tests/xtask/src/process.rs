@@ -149,9 +149,6 @@ impl Output {
 }
 
 /// Runs a program to the end, and collects its output where the command does not redirect it.
-///
-/// # Errors
-/// The program does not start.
 pub fn output(command: &mut Command) -> Result<Output> {
     let out = start(command.stdin(Stdio::null()), Command::output)?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();

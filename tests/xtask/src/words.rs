@@ -5,6 +5,7 @@ use crate::{files, root};
 use fs_err as fs;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Maximum share of a crate's comment lines, in thousandths.
 const LIMIT: usize = 5;
@@ -54,15 +55,17 @@ fn idiom(text: &str) -> bool {
             if pattern == "*" { VERBS.contains(word) } else { *word == pattern }
         })
     };
-    let holds = |at: usize, phrase: &str| {
-        phrase.split(' ').enumerate().all(|(n, pattern)| is(at + n, pattern))
+    static PATTERNS: LazyLock<Vec<Vec<&str>>> =
+        LazyLock::new(|| PHRASES.split(", ").map(|phrase| phrase.split(' ').collect()).collect());
+    let holds = |at: usize, phrase: &[&str]| {
+        phrase.iter().enumerate().all(|(n, pattern)| is(at + n, pattern))
     };
     words.iter().enumerate().any(|(at, (word, first))| {
         let noun = *word == "what"
             && words.get(at + 1).is_some_and(|(next, _)| AFTER_WHAT.contains(next))
             && (*first
                 || at.checked_sub(1).is_some_and(|before| BEFORE_WHAT.contains(&words[before].0)));
-        noun || PHRASES.split(", ").any(|phrase| holds(at, phrase))
+        noun || PATTERNS.iter().any(|phrase| holds(at, phrase))
     })
 }
 

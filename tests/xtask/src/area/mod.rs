@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_five_percent_is_told_with_both_numbers() {
+    fn more_than_five_percent_is_reported_with_both_numbers() {
         assert!(complaints(&block(1000, None), &block(1050, None)).is_empty());
         assert_eq!(complaints(&block(1000, None), &block(1051, None)), ["b: LUT 1000 -> 1051"]);
         assert!(complaints(&block(100, None), &block(130, None)).is_empty());

@@ -25,7 +25,7 @@ mod tests {
     use super::is_static;
 
     #[test]
-    fn dynamic_programs_are_told_from_static_ones() {
+    fn dynamic_programs_are_refused() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let error = is_static(&own).unwrap_err().to_string();
         assert!(error.contains("ld-linux"), "tests are linked dynamically: {error}");

@@ -5,7 +5,7 @@ mod oci;
 mod sbom;
 
 use crate::process::{self, Result, ensure, runs, say, stdout};
-use crate::{files, root, tools};
+use crate::{debian, files, root};
 use fs_err as fs;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
@@ -78,14 +78,13 @@ fn build(target: &str) -> Result<PathBuf> {
 
 /// Runs the program in an otherwise empty root folder: set-up, start, first answer.
 fn starts_in_an_empty_root(program: &Path, dir: &Path) -> Result<()> {
-    let empty = dir.join("empty");
-    files::fresh(&empty)?;
-    fs::copy(program, empty.join(PROGRAM))?;
+    let empty = tempfile::tempdir_in(dir)?;
+    fs::copy(program, empty.path().join(PROGRAM))?;
     let inside = |args: &str| {
-        let root = if tools::is_root() { "chroot" } else { "unshare" };
+        let root = if debian::is_root() { "chroot" } else { "unshare" };
         let mut command = Command::new(root);
         command.args((root == "unshare").then_some(["--map-root-user", "--root"]).iter().flatten());
-        command.arg(&empty).arg(format!("/{PROGRAM}")).args(args.split(' ')).env_clear();
+        command.arg(empty.path()).arg(format!("/{PROGRAM}")).args(args.split(' ')).env_clear();
         command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("SHEF_LOG", "warn");
         command
     };
@@ -121,10 +120,8 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let bytes = fs::read(&program)?;
     elf::is_static(&bytes)?;
-    let work = out.join("work");
     files::fresh(&out)?;
-    starts_in_an_empty_root(&program, &work)?;
-    fs::remove_dir_all(&work)?;
+    starts_in_an_empty_root(&program, &out)?;
 
     let version = env!("CARGO_PKG_VERSION");
     let mut files = Vec::new();

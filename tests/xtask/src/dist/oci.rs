@@ -44,9 +44,6 @@ fn layer(program: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// The archive.
-///
-/// # Errors
-/// The archive cannot be written.
 pub fn archive(program: &[u8], version: &str) -> io::Result<Vec<u8>> {
     let layer = layer(program)?;
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());

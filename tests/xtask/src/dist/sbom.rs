@@ -22,9 +22,6 @@ struct Locked {
 }
 
 /// The document, for this target.
-///
-/// # Errors
-/// cargo does not list the program's dependencies.
 pub fn write(target: &str) -> Result<Vec<u8>> {
     let mut cargo = process::cargo("metadata --format-version 1 --locked --filter-platform");
     let metadata = stdout(cargo.arg(target).stderr(Stdio::inherit()))?;

@@ -203,9 +203,6 @@ fn attack_mutant(m: &Mutant, verilator: &Path) -> Result<Option<(String, u64)>> 
 }
 
 /// All mutants.
-///
-/// # Errors
-/// A file that cannot be read.
 pub fn load() -> Result<Vec<Mutant>> {
     let mut all = by_hand()?;
     all.extend(places::load()?);
@@ -214,9 +211,6 @@ pub fn load() -> Result<Vec<Mutant>> {
 }
 
 /// The mutants that are written by hand.
-///
-/// # Errors
-/// A file that cannot be read.
 pub fn by_hand() -> Result<Vec<Mutant>> {
     let mut all = Vec::new();
     for path in files::below(&root().join("tests/mutants"))? {
@@ -299,9 +293,6 @@ impl Mutant {
     }
 
     /// Runs its test on a copy with the mutant.
-    ///
-    /// # Errors
-    /// The mutant cannot be applied, or the test cannot be started.
     pub fn try_test(&self, binary: Option<&Binary>, verilator: &Path) -> Result<&'static str> {
         if self.is_native() {
             let (outcome, text) = native::try_test(self)?;
@@ -370,34 +361,53 @@ impl Mutant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::Range;
+
+    /// Path and text to replace of each edit of a mutant.
+    type Edits = Vec<(String, String)>;
+
+    /// The mutants that a list of places may name.
+    pub fn named() -> Result<BTreeMap<String, Edits>> {
+        let edits = |mutant: Mutant| -> Edits {
+            mutant.edit.into_iter().map(|edit| (edit.path(), edit.find)).collect()
+        };
+        let by_hand = by_hand()?.into_iter().map(|mutant| (mutant.name.clone(), edits(mutant)));
+        let of_proofs = crate::formal::mutants()?.into_iter().map(|(proof, mutant, file, find)| {
+            (format!("{proof}/{mutant}"), vec![(format!("shell-rtl/rtl/{file}"), find)])
+        });
+        Ok(by_hand.chain(of_proofs).collect())
+    }
+
+    /// Whether one of the edits changes a place of a file.
+    pub fn meets(edits: &Edits, path: &str, text: &str, at: &Range<usize>) -> bool {
+        edits.iter().filter(|(changed, _)| changed == path).any(|(_, find)| {
+            let start = text.find(find.as_str());
+            start.is_some_and(|start| start < at.end && at.start < start + find.len())
+        })
+    }
 
     #[test]
-    fn every_mutant_still_applies() {
-        let mutants = load().unwrap_or_else(|e| panic!("{e:?}"));
+    fn every_mutant_still_applies() -> Result<()> {
+        let mutants = load()?;
         let mut wrong = Vec::new();
         for m in &mutants {
-            assert!(m.test.is_some() || m.attack.is_some(), "{}: nobody is to notice it", m.name);
-            assert!(
-                m.is_native() || !m.edit.iter().any(super::native::is),
-                "{}: both RTL and Rust",
-                m.name
-            );
+            let Mutant { name, test, attack, edit, .. } = m;
+            assert!(test.is_some() || attack.is_some(), "{name}: neither a test nor an attack");
+            assert!(m.is_native() || !edit.iter().any(native::is), "{name}: both RTL and Rust");
             // Edits of one file are applied in sequence.
             let mut files: BTreeMap<String, String> = BTreeMap::new();
-            for e in &m.edit {
+            for e in edit {
                 let text = files.entry(e.path()).or_insert_with_key(|path| {
                     fs::read_to_string(root().join(path)).unwrap_or_default()
                 });
-                match e.apply(text) {
+                match m.applied(e, text) {
                     Ok(new) => *text = new,
-                    Err(found) => {
-                        wrong
-                            .push(format!("{}: {} times in {}: {}", m.name, found, e.file, e.find));
-                    }
+                    Err(error) => wrong.push(format!("{error}: {}", e.find)),
                 }
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(mutants.len() >= 24, "{} mutants", mutants.len());
+        Ok(())
     }
 }

@@ -18,9 +18,6 @@ pub const BELOW: &str = "attestation/";
 const READ: [&str; 2] = ["tests/vectors", "shell-rtl/regs"];
 
 /// Runs the mutant's test on a copy with its edits; gives the outcome and the output.
-///
-/// # Errors
-/// An edit does not apply, the copy cannot be written, or cargo does not start.
 pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String)> {
     let _alone = alone()?;
     let [package, target, test] =

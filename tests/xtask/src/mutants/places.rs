@@ -79,23 +79,15 @@ const REFUSES: [&str; 11] = [
 const COMPARES: [&str; 6] = [" == ", " != ", " < ", " > ", " <= ", " >= "];
 
 /// The list's entry for a place.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Entry {
     /// `package/test-target/test-name` of the test that detects the mutant.
-    test: Option<String>,
+    Test(String),
     /// Mutant of `firmware.toml` that covers the place.
-    mutant: Option<String>,
+    Mutant(String),
     /// Why no test can detect it.
-    why: Option<String>,
-}
-
-impl Entry {
-    /// Whether exactly one of them is given.
-    fn is_one(&self) -> bool {
-        let all = [&self.test, &self.mutant, &self.why].into_iter().flatten();
-        all.filter(|text| !text.is_empty()).count() == 1
-    }
+    Why(String),
 }
 
 /// File, then function, then key of the place.
@@ -114,18 +106,16 @@ struct Place {
 }
 
 /// All mutants of the list, and the defects of the list.
-///
-/// # Errors
-/// A file cannot be read.
 pub fn load() -> Result<Vec<Mutant>> {
     let list = list()?;
     let mut mutants = Vec::new();
     for place in places()? {
         let Some(entry) = place.entry(&list) else { continue };
         let name = place.name();
-        ensure!(entry.is_one(), "{LIST}: {name}: a test, a mutant or a reason, and one of them");
-        if entry.test.is_some() {
-            mutants.extend(place.mutant(entry.test.clone())?);
+        let (Entry::Test(text) | Entry::Mutant(text) | Entry::Why(text)) = entry;
+        ensure!(!text.is_empty(), "{LIST}: {name}: a test, a mutant or a reason");
+        if let Entry::Test(test) = entry {
+            mutants.extend(place.mutant(Some(test.clone()))?);
         }
     }
     Ok(mutants)
@@ -513,59 +503,39 @@ fn function(code: &[u8], text: &str, at: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{meets, named};
     use super::*;
 
     #[test]
-    fn every_comparison_and_every_erasure_is_in_the_list() {
-        let unnamed = unnamed().unwrap_or_else(|e| panic!("{e:?}"));
-        let names: Vec<&str> = unnamed.iter().map(|(name, _)| name.as_str()).collect();
-        assert!(
-            names.is_empty(),
-            "not in {LIST}; `cargo xtask mutants --unnamed` finds their tests:\n{}",
-            names.join("\n")
-        );
-        let (list, places) = (
-            list().unwrap_or_else(|e| panic!("{e:?}")),
-            places().unwrap_or_else(|e| panic!("{e:?}")),
-        );
-        let by_hand: BTreeMap<String, Mutant> = super::super::by_hand()
-            .unwrap_or_else(|e| panic!("{e:?}"))
-            .into_iter()
-            .map(|m| (m.name.clone(), m))
-            .collect();
+    fn every_comparison_and_every_erasure_is_in_the_list() -> Result<()> {
+        let unnamed: Vec<String> = unnamed()?.into_iter().map(|(heading, _)| heading).collect();
+        let help = "`cargo xtask mutants --unnamed` finds their tests";
+        assert!(unnamed.is_empty(), "not in {LIST}; {help}:\n{}", unnamed.join("\n"));
+        load()?;
+        let (list, places, mutants) = (list()?, places()?, named()?);
         for (file, functions) in &list {
-            let text = fs::read_to_string(root().join(file)).unwrap_or_default();
-            for (function, keys) in functions {
-                for (key, entry) in keys {
-                    let here = format!("{LIST}: {file}: {function}: {key}");
-                    let place = places.iter().find(|place| {
-                        (&place.file, &place.function, &place.key) == (file, function, key)
-                    });
-                    let place = place.unwrap_or_else(|| panic!("{here}: there is no such place"));
-                    let Entry { test, mutant, .. } = entry;
-                    assert!(
-                        entry.is_one(),
-                        "{here}: a test, a mutant or a reason, and one of them"
-                    );
-                    assert!(
-                        test.is_none() || place.weak.is_some() && !place.is_of_the_core(),
-                        "{here}: needs a mutant written by hand, or a reason"
-                    );
-                    let Some(name) = mutant else { continue };
-                    let mutant = by_hand
-                        .get(name)
-                        .unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
-                    let edits =
-                        mutant.edit.iter().filter(|edit| edit.file == *file).filter_map(|edit| {
-                            Some(text.find(&edit.find)?..text.find(&edit.find)? + edit.find.len())
-                        });
-                    let meets = edits
-                        .into_iter()
-                        .any(|edit| edit.start < place.at.end && place.at.start < edit.end);
-                    assert!(meets, "{here}: mutant {name} changes another place");
+            let text = fs::read_to_string(root().join(file))?;
+            let entries = functions.iter().flat_map(|(function, keys)| {
+                keys.iter().map(move |(key, entry)| (function, key, entry))
+            });
+            for (function, key, entry) in entries {
+                let here = format!("{LIST}: {file}: {function}: {key}");
+                let place = places.iter().find(|place| {
+                    (&place.file, &place.function, &place.key) == (file, function, key)
+                });
+                let place = place.unwrap_or_else(|| panic!("{here}: there is no such place"));
+                assert!(
+                    !matches!(entry, Entry::Test(_))
+                        || place.weak.is_some() && !place.is_of_the_core(),
+                    "{here}: needs a mutant written by hand, or a reason"
+                );
+                if let Entry::Mutant(name) = entry {
+                    let meets = mutants.get(name).map(|edits| meets(edits, file, &text, &place.at));
+                    assert_eq!(meets, Some(true), "{here}: {name} is a mutant of this place");
                 }
             }
         }
+        Ok(())
     }
 
     #[test]

@@ -228,18 +228,12 @@ fn weakened() -> Result<Vec<(Entry, Mutant)>> {
 }
 
 /// The mutants that a test must detect.
-///
-/// # Errors
-/// A file cannot be read.
 pub fn load() -> Result<Vec<Mutant>> {
     let tested = weakened()?.into_iter().filter(|(entry, _)| entry.test.is_some());
     Ok(tested.map(|(_, mutant)| mutant).collect())
 }
 
 /// The mutants in which this proof must fail: name, file below `rtl`, and its text with the edit.
-///
-/// # Errors
-/// A file cannot be read.
 pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>> {
     let mut out = Vec::new();
     for (_, mutant) in weakened()?.iter().filter(|(entry, _)| entry.proof.as_deref() == Some(proof))
@@ -255,40 +249,21 @@ pub fn of_proof(proof: &str) -> Result<Vec<(String, String, String)>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{meets, named};
     use super::*;
     use crate::formal;
 
     #[test]
-    fn every_place_of_the_rtl_is_in_the_list() {
-        let (list, places) = (
-            list().unwrap_or_else(|e| panic!("{e:?}")),
-            places().unwrap_or_else(|e| panic!("{e:?}")),
-        );
-        let mut unnamed = Vec::new();
-        for (file, _, places) in &places {
-            let known =
-                |place: &&Place| !list.get(file).is_some_and(|of| of.contains_key(&place.key));
-            unnamed.extend(
-                places
-                    .iter()
-                    .filter(known)
-                    .map(|place| format!("[{file:?}]\n{:?} = {{ why = \"\" }}", place.key)),
-            );
-        }
+    fn every_place_of_the_rtl_is_in_the_list() -> Result<()> {
+        let (list, places, mutants, proofs) = (list()?, places()?, named()?, formal::names());
+        weakened()?;
+        let all = places.iter().flat_map(|(file, _, of)| of.iter().map(move |place| (file, place)));
+        let unnamed = all
+            .filter(|(file, place)| !list.get(*file).is_some_and(|of| of.contains_key(&place.key)));
+        let unnamed: Vec<String> = unnamed
+            .map(|(file, place)| format!("[{file:?}]\n{:?} = {{ why = \"\" }}", place.key))
+            .collect();
         assert!(unnamed.is_empty(), "not in {LIST}:\n{}", unnamed.join("\n"));
-        // Result of each mutant: file below `shell-rtl`, and text.
-        let mut known: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-        for mutant in super::super::by_hand().unwrap_or_else(|e| panic!("{e:?}")) {
-            known.insert(
-                mutant.name,
-                mutant.edit.into_iter().map(|edit| (edit.file, edit.find)).collect(),
-            );
-        }
-        for (proof, mutant, file, find) in formal::mutants().unwrap_or_else(|e| panic!("{e:?}")) {
-            known.insert(format!("{proof}/{mutant}"), vec![(format!("rtl/{file}"), find)]);
-        }
-        weakened().unwrap_or_else(|e| panic!("{e:?}"));
-        let proofs = formal::names();
         for (file, of) in &list {
             let (_, text, places) = places
                 .iter()
@@ -300,25 +275,19 @@ mod tests {
                     .iter()
                     .find(|place| place.key == *key)
                     .unwrap_or_else(|| panic!("{here}: there is no such place"));
-                assert!(
-                    entry.weak.as_deref() != Some(&text[place.at.clone()]),
-                    "{here}: nothing is weakened"
-                );
+                let same = entry.weak.as_deref() == Some(&text[place.at.clone()]);
+                assert!(!same, "{here}: nothing is weakened");
                 if let Some(proof) = &entry.proof {
                     assert!(proofs.contains(proof), "{here}: there is no proof {proof}");
                 }
-                let Some(name) = &entry.mutant else { continue };
-                let edits =
-                    known.get(name).unwrap_or_else(|| panic!("{here}: there is no mutant {name}"));
-                let meets = edits.iter().filter(|(changed, _)| changed == file).any(|(_, find)| {
-                    let start = text.find(find.as_str());
-                    start.is_some_and(|start| {
-                        start < place.at.end && place.at.start < start + find.len()
-                    })
-                });
-                assert!(meets, "{here}: mutant {name} changes another place");
+                if let Some(name) = &entry.mutant {
+                    let path = format!("shell-rtl/{file}");
+                    let meets = mutants.get(name).map(|edits| meets(edits, &path, text, &place.at));
+                    assert_eq!(meets, Some(true), "{here}: {name} is a mutant of this place");
+                }
             }
         }
+        Ok(())
     }
 
     #[test]

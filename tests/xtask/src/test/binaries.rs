@@ -60,9 +60,6 @@ impl Built {
 
 /// Builds every test and program of the workspace; with clippy as the compiler, one build also
 /// lints.
-///
-/// # Errors
-/// cargo cannot be started.
 pub fn build() -> Result<Built> {
     const COMMAND: &str = "test --workspace --no-run --quiet --message-format json";
     let mut cargo = process::cargo(COMMAND);
@@ -74,9 +71,10 @@ pub fn build() -> Result<Built> {
     for message in Message::parse_stream(BufReader::new(out)) {
         match message.context("cargo test --no-run")? {
             Message::CompilerMessage(found) => {
-                let told = [DiagnosticLevel::Warning, DiagnosticLevel::Error, DiagnosticLevel::Ice];
+                let shown =
+                    [DiagnosticLevel::Warning, DiagnosticLevel::Error, DiagnosticLevel::Ice];
                 let finding = found.message;
-                built.findings.extend(finding.rendered.filter(|_| told.contains(&finding.level)));
+                built.findings.extend(finding.rendered.filter(|_| shown.contains(&finding.level)));
             }
             Message::CompilerArtifact(artifact) => built.artifact(artifact, &mut programs),
             _ => {}
@@ -306,12 +304,11 @@ mod tests {
     }
 
     fn shell(script: &str, limit: Duration) -> Outcome {
-        let name = format!("shef-binaries-{}-{}.log", std::process::id(), script.len());
-        let log = std::env::temp_dir().join(name);
+        let dir = tempfile::tempdir().expect("folder");
+        let log = dir.path().join("log");
         let mut c = Command::new("sh");
         c.args(["-c", script]);
         let (ended, text) = logged(c, &log, limit).expect("sh");
-        fs::remove_file(&log).expect("log");
         judge(&ended, &text, &log)
     }
 

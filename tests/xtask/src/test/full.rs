@@ -5,7 +5,7 @@ use super::binaries::{self, Built, Rest, Which};
 use super::lanes::{Lanes, Outcome};
 use super::{BUILD, PACKAGES, PROVER, Plan, VERILATOR, checked, checked_if_possible, passes};
 use crate::process::{self, output, say};
-use crate::{compat, firmware, formal, mutants, root, tools, vm};
+use crate::{compat, debian, firmware, formal, mutants, root, vm};
 use std::process::Command;
 
 /// Hostile attempts in total and per step.
@@ -94,7 +94,7 @@ fn builds<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
     }
     // Each task is cached by its content.
     plan.add(lanes, "all proofs and their mutants", &[PROVER], |_| {
-        checked(tools::prover().and_then(|prover| formal::all_of_them(&prover, &say)))
+        checked(formal::prove(false, &say))
     });
     let inputs = plan.tree.digest(|path| {
         path.starts_with("attestation/")
@@ -111,7 +111,7 @@ fn clients<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
         format!("{} {}", program_digest("shef-verifierd"), plan.tree.digest(compat_decides));
     plan.add_once(lanes, "other people's clients", &[BUILD, PACKAGES], inputs, || {
         match compat::program() {
-            _ if !tools::has_openssl() => {
+            _ if !debian::has_openssl() => {
                 Outcome::skipped(format!("run `apt-get install -y {}`", compat::PACKAGES.0))
             }
             Ok(mut program) => ended(&mut program),
@@ -153,7 +153,9 @@ fn guests<'a>(plan: &'a Plan, lanes: &Lanes<'a>) {
         };
         let decides = |path: &str| match own.iter().find(|from| path.starts_with(**from)) {
             Some(from) => *from == path || decides(path),
-            None => path.starts_with("tests/vm/") || path.contains("xtask/src/vm/"),
+            None => ["tests/vm/", "tests/xtask/src/vm/", "tests/xtask/src/debian.rs"]
+                .iter()
+                .any(|from| path.starts_with(from)),
         };
         let programs = ["shef", "shef-sim", other].map(program_digest).join(" ");
         let inputs = format!("{programs} {}", plan.tree.digest(decides));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Outcome of a step.
@@ -74,6 +74,21 @@ struct State<'a> {
     done: Vec<Done>,
 }
 
+impl State<'_> {
+    /// The outcome of a step that cannot run: skipped if its predecessors were.
+    fn without_its_predecessors(&mut self, step: &Step<'_>) -> Outcome {
+        let missing = step.after.iter().filter(|name| !self.passed.contains(*name));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        let text = format!("needs '{}', which did not pass", missing.join("', '"));
+        if missing.iter().all(|name| self.skipped.contains(*name)) {
+            self.skipped.insert(step.name.clone());
+            Outcome::skipped(text)
+        } else {
+            Outcome::failed(text)
+        }
+    }
+}
+
 /// The lanes of a run.
 pub struct Lanes<'a> {
     state: Mutex<State<'a>>,
@@ -86,9 +101,13 @@ impl<'a> Lanes<'a> {
         Self { state: Mutex::new(State::default()), changed: Condvar::new() }
     }
 
+    fn locked(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a step; a running step may do so, too.
     pub fn add(&self, step: Step<'a>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting.push(step);
+        self.locked().waiting.push(step);
         self.changed.notify_all();
     }
 
@@ -103,25 +122,13 @@ impl<'a> Lanes<'a> {
     }
 
     fn lane(&self, report: &(dyn Fn(&Done) + Sync)) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.locked();
         loop {
             let Some(step) = next(&mut state) else {
                 if state.running == 0 {
                     // A step whose predecessor failed or does not exist never runs.
                     for step in std::mem::take(&mut state.waiting) {
-                        let missing: Vec<_> = step
-                            .after
-                            .iter()
-                            .filter(|name| !state.passed.contains(*name))
-                            .cloned()
-                            .collect();
-                        let text = format!("needs '{}', which did not pass", missing.join("', '"));
-                        let outcome = if missing.iter().all(|name| state.skipped.contains(name)) {
-                            Outcome::skipped(text)
-                        } else {
-                            Outcome::failed(text)
-                        };
-                        state.skipped.extend(outcome.skipped.is_some().then(|| step.name.clone()));
+                        let outcome = state.without_its_predecessors(&step);
                         let done = Done { name: step.name, outcome, took: Duration::ZERO };
                         report(&done);
                         state.done.push(done);
@@ -140,7 +147,7 @@ impl<'a> Lanes<'a> {
             let outcome = catch_unwind(AssertUnwindSafe(|| (step.work)(self)))
                 .unwrap_or_else(|_| Outcome::failed("it panicked"));
             let done = Done { name: step.name, outcome, took: start.elapsed() };
-            state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state = self.locked();
             report(&done);
             // A step that depends on a skipped step cannot run either, but is no failure: it is
             // reported as skipped.
@@ -200,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_failed_step_fails_and_the_rest_goes_on() {
+    fn dependants_of_a_failed_step_fail_and_the_rest_goes_on() {
         let lanes = Lanes::new();
         lanes.add(step("broken", 5, None, || Outcome::failed("no")));
         lanes.add(step("dependant", 4, Some("broken"), Outcome::passed));

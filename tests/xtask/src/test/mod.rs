@@ -11,7 +11,7 @@ mod passes;
 mod sizes;
 
 use crate::process::{self, Failure, Result, say};
-use crate::{area, compat, formal, lint, root, tools, words};
+use crate::{area, compat, debian, formal, lint, root, tools, words};
 use binaries::{Built, Rest, Which};
 use fs_err as fs;
 use lanes::{Done, Lanes, Outcome, Step};
@@ -304,17 +304,17 @@ impl Plan {
             type Packages = (&'static str, &'static str, fn() -> bool);
             let (openssl, clients) = compat::PACKAGES;
             let short: [Packages; 2] = [
-                ("liblz4-dev zlib1g-dev", "wave files", tools::has_trace_libraries),
-                ("postgresql", "the verifier service on PostgreSQL", tools::has_postgres),
+                ("liblz4-dev zlib1g-dev", "wave files", debian::has_trace_libraries),
+                ("postgresql", "the verifier service on PostgreSQL", debian::has_postgres),
             ];
             let full: [Packages; 2] = [
-                ("chromium", "the operator's page in a browser", tools::has_chromium),
-                (openssl, clients, tools::has_openssl),
+                ("chromium", "the operator's page in a browser", debian::has_chromium),
+                (openssl, clients, debian::has_openssl),
             ];
             for (packages, what, there) in
                 short.into_iter().chain(full.into_iter().filter(|_| self.full))
             {
-                if let Err(command) = tools::debian_packages(packages, what, there) {
+                if let Err(command) = debian::install(packages, what, there) {
                     // Its tests skip missing tools; this line reports them.
                     let missing = Outcome::skipped(format!("run `{command}`"));
                     self.add(lanes, what, &[], |_| missing);
@@ -353,9 +353,7 @@ impl Plan {
             checked(tools::yosys().and_then(|yosys| lint::yosys(&yosys)))
         });
         if !self.full {
-            self.add(lanes, "quick proofs", &[PROVER], |_| {
-                checked(tools::prover().and_then(|prover| formal::quick(&prover, &|_| ())))
-            });
+            self.add(lanes, "quick proofs", &[PROVER], |_| checked(formal::prove(true, &|_| ())));
         }
     }
 

@@ -62,9 +62,6 @@ pub fn grown(recorded: &BTreeMap<String, u64>, ran: &[(String, f64)]) -> Vec<Str
 }
 
 /// Rewrites the table; steps that did not run keep their rows.
-///
-/// # Errors
-/// The page is missing, or has no place for the table.
 pub fn record(ran: &[(String, f64)]) -> Result<()> {
     let path = root().join(PAGE);
     let page = fs::read_to_string(&path)?;

@@ -126,15 +126,15 @@ pub fn rings(state: &Value) -> Value {
     step("rings", read >= BULK && written > 0 && interrupts > 0, detail)
 }
 
-pub fn step(name: &str, ok: bool, detail: String) -> Value {
-    serde_json::json!({ "name": name, "ok": ok, "detail": detail })
+pub fn step(name: &str, ok: bool, detail: impl Into<String>) -> Value {
+    serde_json::json!({ "name": name, "ok": ok, "detail": detail.into() })
 }
 
 /// The step of a line `VERDICT NAME: DETAIL`.
 fn parsed(line: &str, prefix: &str) -> Option<Value> {
     let (verdict, rest) = line.split_once(' ')?;
     let (name, detail) = rest.split_once(": ")?;
-    Some(step(&format!("{prefix}{name}"), verdict == "ok", detail.to_owned()))
+    Some(step(&format!("{prefix}{name}"), verdict == "ok", detail))
 }
 
 /// Whether the guest came up.
@@ -153,21 +153,17 @@ pub fn demo(output: &Output) -> Vec<Value> {
 /// The guest's output as the command's document.
 pub fn report(output: &Output, purpose: Purpose) -> Report {
     let mut steps = vec![booted(output)];
-    let edu = ["edu", "edu-locked-memory", "edu-removal"]
-        .iter()
-        .filter_map(|name| output.documents.get(*name));
-    let lines = edu.flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("edu "));
+    let edu = ["edu", "edu-locked-memory", "edu-removal"];
+    let texts = edu.iter().filter_map(|name| output.documents.get(*name));
+    let lines = texts.flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("edu "));
     steps.extend(lines.filter_map(|line| parsed(line, "vfio-")));
     // A program that panics prints nothing.
-    for name in ["edu", "edu-locked-memory", "edu-removal"] {
-        let runs = name != "edu-locked-memory" || purpose != Purpose::NoIommu;
-        let how = match output.exits.get(name) {
-            Some(0) => continue,
-            Some(code) => format!("exit {code}"),
-            None => "it did not end".to_owned(),
-        };
-        if runs {
-            steps.push(step(name, false, how));
+    let runs = |name: &&str| *name != "edu-locked-memory" || purpose != Purpose::NoIommu;
+    for name in edu.into_iter().filter(runs) {
+        match output.exits.get(name) {
+            Some(0) => {}
+            Some(code) => steps.push(step(name, false, format!("exit {code}"))),
+            None => steps.push(step(name, false, "it did not end")),
         }
     }
     // The same function without permission, or without a statement that nothing confines it.
@@ -182,20 +178,17 @@ pub fn report(output: &Output, purpose: Purpose) -> Report {
         refused("vfio-permission", "edu-permission", "SHEF-PCI-006", "another user's open");
     }
     let before = output.json("doctor-before").to_string();
-    let unbound = "a card without driver is named with its command".to_owned();
+    let unbound = "a card without driver is named with its command";
     steps.push(step("doctor-unbound", before.contains("SHEF-PCI-004"), unbound));
     let doctor = output.json("doctor");
-    let bound = "the bound card can be opened".to_owned();
-    steps.push(step("doctor", doctor[0]["ready"] == true, bound));
-    let interface = doctor[0]["checks"]
-        .as_array()
-        .and_then(|checks| checks.iter().find(|c| c["check"] == "IOMMU"))
-        .and_then(|c| c["found"].as_str())
-        .unwrap_or_default();
+    steps.push(step("doctor", doctor[0]["ready"] == true, "the bound card can be opened"));
+    let mut checks = doctor[0]["checks"].as_array().into_iter().flatten();
+    let iommu = checks.find(|check| check["check"] == "IOMMU");
+    let interface = iommu.and_then(|check| check["found"].as_str()).unwrap_or_default();
     let expected = interface.starts_with(&format!("interface {},", purpose.iommu()));
-    steps.push(step("interface", expected, interface.to_owned()));
+    steps.push(step("interface", expected, interface));
     let info = output.json("info");
-    let description = info["description"].as_str().unwrap_or_default().to_owned();
+    let description = info["description"].as_str().unwrap_or_default();
     steps.push(step("info", info["kernel"]["state"].is_string(), description));
     steps.extend(demo(output));
     output.report(interface.to_owned(), steps)
@@ -235,20 +228,15 @@ mod tests {
         ]);
         let r = report(&output, Purpose::Type1);
         assert_eq!((r.kernel.as_str(), &r.digits["tested"]), ("6.1", &1.into()));
-        let step = |name: &str| {
-            r.steps.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("{name}"))["ok"]
-                == true
-        };
+        let found = |name: &str| r.steps.iter().find(|step| step["name"] == name);
+        let step = |name: &str| found(name).unwrap_or_else(|| panic!("{name}"))["ok"] == true;
         assert!(step("boot") && step("vfio-dma") && !step("vfio-reset") && step("seal"));
         // Nor does a program that panicked before it printed anything.
-        assert!(!step("edu-removal") && r.steps.iter().all(|s| s["name"] != "edu"));
+        assert!(!step("edu-removal") && found("edu").is_none());
         // Anything missing from the guest's output counts as failed.
-        assert!(
-            !step("edu-locked-memory")
-                && !step("doctor")
-                && !step("info")
-                && !step("vfio-permission")
-        );
+        for name in ["edu-locked-memory", "doctor", "info", "vfio-permission"] {
+            assert!(!step(name), "{name}");
+        }
         assert!(r.failed().contains(&"digits".to_owned()));
     }
 

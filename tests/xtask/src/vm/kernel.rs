@@ -2,7 +2,7 @@
 //! mode. It is built once from Debian's source package with a minimal configuration for a guest
 //! (`tests/vm/kernel.config`), under `target/tools`, in about seven minutes of CPU time.
 
-use super::packages::Apt;
+use crate::debian::{self, Apt};
 use crate::process::{Context, Result, anyhow, ensure, runs, say, stdout};
 use crate::{files, tools};
 use fs_err as fs;
@@ -30,7 +30,7 @@ fn build(part: &Path, image: &Path) -> Result<()> {
         programs.iter().all(|program| runs(Command::new(program).arg("--version")))
             && Path::new("/usr/include/gelf.h").is_file()
     };
-    tools::debian_packages(PACKAGES, "the guest's own kernel", there)
+    debian::install(PACKAGES, "the guest's own kernel", there)
         .map_err(|command| anyhow!("a kernel with iommufd cannot be built; run `{command}`"))?;
     say("downloading the source of a kernel from Debian (150 MB)");
     let package = Apt::new(&part.join("apt"))?.download(SOURCE)?;

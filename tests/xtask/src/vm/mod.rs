@@ -5,7 +5,7 @@
 mod archive;
 mod console;
 mod kernel;
-pub mod packages;
+mod packages;
 mod unit;
 
 use crate::process::{self, Context, Failure, Result, bail, ensure, say, stdout};
@@ -297,15 +297,13 @@ fn boot(setup: &Setup, show: bool) -> Result<Report> {
     let initrd = dir.join("initramfs");
     initramfs(setup, &programs, &initrd)?;
     // The length of a socket's path is limited.
-    let sockets = std::env::temp_dir().join(format!("shef-vm-{}", std::process::id()));
-    fs::create_dir_all(&sockets)?;
-    let socket = sockets.join("card");
+    let sockets = tempfile::tempdir()?;
+    let socket = sockets.path().join("card");
     let card = serve(&programs[0], setup.purpose.card_and_memory().0, &socket)?;
     let begin = Instant::now();
     let result = qemu(setup, &initrd, &socket, show);
     let (state, identity) = (ask_card(&socket, "state"), ask_card(&socket, "identity"));
     drop(card);
-    let _ = fs::remove_dir_all(&sockets);
     let output = result?;
     let mut report = match setup.purpose {
         Purpose::Unit => unit::report(&output),

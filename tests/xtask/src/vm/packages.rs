@@ -2,8 +2,9 @@
 //! apt in a separate folder, unpacked by dpkg-deb. This needs neither root nor chroot: QEMU runs
 //! with the loader from its packages.
 
+use crate::debian::{Apt, unpack};
 use crate::files;
-use crate::process::{Context, Result, bail, ensure, output, say, stdout};
+use crate::process::{Result, ensure, output, say};
 use crate::tools::{self, once};
 use fs_err as fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,6 @@ const SYSTEM: &str = "systemd-1";
 /// Its packages, which come with their dependencies: those of the unit, and those of the commands
 /// that set an agent up.
 const SYSTEM_PACKAGES: &str = "systemd udev kmod passwd libgcc-s1";
-/// Variable that names a mirror.
-const MIRROR: &str = "SHEF_DEBIAN_MIRROR";
-/// Keys of Debian's archive.
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Suites: QEMU with vfio-user-pci is in the second, the kernel that boots fastest in the third.
-const SUITES: [&str; 3] = ["trixie", "trixie-backports", "bookworm"];
 /// Modules, in loading order.
 const MODULES: [&str; 6] =
     ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci"];
@@ -105,24 +100,6 @@ pub fn systemd() -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// The packages in a folder.
-fn packages(dir: &Path) -> Result<Vec<PathBuf>> {
-    let mut all: Vec<PathBuf> =
-        fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
-    all.retain(|path| files::is(path, "deb"));
-    all.sort();
-    Ok(all)
-}
-
-/// Unpacks all packages of a folder.
-pub fn unpack(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for package in packages(from)? {
-        stdout(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(to))?;
-    }
-    Ok(())
-}
-
 /// Fetches and unpacks beside the final place, then renames.
 fn install(part: &Path, guest: &Guest) -> Result<()> {
     ensure!(std::env::consts::ARCH == "x86_64", "the guest's QEMU and kernel are for x86-64");
@@ -130,13 +107,7 @@ fn install(part: &Path, guest: &Guest) -> Result<()> {
     let apt = Apt::new(&part.join("apt"))?;
     say("downloading QEMU, a kernel and busybox from Debian (70 MB)");
     apt.get("install --download-only --target-release trixie-backports qemu-system-x86 seabios")?;
-    let image = "linux-image-cloud-amd64";
-    let version = apt.version(image, "bookworm")?;
-    let depends = apt.run("apt-cache", &format!("depends --important {image}={version}"))?;
-    let kernel = depends
-        .lines()
-        .find_map(|l| l.trim().strip_prefix("Depends: "))
-        .context("the kernel's metapackage names no kernel")?;
+    let kernel = apt.dependency("linux-image-cloud-amd64", "bookworm")?;
     apt.get(&format!("download {kernel} busybox-static"))?;
 
     let (tool, other) = (part.join("tool"), part.join("other"));
@@ -156,114 +127,4 @@ fn install(part: &Path, guest: &Guest) -> Result<()> {
         fs::copy(path, to)?;
     }
     Ok(fs::rename(&tool, &guest.dir)?)
-}
-
-/// The mirror that this machine's apt sources name.
-fn mirror() -> Option<String> {
-    if let Some(own) = std::env::var(MIRROR).ok().filter(|own| !own.is_empty()) {
-        return Some(own);
-    }
-    let mut sources = files::below(Path::new("/etc/apt/sources.list.d")).unwrap_or_default();
-    sources.push("/etc/apt/sources.list".into());
-    sources.iter().filter_map(|p| fs::read_to_string(p).ok()).find_map(|text| mirror_of(&text))
-}
-
-/// The archive in a list of sources, in either format: the first one of Debian itself.
-fn mirror_of(text: &str) -> Option<String> {
-    text.lines()
-        .filter(|line| line.starts_with("URIs:") || line.starts_with("deb "))
-        .flat_map(str::split_whitespace)
-        .find(|word| word.starts_with("http") && word.trim_end_matches('/').ends_with("/debian"))
-        .map(|word| word.trim_end_matches('/').to_owned())
-}
-
-/// apt with separate lists, cache and sources.
-pub struct Apt {
-    /// Download folder.
-    pub dir: PathBuf,
-    options: Vec<String>,
-}
-
-impl Apt {
-    /// Creates it with fresh lists.
-    pub fn new(dir: &Path) -> Result<Self> {
-        if !Path::new(KEYRING).is_file() {
-            bail!("{KEYRING} is missing; run `apt-get install debian-archive-keyring`");
-        }
-        let mirror = mirror().with_context(|| {
-            format!("the sources of this machine name no Debian mirror; set {MIRROR}=http://...")
-        })?;
-        let folders = "etc/apt.conf.d etc/preferences.d etc/sources.list.d state/lists/partial \
-                       cache/archives/partial log";
-        for folder in folders.split_whitespace() {
-            fs::create_dir_all(dir.join(folder))?;
-        }
-        let sources =
-            SUITES.map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n"));
-        fs::write(dir.join("etc/sources.list"), sources.concat())?;
-        fs::write(dir.join("status"), "")?;
-        let folders = [
-            ("Etc", "etc"),
-            ("State", "state"),
-            ("State::status", "status"),
-            ("Cache", "cache"),
-            ("Log", "log"),
-        ];
-        let folders = folders.map(|(of, at)| format!("Dir::{of}={}", dir.join(at).display()));
-        let others = [
-            "APT::Architecture=amd64",
-            "APT::Architectures=amd64",
-            "APT::Install-Recommends=false",
-            "APT::Sandbox::User=",
-            "Acquire::Languages=none",
-            "Acquire::Retries=2",
-        ];
-        let options = folders.into_iter().chain(others.map(str::to_owned));
-        let options = options.flat_map(|option| ["-o".to_owned(), option]).collect();
-        let apt = Self { dir: dir.to_owned(), options };
-        apt.get("update")?;
-        Ok(apt)
-    }
-
-    fn run(&self, program: &str, words: &str) -> Result<String> {
-        let mut c = Command::new(program);
-        c.args(&self.options).args(words.split(' ')).current_dir(&self.dir).env("LC_ALL", "C");
-        stdout(&mut c).with_context(|| words.to_owned())
-    }
-
-    /// `apt-get` with these words as arguments.
-    pub fn get(&self, words: &str) -> Result<String> {
-        self.run("apt-get", &format!("--yes --quiet {words}"))
-    }
-
-    /// Downloads one package; gives its file.
-    pub fn download(&self, package: &str) -> Result<PathBuf> {
-        self.get(&format!("download {package}"))?;
-        packages(&self.dir)?.into_iter().next().context("apt downloaded nothing")
-    }
-
-    /// Version of a package in a suite.
-    fn version(&self, package: &str, suite: &str) -> Result<String> {
-        let table = self.run("apt-cache", &format!("madison {package}"))?;
-        let wanted = format!(" {suite}/");
-        let line = table.lines().find(|line| line.contains(&wanted));
-        let version = line.and_then(|line| line.split('|').nth(1));
-        Ok(version.with_context(|| format!("{suite} has no {package}"))?.trim().to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::mirror_of;
-
-    #[test]
-    fn the_mirror_is_that_of_the_machine() {
-        let new =
-            "Types: deb\n# a comment\nURIs: http://mirror.example/debian/\nSuites: bookworm\n";
-        assert_eq!(mirror_of(new).as_deref(), Some("http://mirror.example/debian"));
-        let old = "# deb http://no.example/debian x main\ndeb [arch=amd64] http://security.example/debian-security bookworm main\n\
-                   deb http://mirror.example/debian bookworm main\n";
-        assert_eq!(mirror_of(old).as_deref(), Some("http://mirror.example/debian"));
-        assert_eq!(mirror_of("deb http://archive.example/ubuntu noble main\n"), None);
-    }
 }

@@ -128,8 +128,7 @@ pub fn report(output: &Output) -> Report {
     match missing {
         // The job ends with the first step that fails.
         Some(name) => {
-            let why = "the guest did not come to it, and to nothing after it";
-            steps.push(step(name, false, why.to_owned()));
+            steps.push(step(name, false, "the guest did not come to it, and to nothing after it"));
         }
         None => steps.extend(after(output)),
     }
