@@ -349,6 +349,9 @@ impl Plan {
         self.add(lanes, "comments in plain English", &[], |_| {
             checked(crate::words::check(self.tree.paths()))
         });
+        self.add(lanes, "imports without circles", &[], |_| {
+            checked(crate::rooms::check(self.tree.paths()))
+        });
         self.add(lanes, "area table", &[], |_| match (area::fresh(), self.full) {
             // An update takes an hour of synthesis: it is due at the end of a piece of work, not at
             // each change.
