@@ -396,9 +396,9 @@ mod tests {
 
     #[test]
     fn paths_of_every_form_are_imports() {
-        let a = |text| ("a/mod.rs", text);
         let circle = ["made/up: a circle of imports, a -> b; b -> a"];
-        let thing = a("use crate::b::B; pub struct Thing; pub mod inner { pub struct Deep; }");
+        let a =
+            ("a/mod.rs", "use crate::b::B; pub struct Thing; pub mod inner { pub struct Deep; }");
         for b in [
             "use crate::a::Thing;",
             "use crate::{c::{C, D as _}, a::{self as x, *}};",
@@ -413,7 +413,7 @@ mod tests {
             "#[cfg(not(test))] use crate::a::Thing;",
         ] {
             let c = ("c.rs", "pub struct C; pub struct D;");
-            assert_eq!(found(&[LIB, thing, ("b.rs", b), c]), circle, "{b}");
+            assert_eq!(found(&[LIB, a, ("b.rs", b), c]), circle, "{b}");
         }
     }
 
@@ -434,8 +434,8 @@ mod tests {
         ] {
             let files = [
                 LIB,
-                ("a/mod.rs", "mod inner; use crate::b::B; use inner::I; pub struct Thing;"),
-                ("a/inner.rs", "use super::Thing; pub struct I;"),
+                ("a/mod.rs", "mod inner; use crate::b::{B, in_tests::T}; pub struct Thing;"),
+                ("a/inner.rs", "use super::Thing;"),
                 ("b/mod.rs", b),
                 ("b/in_tests.rs", "use crate::a::Thing;"),
             ];
