@@ -5,10 +5,7 @@ use alloc::boxed::Box;
 use shef_proto::config::{NODE_ARITY, TAG_LEN};
 use shef_proto::load::Key;
 
-use crate::gcm::Aes;
-
-/// A 16-byte tag.
-pub type ChunkTag = [u8; TAG_LEN as usize];
+use crate::gcm::{Aes, ChunkTag};
 
 /// The IV of a chunk: `region (8) | version (48) | index (40)`, big-endian.
 pub fn chunk_iv(region: u8, version: u64, index: u64) -> [u8; 12] {

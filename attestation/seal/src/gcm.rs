@@ -3,14 +3,16 @@
 
 use alloc::boxed::Box;
 
+use shef_proto::config::TAG_LEN;
 use shef_proto::load::Key;
-
-use crate::ChunkTag;
 
 #[cfg(feature = "aws-lc")]
 pub(crate) use lc::Aes;
 #[cfg(not(feature = "aws-lc"))]
 pub(crate) use rust::Aes;
+
+/// A 16-byte tag.
+pub type ChunkTag = [u8; TAG_LEN as usize];
 
 #[cfg(any(not(feature = "aws-lc"), test))]
 pub(crate) mod rust {

@@ -19,8 +19,9 @@ mod sealer;
 
 #[cfg(feature = "parallel")]
 pub use chunks::processors;
-pub use cipher::{ChunkCipher, ChunkTag, NODE_LEN, NodeCipher, chunk_iv, node_iv};
+pub use cipher::{ChunkCipher, NODE_LEN, NodeCipher, chunk_iv, node_iv};
 pub use error::SealError;
+pub use gcm::ChunkTag;
 pub use opener::{OpenPolicy, Opened, Opener};
 pub use plain::Plain;
 pub use sealer::{Portion, SealedRun, Sealer, Spent};

@@ -21,6 +21,7 @@ use crate::problem::{Kind, Result};
 use crate::secrets::{random, sha256};
 use crate::store::{
     AnchorRow, AppraisalRecord, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow,
+    revoked_value,
 };
 
 /// Media type of a typed policy.
@@ -222,10 +223,6 @@ pub fn signer(name: &str, content: &str) -> Result<CorimSigner> {
     }
 }
 
-/// Kinds of revocations.
-pub const REVOCATION_KINDS: [&str; 8] =
-    ["device", "serial", "certificate", "authority", "kernel", "shell", "image", "vendor"];
-
 /// Checks a revocation, and converts its value to the canonical spelling.
 ///
 /// # Errors
@@ -236,27 +233,6 @@ pub fn check_revocation(row: &mut RevocationRow) -> Result<()> {
         return Err(Kind::Revocation.because("reason must have 1 to 256 characters"));
     }
     Ok(())
-}
-
-/// The canonical spelling of a revocation's value.
-///
-/// # Errors
-/// An unknown kind, or a malformed value.
-pub fn revoked_value(kind: &str, value: &str) -> Result<String> {
-    let (read, expected): (fn(&str) -> Option<String>, _) = match kind {
-        "device" => (name::ueid, name::UEID),
-        "serial" => (name::serial, name::SERIAL),
-        "certificate" | "authority" | "kernel" | "shell" | "image" | "vendor" => {
-            (name::digest, name::DIGEST)
-        }
-        _ => {
-            return Err(Kind::Revocation
-                .because(format!("kind {kind:?} is none of {}", REVOCATION_KINDS.join(", "))));
-        }
-    };
-    read(value).ok_or_else(|| {
-        Kind::Revocation.because(format!("value {value:?} of kind {kind}: expected {expected}"))
-    })
 }
 
 /// A revocation with its value in the canonical spelling: versions before 0.2 stored values as

@@ -9,7 +9,7 @@ use crate::app::signer;
 use crate::config::{Config, Database};
 use crate::problem::{Kind, Problem, Result};
 use crate::secrets::Kek;
-use crate::store::{EventChain, EventRow, Store, names};
+use crate::store::{EventChain, EventRow, Store};
 
 const PAGE: i64 = 1000;
 
@@ -78,7 +78,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     };
     let kek = Kek::read(&config.kek)?;
     let mut backup = files::open(from).map_err(|error| cannot(from, error))?;
-    let [_, wal, _, journal] = names(from);
+    let [_, wal, _, journal] = Database::files(from);
     for name in [wal, journal] {
         match std::fs::symlink_metadata(&name) {
             Ok(found) if found.is_file() && found.len() == 0 => {}
@@ -98,7 +98,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     }
     let _alone =
         files::lock(files::folder(path), Owner::Service).map_err(|error| cannot(path, error))?;
-    for name in names(path) {
+    for name in Database::files(path) {
         // SQLite would write another database's journal into this one.
         if std::fs::symlink_metadata(&name).is_ok() {
             return Err(cannot(
@@ -129,7 +129,7 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     }
     .await;
     // Closing its last connection, SQLite has written its journal into the database.
-    let left: Vec<_> = names(part.path())
+    let left: Vec<_> = Database::files(part.path())
         .into_iter()
         .skip(1)
         .filter(|name| std::fs::symlink_metadata(name).is_ok())

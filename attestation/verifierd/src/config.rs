@@ -12,7 +12,6 @@ use toml::Spanned;
 use crate::name::{is_name, is_path, name_rule};
 use crate::problem::{Kind, Problem, Result};
 use crate::role::Role;
-use crate::store;
 
 /// Whether clients must present certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -102,6 +101,18 @@ pub enum Database {
     Sqlite(PathBuf),
     /// A `postgres://` URL.
     Postgres(String),
+}
+
+impl Database {
+    /// The file of an SQLite database, and the files that SQLite puts beside it.
+    #[must_use]
+    pub fn files(path: &Path) -> [PathBuf; 4] {
+        ["", "-wal", "-shm", "-journal"].map(|end| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(end);
+            name.into()
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -394,7 +405,7 @@ impl Config {
             files::folder(&self.signing_key),
         ];
         if let Database::Sqlite(path) = &self.database {
-            all.extend(store::names(path).map(|path| ("the database", path)));
+            all.extend(Database::files(path).map(|path| ("the database", path)));
             folders.push(files::folder(path));
         }
         for folder in folders {

@@ -17,6 +17,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::AgentError;
+use crate::identity::Revoked;
 use crate::init::{REVOKED, Revocation};
 use crate::state::Running;
 
@@ -146,7 +147,7 @@ async fn wait(dir: &Path) -> Result<(), String> {
         // Another revocation may have changed the list since; revocations only add lines.
         let now =
             files::read(&list).map_err(|e| AgentError::file("read", &list, &e).to_string())?;
-        if ask(&list, &believed).await? == digest(&now) {
+        if ask(&list, &believed).await? == Revoked::digest_of(&now) {
             return Ok(());
         }
         if tokio::time::Instant::now() > end {
@@ -157,11 +158,6 @@ async fn wait(dir: &Path) -> Result<(), String> {
         }
         tokio::time::sleep(LOOK).await;
     }
-}
-
-/// Digest that identifies a list.
-pub(crate) fn digest(text: &str) -> String {
-    hex::encode(sha256(text.as_bytes()))
 }
 
 /// What `shef-agent revoke` prints about a revocation and its confirmation, and a warning if

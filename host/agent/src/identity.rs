@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustls::pki_types::CertificateDer;
 use shef_device::is_name;
 use shef_files as files;
+use shef_proto::crypto::sha256;
 use shef_proto::name::digest;
 
 use crate::AgentError;
@@ -26,7 +27,7 @@ pub(crate) fn key_of(der: &CertificateDer<'_>) -> Option<String> {
     use x509_cert::der::{Decode, Encode};
     let certificate = x509_cert::Certificate::from_der(der).ok()?;
     let key = certificate.tbs_certificate().subject_public_key_info().to_der().ok()?;
-    Some(hex::encode(shef_proto::crypto::sha256(&key)))
+    Some(hex::encode(sha256(&key)))
 }
 
 /// Whether a certificate is a CA certificate: basicConstraints with CA:TRUE.
@@ -137,7 +138,7 @@ impl Revoked {
                 return Err(AgentError::Config { message });
             }
         }
-        Ok(Self { certificates: list, owners, digest: crate::applied::digest(&text) })
+        Ok(Self { certificates: list, owners, digest: Self::digest_of(&text) })
     }
 
     pub(crate) fn contains(&self, owner: &Identity) -> bool {
@@ -160,6 +161,11 @@ impl Revoked {
     /// Whether the list has a fingerprint, given in lower case.
     pub(crate) fn lists(&self, fingerprint: &str) -> bool {
         self.certificates.contains(fingerprint)
+    }
+
+    /// SHA-256 of a list's text, in hexadecimal.
+    pub(crate) fn digest_of(text: &str) -> String {
+        hex::encode(sha256(text.as_bytes()))
     }
 
     /// SHA-256 of the file, in hexadecimal.

@@ -16,7 +16,6 @@
 //! | `tls://host:port/DEVICE` | a card behind an agent |
 
 pub mod batch;
-mod bulk;
 mod error;
 mod event;
 pub mod mailbox;
@@ -26,14 +25,15 @@ pub mod pci;
 mod places;
 pub mod regular;
 pub mod ring;
+mod ueid;
 mod uri;
 
 pub use batch::CtlOp;
 pub use error::DeviceError;
 pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
-pub use name::Ueid;
 pub use places::{PLACE, Place, Places};
+pub use ueid::Ueid;
 pub use uri::{Bdf, Iommu, SimKernel, Uri, is_name};
 
 /// All codes of this crate.

@@ -1,17 +1,9 @@
-//! The ueid: a name that stays with a card when it moves to another slot.
+//! Finding a card by its ueid.
 
-use std::fmt;
-use std::str::FromStr;
-
-use shef_proto::cert::{Certificate, UEID_LEN, ueid_of};
+use shef_proto::cert::{Certificate, ueid_of};
 use shef_proto::mailbox::{Answer, Request};
 
-use crate::{Device, DeviceError};
-
-/// A device's claim of its ueid: type 0x01 and the digest of its DeviceID key. A hint for finding a
-/// card again: evidence proves the ueid, and a policy can require it (`devices`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ueid([u8; UEID_LEN]);
+use crate::{Device, DeviceError, Ueid};
 
 impl Ueid {
     /// Requests a device's certificates from its Security Kernel, and computes the ueid from the
@@ -34,28 +26,6 @@ impl Ueid {
             .ok_or_else(|| none(format!("{} certificates, expected 2", chain.len())))?;
         let device_id = Certificate::parse(device_id).map_err(|e| none(e.to_string()))?;
         Ok(Self(ueid_of(device_id.key())))
-    }
-}
-
-impl fmt::Display for Ueid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl FromStr for Ueid {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const FORM: &str = "a ueid is 66 hexadecimal digits, of which the first two are 01";
-        let mut bytes = [0; UEID_LEN];
-        if text.len() != 2 * UEID_LEN || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(FORM);
-        }
-        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| FORM)?;
-        }
-        if bytes[0] == 1 { Ok(Self(bytes)) } else { Err(FORM) }
     }
 }
 

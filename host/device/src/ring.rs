@@ -18,7 +18,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::pci::{BAR_CTL, Function};
 use crate::{DeviceError, OutOfRange, SharedMemory};
 
 /// Bytes of a descriptor.
@@ -183,8 +182,8 @@ impl DmaMemory for DmaBuffer {
     }
 }
 
-/// A queue's view of its card: registers in the control window, and interrupts. Every [`Function`]
-/// has both.
+/// A queue's view of its card: registers in the control window, and interrupts. Every
+/// [`Function`](crate::pci::Function) has both.
 pub trait Registers {
     /// Reads a register; all ones if it does not exist.
     ///
@@ -198,27 +197,11 @@ pub trait Registers {
     /// The transport's.
     fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError>;
 
-    /// Waits for an interrupt, like [`Function::wait_vector`].
+    /// Waits for an interrupt, like [`Function::wait_vector`](crate::pci::Function::wait_vector).
     ///
     /// # Errors
     /// The transport's.
     fn interrupted(&mut self, vector: u32, timeout: Duration) -> Result<bool, DeviceError>;
-}
-
-impl<F: Function> Registers for F {
-    fn register(&mut self, offset: u32) -> Result<u32, DeviceError> {
-        let mut word = [0; 4];
-        self.bar_read(BAR_CTL, offset.into(), &mut word)?;
-        Ok(u32::from_le_bytes(word))
-    }
-
-    fn set_register(&mut self, offset: u32, value: u32) -> Result<(), DeviceError> {
-        self.bar_write(BAR_CTL, offset.into(), &value.to_le_bytes())
-    }
-
-    fn interrupted(&mut self, vector: u32, timeout: Duration) -> Result<bool, DeviceError> {
-        self.wait_vector(vector, timeout)
-    }
 }
 
 /// A unit of work for the card.

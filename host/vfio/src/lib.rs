@@ -49,6 +49,7 @@ mod card;
 pub mod check;
 mod error;
 mod function;
+mod handle;
 mod ours;
 mod space;
 mod sys;

@@ -16,7 +16,7 @@ use vfio_ioctls::{VfioContainer, VfioDevice, VfioError as Refusal};
 use vmm_sys_util::eventfd::EventFd;
 
 use crate::VfioError;
-use crate::function::{Handle, Region, unopened};
+use crate::handle::{Handle, Region, unopened};
 use crate::space::{AddressSpace, DmaAddr, Segment, unmapped};
 use crate::sys::{self, Ioctl, Pages};
 use crate::system::{Function, System};

@@ -272,6 +272,107 @@ impl AddrMap {
         }
         Ok(())
     }
+
+    /// Addresses, reset values and fields.
+    fn constants(&self, s: &mut String) {
+        let w = self.size.trailing_zeros();
+        let lower = &self.name;
+        let items = self.items();
+        writeln!(s, "\n  // {}", self.desc).unwrap();
+        if let Some(base) = self.base {
+            let upper = lower.to_uppercase();
+            writeln!(s, "  localparam logic [31:0] {upper}_BASE = 32'h{base:x};").unwrap();
+            writeln!(
+                s,
+                "  localparam int unsigned {upper}_COUNT = {};\n  localparam int unsigned {upper}_STRIDE = {};",
+                self.count, self.stride
+            )
+            .unwrap();
+        }
+        for i in &items {
+            writeln!(
+                s,
+                "  localparam logic [{}:0] {}_OFFSET = {w}'h{:x};",
+                w - 1,
+                self.constant(i.name),
+                i.offset
+            )
+            .unwrap();
+        }
+        for r in &self.reg {
+            if let Some(v) = r.reset {
+                writeln!(
+                    s,
+                    "  localparam logic [31:0] {}_RESET = 32'h{v:08x};",
+                    self.constant(&r.name)
+                )
+                .unwrap();
+            }
+            for f in &r.field {
+                let c = format!("{}_{}", self.constant(&r.name), f.name);
+                writeln!(s, "  localparam int unsigned {c}_LSB = {};", f.bits[0]).unwrap();
+                let width = u32::from(f.bits[1] - f.bits[0] + 1);
+                for (name, value) in &f.values {
+                    writeln!(
+                        s,
+                        "  localparam logic [{}:0] {c}_{name} = {width}'d{value};",
+                        width - 1
+                    )
+                    .unwrap();
+                }
+            }
+        }
+    }
+
+    /// What an address selects.
+    fn decoder(&self, s: &mut String) {
+        let w = self.size.trailing_zeros();
+        let lower = &self.name;
+        let items = self.items();
+        let sel_w = (u32::BITS - (items.len() as u32).leading_zeros()).max(1);
+        writeln!(s, "\n  typedef enum logic [{}:0] {{", sel_w - 1).unwrap();
+        writeln!(s, "    {}_SEL_NONE = {sel_w}'d0,", lower.to_uppercase()).unwrap();
+        for (n, i) in items.iter().enumerate() {
+            let comma = if n + 1 == items.len() { "" } else { "," };
+            writeln!(s, "    {} = {sel_w}'d{}{comma}", self.sel(i.name), n + 1).unwrap();
+        }
+        writeln!(s, "  }} {lower}_sel_e;").unwrap();
+        writeln!(s, "\n  // What a byte address selects; NONE is answered with an error.").unwrap();
+        writeln!(
+            s,
+            "  function automatic {lower}_sel_e {lower}_decode(input logic [{}:0] addr);",
+            w - 1
+        )
+        .unwrap();
+        writeln!(s, "    {lower}_decode = {}_SEL_NONE;", lower.to_uppercase()).unwrap();
+        for i in &items {
+            let (lo, hi) = (i.offset, i.offset + i.bytes - 1);
+            let low = if lo == 0 { String::new() } else { format!("addr >= {w}'h{lo:x} && ") };
+            writeln!(s, "    if ({low}addr <= {w}'h{hi:x}) {lower}_decode = {};", self.sel(i.name))
+                .unwrap();
+        }
+        writeln!(s, "  endfunction").unwrap();
+    }
+
+    /// What can be read and written.
+    fn accesses(&self, s: &mut String) {
+        let lower = &self.name;
+        let items = self.items();
+        for (what, test) in
+            [("readable", Access::reads as fn(Access) -> bool), ("writable", Access::writes)]
+        {
+            writeln!(s, "\n  function automatic logic {lower}_{what}(input {lower}_sel_e sel);")
+                .unwrap();
+            writeln!(s, "    unique case (sel)").unwrap();
+            let names: Vec<_> =
+                items.iter().filter(|i| test(i.sw)).map(|i| self.sel(i.name)).collect();
+            if !names.is_empty() {
+                writeln!(s, "      {}: {lower}_{what} = 1'b1;", names.join(",\n      ")).unwrap();
+            }
+            writeln!(s, "      default: {lower}_{what} = 1'b0;\n    endcase\n  endfunction")
+                .unwrap();
+        }
+    }
 }
 
 impl RegisterMap {
@@ -317,100 +418,10 @@ impl RegisterMap {
             "// Generated from {source} by `cargo xtask generate`; do not edit.\n\
              `default_nettype none\n// A package offers more than one design uses.\n/* verilator lint_off UNUSEDPARAM */\npackage {package};\n",
         );
-        for m in &self.maps {
-            let w = m.size.trailing_zeros();
-            let lower = &m.name;
-            let items = m.items();
-            writeln!(s, "\n  // {}", m.desc).unwrap();
-            if let Some(base) = m.base {
-                let upper = lower.to_uppercase();
-                writeln!(s, "  localparam logic [31:0] {upper}_BASE = 32'h{base:x};").unwrap();
-                writeln!(
-                    s,
-                    "  localparam int unsigned {upper}_COUNT = {};\n  localparam int unsigned {upper}_STRIDE = {};",
-                    m.count, m.stride
-                )
-                .unwrap();
-            }
-            for i in &items {
-                writeln!(
-                    s,
-                    "  localparam logic [{}:0] {}_OFFSET = {w}'h{:x};",
-                    w - 1,
-                    m.constant(i.name),
-                    i.offset
-                )
-                .unwrap();
-            }
-            for r in &m.reg {
-                if let Some(v) = r.reset {
-                    writeln!(
-                        s,
-                        "  localparam logic [31:0] {}_RESET = 32'h{v:08x};",
-                        m.constant(&r.name)
-                    )
-                    .unwrap();
-                }
-                for f in &r.field {
-                    let c = format!("{}_{}", m.constant(&r.name), f.name);
-                    writeln!(s, "  localparam int unsigned {c}_LSB = {};", f.bits[0]).unwrap();
-                    let width = u32::from(f.bits[1] - f.bits[0] + 1);
-                    for (name, value) in &f.values {
-                        writeln!(
-                            s,
-                            "  localparam logic [{}:0] {c}_{name} = {width}'d{value};",
-                            width - 1
-                        )
-                        .unwrap();
-                    }
-                }
-            }
-            let sel_w = (u32::BITS - (items.len() as u32).leading_zeros()).max(1);
-            writeln!(s, "\n  typedef enum logic [{}:0] {{", sel_w - 1).unwrap();
-            writeln!(s, "    {}_SEL_NONE = {sel_w}'d0,", lower.to_uppercase()).unwrap();
-            for (n, i) in items.iter().enumerate() {
-                let comma = if n + 1 == items.len() { "" } else { "," };
-                writeln!(s, "    {} = {sel_w}'d{}{comma}", m.sel(i.name), n + 1).unwrap();
-            }
-            writeln!(s, "  }} {lower}_sel_e;").unwrap();
-            writeln!(s, "\n  // What a byte address selects; NONE is answered with an error.")
-                .unwrap();
-            writeln!(
-                s,
-                "  function automatic {lower}_sel_e {lower}_decode(input logic [{}:0] addr);",
-                w - 1
-            )
-            .unwrap();
-            writeln!(s, "    {lower}_decode = {}_SEL_NONE;", lower.to_uppercase()).unwrap();
-            for i in &items {
-                let (lo, hi) = (i.offset, i.offset + i.bytes - 1);
-                let low = if lo == 0 { String::new() } else { format!("addr >= {w}'h{lo:x} && ") };
-                writeln!(
-                    s,
-                    "    if ({low}addr <= {w}'h{hi:x}) {lower}_decode = {};",
-                    m.sel(i.name)
-                )
-                .unwrap();
-            }
-            writeln!(s, "  endfunction").unwrap();
-            for (what, test) in
-                [("readable", Access::reads as fn(Access) -> bool), ("writable", Access::writes)]
-            {
-                writeln!(
-                    s,
-                    "\n  function automatic logic {lower}_{what}(input {lower}_sel_e sel);"
-                )
-                .unwrap();
-                writeln!(s, "    unique case (sel)").unwrap();
-                let names: Vec<_> =
-                    items.iter().filter(|i| test(i.sw)).map(|i| m.sel(i.name)).collect();
-                if !names.is_empty() {
-                    writeln!(s, "      {}: {lower}_{what} = 1'b1;", names.join(",\n      "))
-                        .unwrap();
-                }
-                writeln!(s, "      default: {lower}_{what} = 1'b0;\n    endcase\n  endfunction")
-                    .unwrap();
-            }
+        for map in &self.maps {
+            map.constants(&mut s);
+            map.decoder(&mut s);
+            map.accesses(&mut s);
         }
         s.push_str("\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n");
         s

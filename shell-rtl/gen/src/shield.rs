@@ -291,110 +291,53 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
         place: place(e.span().unwrap_or(0..0)),
         message: e.message().lines().collect::<Vec<_>>().join("; "),
     })?;
-    let rule = |span: Range<usize>, message: String| {
-        Err(ShieldError::Rule { place: place(span), message })
-    };
+    fn broken<T>(place: Place, message: String) -> Result<T, ShieldError> {
+        Err(ShieldError::Rule { place, message })
+    }
 
     if let Some(suite) = &file.suite
         && suite.get_ref().0 != 1
     {
-        return rule(
-            suite.span(),
+        return broken(
+            place(suite.span()),
             format!("unknown suite {}, this generator knows suite 1", suite.get_ref().0),
         );
     }
     let on_fault = match &file.on_fault {
         None => OnFault::Shield,
-        Some(s) => match OnFault::from_name(s.get_ref()) {
-            Some(f) => f,
-            None => {
-                return rule(
-                    s.span(),
-                    format!(
-                        "unknown fault policy \"{}\", expected shield, region or halt",
-                        s.get_ref()
-                    ),
-                );
-            }
-        },
+        Some(s) => OnFault::from_name(s.get_ref()).map_or_else(
+            || {
+                let what = "expected shield, region or halt";
+                broken(place(s.span()), format!("unknown fault policy \"{}\", {what}", s.get_ref()))
+            },
+            Ok,
+        )?,
     };
     let sbox = match &file.synthesis.sbox {
         None => Sbox::default(),
-        Some(s) => match Sbox::from_name(s.get_ref()) {
-            Some(sbox) => sbox,
-            None => {
-                return rule(
-                    s.span(),
-                    format!("unknown kind of S-box \"{}\", expected lut or ram", s.get_ref()),
-                );
-            }
-        },
+        Some(s) => Sbox::from_name(s.get_ref()).map_or_else(
+            || {
+                let what = "expected lut or ram";
+                broken(
+                    place(s.span()),
+                    format!("unknown kind of S-box \"{}\", {what}", s.get_ref()),
+                )
+            },
+            Ok,
+        )?,
     };
-    // Narrow integers: a value that does not fit breaks a rule in any case, so the largest value
-    // replaces it and the rule names the limit.
-    let small =
-        |n: &Option<Spanned<Number>>, default: u64| n.as_ref().map_or(default, |n| n.get_ref().0);
     // If nothing needs card memory, there is no card memory, and nothing that serves it.
     let has_memory =
-        !file.region.is_empty() || !file.set.is_empty() || small(&file.memory.ports, 0) != 0;
-    let ports = u8::try_from(small(&file.memory.ports, has_memory.into())).unwrap_or(u8::MAX);
-    let (default, plain) = (Set::default(), Region::default());
-    let mut sets: Vec<Set> = file
-        .set
-        .iter()
-        .enumerate()
-        .map(|(i, s)| {
-            let s = s.get_ref();
-            Set {
-                lanes: u8::try_from(small(&s.lanes, default.lanes.into())).unwrap_or(u8::MAX),
-                big_lines: u16::try_from(small(
-                    &s.big_lines,
-                    default_big_lines(&file, i, small(&s.small_lines, default.small_lines.into())),
-                ))
-                .unwrap_or(u16::MAX),
-                small_lines: u16::try_from(small(&s.small_lines, default.small_lines.into()))
-                    .unwrap_or(u16::MAX),
-                ring_beats: u16::try_from(small(&s.ring_beats, default.ring_beats.into()))
-                    .unwrap_or(u16::MAX),
-                acc: u8::try_from(small(&s.acc, default.acc.into())).unwrap_or(u8::MAX),
-                cache_bytes: u32::try_from(small(&s.cache, default.cache_bytes.into()))
-                    .unwrap_or(u32::MAX),
-                cache_line: u16::try_from(small(&s.cache_line, default.cache_line.into()))
-                    .unwrap_or(u16::MAX),
-            }
-        })
-        .collect();
-    if sets.is_empty() && has_memory {
-        let big_lines = u16::try_from(default_big_lines(&file, 0, default.small_lines.into()))
-            .unwrap_or(u16::MAX);
-        sets.push(Set { big_lines, ..default });
-    }
+        !file.region.is_empty() || !file.set.is_empty() || number_or(&file.memory.ports, 0u8) != 0;
+    let ports = u8_of(&file.memory.ports, has_memory);
+    let sets = sets(&file, has_memory);
     let mut regions = Vec::new();
     for (i, r) in file.region.iter().enumerate() {
-        let t = r.get_ref();
-        let mode = *t.mode.get_ref();
-        if let (false, Some(tags)) = (mode.has_tags(), &t.tag_base) {
-            return rule(tags.span(), "a bypass region has no tags".to_string());
+        let table = r.get_ref();
+        if let (false, Some(tags)) = (table.mode.get_ref().has_tags(), &table.tag_base) {
+            return broken(place(tags.span()), "a bypass region has no tags".to_string());
         }
-        regions.push(Region {
-            id: u8::try_from(i).unwrap_or(u8::MAX),
-            name: t.name.get_ref().clone(),
-            mode,
-            base: t.base.get_ref().0,
-            size: t.size.get_ref().0,
-            chunk: u32::try_from(small(&t.chunk, plain.chunk.into())).unwrap_or(u32::MAX),
-            key_bits: u16::try_from(small(&t.key, plain.key_bits.into())).unwrap_or(u16::MAX),
-            port: u8::try_from(small(&t.port, 0)).unwrap_or(u8::MAX),
-            set: u8::try_from(small(&t.set, 0)).unwrap_or(u8::MAX),
-            tag_base: small(&t.tag_base, 0),
-            node_base: t.node_base.as_ref().map(|n| n.get_ref().0),
-            prefetch: u8::try_from(small(&t.prefetch, 0)).unwrap_or(u8::MAX),
-            counter_bits: match (&t.counter, mode) {
-                (Some(n), _) => Some(u8::try_from(n.get_ref().0).unwrap_or(u8::MAX)),
-                (None, Mode::Counted) => Some(36),
-                (None, _) => None,
-            },
-        });
+        regions.push(region(i, table));
     }
     place_areas(&file, &mut regions);
     match Config::new(on_fault, ports, sets, regions) {
@@ -407,8 +350,74 @@ pub fn parse(source: &str) -> Result<Shield, ShieldError> {
         }
         Err(e) => {
             let (span, message) = locate(&file, &e);
-            rule(span, message)
+            broken(place(span), message)
         }
+    }
+}
+
+/// A number, or a default. The fields are narrow: a value that does not fit breaks a rule in any case,
+/// so the largest value replaces it and the rule names the limit.
+fn number_or(n: &Option<Spanned<Number>>, default: impl Into<u64>) -> u64 {
+    n.as_ref().map_or(default.into(), |n| n.get_ref().0)
+}
+
+fn u8_of(n: &Option<Spanned<Number>>, default: impl Into<u64>) -> u8 {
+    u8::try_from(number_or(n, default)).unwrap_or(u8::MAX)
+}
+
+fn u16_of(n: &Option<Spanned<Number>>, default: impl Into<u64>) -> u16 {
+    u16::try_from(number_or(n, default)).unwrap_or(u16::MAX)
+}
+
+fn u32_of(n: &Option<Spanned<Number>>, default: impl Into<u64>) -> u32 {
+    u32::try_from(number_or(n, default)).unwrap_or(u32::MAX)
+}
+
+/// The engine sets: those of the file, or one that serves all regions.
+fn sets(file: &File, has_memory: bool) -> Vec<Set> {
+    let default = Set::default();
+    let sets = file.set.iter().enumerate().map(|(i, s)| {
+        let s = s.get_ref();
+        let small_lines = number_or(&s.small_lines, default.small_lines);
+        Set {
+            lanes: u8_of(&s.lanes, default.lanes),
+            big_lines: u16_of(&s.big_lines, default_big_lines(file, i, small_lines)),
+            small_lines: u16_of(&s.small_lines, default.small_lines),
+            ring_beats: u16_of(&s.ring_beats, default.ring_beats),
+            acc: u8_of(&s.acc, default.acc),
+            cache_bytes: u32_of(&s.cache, default.cache_bytes),
+            cache_line: u16_of(&s.cache_line, default.cache_line),
+        }
+    });
+    let mut sets: Vec<Set> = sets.collect();
+    if sets.is_empty() && has_memory {
+        let big_lines = default_big_lines(file, 0, default.small_lines.into());
+        sets.push(Set { big_lines: u16::try_from(big_lines).unwrap_or(u16::MAX), ..default });
+    }
+    sets
+}
+
+/// Region number `i`.
+fn region(i: usize, t: &RegionTable) -> Region {
+    let (mode, plain) = (*t.mode.get_ref(), Region::default());
+    Region {
+        id: u8::try_from(i).unwrap_or(u8::MAX),
+        name: t.name.get_ref().clone(),
+        mode,
+        base: t.base.get_ref().0,
+        size: t.size.get_ref().0,
+        chunk: u32_of(&t.chunk, plain.chunk),
+        key_bits: u16_of(&t.key, plain.key_bits),
+        port: u8_of(&t.port, 0u8),
+        set: u8_of(&t.set, 0u8),
+        tag_base: number_or(&t.tag_base, 0u8),
+        node_base: t.node_base.as_ref().map(|n| n.get_ref().0),
+        prefetch: u8_of(&t.prefetch, 0u8),
+        counter_bits: match (&t.counter, mode) {
+            (Some(n), _) => Some(u8::try_from(n.get_ref().0).unwrap_or(u8::MAX)),
+            (None, Mode::Counted) => Some(36),
+            (None, _) => None,
+        },
     }
 }
 
@@ -581,32 +590,8 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
     let mut s = String::new();
     let n = config.regions().len();
     let digest: String = config.digest().iter().map(|b| format!("{b:02x}")).collect();
-    let sets: Vec<String> = (0..config.sets().len())
-        .rev()
-        .map(|i| {
-            let c = &config.sets()[i];
-            format!(
-                "    shef_pkg::set_cfg_t'{{\n\
-                 \x20     lanes: 8'd{},\n\
-                 \x20     big_lines: 16'd{},\n\
-                 \x20     small_lines: 16'd{},\n\
-                 \x20     ring_beats: 16'd{},\n\
-                 \x20     acc: 2'd{},\n\
-                 \x20     port: 2'd{},\n\
-                 \x20     cache_bytes: 32'd{},\n\
-                 \x20     cache_line: 13'd{}\n\
-                 \x20   }}",
-                c.lanes,
-                c.big_lines,
-                c.small_lines,
-                c.ring_beats,
-                c.acc,
-                config.set_port(i),
-                c.cache_bytes,
-                c.cache_line
-            )
-        })
-        .collect();
+    let sets: Vec<String> =
+        (0..config.sets().len()).rev().map(|i| set_literal(config, i)).collect();
     // No vector has a width of 0: without memory the port arrays have one port, which is tied off,
     // and the lists have one unused entry.
     let list = |items: String| if config.has_memory() { items } else { "'0".to_owned() };
@@ -638,10 +623,44 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
         width("SETS"),
         list(format!("{{\n{}\n  }}", sets.join(",\n"))),
     );
-    for r in config.regions() {
-        let _ = write!(
-            s,
-            "\n  // {}: {} KiB in chunks of {} B\n\
+    config.regions().iter().for_each(|region| s.push_str(&region_literal(region)));
+    let regions: Vec<String> = (0..n).rev().map(|i| format!("REGION_{i}")).collect();
+    let _ = write!(
+        s,
+        "\n  // REGIONS[i] is region i\n  localparam shef_pkg::region_cfg_t [{}:0] REGIONS = {};\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n",
+        width("REGIONS"),
+        list(format!("{{{}}}", regions.join(", ")))
+    );
+    s
+}
+
+fn set_literal(config: &Config, i: usize) -> String {
+    let c = &config.sets()[i];
+    format!(
+        "    shef_pkg::set_cfg_t'{{\n\
+         \x20     lanes: 8'd{},\n\
+         \x20     big_lines: 16'd{},\n\
+         \x20     small_lines: 16'd{},\n\
+         \x20     ring_beats: 16'd{},\n\
+         \x20     acc: 2'd{},\n\
+         \x20     port: 2'd{},\n\
+         \x20     cache_bytes: 32'd{},\n\
+         \x20     cache_line: 13'd{}\n\
+         \x20   }}",
+        c.lanes,
+        c.big_lines,
+        c.small_lines,
+        c.ring_beats,
+        c.acc,
+        config.set_port(i),
+        c.cache_bytes,
+        c.cache_line
+    )
+}
+
+fn region_literal(r: &Region) -> String {
+    format!(
+        "\n  // {}: {} KiB in chunks of {} B\n\
              \x20 localparam shef_pkg::region_cfg_t REGION_{} = '{{\n\
              \x20   id: 8'd{},\n\
              \x20   mode: shef_pkg::MODE_{},\n\
@@ -655,31 +674,22 @@ pub fn systemverilog(config: &Config, synthesis: Synthesis) -> String {
              \x20   prefetch: 4'd{},\n\
              \x20   wide_counter: 1'b{}\n\
              \x20 }};\n",
-            r.name,
-            r.size / 1024,
-            r.chunk,
-            r.id,
-            r.id,
-            r.mode.name().to_uppercase(),
-            hex64(r.base),
-            hex64(r.size),
-            hex64(r.tag_base),
-            r.chunk_log2(),
-            u8::from(r.key_bits == 256),
-            r.set,
-            hex64(r.node_base.unwrap_or(0)),
-            r.prefetch,
-            u8::from(r.counter_bits == Some(48)),
-        );
-    }
-    let regions: Vec<String> = (0..n).rev().map(|i| format!("REGION_{i}")).collect();
-    let _ = write!(
-        s,
-        "\n  // REGIONS[i] is region i\n  localparam shef_pkg::region_cfg_t [{}:0] REGIONS = {};\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n",
-        width("REGIONS"),
-        list(format!("{{{}}}", regions.join(", ")))
-    );
-    s
+        r.name,
+        r.size / 1024,
+        r.chunk,
+        r.id,
+        r.id,
+        r.mode.name().to_uppercase(),
+        hex64(r.base),
+        hex64(r.size),
+        hex64(r.tag_base),
+        r.chunk_log2(),
+        u8::from(r.key_bits == 256),
+        r.set,
+        hex64(r.node_base.unwrap_or(0)),
+        r.prefetch,
+        u8::from(r.counter_bits == Some(48)),
+    )
 }
 
 fn hex64(n: u64) -> String {

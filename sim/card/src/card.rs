@@ -136,8 +136,8 @@ impl Blank {
             backend: self.backend,
             fabric: Rc::new(RefCell::new(Fabric { programmed: false })),
             source: Rc::new(RefCell::new(source)),
-            power: Rc::default(),
         };
+        let power = Rc::default();
         let mut card = Card {
             uri: self.options.uri(),
             fuses: Rc::new(Fuses { uds, certificate, debug: self.options.debug }),
@@ -145,9 +145,9 @@ impl Blank {
             memory_bytes: MEMORY_BYTES,
             fabric: Rc::clone(&around.fabric),
             backend: Rc::clone(&around.backend),
-            power: Rc::clone(&around.power),
+            power: Rc::clone(&power),
             kernel: match self.kernel {
-                Some(library) => Box::new(Firmware::new(around, library)),
+                Some(library) => Box::new(Firmware::new(around, power, library)),
                 None => Box::new(Native::new(around)),
             },
         };

@@ -1,6 +1,7 @@
 //! The Security Kernel of a card, behind its mailbox: native, or boot ROM and firmware on the
 //! Verilated subsystem.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use shef_device::{SimKernel, mailbox};
@@ -13,11 +14,10 @@ use shef_rtl::{
 
 use crate::CardError;
 use crate::platform::{
-    Around, CardPlatform, Fuses, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest,
+    Around, CardPlatform, FIRMWARE, Fuses, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest,
 };
 
-/// Kernel image of the FPGA's processor, as committed.
-pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
+/// Signature of [`FIRMWARE`].
 const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
     include_bytes!("../../../attestation/firmware/kernel.sig");
 
@@ -108,6 +108,14 @@ pub(crate) struct Power {
     pub(crate) next: Option<BootFault>,
     /// Absent if the kernel is native.
     pub(crate) seen: Option<KernelView>,
+}
+
+impl Power {
+    /// Records the state that a bench may observe.
+    fn saw(&mut self, sim: &KernelSim) {
+        let seen = self.seen.get_or_insert_default();
+        (seen.cycles, seen.alert) = (sim.cycles(), sim.alert());
+    }
 }
 
 /// A Security Kernel and the host's side of its mailbox. Offsets are those of the control window.
@@ -204,6 +212,7 @@ impl Mailbox for Native {
 /// is accessed.
 pub(crate) struct Firmware {
     around: Around,
+    power: Rc<RefCell<Power>>,
     library: Library,
     running: Option<KernelSim>,
     /// The subsystem after boot, with and without debug: the ROM draws no randomness, and no noise
@@ -212,8 +221,8 @@ pub(crate) struct Firmware {
 }
 
 impl Firmware {
-    pub(crate) fn new(around: Around, library: Library) -> Self {
-        Self { around, library, running: None, booted: Vec::new() }
+    pub(crate) fn new(around: Around, power: Rc<RefCell<Power>>, library: Library) -> Self {
+        Self { around, power, library, running: None, booted: Vec::new() }
     }
 
     fn sim(&mut self) -> Result<&mut KernelSim, CardError> {
@@ -246,7 +255,7 @@ impl Mailbox for Firmware {
                 sim
             }
         };
-        let fault = self.around.power.borrow_mut().next.take();
+        let fault = self.power.borrow_mut().next.take();
         let (image, signature) =
             fault.map_or_else(|| (FIRMWARE.to_vec(), *SIGNATURE), BootFault::kernel);
         sim.around.medium = Medium::build(&image, &signature, &fuses.certificate);
@@ -267,14 +276,13 @@ impl Mailbox for Firmware {
                     sim.boot(BOOT_LIMIT)?;
                 }
                 if fault.is_none() {
-                    self.around.power.borrow_mut().seen.get_or_insert_default().boot =
-                        stages.end(&sim);
+                    self.power.borrow_mut().seen.get_or_insert_default().boot = stages.end(&sim);
                     self.booted.push((fuses.debug, sim.save()?));
                     sim.around.noise = self.around.noise();
                 }
             }
         }
-        self.around.saw(&sim);
+        self.power.borrow_mut().saw(&sim);
         self.running = Some(sim);
         Ok(())
     }
@@ -283,8 +291,8 @@ impl Mailbox for Firmware {
         let sim = self.sim()?;
         sim.debug(on);
         sim.step(HALT_CYCLES);
-        let Self { around, running: Some(sim), .. } = self else { return Ok(()) };
-        around.saw(sim);
+        let Self { power, running: Some(sim), .. } = self else { return Ok(()) };
+        power.borrow_mut().saw(sim);
         Ok(())
     }
 
@@ -299,8 +307,8 @@ impl Mailbox for Firmware {
                 word = sim.host_read(port)?;
             }
         }
-        let Self { around, running: Some(sim), .. } = self else { return Ok(word) };
-        around.saw(sim);
+        let Self { power, running: Some(sim), .. } = self else { return Ok(word) };
+        power.borrow_mut().saw(sim);
         Ok(word)
     }
 
@@ -342,13 +350,6 @@ impl Stages {
 }
 
 impl Around {
-    /// Records the state that a bench may observe.
-    fn saw(&self, sim: &KernelSim) {
-        let mut power = self.power.borrow_mut();
-        let seen = power.seen.get_or_insert_default();
-        (seen.cycles, seen.alert) = (sim.cycles(), sim.alert());
-    }
-
     /// Raw bits for the noise port, one every four cycles.
     fn noise(&self) -> Noise {
         if let Source::Seeded(source) = &mut *self.source.borrow_mut() {

@@ -13,7 +13,6 @@ use zeroize::Zeroizing;
 
 use crate::CardError;
 use crate::backend::Backend;
-use crate::kernel::{FIRMWARE, Power};
 use crate::program::Program;
 
 /// Name of this type of device; images name it as their target.
@@ -23,6 +22,9 @@ pub const ACCELERATOR: &str = "digits-knn";
 
 /// Security version of the kernel.
 pub const KERNEL_SVN: u64 = 1;
+
+/// Kernel image of the FPGA's processor, as committed.
+pub(crate) const FIRMWARE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
 
 /// The Security Kernel's image, as the boot code measures it: the committed one of the FPGA's
 /// processor. For a native kernel, the sources of its crate stand for its code.
@@ -98,7 +100,6 @@ pub(crate) struct Around {
     pub(crate) backend: SharedBackend,
     pub(crate) fabric: Rc<RefCell<Fabric>>,
     pub(crate) source: Rc<RefCell<Source>>,
-    pub(crate) power: Rc<RefCell<Power>>,
 }
 
 impl Around {

@@ -39,6 +39,7 @@ mod host_memory;
 pub mod kernel_sim;
 mod sim;
 mod sources;
+mod spec;
 pub mod system_sim;
 mod toolchain;
 mod verilog;
@@ -50,7 +51,7 @@ pub use axi_memory::{
     AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR,
     WriteHook,
 };
-pub use build::{DesignSpec, Lint, Measured, Profile, build, build_with, cache_dir};
+pub use build::{build, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
@@ -60,11 +61,10 @@ pub use kernel_sim::{
 };
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage};
-pub use sources::{
-    Source, kernel_spec, module_spec, repo_root, rtl_sources, sv_files, system_spec,
-};
+pub use sources::{Measured, Source, kernel_spec, module_spec, rtl_sources, sv_files, system_spec};
+pub use spec::{DesignSpec, Lint, Profile};
 pub use system_sim::{SystemSim, SystemSnapshot};
-pub use toolchain::{Toolchain, find_ibex, find_toolchain};
+pub use toolchain::{Toolchain, find_ibex, find_toolchain, repo_root};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = Error::CODES;

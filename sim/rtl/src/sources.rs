@@ -1,21 +1,11 @@
 //! Selects the files of a design: packages first, then everything that the top module reaches.
 
+use crate::toolchain::{find_ibex, repo_root};
 use crate::verilog::{Text, origin, refused_directive};
 use crate::{DesignSpec, Error, Result};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-
-/// Root of the repository (`SHEF_ROOT`, else where this crate was compiled).
-#[must_use]
-pub fn repo_root() -> PathBuf {
-    match std::env::var_os("SHEF_ROOT") {
-        Some(r) if !r.is_empty() => PathBuf::from(r),
-        _ => {
-            let p = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-            std::fs::canonicalize(&p).unwrap_or(p)
-        }
-    }
-}
 
 /// The sources below a folder, sorted: without hidden files and folders (editors and version
 /// control keep copies there), and without following links to folders, so that the walk ends.
@@ -104,7 +94,7 @@ pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
 }
 
 fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec> {
-    let ibex = crate::toolchain::find_ibex()?;
+    let ibex = find_ibex()?;
     let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
     let spec = boot.into_iter().fold(spec, DesignSpec::search).search(shell);
     let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
@@ -132,6 +122,96 @@ impl DesignSpec {
         let named = Text::of(&top.bytes).identifiers;
         let module = |p: &Path| p != top.path && !is_package(p) && named.contains(stem(p).as_str());
         Ok(files.iter().filter(|s| module(&s.path)).map(|s| stem(&s.path)).collect())
+    }
+
+    /// The files of the design, in compilation order.
+    ///
+    /// # Errors
+    /// As [`DesignSpec::measure`].
+    pub fn resolve_sources(&self) -> Result<Vec<PathBuf>> {
+        Ok(closure(self, &self.top)?.into_iter().map(|source| source.path).collect())
+    }
+
+    /// Reads the measured part of the design, each file once.
+    ///
+    /// # Errors
+    /// When the top module or a named file is missing, two files have the same name, or a source
+    /// reads something that is not measured.
+    pub fn measure(&self) -> Result<Measured> {
+        Ok(self.read()?.0)
+    }
+
+    /// The measured part of the design, and every file that is built.
+    pub(crate) fn read(&self) -> Result<(Measured, Vec<Source>)> {
+        let built = closure(self, &self.top)?;
+        let top = self.measured.as_deref().unwrap_or(&self.top);
+        let mut sources = built.clone();
+        if top != self.top {
+            let below: BTreeSet<PathBuf> =
+                closure(self, top)?.into_iter().map(|source| source.path).collect();
+            sources.retain(|source| below.contains(&source.path));
+            // A shell instantiates nothing of a project, but its text may contain the name of one
+            // of the project's files.
+            if let Some(other) = built
+                .iter()
+                .find(|s| self.project_of(&s.path).is_some() && !below.contains(&s.path))
+            {
+                return Err(Error::Source {
+                    place: other.path.display().to_string(),
+                    what: format!("the shell {} has a name like this file: rename it", self.top),
+                });
+            }
+        }
+        let file = |s: &Source| {
+            format!(
+                "file {} {}\n",
+                Self::manifest_name(&s.path),
+                hex::encode(Sha256::digest(&s.bytes))
+            )
+        };
+        let mut lines: Vec<String> = sources.iter().map(file).collect();
+        let mut params: Vec<String> =
+            self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
+        params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
+        lines.sort();
+        params.sort();
+        let manifest = format!("shef-design-1\ntop {top}\n") + &params.concat() + &lines.concat();
+        Ok((Measured { manifest, sources }, built))
+    }
+
+    /// SHA-256 of the manifest.
+    ///
+    /// # Errors
+    /// As [`DesignSpec::measure`].
+    pub fn digest(&self) -> Result<[u8; 32]> {
+        Ok(self.measure()?.digest())
+    }
+
+    /// Name of a source in the manifest: shipped files have their path, others their file name, so
+    /// that a design's digest does not depend on its folder.
+    #[must_use]
+    pub fn manifest_name(path: &Path) -> String {
+        let root = repo_root();
+        let shipped = path.strip_prefix(&root).ok().filter(|r| r.starts_with("shell-rtl"));
+        shipped.unwrap_or(path.file_name().map_or(path, Path::new)).display().to_string()
+    }
+}
+
+/// A design as it was read: the bytes under its digest are the bytes that are built and packed.
+#[derive(Debug)]
+pub struct Measured {
+    /// The design as text: a line with the format's name, the top module, and sorted lines with its
+    /// parameters, macros, and sources, each with the SHA-256 of its content.
+    pub manifest: String,
+    /// Its files, in compilation order.
+    pub sources: Vec<Source>,
+}
+
+impl Measured {
+    /// SHA-256 of the manifest.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.manifest).into()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Long random runs: every answer is checked against a reference, every write against the oracle,
 //! every statement against the operations.
 
-use crate::bench::{Bench, BenchError, Watched};
-use crate::{Oracle, Owner, Reference, Result, Traffic};
+use crate::bench::{Bench, Watched};
+use crate::{BenchError, Oracle, Owner, Reference, Result, Traffic};
 use shef_proto::channel::{Request, Statement};
 use shef_proto::config::{Config, Mode, OnFault, PAGE, Region, Set};
 use shef_proto::load::first_epochs;

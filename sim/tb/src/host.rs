@@ -1,8 +1,8 @@
 //! The untrusted host's part of the sealed channel, over any [`Bench`]: it carries messages and may
 //! tamper with them.
 
-use crate::Result;
-use crate::bench::{Bench, BenchError};
+use crate::bench::Bench;
+use crate::{BenchError, Result};
 use shef_proto::channel::{MESSAGE_LEN, Sealed};
 use shef_regs::ctl;
 use std::ops::Range;

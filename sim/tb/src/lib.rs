@@ -9,14 +9,16 @@
 pub mod attack;
 mod bench;
 mod campaign;
+mod error;
 mod host;
 mod oracle;
 mod owner;
 pub mod throughput;
 mod traffic;
 
-pub use bench::{Bench, BenchError, ModelBench, RtlBench, Watched, design};
+pub use bench::{Bench, ModelBench, RtlBench, Watched, design};
 pub use campaign::{Report, campaign, random_config};
+pub use error::BenchError;
 pub use oracle::Oracle;
 pub use owner::Owner;
 pub use traffic::{Op, Outcome, Phase, Reference, SealedChunk, Traffic};

@@ -20,8 +20,7 @@
 //! # Ok(()) }
 //! ```
 
-use crate::Result;
-use crate::bench::BenchError;
+use crate::{BenchError, Result};
 use shef_model::WriteTap;
 use shef_proto::config::{Config, MAX_EPOCH, Mode, NODE_LEN, Region, TAG_LEN};
 use shef_proto::load::{FirstEpoch, SessionKeys};

@@ -1,8 +1,8 @@
 //! The owner's and the kernel's side of a session, over any [`Bench`].
 
-use crate::Result;
-use crate::bench::{Bench, BenchError};
+use crate::bench::Bench;
 use crate::host::{self, bytes_in, bytes_out, wait_for};
+use crate::{BenchError, Result};
 use shef_proto::channel::{Answer, OwnerChannel, Request, Statement};
 use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};

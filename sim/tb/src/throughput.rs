@@ -6,9 +6,9 @@
 //! write ends when memory has answered the last beat that the Shield writes without a command
 //! (bytes that a buffer holds back count). Commands (epoch, flush) are outside the figure.
 
-use crate::bench::{self, Bench, BenchError, RtlBench};
+use crate::bench::{self, Bench, RtlBench};
 use crate::traffic::Op;
-use crate::{Owner, Result};
+use crate::{BenchError, Owner, Result};
 use serde::Serialize;
 use shef_proto::channel::Request;
 use shef_proto::config::{Config, Mode, Region};

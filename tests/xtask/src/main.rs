@@ -19,6 +19,7 @@ mod mutants;
 mod negatives;
 mod pictures;
 mod process;
+mod rooms;
 mod test;
 mod tools;
 mod vm;

@@ -26,7 +26,7 @@ use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
 use crate::store::{
     AnchorRow, Change, Changed, CollateralRows, CorimRow, Event, PolicyRow, RevocationRow,
-    SignerRow,
+    SignerRow, revoked_value,
 };
 
 pub fn router() -> Router<Arc<App>> {
@@ -480,6 +480,6 @@ async fn unrevoke(
     Path((kind, value)): Path<(String, String)>,
 ) -> Result<StatusCode> {
     // Versions before 0.2 stored values as typed, even invalid ones.
-    let value = appraiser::revoked_value(&kind, &value).unwrap_or(value);
+    let value = revoked_value(&kind, &value).unwrap_or(value);
     plain(&app, &identity, Change::Unrevoke(kind, value)).await
 }

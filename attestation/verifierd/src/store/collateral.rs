@@ -2,10 +2,11 @@
 //! tenant's generation, so that replicas reload, is checked with all other collateral, and records
 //! its event.
 
+use shef_verify::name;
+
 use super::events::{Event, record_event};
 use super::quota::hold_quota;
 use super::{Store, on, row};
-use crate::appraiser::revoked_value;
 use crate::problem::{Kind, Result};
 
 /// A trust anchor.
@@ -88,6 +89,31 @@ pub struct RevocationRow {
 }
 
 row!(RevocationRow { kind, value, reason, created });
+
+/// Kinds of revocations.
+const REVOCATION_KINDS: [&str; 8] =
+    ["device", "serial", "certificate", "authority", "kernel", "shell", "image", "vendor"];
+
+/// The canonical spelling of a revocation's value.
+///
+/// # Errors
+/// An unknown kind, or a malformed value.
+pub fn revoked_value(kind: &str, value: &str) -> Result<String> {
+    let (read, expected): (fn(&str) -> Option<String>, _) = match kind {
+        "device" => (name::ueid, name::UEID),
+        "serial" => (name::serial, name::SERIAL),
+        "certificate" | "authority" | "kernel" | "shell" | "image" | "vendor" => {
+            (name::digest, name::DIGEST)
+        }
+        _ => {
+            return Err(Kind::Revocation
+                .because(format!("kind {kind:?} is none of {}", REVOCATION_KINDS.join(", "))));
+        }
+    };
+    read(value).ok_or_else(|| {
+        Kind::Revocation.because(format!("value {value:?} of kind {kind}: expected {expected}"))
+    })
+}
 
 /// The highest version ever stored of a CoRIM, by its id and signer. It outlives the CoRIM.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

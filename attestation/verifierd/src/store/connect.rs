@@ -36,16 +36,6 @@ fn file(path: &Path, error: &std::io::Error) -> Problem {
     Kind::Store.because(format!("{}: {error}", path.display()))
 }
 
-/// The file of a database, and the files that SQLite puts beside it.
-#[must_use]
-pub fn names(path: &Path) -> [PathBuf; 4] {
-    ["", "-wal", "-shm", "-journal"].map(|end| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        name.into()
-    })
-}
-
 /// The path for SQLite: absolute, so that SQLite does not read it as a URI or `:memory:`.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     let whole = std::path::absolute(path).map_err(|error| file(path, &error))?;
@@ -56,17 +46,17 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 /// Checks the files of a database by the rules of [`files::open`], before SQLite opens them by name
-/// and follows every link. Returns which of [`names`] exist.
+/// and follows every link. Returns which of [`Database::files`] exist.
 fn present(path: &Path) -> Result<[bool; 4]> {
     files::check(files::folder(path), Owner::Service).map_err(|error| file(path, &error))?;
     let mut there = [false; 4];
-    for (name, there) in names(path).iter().zip(&mut there) {
+    for (name, there) in Database::files(path).iter().zip(&mut there) {
         *there = files::look(name).map_err(|error| file(name, &error))?.is_some();
     }
     if let [false, others @ ..] = there
         && let Some(at) = others.iter().position(|there| *there)
     {
-        let name = &names(path)[at + 1];
+        let name = &Database::files(path)[at + 1];
         return Err(Kind::Store.because(format!(
             "{} is there, and its database {} is not: put the database back, or move both away",
             name.display(),
@@ -101,7 +91,7 @@ fn pool(path: &Path, still: bool, most: u32) -> Result<SqlitePoolOptions> {
     if !files::foreign(files::folder(path)).map_err(|error| file(path, &error))? {
         return Ok(options);
     }
-    let [database, journal, index, _] = names(path);
+    let [database, journal, index, _] = Database::files(path);
     let names: Arc<[PathBuf]> =
         if still { [database].into() } else { [database, journal, index].into() };
     Ok(options.after_connect(move |connection, _| {
@@ -129,7 +119,7 @@ fn private(path: &Path) -> Result<()> {
             made => made.map(drop).map_err(|error| file(path, &error)),
         };
     }
-    for name in names(path) {
+    for name in Database::files(path) {
         if let Some(mode) = files::close_to_others(&name).map_err(|error| file(&name, &error))? {
             tracing::warn!(file = %name.display(), mode = format!("{mode:03o}"), "others could use the database: its mode is 600 from now on");
         }

@@ -23,9 +23,8 @@ use crate::secrets::Kek;
 
 pub use collateral::{
     AnchorRow, Change, Changed, CollateralRows, CorimRow, CorimVersion, PolicyRow, RevocationRow,
-    SignerRow,
+    SignerRow, revoked_value,
 };
-pub use connect::names;
 pub use events::{Event, EventChain, EventRow};
 pub use keys::{Heads, KeyRow, KeyVersionRow, NewRelease, NewVersion, ReceiptRow, Released};
 pub use records::{AppraisalRecord, AppraisalRow, DeviceCounts, DeviceRow};

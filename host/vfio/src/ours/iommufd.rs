@@ -10,7 +10,7 @@ use vfio_bindings::bindings::vfio as abi;
 
 use super::Descriptor;
 use crate::VfioError;
-use crate::function::{lock, node, unopened};
+use crate::handle::{lock, node, unopened};
 use crate::space::{AddressSpace, DmaAddr, Segment, unmapped};
 use crate::sys::{self, Ioctl, Pages};
 use crate::system::System;

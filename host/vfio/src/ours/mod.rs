@@ -12,7 +12,7 @@ use shef_device::{Bdf, Event};
 use vfio_bindings::bindings::vfio as abi;
 
 use crate::VfioError;
-use crate::function::{Handle, MAX_VECTORS, Region};
+use crate::handle::{Handle, MAX_VECTORS, Region};
 use crate::sys::{self, Ioctl};
 
 const DEVICE_GET_REGION_INFO: Ioctl<abi::vfio_region_info> = Ioctl::new(108);

@@ -12,7 +12,7 @@ use vfio_bindings::bindings::vfio as abi;
 
 use super::Descriptor;
 use crate::VfioError;
-use crate::function::node;
+use crate::handle::node;
 use crate::space::{AddressSpace, DmaAddr, PAGE, Segment, unmapped};
 use crate::sys::{self, Ioctl, Pages};
 use crate::system::System;

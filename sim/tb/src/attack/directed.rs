@@ -5,11 +5,11 @@
 
 use super::recorded::RecordedChannel;
 use super::session::Session;
-use crate::Result;
-use crate::bench::{Bench, BenchError};
+use crate::bench::Bench;
 use crate::host;
 use crate::owner::Owner;
 use crate::traffic::Op;
+use crate::{BenchError, Result};
 use shef_proto::channel::Request;
 use shef_proto::config::{Mode, OnFault, Region};
 use shef_proto::load::first_epochs;

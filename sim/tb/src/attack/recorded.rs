@@ -1,9 +1,9 @@
 //! The owner's end of the sealed channel, with a record of every exchange, so that the sequence
 //! number of a snapshot can be restored.
 
-use crate::Result;
-use crate::bench::{BenchError, RtlBench};
+use crate::bench::RtlBench;
 use crate::host;
+use crate::{BenchError, Result};
 use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldChannel, ShieldStatement};
 use shef_proto::load::SessionKeys;
 

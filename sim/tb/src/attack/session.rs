@@ -3,11 +3,11 @@
 
 use super::layout::{self, Part};
 use super::recorded::{Exchange, RecordedChannel};
-use crate::bench::{Bench, BenchError, RtlBench, Watched, design};
+use crate::bench::{Bench, RtlBench, Watched, design};
 use crate::oracle::Oracle;
 use crate::owner::Owner;
 use crate::traffic::Op;
-use crate::{Result, host};
+use crate::{BenchError, Result, host};
 use shef_model::SparseMemory;
 use shef_proto::channel::Request;
 use shef_proto::config::{Config, MAX_EPOCH, Mode, Region};

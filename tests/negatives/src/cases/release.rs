@@ -14,8 +14,11 @@ use shef_verifierd::run::start;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::Run;
-use super::service::{OTHER_TOKEN, answered, furnished, furnished_with, two_tenants};
-use crate::service::{Answer, Client, Device, Service, b64, now, unb64};
+use super::service::{
+    IMAGE_KEY, OTHER_TOKEN, SECRET, add_data_key, add_image_key, answered, furnished,
+    furnished_with, release, two_tenants,
+};
+use crate::service::{Answer, Device, Service, b64, now, unb64};
 use crate::{ACCEPTED, Seen};
 
 pub(super) const CASES: &[(u32, Run)] = &[
@@ -30,33 +33,6 @@ pub(super) const CASES: &[(u32, Run)] = &[
     (112, wrong_kek),
     (113, secrets),
 ];
-
-const SECRET: &[u8] = b"a secret of the data owner, 32 b";
-const IMAGE_KEY: [u8; 32] = [0xc7; 32];
-
-pub fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> Answer {
-    client.post("/v1/release", &json!({"key": key, "session": session, "evidence": b64(evidence)}))
-}
-
-fn add(service: &Service, name: &str, mut body: Value, more: &Value) {
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    service.operator.call("PUT", &format!("/v1/keys/{name}"), &body).ok();
-}
-
-pub fn add_image_key(service: &Service, name: &str, more: &Value) {
-    let (_, vendor) = derive_key_pair(b"vendor");
-    let image = json!({"key": b64(&IMAGE_KEY), "min_svn": 3, "vendor": b64(vendor.as_bytes())});
-    add(service, name, json!({"layer": "kernel", "policy": "default", "image": image}), more);
-}
-
-pub fn add_data_key(service: &Service, name: &str, more: &Value) {
-    add(
-        service,
-        name,
-        json!({"layer": "shield", "policy": "default", "secret": b64(SECRET)}),
-        more,
-    );
-}
 
 /// Requests a release with fresh evidence.
 fn fetch(service: &Service, device: &Device, key: &str, version: Option<u64>) -> Answer {

@@ -75,6 +75,10 @@ pub fn furnished_with(change: impl FnOnce(String) -> String, clock: Clock) -> (S
     (service, device)
 }
 
+/// The data owner's secret, and the key of an image.
+pub const SECRET: &[u8] = b"a secret of the data owner, 32 b";
+pub const IMAGE_KEY: [u8; 32] = [0xc7; 32];
+
 /// A second tenant with an operator's token.
 pub const OTHER_TOKEN: &str = "token of the other tenant's operator";
 
@@ -87,6 +91,30 @@ pub fn two_tenants(text: String) -> String {
 
 pub fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> Answer {
     client.post(path, &json!({"session": session, "evidence": b64(evidence)}))
+}
+
+pub fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> Answer {
+    client.post("/v1/release", &json!({"key": key, "session": session, "evidence": b64(evidence)}))
+}
+
+fn add(service: &Service, name: &str, mut body: Value, more: &Value) {
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    service.operator.call("PUT", &format!("/v1/keys/{name}"), &body).ok();
+}
+
+pub fn add_image_key(service: &Service, name: &str, more: &Value) {
+    let (_, vendor) = derive_key_pair(b"vendor");
+    let image = json!({"key": b64(&IMAGE_KEY), "min_svn": 3, "vendor": b64(vendor.as_bytes())});
+    add(service, name, json!({"layer": "kernel", "policy": "default", "image": image}), more);
+}
+
+pub fn add_data_key(service: &Service, name: &str, more: &Value) {
+    add(
+        service,
+        name,
+        json!({"layer": "shield", "policy": "default", "secret": b64(SECRET)}),
+        more,
+    );
 }
 
 fn empty() -> Vec<Seen> {
@@ -221,15 +249,13 @@ fn accept() -> Vec<Seen> {
 fn same_session() -> Vec<Seen> {
     let (service, device) = furnished();
     let operator = &service.operator;
-    super::release::add_image_key(&service, "image", &json!({}));
+    add_image_key(&service, "image", &json!({}));
     let fresh = || {
         let (session, nonce) = operator.session(Layer::Kernel, None);
         let evidence = device.evidence(Layer::Kernel, &nonce);
         (session, evidence)
     };
-    let release = |session: &str, evidence: &[u8]| {
-        super::release::release(operator, "image", session, evidence)
-    };
+    let release = |session: &str, evidence: &[u8]| release(operator, "image", session, evidence);
     let (session, evidence) = fresh();
     submit(operator, "/v1/appraise", &session, &evidence).ok();
     let mut seen = vec![
@@ -299,16 +325,13 @@ fn parallel() -> Vec<Seen> {
 fn expired() -> Vec<Seen> {
     let start = now();
     let (service, device) = furnished_with(|text| text, fixed_clock(start));
-    super::release::add_image_key(&service, "image", &json!({}));
+    add_image_key(&service, "image", &json!({}));
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
     service.set_clock(start + 100_000);
     vec![
         answered("appraised", &submit(&service.operator, "/v1/appraise", &session, &evidence)),
-        answered(
-            "for a key",
-            &super::release::release(&service.operator, "image", &session, &evidence),
-        ),
+        answered("for a key", &release(&service.operator, "image", &session, &evidence)),
     ]
 }
 
@@ -343,7 +366,7 @@ fn other_tenant() -> Vec<Seen> {
     let seen = vec![
         answered("appraised", &submit(&other, "/v1/appraise", &session, &evidence)),
         answered("explained", &submit(&other, "/v1/explain", &session, &evidence)),
-        answered("for a key", &super::release::release(&other, "image", &session, &evidence)),
+        answered("for a key", &release(&other, "image", &session, &evidence)),
     ];
     // The session's owner can still use it.
     submit(&service.operator, "/v1/appraise", &session, &evidence).ok();
@@ -352,23 +375,15 @@ fn other_tenant() -> Vec<Seen> {
 
 fn other_layer() -> Vec<Seen> {
     let (service, device) = furnished();
-    super::release::add_image_key(&service, "image", &json!({}));
-    super::release::add_data_key(&service, "data", &json!({}));
+    add_image_key(&service, "image", &json!({}));
+    add_data_key(&service, "data", &json!({}));
     let (_, recipient) = derive_key_pair(b"one-time key of the owner");
     let (kernel, nonce) = service.operator.session(Layer::Kernel, None);
-    let for_data = super::release::release(
-        &service.operator,
-        "data",
-        &kernel,
-        &device.evidence(Layer::Kernel, &nonce),
-    );
+    let for_data =
+        release(&service.operator, "data", &kernel, &device.evidence(Layer::Kernel, &nonce));
     let (shield, nonce) = service.operator.session(Layer::Shield, Some(&recipient));
-    let for_image = super::release::release(
-        &service.operator,
-        "image",
-        &shield,
-        &device.evidence(Layer::Shield, &nonce),
-    );
+    let for_image =
+        release(&service.operator, "image", &shield, &device.evidence(Layer::Shield, &nonce));
     vec![
         answered("kernel's session, data key", &for_data),
         answered("Shield's session, image key", &for_image),
@@ -417,7 +432,7 @@ fn appraised(variant: &str, answer: &Answer) -> Seen {
 /// An updated device answers with its older kernel, which reference values and policy still allow.
 fn rollback() -> Vec<Seen> {
     let (mut service, device) = furnished();
-    super::release::add_image_key(&service, "image", &json!({}));
+    add_image_key(&service, "image", &json!({}));
     let ask = |service: &Service, path: &str, device: &Device| {
         let (session, nonce) = service.operator.session(Layer::Kernel, None);
         submit(&service.operator, path, &session, &device.evidence(Layer::Kernel, &nonce))
@@ -432,22 +447,19 @@ fn rollback() -> Vec<Seen> {
     // Evidence that waits while the device shows a higher version is outdated.
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let waiting = device.evidence(Layer::Kernel, &nonce);
-    super::release::release(&service.operator, "image", &session, &waiting).ok();
+    release(&service.operator, "image", &session, &waiting).ok();
     ask(&service, "/v1/appraise", &Device::updated(1)).ok();
     let mut seen = vec![
         appraised(
             "box that was given out before",
-            &super::release::release(&service.operator, "image", &session, &waiting),
+            &release(&service.operator, "image", &session, &waiting),
         ),
         appraised("appraised", &ask(&service, "/v1/appraise", &device)),
         appraised("explained", &ask(&service, "/v1/explain", &device)),
     ];
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
-    seen.push(appraised(
-        "for a key",
-        &super::release::release(&service.operator, "image", &session, &evidence),
-    ));
+    seen.push(appraised("for a key", &release(&service.operator, "image", &session, &evidence)));
     service.restart();
     seen.push(appraised("after a restart", &ask(&service, "/v1/appraise", &device)));
     // Another device may still run the older version.

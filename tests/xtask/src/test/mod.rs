@@ -339,6 +339,9 @@ impl Plan {
         self.add(lanes, "comments in plain English", &[], |_| {
             checked(words::check(self.tree.paths()))
         });
+        self.add(lanes, "imports without circles", &[], |_| {
+            checked(crate::rooms::check(self.tree.paths()))
+        });
         self.add(lanes, "area table", &[], |_| match area::stale() {
             // An update takes an hour of synthesis: it is due at the end of a piece of work, not at
             // each change.

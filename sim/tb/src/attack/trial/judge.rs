@@ -3,11 +3,11 @@
 
 use super::transactions::{Transaction, address, may_be_refused};
 use super::{Trial, pick};
-use crate::Result;
 use crate::attack::session::piece;
-use crate::bench::{Bench, BenchError};
+use crate::bench::Bench;
 use crate::host;
 use crate::traffic::{Op, Outcome};
+use crate::{BenchError, Result};
 use shef_proto::channel::{FaultKind, Request, ShieldStatement, status};
 use shef_proto::config::{Mode, OnFault, Region};
 use shef_regs::ctl;

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::Function;
 use crate::DeviceError;
-use crate::pci::Function;
 use crate::places::{Free, PLACE, Place};
 use crate::ring::{
     Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Status,
