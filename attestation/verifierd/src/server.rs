@@ -1,8 +1,8 @@
 //! Connections: TLS handshake, HTTP/1.1, time limits, and orderly shutdown.
 //!
-//! Until its handshake is complete, a connection occupies a slot at the door; then it takes a
-//! connection slot. Both are pools ([`shef_tls::admission`]) that accept every newcomer: the holder of the
-//! most slots makes room. One address or identity has at most a quarter of the slots, and a quarter
+//! Until its handshake is complete, a connection occupies a slot of admission; then it takes a
+//! connection slot. Both are pools ([`shef_tls::admission`]) that accept every newcomer: the holder
+//! of the most slots makes room. One address or identity has at most a quarter of the slots, and a quarter
 //! is reserved for clients with a certificate.
 
 use std::future::Future;
@@ -118,7 +118,7 @@ pub async fn serve(
         strangers: timing.connections - timing.connections / 4,
         holder: quarter,
     });
-    let door = Arc::new(Admission::new((timing.connections / 2).max(2), quarter));
+    let admission = Arc::new(Admission::new((timing.connections / 2).max(2), quarter));
     loop {
         let (stream, address) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -134,7 +134,7 @@ pub async fn serve(
             () = stopped(&mut stop) => break,
         };
         // In the order of arrival: the oldest makes room.
-        let (permit, pool) = (door.enter(address.ip()), Arc::clone(&pool));
+        let (permit, pool) = (admission.enter(address.ip()), Arc::clone(&pool));
         let (tls, router, mut stop) = (Arc::clone(&tls), router.clone(), stop.clone());
         let (metrics, quiet) = (Arc::clone(&metrics), Arc::clone(&quiet));
         tokio::spawn(async move {

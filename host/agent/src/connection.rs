@@ -148,13 +148,13 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, permit: Permit, shar
         Some(owner) => {
             permit.admit();
             let has_session = shared.slots.values().any(|slot| slot.is_of(&owner.name));
-            let seat = shared.seats.take(
+            let permit = shared.connections.take(
                 &owner.name,
                 setup.max_connections,
                 setup.max_connections_per_owner,
                 has_session,
             );
-            match seat {
+            match permit {
                 Ok(_seat) => converse(&mut incoming, &outbox, &shared, &owner, peer).await,
                 Err(refusal) => Err(End::Refused(refusal)),
             }

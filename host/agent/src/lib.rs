@@ -5,11 +5,11 @@
 //! agent wipes it between two sessions, and after the grace period if an owner vanishes. The
 //! protocol is [`shef_remote::wire`].
 
+mod admission;
 mod applied;
 mod carry;
 pub mod config;
 mod connection;
-mod door;
 mod error;
 mod identity;
 pub mod init;

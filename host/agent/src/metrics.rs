@@ -86,8 +86,8 @@ fn metrics(shared: &Shared) -> String {
         &one(away),
     );
     put("refused_total", "counter", "Connections of owners that were refused.", &one(refused));
-    put("connections", "gauge", "Connections of owners.", &one(shared.seats.taken() as u64));
-    put("handshakes", "gauge", "Handshakes under way.", &one(shared.door.waiting() as u64));
+    put("connections", "gauge", "Connections of owners.", &one(shared.connections.taken() as u64));
+    put("handshakes", "gauge", "Handshakes under way.", &one(shared.admission.waiting() as u64));
     // Device names consist of letters, digits, '-', '_' and '.': they need no escaping.
     let states = shared.slots.iter().map(|(name, slot)| (name, slot.state()));
     let states: Vec<_> =

@@ -133,8 +133,8 @@ impl Agent {
                         let alive = TcpKeepalive::new().with_time(Duration::from_secs(20)).with_interval(Duration::from_secs(10)).with_retries(4);
                         let _ = SockRef::from(&tcp).set_tcp_keepalive(&alive);
                         // In order of arrival: the oldest makes room.
-                        let ticket = shared.door.enter(peer.ip());
-                        open.spawn(connection::serve(tcp, peer, ticket, Arc::clone(&shared)));
+                        let permit = shared.admission.enter(peer.ip());
+                        open.spawn(connection::serve(tcp, peer, permit, Arc::clone(&shared)));
                     }
                     Err(error) => {
                         tracing::warn!("accept: {error}");

@@ -15,8 +15,8 @@ use shef_tls::admission::Admission;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::admission::{OwnerConnections, admission};
 use crate::config::Times;
-use crate::door::{Seats, door};
 use crate::identity::{Revoked, ends_soon, is_ca, validity_of};
 use crate::init::issued_to;
 use crate::slot::Slot;
@@ -156,8 +156,8 @@ pub(crate) enum Phase {
 /// State that all connections share.
 pub(crate) struct Shared {
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
-    pub(crate) door: Arc<Admission>,
-    pub(crate) seats: Arc<Seats>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) connections: Arc<OwnerConnections>,
     pub(crate) phase: watch::Receiver<Phase>,
     fixed: Fixed,
     setup: RwLock<Arc<Setup>>,
@@ -177,8 +177,8 @@ impl Shared {
         Self {
             slots,
             fixed,
-            door: door(),
-            seats: Arc::default(),
+            admission: admission(),
+            connections: Arc::default(),
             phase,
             setup: RwLock::new(setup),
             applied: Mutex::default(),

@@ -1,5 +1,5 @@
-//! Admission: [`shef_tls::admission`] limits the handshakes of strangers, and the agent counts connections by
-//! owner.
+//! Admission: [`shef_tls::admission`] limits the handshakes of strangers, and the agent counts
+//! connections by owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ use shef_tls::admission::Admission;
 
 use crate::slot::Refusal;
 
-/// The agent's door: 32 handshakes at once from addresses that no owner has connected from, 32 from
-/// addresses that an owner has, and 8 from one address.
-pub(crate) fn door() -> Arc<Admission> {
+/// The agent's limits: 32 handshakes at once from addresses that no owner has connected from, 32
+/// from /// addresses that an owner has, and 8 from one address.
+pub(crate) fn admission() -> Arc<Admission> {
     Arc::new(Admission::new(32, 8))
 }
 
@@ -21,16 +21,16 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Connections of owners, by name.
 #[derive(Default)]
-pub(crate) struct Seats(Mutex<BTreeMap<String, usize>>);
+pub(crate) struct OwnerConnections(Mutex<BTreeMap<String, usize>>);
 
-/// One owner connection; dropping it frees the seat.
-pub(crate) struct Seat {
-    seats: Arc<Seats>,
+/// One owner connection; dropping it ends it.
+pub(crate) struct OwnerPermit {
+    connections: Arc<OwnerConnections>,
     owner: String,
 }
 
-impl Seats {
-    /// Takes one of `total` seats, and one of the owner's `each`. A quarter of the total is
+impl OwnerConnections {
+    /// Takes one of `total` connections, and one of the owner's `each`. A quarter of the total is
     /// reserved for owners that have a session.
     ///
     /// # Errors
@@ -41,11 +41,11 @@ impl Seats {
         total: usize,
         each: usize,
         has_session: bool,
-    ) -> Result<Seat, Refusal> {
-        let mut seats = hold(&self.0);
-        let taken = seats.values().sum::<usize>();
+    ) -> Result<OwnerPermit, Refusal> {
+        let mut connections = hold(&self.0);
+        let taken = connections.values().sum::<usize>();
         let (reserved, mine) =
-            (if has_session { 0 } else { total / 4 }, seats.get(owner).copied().unwrap_or(0));
+            (if has_session { 0 } else { total / 4 }, connections.get(owner).copied().unwrap_or(0));
         if mine >= each {
             return Err(Refusal::new(
                 codes::BUSY,
@@ -58,23 +58,23 @@ impl Seats {
             );
             return Err(Refusal::new(codes::BUSY, what));
         }
-        seats.insert(owner.to_owned(), mine + 1);
-        Ok(Seat { seats: Arc::clone(self), owner: owner.to_owned() })
+        connections.insert(owner.to_owned(), mine + 1);
+        Ok(OwnerPermit { connections: Arc::clone(self), owner: owner.to_owned() })
     }
 
-    /// Number of seats taken.
+    /// Number of connections taken.
     pub(crate) fn taken(&self) -> usize {
         hold(&self.0).values().sum()
     }
 }
 
-impl Drop for Seat {
+impl Drop for OwnerPermit {
     fn drop(&mut self) {
-        let mut seats = hold(&self.seats.0);
-        if let Some(n) = seats.get_mut(&self.owner) {
+        let mut connections = hold(&self.connections.0);
+        if let Some(n) = connections.get_mut(&self.owner) {
             *n -= 1;
             if *n == 0 {
-                seats.remove(&self.owner);
+                connections.remove(&self.owner);
             }
         }
     }
@@ -86,18 +86,18 @@ mod tests {
 
     #[test]
     fn seats_are_limited_for_each_and_kept_for_those_with_a_session() {
-        let seats = Arc::new(Seats::default());
-        let take = |owner: &str, session| seats.take(owner, 8, 3, session);
-        let mut taken: Vec<Seat> = (0..3).map(|_| take("alice", false).unwrap()).collect();
+        let connections = Arc::new(OwnerConnections::default());
+        let take = |owner: &str, session| connections.take(owner, 8, 3, session);
+        let mut taken: Vec<OwnerPermit> = (0..3).map(|_| take("alice", false).unwrap()).collect();
         let error = take("alice", true).err().unwrap();
         assert!(error.message.contains("at most 3 for one owner"), "{}", error.message);
         taken.extend((0..3).map(|_| take("bob", false).unwrap()));
-        // Two of eight seats are reserved for owners with a session.
+        // Two of eight connections are reserved for owners with a session.
         assert_eq!(take("carol", false).err().unwrap().code, codes::BUSY);
         taken.extend((0..2).map(|_| take("carol", true).unwrap()));
         assert!(take("dave", true).is_err());
         taken.truncate(2);
-        assert_eq!(seats.taken(), 2);
+        assert_eq!(connections.taken(), 2);
         take("dave", false).unwrap();
     }
 }
