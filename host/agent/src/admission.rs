@@ -10,7 +10,7 @@ use shef_tls::admission::Admission;
 use crate::slot::Refusal;
 
 /// The agent's limits: 32 handshakes at once from addresses that no owner has connected from, 32
-/// from /// addresses that an owner has, and 8 from one address.
+/// from addresses that an owner has, and 8 from one address.
 pub(crate) fn admission() -> Arc<Admission> {
     Arc::new(Admission::new(32, 8))
 }

@@ -155,7 +155,7 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, permit: Permit, shar
                 has_session,
             );
             match permit {
-                Ok(_seat) => converse(&mut incoming, &outbox, &shared, &owner, peer).await,
+                Ok(_permit) => converse(&mut incoming, &outbox, &shared, &owner, peer).await,
                 Err(refusal) => Err(End::Refused(refusal)),
             }
         }
