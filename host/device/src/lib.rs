@@ -16,23 +16,23 @@
 //! | `tls://host:port/DEVICE` | a card behind an agent |
 
 pub mod batch;
+mod dma_slots;
 mod error;
 mod event;
 pub mod mailbox;
 pub mod memory;
 pub mod name;
 pub mod pci;
-mod places;
 pub mod regular;
 pub mod ring;
 mod ueid;
 mod uri;
 
 pub use batch::CtlOp;
+pub use dma_slots::{DmaSlot, DmaSlots, SLOT_BYTES};
 pub use error::DeviceError;
 pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
-pub use places::{PLACE, Place, Places};
 pub use ueid::Ueid;
 pub use uri::{Bdf, Iommu, SimKernel, Uri, is_name};
 
@@ -127,9 +127,9 @@ pub trait Device {
         ranges.iter_mut().try_for_each(|(addr, bytes)| self.mem_read(*addr, bytes))
     }
 
-    /// The device's places, if it lends any: memory that the device accesses directly, for bulk
+    /// The device's slots, if it lends any: memory that the device accesses directly, for bulk
     /// transfers without an extra copy.
-    fn places(&mut self) -> Option<&mut dyn Places> {
+    fn dma_slots(&mut self) -> Option<&mut dyn DmaSlots> {
         None
     }
 

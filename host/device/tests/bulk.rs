@@ -11,7 +11,7 @@ use shef_device::ring::{
     COMPLETION, Completion, DESCRIPTOR, Descriptor, DmaBuffer, OP_TO_CARD, Status, reg,
 };
 use shef_device::{
-    CTL_BYTES, CtlOp, Device, DeviceError, PLACE, Place, Places, SharedMemory, mailbox,
+    CTL_BYTES, CtlOp, Device, DeviceError, DmaSlot, DmaSlots, SLOT_BYTES, SharedMemory, mailbox,
 };
 
 /// As in bulk.rs: the queue and its vector, descriptors of the ring and per doorbell, pieces of
@@ -31,7 +31,7 @@ struct Card {
 }
 
 /// The card's claims about descriptor `n`, of which `honest` is the true one: completions with
-/// their status and sequence number, written from `n`'s place on.
+/// their status and sequence number, written from `n`'s slot on.
 type Lie = fn(n: u32, honest: Completion) -> Vec<(Completion, u16, u32)>;
 
 /// The test's view of the card, from outside.
@@ -100,12 +100,12 @@ impl Card {
                 |lie| lie(number, honest),
             );
             for (i, (completion, status, number)) in said.into_iter().enumerate() {
-                let place = u64::from(ENTRIES) * DESCRIPTOR
+                let slot = u64::from(ENTRIES) * DESCRIPTOR
                     + (slot + i as u64) % u64::from(ENTRIES) * COMPLETION;
                 let mut bytes = completion.encode();
                 bytes[4..6].copy_from_slice(&status.to_le_bytes());
-                ring.write(place, &bytes).unwrap();
-                ring.store(place + 12, number).unwrap();
+                ring.write(slot, &bytes).unwrap();
+                ring.store(slot + 12, number).unwrap();
             }
             seen.head.set(number);
         }
@@ -196,7 +196,7 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
     let (mut card, seen) = card();
     let data = pattern(20 << 20);
     card.mem_write(4096, &data).unwrap();
-    let descriptors = (data.len() / PLACE) as u32;
+    let descriptors = (data.len() / SLOT_BYTES) as u32;
     // Less than a batch may wait for more.
     assert!(seen.tail.get() + BATCH > descriptors && seen.head < seen.tail, "posted");
     // Every later access finds the bytes there: a register access, a short read, a long read.
@@ -211,7 +211,7 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
         "{doorbells} doorbells and {waits} waits for {descriptors} descriptors"
     );
     assert!(waits <= descriptors / BATCH, "{waits} waits for {descriptors} descriptors");
-    for len in [RING_FROM, PLACE, PLACE + 1, 9 * PLACE - 1, data.len()] {
+    for len in [RING_FROM, SLOT_BYTES, SLOT_BYTES + 1, 9 * SLOT_BYTES - 1, data.len()] {
         let mut back = vec![0; len];
         card.mem_write(64, &data[..len]).unwrap();
         card.mem_read(64, &mut back).unwrap();
@@ -229,10 +229,10 @@ fn a_doorbell_and_a_wait_serve_many_descriptors_and_writes_are_posted() {
     assert_eq!(seen.doorbells.get() - before, 2);
 }
 
-/// The contents of a place.
-fn bytes(place: &Place, len: usize) -> Vec<u8> {
+/// The contents of a slot.
+fn bytes(slot: &DmaSlot, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    place.read(0, &mut bytes).unwrap();
+    slot.read(0, &mut bytes).unwrap();
     bytes
 }
 
@@ -241,14 +241,23 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     let (mut card, seen) = card();
     let data = pattern(20 << 20);
     seen.dram.write(0, &data).unwrap();
-    // Two ranges each: nearly a whole place, and the end of a later one.
-    let ranges =
-        |n: usize| [((n * PLACE) as u64, PLACE - 512), ((n * PLACE + PLACE / 2) as u64, 512)];
-    let part = |n: usize| {
-        [&data[n * PLACE..][..PLACE - 512], &data[n * PLACE + PLACE / 2..][..512]].concat()
+    // Two ranges each: nearly a whole slot, and the end of a later one.
+    let ranges = |n: usize| {
+        [
+            ((n * SLOT_BYTES) as u64, SLOT_BYTES - 512),
+            ((n * SLOT_BYTES + SLOT_BYTES / 2) as u64, 512),
+        ]
     };
-    let read =
-        |card: &mut PciCard<Card>, n: usize| bytes(&card.read_place(&ranges(n)).unwrap(), PLACE);
+    let part = |n: usize| {
+        [
+            &data[n * SLOT_BYTES..][..SLOT_BYTES - 512],
+            &data[n * SLOT_BYTES + SLOT_BYTES / 2..][..512],
+        ]
+        .concat()
+    };
+    let read = |card: &mut PciCard<Card>, n: usize| {
+        bytes(&card.read_slot(&ranges(n)).unwrap(), SLOT_BYTES)
+    };
     let ahead = |card: &mut PciCard<Card>, n: usize| card.read_ahead(&ranges(n)).unwrap();
     // In the announced order: the card gets no further request.
     assert!((0..4).all(|n| ahead(&mut card, n)));
@@ -257,16 +266,16 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
         assert!(read(&mut card, n) == part(n), "{n}");
     }
     assert_eq!(seen.head.get(), 8);
-    // Out of order, and more than the places can hold.
+    // Out of order, and more than the slots can hold.
     assert_eq!((0..60).filter(|n| ahead(&mut card, *n)).count(), 48);
     for n in [0, 2, 1, 3] {
         assert!(read(&mut card, n) == part(n), "{n}");
     }
     // A different length.
     ahead(&mut card, 0);
-    let mut short = vec![0; PLACE - 512];
+    let mut short = vec![0; SLOT_BYTES - 512];
     card.mem_read(0, &mut short).unwrap();
-    assert!(short == data[..PLACE - 512]);
+    assert!(short == data[..SLOT_BYTES - 512]);
     // Prefetched data is stale after any other access, even if no read is in flight.
     let accesses: [fn(&mut PciCard<Card>); 2] =
         [|card| card.ctl_write32(0x200, 1).unwrap(), |card| card.mem_write(1 << 20, &[1]).unwrap()];
@@ -274,14 +283,14 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
         assert!(ahead(&mut card, 0) && ahead(&mut card, 1));
         assert!(read(&mut card, 0) == part(0) && seen.head == seen.tail);
         access(&mut card);
-        seen.dram.write(PLACE as u64, &part(4)[..4096]).unwrap();
+        seen.dram.write(SLOT_BYTES as u64, &part(4)[..4096]).unwrap();
         assert!(read(&mut card, 1)[..4096] == part(4)[..4096], "old bytes");
-        seen.dram.write(PLACE as u64, &part(1)[..4096]).unwrap();
+        seen.dram.write(SLOT_BYTES as u64, &part(1)[..4096]).unwrap();
     }
     // Later reads see data written in between, through the ring or the window.
     ahead(&mut card, 0);
-    card.mem_write(0, &part(5)[..PLACE - 512]).unwrap();
-    assert!(read(&mut card, 0)[..PLACE / 2] == part(5)[..PLACE / 2]);
+    card.mem_write(0, &part(5)[..SLOT_BYTES - 512]).unwrap();
+    assert!(read(&mut card, 0)[..SLOT_BYTES / 2] == part(5)[..SLOT_BYTES / 2]);
     ahead(&mut card, 0);
     card.ctl_write32(0x200, 1).unwrap();
     seen.dram.write(0, &part(6)[..4096]).unwrap();
@@ -290,9 +299,9 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
     card.mem_write(0, &[0xee; 64]).unwrap();
     assert_eq!(read(&mut card, 0)[..65], [&[0xee; 64][..], &part(6)[64..65]].concat());
     ahead(&mut card, 0);
-    let place = card.place().unwrap();
-    place.write(0, &part(7)).unwrap();
-    card.write_place(place, &ranges(0)).unwrap();
+    let slot = card.slot().unwrap();
+    slot.write(0, &part(7)).unwrap();
+    card.write_slot(slot, &ranges(0)).unwrap();
     assert!(read(&mut card, 0) == part(7));
     assert_eq!(
         card.read_ahead(&[(0, 64), (seen.dram.len() - 1, 2)]).unwrap_err().code(),
@@ -304,45 +313,48 @@ fn what_is_read_ahead_is_read_once_and_never_old() {
 fn places_are_lent_and_come_back_by_whichever_way() {
     let (mut card, seen) = card();
     assert!(card.ready().unwrap());
-    let data = pattern(PLACE);
+    let data = pattern(SLOT_BYTES);
     // All of them at once, from several threads, and no more.
-    let mut lent: Vec<_> = (0..48).map(|_| card.place().unwrap()).collect();
-    assert_eq!(card.place().unwrap_err().code(), "SHEF-DEV-013");
+    let mut lent: Vec<_> = (0..48).map(|_| card.slot().unwrap()).collect();
+    assert_eq!(card.slot().unwrap_err().code(), "SHEF-DEV-013");
     std::thread::scope(|scope| {
-        lent.iter().for_each(|place| drop(scope.spawn(|| place.write(0, &data).unwrap())));
+        lent.iter().for_each(|slot| drop(scope.spawn(|| slot.write(0, &data).unwrap())));
     });
-    for (n, place) in lent.drain(..24).enumerate() {
-        card.write_place(place, &[((n * PLACE) as u64, PLACE - 1), ((48 * PLACE + n) as u64, 1)])
-            .unwrap();
+    for (n, slot) in lent.drain(..24).enumerate() {
+        card.write_slot(
+            slot,
+            &[((n * SLOT_BYTES) as u64, SLOT_BYTES - 1), ((48 * SLOT_BYTES + n) as u64, 1)],
+        )
+        .unwrap();
     }
-    // Places return when the card has finished with them, or when they are dropped.
-    let again: Vec<_> = (0..24).map(|_| card.place().unwrap()).collect();
+    // DmaSlots return when the card has finished with them, or when they are dropped.
+    let again: Vec<_> = (0..24).map(|_| card.slot().unwrap()).collect();
     drop(again);
     lent.clear();
     card.ctl_write32(0x200, 1).unwrap();
     for n in 0..24 {
-        let mut back = vec![0; PLACE];
-        seen.dram.read((n * PLACE) as u64, &mut back[..PLACE - 1]).unwrap();
-        seen.dram.read((48 * PLACE + n) as u64, &mut back[PLACE - 1..]).unwrap();
+        let mut back = vec![0; SLOT_BYTES];
+        seen.dram.read((n * SLOT_BYTES) as u64, &mut back[..SLOT_BYTES - 1]).unwrap();
+        seen.dram.read((48 * SLOT_BYTES + n) as u64, &mut back[SLOT_BYTES - 1..]).unwrap();
         assert!(back == data, "{n}");
     }
     // A range that does not fit is refused, with no other effect.
-    let place = card.place().unwrap();
-    assert_eq!(place.write(PLACE - 1, &[1, 2]).unwrap_err().code(), "SHEF-DEV-012");
-    assert_eq!(place.read(usize::MAX, &mut [0; 2]).unwrap_err().code(), "SHEF-DEV-012");
-    for ranges in [&[][..], &[(0, PLACE), (0, 1)], &[(0, 0)]] {
-        assert_eq!(card.read_place(ranges).unwrap_err().code(), "SHEF-DEV-012");
+    let slot = card.slot().unwrap();
+    assert_eq!(slot.write(SLOT_BYTES - 1, &[1, 2]).unwrap_err().code(), "SHEF-DEV-012");
+    assert_eq!(slot.read(usize::MAX, &mut [0; 2]).unwrap_err().code(), "SHEF-DEV-012");
+    for ranges in [&[][..], &[(0, SLOT_BYTES), (0, 1)], &[(0, 0)]] {
+        assert_eq!(card.read_slot(ranges).unwrap_err().code(), "SHEF-DEV-012");
     }
-    assert_eq!(card.read_place(&[(0, 1), (0, usize::MAX)]).unwrap_err().code(), "SHEF-DEV-007");
-    // A ring that was turned off is detected before a transfer begins; its lent places are
+    assert_eq!(card.read_slot(&[(0, 1), (0, usize::MAX)]).unwrap_err().code(), "SHEF-DEV-007");
+    // A ring that was turned off is detected before a transfer begins; its lent slots are
     // unusable, and their memory is released once they are dropped.
     seen.on.set(reg::OFF);
     assert!(card.ready().unwrap());
     assert_eq!(seen.released.get(), PIECES - 1, "one piece of memory is still lent");
-    assert_eq!(card.write_place(place, &[(0, 8)]).unwrap_err().code(), "SHEF-DEV-013");
-    let place = card.place().unwrap();
-    place.write(0, &data).unwrap();
-    card.write_place(place, &[(0, 8)]).unwrap();
+    assert_eq!(card.write_slot(slot, &[(0, 8)]).unwrap_err().code(), "SHEF-DEV-013");
+    let slot = card.slot().unwrap();
+    slot.write(0, &data).unwrap();
+    card.write_slot(slot, &[(0, 8)]).unwrap();
     card.ctl_write32(0x200, 1).unwrap();
     drop(card);
     assert_eq!(seen.released.get(), 2 * PIECES);
@@ -377,7 +389,7 @@ fn what_was_posted_and_failed_is_told_and_never_forgotten() {
 #[test]
 fn completions_that_cannot_be_end_the_ring_and_nothing_else() {
     let (mut card, seen) = card();
-    let data = pattern(3 * PLACE);
+    let data = pattern(3 * SLOT_BYTES);
     let lies: [(&str, Lie); 10] = [
         ("of another descriptor", |n, c| vec![(Completion { tag: c.tag ^ 1, ..c }, 0, n)]),
         ("of one that was never begun", |n, c| vec![(Completion { tag: u32::MAX, ..c }, 0, n)]),
@@ -392,8 +404,8 @@ fn completions_that_cannot_be_end_the_ring_and_nothing_else() {
     ];
     for (what, lie) in lies {
         for write in [true, false] {
-            // A lent place outlives its ring, and is then unusable.
-            let place = card.place().unwrap();
+            // A lent slot outlives its ring, and is then unusable.
+            let slot = card.slot().unwrap();
             seen.lie.set(Some(lie));
             let mut back = vec![0; data.len()];
             let result = if write {
@@ -402,14 +414,14 @@ fn completions_that_cannot_be_end_the_ring_and_nothing_else() {
                 card.mem_read(0, &mut back)
             };
             // The next transfer sees the second completion of the last descriptor.
-            let result = result.and_then(|()| card.place().map(drop));
+            let result = result.and_then(|()| card.slot().map(drop));
             seen.lie.set(None);
             assert!(
                 result.is_err_and(|error| error.code() == "SHEF-DEV-013"),
                 "{what}, write: {write}"
             );
             assert_eq!(
-                card.write_place(place, &[(0, 8)]).unwrap_err().code(),
+                card.write_slot(slot, &[(0, 8)]).unwrap_err().code(),
                 "SHEF-DEV-013",
                 "{what}"
             );

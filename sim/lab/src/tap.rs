@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use shef::Host;
 use shef_device::batch::bytes_of;
-use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, Places};
+use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, DmaSlots};
 use shef_proto::channel::MESSAGE_LEN;
 use shef_proto::mailbox::{Answer, Request};
 use shef_regs::ctl;
@@ -367,9 +367,9 @@ impl Device for Tapped {
         Ok(())
     }
 
-    fn places(&mut self) -> Option<&mut dyn Places> {
-        // In places, data never passes through the host as a message.
-        if self.is_watched() { None } else { self.host.device().places() }
+    fn dma_slots(&mut self) -> Option<&mut dyn DmaSlots> {
+        // In slots, data never passes through the host as a message.
+        if self.is_watched() { None } else { self.host.device().dma_slots() }
     }
 
     fn mem_write_ranges(&mut self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {

@@ -86,8 +86,8 @@ fn pattern(len: usize) -> Vec<u8> {
 
 /// Lengths around a block, a buffer and the threads' share.
 fn lengths(chunk: usize) -> [usize; 8] {
-    let place = shef_device::PLACE / (chunk + 16) * chunk;
-    [1, 4095, 4096, 4097, place, place + 1, 5 * place - chunk + 7, SIZE]
+    let slot = shef_device::SLOT_BYTES / (chunk + 16) * chunk;
+    [1, 4095, 4096, 4097, slot, slot + 1, 5 * slot - chunk + 7, SIZE]
 }
 
 /// Runs with an honest host, then with a host whose every message is recorded.

@@ -1,10 +1,10 @@
 //! Bulk transfers between a program and card memory, through a descriptor ring.
 //!
-//! Bulk data moves through places in a few pieces of host memory. The ring has a separate piece,
-//! which no bulk data uses. While the program copies some places, the card works on others. One
+//! Bulk data moves through slots in a few pieces of host memory. The ring has a separate piece,
+//! which no bulk data uses. While the program copies some slots, the card works on others. One
 //! doorbell submits several descriptors, and one interrupt announces several completions. Writes
 //! are posted: when `Bulk::write` returns, the bytes are in flight or wait for a full batch;
-//! `Bulk::settle` waits until they have arrived. The contents of places are as public as card
+//! `Bulk::settle` waits until they have arrived. The contents of slots are as public as card
 //! memory: bulk data is sealed.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::Function;
 use crate::DeviceError;
-use crate::places::{Free, PLACE, Place};
+use crate::dma_slots::{DmaSlot, Free, SLOT_BYTES};
 use crate::ring::{
     Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue, Status,
 };
@@ -25,18 +25,18 @@ const VECTOR: u32 = 1 + QUEUE;
 /// Bytes of a piece of host memory: one hugepage, which is contiguous for the card even without an
 /// IOMMU.
 const BYTES: u64 = 2 << 20;
-/// Places per piece.
-const EACH: usize = BYTES as usize / PLACE;
+/// Slots per piece.
+const EACH: usize = BYTES as usize / SLOT_BYTES;
 /// Pieces of host memory for data.
 const PIECES: usize = 3;
-/// Descriptors of the ring: two for each place.
+/// Descriptors of the ring: two for each slot.
 const ENTRIES: u32 = 128;
 /// Descriptors per doorbell, and completions per interrupt.
 const BATCH: usize = 16;
 /// Time limit for one descriptor. A simulated design moves some hundred kilobytes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The ring and the memory for data. The last piece holds the ring and has no places.
+/// The ring and the memory for data. The last piece holds the ring and has no slots.
 pub(crate) struct Bulk<M> {
     queue: Queue<Arc<M>>,
     memory: Vec<Arc<M>>,
@@ -47,10 +47,10 @@ pub(crate) struct Bulk<M> {
     begun: u32,
     /// Descriptors that were pushed and not yet submitted.
     untold: usize,
-    /// Ranges being prefetched, oldest first; the places of the first of them, which have arrived;
+    /// Ranges being prefetched, oldest first; the slots of the first of them, which have arrived;
     /// and the number of older reads in flight whose data is to be discarded.
     ahead: VecDeque<Vec<(u64, usize)>>,
-    came: VecDeque<Place>,
+    came: VecDeque<DmaSlot>,
     forgotten: usize,
 }
 
@@ -58,8 +58,8 @@ pub(crate) struct Bulk<M> {
 struct Flight {
     tag: u32,
     bytes: u32,
-    /// The place that is released when the descriptor ends, and whether it receives data.
-    last: Option<(Place, bool)>,
+    /// The slot that is released when the descriptor ends, and whether it receives data.
+    last: Option<(DmaSlot, bool)>,
 }
 
 impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
@@ -103,47 +103,47 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         self.queue.check(function)
     }
 
-    /// A free place. If all are in use, waits for one that the card works on; `None` if all are
+    /// A free slot. If all are in use, waits for one that the card works on; `None` if all are
     /// lent.
-    pub(crate) fn place<F: Function>(
+    pub(crate) fn slot<F: Function>(
         &mut self,
         function: &mut F,
-    ) -> Result<Option<Place>, DeviceError> {
+    ) -> Result<Option<DmaSlot>, DeviceError> {
         self.take_over()?;
         loop {
-            let place = self.free_place();
-            if place.is_some() || self.flight.is_empty() {
-                return Ok(place);
+            let slot = self.free_slot();
+            if slot.is_some() || self.flight.is_empty() {
+                return Ok(slot);
             }
             self.collect(function)?;
         }
     }
 
-    /// Whether the place belongs to this ring, and not to one that was turned off.
-    pub(crate) fn owns(&self, place: &Place) -> bool {
-        place.is_of(&self.free)
+    /// Whether the slot belongs to this ring, and not to one that was turned off.
+    pub(crate) fn owns(&self, slot: &DmaSlot) -> bool {
+        slot.is_of(&self.free)
     }
 
-    fn free_place(&self) -> Option<Place> {
+    fn free_slot(&self) -> Option<DmaSlot> {
         let number = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        Some(Place::new(
+        Some(DmaSlot::new(
             self.memory[number / EACH].clone(),
-            (number % EACH * PLACE) as u64,
+            (number % EACH * SLOT_BYTES) as u64,
             number,
             &self.free,
         ))
     }
 
-    /// Starts to write a place to card memory. The ranges fit.
-    pub(crate) fn write_place<F: Function>(
+    /// Starts to write a slot to card memory. The ranges fit.
+    pub(crate) fn write_slot<F: Function>(
         &mut self,
         function: &mut F,
-        place: Place,
+        slot: DmaSlot,
         ranges: &[(u64, usize)],
     ) -> Result<(), DeviceError> {
         // Prefetched data is now stale.
         self.forget();
-        self.begin(function, OP_TO_CARD, place, ranges, 0)
+        self.begin(function, OP_TO_CARD, slot, ranges, 0)
     }
 
     /// Starts to write ranges to card memory.
@@ -153,20 +153,21 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         ranges: &[(u64, &[u8])],
     ) -> Result<(), DeviceError> {
         self.forget();
-        let mut left: usize = ranges.iter().map(|(_, bytes)| bytes.len().div_ceil(PLACE)).sum();
+        let mut left: usize =
+            ranges.iter().map(|(_, bytes)| bytes.len().div_ceil(SLOT_BYTES)).sum();
         for (card, bytes) in ranges {
-            for (part, at) in bytes.chunks(PLACE).zip((*card..).step_by(PLACE)) {
-                let place = self.place(function)?.ok_or_else(all_lent)?;
-                place.write(0, part)?;
+            for (part, at) in bytes.chunks(SLOT_BYTES).zip((*card..).step_by(SLOT_BYTES)) {
+                let slot = self.slot(function)?.ok_or_else(all_lent)?;
+                slot.write(0, part)?;
                 left -= 1;
-                self.begin(function, OP_TO_CARD, place, &[(at, part.len())], left)?;
+                self.begin(function, OP_TO_CARD, slot, &[(at, part.len())], left)?;
             }
         }
         Ok(())
     }
 
     /// Starts to prefetch ranges of card memory, after all earlier writes; `left` more calls follow
-    /// soon. Returns false if no place is free. The ranges fit.
+    /// soon. Returns false if no slot is free. The ranges fit.
     pub(crate) fn read_ahead<F: Function>(
         &mut self,
         function: &mut F,
@@ -174,24 +175,24 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         left: usize,
     ) -> Result<bool, DeviceError> {
         self.take_over()?;
-        let Some(place) = self.free_place() else { return Ok(false) };
+        let Some(slot) = self.free_slot() else { return Ok(false) };
         self.ahead.push_back(ranges.to_vec());
-        self.begin(function, OP_TO_HOST, place, ranges, left)?;
+        self.begin(function, OP_TO_HOST, slot, ranges, left)?;
         Ok(true)
     }
 
-    /// Reads ranges of card memory into a place, after all earlier writes; `None` if all places are
+    /// Reads ranges of card memory into a slot, after all earlier writes; `None` if all slots are
     /// lent. The ranges fit.
-    pub(crate) fn read_place<F: Function>(
+    pub(crate) fn read_slot<F: Function>(
         &mut self,
         function: &mut F,
         ranges: &[(u64, usize)],
-    ) -> Result<Option<Place>, DeviceError> {
+    ) -> Result<Option<DmaSlot>, DeviceError> {
         if self.ahead.front().is_none_or(|begun| begun != ranges) {
             self.forget();
-            let Some(place) = self.place(function)? else { return Ok(None) };
+            let Some(slot) = self.slot(function)? else { return Ok(None) };
             self.ahead.push_back(ranges.to_vec());
-            self.begin(function, OP_TO_HOST, place, ranges, 0)?;
+            self.begin(function, OP_TO_HOST, slot, ranges, 0)?;
         }
         while self.came.is_empty() {
             self.collect(function)?;
@@ -207,9 +208,9 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         ranges: &mut [(u64, &mut [u8])],
     ) -> Result<(), DeviceError> {
         self.forget();
-        let pieces = ranges
-            .iter_mut()
-            .flat_map(|(card, bytes)| (*card..).step_by(PLACE).zip(bytes.chunks_mut(PLACE)));
+        let pieces = ranges.iter_mut().flat_map(|(card, bytes)| {
+            (*card..).step_by(SLOT_BYTES).zip(bytes.chunks_mut(SLOT_BYTES))
+        });
         let pieces: Vec<_> = pieces.map(|(at, out)| ([(at, out.len())], out)).collect();
         let mut soon = pieces.iter().map(|(range, _)| *range).collect::<VecDeque<_>>();
         for (range, out) in pieces {
@@ -218,7 +219,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
             {
                 soon.pop_front();
             }
-            self.read_place(function, &range)?.ok_or_else(all_lent)?.read(0, out)?;
+            self.read_slot(function, &range)?.ok_or_else(all_lent)?.read(0, out)?;
         }
         Ok(())
     }
@@ -244,18 +245,18 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         Ok(())
     }
 
-    /// Pushes the descriptors of a place, and submits them in batches; `left` more places follow
+    /// Pushes the descriptors of a slot, and submits them in batches; `left` more slots follow
     /// soon.
     fn begin<F: Function>(
         &mut self,
         function: &mut F,
         op: u8,
-        place: Place,
+        slot: DmaSlot,
         ranges: &[(u64, usize)],
         left: usize,
     ) -> Result<(), DeviceError> {
-        let (mut host, mut parts) = (place.device_address(), ranges.len());
-        let mut place = Some((place, op == OP_TO_HOST));
+        let (mut host, mut parts) = (slot.device_address(), ranges.len());
+        let mut slot = Some((slot, op == OP_TO_HOST));
         for &(card, len) in ranges {
             while self.queue.room() == 0 {
                 self.collect(function)?;
@@ -266,7 +267,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
             self.flight.push_back(Flight {
                 tag,
                 bytes,
-                last: if parts == 0 { place.take() } else { None },
+                last: if parts == 0 { slot.take() } else { None },
             });
             host += len as u64;
             self.begun = self.begun.wrapping_add(1);
@@ -328,7 +329,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
         }
         match ended.and_then(|f| f.last) {
             Some((_, true)) if self.forgotten > 0 => self.forgotten -= 1,
-            Some((place, true)) => self.came.push_back(place),
+            Some((slot, true)) => self.came.push_back(slot),
             _ => {}
         }
         Ok(())
@@ -352,7 +353,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
 
 /// The caller's error.
 pub(crate) fn stale() -> DeviceError {
-    let what = "the place is of a ring that was turned off meanwhile: what lies in it is lost, begin the transfer again".to_owned();
+    let what = "the slot is of a ring that was turned off meanwhile: what lies in it is lost, begin the transfer again".to_owned();
     DeviceError::Queue { index: QUEUE, what }
 }
 
@@ -360,7 +361,7 @@ pub(crate) fn stale() -> DeviceError {
 pub(crate) fn all_lent() -> DeviceError {
     DeviceError::Queue {
         index: QUEUE,
-        what: format!("all {} places are lent: give one back first", PIECES * EACH),
+        what: format!("all {} slots are lent: give one back first", PIECES * EACH),
     }
 }
 

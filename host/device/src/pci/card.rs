@@ -7,7 +7,7 @@ use shef_regs::ctl;
 
 use super::bulk::{self, Bulk};
 use super::{BAR_CTL, BAR_MEM, Function, REGISTERS, RING_FROM, VECTOR_ACCELERATOR};
-use crate::places::{PLACE, Place, Places};
+use crate::dma_slots::{DmaSlot, DmaSlots, SLOT_BYTES};
 use crate::{CTL_BYTES, Device, DeviceError, DeviceInfo, OutOfRange, mailbox};
 
 /// Longest single wait for the accelerator's interrupt.
@@ -49,7 +49,7 @@ fn command<F: Function>(function: &mut F, set: u16, clear: u16) -> Result<(), De
 pub struct PciCard<F: Function> {
     /// From the first bulk transfer on, if the card has a DMA engine.
     bulk: Option<Bulk<F::Memory>>,
-    /// Memory of earlier rings that had lent places when they ended, and whether the card was quiet
+    /// Memory of earlier rings that had lent slots when they ended, and whether the card was quiet
     /// then.
     lent: Vec<(Vec<Arc<F::Memory>>, bool)>,
     function: F,
@@ -161,26 +161,26 @@ impl<F: Function> PciCard<F> {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// Requests a place from the ring.
+    /// Requests a slot from the ring.
     fn lend(
         &mut self,
-        mut lend: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<Option<Place>, DeviceError>,
-    ) -> Result<Place, DeviceError> {
-        let mut place = None;
-        self.ring(|ring, function| lend(ring, function).map(|lent| place = lent))?;
-        place.ok_or_else(bulk::all_lent)
+        mut lend: impl FnMut(&mut Bulk<F::Memory>, &mut F) -> Result<Option<DmaSlot>, DeviceError>,
+    ) -> Result<DmaSlot, DeviceError> {
+        let mut slot = None;
+        self.ring(|ring, function| lend(ring, function).map(|lent| slot = lent))?;
+        slot.ok_or_else(bulk::all_lent)
     }
 
-    /// Checks ranges of card memory that go through a place.
+    /// Checks ranges of card memory that go through a slot.
     fn check_place(&self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         ranges.iter().try_for_each(|(addr, len)| self.check(*addr, *len))?;
         let sum = ranges.iter().try_fold(0, |sum: usize, (_, len)| sum.checked_add(*len));
         match sum {
-            Some(1..=PLACE) if ranges.iter().all(|(_, len)| *len > 0) => Ok(()),
+            Some(1..=SLOT_BYTES) if ranges.iter().all(|(_, len)| *len > 0) => Ok(()),
             _ => Err(OutOfRange {
                 offset: 0,
                 len: sum.unwrap_or(usize::MAX) as u64,
-                size: PLACE as u64,
+                size: SLOT_BYTES as u64,
             }
             .into()),
         }
@@ -254,7 +254,7 @@ impl<F: Function> Device for PciCard<F> {
         Ok(())
     }
 
-    fn places(&mut self) -> Option<&mut dyn Places> {
+    fn dma_slots(&mut self) -> Option<&mut dyn DmaSlots> {
         Some(self)
     }
 
@@ -310,21 +310,21 @@ fn answers(
     Err(DeviceError::MailboxTimeout { status: u32::MAX, polls })
 }
 
-impl<F: Function> Places for PciCard<F> {
+impl<F: Function> DmaSlots for PciCard<F> {
     fn ready(&mut self) -> Result<bool, DeviceError> {
         self.ring(|ring, function| ring.check(function))
     }
 
-    fn place(&mut self) -> Result<Place, DeviceError> {
-        self.lend(|ring, function| ring.place(function))
+    fn slot(&mut self) -> Result<DmaSlot, DeviceError> {
+        self.lend(|ring, function| ring.slot(function))
     }
 
-    fn write_place(&mut self, place: Place, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
+    fn write_slot(&mut self, slot: DmaSlot, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         self.check_place(ranges)?;
-        let Some(ring) = self.bulk.as_mut().filter(|ring| ring.owns(&place)) else {
+        let Some(ring) = self.bulk.as_mut().filter(|ring| ring.owns(&slot)) else {
             return Err(bulk::stale());
         };
-        let result = ring.write_place(&mut self.function, place, ranges);
+        let result = ring.write_slot(&mut self.function, slot, ranges);
         if result.is_err() {
             self.end_ring();
         }
@@ -338,9 +338,9 @@ impl<F: Function> Places for PciCard<F> {
         Ok(begun)
     }
 
-    fn read_place(&mut self, ranges: &[(u64, usize)]) -> Result<Place, DeviceError> {
+    fn read_slot(&mut self, ranges: &[(u64, usize)]) -> Result<DmaSlot, DeviceError> {
         self.check_place(ranges)?;
-        self.lend(|ring, function| ring.read_place(function, ranges))
+        self.lend(|ring, function| ring.read_slot(function, ranges))
     }
 }
 
@@ -349,7 +349,7 @@ impl<F: Function> Drop for PciCard<F> {
         // There is no caller left to report an error to.
         let _ = self.settle();
         self.end_ring();
-        // Lent memory is freed with its last place, unless the card may still use it: then never.
+        // Lent memory is freed with its last slot, unless the card may still use it: then never.
         self.lent.drain(..).filter(|(_, quiet)| !quiet).for_each(std::mem::forget);
     }
 }

@@ -4,7 +4,7 @@
 //! carries them as messages.
 
 use shef_device::pci::RING_FROM;
-use shef_device::{DeviceError, PLACE, Place, Places};
+use shef_device::{DeviceError, DmaSlot, DmaSlots, SLOT_BYTES};
 use shef_proto::config::TAG_LEN;
 
 use super::Host;
@@ -29,7 +29,7 @@ pub(crate) struct Parcel {
 
 enum Held {
     /// Ciphertext, followed by the tags.
-    Place(Place),
+    Slot(DmaSlot),
     Buffers(Vec<u8>, Vec<u8>),
 }
 
@@ -55,9 +55,9 @@ impl Parcel {
         (tags_at, tags): (usize, &[u8]),
     ) -> Result<(), SdkError> {
         match &mut self.held {
-            Held::Place(place) => {
-                place.write(data_at, data)?;
-                place.write(self.ranges.data.1 + tags_at, tags)?;
+            Held::Slot(slot) => {
+                slot.write(data_at, data)?;
+                slot.write(self.ranges.data.1 + tags_at, tags)?;
             }
             Held::Buffers(all, all_tags) => {
                 all[data_at..][..data.len()].copy_from_slice(data);
@@ -70,9 +70,9 @@ impl Parcel {
     /// Bytes of ciphertext that arrived, and a copy of the tags.
     pub(crate) fn came(&self) -> Result<(usize, Vec<u8>), SdkError> {
         match &self.held {
-            Held::Place(place) => {
+            Held::Slot(slot) => {
                 let mut tags = vec![0; self.ranges.tags.1];
-                place.read(self.ranges.data.1, &mut tags)?;
+                slot.read(self.ranges.data.1, &mut tags)?;
                 Ok((self.ranges.data.1, tags))
             }
             Held::Buffers(data, tags) => Ok((data.len(), tags.clone())),
@@ -82,7 +82,7 @@ impl Parcel {
     /// Copies ciphertext out, from an offset.
     pub(crate) fn get(&self, at: usize, out: &mut [u8]) -> Result<(), SdkError> {
         match &self.held {
-            Held::Place(place) => place.read(at, out)?,
+            Held::Slot(slot) => slot.read(at, out)?,
             Held::Buffers(data, _) => out.copy_from_slice(&data[at..][..out.len()]),
         }
         Ok(())
@@ -98,23 +98,24 @@ pub(crate) struct Carrier<'h> {
 impl<'h> Carrier<'h> {
     /// Starts a transfer of `bytes` bytes.
     pub(crate) fn new(host: &'h mut Host, bytes: usize) -> Result<Self, SdkError> {
-        let lent = bytes >= RING_FROM && host.device().places().map_or(Ok(false), Places::ready)?;
+        let lent =
+            bytes >= RING_FROM && host.device().dma_slots().map_or(Ok(false), DmaSlots::ready)?;
         Ok(Self { host, lent })
     }
 
     /// Bytes of ciphertext that fit into a parcel, for this chunk size.
     pub(crate) fn bytes(&self, chunk: usize) -> usize {
-        if self.lent { PLACE / (chunk + TAG_LEN as usize) * chunk } else { CARRIED }
+        if self.lent { SLOT_BYTES / (chunk + TAG_LEN as usize) * chunk } else { CARRIED }
     }
 
-    fn places(&mut self) -> Option<&mut dyn Places> {
-        if self.lent { self.host.device().places() } else { None }
+    fn dma_slots(&mut self) -> Option<&mut dyn DmaSlots> {
+        if self.lent { self.host.device().dma_slots() } else { None }
     }
 
     /// An empty parcel.
     pub(crate) fn parcel(&mut self) -> Result<Parcel, SdkError> {
-        let held = match self.places() {
-            Some(places) => Held::Place(places.place()?),
+        let held = match self.dma_slots() {
+            Some(slots) => Held::Slot(slots.slot()?),
             None => {
                 let (data, tags) = self.host.take_spare();
                 Held::Buffers(data, tags)
@@ -129,8 +130,8 @@ impl<'h> Carrier<'h> {
         Parcel { held, ranges: Ranges { data, tags } }: Parcel,
     ) -> Result<(), SdkError> {
         match held {
-            Held::Place(place) => match self.places() {
-                Some(places) => Ok(places.write_place(place, &[data, tags])?),
+            Held::Slot(slot) => match self.dma_slots() {
+                Some(slots) => Ok(slots.write_slot(slot, &[data, tags])?),
                 None => Err(DeviceError::Gone { offset: 0 }.into()),
             },
             Held::Buffers(bytes, tag_bytes) => {
@@ -144,14 +145,14 @@ impl<'h> Carrier<'h> {
 
     /// Prefetches a parcel. Returns whether it is in flight.
     pub(crate) fn fetch_soon(&mut self, Ranges { data, tags }: Ranges) -> Result<bool, SdkError> {
-        Ok(self.places().map_or(Ok(false), |places| places.read_ahead(&[data, tags]))?)
+        Ok(self.dma_slots().map_or(Ok(false), |slots| slots.read_ahead(&[data, tags]))?)
     }
 
     /// Fetches a parcel from card memory.
     pub(crate) fn fetch(&mut self, ranges: Ranges) -> Result<Parcel, SdkError> {
         let Ranges { data, tags } = ranges;
-        let held = match self.places() {
-            Some(places) => Held::Place(places.read_place(&[data, tags])?),
+        let held = match self.dma_slots() {
+            Some(slots) => Held::Slot(slots.read_slot(&[data, tags])?),
             None => {
                 let (mut bytes, mut tag_bytes) = self.host.take_spare();
                 bytes.resize(data.1, 0);

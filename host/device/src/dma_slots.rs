@@ -1,7 +1,7 @@
-//! Places: host memory that the card reaches, lent for one piece of a bulk transfer.
+//! DMA slots: host memory that the card reaches, lent for one piece of a bulk transfer.
 //!
 //! Sealed data is written directly into the memory that the card fetches it from, and opened
-//! directly from the memory that the card wrote it to. Several threads can fill and empty places at
+//! directly from the memory that the card wrote it to. Several threads can fill and empty slots at
 //! the same time; the device itself stays with one thread.
 
 use std::fmt;
@@ -10,65 +10,65 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::ring::DmaMemory;
 use crate::{DeviceError, OutOfRange};
 
-/// Bytes of a place.
-pub const PLACE: usize = 128 << 10;
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = 128 << 10;
 
-/// Numbers of the free places. The last one in is the first one out: it is most likely in a cache.
+/// Numbers of the free slots. The last one in is the first one out: it is most likely in a cache.
 pub(crate) type Free = Arc<Mutex<Vec<usize>>>;
 
-/// A device that lends places.
-pub trait Places {
-    /// Whether the device lends places now. Call it at the beginning of a transfer.
+/// A device that lends slots.
+pub trait DmaSlots {
+    /// Whether the device lends slots now. Call it at the beginning of a transfer.
     ///
     /// # Errors
     /// Those of the transport.
     fn ready(&mut self) -> Result<bool, DeviceError>;
 
-    /// Lends a place of [`PLACE`] bytes. If none is free, waits for one that the device works on.
+    /// Lends a slot of [`SLOT_BYTES`] bytes. If none is free, waits for one that the device works on.
     ///
     /// # Errors
-    /// [`DeviceError::Queue`] if all places are lent, and those of the transport.
-    fn place(&mut self) -> Result<Place, DeviceError>;
+    /// [`DeviceError::Queue`] if all slots are lent, and those of the transport.
+    fn slot(&mut self) -> Result<DmaSlot, DeviceError>;
 
-    /// Writes a place to card memory: its bytes go, one range after the other, to these addresses
+    /// Writes a slot to card memory: its bytes go, one range after the other, to these addresses
     /// and lengths. The write is posted, like [`Device::mem_write`](crate::Device::mem_write).
     ///
     /// # Errors
     /// As [`Device::mem_write`](crate::Device::mem_write).
-    fn write_place(&mut self, place: Place, ranges: &[(u64, usize)]) -> Result<(), DeviceError>;
+    fn write_slot(&mut self, slot: DmaSlot, ranges: &[(u64, usize)]) -> Result<(), DeviceError>;
 
-    /// Prefetches ranges that [`Places::read_place`] will read next. Both must be called in the
-    /// same order. Returns whether the device started: there may be no free place. Any other access
+    /// Prefetches ranges that [`DmaSlots::read_slot`] will read next. Both must be called in the
+    /// same order. Returns whether the device started: there may be no free slot. Any other access
     /// to card memory or registers discards prefetched data.
     ///
     /// # Errors
     /// As [`Device::mem_read`](crate::Device::mem_read).
     fn read_ahead(&mut self, ranges: &[(u64, usize)]) -> Result<bool, DeviceError>;
 
-    /// Reads ranges of card memory into a place, one after the other, after all earlier writes.
+    /// Reads ranges of card memory into a slot, one after the other, after all earlier writes.
     ///
     /// # Errors
-    /// As [`Places::place`] and [`Device::mem_read`](crate::Device::mem_read).
-    fn read_place(&mut self, ranges: &[(u64, usize)]) -> Result<Place, DeviceError>;
+    /// As [`DmaSlots::slot`] and [`Device::mem_read`](crate::Device::mem_read).
+    fn read_slot(&mut self, ranges: &[(u64, usize)]) -> Result<DmaSlot, DeviceError>;
 }
 
-/// A place on loan; dropping it returns it.
+/// A slot on loan; dropping it returns it.
 ///
 /// The device can change its bytes at any time. Copy them out once, and look only at the copy.
-pub struct Place {
+pub struct DmaSlot {
     memory: Arc<dyn DmaMemory + Send + Sync>,
     at: u64,
     number: usize,
     free: Free,
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for DmaSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Place").field(&self.number).finish()
+        f.debug_tuple("DmaSlot").field(&self.number).finish()
     }
 }
 
-impl Place {
+impl DmaSlot {
     pub(crate) fn new(
         memory: Arc<dyn DmaMemory + Send + Sync>,
         at: u64,
@@ -83,15 +83,18 @@ impl Place {
         self.memory.device_address() + self.at
     }
 
-    /// Whether it belongs to this set of places.
+    /// Whether it belongs to this set of slots.
     pub(crate) fn is_of(&self, free: &Free) -> bool {
         Arc::ptr_eq(&self.free, free)
     }
 
     fn inside(at: usize, len: usize) -> Result<(), DeviceError> {
         match at.checked_add(len) {
-            Some(end) if end <= PLACE => Ok(()),
-            _ => Err(OutOfRange { offset: at as u64, len: len as u64, size: PLACE as u64 }.into()),
+            Some(end) if end <= SLOT_BYTES => Ok(()),
+            _ => {
+                Err(OutOfRange { offset: at as u64, len: len as u64, size: SLOT_BYTES as u64 }
+                    .into())
+            }
         }
     }
 
@@ -114,7 +117,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for DmaSlot {
     fn drop(&mut self) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
     }
