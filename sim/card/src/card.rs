@@ -19,7 +19,7 @@ use crate::backend::Backend;
 use crate::host_port::HostPort;
 use crate::kernel::{BootFault, Firmware, KernelView, Mailbox, Native, Power};
 use crate::model::ModelBackend;
-use crate::platform::{Around, Fabric, Fuses, SharedBackend, Source};
+use crate::platform::{Fabric, Fuses, Hardware, SharedBackend, Source};
 use crate::rtl::{RtlBackend, kernel_library};
 use crate::{CardError, Design, RtlOptions};
 
@@ -132,7 +132,7 @@ impl Blank {
             Some(seed) => Source::Seeded(Box::new(SeededEntropy::new(seed, "card"))),
             None => Source::System,
         };
-        let around = Around {
+        let hardware = Hardware {
             backend: self.backend,
             fabric: Rc::new(RefCell::new(Fabric { programmed: false })),
             source: Rc::new(RefCell::new(source)),
@@ -143,12 +143,12 @@ impl Blank {
             fuses: Rc::new(Fuses { uds, certificate, debug: self.options.debug }),
             other: None,
             memory_bytes: MEMORY_BYTES,
-            fabric: Rc::clone(&around.fabric),
-            backend: Rc::clone(&around.backend),
+            fabric: Rc::clone(&hardware.fabric),
+            backend: Rc::clone(&hardware.backend),
             power: Rc::clone(&power),
             kernel: match self.kernel {
-                Some(library) => Box::new(Firmware::new(around, power, library)),
-                None => Box::new(Native::new(around)),
+                Some(library) => Box::new(Firmware::new(hardware, power, library)),
+                None => Box::new(Native::new(hardware)),
             },
         };
         card.power_on()?;

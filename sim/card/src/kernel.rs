@@ -9,12 +9,13 @@ use shef_kernel::{Kernel, KernelImage, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIG
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
 use shef_rtl::{
-    KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise, seldom,
+    KernelPort, KernelSim, KernelSnapshot, KernelStraps, Library, Moment, Noise, fair_noise,
+    sparse_noise,
 };
 
 use crate::CardError;
 use crate::platform::{
-    Around, CardPlatform, FIRMWARE, Fuses, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest,
+    CardPlatform, FIRMWARE, Fuses, Hardware, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest,
 };
 
 /// Signature of [`FIRMWARE`].
@@ -134,7 +135,7 @@ pub(crate) trait Mailbox {
 
 /// The kernel as a function of this program. It answers within the doorbell write.
 pub(crate) struct Native {
-    around: Around,
+    hardware: Hardware,
     kernel: Option<Kernel<CardPlatform>>,
     request: Vec<u8>,
     answer: Vec<u8>,
@@ -142,9 +143,9 @@ pub(crate) struct Native {
 }
 
 impl Native {
-    pub(crate) fn new(around: Around) -> Self {
+    pub(crate) fn new(hardware: Hardware) -> Self {
         Self {
-            around,
+            hardware,
             kernel: None,
             request: vec![0; mailbox::MAX_REQUEST],
             answer: Vec::new(),
@@ -162,7 +163,7 @@ impl Mailbox for Native {
         self.request.fill(0);
         self.answer.clear();
         self.status = mailbox::STATUS_IDLE;
-        let platform = CardPlatform::new(self.around.clone(), Rc::clone(fuses));
+        let platform = CardPlatform::new(self.hardware.clone(), Rc::clone(fuses));
         self.kernel = Some(boot(platform, &kernel_image(SimKernel::Native))?);
         Ok(())
     }
@@ -172,7 +173,7 @@ impl Mailbox for Native {
         self.request.fill(0);
         self.answer.clear();
         self.status = mailbox::STATUS_IDLE;
-        self.around.unmount()
+        self.hardware.unmount()
     }
 
     fn read(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
@@ -211,18 +212,18 @@ impl Mailbox for Native {
 /// `shef_kernel`, whose processor runs boot ROM and firmware. Its clock runs only while the mailbox
 /// is accessed.
 pub(crate) struct Firmware {
-    around: Around,
+    hardware: Hardware,
     power: Rc<RefCell<Power>>,
     library: Library,
     running: Option<KernelSim>,
     /// The subsystem after boot, with and without debug: the ROM draws no randomness, and no noise
-    /// is buffered in it ([`seldom`]), so that a restored snapshot equals a real power-on.
+    /// is buffered in it ([`sparse_noise`]), so that a restored snapshot equals a real power-on.
     booted: Vec<(bool, KernelSnapshot)>,
 }
 
 impl Firmware {
-    pub(crate) fn new(around: Around, power: Rc<RefCell<Power>>, library: Library) -> Self {
-        Self { around, power, library, running: None, booted: Vec::new() }
+    pub(crate) fn new(hardware: Hardware, power: Rc<RefCell<Power>>, library: Library) -> Self {
+        Self { hardware, power, library, running: None, booted: Vec::new() }
     }
 
     fn sim(&mut self) -> Result<&mut KernelSim, CardError> {
@@ -241,7 +242,7 @@ impl Mailbox for Firmware {
             shell: shell_digest(),
             shell_flags: 0,
             debug: fuses.debug,
-            seeded: matches!(*self.around.source.borrow(), Source::Seeded(_)),
+            seeded: matches!(*self.hardware.source.borrow(), Source::Seeded(_)),
         };
         let mut sim = match self.running.take() {
             Some(mut sim) => {
@@ -250,25 +251,25 @@ impl Mailbox for Firmware {
             }
             None => {
                 let mut sim = KernelSim::new(&self.library, &straps)?;
-                sim.around.shield = Some(Box::new(self.around.clone()));
-                sim.around.fabric = Box::new(self.around.clone());
+                sim.environment.shield = Some(Box::new(self.hardware.clone()));
+                sim.environment.fabric = Box::new(self.hardware.clone());
                 sim
             }
         };
         let fault = self.power.borrow_mut().next.take();
         let (image, signature) =
             fault.map_or_else(|| (FIRMWARE.to_vec(), *SIGNATURE), BootFault::kernel);
-        sim.around.medium = Medium::build(&image, &signature, &fuses.certificate);
-        sim.around.noise = match fault {
+        sim.environment.medium = Medium::build(&image, &signature, &fuses.certificate);
+        sim.environment.noise = match fault {
             Some(BootFault::StuckNoise) => Box::new(|_| Some(false)),
-            _ => self.around.noise(),
+            _ => self.hardware.noise(),
         };
         match self.booted.iter().find(|(debug, _)| *debug == fuses.debug) {
             Some((_, snapshot)) if fault.is_none() => sim.restore(snapshot)?,
             _ => {
                 if fault.is_none() {
                     // Each power-on from this snapshot tests and draws fresh noise.
-                    sim.around.noise = seldom(self.around.noise());
+                    sim.environment.noise = sparse_noise(self.hardware.noise());
                 }
                 let stages = Stages::mark(&mut sim, &image, &fuses.certificate);
                 sim.reset();
@@ -278,7 +279,7 @@ impl Mailbox for Firmware {
                 if fault.is_none() {
                     self.power.borrow_mut().seen.get_or_insert_default().boot = stages.end(&sim);
                     self.booted.push((fuses.debug, sim.save()?));
-                    sim.around.noise = self.around.noise();
+                    sim.environment.noise = self.hardware.noise();
                 }
             }
         }
@@ -329,13 +330,13 @@ impl Stages {
         let medium = Medium { image_len: image.len(), certificate_len: certificate.len() };
         // The first access is to the medium's own first word.
         let words = [0, medium.signature(), medium.certificate()].map(|at| at as u64 / 4);
-        sim.around.marks = words.map(|word| (word, None)).into();
+        sim.environment.marks = words.map(|word| (word, None)).into();
         Self { begin: sim.moment(), words }
     }
 
     /// Each stage lasts until the next one begins; stages that never began are omitted.
     fn end(&self, sim: &KernelSim) -> Vec<BootStage> {
-        let marks = self.words.map(|word| sim.around.marks.get(&word).copied().flatten());
+        let marks = self.words.map(|word| sim.environment.marks.get(&word).copied().flatten());
         let begins = [Some(self.begin), marks[0], marks[1], marks[2], Some(sim.moment())];
         let names = ["clear", "measure", "verify", "identify"];
         let stage = |(name, pair): (&'static str, &[Option<Moment>])| match pair {
@@ -349,7 +350,7 @@ impl Stages {
     }
 }
 
-impl Around {
+impl Hardware {
     /// Raw bits for the noise port, one every four cycles.
     fn noise(&self) -> Noise {
         if let Source::Seeded(source) = &mut *self.source.borrow_mut() {
@@ -376,7 +377,7 @@ impl Around {
 }
 
 /// The Shield's kernel port, which does not respond while the fabric holds no design.
-impl KernelPort for Around {
+impl KernelPort for Hardware {
     fn pass(&mut self, cycles: u64) {
         let mut backend = self.backend.borrow_mut();
         let end = backend.cycles().map(|now| now + cycles.min(SHIELD_CYCLES));
@@ -393,7 +394,7 @@ impl KernelPort for Around {
 }
 
 /// The configuration port.
-impl shef_rtl::Fabric for Around {
+impl shef_rtl::Fabric for Hardware {
     fn clear(&mut self) {
         // The design is removed even if resetting its Shield fails.
         let _ = self.unmount();

@@ -96,13 +96,13 @@ pub(crate) struct Fabric {
 
 /// State that boot code and kernel share with the rest of the card.
 #[derive(Clone)]
-pub(crate) struct Around {
+pub(crate) struct Hardware {
     pub(crate) backend: SharedBackend,
     pub(crate) fabric: Rc<RefCell<Fabric>>,
     pub(crate) source: Rc<RefCell<Source>>,
 }
 
-impl Around {
+impl Hardware {
     /// Loads an image into the fabric and releases the design from reset, if the image is that of
     /// the compiled-in design.
     pub(crate) fn mount(&self, image: &[u8]) -> Result<(), PlatformError> {
@@ -180,7 +180,7 @@ impl Around {
 }
 
 pub(crate) struct CardPlatform {
-    around: Around,
+    hardware: Hardware,
     fuses: Rc<Fuses>,
     uds_taken: bool,
     /// The received part of an image that is not complete yet.
@@ -192,8 +192,8 @@ fn failed(error: impl std::fmt::Display) -> PlatformError {
 }
 
 impl CardPlatform {
-    pub(crate) fn new(around: Around, fuses: Rc<Fuses>) -> Self {
-        Self { around, fuses, uds_taken: false, coming: Zeroizing::default() }
+    pub(crate) fn new(hardware: Hardware, fuses: Rc<Fuses>) -> Self {
+        Self { hardware, fuses, uds_taken: false, coming: Zeroizing::default() }
     }
 }
 
@@ -233,7 +233,7 @@ impl Platform for CardPlatform {
     }
 
     fn entropy(&mut self, out: &mut [u8; 32]) -> EntropyQuality {
-        match &mut *self.around.source.borrow_mut() {
+        match &mut *self.hardware.source.borrow_mut() {
             Source::Seeded(source) => {
                 source.fill(out);
                 EntropyQuality::Seeded
@@ -266,29 +266,29 @@ impl Platform for CardPlatform {
 
     fn finish_image(&mut self) -> Result<(), PlatformError> {
         let image = std::mem::take(&mut self.coming);
-        self.around.mount(&image)
+        self.hardware.mount(&image)
     }
 
     fn unload_image(&mut self) -> Result<(), PlatformError> {
         self.coming = Zeroizing::new(Vec::new());
-        self.around.unmount().map_err(failed)
+        self.hardware.unmount().map_err(failed)
     }
 
     fn design_digest(&mut self) -> Option<[u8; 32]> {
-        self.around.design()
+        self.hardware.design()
     }
 
     fn krn_read(&mut self, offset: u32) -> Result<u32, PlatformError> {
-        self.around.krn_read(offset)
+        self.hardware.krn_read(offset)
     }
 
     fn krn_write(&mut self, offset: u32, value: u32) -> Result<(), PlatformError> {
-        self.around.krn_write(offset, value)
+        self.hardware.krn_write(offset, value)
     }
 
     fn idle(&mut self) {
         for _ in 0..16 {
-            if self.around.backend.borrow_mut().advance().is_err() {
+            if self.hardware.backend.borrow_mut().advance().is_err() {
                 return;
             }
         }

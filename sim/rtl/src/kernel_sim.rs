@@ -30,7 +30,7 @@ pub mod host {
 pub type Noise = Box<dyn FnMut(u64) -> Option<bool>>;
 
 /// Whether a cycle ends with an edge of the kernel's clock.
-pub type Pace = Box<dyn FnMut(u64) -> bool>;
+pub type KernelClock = Box<dyn FnMut(u64) -> bool>;
 
 /// Fair bits from a seed, one every four cycles.
 #[must_use]
@@ -42,7 +42,7 @@ pub fn fair_noise(seed: u64) -> Noise {
 /// Passes bits of `noise` so rarely that none survives a boot: the start-up test of the noise
 /// tests, which discards its bits, does not end. A snapshot taken afterwards contains no noise.
 #[must_use]
-pub fn seldom(mut noise: Noise) -> Noise {
+pub fn sparse_noise(mut noise: Noise) -> Noise {
     // Half of the time after which the tests consider a source silent.
     Box::new(move |cycle| if cycle.is_multiple_of(1 << 19) { noise(cycle) } else { None })
 }
@@ -123,7 +123,7 @@ impl Moment {
 }
 
 /// The environment of the subsystem.
-pub struct Around {
+pub struct Environment {
     ports: Ports,
     /// Content of the boot medium; a word that begins beyond its end is an error.
     pub medium: Vec<u8>,
@@ -141,7 +141,7 @@ pub struct Around {
     pub design: Option<[u8; 32]>,
     /// Whether a cycle, counted from 1, ends with an edge of the kernel's clock, if the kernel has
     /// a separate clock. Noise is counted in edges of that clock.
-    pub pace: Pace,
+    pub pace: KernelClock,
     /// Time of the first read of the boot-medium words with these numbers.
     pub marks: BTreeMap<u64, Option<Moment>>,
     cycle: u64,
@@ -229,7 +229,7 @@ impl Ports {
     }
 }
 
-impl Around {
+impl Environment {
     pub(crate) fn new(sim: &Sim) -> Result<Self> {
         Ok(Self {
             ports: Ports::new(sim)?,
@@ -339,7 +339,7 @@ impl Around {
     }
 }
 
-/// The fabric's state in [`Around`].
+/// The fabric's state in [`Environment`].
 #[derive(Clone)]
 pub(crate) struct FabricState {
     image: Vec<u8>,
@@ -348,7 +348,7 @@ pub(crate) struct FabricState {
     refused: bool,
 }
 
-impl Around {
+impl Environment {
     pub(crate) fn save(&self) -> FabricState {
         FabricState {
             image: self.image.clone(),
@@ -365,7 +365,7 @@ impl Around {
     }
 }
 
-impl Agent for Around {
+impl Agent for Environment {
     #[expect(clippy::cast_possible_truncation, reason = "ports of at most 32 bits")]
     fn sample(&mut self, sim: &Sim) {
         let high = |p: Port| sim.get(p) != 0;
@@ -454,7 +454,7 @@ pub struct KernelSim {
     sim: Sim,
     host: AxiLite,
     /// Its environment.
-    pub around: Around,
+    pub environment: Environment,
 }
 
 impl KernelSim {
@@ -464,9 +464,9 @@ impl KernelSim {
     /// When the library is of another design.
     pub fn new(lib: &Library, straps: &KernelStraps) -> Result<Self> {
         let mut sim = Sim::new(lib)?;
-        let (host, around) = (AxiLite::new(&sim, "host_")?, Around::new(&sim)?);
-        sim.set(around.ports.cfg[3], 1);
-        let mut kernel = Self { sim, host, around };
+        let (host, environment) = (AxiLite::new(&sim, "host_")?, Environment::new(&sim)?);
+        sim.set(environment.ports.cfg[3], 1);
+        let mut kernel = Self { sim, host, environment };
         kernel.strap(straps)?;
         kernel.reset();
         Ok(kernel)
@@ -512,14 +512,14 @@ impl KernelSim {
     /// Runs a number of cycles.
     pub fn step(&mut self, cycles: u64) {
         for _ in 0..cycles {
-            cycle(&mut self.sim, &mut [&mut self.around]);
+            cycle(&mut self.sim, &mut [&mut self.environment]);
         }
     }
 
     /// Runs until `done` holds; returns the number of cycles, or `None` after `limit`.
     pub fn step_until(&mut self, limit: u64, mut done: impl FnMut(&Sim) -> bool) -> Option<u64> {
         (1..=limit).find(|_| {
-            cycle(&mut self.sim, &mut [&mut self.around]);
+            cycle(&mut self.sim, &mut [&mut self.environment]);
             done(&self.sim)
         })
     }
@@ -563,7 +563,7 @@ impl KernelSim {
     /// # Errors
     /// When there is no answer.
     pub fn host_read(&mut self, offset: u64) -> Result<Option<u32>> {
-        self.host.read(&mut self.sim, &mut [&mut self.around], offset)
+        self.host.read(&mut self.sim, &mut [&mut self.environment], offset)
     }
 
     /// Writes a word of the host's side; returns whether it was accepted.
@@ -571,7 +571,7 @@ impl KernelSim {
     /// # Errors
     /// When there is no answer.
     pub fn host_write(&mut self, offset: u64, value: u32) -> Result<bool> {
-        self.host.write(&mut self.sim, &mut [&mut self.around], offset, value)
+        self.host.write(&mut self.sim, &mut [&mut self.environment], offset, value)
     }
 
     /// Writes a request and rings the doorbell; returns whether all of it was accepted.
@@ -617,7 +617,7 @@ impl KernelSim {
     /// # Errors
     /// When the design was built without [`crate::DesignSpec::savable`].
     pub fn save(&self) -> Result<KernelSnapshot> {
-        Ok(KernelSnapshot { model: self.sim.save()?, fabric: self.around.save() })
+        Ok(KernelSnapshot { model: self.sim.save()?, fabric: self.environment.save() })
     }
 
     /// Restores a state from [`KernelSim::save`].
@@ -627,7 +627,7 @@ impl KernelSim {
     pub fn restore(&mut self, snapshot: &KernelSnapshot) -> Result<()> {
         self.host.abort(&mut self.sim);
         self.sim.restore(&snapshot.model)?;
-        self.around.restore(&snapshot.fabric);
+        self.environment.restore(&snapshot.fabric);
         Ok(())
     }
 }

@@ -56,8 +56,8 @@ pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{
-    Around, Fabric, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment, Noise, Pace,
-    fair_noise, seldom,
+    Environment, Fabric, KernelClock, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment,
+    Noise, fair_noise, sparse_noise,
 };
 pub use shef_model::memory;
 pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage};

@@ -2,7 +2,9 @@
 //! environment of a shell.
 
 use crate::kernel_sim::{FabricState, host, strap};
-use crate::{Around, AxiMemoryConfig, CoreSim, CoreSnapshot, Error, KernelStraps, Library, Result};
+use crate::{
+    AxiMemoryConfig, CoreSim, CoreSnapshot, Environment, Error, KernelStraps, Library, Result,
+};
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
@@ -21,7 +23,7 @@ pub struct SystemSnapshot {
 pub struct SystemSim {
     /// Control window, memories, interrupts, host memory if attached, and the clock.
     pub core: CoreSim,
-    around: Rc<RefCell<Around>>,
+    environment: Rc<RefCell<Environment>>,
 }
 
 impl SystemSim {
@@ -31,18 +33,18 @@ impl SystemSim {
     /// When the library is of another design.
     pub fn new(lib: &Library, straps: &KernelStraps, memory: AxiMemoryConfig) -> Result<Self> {
         let mut core = CoreSim::new(lib, memory)?;
-        let around = Rc::new(RefCell::new(Around::new(core.sim())?));
+        let environment = Rc::new(RefCell::new(Environment::new(core.sim())?));
         core.sim().poke("cfg_ready_i", 1);
         core.sim().poke("kernel_tick_i", 1);
-        core.attach(Box::new(Rc::clone(&around)));
+        core.attach(Box::new(Rc::clone(&environment)));
         strap(core.sim(), straps)?;
         core.reset();
-        Ok(Self { core, around })
+        Ok(Self { core, environment })
     }
 
     /// Boot medium, noise source and fabric.
-    pub fn around(&mut self) -> RefMut<'_, Around> {
-        self.around.borrow_mut()
+    pub fn environment(&mut self) -> RefMut<'_, Environment> {
+        self.environment.borrow_mut()
     }
 
     /// Changes the description of the shell and the device.
@@ -128,7 +130,7 @@ impl SystemSim {
     /// # Errors
     /// When the design was built without [`crate::DesignSpec::savable`], or the bus is not idle.
     pub fn save(&self) -> Result<SystemSnapshot> {
-        Ok(SystemSnapshot { core: self.core.save()?, fabric: self.around.borrow().save() })
+        Ok(SystemSnapshot { core: self.core.save()?, fabric: self.environment.borrow().save() })
     }
 
     /// Restores a state from [`SystemSim::save`], with a memory of this timing.
@@ -137,7 +139,7 @@ impl SystemSim {
     /// When it is of another design.
     pub fn restore(&mut self, snapshot: &SystemSnapshot, memory: AxiMemoryConfig) -> Result<()> {
         self.core.restore(&snapshot.core, memory)?;
-        self.around.borrow_mut().restore(&snapshot.fabric);
+        self.environment.borrow_mut().restore(&snapshot.fabric);
         Ok(())
     }
 }

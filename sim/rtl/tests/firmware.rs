@@ -21,7 +21,7 @@ fn two_rounds_and_a_close_record() {
         panic!()
     };
     assert_eq!((image_digest, config_digest), (world.vendor.image_digest(), config().digest()));
-    assert_eq!(world.kernel.sim.around.image, PLAINTEXT);
+    assert_eq!(world.kernel.sim.environment.image, PLAINTEXT);
 
     let evidence = world.verified_shield();
     assert_eq!(evidence.shield_key().xy(), shield(&world).public.unwrap());
@@ -40,7 +40,7 @@ fn two_rounds_and_a_close_record() {
 fn cards_of_one_image_share_the_ueid_and_not_the_attestation_key() {
     let [first, second] = [2, 3].map(|seed| {
         let mut world = world_with(RootOfTrust::Provider, &description_for_firmware(), |device| {
-            device.sim.around.noise = fair_noise(seed);
+            device.sim.environment.noise = fair_noise(seed);
         });
         let evidence = world.verified_kernel();
         assert_eq!(evidence.claims().root_of_trust, RootOfTrust::Provider);
@@ -64,7 +64,7 @@ fn a_providers_device_without_tested_entropy_does_not_boot() {
                 .strap(&KernelStraps { seeded, ..straps(RootOfTrust::Provider) })
                 .expect("straps");
         } else {
-            firmware.sim.around.noise = Box::new(|_| Some(false));
+            firmware.sim.environment.noise = Box::new(|_| Some(false));
         }
         firmware.sim.boot(LIMIT).expect("boot");
         assert_eq!(firmware.sim.alert(), 5, "seeded: {seeded}");

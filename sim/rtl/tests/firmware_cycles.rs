@@ -68,7 +68,7 @@ impl Bench {
         let noise = source.noise();
         Self {
             world: world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| {
-                firmware.sim.around.noise = noise;
+                firmware.sim.environment.noise = noise;
             }),
             source,
         }

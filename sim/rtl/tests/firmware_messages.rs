@@ -89,7 +89,7 @@ impl Bench {
         let ticks = Rc::new(Cell::new(0));
         let noise = noise(Rc::clone(&ticks));
         let world = world_with(RootOfTrust::ShefBoot, &description_for_firmware(), |firmware| {
-            firmware.sim.around.noise = noise;
+            firmware.sim.environment.noise = noise;
         });
         Self {
             world,

@@ -111,7 +111,7 @@ fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
 #[test]
 fn what_is_nowhere_traps() {
     let mut k = Kernel::new();
-    k.0.around.medium = vec![1, 2, 3, 4, 5];
+    k.0.environment.medium = vec![1, 2, 3, 4, 5];
     let (good, read, write) = ((0, 0), LOAD_FAULT, STORE_FAULT);
     // Address, the trap of a read, and the trap of a write.
     for (address, on_read, on_write) in [
@@ -383,12 +383,12 @@ fn noise_is_tested_and_each_word_is_read_once() {
     k.0.step(200);
     let second = k.read(NOISE + 4);
     assert!(first != 0 && second != 0 && first != second);
-    k.0.around.noise = Box::new(|_| Some(true));
+    k.0.environment.noise = Box::new(|_| Some(true));
     k.0.step(100);
     assert_eq!(k.read(NOISE), 0x1100);
     assert_eq!(k.read(NOISE + 4), 0);
     // It stays so until a reset, whatever the source does.
-    k.0.around.noise = fair_noise(3);
+    k.0.environment.noise = fair_noise(3);
     k.0.step(40_000);
     assert_eq!(k.read(NOISE), 0x1100);
     k.0.reset();
@@ -396,7 +396,7 @@ fn noise_is_tested_and_each_word_is_read_once() {
     assert_eq!(k.read(NOISE), 0x1003);
     // Alternating bits.
     let mut last = false;
-    k.0.around.noise = Box::new(move |_| {
+    k.0.environment.noise = Box::new(move |_| {
         last = !last;
         Some(last)
     });
@@ -423,7 +423,7 @@ fn the_shield_answers_or_is_said_to_be_absent() {
     let mut k = Kernel::new();
     let absent = |k: &mut Kernel| k.read(STATUS) >> 4 & 1;
     assert_eq!((k.read(SHIELD), absent(&mut k)), (0, 1));
-    k.0.around.shield = Some(Box::new(Registers([1, 2, 3, 4])));
+    k.0.environment.shield = Some(Box::new(Registers([1, 2, 3, 4])));
     // It did not answer: it is not accessed again before the fabric holds another design.
     assert_eq!((k.read(SHIELD + 4), absent(&mut k)), (0, 1));
     k.write(CONFIG, 4);
@@ -440,7 +440,7 @@ fn the_shield_answers_or_is_said_to_be_absent() {
 #[test]
 fn an_image_leaves_in_order_and_once() {
     let mut k = Kernel::new();
-    k.0.around.fabric = Box::new(|image: &[u8]| (image.len() == 12).then_some([0x5a; 32]));
+    k.0.environment.fabric = Box::new(|image: &[u8]| (image.len() == 12).then_some([0x5a; 32]));
     let send = |k: &mut Kernel, words: &[u32]| {
         k.write(CONFIG, 1);
         for word in words {
@@ -449,9 +449,12 @@ fn an_image_leaves_in_order_and_once() {
     };
     send(&mut k, &[1, 2, 3]);
     // The last word waits: more may follow.
-    assert_eq!((k.0.around.image.len(), k.0.around.whole, k.read(CONFIG + 4)), (8, false, 1));
+    assert_eq!(
+        (k.0.environment.image.len(), k.0.environment.whole, k.read(CONFIG + 4)),
+        (8, false, 1)
+    );
     k.write(CONFIG, 2);
-    assert_eq!(k.0.around.image, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+    assert_eq!(k.0.environment.image, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
     assert_eq!(k.read(CONFIG + 4), 2);
     assert_eq!(k.bytes(CONFIG + 0x20, 32), [0x5a; 32]);
     assert_eq!(k.ask(Ask::Write, CONFIG + 8, 4).1, STORE_FAULT);
@@ -465,5 +468,8 @@ fn an_image_leaves_in_order_and_once() {
     assert_eq!(k.read(CONFIG + 4), 2);
     send(&mut k, &[9, 9]);
     k.0.reset();
-    assert_eq!((k.read(CONFIG + 4), k.0.around.design, k.0.around.image.len()), (0, None, 0));
+    assert_eq!(
+        (k.read(CONFIG + 4), k.0.environment.design, k.0.environment.image.len()),
+        (0, None, 0)
+    );
 }

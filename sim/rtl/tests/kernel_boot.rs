@@ -15,7 +15,7 @@ use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::mailbox::{Answer, Request};
 use shef_rtl::kernel_sim::host;
 use shef_rtl::{
-    KernelSim, KernelSnapshot, KernelStraps, Library, build, kernel_spec, repo_root, seldom,
+    KernelSim, KernelSnapshot, KernelStraps, Library, build, kernel_spec, repo_root, sparse_noise,
 };
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
@@ -155,19 +155,19 @@ fn rtl(medium: Vec<u8>) -> KernelSim {
         seeded: true,
     };
     let mut kernel = KernelSim::new(library(), &straps).expect("instance");
-    kernel.around.noise = noise();
-    kernel.around.medium = medium;
+    kernel.environment.noise = noise();
+    kernel.environment.medium = medium;
     kernel
 }
 
 /// The committed firmware after boot: the tests that begin there share it, each with a separate
-/// instance and noise ([`seldom`]).
+/// instance and noise ([`sparse_noise`]).
 fn booted() -> KernelSim {
     static BOOTED: OnceLock<KernelSnapshot> = OnceLock::new();
     let medium = medium(&file("kernel.img"));
     let snapshot = BOOTED.get_or_init(|| {
         let mut kernel = rtl(medium.clone());
-        kernel.around.noise = seldom(noise());
+        kernel.environment.noise = sparse_noise(noise());
         println!("boot: {} cycles", kernel.boot(BOOT).expect("boot"));
         kernel.save().expect("savable")
     });
@@ -241,7 +241,7 @@ fn a_stuck_source_gives_no_evidence() {
     // The source sticks after its start-up test.
     kernel.step(START_UP);
     assert_eq!(kernel.alert(), 0);
-    kernel.around.noise = Box::new(|_| Some(false));
+    kernel.environment.noise = Box::new(|_| Some(false));
     let evidence =
         Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
     let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
@@ -325,7 +325,7 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
     ];
     let mut kernel = rtl(Vec::new());
     for (what, medium, end) in cases {
-        kernel.around.medium = medium;
+        kernel.environment.medium = medium;
         kernel.reset();
         println!("{what}: {} cycles", kernel.boot(BOOT).expect(what));
         match end {
@@ -346,7 +346,7 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
             }
         }
     }
-    kernel.around.medium = good;
+    kernel.environment.medium = good;
     kernel.reset();
     kernel.boot(BOOT).expect("boot");
     assert_eq!((kernel.alert(), kernel.ready()), (0, true));
@@ -357,14 +357,14 @@ fn each_bad_medium_ends_with_a_code_and_the_next_reset_works() {
 #[test]
 fn a_source_that_never_delivers_gives_no_evidence() {
     let mut kernel = rtl(medium(&file("kernel.img")));
-    kernel.around.noise = Box::new(|_| None);
+    kernel.environment.noise = Box::new(|_| None);
     kernel.boot(BOOT).expect("boot");
     let evidence =
         Request::KernelEvidence { nonce: vec![0x77; 32], audience: "verifier.example".into() };
     let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");
     assert!(matches!(&answer, Answer::Error { code, .. } if code == "SHEF-KRN-011"), "{answer:?}");
     assert_eq!(kernel.alert(), 5);
-    kernel.around.noise = noise();
+    kernel.environment.noise = noise();
     kernel.reset();
     kernel.boot(BOOT).expect("boot");
     let answer = Answer::decode(&ask(&mut kernel, "KernelEvidence", &evidence)).expect("an answer");

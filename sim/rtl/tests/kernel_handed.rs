@@ -11,7 +11,7 @@ use shef_proto::cert::{self, Certificate};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
-use shef_rtl::{KernelSim, KernelStraps, Library, build, fair_noise, kernel_spec, seldom};
+use shef_rtl::{KernelSim, KernelStraps, Library, build, fair_noise, kernel_spec, sparse_noise};
 use std::sync::OnceLock;
 
 const NOW: i64 = 1_795_000_000;
@@ -114,7 +114,7 @@ fn device(uds: [u8; 32], program: &[u8]) -> KernelSim {
         seeded: true,
     };
     let mut kernel = KernelSim::new(library(), &straps).expect("instance");
-    kernel.around.medium =
+    kernel.environment.medium =
         Medium::build(&image, &signature.try_into().expect("signature and key"), &certificate);
     kernel
 }
@@ -251,7 +251,7 @@ fn nothing_is_placed_that_was_not_measured() {
         // Padding in the image's last word on the medium is not part of it.
         let image =
             Medium::IMAGE + KernelImage { svn: 1, version: VERSION, code: &code }.to_bytes().len();
-        let fill = &mut k.around.medium[image..image.next_multiple_of(4)];
+        let fill = &mut k.environment.medium[image..image.next_multiple_of(4)];
         assert!(fill.iter().all(|byte| *byte == 0));
         fill.fill(0xee);
         start(&mut k);
@@ -265,12 +265,12 @@ fn nothing_is_placed_that_was_not_measured() {
 #[test]
 fn power_ons_from_one_snapshot_share_no_noise() {
     let mut k = device([0x5a; 32], &program());
-    k.around.noise = seldom(fair_noise(1));
+    k.environment.noise = sparse_noise(fair_noise(1));
     start(&mut k);
     let snapshot = k.save().expect("savable");
     let [one, other] = [2, 3].map(|seed| {
         k.restore(&snapshot).expect("same design");
-        k.around.noise = fair_noise(seed);
+        k.environment.noise = fair_noise(seed);
         assert_eq!(words(&mut k, NOISE, 1), [0x1000], "not tested, no word, no alarm");
         k.step(20_000);
         (0..32)

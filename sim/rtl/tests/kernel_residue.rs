@@ -89,7 +89,7 @@ fn a_refused_boot_leaves_nothing() {
         ("a changed signature", Medium::build(IMAGE, &changed, &other), 4),
     ] {
         let mut firmware = device(KIND);
-        firmware.sim.around.medium = medium;
+        firmware.sim.environment.medium = medium;
         firmware.sim.boot(LIMIT).expect("boot");
         assert_eq!(firmware.sim.alert(), alert, "{why}");
         let answer =
@@ -109,7 +109,7 @@ fn each_message_takes_its_secrets_with_it() {
     let (of_boot, of_kernel) = of_the_device();
     // Predictable noise: the KEM key's source is one of a few values.
     let mut world = world_with(KIND, &description_for_firmware(), |firmware| {
-        firmware.sim.around.noise =
+        firmware.sim.environment.noise =
             Box::new(|cycle| cycle.is_multiple_of(NOISE).then(|| foretold::bit(cycle / NOISE)));
     });
     assert_eq!(

@@ -71,14 +71,14 @@ fn fill_request(k: &mut Kernel, secret: u32) {
 fn noisy(secret: u32) -> Kernel {
     let mut k = Kernel::new();
     let mut rng = Rng::new(secret.into());
-    k.0.around.noise =
+    k.0.environment.noise =
         Box::new(move |cycle| cycle.is_multiple_of(4).then(|| rng.next_u64() >> 63 == 1));
     k
 }
 
 /// Puts the secret into RAM, mailbox and units.
 fn fill_units(k: &mut Kernel, secret: u32) {
-    k.0.around.shield = Some(Box::new(Echo(0)));
+    k.0.environment.shield = Some(Box::new(Echo(0)));
     k.fill(RAM, 0x1_0000, secret);
     // A scalar and its product with the base point, partly read.
     k.write(P256, 0);
@@ -176,7 +176,7 @@ fn found(inside: &Inside, k: &Kernel, secret: u32) -> usize {
 
 /// Stops the noise, whose input is not the subsystem's state.
 fn silent(k: &mut Kernel) {
-    k.0.around.noise = Box::new(|_| None);
+    k.0.environment.noise = Box::new(|_| None);
 }
 
 /// The way in which the subsystem is made to clear itself, the alert that it then shows, and
@@ -264,7 +264,7 @@ fn after_a_reset_or_a_wipe_it_is_as_after_power_on() {
     fill_units(&mut used, SECRETS[0]);
     fill_rest(&mut used, SECRETS[0]);
     silent(&mut used);
-    used.0.around.shield = None;
+    used.0.environment.shield = None;
     for k in [&mut fresh, &mut used] {
         k.0.step(1000);
         k.0.reset();
@@ -273,7 +273,7 @@ fn after_a_reset_or_a_wipe_it_is_as_after_power_on() {
     assert_eq!(differing(&inside, [&fresh, &used]), Vec::<String>::new(), "reset");
     fill_units(&mut used, SECRETS[1]);
     silent(&mut used);
-    used.0.around.shield = None;
+    used.0.environment.shield = None;
     for k in [&mut fresh, &mut used] {
         // The host makes the last access.
         k.0.host_read(host::STATUS).unwrap();

@@ -130,7 +130,7 @@ enum Pace {
 }
 
 impl Pace {
-    fn pace(self) -> shef_rtl::Pace {
+    fn pace(self) -> shef_rtl::KernelClock {
         let mut rng = Rng::new(7);
         match self {
             Self::Each => Box::new(|_| true),
@@ -184,7 +184,7 @@ impl System {
                 let _ = BOOTED.set(system.sim.save().expect("quiet"));
             }
         }
-        system.sim.around().pace = PACE.get().pace();
+        system.sim.environment().pace = PACE.get().pace();
         system
     }
 
@@ -195,7 +195,7 @@ impl System {
     fn of(library: &Library) -> Self {
         let mut sim =
             SystemSim::new(library, &straps(), AxiMemoryConfig::default()).expect("instance");
-        sim.around().fabric = Box::new(|_: &[u8]| Some(common::DESIGN));
+        sim.environment().fabric = Box::new(|_: &[u8]| Some(common::DESIGN));
         Self { sim, took: 0 }
     }
 
@@ -1055,16 +1055,16 @@ mod long {
         let mut sim =
             SystemSim::new(&library, &straps, AxiMemoryConfig::default()).expect("instance");
         let kind = RootOfTrust::ShefBoot;
-        sim.around().medium =
+        sim.environment().medium =
             Medium::build(IMAGE, SIGNATURE, &Manufacturer::new(1).certify(kind, false));
-        sim.around().noise = fair_noise(1);
-        sim.around().fabric =
+        sim.environment().noise = fair_noise(1);
+        sim.environment().fabric =
             Box::new(|image: &[u8]| image.starts_with(PLAINTEXT).then_some(DESIGN));
         let begin = std::time::Instant::now();
         println!("boot: {} cycles", sim.boot(60_000_000).expect("boot"));
         assert_eq!((sim.alert(), sim.core.ctl_read(0).unwrap()), (0, None));
         // A boot at one pace continues at another.
-        sim.around().pace = Pace::Second.pace();
+        sim.environment().pace = Pace::Second.pace();
 
         let config = digits();
         let description =
@@ -1081,7 +1081,7 @@ mod long {
             panic!()
         };
         assert_eq!((image_digest, config_digest), (world.vendor.image_digest(), config.digest()));
-        assert_eq!(world.kernel.sim.around().image, PLAINTEXT);
+        assert_eq!(world.kernel.sim.environment().image, PLAINTEXT);
         assert_eq!(world.kernel.ctl(0), Some(MAGIC));
 
         let evidence = world.verified_shield();

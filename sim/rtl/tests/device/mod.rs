@@ -107,9 +107,10 @@ pub fn straps(kind: RootOfTrust) -> KernelStraps {
 pub fn device(kind: RootOfTrust) -> Firmware {
     let mut sim = KernelSim::new(library(), &straps(kind)).expect("instance");
     let shield = Port(Arc::new(Mutex::new(FakeShield::power(config()))));
-    sim.around.medium = Medium::build(IMAGE, SIGNATURE, &Manufacturer::new(1).certify(kind, false));
-    sim.around.shield = Some(Box::new(shield.clone()));
-    sim.around.fabric = Box::new(shield.clone());
+    sim.environment.medium =
+        Medium::build(IMAGE, SIGNATURE, &Manufacturer::new(1).certify(kind, false));
+    sim.environment.shield = Some(Box::new(shield.clone()));
+    sim.environment.fabric = Box::new(shield.clone());
     Firmware { sim, shield, took: 0 }
 }
 
