@@ -18,8 +18,8 @@ use tokio::signal::unix::SignalKind;
 /// Exit statuses, the same as those of `shef`.
 const EXIT: &str = "Exit status:
    0  done
-   2  wrong use of the command line
-   3  could not be decided: a revocation that no agent has confirmed
+   2  usage error
+   3  undecided: a revocation that no agent has confirmed
    4  device or transport
    5  bad input or configuration
 ";

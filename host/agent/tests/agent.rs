@@ -438,12 +438,12 @@ fn strangers_do_not_get_in() {
         (
             TlsFiles { ca: theirs.ca.clone(), ..mine.clone() },
             "SHEF-AGT-002",
-            "was not issued by the CA of this owner's files",
+            "was not issued by the CA in this owner's files",
         ),
         (
             TlsFiles { key: theirs.key.clone(), ..mine.clone() },
             "SHEF-AGT-003",
-            "no certificate of the private key in",
+            "not the certificate of the private key in",
         ),
         (
             TlsFiles { cert: mine.key.clone(), ..mine.clone() },

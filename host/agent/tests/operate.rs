@@ -449,7 +449,7 @@ fn an_owner_is_told_before_its_certificate_ends() {
         )
         .unwrap(),
     );
-    assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
+    assert!(told.lock().unwrap().iter().any(|text| text.contains("expires in 4 days")), "{told:?}");
     // After the expiry, the error names it.
     let files = short_lived(&bed, "alice", -1);
     let error =
@@ -457,7 +457,7 @@ fn an_owner_is_told_before_its_certificate_ends() {
             .err()
             .unwrap();
     assert!(
-        error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"),
+        error.code() == "SHEF-AGT-002" && error.to_string().contains("which has expired"),
         "{error}"
     );
 }
@@ -506,7 +506,7 @@ fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
     bed.handle().reload(&Config { cert: server, key: server_key, ..bed.config.clone() }).unwrap();
     for ca in [both, ended] {
         let error = told(&TlsFiles { ca, ..bed.files("alice") }).unwrap_err();
-        assert!(error.to_string().contains("has ended"), "{error}");
+        assert!(error.to_string().contains("has expired"), "{error}");
     }
 }
 
@@ -862,16 +862,16 @@ fn the_program_warns_of_a_certificate_that_ends_and_of_one_that_begins() {
     assert_eq!(status(&bed.files("alice")), (0, String::new()));
     let (exit, stderr) = status(&short_lived(&bed, "alice", 5));
     assert!(
-        exit == 0 && stderr.contains("short.pem ends in 4 days: ask the agent's operator"),
+        exit == 0 && stderr.contains("short.pem expires in 4 days: ask the agent's operator"),
         "{stderr}"
     );
     let (exit, stderr) = status(&short_lived(&bed, "alice", -1));
-    assert!(exit == 4 && stderr.contains("short.pem has ended"), "{stderr}");
+    assert!(exit == 4 && stderr.contains("short.pem has expired"), "{stderr}");
     let (exit, stderr) = status(&valid_from(&bed, "alice", 2, 30));
     assert!(
         exit == 4
             && stderr.contains("is not valid yet")
-            && stderr.contains("has ended or is not valid yet"),
+            && stderr.contains("has expired or is not valid yet"),
         "{stderr}"
     );
     // A revoked certificate: the operator has to correct it, as in `shef`.

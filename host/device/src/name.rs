@@ -47,7 +47,7 @@ impl FromStr for Ueid {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const FORM: &str = "a ueid is 66 hexadecimal digits, of which the first two are 01";
+        const FORM: &str = "a ueid is 66 hexadecimal digits that start with 01";
         let mut bytes = [0; UEID_LEN];
         if text.len() != 2 * UEID_LEN || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(FORM);
@@ -79,7 +79,9 @@ pub fn find<D: Device>(
                 None => found = Some((name, card)),
             },
             Ok((said, _)) => others.push(format!("{name} is {said}")),
-            Err(error) => others.push(format!("{name} was not asked: {} {error}", error.code())),
+            Err(error) => {
+                others.push(format!("{name} could not be read: {} {error}", error.code()))
+            }
         }
     }
     if others.is_empty() {
