@@ -49,12 +49,13 @@ impl OwnerConnections {
         if mine >= each {
             return Err(Refusal::new(
                 codes::BUSY,
-                format!("owner {owner} has {mine} connections, of at most {each} for one owner"),
+                format!("owner {owner} has {mine} connections, the most for one owner is {each}"),
             ));
         }
         if taken + reserved >= total {
             let what = format!(
-                "the agent has {taken} connections, of at most {total}, of which {reserved} are for owners that have a session"
+                "the agent has {taken} connections, the most is {total}, with {reserved} reserved \
+                for owners that have a session"
             );
             return Err(Refusal::new(codes::BUSY, what));
         }

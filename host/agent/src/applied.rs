@@ -74,7 +74,8 @@ pub(crate) async fn serve(running: Running) {
                         Ok(new) => listener = Some(new),
                         Err(error) if !failed => {
                             failed = true;
-                            tracing::warn!(file = %list.display(), "`shef-agent revoke` will not learn that this list is applied: {error}");
+                            tracing::warn!(file = %list.display(), "cannot tell `shef-agent \
+                                revoke` that this list is applied: {error}");
                         }
                         Err(_) => {}
                     }
@@ -86,19 +87,19 @@ pub(crate) async fn serve(running: Running) {
 
 /// The digest that an agent sends, if it runs as a user that a command trusts.
 async fn ask(list: &Path, believed: &[u32]) -> Result<String, String> {
-    let none = |e: std::io::Error| format!("no agent that uses this list runs here ({e})");
+    let none = |e: std::io::Error| format!("no running agent uses this list ({e})");
     let stream = address(list).and_then(|at| StdStream::connect_addr(&at)).map_err(none)?;
     let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
     let mut stream = stream.map_err(|e| e.to_string())?;
     let user = stream.peer_cred().map_err(|e| e.to_string())?.uid();
     if !believed.contains(&user) {
-        return Err(format!("a program of user {user} answers in the agent's place"));
+        return Err(format!("a program of user {user} answers in place of the agent"));
     }
     let mut digest = [0; DIGEST];
     match tokio::time::timeout(PATIENCE, stream.read_exact(&mut digest)).await {
         Ok(Ok(_)) => Ok(String::from_utf8_lossy(&digest).into_owned()),
-        Ok(Err(e)) => Err(format!("the agent that runs does not say which list it applies: {e}")),
-        Err(_) => Err("the agent that runs does not answer".to_owned()),
+        Ok(Err(e)) => Err(format!("the running agent does not report which list it applies: {e}")),
+        Err(_) => Err("the running agent does not answer".to_owned()),
     }
 }
 
@@ -108,18 +109,18 @@ fn doubt(dir: &Path) -> Option<String> {
     let text = files::read(&file).ok()?;
     let shown = file.display();
     let Ok(table) = text.parse::<toml::Table>() else {
-        return Some(format!("{shown} is no TOML: no agent starts with it"));
+        return Some(format!("{shown} is not TOML: no agent starts with it"));
     };
     let Some(named) = table.get("revoked").and_then(toml::Value::as_str) else {
         return Some(format!(
-            "{shown} has no `revoked`, so that an agent with it applies no list: expected revoked = \"{REVOKED}\""
+            "{shown} has no key `revoked`, so an agent with it applies no list: expected revoked \
+            = \"{REVOKED}\""
         ));
     };
     let whole = |path: &Path| std::fs::canonicalize(path).ok();
     let (named, list) = (dir.join(named), dir.join(REVOKED));
-    (whole(&named) != whole(&list)).then(|| {
-        format!("{shown} names another list, {}, and not {}", named.display(), list.display())
-    })
+    (whole(&named) != whole(&list))
+        .then(|| format!("{shown} names the list {}, expected {}", named.display(), list.display()))
 }
 
 /// Waits until a running agent applies the list in `dir` as it is now.
@@ -153,7 +154,7 @@ async fn wait(dir: &Path) -> Result<(), String> {
         if tokio::time::Instant::now() > end {
             let seconds = PATIENCE.as_secs();
             return Err(format!(
-                "the agent that runs has not applied the list in {seconds} s: its log says why"
+                "the running agent has not applied the list within {seconds} s: see its log"
             ));
         }
         tokio::time::sleep(LOOK).await;
@@ -177,9 +178,9 @@ pub fn told(
     };
     let what = match done.added {
         0 if by_name => {
-            format!("nothing changed: the certificates {whose} were in the list before")
+            format!("nothing changed: the certificates {whose} were already in the list")
         }
-        0 => format!("nothing changed: the certificate {whose} was in the list before"),
+        0 => format!("nothing changed: the certificate {whose} was already in the list"),
         1 => {
             format!("1 certificate {whose} is {}", if in_force { "revoked" } else { "in the list" })
         }
@@ -188,13 +189,18 @@ pub fn told(
             if in_force { "revoked" } else { "in the list" }
         ),
     };
-    let line =
-        if in_force { format!("{what}: the agent that runs applies the list") } else { what };
+    let line = if in_force { format!("{what}: the running agent applies the list") } else { what };
     let unknown = done.owner.is_none().then(|| {
-        format!("the list of issued certificates has none with the fingerprint {whom}: it is revoked if it exists; compare the digits")
+        format!(
+            "the list of issued certificates does not have the fingerprint {whom}: if that \
+            certificate exists, it is revoked; check the digits"
+        )
     });
     let open = confirmed.err().map(|why| {
-        format!("no agent has confirmed that it applies the list: {why}. Owners stay until one does; an agent that starts with this list applies it")
+        format!(
+            "no agent has confirmed that it applies the list: {why}. Revoked owners stay \
+            connected until one does; an agent applies the list when it starts"
+        )
     });
     let warnings: Vec<String> = unknown.into_iter().chain(open).collect();
     (line, (!warnings.is_empty()).then(|| warnings.join("\n")))

@@ -138,7 +138,7 @@ pub(crate) fn check_device(uri: &Uri) -> Result<(), String> {
             "{uri} would put the card's keys into the agent: start `shef sim serve --socket /PATH/card` and name the card vfio-user:/PATH/card"
         )),
         uri => Err(format!(
-            "an agent serves cards of its own machine, pci:... or vfio-user:/SOCKET, and not {uri}"
+            "expected a card of this machine, pci:... or vfio-user:/SOCKET, found {uri}"
         )),
     }
 }
@@ -197,23 +197,27 @@ impl Config {
             // the same.
             if device.owners.as_ref().is_some_and(Vec::is_empty) {
                 return Err(format!(
-                    "device {name:?}: owners = [] names nobody: expected the owners that may use it, or no key `owners` for all of them"
+                    "device {name:?}: owners = [] admits no owner: expected the owners that may \
+                    use it, or no key `owners` to admit all of them"
                 ));
             }
             let owners = device.owners.unwrap_or_default();
             if let Some(owner) = owners.iter().find(|owner| !is_name(owner)) {
-                return Err(format!("device {name:?}: {owner:?} is no name of an owner"));
+                return Err(format!("device {name:?}: {owner:?} is not a valid owner name"));
             }
             let unconfined = uri.iommu() == Some(Iommu::None);
             if unconfined && !device.card_reaches_all_memory {
                 return Err(format!(
-                    "device {name:?}: with iommu=none nothing confines the card's DMA: the card, its image, and who controls either read and write all memory of this \
-                     machine; use an IOMMU, or say card_reaches_all_memory = true for this device"
+                    "device {name:?}: with iommu=none nothing confines the card's DMA: the card, \
+                    its image, and anyone who controls either can read and write all memory of \
+                    this machine; use an IOMMU, or set card_reaches_all_memory = true for this \
+                    device"
                 ));
             }
             if !unconfined && device.card_reaches_all_memory {
                 return Err(format!(
-                    "device {name:?}: card_reaches_all_memory goes with iommu=none only, and {uri} does not ask for that"
+                    "device {name:?}: card_reaches_all_memory is only for iommu=none, which {uri} \
+                    does not have"
                 ));
             }
             devices.insert(name, Device { uri, owners, clear_memory: device.clear_memory });
@@ -269,7 +273,11 @@ mod tests {
             ("uri", "url", "line 6"),
             ("pci:0000:65:00.0", "usb:1", "unknown device URI"),
             ("pci:0000:65:00.0", "sim:model", "shef sim serve"),
-            ("pci:0000:65:00.0", "tls://card.example:7433/card0", "of its own machine"),
+            (
+                "pci:0000:65:00.0",
+                "tls://card.example:7433/card0",
+                "expected a card of this machine",
+            ),
             ("devices.card0", "devices.\"a b\"", "expected a name"),
             ("[devices.card0]\nuri = \"pci:0000:65:00.0\"\n", "", "no device"),
             ("key =", "max_connections = 0\nkey =", "1 to 4096"),
@@ -282,8 +290,8 @@ mod tests {
                 "pci:0000:65:00.0?iommu=none\"\ncard_reaches_all_memory = false",
                 "card_reaches_all_memory = true",
             ),
-            ("00.0\"", "00.0?iommu=type1\"\ncard_reaches_all_memory = true", "iommu=none only"),
-            ("00.0\"", "00.0\"\nowners = []", "owners = [] names nobody"),
+            ("00.0\"", "00.0?iommu=type1\"\ncard_reaches_all_memory = true", "only for iommu=none"),
+            ("00.0\"", "00.0\"\nowners = []", "owners = [] admits no owner"),
         ] {
             assert!(GOOD.contains(from));
             let error = Config::parse(&GOOD.replacen(from, to, 1), Path::new("")).unwrap_err();

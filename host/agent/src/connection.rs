@@ -82,7 +82,7 @@ impl Incoming {
                     Ok(read) => read,
                     Err(_) => {
                         let what = format!(
-                            "a message is not whole within {} s of its first byte",
+                            "a message is incomplete {} s after its first byte",
                             self.times.message.as_secs_f32()
                         );
                         return refuse(codes::TIMEOUT, what);
@@ -120,9 +120,10 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, permit: Permit, shar
         shaken = shaken => match shaken {
             Ok(Ok(tls)) => tls,
             Ok(Err(error)) => return shared.turned_away(peer, &format!("TLS refused: {error}")),
-            Err(_) => return shared.turned_away(peer, "no TLS handshake in time"),
+            Err(_) => return shared.turned_away(peer, "the TLS handshake timed out"),
         },
-        () = permit.displaced() => return shared.turned_away(peer, "too many handshakes: this one made room for another"),
+        () = permit.displaced() => return shared.turned_away(peer, "too many handshakes: this one \
+            was closed to admit another"),
     };
     let identity = tls.get_ref().1.peer_certificates().and_then(|list| Identity::of(list.first()?));
     let (stream, writing) = split(tls);
@@ -159,7 +160,9 @@ pub(crate) async fn serve(tcp: TcpStream, peer: SocketAddr, permit: Permit, shar
                 Err(refusal) => Err(End::Refused(refusal)),
             }
         }
-        None => refuse(codes::NOT_ALLOWED, "the certificate's common name is no name of an owner"),
+        None => {
+            refuse(codes::NOT_ALLOWED, "the certificate's common name is not a valid owner name")
+        }
     };
     let gone = matches!(end, Err(End::Gone));
     if let Err(End::Refused(Refusal { code, message })) = end {
@@ -199,7 +202,8 @@ async fn converse(
         ToAgent::Hello { min, max, program } => {
             if min > VERSION_MAX || max < VERSION_MIN || min > max {
                 let what = format!(
-                    "versions {min} to {max} of the protocol are offered, this agent speaks {VERSION_MIN} to {VERSION_MAX}"
+                    "the peer offers versions {min} to {max} of the protocol, this agent supports \
+                    {VERSION_MIN} to {VERSION_MAX}"
                 );
                 return refuse(codes::VERSION, what);
             }
@@ -208,7 +212,7 @@ async fn converse(
                 (max.min(VERSION_MAX), format!("shef-agent {}", env!("CARGO_PKG_VERSION")));
             say(outbox, &ToOwner::Welcome { version, program, owner: owner.name.clone() })?;
         }
-        _ => return refuse(codes::PROTOCOL, "the first message is no hello"),
+        _ => return refuse(codes::PROTOCOL, "the first message is not a hello"),
     }
     let (device, resume) = match incoming.soon().await? {
         ToAgent::List => {
@@ -220,21 +224,22 @@ async fn converse(
             );
         }
         ToAgent::Open { device, resume } => (device, resume),
-        _ => return refuse(codes::PROTOCOL, "expected a device to be opened"),
+        _ => return refuse(codes::PROTOCOL, "expected a request to open a device"),
     };
     if let Some(days) = owner.ends_soon() {
         tracing::warn!(
             owner = owner.name,
             fingerprint = owner.fingerprint(),
             days,
-            "the owner's certificate ends soon"
+            "the owner's certificate expires soon"
         );
         say(
             outbox,
             &ToOwner::Progress {
                 id: 0,
                 text: format!(
-                    "your certificate ends in {days} days: ask the agent's operator for a new one"
+                    "your certificate expires in {days} days: ask the agent's operator for a new \
+                    one"
                 ),
             },
         )?;
@@ -290,7 +295,7 @@ async fn session(
     let mut heard = Instant::now();
     loop {
         if *phase.borrow() == Phase::Stopping {
-            return refuse(codes::STOPPING, "the agent stops");
+            return refuse(codes::STOPPING, "the agent is stopping");
         }
         tokio::select! {
             message = incoming.next() => match message? {
@@ -314,7 +319,8 @@ async fn session(
                 if let Some(id) = slot.working(generation, connection, TICK) {
                     heard = Instant::now();
                     if outbox.is_idle() {
-                        say(outbox, &ToOwner::Progress { id, text: "the card works".to_owned() })?;
+                        let text = "the card is working".to_owned();
+                        say(outbox, &ToOwner::Progress { id, text })?;
                     }
                 } else if heard.elapsed() > incoming.times.idle {
                     return refuse(codes::TIMEOUT, format!("no request within {} s", incoming.times.idle.as_secs()));

@@ -132,7 +132,8 @@ impl Revoked {
                 list.insert(fingerprint);
             } else if !entry.is_empty() {
                 let message = format!(
-                    "{} line {number}: {entry:?} is no fingerprint, expected 64 hexadecimal digits",
+                    "{} line {number}: {entry:?} is not a fingerprint, expected 64 hexadecimal \
+                    digits",
                     path.display()
                 );
                 return Err(AgentError::Config { message });

@@ -63,7 +63,8 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
             }
         }
     }
-    let expected = "expected a host name or an address under which owners connect, as card.example or 10.0.0.7";
+    let expected = "expected a host name or address that owners connect to, such as card.example \
+        or 10.0.0.7";
     let bad =
         |text: &String| AgentError::Config { message: format!("--name {text:?}: {expected}") };
     let hosts = plan
@@ -76,7 +77,10 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
             .map_err(|what| AgentError::Config { message: format!("--device {name}: {what}") })?;
     }
     let listen: std::net::SocketAddr = plan.listen.parse().map_err(|e| AgentError::Config {
-        message: format!("--listen {:?}: {e}; expected ADDRESS:PORT, as 0.0.0.0:7433", plan.listen),
+        message: format!(
+            "--listen {:?}: {e}; expected ADDRESS:PORT, such as 0.0.0.0:7433",
+            plan.listen
+        ),
     })?;
     let whole =
         std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
@@ -336,7 +340,8 @@ fn load_list(dir: &Path) -> Result<Revoked, AgentError> {
     if !list.exists() {
         let (shown, quoted) = (list.display(), shell(&list));
         let message = format!(
-            "there is no {shown}: bring it back from a copy, or `install -m 644 /dev/null {quoted}` makes an empty one, which revokes no certificate"
+            "there is no {shown}: restore it from a backup, or run `install -m 644 /dev/null \
+            {quoted}` for an empty one, which revokes no certificate"
         );
         return Err(AgentError::Files { message });
     }
@@ -372,7 +377,7 @@ fn certify(dir: &Path, owner: &str, ca: &Ca) -> Result<(), AgentError> {
 /// Adds a certificate to the record of issued ones.
 fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let path = dir.join(ISSUED);
-    let unread = || AgentError::file("write", &path, &"the certificate cannot be read again");
+    let unread = || AgentError::file("write", &path, &"the certificate cannot be parsed");
     let ([name, whole], key) = (noted(der).ok_or_else(unread)?, key_of(der).ok_or_else(unread)?);
     let issued = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
     replace(&path, format!("{issued}{name} {owner} {whole} {key}\n").as_bytes())
@@ -384,7 +389,7 @@ fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Resu
         return Err(AgentError::file(
             "make",
             path,
-            &"expected an empty folder or none, and there are files in it",
+            &"expected an empty or missing folder, found files in it",
         ));
     }
     let parent = path.parent().unwrap_or(Path::new("/"));
@@ -445,7 +450,8 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
             Err(_) => {
                 let (shown, quoted) = (dir.display(), shell(dir));
                 let message = format!(
-                    "{shown} is no folder of an agent: expected ca.pem and {ISSUED} in it, which `shef-agent init --dir {quoted}` makes"
+                    "{shown} is not an agent's folder: expected ca.pem and {ISSUED} in it, which \
+                    `shef-agent init --dir {quoted}` makes"
                 );
                 return Err(AgentError::Files { message });
             }
@@ -534,7 +540,8 @@ fn check(name: &str) -> Result<(), AgentError> {
         return Ok(());
     }
     let message = format!(
-        "{name:?} is no name: expected 1 to 64 letters, digits, '-', '_', '.', and no fingerprint"
+        "{name:?} is not a valid name: expected 1 to 64 letters, digits, '-', '_', '.', and not a \
+        fingerprint"
     );
     Err(AgentError::Config { message })
 }
@@ -805,7 +812,7 @@ mod tests {
         for error in all(&other) {
             let text = error.to_string();
             assert!(
-                text.contains("is no folder of an agent: expected ca.pem and issued")
+                text.contains("is not an agent's folder: expected ca.pem and issued")
                     && !text.contains("chown"),
                 "{text}"
             );
@@ -1076,16 +1083,16 @@ mod tests {
         init(&plan).unwrap();
         let why = || crate::confirm(&plan.dir).unwrap_err();
         assert!(
-            why().starts_with("no agent that uses this list runs") && !why().contains("agent.toml"),
+            why().starts_with("no running agent uses this list") && !why().contains("agent.toml"),
             "{}",
             why()
         );
         let file = plan.dir.join("agent.toml");
         let text = fs::read_to_string(&file).unwrap();
         for (line, says) in [
-            ("", "has no `revoked`"),
-            ("revoked = \"other\"", "names another list"),
-            ("revoked = ", "is no TOML"),
+            ("", "has no key `revoked`"),
+            ("revoked = \"other\"", "names the list"),
+            ("revoked = ", "is not TOML"),
         ] {
             fs::write(&file, text.replace("revoked = \"revoked\"", line)).unwrap();
             assert!(why().contains(says), "{}", why());

@@ -18,8 +18,8 @@ use tokio::signal::unix::SignalKind;
 /// Exit statuses, the same as those of `shef`.
 const EXIT: &str = "Exit status:
    0  done
-   2  wrong use of the command line
-   3  could not be decided: a revocation that no agent has confirmed
+   2  usage error
+   3  undecided: a revocation that no agent has confirmed
    4  device or transport
    5  bad input or configuration
 ";
@@ -167,7 +167,7 @@ fn run(command: Command) -> Result<u8, AgentError> {
 }
 
 /// How a running agent applies changes.
-const RELOAD: &str = "the agent takes it over with `systemctl reload shef-agent`, or SIGHUP";
+const RELOAD: &str = "reload the agent with `systemctl reload shef-agent`, or SIGHUP";
 
 /// Exit status if the outcome could not be confirmed.
 const UNDECIDED: u8 = 3;
@@ -255,7 +255,8 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
                     _ = hup.recv() => {
                         notify("RELOADING=1");
                         if let Err(error) = Config::load(&path).and_then(|config| handle.reload(&config)) {
-                            tracing::error!(code = error.code(), "the configuration is not taken over: {error}");
+                            tracing::error!(code = error.code(), "the configuration was not \
+                                reloaded: {error}");
                         }
                         notify("READY=1");
                         continue;
@@ -266,7 +267,7 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
         });
         // The agent serves nevertheless.
         if let Err(error) = say(&serde_json::json!(ready).to_string()) {
-            tracing::warn!(code = error.code(), "nobody was told that it listens: {error}");
+            tracing::warn!(code = error.code(), "cannot announce that the agent listens: {error}");
         }
         tracing::info!(listen = %ready.listen, devices = config.devices.len(), "ready");
         notify("READY=1");
@@ -290,7 +291,9 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
         .filter(|(host, _)| !host.contains('/'))
         .and_then(|(host, port)| Some((host, port.parse().ok()?)))
         .ok_or_else(|| {
-            config_error(format!("--agent {agent:?}: expected HOST:PORT, as card.example:7433"))
+            config_error(format!(
+                "--agent {agent:?}: expected HOST:PORT, such as card.example:7433"
+            ))
         })?;
     let tls = client.map_or_else(TlsFiles::find, TlsFiles::from_config)?;
     if let Some(notice) = tls.notice() {

@@ -78,16 +78,16 @@ fn metrics(shared: &Shared) -> String {
     };
     let one = |value: u64| vec![(String::new(), value)];
     let [came, away, refused] = shared.counts();
-    put("connections_total", "counter", "Connections that came.", &one(came));
+    put("connections_total", "counter", "Accepted connections.", &one(came));
     put(
         "turned_away_total",
         "counter",
-        "Connections that ended before an owner was known.",
+        "Connections that ended before the owner was authenticated.",
         &one(away),
     );
-    put("refused_total", "counter", "Connections of owners that were refused.", &one(refused));
+    put("refused_total", "counter", "Refused connections of owners.", &one(refused));
     put("connections", "gauge", "Connections of owners.", &one(shared.connections.taken() as u64));
-    put("handshakes", "gauge", "Handshakes under way.", &one(shared.admission.waiting() as u64));
+    put("handshakes", "gauge", "Handshakes in progress.", &one(shared.admission.waiting() as u64));
     // Device names consist of letters, digits, '-', '_' and '.': they need no escaping.
     let states = shared.slots.iter().map(|(name, slot)| (name, slot.state()));
     let states: Vec<_> =
@@ -98,12 +98,12 @@ fn metrics(shared: &Shared) -> String {
             (format!("{{device=\"{name}\",state=\"{}\"}}", of.name()), u64::from(*is))
         })
         .collect();
-    put("device_state", "gauge", "1 for the state that a device is in.", &rows);
+    put("device_state", "gauge", "1 for a device's current state.", &rows);
     let rows: Vec<_> = shared
         .slots
         .iter()
         .map(|(name, slot)| (format!("{{device=\"{name}\"}}"), slot.sessions()))
         .collect();
-    put("sessions_total", "counter", "Sessions that were opened.", &rows);
+    put("sessions_total", "counter", "Sessions opened.", &rows);
     text
 }

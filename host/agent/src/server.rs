@@ -107,7 +107,10 @@ impl Agent {
                 (Phase::Serving, _) => {}
                 (Phase::Draining, None) => {
                     let drain = shared.setup().drain;
-                    tracing::info!(seconds = drain.as_secs(), "draining: no new sessions begin");
+                    tracing::info!(
+                        seconds = drain.as_secs(),
+                        "draining: no new sessions are accepted"
+                    );
                     shared.slots.values().for_each(|slot| slot.close());
                     drained = Some(Instant::now() + drain);
                 }

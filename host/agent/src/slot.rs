@@ -272,10 +272,7 @@ impl Slot {
             _ => false,
         };
         if over {
-            tracing::warn!(
-                device = self.name,
-                "the owner may not use the card any more: it is wiped"
-            );
+            tracing::warn!(device = self.name, "the owner may no longer use the card: wiping it");
             self.wipe(&mut inner);
         }
     }
@@ -299,7 +296,9 @@ impl Slot {
                     && same(&session.token, &token)
                     && acked <= session.sent() =>
             {
-                let Some(info) = info.clone() else { return Attempt::Wait("the card is opened") };
+                let Some(info) = info.clone() else {
+                    return Attempt::Wait("the card is being opened");
+                };
                 // An earlier connection, if there is one, ends.
                 if let Some(before) = session.leave() {
                     before.end();
@@ -312,7 +311,7 @@ impl Slot {
                     device = self.name,
                     owner = owner.name,
                     last = session.last,
-                    "session taken up again"
+                    "session resumed"
                 );
                 // Under the lock, so that no answer overtakes it; every answer that the owner may
                 // lack follows.
@@ -328,10 +327,10 @@ impl Slot {
                 Attempt::Refused(Refusal::new(codes::NO_SESSION, what))
             }
             _ if self.stopping.load(Ordering::SeqCst) => {
-                Attempt::Refused(Refusal::new(codes::STOPPING, "the agent stops"))
+                Attempt::Refused(Refusal::new(codes::STOPPING, "the agent is stopping"))
             }
-            (State::Starting, None) => Attempt::Wait("the card is opened"),
-            (State::Resetting, None) => Attempt::Wait("the card is wiped"),
+            (State::Starting, None) => Attempt::Wait("the card is being opened"),
+            (State::Resetting, None) => Attempt::Wait("the card is being wiped"),
             (state @ State::Failed(_), None) => {
                 if let State::Failed(refusal) = core::mem::replace(state, State::Starting) {
                     tracing::info!(
@@ -342,20 +341,20 @@ impl Slot {
                     );
                 }
                 self.job(Job::Open);
-                Attempt::Wait("the card is opened")
+                Attempt::Wait("the card is being opened")
             }
             (State::Owned(session), None)
                 if session.owner.name == owner.name && session.connection.is_none() =>
             {
                 // The owner's program was restarted and does not know the session.
                 self.wipe(&mut inner);
-                Attempt::Wait("the card is wiped")
+                Attempt::Wait("the card is being wiped")
             }
             (State::Owned(session), None) => {
                 let whom = if session.owner.name == owner.name {
-                    "you have it over another connection"
+                    "you hold it over another connection"
                 } else {
-                    "another owner has it"
+                    "another owner holds it"
                 };
                 Attempt::Refused(Refusal::new(
                     codes::IN_USE,
@@ -363,7 +362,9 @@ impl Slot {
                 ))
             }
             (state @ State::Free, None) => {
-                let Some(info) = info.clone() else { return Attempt::Wait("the card is opened") };
+                let Some(info) = info.clone() else {
+                    return Attempt::Wait("the card is being opened");
+                };
                 let mut token = [0; 32];
                 if let Err(error) = getrandom::fill(&mut token) {
                     return Attempt::Refused(Refusal::new(
@@ -427,7 +428,7 @@ impl Slot {
         if !session.acknowledge(acked) {
             return Err(Refusal::new(
                 codes::PROTOCOL,
-                format!("the answer to request {acked} is acknowledged and did not leave yet"),
+                format!("request {acked} is acknowledged, and its answer has not been sent yet"),
             ));
         }
         if id <= session.last {
@@ -474,7 +475,7 @@ impl Slot {
         let Some(session) = Self::session(&mut inner, generation, connection) else { return };
         session.leave();
         session.away_until = Some(Instant::now() + grace);
-        tracing::info!(device = self.name, owner = session.owner.name, "owner is away");
+        tracing::info!(device = self.name, owner = session.owner.name, "owner disconnected");
     }
 
     /// Wipes the card if its owner has been away for too long. A card has at most one absence,
@@ -483,7 +484,7 @@ impl Slot {
         let mut inner = self.lock();
         if matches!(&inner.state, State::Owned(s) if s.connection.is_none() && s.away_until.is_some_and(|end| Instant::now() >= end))
         {
-            tracing::warn!(device = self.name, "the owner did not come back: the card is wiped");
+            tracing::warn!(device = self.name, "the owner did not reconnect: wiping the card");
             self.wipe(&mut inner);
         }
     }

@@ -92,12 +92,15 @@ impl Setup {
         for (path, [from, until]) in &self.ends {
             if *from > now {
                 let file = path.display();
-                tracing::error!(%file, "a certificate is not valid yet, and no owner gets in: is this machine's clock right?");
+                tracing::error!(%file, "a certificate is not valid yet, and no owner can connect: \
+                    is this machine's clock right?");
             } else if *until <= now {
                 let file = path.display();
-                tracing::error!(%file, "a certificate has ended, and no owner gets in: `shef-agent renew` makes a new one, and SIGHUP has it taken");
+                tracing::error!(%file, "a certificate has expired, and no owner can connect: \
+                    issue a new one with `shef-agent renew`, then send SIGHUP");
             } else if let Some(days) = ends_soon(*until) {
-                tracing::warn!(file = %path.display(), days, "a certificate ends soon: `shef-agent renew` makes a new one, and SIGHUP has it taken");
+                tracing::warn!(file = %path.display(), days, "a certificate expires soon: issue a \
+                    new one with `shef-agent renew`, then send SIGHUP");
             }
         }
     }
@@ -111,7 +114,8 @@ fn warn_of_unknown_owners(config: &Config) {
             tracing::warn!(
                 device,
                 owner,
-                "`owners` names an owner to whom no certificate was issued: expected a name that `shef-agent add-owner` was given"
+                "`owners` names an owner without a certificate: issue one with `shef-agent \
+                add-owner`, or correct the name"
             );
         }
     }
@@ -250,7 +254,7 @@ impl Running {
     pub fn reload(&self, config: &Config) -> Result<(), AgentError> {
         let setup = self.take_over(Setup::load(config)?);
         for key in self.shared.fixed.differing(config) {
-            tracing::warn!(key, "it changed, which a restart takes over");
+            tracing::warn!(key, "it changed: restart the agent to apply it");
         }
         for (name, slot) in &self.shared.slots {
             let device = config.devices.get(name);
@@ -259,19 +263,19 @@ impl Running {
                     if device.uri != *slot.uri() {
                         tracing::warn!(
                             device = name,
-                            "its URI changed, which a restart takes over"
+                            "its URI changed: restart the agent to apply it"
                         );
                     }
                     if device.clear_memory != slot.clears_memory() {
                         tracing::warn!(
                             device = name,
-                            "its clear_memory changed, which a restart takes over"
+                            "its clear_memory changed: restart the agent to apply it"
                         );
                     }
                 }
                 None => tracing::warn!(
                     device = name,
-                    "it is not in the configuration any more, which a restart takes over"
+                    "it is no longer in the configuration: restart the agent to apply that"
                 ),
             }
             slot.restrict(device.map(|device| &device.owners[..]), &setup.revoked);
@@ -279,10 +283,10 @@ impl Running {
         for name in config.devices.keys().filter(|name| !self.shared.slots.contains_key(*name)) {
             tracing::warn!(
                 device = name,
-                "it is new in the configuration, which a restart takes over"
+                "it is new in the configuration: restart the agent to apply that"
             );
         }
-        tracing::info!("configuration taken over");
+        tracing::info!("configuration reloaded");
         Ok(())
     }
 
@@ -295,8 +299,9 @@ impl Running {
             Some((path, _)) if setup.list.is_none() => {
                 tracing::warn!(
                     file = %path.display(),
-                    "the configuration has no `revoked` any more, and the list stays in force: to accept a certificate again, take its line out of \
-                     the file; to do without a list, restart the agent"
+                    "the configuration no longer has `revoked`, and the list stays in force: to \
+                    accept a certificate again, remove its line from the file; to run without a \
+                    list, restart the agent"
                 );
                 let (revoked, list) = (Arc::clone(&held.revoked), held.list.clone());
                 Arc::new(Setup { revoked, list, ..(*setup).clone() })

@@ -80,7 +80,7 @@ fn a_card_has_one_owner_at_a_time_and_is_wiped_between_two() {
     alice.ctl_write32(SUM, 9).unwrap();
     let error = bed.open("bob", "card0").err().unwrap();
     assert_eq!(error.code(), "SHEF-AGT-007");
-    assert!(error.to_string().contains("another owner has it"), "{error}");
+    assert!(error.to_string().contains("another owner holds it"), "{error}");
     // Not even for a second session of the same owner.
     assert_eq!(code(bed.open("alice", "card0")), "SHEF-AGT-007");
     // Another card at the same time is fine.
@@ -368,7 +368,7 @@ fn long_work_is_no_silence() {
     )
     .unwrap();
     assert_eq!(card.ctl_read32(SLOW).unwrap(), 7);
-    assert!(told.lock().unwrap().iter().any(|text| text == "the card works"));
+    assert!(told.lock().unwrap().iter().any(|text| text == "the card is working"));
 }
 
 #[test]
@@ -438,12 +438,12 @@ fn strangers_do_not_get_in() {
         (
             TlsFiles { ca: theirs.ca.clone(), ..mine.clone() },
             "SHEF-AGT-002",
-            "was not issued by the CA of this owner's files",
+            "was not issued by the CA in this owner's files",
         ),
         (
             TlsFiles { key: theirs.key.clone(), ..mine.clone() },
             "SHEF-AGT-003",
-            "no certificate of the private key in",
+            "not the certificate of the private key in",
         ),
         (
             TlsFiles { cert: mine.key.clone(), ..mine.clone() },

@@ -98,7 +98,7 @@ fn what_did_not_leave_is_not_acknowledged() {
     raw.say(&request(2, 1, Op::WaitHint));
     match raw.hear() {
         Ok(ToOwner::Refused { code, message }) => assert!(
-            code == "SHEF-AGT-004" && message.contains("did not leave"),
+            code == "SHEF-AGT-004" && message.contains("has not been sent"),
             "{code}: {message}"
         ),
         other => panic!("{other:?}"),

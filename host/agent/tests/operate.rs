@@ -274,7 +274,7 @@ fn the_program_tells_systemd_reloads_and_logs_without_escapes() {
     assert!(agent.wait().unwrap().success());
     let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
     assert!(
-        log.contains("configuration taken over")
+        log.contains("configuration reloaded")
             && log.contains("SHEF-AGT-016")
             && !log.contains('\u{1b}'),
         "{log}"
@@ -355,7 +355,7 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
         (
             &["status", "--agent", &format!("tls://{at}"), "--client", &client],
             5,
-            "expected HOST:PORT, as card.example:7433",
+            "expected HOST:PORT, such as card.example:7433",
         ),
         (&["status", "--agent", &at, "--client", &format!("{files}/none.toml")], 5, "SHEF-AGT-003"),
         (&["status", "--agent", &at], 5, "SHEF_TLS_CONFIG"),
@@ -365,7 +365,7 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
         (
             &["init", "--dir", dir, "--device", "card0=vfio-user:/a"],
             5,
-            "expected an empty folder or none",
+            "expected an empty or missing folder",
         ),
     ] {
         let (exit, _, stderr) = run(args);
@@ -403,7 +403,7 @@ fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
     let (exit, stdout, stderr) = revoke("alice");
     assert!(
         exit == 0
-            && stdout.starts_with("1 certificate of alice is revoked: the agent that runs applies"),
+            && stdout.starts_with("1 certificate of alice is revoked: the running agent applies"),
         "{stdout}{stderr}"
     );
     // The revocation is in force, not pending.
@@ -411,7 +411,7 @@ fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
     drop(alice);
     assert_eq!((revoke("alice").0, revoke("alice").1.starts_with("nothing changed: ")), (0, true));
     let (exit, stdout, stderr) = revoke(&"7".repeat(64));
-    assert!(exit == 3 && stderr.contains("has none with the fingerprint"), "{stdout}{stderr}");
+    assert!(exit == 3 && stderr.contains("does not have the fingerprint"), "{stdout}{stderr}");
     // The agent applies another list.
     let config = Config { revoked: Some(bed.dir.path().join("other")), ..bed.config.clone() };
     std::fs::write(bed.dir.path().join("other"), "").unwrap();
@@ -421,7 +421,7 @@ fn the_program_says_of_a_revocation_what_the_agent_that_runs_says() {
     assert!(
         exit == 3
             && stdout.starts_with("1 certificate of bob is in the list")
-            && stderr.contains("no agent that uses this list"),
+            && stderr.contains("no running agent uses this list"),
         "{stdout}{stderr}"
     );
     bed.open("bob", "card0").unwrap();
@@ -449,7 +449,7 @@ fn an_owner_is_told_before_its_certificate_ends() {
         )
         .unwrap(),
     );
-    assert!(told.lock().unwrap().iter().any(|text| text.contains("ends in 4 days")), "{told:?}");
+    assert!(told.lock().unwrap().iter().any(|text| text.contains("expires in 4 days")), "{told:?}");
     // After the expiry, the error names it.
     let files = short_lived(&bed, "alice", -1);
     let error =
@@ -457,7 +457,7 @@ fn an_owner_is_told_before_its_certificate_ends() {
             .err()
             .unwrap();
     assert!(
-        error.code() == "SHEF-AGT-002" && error.to_string().contains("which has ended"),
+        error.code() == "SHEF-AGT-002" && error.to_string().contains("which has expired"),
         "{error}"
     );
 }
@@ -506,7 +506,7 @@ fn a_ca_that_has_ended_lets_nobody_in_and_vouches_for_no_agent() {
     bed.handle().reload(&Config { cert: server, key: server_key, ..bed.config.clone() }).unwrap();
     for ca in [both, ended] {
         let error = told(&TlsFiles { ca, ..bed.files("alice") }).unwrap_err();
-        assert!(error.to_string().contains("has ended"), "{error}");
+        assert!(error.to_string().contains("has expired"), "{error}");
     }
 }
 
@@ -607,7 +607,7 @@ fn a_reload_without_the_list_lifts_no_revocation() {
     edit(&bed, |text| text.replace("revoked = \"revoked\"\n", ""));
     program.reload();
     assert_eq!(refused(), "SHEF-AGT-011");
-    assert!(said("the configuration has no `revoked` any more, and the list stays in force"));
+    assert!(said("the configuration no longer has `revoked`, and the list stays in force"));
     // The list is still reread: a line is removed on purpose, and the log reports the effect.
     revoke(&bed.agent_dir(), "bob").unwrap();
     eventually("bob's revocation", || {
@@ -691,14 +691,14 @@ fn a_reload_says_what_needs_a_restart_and_which_owners_have_no_certificate() {
     // A name that `init` did not certify.
     edit(&bed, |text| text.replacen("# owners = [\"NAME\"]", "owners = [\"alcie\"]", 1));
     let program = Program::start(&bed, std::fs::File::create(&log).unwrap());
-    let unknown = "names an owner to whom no certificate was issued";
+    let unknown = "names an owner without a certificate";
     assert!(
         said(unknown) == 1 && said("owner=\"alcie\"") == 1,
         "{}",
         std::fs::read_to_string(&log).unwrap()
     );
     program.reload();
-    assert_eq!((said(unknown), said("which a restart takes over")), (2, 0));
+    assert_eq!((said(unknown), said(": restart the agent to apply")), (2, 0));
     edit(&bed, |text| {
         text.replace("alcie", "alice")
             .replace("127.0.0.1:0", "127.0.0.1:1")
@@ -709,13 +709,13 @@ fn a_reload_says_what_needs_a_restart_and_which_owners_have_no_certificate() {
     assert_eq!(said(unknown), 2);
     for key in ["key=\"listen\"", "key=\"metrics\""] {
         assert_eq!(
-            said(&format!("it changed, which a restart takes over {key}")),
+            said(&format!("it changed: restart the agent to apply it {key}")),
             1,
             "{}",
             std::fs::read_to_string(&log).unwrap()
         );
     }
-    assert_eq!(said("its clear_memory changed, which a restart takes over"), 2);
+    assert_eq!(said("its clear_memory changed: restart the agent to apply it"), 2);
     program.end();
 }
 
@@ -862,16 +862,16 @@ fn the_program_warns_of_a_certificate_that_ends_and_of_one_that_begins() {
     assert_eq!(status(&bed.files("alice")), (0, String::new()));
     let (exit, stderr) = status(&short_lived(&bed, "alice", 5));
     assert!(
-        exit == 0 && stderr.contains("short.pem ends in 4 days: ask the agent's operator"),
+        exit == 0 && stderr.contains("short.pem expires in 4 days: ask the agent's operator"),
         "{stderr}"
     );
     let (exit, stderr) = status(&short_lived(&bed, "alice", -1));
-    assert!(exit == 4 && stderr.contains("short.pem has ended"), "{stderr}");
+    assert!(exit == 4 && stderr.contains("short.pem has expired"), "{stderr}");
     let (exit, stderr) = status(&valid_from(&bed, "alice", 2, 30));
     assert!(
         exit == 4
             && stderr.contains("is not valid yet")
-            && stderr.contains("has ended or is not valid yet"),
+            && stderr.contains("has expired or is not valid yet"),
         "{stderr}"
     );
     // A revoked certificate: the operator has to correct it, as in `shef`.

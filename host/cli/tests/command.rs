@@ -2263,7 +2263,7 @@ fn an_owner_is_warned_of_a_certificate_that_ends_soon() {
             let stderr = text(&run(&[command, &tls].concat()).stderr);
             let warning = stderr.lines().find(|line| line.starts_with("warning: the certificate "));
             assert_eq!(
-                warning.is_some_and(|line| line.contains("cert.pem ends in 4 days: ask")),
+                warning.is_some_and(|line| line.contains("cert.pem expires in 4 days: ask")),
                 warns,
                 "{command:?}: {stderr}"
             );

@@ -37,11 +37,12 @@ pub fn find(id: &str) -> Option<&'static Code> {
 
 /// Codes of the command itself.
 pub const CODES: &[Code] = &[
-    Code::new("SHEF-CLI-001", "a flag does not go with another", "see `shef COMMAND --help`"),
+    Code::new("SHEF-CLI-001", "flags conflict", "see `shef COMMAND --help`"),
     Code::new(
         "SHEF-CLI-002",
         "there is no such code",
-        "codes are printed with every error, as SHEF-ATT-012; `shef explain` without a code lists them all",
+        "every error prints its code, such as SHEF-ATT-012; `shef explain` without a code lists \
+        them all",
     ),
     Code::new("SHEF-CLI-010", "a file cannot be read", "check path and permissions"),
     Code::new(
@@ -51,7 +52,7 @@ pub const CODES: &[Code] = &[
     ),
     Code::new(
         "SHEF-CLI-012",
-        "a line of the data file is wrong",
+        "a line of the data file is not valid",
         "each line has 64 whole numbers from 0 to 255 and a label from 0 to 15, separated by commas",
     ),
     Code::new(
@@ -61,7 +62,7 @@ pub const CODES: &[Code] = &[
     ),
     Code::new(
         "SHEF-CLI-014",
-        "the data cannot be split so",
+        "the data cannot be split like this",
         "choose --train N so that 1 to 4096 rows train and 1 to 16384 are queries",
     ),
     Code::new(
@@ -71,17 +72,17 @@ pub const CODES: &[Code] = &[
     ),
     Code::new(
         "SHEF-CLI-016",
-        "a configuration file is wrong",
+        "a configuration file is not valid",
         "the message names line and column; unknown keys are errors",
     ),
     Code::new(
         "SHEF-CLI-017",
-        "a key file is wrong",
+        "a key file is not valid",
         "the key files of a party are 32 bytes in hexadecimal, readable by their owner only",
     ),
     Code::new(
         "SHEF-CLI-018",
-        "a hexadecimal argument is wrong",
+        "a hexadecimal argument is not valid",
         "give an even number of the digits 0-9 and a-f, of the length that the message names",
     ),
     Code::new(
@@ -91,43 +92,47 @@ pub const CODES: &[Code] = &[
     ),
     Code::new(
         "SHEF-CLI-020",
-        "the results are not those of the reference",
+        "the results differ from the reference",
         "the accelerator or the Shield computed wrongly: this is a defect, please report it with the output of --json",
     ),
     Code::new(
         "SHEF-CLI-021",
         "an attack was not refused",
-        "this is a defect of the highest order, please report it with the output of --json",
+        "this is a serious defect, please report it with the output of --json",
     ),
     Code::new(
         "SHEF-CLI-022",
-        "it could not be decided",
+        "the appraisal is undecided",
         "give evidence, trust anchors, and reference values for every part of the layer",
     ),
     Code::new(
         "SHEF-CLI-023",
         "the trust data installed are newer",
-        "an older bundle would bring back what was revoked since; if that is meant, remove the folder first",
+        "an older bundle would lose later revocations; to install it anyway, remove the folder \
+        first",
     ),
     Code::new(
         "SHEF-CLI-024",
-        "a process of the demo does not start",
-        "the programs shef-sim, shef-agent and shef-verifierd lie side by side: `cargo build -p shef-sim -p shef-agent -p shef-verifierd`",
+        "a process of the demo did not start",
+        "shef-sim, shef-agent and shef-verifierd must be in the same folder: `cargo build -p \
+        shef-sim -p shef-agent -p shef-verifierd`",
     ),
     Code::new(
         "SHEF-CLI-025",
-        "a secret would lie in a git work tree",
-        "a secret that is committed once stays in the history: give a folder outside of every work tree",
+        "a secret would be written into a git work tree",
+        "a committed secret stays in the history: give a folder outside every work tree",
     ),
     Code::new(
         "SHEF-CLI-026",
-        "an output is another file of the command",
-        "give each output a name of its own, which is no input and no key; nothing was asked for and nothing was written",
+        "an output is also another file of the command",
+        "give each output a separate name, not that of an input or key; no request was sent and \
+        nothing was written",
     ),
     Code::new(
         "SHEF-CLI-027",
-        "a folder is not one that this command made",
-        "give a new or empty folder, or one that the same command made and that holds nothing else; the folder was not changed",
+        "this command did not create the folder",
+        "give a new or empty folder, or one that this command created and that has no other \
+        files; the folder was not changed",
     ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];

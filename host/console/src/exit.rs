@@ -23,9 +23,9 @@ pub enum Exit {
 /// All statuses with their meaning, for `--help`.
 pub const TABLE: &[(Exit, &str)] = &[
     (Exit::Done, "done, or checked and affirmed"),
-    (Exit::No, "checked, and the answer is no"),
-    (Exit::Usage, "wrong use of the command line"),
-    (Exit::Undecided, "could not be decided"),
+    (Exit::No, "checked, and not affirmed"),
+    (Exit::Usage, "usage error"),
+    (Exit::Undecided, "undecided"),
     (Exit::Device, "device or transport"),
     (Exit::Input, "bad input or configuration"),
     (Exit::Internal, "internal error"),

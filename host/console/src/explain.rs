@@ -41,7 +41,7 @@ pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
             let wanted = id.trim().to_ascii_uppercase();
             let Some(e) = all.iter().find(|e| e.code == wanted) else {
                 let shown: String = id.chars().take(40).collect();
-                return Err(CliError::usage("SHEF-CLI-002", format!("there is no code {shown:?}")));
+                return Err(CliError::usage("SHEF-CLI-002", format!("unknown code {shown:?}")));
             };
             output.line(format_args!("{} ({})", output.heading(e.code), e.part))?;
             output.line(e.summary)?;

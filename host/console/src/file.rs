@@ -127,7 +127,8 @@ impl Outputs {
         self.check()?;
         if self.files.last().is_some_and(|(_, file, _)| file.is_private()) {
             let message = format!(
-                "{} is open to its owner only, as secrets are, and is not replaced: remove it first",
+                "{} is readable only by its owner, as secrets are, and is not replaced: remove it \
+                first",
                 path.display()
             );
             return Err(CliError::input("SHEF-CLI-015", message));

@@ -21,7 +21,7 @@ pub fn is_ours(
 ) -> Result<(), CliError> {
     let refused = |what: String| {
         let message =
-            format!("{} is not a folder that this command made: it holds {what}", dir.display());
+            format!("this command did not create the folder {}: it holds {what}", dir.display());
         Err(CliError::input("SHEF-CLI-027", message))
     };
     let mut left = vec![String::new()];

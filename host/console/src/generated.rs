@@ -16,9 +16,8 @@ pub fn manual(
     page.build();
     if let Some(name) = command {
         let found = page.find_subcommand(name).cloned();
-        page = found.ok_or_else(|| {
-            CliError::usage("SHEF-CLI-001", format!("there is no command {name:?}"))
-        })?;
+        page = found
+            .ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("unknown command {name:?}")))?;
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text).map_err(|e| CliError::internal(e.to_string()))?;

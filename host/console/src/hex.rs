@@ -13,7 +13,7 @@ pub fn encode(bytes: &[u8]) -> String {
 /// SHEF-CLI-018.
 pub fn decode(text: &str, what: &str) -> Result<Vec<u8>, CliError> {
     hex::decode(text.trim())
-        .map_err(|e| CliError::input("SHEF-CLI-018", format!("{what} is no hexadecimal: {e}")))
+        .map_err(|e| CliError::input("SHEF-CLI-018", format!("{what} is not hexadecimal: {e}")))
 }
 
 /// Like [`decode`], for exactly `N` bytes.

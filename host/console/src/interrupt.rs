@@ -119,5 +119,5 @@ pub fn silences() {
 }
 
 fn refused(error: &std::io::Error) -> CliError {
-    CliError::internal(format!("the system takes no handler for an interrupt: {error}"))
+    CliError::internal(format!("cannot install an interrupt handler: {error}"))
 }

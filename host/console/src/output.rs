@@ -163,7 +163,7 @@ impl Output {
         if !help.is_empty() {
             let _ = writeln!(err, "help: {help}");
         }
-        let _ = writeln!(err, "help: `shef explain {code}` says more");
+        let _ = writeln!(err, "help: for details, run `shef explain {code}`");
     }
 }
 

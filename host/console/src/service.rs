@@ -39,7 +39,8 @@ impl ServiceArgs {
             .or_else(|| std::env::var("SHEF_VERIFIER").ok().filter(|url| !url.is_empty()));
         let Some(url) = url else { return Ok(None) };
         let Some(prefix) = or_env(self.identity.clone(), "SHEF_VERIFIER_AS") else {
-            let message = "a verifier service wants a certificate: expected --as PREFIX for PREFIX.pem and PREFIX.key, or SHEF_VERIFIER_AS";
+            let message = "a verifier service requires a certificate: expected --as PREFIX for \
+                PREFIX.pem and PREFIX.key, or SHEF_VERIFIER_AS";
             return Err(CliError::usage("SHEF-CLI-001", message));
         };
         let ca = or_env(self.verifier_ca.clone(), "SHEF_VERIFIER_CA")

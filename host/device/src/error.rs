@@ -37,7 +37,7 @@ shef_proto::coded! {
         UnknownUri {
             /// The text as given.
             uri: String,
-        } = "SHEF-DEV-001": "the device URI names no kind of device", "use one of the forms that `shef device list` prints",
+        } = "SHEF-DEV-001": "the device URI does not start with a known kind of device", "use one of the forms that `shef device list` prints",
         /// The kind of device is known, the rest of the URI is malformed.
         #[error("malformed device URI {uri:?}: {reason}")]
         MalformedUri {
@@ -47,11 +47,11 @@ shef_proto::coded! {
             reason: String,
         } = "SHEF-DEV-002": "the device URI is malformed", "compare it with the forms that `shef device list` prints",
         /// The URI is valid, but this version cannot open a device of this kind.
-        #[error("this program cannot open {uri}: `shef device list` shows the forms of devices")]
+        #[error("this program cannot open {uri}: `shef device list` shows the supported forms")]
         NotInThisVersion {
             /// The URI.
             uri: String,
-        } = "SHEF-DEV-003": "this program cannot open such a device", "name one of a form that `shef device list` prints",
+        } = "SHEF-DEV-003": "this program cannot open this kind of device", "use one of the forms that `shef device list` prints",
         /// This program was built without support for the device.
         #[error("{uri} needs {what}, and this program was built without it: expected the cargo feature `{feature}`")]
         NotBuilt {
@@ -77,10 +77,12 @@ shef_proto::coded! {
             /// Offset in the control window.
             offset: u32,
         } = "SHEF-DEV-006": "a register access was answered with an error",
-            "the offset is not a register of this card, or one of its DMA engine, which belongs to the program that has the card: check \
-             the version of the card with `shef device info`",
+            "the offset is not a register of this card, or is one of its DMA engine, which \
+            belongs to the program that holds the card: check the version of the card with `shef \
+            device info`",
         /// A range of card memory does not exist.
-        #[error("card memory has {memory_bytes:#x} bytes, access asked for {len:#x} bytes at {addr:#x}")]
+        #[error("access of {len:#x} bytes at {addr:#x} is outside card memory of \
+            {memory_bytes:#x} bytes")]
         MemoryRange {
             /// First byte.
             addr: u64,
@@ -105,7 +107,7 @@ shef_proto::coded! {
             status: u32,
             /// Polls made.
             polls: u32,
-        } = "SHEF-DEV-009": "the Security Kernel did not answer", "reset the device; if it stays silent its boot failed",
+        } = "SHEF-DEV-009": "the Security Kernel did not answer", "reset the device; if it still does not answer, its boot failed",
         /// The control window does not belong to a Shield.
         #[error("no Shield behind {uri}: register MAGIC is {found:#010x}, expected {expected:#010x}")]
         NotAShield {
@@ -127,11 +129,11 @@ shef_proto::coded! {
             bytes: u64,
             /// The size in bytes that a card has there.
             need: u64,
-        } = "SHEF-DEV-011": "the PCI function is no card of this kind",
+        } = "SHEF-DEV-011": "the PCI function is not a card of this kind",
             "name another device; on AWS F2 load the image first, because an unloaded function has other BARs",
         /// An access outside memory that is mapped into this program.
         #[error(transparent)]
-        OutOfRange(#[from] crate::OutOfRange) = "SHEF-DEV-012": "an access outside memory that is shared with a device",
+        OutOfRange(#[from] crate::OutOfRange) = "SHEF-DEV-012": "an access outside memory shared with a device",
             "this is a defect of the program that made the access: please report it with the command",
         /// A queue of the DMA engine failed.
         #[error("queue {index}: {what}")]
@@ -140,20 +142,21 @@ shef_proto::coded! {
             index: u32,
             /// The failure.
             what: String,
-        } = "SHEF-DEV-013": "a queue of the card's DMA engine does not work as it must",
-            "open the device anew, which resets the card; a queue that stops again and again means that the card cannot reach host memory: \
-             see `shef device doctor`",
+        } = "SHEF-DEV-013": "a queue of the card's DMA engine failed",
+            "open the device again, which resets the card; if the queue keeps stopping, the card \
+            cannot reach host memory: see `shef device doctor`",
         /// No card of this machine has this name.
-        #[error("no card of this machine says that its ueid is {ueid}: {others}")]
+        #[error("no card of this machine reports the ueid {ueid}: {others}")]
         NoSuchCard {
             /// The name.
             ueid: crate::Ueid,
             /// The names of the other cards.
             others: String,
         } = "SHEF-DEV-014": "no card of this machine has this ueid",
-            "`shef device list --ueid` shows those of the cards that are free; a card that another program uses is not asked",
+            "`shef device list --ueid` shows the ueids of free cards; it cannot read the ueid of \
+            a card that another program uses",
         /// Two cards claim the same name.
-        #[error("{first} and {second} both say that their ueid is {ueid}")]
+        #[error("{first} and {second} both report the ueid {ueid}")]
         TwoCards {
             /// The name.
             ueid: crate::Ueid,
@@ -162,21 +165,24 @@ shef_proto::coded! {
             /// The other one.
             second: String,
         } = "SHEF-DEV-015": "two cards of this machine show the same ueid",
-            "one of them lies or was cloned: neither is opened by that name; name the slot, and let a policy demand the ueid of evidence",
+            "one of them is a clone or reports a false ueid, so neither is opened by ueid; name \
+            the slot, and require the ueid in evidence with a policy",
         /// The Security Kernel's certificates do not name a device.
-        #[error("the Security Kernel shows no identity: {reason}")]
+        #[error("the Security Kernel has no identity: {reason}")]
         NoIdentity {
             /// What is wrong with it.
             reason: String,
-        } = "SHEF-DEV-016": "the Security Kernel shows no identity",
-            "the device has no valid certificates: reset it; if that does not help it was never provisioned",
+        } = "SHEF-DEV-016": "the Security Kernel has no identity",
+            "the device has no valid certificates: reset it; if that does not help, it was never \
+            provisioned",
         /// The program of simulated cards does not start.
         #[error("no simulated card: {what}")]
         NoSimulator {
             /// The failure.
             what: String,
         } = "SHEF-DEV-017": "the program of simulated cards does not start",
-            "a simulated card is a process of its own, shef-sim: it lies beside this program, or on PATH, or where the environment \
-             variable SHEF_SIM says; `cargo build -p shef-sim` makes it",
+            "a simulated card is a separate process, shef-sim, which is found next to this \
+            program, on PATH, or with the environment variable SHEF_SIM; `cargo build -p \
+            shef-sim` builds it",
     }
 }

@@ -186,7 +186,7 @@ impl SharedMemory {
     pub fn map(file: File, len: u64, writable: bool) -> io::Result<Self> {
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
         if len == 0 || file.metadata()?.len() < len {
-            return Err(invalid("the file has fewer bytes than are to be mapped"));
+            return Err(invalid("the file is smaller than the mapping"));
         }
         if !Self::is_steady(&file) {
             return Err(invalid(

@@ -49,7 +49,9 @@ pub fn find<D: Device>(
                 None => found = Some((name, card)),
             },
             Ok((said, _)) => others.push(format!("{name} is {said}")),
-            Err(error) => others.push(format!("{name} was not asked: {} {error}", error.code())),
+            Err(error) => {
+                others.push(format!("{name} could not be read: {} {error}", error.code()))
+            }
         }
     }
     if others.is_empty() {

@@ -331,13 +331,15 @@ impl<M: DmaMemory> Queue<M> {
     ) -> Result<Self, DeviceError> {
         let bad = |what: &str| DeviceError::Queue { index, what: what.to_owned() };
         if index >= QUEUES || !entries.is_power_of_two() || !(2..=MAX_ENTRIES).contains(&entries) {
-            return Err(bad("there are queues 0 to 3, of 2 to 4096 descriptors, a power of two"));
+            return Err(bad(
+                "expected a queue from 0 to 3 and a power of two from 2 to 4096 descriptors",
+            ));
         }
         if ring.bytes() < Self::bytes(entries)
             || !ring.device_address().is_multiple_of(4096)
             || vector > 0xffff
         {
-            return Err(bad("its memory is too small or does not begin at a page"));
+            return Err(bad("its memory is too small or not page-aligned"));
         }
         // Data of an earlier queue must not look like completions.
         ring.write(
@@ -560,7 +562,7 @@ impl<M: DmaMemory> Queue<M> {
                 Ok(Some(completion)) => each(completion),
                 Ok(None) => {
                     let what = format!(
-                        "{} descriptors are not over after {} ms",
+                        "{} descriptors are incomplete after {} ms",
                         self.pending(),
                         timeout.as_millis()
                     );

@@ -20,7 +20,7 @@ impl FromStr for Ueid {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const FORM: &str = "a ueid is 66 hexadecimal digits, of which the first two are 01";
+        const FORM: &str = "a ueid is 66 hexadecimal digits that start with 01";
         let mut bytes = [0; UEID_LEN];
         if text.len() != 2 * UEID_LEN || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(FORM);

@@ -162,7 +162,7 @@ impl FromStr for Uri {
             return Err(malformed("longer than 4096 bytes"));
         }
         if text.chars().any(char::is_control) {
-            return Err(malformed("it holds control characters"));
+            return Err(malformed("it has control characters"));
         }
         let unknown = || DeviceError::UnknownUri { uri: shown() };
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
@@ -206,7 +206,7 @@ fn simulated(rest: &str) -> Result<Uri, String> {
                     let kernel = match name {
                         "firmware" => SimKernel::Firmware,
                         "native" => SimKernel::Native,
-                        other => return Err(format!("there is no Security Kernel {other:?}, only firmware and native")),
+                        other => return Err(format!("unknown Security Kernel {other:?}, expected firmware or native")),
                     };
                     (kernel, project)
                 }
@@ -219,7 +219,7 @@ fn simulated(rest: &str) -> Result<Uri, String> {
                 Some(None) => Err("the parameters of sim:rtl are kernel=native or kernel=firmware and, last, project=DIR".to_owned()),
             }
         }
-        _ => Err(format!("there is no simulated device {kind:?}, only sim:model and sim:rtl")),
+        _ => Err(format!("unknown simulated device {kind:?}, expected sim:model or sim:rtl")),
     }
 }
 
@@ -240,7 +240,9 @@ fn pci(rest: &str) -> Result<Uri, String> {
         Some(ueid) => Ok(Uri::PciUeid { ueid: ueid.parse()?, iommu }),
         None => match bdf(address) {
             Some(function) => Ok(Uri::Pci { function, iommu }),
-            None => Err("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, as pci:0000:65:00.0, or pci:ueid=UEID".to_owned()),
+            None => Err("expected pci:DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal, such as \
+                pci:0000:65:00.0, or pci:ueid=UEID"
+                .to_owned()),
         },
     }
 }
@@ -286,16 +288,16 @@ fn tls(rest: &str) -> Result<Uri, String> {
         || host.contains(['@', '/', '?', '#', ' '])
         || (host.contains(':') && !(host.starts_with('[') && host.ends_with(']')))
     {
-        return Err(format!("{host:?} is no name of a machine"));
+        return Err(format!("{host:?} is not a host name"));
     }
     let port = port
         .parse::<u16>()
         .ok()
         .filter(|p| *p != 0 && !port.starts_with('+'))
-        .ok_or_else(|| format!("{port:?} is no TCP port"))?;
+        .ok_or_else(|| format!("{port:?} is not a TCP port"))?;
     if !is_name(device) {
         return Err(format!(
-            "{device:?} is no name of a device in an agent's configuration (1 to 64 letters, digits, '-', '_', '.')"
+            "{device:?} is not a device name: expected 1 to 64 letters, digits, '-', '_', '.'"
         ));
     }
     Ok(Uri::Tls { host: host.to_owned(), port, device: device.to_owned() })

@@ -87,10 +87,10 @@ fn a_card_that_is_not_there_or_there_twice_is_an_error_that_says_so() {
     for text in [
         ueid.to_string(),
         format!("slot 0 is {other};"),
-        "slot x was not asked: SHEF-DEV-005".to_owned(),
-        "slot y was not asked: SHEF-DEV-016".to_owned(),
+        "slot x could not be read: SHEF-DEV-005".to_owned(),
+        "slot y could not be read: SHEF-DEV-016".to_owned(),
         "1 certificates, expected 2".to_owned(),
-        "slot z was not asked: SHEF-DEV-016".to_owned(),
+        "slot z could not be read: SHEF-DEV-016".to_owned(),
     ] {
         assert!(absent.to_string().contains(&text), "{text} is not in {absent}");
     }

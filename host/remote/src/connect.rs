@@ -21,7 +21,7 @@ fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>
     std::thread::Builder::new()
         .spawn(move || sender.send(name.to_socket_addrs().map(Vec::from_iter)))?;
     found.recv_timeout(limit).unwrap_or_else(|_| {
-        Err(io::Error::new(ErrorKind::TimedOut, "its name is not resolved in time"))
+        Err(io::Error::new(ErrorKind::TimedOut, "resolving its name timed out"))
     })
 }
 
@@ -83,7 +83,7 @@ fn race(addresses: &[SocketAddr], deadline: Instant) -> io::Result<TcpStream> {
             open.iter().for_each(|(address, _)| {
                 tried.add(*address, &format_args!("no answer in {seconds:.1} s"));
             });
-            waiting.for_each(|address| tried.add(address, &"not tried: no time was left"));
+            waiting.for_each(|address| tried.add(address, &"not tried: out of time"));
             return Err(tried.error(ErrorKind::TimedOut));
         }
         // After a failed attempt the next one starts at once.
@@ -144,7 +144,7 @@ pub fn connect(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     let addresses = interleaved(&resolve(host, port, left)?);
     if addresses.is_empty() {
-        return Err(io::Error::new(ErrorKind::NotFound, "the name has no address"));
+        return Err(io::Error::new(ErrorKind::NotFound, "the name does not resolve to an address"));
     }
     race(&addresses, deadline)
 }
@@ -239,6 +239,6 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         let error = race(&[full.0, full.0, full.0], Instant::now() + Duration::from_millis(100))
             .unwrap_err();
-        assert!(error.to_string().ends_with("not tried: no time was left)"), "{error}");
+        assert!(error.to_string().ends_with("not tried: out of time)"), "{error}");
     }
 }

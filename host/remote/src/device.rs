@@ -155,7 +155,7 @@ impl RemoteDevice {
                         progress(&text);
                     }
                 }
-                _ => return Err(broken("it did not open the device")),
+                _ => return Err(broken("expected an answer to the request to open the device")),
             }
         }
     }
@@ -298,20 +298,19 @@ impl RemoteDevice {
                 Ok(ToOwner::Done { id, .. } | ToOwner::Failed { id, .. }) if id <= self.acked => {
                     continue;
                 }
-                Ok(ToOwner::Done { id, cycles, answer }) if id == oldest => match self
-                    .pending
-                    .pop_front()
-                {
-                    Some((_, op)) if op.takes(&answer) => {
-                        (self.cycles, self.acked) = (cycles, id);
-                        return Ok(Ok(answer));
+                Ok(ToOwner::Done { id, cycles, answer }) if id == oldest => {
+                    match self.pending.pop_front() {
+                        Some((_, op)) if op.takes(&answer) => {
+                            (self.cycles, self.acked) = (cycles, id);
+                            return Ok(Ok(answer));
+                        }
+                        Some(request) => {
+                            self.pending.push_front(request);
+                            broken(format_args!("the answer to request {id} is of the wrong kind"))
+                        }
+                        None => broken("an answer without a request"),
                     }
-                    Some(request) => {
-                        self.pending.push_front(request);
-                        broken(format_args!("the answer to request {id} is none to what was asked"))
-                    }
-                    None => broken("an answer without a request"),
-                },
+                }
                 Ok(ToOwner::Failed { id, cycles, error }) if id == oldest => {
                     self.pending.pop_front();
                     (self.cycles, self.acked) = (cycles, id);
@@ -398,7 +397,7 @@ pub fn list(
                     .for_each(|device| device.description = one_line(&device.description));
                 Ok(list)
             }
-            _ => Err(broken("it did not list its devices")),
+            _ => Err(broken("expected a list of devices")),
         }
     };
     ask().map_err(|trouble| match trouble {

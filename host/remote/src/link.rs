@@ -108,12 +108,12 @@ impl Link {
             Ok(ToOwner::Welcome { version, .. }) => {
                 Err(broken(format_args!("version {version} was not offered")))
             }
-            Ok(_) => Err(broken("its first message is no welcome")),
+            Ok(_) => Err(broken("its first message is not a welcome")),
             // TLS 1.3: a server that rejects the client's certificate does so after the handshake.
             Err(Trouble::Lost(DeviceError::Transport { message, .. })) => {
                 Err(lost(codes::TLS, &message))
             }
-            Err(Trouble::Silent) => Err(lost(codes::TIMEOUT, &"no welcome in time")),
+            Err(Trouble::Silent) => Err(lost(codes::TIMEOUT, &"timed out waiting for its welcome")),
             Err(trouble) => Err(trouble),
         }
     }
@@ -196,18 +196,21 @@ fn meaning(error: &io::Error) -> String {
     use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature)) => {
-            "its certificate was not issued by the CA of this owner's files: expected the agent that made them; one that was set up anew has a new CA"
+            "its certificate was not issued by the CA in this owner's files: expected the agent \
+            that issued them; an agent that was set up again has a new CA"
                 .to_owned()
         }
         Some(Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. })) => {
-            "its certificate has ended: its operator renews it with `shef-agent renew --dir DIR` (is this machine's clock right?)".to_owned()
+            "its certificate has expired: its operator can renew it with `shef-agent renew --dir \
+            DIR` (is this machine's clock right?)".to_owned()
         }
         Some(Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. })) => {
             "its certificate is not valid yet: is this machine's clock right?".to_owned()
         }
         Some(Error::AlertReceived(Alert::CertificateExpired)) => {
-            "it refused this owner's certificate, which has ended or is not valid yet: ask its operator for a new one (`shef-agent renew --dir DIR NAME`), \
-             or compare the clocks of both machines"
+            "it refused this owner's certificate, which has expired or is not valid yet: ask its \
+            operator for a new one (`shef-agent renew --dir DIR NAME`), or compare the clocks of \
+            both machines"
                 .to_owned()
         }
         Some(Error::AlertReceived(Alert::UnknownCA | Alert::DecryptError | Alert::BadCertificate)) => {
@@ -220,7 +223,7 @@ fn meaning(error: &io::Error) -> String {
 fn gone(what: &dyn std::fmt::Display) -> Trouble {
     Trouble::Lost(DeviceError::Transport {
         code: codes::LOST,
-        message: format!("the connection to the agent is gone: {what}"),
+        message: format!("lost the connection to the agent: {what}"),
     })
 }
 
@@ -235,7 +238,7 @@ mod tests {
             (Error::InvalidCertificate(CertificateError::Expired), "shef-agent renew --dir DIR`"),
             (
                 Error::InvalidCertificate(CertificateError::UnknownIssuer),
-                "the CA of this owner's files",
+                "the CA in this owner's files",
             ),
             (Error::InvalidCertificate(CertificateError::NotValidYet), "clock"),
             (

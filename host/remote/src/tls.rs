@@ -71,7 +71,8 @@ impl TlsFiles {
             Some(file) => Self::from_config(&file),
             None => Err(DeviceError::Transport {
                 code: codes::TLS_FILES,
-                message: "an agent wants a certificate, and none is named: expected --tls-ca, --tls-cert and --tls-key, SHEF_TLS_CONFIG, or ~/.config/shef/client.toml"
+                message: "an agent requires a certificate: expected --tls-ca, --tls-cert and \
+                    --tls-key, SHEF_TLS_CONFIG, or ~/.config/shef/client.toml"
                     .to_owned(),
             }),
         }
@@ -93,11 +94,11 @@ impl TlsFiles {
         }
         let new = "ask the agent's operator for a new one (`shef-agent renew --dir DIR NAME`)";
         match validity.until.checked_sub(now).map(|left| left / DAY) {
-            None => Some(format!("the certificate {file} has ended: {new}")),
-            Some(0) => Some(format!("the certificate {file} ends within a day: {new}")),
-            Some(1) => Some(format!("the certificate {file} ends in 1 day: {new}")),
+            None => Some(format!("the certificate {file} has expired: {new}")),
+            Some(0) => Some(format!("the certificate {file} expires within a day: {new}")),
+            Some(1) => Some(format!("the certificate {file} expires in 1 day: {new}")),
             Some(days @ 2..30) => {
-                Some(format!("the certificate {file} ends in {days} days: {new}"))
+                Some(format!("the certificate {file} expires in {days} days: {new}"))
             }
             Some(_) => None,
         }
@@ -166,9 +167,10 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
 /// SHEF-AGT-003 for a certificate that TLS does not accept together with a key.
 pub fn unpaired(cert: &Path, key: &Path, error: &rustls::Error) -> DeviceError {
     match error {
-        rustls::Error::InconsistentKeys(_) => {
-            trouble(cert, &format!("it is no certificate of the private key in {}", key.display()))
-        }
+        rustls::Error::InconsistentKeys(_) => trouble(
+            cert,
+            &format!("it is not the certificate of the private key in {}", key.display()),
+        ),
         error => trouble(cert, error),
     }
 }

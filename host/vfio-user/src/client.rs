@@ -183,7 +183,7 @@ impl Client {
                 Some(data) if data.len() == piece.len() => piece.copy_from_slice(data),
                 _ => {
                     return Err(self.protocol(format!(
-                        "a read of {} bytes was answered with {}",
+                        "a read of {} bytes returned {}",
                         piece.len(),
                         body.len()
                     )));
@@ -393,7 +393,7 @@ impl Client {
             if header.is_reply() && header.id == id {
                 if header.command != command {
                     let error = self.protocol(format!(
-                        "{} was answered as {}",
+                        "expected an answer to {}, found one to {}",
                         command::name(command),
                         command::name(header.command)
                     ));
@@ -420,7 +420,8 @@ impl Client {
         let Some(len) =
             (header.size as usize).checked_sub(HEADER).filter(|len| *len <= MAX_MESSAGE - HEADER)
         else {
-            let error = self.protocol(format!("a message says that it has {} bytes", header.size));
+            let error =
+                self.protocol(format!("a message declares a length of {} bytes", header.size));
             return Err(self.give_up(error));
         };
         let mut body = vec![0; len];
@@ -436,7 +437,7 @@ impl Client {
         let error = match error.kind() {
             io::ErrorKind::InvalidData => self.protocol(error.to_string()),
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                self.protocol("a message stopped in its middle".to_owned())
+                self.protocol("a message is incomplete".to_owned())
             }
             _ => self.gone(),
         };
@@ -450,7 +451,7 @@ impl Client {
                 return Ok(());
             }
             let error = self.protocol(format!(
-                "an answer to {} that was not asked",
+                "an answer to {} without a request",
                 command::name(header.command)
             ));
             return Err(self.give_up(error));

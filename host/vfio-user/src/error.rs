@@ -17,8 +17,9 @@ shef_proto::coded! {
             path: PathBuf,
             /// The system's error.
             error: io::Error,
-        } = "SHEF-VFU-001": "nobody serves the socket of a vfio-user device",
-            "start the card first, as `shef sim serve --socket PATH`, and give the same path",
+        } = "SHEF-VFU-001": "no server listens on the socket of a vfio-user device",
+            "start the card first, for example with `shef sim serve --socket PATH`, and give the \
+            same path",
         /// Another client is connected.
         #[error("the device at {} is in use by another client", path.display())]
         InUse {
@@ -33,8 +34,9 @@ shef_proto::coded! {
             path: PathBuf,
             /// What was wrong.
             what: String,
-        } = "SHEF-VFU-003": "what answers on the socket does not speak vfio-user as expected",
-            "check that the path is that of a vfio-user server (version 0.x), not of its control socket or of another service",
+        } = "SHEF-VFU-003": "the server on the socket does not speak vfio-user as expected",
+            "check that the path is the socket of a vfio-user server (version 0.x), not its \
+            control socket or another service",
         /// The server refused a command.
         #[error("the server refused {} with {}", command::name(*command), io::Error::from_raw_os_error(*errno as i32))]
         Refused {
@@ -43,7 +45,8 @@ shef_proto::coded! {
             /// Error number.
             errno: u32,
         } = "SHEF-VFU-004": "the vfio-user server refused a command",
-            "the message holds the command and the system's reason; a server of another version may lack it",
+            "the message names the command and the reason; a server of another version may not \
+            support the command",
         /// The server did not answer in time.
         #[error("no answer to {} within {ms} ms", command::name(*command))]
         TimedOut {
@@ -52,14 +55,16 @@ shef_proto::coded! {
             /// Milliseconds waited.
             ms: u128,
         } = "SHEF-VFU-005": "the vfio-user server did not answer in time",
-            "look at the server: it may be stopped or very slow; open the device again once it answers",
+            "check the server: it may be stopped or very slow; open the device again once it \
+            answers",
         /// The server has disconnected.
         #[error("the server of {} closed the connection", path.display())]
         Disconnected {
             /// The socket.
             path: PathBuf,
-        } = "SHEF-VFU-006": "the vfio-user server went away",
-            "start the server again and open the device anew: the session is gone with the card's keys",
+        } = "SHEF-VFU-006": "the vfio-user server closed the connection",
+            "restart the server and open the device again: the session and the card's keys are \
+            lost",
         /// The socket cannot be served.
         #[error("cannot serve {}: {error}", path.display())]
         Serve {
@@ -67,8 +72,9 @@ shef_proto::coded! {
             path: PathBuf,
             /// The system's error.
             error: io::Error,
-        } = "SHEF-VFU-007": "the socket of a vfio-user device cannot be served",
-            "choose a path in a folder that you may write, shorter than 108 bytes, that no running server uses",
+        } = "SHEF-VFU-007": "cannot serve the socket of a vfio-user device",
+            "choose a path shorter than 108 bytes, in a writable folder, that no running server \
+            uses",
         /// A system call failed.
         #[error("{what}: {error}")]
         System {

@@ -35,7 +35,7 @@ impl Listening {
         let length = path.as_os_str().len();
         if length > MAX_PATH {
             let what = format!(
-                "the path has {length} bytes, and the address of a socket holds {MAX_PATH}: choose a shorter one"
+                "the path has {length} bytes, expected at most {MAX_PATH}: choose a shorter one"
             );
             return failed(io::Error::new(io::ErrorKind::InvalidFilename, what));
         }
@@ -44,20 +44,20 @@ impl Listening {
         if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
             return failed(io::Error::new(
                 io::Error::from(error).kind(),
-                format!("no socket can be made in {}: {error}", folder.display()),
+                format!("cannot make a socket in {}: {error}", folder.display()),
             ));
         }
         if UnixStream::connect(path).is_ok() {
             return failed(io::Error::new(
                 io::ErrorKind::AddrInUse,
-                "another server listens there",
+                "another server listens on it",
             ));
         }
         match std::fs::symlink_metadata(path) {
             Ok(meta) if meta.file_type().is_socket() => Ok(()),
             Ok(_) => failed(io::Error::new(
                 io::ErrorKind::AlreadyExists,
-                "there is a file that is no socket",
+                "it exists and is not a socket",
             )),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => failed(error),

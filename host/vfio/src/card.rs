@@ -100,7 +100,7 @@ impl pci::Function for CardFunction {
         let buffer = CardFunction::dma(self, usize::try_from(bytes).unwrap_or(usize::MAX))?;
         if buffer.segments().len() > 1 {
             let reason = format!(
-                "it is in {} pieces for the device, expected one: ask for at most one hugepage",
+                "it is in {} pieces for the device, expected one: request at most one hugepage",
                 buffer.segments().len()
             );
             return Err(VfioError::Dma { len: bytes, reason }.into());

@@ -174,11 +174,14 @@ pub fn examine(system: &System, bdf: Bdf, iommu: Iommu) -> Vec<Finding> {
     all.push(reset(system, &function));
     all.push(Finding::untested(
         "the card itself",
-        format!("registers, interrupts, DMA and Security Kernel are not touched here: `shef device info pci:{bdf}` opens the card"),
+        format!(
+            "doctor does not touch registers, interrupts, DMA or Security Kernel: `shef device \
+            info pci:{bdf}` opens the card"
+        ),
     ));
     all.push(Finding::untested(
         "boards",
-        "this version was run against simulated cards only, on no board",
+        "this version was tested only with simulated cards, not on a board",
     ));
     all
 }
@@ -333,7 +336,7 @@ pub(crate) fn denied(node: &str, error: &std::io::Error) -> VfioError {
 fn free(system: &System, function: &Function, interface: &Interface) -> Result<String, VfioError> {
     match system.holders(interface.node()).first() {
         Some(holder) => Err(VfioError::InUse { function: function.bdf, holder: holder.clone() }),
-        None => Ok("by nobody, as far as this user can see".to_owned()),
+        None => Ok("not in use, as far as this user can see".to_owned()),
     }
 }
 
@@ -380,7 +383,8 @@ fn hugepages(
         _ => Finding::warn(
             "hugepages",
             format!(
-                "{free} of {reserved} free: DMA memory is made of small pages, and mapping it takes longer"
+                "{free} of {reserved} free: DMA memory uses small pages, and mapping it takes \
+                longer"
             ),
             Some("SHEF-PCI-018"),
             Some(command),
@@ -392,7 +396,7 @@ fn locked() -> Finding {
     match sys::locked_limit() {
         Some(limit) if limit < DMA_BYTES && !sys::is_root() => Finding::warn(
             "locked memory",
-            format!("the limit is {limit} bytes, and a program may want {DMA_BYTES}"),
+            format!("the limit is {limit} bytes, and a program may need {DMA_BYTES}"),
             Some("SHEF-PCI-010"),
             Some("ulimit -l unlimited".to_owned()),
         ),
@@ -407,7 +411,7 @@ fn reset(system: &System, function: &Function) -> Finding {
         Some(methods) if !methods.is_empty() => Finding::pass("reset", methods),
         _ => Finding::warn(
             "reset",
-            "the kernel knows no way to reset this function",
+            "the kernel has no way to reset this function",
             Some("SHEF-PCI-014"),
             None,
         ),

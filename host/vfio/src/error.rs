@@ -14,9 +14,11 @@ shef_proto::coded! {
         NoFunction {
             /// The function.
             function: Bdf,
-        } = "SHEF-PCI-001": "there is no such PCI function", "`shef device list` shows the cards of this machine; has the card power?",
+        } = "SHEF-PCI-001": "there is no such PCI function", "`shef device list` shows the cards \
+            of this machine; does the card have power?",
         /// The function is not a card.
-        #[error("PCI function {function} is {found}, and a card is {expected}; `shef device list` shows the cards of this machine")]
+        #[error("PCI function {function} is {found}, expected a card, {expected}; `shef device \
+            list` shows the cards of this machine")]
         WrongId {
             /// The function.
             function: Bdf,
@@ -24,19 +26,21 @@ shef_proto::coded! {
             found: String,
             /// A card's IDs.
             expected: String,
-        } = "SHEF-PCI-002": "the PCI function is no card",
-            "`shef device list` shows the cards of this machine; a card shows its numbers only while an image of ours is loaded",
+        } = "SHEF-PCI-002": "the PCI function is not a card",
+            "`shef device list` shows the cards of this machine; a card has its PCI IDs only \
+            while a shef image is loaded",
         /// The kernel has put the function into no IOMMU group.
         #[error(
-            "PCI function {function} is in no IOMMU group: there is no IOMMU, or it is off; boot with intel_iommu=on (Intel) or amd_iommu=on (AMD), \
-            and on a machine without one add ?iommu=none to the URI, after reading what that means (`shef explain SHEF-PCI-011`)"
+            "PCI function {function} is not in an IOMMU group: there is no IOMMU, or it is off; \
+            boot with intel_iommu=on (Intel) or amd_iommu=on (AMD); on a machine without one, \
+            read `shef explain SHEF-PCI-011`, then add ?iommu=none to the URI"
         )]
         NoIommu {
             /// The function.
             function: Bdf,
         } = "SHEF-PCI-003": "there is no IOMMU, or it is off",
-            "switch VT-d or AMD-Vi on in the firmware, boot with intel_iommu=on or amd_iommu=on, and look at `shef device doctor`; virtual \
-             machines of most clouds have none: see SHEF-PCI-011",
+            "enable VT-d or AMD-Vi in the firmware, boot with intel_iommu=on or amd_iommu=on, and \
+            run `shef device doctor`; most cloud virtual machines have no IOMMU: see SHEF-PCI-011",
         /// The function has another driver or no driver.
         #[error("PCI function {function} is bound to {driver}, expected vfio-pci; run: {command}")]
         OtherDriver {
@@ -46,7 +50,7 @@ shef_proto::coded! {
             driver: String,
             /// The command that binds it.
             command: String,
-        } = "SHEF-PCI-004": "another driver has the card",
+        } = "SHEF-PCI-004": "another driver holds the card",
             "`shef device doctor` prints the commands that bind it to vfio-pci; they need root",
         /// Other functions of the same group have drivers that do DMA.
         #[error("IOMMU group {group} is not viable: {members} must be bound to vfio-pci or to no driver; run: {command}")]
@@ -79,16 +83,18 @@ shef_proto::coded! {
             holder: String,
         } = "SHEF-PCI-007": "another program uses the card", "a card has one user at a time: end the program that the message names",
         /// The kernel does not provide VFIO.
-        #[error("{path} does not exist: the kernel's VFIO is not loaded; run: {command}")]
+        #[error("{path} does not exist: the kernel's VFIO module is not loaded; run: {command}")]
         NoVfio {
             /// What is missing.
             path: String,
             /// The command that fixes it.
             command: String,
-        } = "SHEF-PCI-008": "the kernel's VFIO is not loaded", "run `modprobe vfio-pci` as root",
+        } = "SHEF-PCI-008": "the kernel's VFIO module is not loaded",
+            "run `modprobe vfio-pci` as root",
         /// A BAR is missing or too small.
         #[error(
-            "BAR{bar} of {function} has {found:#x} bytes, expected {expected:#x} or more: this is no card of this version, or its image is not loaded"
+            "BAR{bar} of {function} has {found:#x} bytes, expected {expected:#x} or more: this is \
+            not a card of this version, or its image is not loaded"
         )]
         BarSize {
             /// The function.
@@ -100,7 +106,8 @@ shef_proto::coded! {
             /// The required size in bytes.
             expected: u64,
         } = "SHEF-PCI-009": "a BAR is missing or too small",
-            "the function has another layout than a card: is the right image loaded, was the bus rescanned after loading it?",
+            "the function does not have a card's layout: check that the right image is loaded and \
+            that the bus was rescanned afterwards",
         /// The limit of locked memory is reached.
         #[error(
             "cannot lock {needed} more bytes for DMA: the limit (RLIMIT_MEMLOCK) is {limit}; run: ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit"
@@ -114,15 +121,18 @@ shef_proto::coded! {
             "`ulimit -l unlimited` before the program, LimitMEMLOCK=infinity in a systemd unit, or /etc/security/limits.conf",
         /// Only no-IOMMU works here, and the URI does not request it.
         #[error(
-            "{function} can only be used without an IOMMU, which protects nothing: a device, or whoever controls it, reads and writes all of this machine's memory; \
-            add ?iommu=none to the URI if that is accepted"
+            "{function} can only be used without an IOMMU, which leaves this machine unprotected: \
+            the device, and anyone who controls it, can read and write all of its memory; add \
+            ?iommu=none to the URI to accept that"
         )]
         Unprotected {
             /// The function.
             function: Bdf,
-        } = "SHEF-PCI-011": "the card can only be used without an IOMMU, and that was not asked for",
-            "without an IOMMU the card, or whoever controls it, reads and writes all of this machine's memory, and the kernel is tainted; \
-             the owner's data in card memory stays protected by the Shield, this machine does not; ?iommu=none accepts that",
+        } = "SHEF-PCI-011": "the card can only be used without an IOMMU, and the URI does not \
+            allow that",
+            "without an IOMMU the card, and anyone who controls it, can read and write all of \
+            this machine's memory, and the kernel is tainted; the Shield still protects the \
+            owner's data in card memory, nothing protects this machine; ?iommu=none accepts that",
         /// The URI requests no-IOMMU, and the kernel does not offer it for this function.
         #[error("{function} cannot be used without an IOMMU: {reason}; run: {command}")]
         NoUnprotected {
@@ -153,7 +163,7 @@ shef_proto::coded! {
             function: Bdf,
         } = "SHEF-PCI-014": "the card cannot be reset", "unload and load its image, or cycle its power",
         /// The function has no MSI-X.
-        #[error("{function} has {found} MSI-X vectors, {wanted} wanted")]
+        #[error("{function} has {found} MSI-X vectors, expected {wanted}")]
         Interrupts {
             /// The function.
             function: Bdf,
@@ -197,7 +207,8 @@ shef_proto::coded! {
             /// The function.
             function: Bdf,
         } = "SHEF-PCI-020": "the card left the bus",
-            "look at `dmesg`; rescan the bus (`echo 1 > /sys/bus/pci/rescan`), then open a new session: keys do not survive",
+            "check `dmesg`; rescan the bus (`echo 1 > /sys/bus/pci/rescan`), then open a new \
+            session: keys do not survive",
         /// The kernel refused a request that should succeed.
         #[error("{function}: {what}: {reason}")]
         Kernel {
@@ -208,7 +219,7 @@ shef_proto::coded! {
             /// The system's error.
             reason: String,
         } = "SHEF-PCI-021": "the kernel refused a VFIO request",
-            "`dmesg` may say more; `shef device doctor` checks what is known to cause it",
+            "`dmesg` may have details; `shef device doctor` checks the known causes",
     }
 }
 

@@ -813,7 +813,7 @@ fn each_trouble_on_the_way_has_its_own_words() {
         (Some(1), &4.into()),
         "{document}"
     );
-    assert!(document["attention"][0].as_str().unwrap().contains("ends in 4 days"), "{document}");
+    assert!(document["attention"][0].as_str().unwrap().contains("expires in 4 days"), "{document}");
     // No server, the wrong server, no address, no certificate.
     let run = |args: &[&str]| {
         let output = Command::new(shef_program()).args(args).output().unwrap();

@@ -297,7 +297,7 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
             Some(completion) => self.over(completion).and_then(|()| self.take_over()),
             None => {
                 let what = format!(
-                    "{} descriptors are not over after {} s",
+                    "{} descriptors are incomplete after {} s",
                     self.queue.pending(),
                     LIMIT.as_secs()
                 );
@@ -353,7 +353,9 @@ impl<M: DmaMemory + Send + Sync + 'static> Bulk<M> {
 
 /// The caller's error.
 pub(crate) fn stale() -> DeviceError {
-    let what = "the slot is of a ring that was turned off meanwhile: what lies in it is lost, begin the transfer again".to_owned();
+    let what = "the slot belongs to a ring that has been turned off: its data is lost, restart \
+        the transfer"
+        .to_owned();
     DeviceError::Queue { index: QUEUE, what }
 }
 
@@ -361,7 +363,7 @@ pub(crate) fn stale() -> DeviceError {
 pub(crate) fn all_lent() -> DeviceError {
     DeviceError::Queue {
         index: QUEUE,
-        what: format!("all {} slots are lent: give one back first", PIECES * EACH),
+        what: format!("all {} slots are in use: return one first", PIECES * EACH),
     }
 }
 

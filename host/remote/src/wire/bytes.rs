@@ -15,13 +15,13 @@ pub enum WireError {
         found: usize,
     },
     /// A message kind that this side does not accept.
-    #[error("message kind {found:#04x} is none of this protocol")]
+    #[error("unknown message kind {found:#04x}")]
     Kind {
         /// The kind.
         found: u8,
     },
     /// The body is too short for the message.
-    #[error("{what} is cut off")]
+    #[error("{what} is truncated")]
     Short {
         /// Which field.
         what: &'static str,
@@ -43,7 +43,7 @@ pub enum WireError {
         expected: &'static str,
     },
     /// A text is not UTF-8, or has characters that are not allowed.
-    #[error("{what} is no valid text")]
+    #[error("{what} is not valid text")]
     Text {
         /// Which field.
         what: &'static str,

@@ -46,12 +46,14 @@ pub const CODES: &[Code] = &[
     Code::new(
         UNREACHABLE,
         "the agent cannot be reached",
-        "check host and port, that `shef-agent run` runs there, and that no firewall is between",
+        "check host and port, that `shef-agent run` is running there, and that no firewall blocks \
+        the connection",
     ),
     Code::new(
         TLS,
         "the TLS connection to the agent failed",
-        "both sides need certificates of the agent's own CA, and the host in tls://HOST:PORT/DEVICE must be one that the agent's certificate names (`shef-agent init --name HOST`)",
+        "both sides need certificates from the agent's CA, and the agent's certificate must name \
+        the host in tls://HOST:PORT/DEVICE (`shef-agent init --name HOST`)",
     ),
     Code::new(
         TLS_FILES,
@@ -61,77 +63,86 @@ pub const CODES: &[Code] = &[
     Code::new(
         PROTOCOL,
         "the other side broke the agent protocol",
-        "it is damaged, hostile or of another version: compare `shef --version` with `shef-agent --version`",
+        "the peer is faulty, hostile or of another version: compare `shef --version` with \
+        `shef-agent --version`",
     ),
     Code::new(
         VERSION,
-        "owner and agent speak no common version of the protocol",
+        "owner and agent have no common version of the protocol",
         "update the older of the two programs",
     ),
     Code::new(
         NO_DEVICE,
         "the agent has no device of that name",
-        "the names stand in the agent's configuration; `shef-agent status` lists them",
+        "the agent's configuration has the names; `shef-agent status` lists them",
     ),
     Code::new(
         IN_USE,
-        "another owner has the device",
-        "wait until that owner is done: a device serves one session; an owner that vanished loses it after the agent's time of grace",
+        "another owner holds the device",
+        "wait until that owner is done: a device serves one session; an owner that disconnects \
+        loses it after the agent's grace period",
     ),
     Code::new(
         NO_SESSION,
         "the session at the agent is over",
-        "it ended, or the connection was away for longer than the agent's time of grace: the card was wiped; open a new session",
+        "it ended, or the connection was down for longer than the agent's grace period: the card \
+        was wiped; open a new session",
     ),
     Code::new(
         TIMEOUT,
         "the agent did not answer in time",
-        "it or the card hangs: nothing is known about the request; open a new session",
+        "the agent or the card hangs, and the outcome of the request is unknown; open a new \
+        session",
     ),
     Code::new(
         LOST,
         "the connection to the agent was lost",
-        "it could not be taken up again in time; open a new session, the card is wiped by then",
+        "reconnecting took longer than the grace period, and the card is wiped; open a new session",
     ),
     Code::new(
         NOT_ALLOWED,
         "the device is not for this owner",
-        "ask the agent's operator: `owners` in agent.toml says who may use a device, and the file `revoked` which certificates are revoked",
+        "ask the agent's operator: `owners` in agent.toml lists the owners of a device, and the \
+        file `revoked` the revoked certificates",
     ),
     Code::new(
         STOPPING,
-        "the agent stops",
+        "the agent is stopping",
         "it wipes its cards and ends; open a new session when it runs again",
     ),
     Code::new(
         DEVICE_FAILED,
         "a device of the agent does not start or does not reset",
-        "look at the agent's log; the next opening tries again",
+        "check the agent's log; the next request to open the device retries",
     ),
     Code::new(CANCELLED, "a request was cut off because its session ended", "open a new session"),
     Code::new(
         BUSY,
-        "the agent has as many connections as it takes",
+        "the agent is at its limit of connections",
         "try again later, or raise max_connections in the agent's configuration",
     ),
     Code::new(
         CONFIG,
         "an argument or the configuration of the agent is wrong",
-        "correct what the message names; keys that agent.toml does not have are errors, and `shef-agent help COMMAND` lists arguments",
+        "correct the argument or key in the message; unknown keys in agent.toml are errors, and \
+        `shef-agent help COMMAND` lists the arguments",
     ),
     Code::new(
         FILES,
         "a file or folder of the agent cannot be read or written",
-        "check path, permissions and free space (`df -h`); --dir is the folder that `shef-agent init` makes, and nothing in it is overwritten",
+        "check path, permissions and free space (`df -h`); --dir is the folder from `shef-agent \
+        init`, which never overwrites a file",
     ),
     Code::new(
         LISTEN,
         "the agent cannot listen",
-        "`ss -ltnp` shows which program has the port, perhaps an agent that runs already; the address must be one of this machine, or 0.0.0.0 for all of them",
+        "`ss -ltnp` shows which program has the port, perhaps a running agent; the address must \
+        be one of this machine, or 0.0.0.0 for all of them",
     ),
     Code::new(
         TOO_LONG,
-        "the card took longer for a request than the agent waits",
-        "the message says how far it came; ask for less at once, and reset the card or open a new session if it hangs",
+        "the card took longer for a request than the agent's limit",
+        "the message has the progress; send smaller requests, and reset the card or open a new \
+        session if it hangs",
     ),
 ];
