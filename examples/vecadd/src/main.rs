@@ -151,11 +151,7 @@ fn make(
     Ok((Host::new(Box::new(card)), vec![anchor]))
 }
 
-fn build(
-    vendor: &IpVendor,
-    design: &Design,
-    entropy: &mut SystemEntropy,
-) -> Result<Image> {
+fn build(vendor: &IpVendor, design: &Design, entropy: &mut SystemEntropy) -> Result<Image> {
     let description = Description {
         target: sim::TARGET.to_owned(),
         accelerator: design.name().to_owned(),

@@ -50,7 +50,7 @@ pub fn find<D: Device>(
             },
             Ok((said, _)) => others.push(format!("{name} is {said}")),
             Err(error) => {
-                others.push(format!("{name} could not be read: {} {error}", error.code()))
+                others.push(format!("{name} could not be read: {} {error}", error.code()));
             }
         }
     }

@@ -255,7 +255,8 @@ mod tests {
         // A name in the text of the shell: the file would be built, and not measured.
         std::fs::write(project.join("obs_arvalid.sv"), "module obs_arvalid; endmodule\n").unwrap();
         let spec = Design::project(&project).unwrap().spec("shef_sim_top").unwrap();
-        let message = spec.measure().err().expect("a file that is not measured").to_string();
+        let Err(error) = spec.measure() else { panic!("a file that is not measured") };
+        let message = error.to_string();
         assert!(message.contains("obs_arvalid.sv") && message.contains("rename it"), "{message}");
     }
 

@@ -536,7 +536,7 @@ impl World {
         &mut self,
         session: Session<'h, shef::Attested>,
     ) -> Result<Session<'h, Keyed>, SdkError> {
-        let shield = session.verified().claims().key.clone();
+        let shield = session.verified().claims().key;
         let mut drawn = Drawn::new(&mut self.owner_entropy);
         let session = session.key(OWNER, &first_epochs(&self.config, 1), &mut drawn)?;
         self.last = Some((shield, session.load_key().to_vec(), drawn.bytes));
