@@ -91,7 +91,7 @@ mod tests {
         let take = |owner: &str, session| connections.take(owner, 8, 3, session);
         let mut taken: Vec<OwnerPermit> = (0..3).map(|_| take("alice", false).unwrap()).collect();
         let error = take("alice", true).err().unwrap();
-        assert!(error.message.contains("at most 3 for one owner"), "{}", error.message);
+        assert!(error.message.contains("the most for one owner is 3"), "{}", error.message);
         taken.extend((0..3).map(|_| take("bob", false).unwrap()));
         // Two of eight connections are reserved for owners with a session.
         assert_eq!(take("carol", false).err().unwrap().code, codes::BUSY);
