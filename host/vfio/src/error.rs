@@ -122,7 +122,7 @@ shef_proto::coded! {
         /// Only no-IOMMU works here, and the URI does not request it.
         #[error(
             "{function} can only be used without an IOMMU, which leaves this machine unprotected: \
-            the device, and anyone who controls it, can read and write all of its memory; add \
+            the device, and anyone who controls it, can read and write all of this machine's memory; add \
             ?iommu=none to the URI to accept that"
         )]
         Unprotected {
