@@ -74,14 +74,14 @@ pub struct Design {
 
 /// The error that the other program printed, with its exit status.
 fn error_of(output: &std::process::Output) -> CliError {
-    let messages = String::from_utf8_lossy(&output.stderr);
-    let printed = messages.lines().find_map(|line| {
-        let (code, message) = line.strip_prefix("error [")?.split_once("]: ")?;
-        let exit = exit::TABLE.iter().find(|(exit, _)| Some(*exit as i32) == output.status.code());
-        let exit = exit.map_or(Exit::Internal, |(exit, _)| *exit);
-        Some(CliError { code: code.to_owned().into(), message: message.to_owned(), exit })
-    });
-    printed.unwrap_or_else(|| CliError::internal(format!("shef-sim failed: {messages}")))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let exit = exit::TABLE.iter().find(|(exit, _)| Some(*exit as i32) == output.status.code());
+    match (shef::simulator_message(&printed), exit) {
+        (Some((code, message)), Some((exit, _))) => {
+            CliError { code: code.into(), message, exit: *exit }
+        }
+        _ => CliError::internal(format!("shef-sim failed: {printed}")),
+    }
 }
 
 /// Runs the other program and reads its document.

@@ -140,7 +140,7 @@ fn a_path_that_cannot_be_served_is_found_early() {
     let text = error.to_string();
     assert!(
         text.contains("has 108 bytes")
-            && text.contains("holds 107")
+            && text.contains("at most 107")
             && text.contains(&of(108).display().to_string()),
         "{text}"
     );

@@ -44,8 +44,8 @@ struct Contents {
 /// Where the sources are that are not the Shield's.
 #[derive(Debug, Clone)]
 struct Parts {
-    /// The user's folder; the digits accelerator if there is none.
-    folder: Option<PathBuf>,
+    /// The user's folder, and its canonical path; the digits accelerator if there is none.
+    folder: Option<(PathBuf, PathBuf)>,
     /// The generated package, unless it is the shipped one.
     package: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl Parts {
     fn spec(&self, top: &str) -> Result<DesignSpec, CardError> {
         let spec = self.package.iter().fold(module_spec(top)?, DesignSpec::source);
         Ok(match &self.folder {
-            Some(folder) => spec.project(folder),
+            Some((_, full)) => spec.project(full),
             None => spec.search(DIGITS),
         })
     }
@@ -160,7 +160,11 @@ impl Design {
                 return Err(bad(what));
             }
         }
-        Self::read(name, shield.config, Parts { folder: Some(full), package: Some(package) })
+        Self::read(
+            name,
+            shield.config,
+            Parts { folder: Some((dir.to_owned(), full)), package: Some(package) },
+        )
     }
 
     /// Name of the accelerator: that of the folder.
@@ -188,9 +192,9 @@ impl Design {
         self.0.program.pack()
     }
 
-    /// The user's folder, if the accelerator is not the digits accelerator.
+    /// The user's folder as it was given, if the accelerator is not the digits accelerator.
     pub fn folder(&self) -> Option<&Path> {
-        self.0.parts.folder.as_deref()
+        self.0.parts.folder.as_ref().map(|(given, _)| given.as_path())
     }
 
     /// The design under a top module of the simulation shell, measured below the shell.

@@ -160,14 +160,35 @@ fn ready(child: &mut Child, mut progress: Option<&mut dyn FnMut(&str)>) -> Resul
     Err(simulator_error(&said))
 }
 
-/// The error that `shef-sim` printed, with its code.
-fn simulator_error(messages: &str) -> SdkError {
-    let error = messages.lines().find_map(|line| {
-        let (code, message) = line.strip_prefix("error [")?.split_once("]: ")?;
-        Some(DeviceError::Remote { code: code.to_owned(), message: message.to_owned() })
-    });
-    error.map_or_else(
-        || failed(format!("it ended before the card was ready: {}", messages.trim_end())),
-        SdkError::from,
-    )
+/// Code and message of the error among the lines that `shef-sim` printed. A message may have several
+/// lines; those with help follow it.
+pub fn simulator_message(printed: &str) -> Option<(String, String)> {
+    let error = printed.find("error [").filter(|at| *at == 0 || printed[..*at].ends_with('\n'))?;
+    let (code, rest) = printed[error..].strip_prefix("error [")?.split_once("]: ")?;
+    let end = rest.find("\nhelp: ").unwrap_or(rest.len());
+    Some((code.to_owned(), rest[..end].trim_end().to_owned()))
+}
+
+/// The error of a program that ended before the card was ready.
+fn simulator_error(printed: &str) -> SdkError {
+    match simulator_message(printed) {
+        Some((code, message)) => DeviceError::Remote { code, message }.into(),
+        None => failed(format!("it ended before the card was ready: {}", printed.trim_end())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_several_lines_is_read_whole() {
+        let printed = "building the card\nerror [SHEF-GEN-001]: a.toml:1:2: wrong\n  lanes = 3\n          ^\nhelp: write 1\nhelp: `shef explain SHEF-GEN-001` says more\n";
+        let (code, message) = simulator_message(printed).unwrap();
+        assert_eq!(code, "SHEF-GEN-001");
+        assert_eq!(message, "a.toml:1:2: wrong\n  lanes = 3\n          ^");
+        assert_eq!(simulator_message("an error [X]: in a line"), None);
+        assert_eq!(simulator_error("killed").code(), "SHEF-DEV-017");
+        assert_eq!(simulator_error(printed).code(), "SHEF-GEN-001");
+    }
 }
