@@ -91,7 +91,7 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
     }
     if left < WARN_DAYS {
         attention
-            .push(format!("the certificate ends in {left} days: issue a new one and send SIGHUP"));
+            .push(format!("the certificate expires in {left} days: issue a new one and send SIGHUP"));
     }
     if document.version != document.client_version {
         attention.push(format!(
