@@ -90,8 +90,9 @@ pub fn run(output: &Output, command: &VerifierCommand) -> Result<Exit, CliError>
         attention.push("the service is not ready".to_owned());
     }
     if left < WARN_DAYS {
-        attention
-            .push(format!("the certificate expires in {left} days: issue a new one and send SIGHUP"));
+        attention.push(format!(
+            "the certificate expires in {left} days: issue a new one and send SIGHUP"
+        ));
     }
     if document.version != document.client_version {
         attention.push(format!(
