@@ -1598,7 +1598,7 @@ fn a_demo_that_nobody_reads_leaves_no_folder_and_no_process() {
     assert!(others.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
 }
 
-/// A simulated card is a process of its own. It ends with the command, however that ends.
+/// A simulated card runs in a separate process, which ends with the command in every case.
 #[test]
 fn a_simulated_card_ends_with_its_command() {
     use std::io::{BufRead, BufReader};

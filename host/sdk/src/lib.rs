@@ -46,8 +46,8 @@
 //! | `corim` | reference values as CoRIM, and bundles for auditors |
 //! | `aws-lc` | bulk data sealed and opened by aws-lc instead of RustCrypto: faster, needs a C compiler |
 //!
-//! A simulated card is a process of its own: for `sim:`, the library starts the program `shef-sim`
-//! and ends it with the [`Host`].
+//! A simulated card runs in a separate process: for `sim:`, the library starts the program
+//! `shef-sim`, and ends it with the [`Host`].
 
 mod entropy;
 mod error;

@@ -44,7 +44,7 @@ struct Contents {
 /// Where the sources are that are not the Shield's.
 #[derive(Debug, Clone)]
 struct Parts {
-    /// The user's folder, and its canonical path; the digits accelerator if there is none.
+    /// The user's folder and its canonical path; `None` for the digits accelerator.
     folder: Option<(PathBuf, PathBuf)>,
     /// The generated package, unless it is the shipped one.
     package: Option<PathBuf>,

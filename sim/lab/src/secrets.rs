@@ -11,7 +11,7 @@ use shef_proto::load::{
     LoadError, MASTER_LEN, Message, SessionKeys, first_epochs, seal_load_key_of,
 };
 
-/// A source of randomness that keeps a copy of what was drawn.
+/// A source of randomness that records its output.
 pub struct Drawn<E> {
     source: E,
     /// Everything drawn so far.

@@ -357,7 +357,7 @@ pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
         manifests.insert(folder.to_owned(), manifest(&format!("{folder}/Cargo.toml"))?);
         let (sources, mut of) = (format!("{folder}/src/"), Crate::default());
         for path in &paths {
-            // A program in `bin/` is a crate of its own, of one file.
+            // A program in `bin/` is a separate crate of one file.
             let name = path.strip_prefix(&sources).filter(|name| name.ends_with(".rs"));
             if let Some(name) = name.filter(|name| !name.starts_with("bin/")) {
                 of.read(name, &read(path)?).map_err(|e| anyhow!("{path}: {e}"))?;
@@ -454,7 +454,7 @@ mod tests {
             ("d.rs", "pub struct D;"),
         ];
         assert_eq!(found(&files), ["made/up: a circle of imports, a -> b; b -> c; c -> a"]);
-        // A module below another one carries its circle; what it has from above is no import.
+        // A circle through a submodule counts; names from an ancestor are not imports.
         let below = [
             ("a/mod.rs", "mod inner; use inner::I; pub struct Thing;"),
             ("a/inner.rs", "use super::Thing; use crate::b; pub struct I;"),

@@ -56,8 +56,8 @@ impl Host {
         }
     }
 
-    /// The host of a simulated card, in a process of its own that ends with this value. `progress`
-    /// receives messages until the card is ready.
+    /// The host of a simulated card, whose process ends with this value. `progress` receives
+    /// messages until the card is ready.
     #[cfg(feature = "vfio-user")]
     pub(crate) fn simulated(
         uri: &crate::Uri,
