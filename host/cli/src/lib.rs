@@ -20,25 +20,15 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use shef_console::output::Color;
+use shef_console::output::Flags;
 use shef_console::{CliError, Exit, Output, codes, exit, explain, generated};
 
 /// Attested, shielded FPGA accelerators.
 #[derive(Parser)]
 #[command(name = "shef", version, about, after_help = exit::help(), max_term_width = 100)]
 struct Args {
-    /// Print one JSON document on stdout
-    #[arg(long, global = true)]
-    json: bool,
-    /// No progress and no notes
-    #[arg(short, long, global = true)]
-    quiet: bool,
-    /// More detail on stderr
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    verbose: u8,
-    /// When to use colour
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
-    color: Color,
+    #[command(flatten)]
+    flags: Flags,
     #[command(subcommand)]
     command: Command,
 }
@@ -100,8 +90,8 @@ pub fn main() -> Exit {
             return shef_console::output::usage(error.use_stderr(), error.print());
         }
     };
-    let output = Output::new(args.json, args.quiet, args.verbose, args.color);
-    let globals = simulator::globals(args.json, args.quiet, args.verbose, args.color);
+    let output = args.flags.output();
+    let globals = args.flags.arguments();
     match close_memory(&args.command).and_then(|()| run(&output, &globals, args.command)) {
         Ok(exit) => exit,
         Err(error) => {

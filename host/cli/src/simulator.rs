@@ -8,7 +8,6 @@ use std::process::Command;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use shef_console::output::Color;
 use shef_console::{CliError, Exit, exit};
 
 /// Arguments of the other program.
@@ -23,20 +22,6 @@ impl From<Vec<OsString>> for Rest {
     fn from(args: Vec<OsString>) -> Self {
         Self { args }
     }
-}
-
-/// The flags that both programs have.
-pub fn globals(json: bool, quiet: bool, verbose: u8, color: Color) -> Vec<OsString> {
-    let color = match color {
-        Color::Auto => "auto",
-        Color::Always => "always",
-        Color::Never => "never",
-    };
-    let mut all = vec!["--color".into(), color.into()];
-    all.extend(json.then(|| "--json".into()));
-    all.extend(quiet.then(|| "--quiet".into()));
-    all.extend((0..verbose).map(|_| "--verbose".into()));
-    all
 }
 
 fn missing(program: &Path, error: &std::io::Error) -> CliError {

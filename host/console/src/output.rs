@@ -1,5 +1,6 @@
 //! The only module that prints. Documents go to stdout; progress and messages go to stderr.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
@@ -21,6 +22,44 @@ pub enum Color {
     Always,
     /// Never.
     Never,
+}
+
+/// The flags of every program that say how to print.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Flags {
+    /// Print one JSON document on stdout
+    #[arg(long, global = true)]
+    json: bool,
+    /// No progress and no notes
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// More detail on stderr
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+}
+
+impl Flags {
+    /// Printing under these flags.
+    pub fn output(&self) -> Output {
+        Output::new(self.json, self.quiet, self.verbose, self.color)
+    }
+
+    /// The flags as arguments, for another program of the project.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let color = match self.color {
+            Color::Auto => "auto",
+            Color::Always => "always",
+            Color::Never => "never",
+        };
+        let mut all = vec!["--color".into(), color.into()];
+        all.extend(self.json.then(|| "--json".into()));
+        all.extend(self.quiet.then(|| "--quiet".into()));
+        all.extend((0..self.verbose).map(|_| "--verbose".into()));
+        all
+    }
 }
 
 /// How to print.
