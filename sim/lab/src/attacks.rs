@@ -749,6 +749,13 @@ fn simulator_as_hardware(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 // ---- image ----
 
+/// The outcome of an attack on a load: nothing was loaded, and an honest host can load the image.
+fn loaded_after(lab: &mut Lab, result: Outcome, unloaded: bool) -> Result<Outcome, CliError> {
+    lab.bench.tap().honest();
+    lab.world.load(lab.host)?;
+    Ok(Outcome { detected: result.detected && unloaded, ..result })
+}
+
 fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
     lab.bench.watch(ALL)?;
@@ -760,9 +767,7 @@ fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
     });
     let result = refused(lab.world.load(lab.host), &["SHEF-PRO-041"]);
     let unloaded = lab.world.shield_evidence(lab.host).is_err();
-    lab.bench.tap().honest();
-    lab.world.load(lab.host)?;
-    Ok(Outcome { detected: result.detected && unloaded, ..result })
+    loaded_after(lab, result, unloaded)
 }
 
 fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
@@ -782,9 +787,7 @@ fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
     });
     let result = refused(lab.world.load(lab.host), &["SHEF-KRN-021"]);
     let unloaded = lab.world.shield_evidence(lab.host).is_err();
-    lab.bench.tap().honest();
-    lab.world.load(lab.host)?;
-    Ok(Outcome { detected: result.detected && unloaded, ..result })
+    loaded_after(lab, result, unloaded)
 }
 
 fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
@@ -803,9 +806,7 @@ fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
     // The fabric is empty, and no evidence vouches for it.
     let unloaded = lab.host.device().ctl_read32(ctl::STATUS).is_err()
         && lab.world.shield_evidence(lab.host).is_err();
-    lab.bench.tap().honest();
-    lab.world.load(lab.host)?;
-    Ok(Outcome { detected: result.detected && unloaded, ..result })
+    loaded_after(lab, result, unloaded)
 }
 
 // ---- boot ----
