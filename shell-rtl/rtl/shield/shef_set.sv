@@ -44,40 +44,14 @@ module shef_set
     input  wire                  rst_ni,
 
     // accelerator
-    input  wire  axi_ax_t        acc_aw_i,
-    input  wire                  acc_aw_valid_i,
-    output logic                 acc_aw_ready_o,
-    input  wire  axi_w_t         acc_w_i,
-    input  wire                  acc_w_valid_i,
+    input  wire axi_req_t        acc_req_i,
     // a beat for another set of the port is first, and is not accepted
     input  wire                  acc_w_waits_i,
-    output logic                 acc_w_ready_o,
-    output axi_b_t               acc_b_o,
-    output logic                 acc_b_valid_o,
-    input  wire                  acc_b_ready_i,
-    input  wire  axi_ax_t        acc_ar_i,
-    input  wire                  acc_ar_valid_i,
-    output logic                 acc_ar_ready_o,
-    output axi_r_t               acc_r_o,
-    output logic                 acc_r_valid_o,
-    input  wire                  acc_r_ready_i,
+    output axi_rsp_t             acc_rsp_o,
 
     // memory
-    output axi_ax_t              mem_aw_o,
-    output logic                 mem_aw_valid_o,
-    input  wire                  mem_aw_ready_i,
-    output axi_w_t               mem_w_o,
-    output logic                 mem_w_valid_o,
-    input  wire                  mem_w_ready_i,
-    input  wire  axi_b_t         mem_b_i,
-    input  wire                  mem_b_valid_i,
-    output logic                 mem_b_ready_o,
-    output axi_ax_t              mem_ar_o,
-    output logic                 mem_ar_valid_o,
-    input  wire                  mem_ar_ready_i,
-    input  wire  axi_r_t         mem_r_i,
-    input  wire                  mem_r_valid_i,
-    output logic                 mem_r_ready_o,
+    output axi_req_t             mem_req_o,
+    input  wire axi_rsp_t        mem_rsp_i,
 
     // control
     input  wire                  key_valid_i,
@@ -225,12 +199,12 @@ module shef_set
 
   shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) i_split_rd (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
-      .ax_i(acc_ar_i), .ax_valid_i(acc_ar_valid_i), .ax_ready_o(acc_ar_ready_o),
+      .ax_i(acc_req_i.ar), .ax_valid_i(acc_req_i.ar_valid), .ax_ready_o(acc_rsp_o.ar_ready),
       .seg_o(rd_seg), .seg_valid_o(rd_seg_valid), .seg_ready_i(rd_seg_ready)
   );
   shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) i_split_wr (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
-      .ax_i(acc_aw_i), .ax_valid_i(acc_aw_valid_i), .ax_ready_o(acc_aw_ready_o),
+      .ax_i(acc_req_i.aw), .ax_valid_i(acc_req_i.aw_valid), .ax_ready_o(acc_rsp_o.aw_ready),
       .seg_o(wr_seg), .seg_valid_o(wr_seg_valid), .seg_ready_i(wr_seg_ready)
   );
 
@@ -555,16 +529,16 @@ module shef_set
       .tag_addr_i(tag_addr),
       .mask_ready_i(mask_ready[0]), .go_o(chunk_go), .beat_done_i(dec_fire),
       .node_valid_i(node_ar.valid), .node_ready_o(node_ar_ready), .node_addr_i(node_ar.addr),
-      .ar_o(mem_ar_o), .ar_valid_o(mem_ar_valid_o), .ar_ready_i(mem_ar_ready_i)
+      .ar_o(mem_req_o.ar), .ar_valid_o(mem_req_o.ar_valid), .ar_ready_i(mem_rsp_i.ar_ready)
   );
-  assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
-  assign mem_r_ready_o = 1'b1;
+  assign ar_fire = mem_req_o.ar_valid && mem_rsp_i.ar_ready;
+  assign mem_req_o.r_ready = 1'b1;
 
   shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2),
       .KeepBad(OnFault == ON_FAULT_REGION)) i_mem_rd (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_i(go_chunk[0]),
-      .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
+      .ar_fire_i(ar_fire), .ar_i(mem_req_o.ar), .r_i(mem_rsp_i.r), .r_valid_i(mem_rsp_i.r_valid),
       .data_valid_o(data_valid), .tag_valid_o(fill_valid), .node_valid_o(node_r_valid),
       .beat_o(mem_beat),
       .took_o(took_r), .owed_data_o(owed_data), .owed_tag_o(owed_tag),
@@ -602,8 +576,8 @@ module shef_set
       .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]),
       .seg_addr_i(looked.addr),
       .closed_i(lines_closed), .asked_i(lines_asked), .dead_i(lines_dead), .last_i(lines_last),
-      .w_valid_i(acc_w_valid_i), .w_waits_i(acc_w_waits_i), .w_ready_o(acc_w_ready_o),
-      .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
+      .w_valid_i(acc_req_i.w_valid), .w_waits_i(acc_w_waits_i), .w_ready_o(acc_rsp_o.w_ready),
+      .b_o(acc_rsp_o.b), .b_valid_o(acc_rsp_o.b_valid), .b_ready_i(acc_req_i.b_ready),
       .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line),
       .put_beat_o(put_beat),
       .put_last_o(put_last), .put_full_i(put_full),
@@ -685,7 +659,7 @@ module shef_set
       .fill_valid_i(dec_fire), .fill_line_i(dec_line), .fill_beat_i(dec_beat),
       .fill_data_i(dec_data),
       .put_valid_i(put_line_valid), .put_ready_o(put_line_ready), .put_line_i(put_line),
-      .put_beat_i(put_beat), .put_w_i(acc_w_i),
+      .put_beat_i(put_beat), .put_w_i(acc_req_i.w),
       .put_last_i(put_last), .put_full_o(put_full), .fetched_i(fetched),
       .rsp_get_valid_i(rsp_get_valid), .rsp_get_ready_o(rsp_get_ready),
       .rsp_get_line_i(rsp_get_line), .rsp_get_beat_i(rsp_get_beat),
@@ -718,7 +692,7 @@ module shef_set
       .get_all_i(line_all), .get_none_i(!line_all && !line_touched), .get_data_i(line_data),
       .get_mark_i(line_mark),
       .done_o(rsp_done), .done_line_o(rsp_done_line), .waits_o(rsp_waits), .idle_o(rsp_idle),
-      .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
+      .r_o(acc_rsp_o.r), .r_valid_o(acc_rsp_o.r_valid), .r_ready_i(acc_req_i.r_ready)
   );
 
   // ---- tree ----
@@ -772,16 +746,16 @@ module shef_set
       .tag_strb_i(wb_strb),
       .node_valid_i(node_wb.valid), .node_ready_o(node_wb_ready), .node_addr_i(node_wb.addr),
       .node_data_i(node_wb.data),
-      .aw_o(mem_aw_o), .aw_valid_o(mem_aw_valid_o), .aw_ready_i(mem_aw_ready_i),
-      .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i),
-      .b_valid_i(mem_b_valid_i),
+      .aw_o(mem_req_o.aw), .aw_valid_o(mem_req_o.aw_valid), .aw_ready_i(mem_rsp_i.aw_ready),
+      .w_o(mem_req_o.w), .w_valid_o(mem_req_o.w_valid), .w_ready_i(mem_rsp_i.w_ready),
+      .b_i(mem_rsp_i.b), .b_valid_i(mem_rsp_i.b_valid),
       .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked),
       .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag),
       .owed_node_o(owed_b_node),
       .busy_o(wr_busy), .w_wait_o(wr_wait), .empty_o(wr_empty), .fault_valid_o(wr_fault_valid),
       .fault_o(wr_fault)
   );
-  assign mem_b_ready_o = 1'b1;
+  assign mem_req_o.b_ready = 1'b1;
 
   // ---- time-outs ----
   logic [2:0] owed_r, owed_b;
@@ -789,8 +763,10 @@ module shef_set
   assign owed_b = {owed_b_node, owed_b_tag, owed_b_data};
 
   shef_watches #(.Cycles(TimeoutCycles), .HasTree(IS_TREE != '0)) i_watches (
-      .clk_i, .rst_ni, .ar_wait_i(mem_ar_valid_o), .ar_taken_i(mem_ar_ready_i), .w_wait_i(wr_wait),
-      .w_taken_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)),
+      .clk_i, .rst_ni, .ar_wait_i(mem_req_o.ar_valid), .ar_taken_i(mem_rsp_i.ar_ready),
+      .w_wait_i(wr_wait),
+      .w_taken_i((mem_req_o.aw_valid && mem_rsp_i.aw_ready) ||
+          (mem_req_o.w_valid && mem_rsp_i.w_ready)),
       .owed_r_i(owed_r), .took_r_i(took_r), .owed_b_i(owed_b), .took_b_i(took_b), .late_o(late)
   );
 
@@ -801,14 +777,14 @@ module shef_set
       r_miss: rsp_valid && !lseg.err && taken,
       w_hit: wsg_valid && !lseg.err && !taken,
       w_miss: wsg_valid && !lseg.err && taken,
-      r_beat: acc_r_valid_o && acc_r_ready_i,
+      r_beat: acc_rsp_o.r_valid && acc_req_i.r_ready,
       w_beat: put_line_valid && put_line_ready,
       fetched: chunk_go,
       sealed: sealed,
       rsp_wait: rsp_waits,
       line_wait: short_of_lines,
       crypt_wait: dec_waits || seal_waits || (seal_beat_valid && !seal_plain && !gh_free),
-      ar_wait: mem_ar_valid_o && !mem_ar_ready_i,
+      ar_wait: mem_req_o.ar_valid && !mem_rsp_i.ar_ready,
       w_wait: wr_wait,
       ahead_taken: spec_taken,
       ahead_used: spec_used,
@@ -819,7 +795,7 @@ module shef_set
       .clk_i, .rst_ni, .clr_i(clr), .event_i(events), .front_i, .sel_i(cnt_sel_i), .cnt_o
   );
 
-  assign port_idle = !wr_busy && !mem_ar_valid_o && owed_r == '0 && owed_b == '0;
+  assign port_idle = !wr_busy && !mem_req_o.ar_valid && owed_r == '0 && owed_b == '0;
   assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle &&
       ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
       !tags_dirty && tree_idle && !rd_seg_valid && !wr_seg_valid && !looking && !map_busy && !clr;

@@ -266,6 +266,7 @@ fn warnings(
 ) -> Result<(), Failure> {
     let mut c = Command::new(binary);
     c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
+    c.arg("+incdir+shell-rtl/rtl/pkg");
     if let Some(lib) = tools::verilator_root(binary) {
         c.env("VERILATOR_ROOT", lib);
     }

@@ -305,7 +305,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
             copy_tree(&path, &to.join(name))?;
         } else if path
             .extension()
-            .is_some_and(|e| ["sv", "toml", "uasm", "vlt"].iter().any(|known| e == *known))
+            .is_some_and(|e| ["sv", "svh", "toml", "uasm", "vlt"].iter().any(|known| e == *known))
         {
             std::fs::copy(&path, to.join(name))?;
         }
