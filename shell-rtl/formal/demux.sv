@@ -26,31 +26,31 @@ module demux
       .clk_i, .rst_ni, .acc_req_i, .acc_rsp_o(acc_rsp), .set_req_o(set_req),
       .set_w_waits_o(w_waits), .set_rsp_i
   );
-  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) i_aw (.clk_i, .rst_ni,
+  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) u_aw (.clk_i, .rst_ni,
       .valid_i(acc_req_i.aw_valid), .ready_i(acc_rsp.aw_ready), .data_i(acc_req_i.aw),
       .break_i(1'b0));
-  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) i_ar (.clk_i, .rst_ni,
+  axi_channel #(.W($bits(axi_ax_t)), .Assume(1'b1)) u_ar (.clk_i, .rst_ni,
       .valid_i(acc_req_i.ar_valid), .ready_i(acc_rsp.ar_ready), .data_i(acc_req_i.ar),
       .break_i(1'b0));
-  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) i_w (.clk_i, .rst_ni,
+  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) u_w (.clk_i, .rst_ni,
       .valid_i(acc_req_i.w_valid), .ready_i(acc_rsp.w_ready), .data_i(acc_req_i.w),
       .break_i(1'b0));
-  axi_channel #(.W($bits(axi_b_t))) i_b (.clk_i, .rst_ni, .valid_i(acc_rsp.b_valid),
+  axi_channel #(.W($bits(axi_b_t))) u_b (.clk_i, .rst_ni, .valid_i(acc_rsp.b_valid),
       .ready_i(acc_req_i.b_ready), .data_i(acc_rsp.b), .break_i(1'b0));
-  axi_channel #(.W($bits(axi_r_t))) i_r (.clk_i, .rst_ni, .valid_i(acc_rsp.r_valid),
+  axi_channel #(.W($bits(axi_r_t))) u_r (.clk_i, .rst_ni, .valid_i(acc_rsp.r_valid),
       .ready_i(acc_req_i.r_ready), .data_i(acc_rsp.r), .break_i(1'b0));
   logic [1:0] w_taken, b_ready, r_ready;
   for (genvar s = 0; s < 2; s++) begin : g_set
-    axi_channel #(.W($bits(axi_ax_t))) i_saw (.clk_i, .rst_ni, .valid_i(set_req[s].aw_valid),
+    axi_channel #(.W($bits(axi_ax_t))) u_saw (.clk_i, .rst_ni, .valid_i(set_req[s].aw_valid),
         .ready_i(set_rsp_i[s].aw_ready), .data_i(set_req[s].aw), .break_i(1'b0));
-    axi_channel #(.W($bits(axi_ax_t))) i_sar (.clk_i, .rst_ni, .valid_i(set_req[s].ar_valid),
+    axi_channel #(.W($bits(axi_ax_t))) u_sar (.clk_i, .rst_ni, .valid_i(set_req[s].ar_valid),
         .ready_i(set_rsp_i[s].ar_ready), .data_i(set_req[s].ar), .break_i(1'b0));
-    axi_channel #(.W($bits(axi_w_t))) i_sw (.clk_i, .rst_ni, .valid_i(set_req[s].w_valid),
+    axi_channel #(.W($bits(axi_w_t))) u_sw (.clk_i, .rst_ni, .valid_i(set_req[s].w_valid),
         .ready_i(set_rsp_i[s].w_ready), .data_i(set_req[s].w), .break_i(1'b0));
-    axi_channel #(.W($bits(axi_b_t)), .Assume(1'b1)) i_sb (.clk_i, .rst_ni,
+    axi_channel #(.W($bits(axi_b_t)), .Assume(1'b1)) u_sb (.clk_i, .rst_ni,
         .valid_i(set_rsp_i[s].b_valid), .ready_i(set_req[s].b_ready), .data_i(set_rsp_i[s].b),
         .break_i(1'b0));
-    axi_channel #(.W($bits(axi_r_t)), .Assume(1'b1)) i_sr (.clk_i, .rst_ni,
+    axi_channel #(.W($bits(axi_r_t)), .Assume(1'b1)) u_sr (.clk_i, .rst_ni,
         .valid_i(set_rsp_i[s].r_valid), .ready_i(set_req[s].r_ready), .data_i(set_rsp_i[s].r),
         .break_i(1'b0));
     assign w_taken[s] = set_req[s].w_valid && set_rsp_i[s].w_ready;
@@ -140,10 +140,10 @@ module demux
             acc_rsp.b == set_rsp_i[dut.g_demux.b_from].b &&
             (b_ready == (2'(acc_req_i.b_ready) << dut.g_demux.b_from)));
       if (burst_open && acc_rsp.r_valid) assert (dut.g_demux.r_from == burst_set);
-      if (burst_open) assert (dut.g_demux.i_r.held_q && dut.g_demux.i_r.sel_q == burst_set);
-      assert (dut.g_demux.i_order.count_q <= 6'd32 &&
-          5'(dut.g_demux.i_order.wp_q - dut.g_demux.i_order.rp_q) ==
-          dut.g_demux.i_order.count_q[4:0]);
+      if (burst_open) assert (dut.g_demux.u_r.held_q && dut.g_demux.u_r.sel_q == burst_set);
+      assert (dut.g_demux.u_order.count_q <= 6'd32 &&
+          5'(dut.g_demux.u_order.wp_q - dut.g_demux.u_order.rp_q) ==
+          dut.g_demux.u_order.count_q[4:0]);
       if (dut.g_demux.w_known) assert (dut.g_demux.w_beat_q <= dut.g_demux.w_len);
       else assert (dut.g_demux.w_beat_q == '0);
     end

@@ -43,18 +43,18 @@ module dma_banks
   shef_dma_banks #(.NPorts(2), .NRegions(3), .Regions(REGIONS), .NSets(2), .Sets(SETS)) dut (
       .clk_i, .rst_ni, .dma_req_i(dma_req), .dma_rsp_o(dma_rsp), .mem_req_o(mem_req), .mem_rsp_i
   );
-  axi_address #(.Assume(1'b1)) i_aw (.clk_i, .rst_ni, .valid_i(dma_req.aw_valid),
+  axi_address #(.Assume(1'b1)) u_aw (.clk_i, .rst_ni, .valid_i(dma_req.aw_valid),
       .ready_i(dma_rsp.aw_ready), .ax_i(dma_req.aw));
-  axi_address #(.Assume(1'b1)) i_ar (.clk_i, .rst_ni, .valid_i(dma_req.ar_valid),
+  axi_address #(.Assume(1'b1)) u_ar (.clk_i, .rst_ni, .valid_i(dma_req.ar_valid),
       .ready_i(dma_rsp.ar_ready), .ax_i(dma_req.ar));
-  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) i_w (.clk_i, .rst_ni, .valid_i(dma_req.w_valid),
+  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) u_w (.clk_i, .rst_ni, .valid_i(dma_req.w_valid),
       .ready_i(dma_rsp.w_ready), .data_i(dma_req.w), .break_i(1'b0));
   for (genvar p = 0; p < 2; p++) begin : g_port
-    axi_address i_maw (.clk_i, .rst_ni, .valid_i(mem_req[p].aw_valid),
+    axi_address u_maw (.clk_i, .rst_ni, .valid_i(mem_req[p].aw_valid),
         .ready_i(mem_rsp_i[p].aw_ready), .ax_i(mem_req[p].aw));
-    axi_address i_mar (.clk_i, .rst_ni, .valid_i(mem_req[p].ar_valid),
+    axi_address u_mar (.clk_i, .rst_ni, .valid_i(mem_req[p].ar_valid),
         .ready_i(mem_rsp_i[p].ar_ready), .ax_i(mem_req[p].ar));
-    axi_channel #(.W($bits(axi_w_t))) i_mw (.clk_i, .rst_ni, .valid_i(mem_req[p].w_valid),
+    axi_channel #(.W($bits(axi_w_t))) u_mw (.clk_i, .rst_ni, .valid_i(mem_req[p].w_valid),
         .ready_i(mem_rsp_i[p].w_ready), .data_i(mem_req[p].w), .break_i(1'b0));
   end
 

@@ -17,19 +17,19 @@ module port_mux
   shef_port_mux #(.NSets(2), .SetNo(NO)) dut (
       .clk_i, .rst_ni, .set_req_i, .set_rsp_o(set_rsp), .mem_req_o(mem_req), .mem_rsp_i
   );
-  axi_address i_aw (.clk_i, .rst_ni, .valid_i(mem_req.aw_valid), .ready_i(mem_rsp_i.aw_ready),
+  axi_address u_aw (.clk_i, .rst_ni, .valid_i(mem_req.aw_valid), .ready_i(mem_rsp_i.aw_ready),
       .ax_i(mem_req.aw));
-  axi_address i_ar (.clk_i, .rst_ni, .valid_i(mem_req.ar_valid), .ready_i(mem_rsp_i.ar_ready),
+  axi_address u_ar (.clk_i, .rst_ni, .valid_i(mem_req.ar_valid), .ready_i(mem_rsp_i.ar_ready),
       .ax_i(mem_req.ar));
-  axi_channel #(.W($bits(axi_w_t))) i_w (.clk_i, .rst_ni, .valid_i(mem_req.w_valid),
+  axi_channel #(.W($bits(axi_w_t))) u_w (.clk_i, .rst_ni, .valid_i(mem_req.w_valid),
       .ready_i(mem_rsp_i.w_ready), .data_i(mem_req.w), .break_i(1'b0));
   logic [1:0] w_fire;
   for (genvar s = 0; s < 2; s++) begin : g_set
-    axi_address #(.Assume(1'b1)) i_saw (.clk_i, .rst_ni, .valid_i(set_req_i[s].aw_valid),
+    axi_address #(.Assume(1'b1)) u_saw (.clk_i, .rst_ni, .valid_i(set_req_i[s].aw_valid),
         .ready_i(set_rsp[s].aw_ready), .ax_i(set_req_i[s].aw));
-    axi_address #(.Assume(1'b1)) i_sar (.clk_i, .rst_ni, .valid_i(set_req_i[s].ar_valid),
+    axi_address #(.Assume(1'b1)) u_sar (.clk_i, .rst_ni, .valid_i(set_req_i[s].ar_valid),
         .ready_i(set_rsp[s].ar_ready), .ax_i(set_req_i[s].ar));
-    axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) i_sw (
+    axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) u_sw (
         .clk_i, .rst_ni, .valid_i(set_req_i[s].w_valid), .ready_i(set_rsp[s].w_ready),
         .data_i(set_req_i[s].w), .break_i(1'b0)
     );
@@ -53,15 +53,15 @@ module port_mux
     held[0] = '0;
     held[1] = '0;
     for (int i = 0; i < 8; i++)
-      if (4'(i) < dut.g_mux.i_order.count_q) begin
-        if (dut.g_mux.i_order.mem_q[3'(dut.g_mux.i_order.rp_q + 3'(i))]) held[1] = held[1] + 1'b1;
+      if (4'(i) < dut.g_mux.u_order.count_q) begin
+        if (dut.g_mux.u_order.mem_q[3'(dut.g_mux.u_order.rp_q + 3'(i))]) held[1] = held[1] + 1'b1;
         else held[0] = held[0] + 1'b1;
       end
   end
   always_comb begin
     if (init && rst_ni) begin
-      assert (dut.g_mux.i_order.count_q <= 4'd8 &&
-          3'(dut.g_mux.i_order.wp_q - dut.g_mux.i_order.rp_q) == dut.g_mux.i_order.count_q[2:0]);
+      assert (dut.g_mux.u_order.count_q <= 4'd8 &&
+          3'(dut.g_mux.u_order.wp_q - dut.g_mux.u_order.rp_q) == dut.g_mux.u_order.count_q[2:0]);
       assert (owed[0] == held[0] && owed[1] == held[1]);
       // one at a time and unchanged
       assert (!(set_rsp[0].aw_ready && set_rsp[1].aw_ready) &&

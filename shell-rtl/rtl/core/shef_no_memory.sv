@@ -23,7 +23,7 @@ module shef_no_memory
   seg_t [1:0] seg;
   logic [1:0] seg_valid, seg_ready, ax_ready;
   for (genvar d = 0; d < 2; d++) begin : g_split
-    shef_split #(.IsWrite(d == 1)) i_split (
+    shef_split #(.IsWrite(d == 1)) u_split (
         .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
         .ax_i(d == 1 ? acc_req_i.aw : acc_req_i.ar),
         .ax_valid_i(d == 1 ? acc_req_i.aw_valid : acc_req_i.ar_valid),

@@ -156,7 +156,7 @@ module shef_sets
     axi_req_t [N-1:0] req;
     axi_rsp_t [N-1:0] rsp;
     logic [N-1:0] w_waits;
-    shef_demux #(.NSets(N), .NRegions(NRegions), .Regions(Regions), .RegionSet(places(p))) i_demux (
+    shef_demux #(.NSets(N), .NRegions(NRegions), .Regions(Regions), .RegionSet(places(p))) u_demux (
         .clk_i, .rst_ni,
         .acc_req_i(acc_req_i[p]), .acc_rsp_o(acc_rsp_o[p]),
         .set_req_o(req), .set_w_waits_o(w_waits), .set_rsp_i(rsp)
@@ -177,7 +177,7 @@ module shef_sets
     end
     axi_req_t [N-1:0] req;
     axi_rsp_t [N-1:0] rsp;
-    shef_port_mux #(.NSets(N), .SetNo(NO[N-1:0])) i_mux (
+    shef_port_mux #(.NSets(N), .SetNo(NO[N-1:0])) u_mux (
         .clk_i, .rst_ni, .set_req_i(req), .set_rsp_o(rsp),
         .mem_req_o(mem_req_o[p]), .mem_rsp_i(mem_rsp_i[p])
     );
@@ -278,7 +278,7 @@ module shef_sets
       shef_cache #(
           .NRegions(N), .Regions(MINE[N-1:0]), .Bytes(32'(Sets[s].cache_bytes)),
           .LineBytes(32'(Sets[s].cache_line))
-      ) i_cache (
+      ) u_cache (
           .clk_i, .rst_ni,
           .acc_req_i(s_req[s]), .acc_rsp_o(s_rsp[s]), .set_req_o(req), .set_rsp_i(rsp),
           .enable_i, .stop_i, .region_fault_i(frozen),
@@ -321,7 +321,7 @@ module shef_sets
         .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)),
         .OnFault(OnFault),
         .TimeoutCycles(TimeoutCycles), .SboxRam(SboxRam), .HasFront(Sets[s].cache_bytes != '0)
-    ) i_set (
+    ) u_set (
         .clk_i, .rst_ni,
         .acc_req_i(req), .acc_w_waits_i(w_waits), .acc_rsp_o(rsp),
         .mem_req_o(m_req[s]), .mem_rsp_i(m_rsp[s]),

@@ -49,7 +49,7 @@ module shef_dma
   logic [31:0] write_data;
   logic [QUEUES-1:0][31:0] data;
 
-  shef_dma_ctl i_ctl (
+  shef_dma_ctl u_ctl (
       .clk_i,
       .rst_ni,
       .req_i(ctl_req_i),
@@ -85,7 +85,7 @@ module shef_dma
     shef_dma_queue #(
         .Queue(q),
         .CardBytes(CardBytes)
-    ) i_queue (
+    ) u_queue (
         .clk_i,
         .rst_ni,
         .clear_i(wipe_i),
@@ -171,7 +171,7 @@ module shef_dma
   shef_port_mux #(
       .NSets(2),
       .SetNo({2'd1, 2'd0})
-  ) i_host (
+  ) u_host (
       .clk_i,
       .rst_ni,
       .set_req_i(req),
@@ -194,7 +194,7 @@ module shef_dma
       .ReadSlaveError(ST_POISONED),
       .ReadOtherError(ST_HOST),
       .WriteError(ST_CARD)
-  ) i_to_card (
+  ) u_to_card (
       .clk_i,
       .rst_ni,
       .piece_valid_i(move_valid[0]),
@@ -228,7 +228,7 @@ module shef_dma
       .ReadSlaveError(ST_CARD),
       .ReadOtherError(ST_CARD),
       .WriteError(ST_HOST)
-  ) i_to_host (
+  ) u_to_host (
       .clk_i,
       .rst_ni,
       .piece_valid_i(move_valid[1]),
@@ -255,7 +255,7 @@ module shef_dma
   );
 
   // ---- descriptors and completions ----
-  shef_dma_fetch i_fetch (
+  shef_dma_fetch u_fetch (
       .clk_i,
       .rst_ni,
       .req_valid_i(fetch_valid),
@@ -273,7 +273,7 @@ module shef_dma
       .owed_o(owed_fetch),
       .bad_o(bad_fetch)
   );
-  shef_dma_post i_post (
+  shef_dma_post u_post (
       .clk_i,
       .rst_ni,
       .cpl_valid_i(cpl_valid),
@@ -307,7 +307,7 @@ module shef_dma
     mem_rsp_i.aw_ready, mem_rsp_i.w_ready, mem_rsp_i.b_valid
   };
   for (genvar i = 0; i < 10; i++) begin : g_watch
-    shef_watch #(.Cycles(TimeoutCycles)) i_watch (
+    shef_watch #(.Cycles(TimeoutCycles)) u_watch (
         .clk_i, .rst_ni, .wait_i(waits[i]), .progress_i(progress[i]), .late_o(late[i])
     );
   end

@@ -76,13 +76,13 @@ module shef_cache
   localparam logic [AXI_ID_W-1:0] ID_TELL = 8'd1;
 
   if (LineBytes < 64 || LineBytes > 4096 || (LineBytes & (LineBytes - 1)) != 0 ||
-      (Bytes & (Bytes - 1)) != 0 || Sets < 8) begin : gen_bad
+      (Bytes & (Bytes - 1)) != 0 || Sets < 8) begin : g_bad
     $error("shef_cache: powers of two, lines of 64 to 4096 bytes, at least 32 of them");
   end
   for (genvar r = 0; r < int'(NRegions); r++) begin : g_check
     if (Regions[r].mode != MODE_NONE &&
         (Regions[r].mode == MODE_OUTPUT ||
-        32'(Regions[r].chunk_log2) != LineLog2)) begin : gen_bad_region
+        32'(Regions[r].chunk_log2) != LineLog2)) begin : g_bad_region
       $error("shef_cache: no output regions, and chunks of the line's size");
     end
   end
@@ -129,12 +129,12 @@ module shef_cache
   // ---- segments, in pieces that fit the W beats ----
   seg_t [1:0] seg;       // 0 read, 1 write
   logic [1:0] seg_valid, seg_ready;
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) i_split_rd (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) u_split_rd (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
       .ax_i(acc_req_i.ar), .ax_valid_i(acc_req_i.ar_valid), .ax_ready_o(acc_rsp_o.ar_ready),
       .seg_o(seg[0]), .seg_valid_o(seg_valid[0]), .seg_ready_i(seg_ready[0])
   );
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) i_split_wr (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) u_split_wr (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
       .ax_i(acc_req_i.aw), .ax_valid_i(acc_req_i.aw_valid), .ax_ready_o(acc_rsp_o.aw_ready),
       .seg_o(seg[1]), .seg_valid_o(seg_valid[1]), .seg_ready_i(seg_ready[1])
@@ -170,7 +170,7 @@ module shef_cache
   logic w_pop, w_here, w_whole, ask_write;
   logic [511:0] w_data;
   logic [63:0] w_strb;
-  shef_cache_beats #(.Depth(WDepth)) i_beats (
+  shef_cache_beats #(.Depth(WDepth)) u_beats (
       .clk_i, .rst_ni, .hold_i(poison), .clr_i(clr), .zero_addr_i(sweep_q[5:0]),
       .aw_fire_i(acc_req_i.aw_valid && acc_rsp_o.aw_ready), .aw_len_i(acc_req_i.aw.len),
       .w_data_i(acc_req_i.w.data), .w_strb_i(acc_req_i.w.strb), .w_valid_i(acc_req_i.w_valid),
@@ -251,7 +251,7 @@ module shef_cache
   chunk_idx_t look_old_chunk, walk_chunk;
   logic [3:0] busy_ways;
 
-  shef_cache_dir #(.Sets(Sets)) i_dir (
+  shef_cache_dir #(.Sets(Sets)) u_dir (
       .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear),
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(cur.region),
       .ask_chunk_i(cur.chunk), .ask_skip_i(piece.err),
@@ -452,7 +452,7 @@ module shef_cache
   logic [1:0] out_wp_q, out_rp_q;
   logic [3:0] out_err_q;
   logic out_err;
-  shef_fifo #(.W(AXI_ID_W + 1), .Depth(4)) i_out (
+  shef_fifo #(.W(AXI_ID_W + 1), .Depth(4)) u_out (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(stage_q), .in_ready_o(), .in_data_i({stage_id_q, stage_last_q}),
       .out_valid_o(acc_rsp_o.r_valid), .out_ready_i(acc_req_i.r_ready),
@@ -480,7 +480,7 @@ module shef_cache
     end
   end
 
-  shef_fifo #(.W($bits(axi_b_t)), .Depth(Depth)) i_b (
+  shef_fifo #(.W($bits(axi_b_t)), .Depth(Depth)) u_b (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(w_pop && wr_done && wr_head.last), .in_ready_o(),
       .in_data_i({wr_head.id, (b_err_q || wr_fail) ? AXI_SLVERR : AXI_OKAY}),
@@ -496,7 +496,7 @@ module shef_cache
   logic lost;
   reg_idx_t lost_region;
   chunk_idx_t lost_chunk;
-  shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) i_jobs (
+  shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) u_jobs (
       .clk_i, .rst_ni, .clr_i(clr), .idle_o(jobs_idle),
       .new_valid_i(job_valid), .new_ready_o(job_ready), .new_slot_o(job_slot),
       .new_line_i(walk ? walk_line : look_line),

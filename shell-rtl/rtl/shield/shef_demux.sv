@@ -64,7 +64,7 @@ module shef_demux
     assign in_valid = {acc_req_i.aw_valid, acc_req_i.ar_valid};
 
     for (genvar d = 0; d < 2; d++) begin : g_way
-      shef_skid #(.W($bits(axi_ax_t))) i_skid (
+      shef_skid #(.W($bits(axi_ax_t))) u_skid (
           .clk_i, .rst_ni, .clr_i(1'b0), .in_valid_i(in_valid[d]), .in_ready_o(in_ready[d]),
           .in_data_i(ax_in[d]),
           .out_valid_o(ax_valid[d]), .out_ready_i(go[d] && to_ready[d]), .out_data_o(ax[d])
@@ -106,7 +106,7 @@ module shef_demux
     logic [7:0] w_len, w_beat_q;
     logic w_known, w_ready, w_fire, w_end;
     logic [NSets-1:0] set_w_ready;
-    shef_fifo #(.W(SW + 8), .Depth(32)) i_order (
+    shef_fifo #(.W(SW + 8), .Depth(32)) u_order (
         .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
         .in_valid_i(go[1] && to_ready[1]), .in_ready_o(room[1]), .in_data_i({to[1], ax[1].len}),
         .out_valid_o(w_known), .out_ready_i(w_end), .out_data_o({w_to, w_len}), .count_o()
@@ -127,10 +127,10 @@ module shef_demux
     logic [NSets-1:0] set_r_valid, set_b_valid;
     axi_r_t r;
     axi_b_t b;
-    shef_turn #(.N(NSets)) i_r (
+    shef_turn #(.N(NSets)) u_r (
         .clk_i, .rst_ni, .req_i(set_r_valid), .done_i(ended[0]), .valid_o(r_valid), .sel_o(r_from)
     );
-    shef_turn #(.N(NSets)) i_b (
+    shef_turn #(.N(NSets)) u_b (
         .clk_i, .rst_ni, .req_i(set_b_valid), .done_i(acc_req_i.b_ready), .valid_o(b_valid),
         .sel_o(b_from)
     );

@@ -41,15 +41,15 @@ module shef_port_mux
     // ---- requests, and the order of the data ----
     place_t ar_sel, aw_sel, w_sel;
     logic ar_valid, aw_valid, w_room, w_known, w_end;
-    shef_turn #(.N(NSets)) i_ar (
+    shef_turn #(.N(NSets)) u_ar (
         .clk_i, .rst_ni, .req_i(set_ar_valid), .done_i(mem_rsp_i.ar_ready), .valid_o(ar_valid),
         .sel_o(ar_sel)
     );
-    shef_turn #(.N(NSets)) i_aw (
+    shef_turn #(.N(NSets)) u_aw (
         .clk_i, .rst_ni, .req_i(set_aw_valid), .done_i(mem_rsp_i.aw_ready && w_room),
         .valid_o(aw_valid), .sel_o(aw_sel)
     );
-    shef_fifo #(.W(SW), .Depth(8)) i_order (
+    shef_fifo #(.W(SW), .Depth(8)) u_order (
         .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
         .in_valid_i(mem_req_o.aw_valid && mem_rsp_i.aw_ready), .in_ready_o(w_room),
         .in_data_i(aw_sel),

@@ -95,13 +95,13 @@ module shef_set
   localparam int unsigned Depth = 1 << LINE_W;   // of all queues of chunks
   localparam int unsigned KsDepth = 32;
 
-  if (NRegions < 1 || NRegions > MAX_REGIONS) begin : gen_bad_regions
+  if (NRegions < 1 || NRegions > MAX_REGIONS) begin : g_bad_regions
     $error("shef_set: 1 to 16 regions");
   end
-  if (NLines > (1 << LINE_W) || BigLines < 3 || SmallLines < 3) begin : gen_bad_lines
+  if (NLines > (1 << LINE_W) || BigLines < 3 || SmallLines < 3) begin : g_bad_lines
     $error("shef_set: at least 3 lines of each kind, at most 64 in all");
   end
-  if (RingBeats < 64 || (RingBeats & (RingBeats - 1)) != 0) begin : gen_bad_ring
+  if (RingBeats < 64 || (RingBeats & (RingBeats - 1)) != 0) begin : g_bad_ring
     $error("shef_set: RingBeats is a power of two, at least 64");
   end
 
@@ -169,7 +169,7 @@ module shef_set
   shef_set_ctl #(
       .NRegions(NRegions), .SweepWords(SweepWords), .FreezeRegion(OnFault == ON_FAULT_REGION),
       .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
-  ) i_ctl (
+  ) u_ctl (
       .clk_i, .rst_ni, .enable_i, .stop_i, .stop_o(stop), .frozen_o(frozen),
       .epoch_we_i, .epoch_region_i, .epoch_i, .epoch_o(epochs), .epoch_zero_o(epoch_zero),
       .clear_map_o(clear_map), .clear_mask_o(clear_mask), .map_busy_i(map_busy),
@@ -197,12 +197,12 @@ module shef_set
   seg_t rd_seg, wr_seg;
   logic rd_seg_valid, rd_seg_ready, wr_seg_valid, wr_seg_ready;
 
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) i_split_rd (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) u_split_rd (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
       .ax_i(acc_req_i.ar), .ax_valid_i(acc_req_i.ar_valid), .ax_ready_o(acc_rsp_o.ar_ready),
       .seg_o(rd_seg), .seg_valid_o(rd_seg_valid), .seg_ready_i(rd_seg_ready)
   );
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) i_split_wr (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) u_split_wr (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
       .ax_i(acc_req_i.aw), .ax_valid_i(acc_req_i.aw_valid), .ax_ready_o(acc_rsp_o.aw_ready),
       .seg_o(wr_seg), .seg_valid_o(wr_seg_valid), .seg_ready_i(wr_seg_ready)
@@ -232,7 +232,7 @@ module shef_set
       .HasVersions(HAS_VERSIONS), .IsTree(IS_TREE), .IsPlain(IS_PLAIN), .IsBig(IS_BIG),
       .RegionId(REGION_ID),
       .Prefetch(tab_prefetch(NRegions, REGIONS)), .NumChunks(tab_chunks(NRegions, REGIONS))
-  ) i_lookup (
+  ) u_lookup (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr),
       .frozen_i(frozen),
       .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
@@ -267,7 +267,7 @@ module shef_set
       .refusal_o(lookup_refusal)
   );
 
-  shef_refusals i_refusals (
+  shef_refusals u_refusals (
       .clk_i, .rst_ni, .valid_i(refuse_valid), .ready_o(refuse_ready),
       .refusal_i({write_refusal, lookup_refusal}),
       .valid_o(refusal_valid_o), .refusal_o
@@ -320,7 +320,7 @@ module shef_set
       .MapNum(MAP_WORDS), .CountWords(total(NRegions, COUNT_WORDS)),
       .CountFirst(tab_first(NRegions, COUNT_WORDS)), .CountWide(tab_wide(NRegions, REGIONS)),
       .CountW(CountW), .IsOutput(IS_OUTPUT), .IsTree(IS_TREE)
-  ) i_versions (
+  ) u_versions (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .busy_o(map_busy), .epoch_i(epochs),
       .clear_i(clear_map), .clear_mask_i(clear_mask),
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ver_valid_i(ver_valid),
@@ -344,7 +344,7 @@ module shef_set
   );
 
   shef_key_use #(.NRegions(NRegions), .NLines(NLines), .LimitLog2(KeyLimitLog2),
-      .ChunkLog2(CHUNK_LOG2)) i_key_use (
+      .ChunkLog2(CHUNK_LOG2)) u_key_use (
       .clk_i, .rst_ni, .clr_i(clr), .use_i(seal_go), .use_region_i(seal_region),
       .exhausted_o(exhausted)
   );
@@ -375,7 +375,7 @@ module shef_set
   assign key_ready_o = gcm_key_ready || !key_known;   // another set's region: nothing to do
 
   shef_gcm #(.NRegions(num_slots(NRegions, REGIONS)), .NNodes(num_nodes(NRegions, REGIONS)),
-      .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) i_gcm (
+      .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) u_gcm (
       .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
       .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i,
       .key_node_i(key_node_i),
@@ -412,7 +412,7 @@ module shef_set
   assign node_ks_valid = ks_valid && ks_user[MASK_SLOT_W+:3] == KS_NODE;
   assign node_s_valid = s_valid && s_slot == GH_NODE;
 
-  shef_jobs #(.RegionId(REGION_ID)) i_jobs (
+  shef_jobs #(.RegionId(REGION_ID)) u_jobs (
       .clk_i, .rst_ni, .stop_i(stop),
       .ctr_valid_i(ctr_valid), .ctr_ready_o(ctr_ready), .ctr_job_i(ctr_job),
       .mask_valid_i(mask_job_valid), .mask_ready_o(mask_job_ready), .mask_region_i(mask_region),
@@ -433,18 +433,18 @@ module shef_set
     logic fire;
     assign fire = (d == 0) ? (dec_fire && !dec_plain) : (seal_fire && !seal_plain);
 
-    shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) i_ctr (
+    shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) u_ctr (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
         .chunk_valid_i(go[d]), .chunk_i(go_chunk[d]), .take_i(fire),
         .job_valid_o(ctr_valid[d]), .job_ready_i(ctr_ready[d]), .job_o(ctr_job[d]),
         .busy_o(ctr_busy[d])
     );
-    shef_fifo #(.W(512), .Depth(KsDepth)) i_ks (
+    shef_fifo #(.W(512), .Depth(KsDepth)) u_ks (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(KsDepth)-1:0]),
         .in_valid_i(ks_valid && ks_user[MASK_SLOT_W+:3] == KS), .in_ready_o(), .in_data_i(ks_beat),
         .out_valid_o(ks_head_valid[d]), .out_ready_i(fire), .out_data_o(ks_head[d]), .count_o()
     );
-    shef_mask i_mask (
+    shef_mask u_mask (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .idle_i(ctr_busy == '0),
         .push_valid_i(mask_push[d]), .push_ready_o(mask_ready[d]),
         .push_region_i(go_chunk[d].region),
@@ -481,7 +481,7 @@ module shef_set
   end
 
   shef_tags #(.Entries(1 << TAG_ENTRY_W), .ChunkW(chunk_bits(NRegions, REGIONS)),
-      .TagBase(TAG_BASE)) i_tags (
+      .TagBase(TAG_BASE)) u_tags (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .flush_i(flush_tags),
       .drop_i(drop_tags),
       .req_valid_i(tag_req != '0), .req_read_i(!tag_side), .req_region_i(go_chunk[tag_side].region),
@@ -502,7 +502,7 @@ module shef_set
   // ---- fetch ----
   logic chunk_go, chunk_valid, chunk_plain, ar_fire, data_valid;
 
-  shef_fetch_queue #(.NLines(NLines), .Depth(Depth), .HasVersions(HAS_VERSIONS)) i_fetch_queue (
+  shef_fetch_queue #(.NLines(NLines), .Depth(Depth), .HasVersions(HAS_VERSIONS)) u_fetch_queue (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
       .take_valid_i(fetch_valid), .take_line_i(fetch_line), .take_region_i(looked.region),
       .take_chunk_i(looked.chunk),
@@ -520,7 +520,7 @@ module shef_set
   assign chunk_plain = IS_PLAIN[go_chunk[0].region];
   assign go[0] = chunk_go && !chunk_plain;
 
-  shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_fetch (
+  shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) u_fetch (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop),
       .chunk_valid_i(chunk_valid), .chunk_ready_o(), .chunk_region_i(go_chunk[0].region),
       .chunk_index_i(go_chunk[0].chunk),
@@ -535,7 +535,7 @@ module shef_set
   assign mem_req_o.r_ready = 1'b1;
 
   shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2),
-      .KeepBad(OnFault == ON_FAULT_REGION)) i_mem_rd (
+      .KeepBad(OnFault == ON_FAULT_REGION)) u_mem_rd (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_i(go_chunk[0]),
       .ar_fire_i(ar_fire), .ar_i(mem_req_o.ar), .r_i(mem_rsp_i.r), .r_valid_i(mem_rsp_i.r_valid),
@@ -552,7 +552,7 @@ module shef_set
   logic [511:0] dec_data, dec_cipher;
 
   shef_decrypt #(.Depth(Depth), .RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2),
-      .IsPlain(IS_PLAIN)) i_decrypt (
+      .IsPlain(IS_PLAIN)) u_decrypt (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_line_i(go_chunk[0].line),
       .chunk_region_i(go_chunk[0].region),
@@ -570,7 +570,7 @@ module shef_set
   line_t put_line;
   logic [5:0] put_beat, put_last;
 
-  shef_wacc #(.NLines(NLines), .ChunkLog2(CHUNK_LOG2)) i_wacc (
+  shef_wacc #(.NLines(NLines), .ChunkLog2(CHUNK_LOG2)) u_wacc (
       .clk_i, .rst_ni, .stop_i(stop), .kill_i(kill_writes), .clr_i(clr),
       .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(looked.region),
       .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]),
@@ -606,7 +606,7 @@ module shef_set
   assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk,
       version: seal_version};
 
-  shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE), .IsPlain(IS_PLAIN)) i_seal (
+  shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE), .IsPlain(IS_PLAIN)) u_seal (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
       .chunk_valid_i(seal_valid), .chunk_line_i(seal_in_line), .chunk_region_i(seal_in_region),
       .chunk_index_i(seal_in_chunk),
@@ -636,7 +636,7 @@ module shef_set
   assign mask_rel[1] = put_valid && put_ready;
 
   // ---- arbitration of each cycle ----
-  shef_crypt_turn #(.RegionId(REGION_ID)) i_turn (
+  shef_crypt_turn #(.RegionId(REGION_ID)) u_turn (
       .clk_i, .rst_ni, .stop_i(stop), .put_wait_i(put_line_valid),
       .dec_req_i(dec_req), .dec_plain_i(dec_plain), .dec_fire_o(dec_fire),
       .dec_beat_i('{key: {1'b0, REGION_ID[dec_region][3:0]}, first: dec_first, last: dec_last,
@@ -653,7 +653,7 @@ module shef_set
   line_t rsp_get_line;
   logic [5:0] rsp_get_beat;
 
-  shef_lines #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
+  shef_lines #(.BigLines(BigLines), .SmallLines(SmallLines)) u_lines (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .new_valid_i(new_valid),
       .new_line_i(new_line),
       .fill_valid_i(dec_fire), .fill_line_i(dec_line), .fill_beat_i(dec_beat),
@@ -672,7 +672,7 @@ module shef_set
   // ---- tag check and responses ----
   logic rsp_idle;
 
-  shef_verify #(.Depth(Depth)) i_verify (
+  shef_verify #(.Depth(Depth)) u_verify (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
       .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]),
       .s_valid_i(s_valid && s_slot == GH_READ), .s_i(s),
@@ -683,7 +683,7 @@ module shef_set
   );
   assign mask_rel[0] = verify_used;
 
-  shef_resp #(.NLines(NLines), .Depth(64)) i_resp (
+  shef_resp #(.NLines(NLines), .Depth(64)) u_resp (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable),
       .dead_i(lines_dead),
@@ -697,7 +697,7 @@ module shef_set
 
   // ---- tree ----
   if (IS_TREE != '0) begin : g_tree
-    shef_tree #(.NRegions(NRegions), .Regions(Regions), .Sets(NodeSets)) i_tree (
+    shef_tree #(.NRegions(NRegions), .Regions(Regions), .Sets(NodeSets)) u_tree (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .stop_i(stop),
         .req_valid_i(tree_valid), .req_ready_o(tree_ready), .req_kind_i(tree_kind),
         .req_region_i(tree_region), .req_chunk_i(tree_chunk),
@@ -718,7 +718,7 @@ module shef_set
         .fault_version_o(node_fault.version), .fault_internal_o(node_fault.internal),
         .idle_o(tree_idle)
     );
-    shef_tree_ahead #(.IsTree(IS_TREE), .NumChunks(tab_chunks(NRegions, REGIONS))) i_ahead (
+    shef_tree_ahead #(.IsTree(IS_TREE), .NumChunks(tab_chunks(NRegions, REGIONS))) u_ahead (
         .clk_i, .rst_ni, .clr_i(clr), .look_i(ver_valid), .look_region_i(looked.region),
         .look_chunk_i(looked.chunk),
         .touch_o(touch_valid), .region_o(touch_region), .chunk_o(touch_chunk)
@@ -735,7 +735,7 @@ module shef_set
 
   // ---- memory writes ----
   logic wr_wait, wr_empty;
-  shef_mem_wr #(.Depth(64)) i_mem_wr (
+  shef_mem_wr #(.Depth(64)) u_mem_wr (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .beat_valid_i(seal_fire), .beat_ready_o(beat_room), .beat_i(seal_beat),
       .beat_strb_i(seal_strb),
@@ -762,7 +762,7 @@ module shef_set
   assign owed_r = {owed_node, owed_tag, owed_data};
   assign owed_b = {owed_b_node, owed_b_tag, owed_b_data};
 
-  shef_watches #(.Cycles(TimeoutCycles), .HasTree(IS_TREE != '0)) i_watches (
+  shef_watches #(.Cycles(TimeoutCycles), .HasTree(IS_TREE != '0)) u_watches (
       .clk_i, .rst_ni, .ar_wait_i(mem_req_o.ar_valid), .ar_taken_i(mem_rsp_i.ar_ready),
       .w_wait_i(wr_wait),
       .w_taken_i((mem_req_o.aw_valid && mem_rsp_i.aw_ready) ||
@@ -791,7 +791,7 @@ module shef_set
       ahead_failed: spec_failed
   };
 
-  shef_set_stats #(.HasFront(HasFront)) i_stats (
+  shef_set_stats #(.HasFront(HasFront)) u_stats (
       .clk_i, .rst_ni, .clr_i(clr), .event_i(events), .front_i, .sel_i(cnt_sel_i), .cnt_o
   );
 

@@ -37,7 +37,7 @@ module shef_bare_top
   end
 
   logic unused_cleared;
-  shef_accel i_accel (
+  shef_accel u_accel (
       .clk_i(clk),
       .rst_ni(rst_n),
       .clear_i(1'b0),

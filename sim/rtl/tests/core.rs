@@ -1864,8 +1864,14 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
 fn leaves_nothing(cases: impl IntoIterator<Item = (usize, End)>) {
     // Ciphertext that the memory bus has shown: the last beat read and the last beat written, in
     // registers and on the wires.
-    const PUBLIC: [&str; 5] =
-        ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
+    const PUBLIC: [&str; 6] = [
+        "u_mem_rd__DOT__r_q",
+        "u_mem_wr__DOT__w_q",
+        "u_sets__DOT__m_req",
+        "mem0_wdata",
+        "mem_wdata",
+        "mem_rdata",
+    ];
     // What host and kernel may read after the end of a session: sealed messages, T, public key,
     // confirmation.
     const SHOWN: [&str; 4] =

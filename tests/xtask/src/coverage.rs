@@ -595,7 +595,7 @@ mod tests {
         let mangled =
             "t.u_shield.cover__shef_shield__wipe_state_e.g_state__BRA__2__KET____DOT__seen";
         assert_eq!(name(mangled, "seen").as_deref(), Ok("shef_shield wipe_state_e W_RUN"));
-        let set = "t.i_set.cover__shef_set__set";
+        let set = "t.u_set.cover__shef_set__set";
         assert_eq!(
             name(&format!("{set}.g_mode[3].g_chunk[9].g_w.written"), "written").as_deref(),
             Ok("counted 512 written")

@@ -39,7 +39,7 @@ module shef_banks_tb
     assign mem_rsp[p] = `SHEF_AXI_RSP(mem, [p]);
   end
   shef_dma_banks #(.NPorts(NPorts), .NRegions(4), .Regions(REGIONS), .NSets(4),
-      .Sets(SETS)) i_banks (
+      .Sets(SETS)) u_banks (
     .clk_i(clk), .rst_ni(rst_n),
     .dma_req_i(req), .dma_rsp_o(`SHEF_AXI_RSP(acc,)), .mem_req_o(mem_req), .mem_rsp_i(mem_rsp));
 endmodule

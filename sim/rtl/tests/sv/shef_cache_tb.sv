@@ -42,7 +42,7 @@ module shef_cache_tb
   logic set_cmd_valid, set_done_q;
   always_ff @(posedge clk) set_done_q <= rst_n && set_cmd_valid && !set_done_q;
 
-  shef_cache #(.NRegions(3), .Regions(REGIONS), .Bytes(Bytes), .LineBytes(LineBytes)) i_cache (
+  shef_cache #(.NRegions(3), .Regions(REGIONS), .Bytes(Bytes), .LineBytes(LineBytes)) u_cache (
     .clk_i(clk), .rst_ni(rst_n),
     .acc_req_i(`SHEF_AXI_REQ(acc,)), .acc_rsp_o(`SHEF_AXI_RSP(acc,)),
     .set_req_o(`SHEF_AXI_REQ(mem0,)), .set_rsp_i(`SHEF_AXI_RSP(mem0,)),

@@ -82,7 +82,7 @@ module shef_set_tb
   assign {refusal_kind, refusal_region, refusal_addr} = refusal;
   shef_set #(.NRegions(14), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles),
       .KeyLimitLog2(KeyLimitLog2), .CountW(CountW), .NodeSets(NodeSets),
-      .OnFault(FreezeRegion ? ON_FAULT_REGION : ON_FAULT_SHIELD)) i_set (
+      .OnFault(FreezeRegion ? ON_FAULT_REGION : ON_FAULT_SHIELD)) u_set (
     .clk_i(clk), .rst_ni(rst_n),
     .acc_req_i(`SHEF_AXI_REQ(acc,)), .acc_w_waits_i(acc_wwaits), .acc_rsp_o(`SHEF_AXI_RSP(acc,)),
     .mem_req_o(`SHEF_AXI_REQ(mem0,)), .mem_rsp_i(`SHEF_AXI_RSP(mem0,)),
