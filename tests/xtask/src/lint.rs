@@ -12,6 +12,7 @@ pub fn run() -> Result<(), Failure> {
     let verilator_bin = tools::ensure_verilator(&root(), &say)?;
     table()?;
     nothing_faked()?;
+    names()?;
     verilator(&verilator_bin)?;
     let yosys_bin = tools::ensure_yosys(&root(), &say)?;
     yosys(&yosys_bin)
@@ -207,6 +208,31 @@ pub fn nothing_faked() -> Result<(), Failure> {
                     .filter(|f| code.contains(*f))
                     .map(|f| format!("{}:{}: {f}", path.display(), n + 1)),
             );
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(Failure::failed(found.join("\n"))) }
+}
+
+/// One dialect of names: instances begin with `u_`, labels of generate blocks with `g_`.
+pub fn names() -> Result<(), Failure> {
+    let mut found = Vec::new();
+    let mut files = everything()?;
+    files.extend(sources(&["shell-rtl/formal"])?);
+    for path in files {
+        let text = process::read(&root().join(&path))?;
+        for (n, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let other = code
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .find(|word| word.starts_with("i_") || word.starts_with("gen_"));
+            let label = code.split_once("begin :").map(|(_, label)| label.trim());
+            if let Some(name) = other.or(label.filter(|label| !label.starts_with("g_"))) {
+                found.push(format!(
+                    "{}:{}: {name}: expected u_ for an instance, g_ for a generate block",
+                    path.display(),
+                    n + 1
+                ));
+            }
         }
     }
     if found.is_empty() { Ok(()) } else { Err(Failure::failed(found.join("\n"))) }

@@ -344,7 +344,7 @@ impl Plan {
             .tree
             .digest(|path| path.starts_with("shell-rtl/") || path.starts_with("tests/xtask/src/"));
         self.add(lanes, "module table, nothing faked", &[], |_| {
-            checked(lint::table().and_then(|()| lint::nothing_faked()))
+            checked(lint::table().and_then(|()| lint::nothing_faked()).and_then(|()| lint::names()))
         });
         self.add(lanes, "comments in plain English", &[], |_| {
             checked(crate::words::check(self.tree.paths()))
