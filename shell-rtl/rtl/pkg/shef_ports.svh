@@ -8,8 +8,8 @@
 // `SHEF_AXIL_M_PORTS(bus, width), `SHEF_AXIL_S_PORTS(bus, width): ports of an AXI4-Lite master or
 //   slave with that address width.
 // `SHEF_AXIL_REQ(bus), `SHEF_AXIL_RSP(bus): the bits of a slave's axil_req_t and axil_rsp_t.
-`ifndef SHEF_PORTS_SVH
-`define SHEF_PORTS_SVH
+//
+// No include guard: whatever an accelerator's source defines, a top has the macros of this file.
 
 `define SHEF_AXI_PORTS(bus, dim, req, rsp) \
     req [7:0]   bus``_awid dim, \
@@ -104,5 +104,3 @@
     assign obs_rid index = rsp.r.id; \
     assign obs_rresp index = rsp.r.resp; \
     assign obs_rlast index = rsp.r.last
-
-`endif
