@@ -34,6 +34,7 @@ module shef_core
   logic acc_clear, acc_cleared;
 
   // ---- memory ports of the accelerator, and outstanding transfers at each ----
+  // own_*: at the accelerator, acc_*: at the Shield
   localparam int unsigned NAcc = shef_cfg_pkg::N_ACC;
   axi_ax_t [NAcc-1:0] own_aw, own_ar;
   axi_w_t [NAcc-1:0] own_w;
