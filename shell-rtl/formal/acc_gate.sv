@@ -6,33 +6,18 @@
 module acc_gate
   import shef_pkg::*;
 (
-    input wire         clk_i,
-    input wire         rst_ni,
-    input wire         run_i,
-    input wire [7:0]   aw_len_i,
-    input wire         aw_valid_i,
-    input wire axi_w_t w_i,
-    input wire         w_valid_i,
-    input wire         b_ready_i,
-    input wire         ar_valid_i,
-    input wire         r_ready_i,
-    input wire         aw_ready_i,
-    input wire         w_ready_i,
-    input wire         b_valid_i,
-    input wire         ar_ready_i,
-    input wire         r_valid_i,
-    input wire         r_last_i
+    input wire           clk_i,
+    input wire           rst_ni,
+    input wire           run_i,
+    input wire axi_req_t acc_req_i,
+    input wire axi_rsp_t rsp_i
 );
-  logic own_aw_ready, own_w_ready, own_ar_ready, aw_valid, w_valid, ar_valid, b_ready, r_ready,
-      idle;
-  axi_w_t w;
+  axi_rsp_t acc_rsp;
+  axi_req_t req;
+  logic idle;
   shef_acc_gate dut (
-      .clk_i, .rst_ni, .run_i, .aw_len_i, .aw_valid_i, .aw_ready_o(own_aw_ready), .w_i, .w_valid_i,
-      .w_ready_o(own_w_ready), .b_ready_i,
-      .ar_valid_i, .ar_ready_o(own_ar_ready), .r_ready_i, .aw_valid_o(aw_valid), .aw_ready_i,
-      .w_o(w), .w_valid_o(w_valid), .w_ready_i,
-      .b_valid_i, .b_ready_o(b_ready), .ar_valid_o(ar_valid), .ar_ready_i, .r_valid_i, .r_last_i,
-      .r_ready_o(r_ready), .idle_o(idle)
+      .clk_i, .rst_ni, .run_i, .acc_req_i, .acc_rsp_o(acc_rsp), .shield_req_o(req),
+      .shield_rsp_i(rsp_i), .idle_o(idle)
   );
 
   logic init = 1'b0;
@@ -41,44 +26,50 @@ module acc_gate
   always_ff @(posedge clk_i) begin
     init <= 1'b1;
     if (!init) assume (!rst_ni);
-    assume (!b_valid_i || writes != '0);
-    assume (!r_valid_i || reads != '0);
-    assume (writes <= 11'd1000 || !aw_ready_i);
-    assume (reads <= 11'd1000 || !ar_ready_i);
+    assume (!rsp_i.b_valid || writes != '0);
+    assume (!rsp_i.r_valid || reads != '0);
+    assume (writes <= 11'd1000 || !rsp_i.aw_ready);
+    assume (reads <= 11'd1000 || !rsp_i.ar_ready);
     if (!rst_ni) begin
       owed <= '0;
       writes <= '0;
       reads <= '0;
     end else begin
-      owed <= owed + ((aw_valid && aw_ready_i) ? {9'd0, aw_len_i} + 17'd1 : 17'd0) -
-          17'(w_valid && w_ready_i);
-      writes <= writes + 11'(aw_valid && aw_ready_i) - 11'(b_valid_i && b_ready);
-      reads <= reads + 11'(ar_valid && ar_ready_i) - 11'(r_valid_i && r_ready && r_last_i);
+      owed <= owed +
+          ((req.aw_valid && rsp_i.aw_ready) ? {9'd0, acc_req_i.aw.len} + 17'd1 : 17'd0) -
+          17'(req.w_valid && rsp_i.w_ready);
+      writes <= writes + 11'(req.aw_valid && rsp_i.aw_ready) - 11'(rsp_i.b_valid && req.b_ready);
+      reads <= reads + 11'(req.ar_valid && rsp_i.ar_ready) -
+          11'(rsp_i.r_valid && req.r_ready && rsp_i.r.last);
     end
   end
 
   always_comb begin
     if (init && rst_ni) begin
-      if (w_valid) assert (owed != '0);
-      if (own_w_ready && w_valid_i) assert (w_valid && w_ready_i && w == w_i);
-      if (own_aw_ready && aw_valid_i) assert (aw_valid && aw_ready_i);
-      if (own_ar_ready && ar_valid_i) assert (ar_valid && ar_ready_i);
-      if (aw_valid && aw_ready_i) assert (own_aw_ready);
-      if (ar_valid && ar_ready_i) assert (own_ar_ready);
+      if (req.w_valid) assert (owed != '0);
+      if (acc_rsp.w_ready && acc_req_i.w_valid)
+        assert (req.w_valid && rsp_i.w_ready && req.w == acc_req_i.w);
+      if (acc_rsp.aw_ready && acc_req_i.aw_valid) assert (req.aw_valid && rsp_i.aw_ready);
+      if (acc_rsp.ar_ready && acc_req_i.ar_valid) assert (req.ar_valid && rsp_i.ar_ready);
+      if (req.aw_valid && rsp_i.aw_ready) assert (acc_rsp.aw_ready);
+      if (req.ar_valid && rsp_i.ar_ready) assert (acc_rsp.ar_ready);
       if (!run_i) begin
-        assert (!aw_valid && !ar_valid && b_ready && r_ready && !own_w_ready && !own_aw_ready &&
-            !own_ar_ready);
-        assert (w_valid == (owed != '0) && w.strb == '0 && w.data == '0);
+        assert (!req.aw_valid && !req.ar_valid && req.b_ready && req.r_ready && !acc_rsp.w_ready &&
+            !acc_rsp.aw_ready && !acc_rsp.ar_ready);
+        assert (req.w_valid == (owed != '0) && req.w.strb == '0 && req.w.data == '0);
       end
-      if (run_i && w_valid_i && owed != '0) assert (w_valid);
+      if (run_i && acc_req_i.w_valid && owed != '0) assert (req.w_valid);
+      assert (req.aw == acc_req_i.aw && req.ar == acc_req_i.ar && acc_rsp.b == rsp_i.b &&
+          acc_rsp.r == rsp_i.r && acc_rsp.b_valid == rsp_i.b_valid &&
+          acc_rsp.r_valid == rsp_i.r_valid);
       assert (idle == (owed == '0 && writes == '0 && reads == '0));
       // supporting invariants
       assert (owed <= 17'h8100 && dut.beats_q == owed[15:0] && dut.writes_q == {5'd0, writes} &&
           dut.reads_q == {5'd0, reads});
       assert (writes <= 11'd1001 && reads <= 11'd1001);
     end
-    cover (init && rst_ni && !run_i && w_valid && owed == 17'd3 && w_valid_i);
-    cover (init && rst_ni && run_i && w_valid_i && !w_valid && writes != '0);
+    cover (init && rst_ni && !run_i && req.w_valid && owed == 17'd3 && acc_req_i.w_valid);
+    cover (init && rst_ni && run_i && acc_req_i.w_valid && !req.w_valid && writes != '0);
     cover (init && rst_ni && !run_i && !idle && owed == '0);
   end
 endmodule

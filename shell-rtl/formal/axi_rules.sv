@@ -43,7 +43,7 @@ module axi_address
     input wire           ready_i,
     input wire  axi_ax_t ax_i
 );
-  axi_channel #(.W($bits(axi_ax_t)), .Assume(Assume)) i_channel (
+  axi_channel #(.W($bits(axi_ax_t)), .Assume(Assume)) u_channel (
       .clk_i, .rst_ni, .valid_i, .ready_i, .data_i(ax_i), .break_i(1'b0)
   );
   logic [15:0] first, bytes;

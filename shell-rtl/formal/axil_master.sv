@@ -26,11 +26,11 @@ module axil_master
   );
   logic clear_q = 1'b0;
   logic init = 1'b0;
-  axi_channel #(.W(16)) i_aw (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q),
+  axi_channel #(.W(16)) u_aw (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q),
       .valid_i(req.aw_valid), .ready_i(rsp_i.aw_ready), .data_i(req.aw_addr), .break_i(1'b0));
-  axi_channel #(.W(36)) i_w (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q), .valid_i(req.w_valid),
+  axi_channel #(.W(36)) u_w (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q), .valid_i(req.w_valid),
       .ready_i(rsp_i.w_ready), .data_i({req.w_data, req.w_strb}), .break_i(1'b0));
-  axi_channel #(.W(16)) i_ar (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q),
+  axi_channel #(.W(16)) u_ar (.clk_i, .rst_ni(rst_ni && !clear_i && !clear_q),
       .valid_i(req.ar_valid), .ready_i(rsp_i.ar_ready), .data_i(req.ar_addr), .break_i(1'b0));
 
   logic up, was_write, dead, dead_q;

@@ -22,9 +22,9 @@ module axil_slave
       .wr_data_o(wr_data), .wr_strb_o(wr_strb), .wr_err_i,
       .rd_valid_o(rd_valid), .rd_addr_o(rd_addr), .rd_data_i, .rd_err_i
   );
-  axi_channel #(.W(2)) i_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
+  axi_channel #(.W(2)) u_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
       .data_i(rsp.b_resp), .break_i(1'b0));
-  axi_channel #(.W(34)) i_r (.clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
+  axi_channel #(.W(34)) u_r (.clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
       .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0));
 
   logic init = 1'b0;

@@ -16,21 +16,21 @@ module axil_split
   axil_rsp_t rsp;
   axil_req_t [1:0] req;
   shef_axil_split #(.Page(8'hb0)) dut (.clk_i, .rst_ni, .req_i, .rsp_o(rsp), .req_o(req), .rsp_i);
-  axi_channel #(.W(16), .Assume(1'b1)) i_aw (
+  axi_channel #(.W(16), .Assume(1'b1)) u_aw (
       .clk_i, .rst_ni, .valid_i(req_i.aw_valid), .ready_i(rsp.aw_ready), .data_i(req_i.aw_addr),
       .break_i(1'b0)
   );
-  axi_channel #(.W(36), .Assume(1'b1)) i_w (
+  axi_channel #(.W(36), .Assume(1'b1)) u_w (
       .clk_i, .rst_ni, .valid_i(req_i.w_valid), .ready_i(rsp.w_ready),
       .data_i({req_i.w_data, req_i.w_strb}), .break_i(1'b0)
   );
-  axi_channel #(.W(16), .Assume(1'b1)) i_ar (
+  axi_channel #(.W(16), .Assume(1'b1)) u_ar (
       .clk_i, .rst_ni, .valid_i(req_i.ar_valid), .ready_i(rsp.ar_ready), .data_i(req_i.ar_addr),
       .break_i(1'b0)
   );
-  axi_channel #(.W(2)) i_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
+  axi_channel #(.W(2)) u_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
       .data_i(rsp.b_resp), .break_i(1'b0));
-  axi_channel #(.W(34)) i_r (
+  axi_channel #(.W(34)) u_r (
       .clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
       .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0)
   );
@@ -38,23 +38,23 @@ module axil_split
   logic [1:0] awvalid, arvalid;
   logic [1:0] aw_take, w_take, b_take, ar_take, r_take;
   for (genvar s = 0; s < 2; s++) begin : g_slave
-    axi_channel #(.W(16)) i_aw (
+    axi_channel #(.W(16)) u_aw (
         .clk_i, .rst_ni, .valid_i(req[s].aw_valid), .ready_i(rsp_i[s].aw_ready),
         .data_i(req[s].aw_addr), .break_i(1'b0)
     );
-    axi_channel #(.W(36)) i_w (
+    axi_channel #(.W(36)) u_w (
         .clk_i, .rst_ni, .valid_i(req[s].w_valid), .ready_i(rsp_i[s].w_ready),
         .data_i({req[s].w_data, req[s].w_strb}), .break_i(1'b0)
     );
-    axi_channel #(.W(16)) i_ar (
+    axi_channel #(.W(16)) u_ar (
         .clk_i, .rst_ni, .valid_i(req[s].ar_valid), .ready_i(rsp_i[s].ar_ready),
         .data_i(req[s].ar_addr), .break_i(1'b0)
     );
-    axi_channel #(.W(2), .Assume(1'b1)) i_b (
+    axi_channel #(.W(2), .Assume(1'b1)) u_b (
         .clk_i, .rst_ni, .valid_i(rsp_i[s].b_valid), .ready_i(req[s].b_ready),
         .data_i(rsp_i[s].b_resp), .break_i(1'b0)
     );
-    axi_channel #(.W(34), .Assume(1'b1)) i_r (
+    axi_channel #(.W(34), .Assume(1'b1)) u_r (
         .clk_i, .rst_ni, .valid_i(rsp_i[s].r_valid), .ready_i(req[s].r_ready),
         .data_i({rsp_i[s].r_resp, rsp_i[s].r_data}), .break_i(1'b0)
     );

@@ -15,7 +15,7 @@ module bram_fifo (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(2'd0), .in_valid_i, .in_ready_o(in_ready), .in_data_i,
       .out_valid_o(out_valid), .out_ready_i, .out_data_o(out_data), .count_o(count)
   );
-  axi_channel #(.W(8)) i_out (.clk_i, .rst_ni(rst_ni && !clr_i), .valid_i(out_valid),
+  axi_channel #(.W(8)) u_out (.clk_i, .rst_ni(rst_ni && !clr_i), .valid_i(out_valid),
       .ready_i(out_ready_i), .data_i(out_data), .break_i(1'b0));
 
   logic [3:0] at;                  // symbolic constant

@@ -55,14 +55,14 @@ module ctr_jobs
   always_comb begin
     if (init && rst_ni) begin
       assert (4'(pushed - done) <= 4'd4 && out <= 3'd4 && dut.used_q == out);
-      assert (dut.i_fifo.count_q == 3'(pushed - done) && dut.i_fifo.wp_q == pushed[1:0] &&
-          dut.i_fifo.rp_q == done[1:0]);
-      if (seen) assert (chunk.region <= 4'd1 && dut.i_fifo.mem_q[at[1:0]] == chunk);
+      assert (dut.u_fifo.count_q == 3'(pushed - done) && dut.u_fifo.wp_q == pushed[1:0] &&
+          dut.u_fifo.rp_q == done[1:0]);
+      if (seen) assert (chunk.region <= 4'd1 && dut.u_fifo.mem_q[at[1:0]] == chunk);
       assert (dut.beat_q == {5'd0, beat});
       if (beat) assert (busy && dut.head.region == 4'd1);
       for (int i = 0; i < 4; i++)
-        if (4'(done + 4'(i)) != pushed && 3'(i) < dut.i_fifo.count_q)
-          assert (dut.i_fifo.mem_q[2'(done + 4'(i))][91:88] <= 4'd1);
+        if (4'(done + 4'(i)) != pushed && 3'(i) < dut.u_fifo.count_q)
+          assert (dut.u_fifo.mem_q[2'(done + 4'(i))][91:88] <= 4'd1);
       if (job_valid && mine) begin
         assert (job.region == chunk.region && job.chunk == chunk.chunk &&
             job.version == chunk.version);

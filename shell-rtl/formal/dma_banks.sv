@@ -7,23 +7,10 @@
 module dma_banks
   import shef_pkg::*;
 (
-    input wire            clk_i,
-    input wire            rst_ni,
-    input wire axi_ax_t   aw_i,
-    input wire            aw_valid_i,
-    input wire axi_w_t    w_i,
-    input wire            w_valid_i,
-    input wire axi_ax_t   ar_i,
-    input wire            ar_valid_i,
-    input wire [1:0]      aw_ready_i,
-    input wire [1:0]      w_ready_i,
-    input wire axi_b_t    b0_i,
-    input wire axi_b_t    b1_i,
-    input wire [1:0]      b_valid_i,
-    input wire [1:0]      ar_ready_i,
-    input wire axi_r_t    r0_i,
-    input wire axi_r_t    r1_i,
-    input wire [1:0]      r_valid_i
+    input wire                 clk_i,
+    input wire                 rst_ni,
+    input wire axi_req_t       dma_i,      // b_ready and r_ready are not used
+    input wire axi_rsp_t [1:0] mem_rsp_i
 );
   localparam region_cfg_t [2:0] REGIONS = {
     region_cfg_t'{id: 8'd2, mode: MODE_BYPASS, base: 64'h8000, size: 64'h1000, tag_base: 64'h0,
@@ -46,54 +33,46 @@ module dma_banks
     at_second = (addr >= 64'h4000 && addr < 64'h6000) || (addr >= 64'h8000 && addr < 64'h9000) ||
         (addr >= 64'h2_0000 && addr < 64'h2_1000);
   endfunction
-  logic aw_ready, w_ready, ar_ready, b_valid, r_valid;
-  axi_b_t b;
-  axi_r_t r;
-  axi_ax_t [1:0] maw, mar;
-  axi_w_t [1:0] mw;
-  axi_b_t [1:0] mb;
-  axi_r_t [1:0] mr;
-  logic [1:0] maw_valid, mw_valid, mar_valid;
-  assign mb = {b1_i, b0_i};
-  assign mr = {r1_i, r0_i};
+  axi_req_t dma_req;
+  axi_rsp_t dma_rsp;
+  axi_req_t [1:0] mem_req;
+  always_comb begin
+    dma_req = dma_i;
+    {dma_req.b_ready, dma_req.r_ready} = '1;
+  end
   shef_dma_banks #(.NPorts(2), .NRegions(3), .Regions(REGIONS), .NSets(2), .Sets(SETS)) dut (
-      .clk_i, .rst_ni,
-      .dma_aw_i(aw_i), .dma_aw_valid_i(aw_valid_i), .dma_aw_ready_o(aw_ready), .dma_w_i(w_i),
-      .dma_w_valid_i(w_valid_i), .dma_w_ready_o(w_ready),
-      .dma_b_o(b), .dma_b_valid_o(b_valid), .dma_ar_i(ar_i), .dma_ar_valid_i(ar_valid_i),
-      .dma_ar_ready_o(ar_ready), .dma_r_o(r), .dma_r_valid_o(r_valid),
-      .mem_aw_o(maw), .mem_aw_valid_o(maw_valid), .mem_aw_ready_i(aw_ready_i), .mem_w_o(mw),
-      .mem_w_valid_o(mw_valid), .mem_w_ready_i(w_ready_i),
-      .mem_b_i(mb), .mem_b_valid_i(b_valid_i), .mem_ar_o(mar), .mem_ar_valid_o(mar_valid),
-      .mem_ar_ready_i(ar_ready_i),
-      .mem_r_i(mr), .mem_r_valid_i(r_valid_i)
+      .clk_i, .rst_ni, .dma_req_i(dma_req), .dma_rsp_o(dma_rsp), .mem_req_o(mem_req), .mem_rsp_i
   );
-  axi_address #(.Assume(1'b1)) i_aw (.clk_i, .rst_ni, .valid_i(aw_valid_i), .ready_i(aw_ready),
-      .ax_i(aw_i));
-  axi_address #(.Assume(1'b1)) i_ar (.clk_i, .rst_ni, .valid_i(ar_valid_i), .ready_i(ar_ready),
-      .ax_i(ar_i));
-  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) i_w (.clk_i, .rst_ni, .valid_i(w_valid_i),
-      .ready_i(w_ready), .data_i(w_i), .break_i(1'b0));
+  axi_address #(.Assume(1'b1)) u_aw (.clk_i, .rst_ni, .valid_i(dma_req.aw_valid),
+      .ready_i(dma_rsp.aw_ready), .ax_i(dma_req.aw));
+  axi_address #(.Assume(1'b1)) u_ar (.clk_i, .rst_ni, .valid_i(dma_req.ar_valid),
+      .ready_i(dma_rsp.ar_ready), .ax_i(dma_req.ar));
+  axi_channel #(.W($bits(axi_w_t)), .Assume(1'b1)) u_w (.clk_i, .rst_ni, .valid_i(dma_req.w_valid),
+      .ready_i(dma_rsp.w_ready), .data_i(dma_req.w), .break_i(1'b0));
   for (genvar p = 0; p < 2; p++) begin : g_port
-    axi_address i_maw (.clk_i, .rst_ni, .valid_i(maw_valid[p]), .ready_i(aw_ready_i[p]),
-        .ax_i(maw[p]));
-    axi_address i_mar (.clk_i, .rst_ni, .valid_i(mar_valid[p]), .ready_i(ar_ready_i[p]),
-        .ax_i(mar[p]));
-    axi_channel #(.W($bits(axi_w_t))) i_mw (.clk_i, .rst_ni, .valid_i(mw_valid[p]),
-        .ready_i(w_ready_i[p]), .data_i(mw[p]), .break_i(1'b0));
+    axi_address u_maw (.clk_i, .rst_ni, .valid_i(mem_req[p].aw_valid),
+        .ready_i(mem_rsp_i[p].aw_ready), .ax_i(mem_req[p].aw));
+    axi_address u_mar (.clk_i, .rst_ni, .valid_i(mem_req[p].ar_valid),
+        .ready_i(mem_rsp_i[p].ar_ready), .ax_i(mem_req[p].ar));
+    axi_channel #(.W($bits(axi_w_t))) u_mw (.clk_i, .rst_ni, .valid_i(mem_req[p].w_valid),
+        .ready_i(mem_rsp_i[p].w_ready), .data_i(mem_req[p].w), .break_i(1'b0));
   end
 
   // ---- bursts in flight at each port: reads, writes, writes without their last beat ----
   logic init = 1'b0;
   logic [9:0] reads[2], writes[2], beats[2];
-  logic [1:0] ar_fire, aw_fire, w_end, r_end, b_end;
+  logic [1:0] ar_asks, aw_asks, w_asks, ar_fire, aw_fire, w_fire, w_end, r_end, b_end;
   always_comb begin
     for (int p = 0; p < 2; p++) begin
-      ar_fire[p] = mar_valid[p] && ar_ready_i[p];
-      aw_fire[p] = maw_valid[p] && aw_ready_i[p];
-      w_end[p] = mw_valid[p] && w_ready_i[p] && mw[p].last;
-      r_end[p] = r_valid_i[p] && mr[p].last && reads[p] != '0;
-      b_end[p] = b_valid_i[p] && writes[p] != '0;
+      ar_asks[p] = mem_req[p].ar_valid;
+      aw_asks[p] = mem_req[p].aw_valid;
+      w_asks[p] = mem_req[p].w_valid;
+      ar_fire[p] = mem_req[p].ar_valid && mem_rsp_i[p].ar_ready;
+      aw_fire[p] = mem_req[p].aw_valid && mem_rsp_i[p].aw_ready;
+      w_fire[p] = mem_req[p].w_valid && mem_rsp_i[p].w_ready;
+      w_end[p] = w_fire[p] && mem_req[p].w.last;
+      r_end[p] = mem_rsp_i[p].r_valid && mem_rsp_i[p].r.last && reads[p] != '0;
+      b_end[p] = mem_rsp_i[p].b_valid && writes[p] != '0;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -119,33 +98,39 @@ module dma_banks
     if (init && rst_ni) begin
       for (int p = 0; p < 2; p++) begin
         // unchanged, to the port of its address
-        if (mar_valid[p])
-          assert (ar_valid_i && mar[p] == ar_i && at_second(ar_i.addr) == (p == 1) &&
-              reads[1-p] == '0);
-        if (maw_valid[p])
-          assert (aw_valid_i && maw[p] == aw_i && at_second(aw_i.addr) == (p == 1) &&
-              writes[1-p] == '0 && beats[1-p] == '0);
+        if (mem_req[p].ar_valid)
+          assert (dma_req.ar_valid && mem_req[p].ar == dma_req.ar &&
+              at_second(dma_req.ar.addr) == (p == 1) && reads[1-p] == '0);
+        if (mem_req[p].aw_valid)
+          assert (dma_req.aw_valid && mem_req[p].aw == dma_req.aw &&
+              at_second(dma_req.aw.addr) == (p == 1) && writes[1-p] == '0 && beats[1-p] == '0);
         // after its AW
-        if (mw_valid[p]) assert (w_valid_i && mw[p] == w_i && beats[p] != '0 && beats[1-p] == '0);
+        if (mem_req[p].w_valid)
+          assert (dma_req.w_valid && mem_req[p].w == dma_req.w && beats[p] != '0 &&
+              beats[1-p] == '0);
+        assert (mem_req[p].b_ready && mem_req[p].r_ready);
         // requested data come from that port, all of it
-        if (r_valid_i[p] && reads[p] != '0) assert (r_valid && r == mr[p]);
-        if (b_valid_i[p] && writes[p] != '0) assert (b_valid && b == mb[p]);
+        if (mem_rsp_i[p].r_valid && reads[p] != '0)
+          assert (dma_rsp.r_valid && dma_rsp.r == mem_rsp_i[p].r);
+        if (mem_rsp_i[p].b_valid && writes[p] != '0)
+          assert (dma_rsp.b_valid && dma_rsp.b == mem_rsp_i[p].b);
         // and they do come
-        if (ar_valid_i && reads[1-p] == '0 && reads[p] < 10'd255 &&
-            at_second(ar_i.addr) == (p == 1)) assert (mar_valid[p]);
-        if (aw_valid_i && writes[1-p] == '0 && beats[1-p] == '0 && writes[p] < 10'd255 &&
-            beats[p] < 10'd255 && at_second(aw_i.addr) == (p == 1)) assert (maw_valid[p]);
-        if (w_valid_i && beats[p] != '0) assert (mw_valid[p]);
+        if (dma_req.ar_valid && reads[1-p] == '0 && reads[p] < 10'd255 &&
+            at_second(dma_req.ar.addr) == (p == 1)) assert (mem_req[p].ar_valid);
+        if (dma_req.aw_valid && writes[1-p] == '0 && beats[1-p] == '0 && writes[p] < 10'd255 &&
+            beats[p] < 10'd255 && at_second(dma_req.aw.addr) == (p == 1))
+          assert (mem_req[p].aw_valid);
+        if (dma_req.w_valid && beats[p] != '0) assert (mem_req[p].w_valid);
       end
-      if (ar_valid_i) assert (ar_ready == (ar_fire != '0));
-      if (aw_valid_i) assert (aw_ready == (aw_fire != '0));
-      if (w_valid_i) assert (w_ready == ((mw_valid & w_ready_i) != '0));
-      if (r_valid)
-        assert ((r_valid_i[0] && r == mr[0] && reads[1] == '0) ||
-            (r_valid_i[1] && r == mr[1] && reads[0] == '0));
-      if (b_valid)
-        assert ((b_valid_i[0] && b == mb[0] && writes[1] == '0) ||
-            (b_valid_i[1] && b == mb[1] && writes[0] == '0));
+      if (dma_req.ar_valid) assert (dma_rsp.ar_ready == (ar_fire != '0));
+      if (dma_req.aw_valid) assert (dma_rsp.aw_ready == (aw_fire != '0));
+      if (dma_req.w_valid) assert (dma_rsp.w_ready == (w_fire != '0));
+      if (dma_rsp.r_valid)
+        assert ((mem_rsp_i[0].r_valid && dma_rsp.r == mem_rsp_i[0].r && reads[1] == '0) ||
+            (mem_rsp_i[1].r_valid && dma_rsp.r == mem_rsp_i[1].r && reads[0] == '0));
+      if (dma_rsp.b_valid)
+        assert ((mem_rsp_i[0].b_valid && dma_rsp.b == mem_rsp_i[0].b && writes[1] == '0) ||
+            (mem_rsp_i[1].b_valid && dma_rsp.b == mem_rsp_i[1].b && writes[0] == '0));
       // the counters do not wrap, and the traffic is at the block's port
       assert (reads[!rp] == '0 && reads[rp] <= 10'd255 && {2'd0, dut.g_banks.reads_q} == reads[rp]);
       assert (writes[!wp] == '0 && writes[wp] <= 10'd255 &&
@@ -154,17 +139,20 @@ module dma_banks
           {2'd0, dut.g_banks.w_owed_q} == beats[wp]);
     end
     // another port waits
-    cover (init && rst_ni && reads[1] == 10'd2 && ar_valid_i && mar_valid == '0 && r_valid);
+    cover (init && rst_ni && reads[1] == 10'd2 && dma_req.ar_valid && ar_asks == '0 &&
+        dma_rsp.r_valid);
     // an unowed response
-    cover (init && rst_ni && mar_valid[0] && rp && r_valid_i[1] && reads[1] == '0);
-    cover (init && rst_ni && writes[0] == 10'd2 && beats[0] == 10'd1 && mw_valid[0] && w_end[0] &&
-        b_valid);
+    cover (init && rst_ni && mem_req[0].ar_valid && rp && mem_rsp_i[1].r_valid && reads[1] == '0);
+    cover (init && rst_ni && writes[0] == 10'd2 && beats[0] == 10'd1 && w_end[0] &&
+        dma_rsp.b_valid);
     // a response before its data
-    cover (init && rst_ni && beats[0] == 10'd1 && writes[0] == '0 && aw_valid_i && maw_valid == '0);
+    cover (init && rst_ni && beats[0] == 10'd1 && writes[0] == '0 && dma_req.aw_valid &&
+        aw_asks == '0);
     // the two directions change ports independently
     cover (init && rst_ni && wp && aw_fire[0] && reads[1] != '0);
     // W waits for its AW
-    cover (init && rst_ni && aw_fire[1] && aw_i.addr == 64'h2_0fc0 && w_valid_i && mw_valid == '0);
+    cover (init && rst_ni && aw_fire[1] && dma_req.aw.addr == 64'h2_0fc0 && dma_req.w_valid &&
+        w_asks == '0);
   end
 endmodule
 `default_nettype wire

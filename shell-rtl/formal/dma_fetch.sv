@@ -32,7 +32,7 @@ module dma_fetch
       .beat_valid_o(beat_valid), .desc_o(desc), .error_o(error), .last_o(last), .owed_o(owed),
       .bad_o(bad)
   );
-  axi_address i_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
+  axi_address u_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
 
   logic init = 1'b0;
   logic [3:0] fire;

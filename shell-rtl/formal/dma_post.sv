@@ -35,9 +35,9 @@ module dma_post
       .w_o(w), .w_valid_o(w_valid), .w_ready_i, .b_i, .b_valid_i, .told_o(told), .ok_o(ok),
       .owed_o(owed), .bad_o(bad)
   );
-  axi_address i_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
+  axi_address u_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
   // a few bits of the data: each bit passes the same queue
-  axi_channel #(.W(69)) i_w (
+  axi_channel #(.W(69)) u_w (
       .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i),
       .data_i({w.last, w.strb, w.data[0], w.data[127], w.data[384], w.data[511]}), .break_i(1'b0)
   );
@@ -96,7 +96,7 @@ module dma_post
   end
 
   logic [129:0] word;
-  assign word = dut.i_data.mem_q[3'(dut.i_data.rp_q + data_ahead[2:0])];
+  assign word = dut.u_data.mem_q[3'(dut.u_data.rp_q + data_ahead[2:0])];
   always_comb begin
     if (init && rst_ni) begin
       // input
@@ -126,10 +126,10 @@ module dma_post
       if (answer) assert (ok == (b_i.resp == AXI_OKAY));
       if (mine && !done && ahead == '0 && answer) assert (told == 4'd1 << q);
       // supporting invariants
-      assert (5'(dut.i_data.count_q) == data_left &&
-          3'(dut.i_data.wp_q - dut.i_data.rp_q) == dut.i_data.count_q[2:0]);
-      assert (dut.i_order.count_q == left &&
-          4'(dut.i_order.wp_q - dut.i_order.rp_q) == dut.i_order.count_q[3:0]);
+      assert (5'(dut.u_data.count_q) == data_left &&
+          3'(dut.u_data.wp_q - dut.u_data.rp_q) == dut.u_data.count_q[2:0]);
+      assert (dut.u_order.count_q == left &&
+          4'(dut.u_order.wp_q - dut.u_order.rp_q) == dut.u_order.count_q[3:0]);
       if (mine && !wrote) begin
         assert (data_ahead < data_left);
         assert ({word[129:127], word[96:95], word[64:63], word[48:31], word[0]} ==
@@ -137,7 +137,7 @@ module dma_post
             13'd0, c.status, c.tag[31], c.tag[0]});
       end
       if (mine && !done)
-        assert (ahead < left && dut.i_order.mem_q[4'(dut.i_order.rp_q + ahead[3:0])] == q);
+        assert (ahead < left && dut.u_order.mem_q[4'(dut.u_order.rp_q + ahead[3:0])] == q);
     end
     cover (init && rst_ni && mine && !wrote && data_ahead == '0 && w_fire && c.addr[5:4] == 2'd2 &&
         q == 2'd1 && data_left == 5'd3);

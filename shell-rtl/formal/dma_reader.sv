@@ -29,8 +29,8 @@ module dma_reader
       .r_i, .r_valid_i, .beat_valid_o(beat_valid), .beat_ready_i, .beat_o(beat), .resp_o(resp),
       .owed_o(owed), .bad_o(bad)
   );
-  axi_address i_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
-  axi_channel #(.W(514)) i_beat (.clk_i, .rst_ni, .valid_i(beat_valid), .ready_i(beat_ready_i),
+  axi_address u_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
+  axi_channel #(.W(514)) u_beat (.clk_i, .rst_ni, .valid_i(beat_valid), .ready_i(beat_ready_i),
       .data_i({resp, beat}), .break_i(1'b0));
 
   logic init = 1'b0;

@@ -173,7 +173,7 @@ module dma_work
       assert ((owed != '0) == (dut.fetch_q == 2'd2) && owed <= 5'd16 && dut.fetch_q != 2'd3 &&
           dut.begin_q != 2'd3);
       assert (pieces == dut.pieces_q && cpls == dut.cpls_q && cpls <= 5'd16);
-      assert (dut.i_descs.count_q <= 6'd32 && dut.i_begun.count_q <= 6'd32);
+      assert (dut.u_descs.count_q <= 6'd32 && dut.u_begun.count_q <= 6'd32);
       if (on) begin
         assert (dut.fetched_q == head + 32'(8'(dut.begun_count) + 8'(dut.begin_q == 2'd1) +
             8'(dut.descs) + 8'(owed) + 8'(lost)));

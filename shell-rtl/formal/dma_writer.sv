@@ -49,8 +49,8 @@ module dma_writer
     return x.beats <= Most && {1'b0, x.addr[11:6]} + x.beats <= 7'd64 &&
         (x.ends || x.status == ST_DONE);
   endfunction
-  axi_address i_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
-  axi_channel #(.W(6)) i_w (
+  axi_address u_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
+  axi_channel #(.W(6)) u_w (
       .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i),
       .data_i({w.last, some({w.strb, w.data})}), .break_i(1'b0)
   );
@@ -73,7 +73,7 @@ module dma_writer
   entry_t [7:0] q;
   entry_t head;
   logic [2:0] came, ordered, gone;
-  assign ordered = came - {1'b0, dut.i_bursts.count_q};
+  assign ordered = came - {1'b0, dut.u_bursts.count_q};
   assign head = q[gone];
   // ---- those with beats, by number modulo 8 ----
   logic [7:0] wrong;                 // its response was not OKAY
@@ -152,8 +152,8 @@ module dma_writer
   assign left = dut.active_q ? dut.left_q[2:0] : 3'd0;
   assign loaded = wrote + 4'(dut.fifo_valid);
   assign held = beats - wrote;
-  assign first = dut.i_bursts.mem_q[ordered[0]];
-  assign second = dut.i_bursts.mem_q[!ordered[0]];
+  assign first = dut.u_bursts.mem_q[ordered[0]];
+  assign second = dut.u_bursts.mem_q[!ordered[0]];
   always_comb begin
     open = '0;
     waiting = '0;
@@ -193,20 +193,20 @@ module dma_writer
             ? ST_HOST : head.done.status});
       // supporting invariants
       assert (3'(came - ordered) <= 3'(Bursts) && 3'(ordered - gone) <= 3'(Open));
-      assert (dut.i_bursts.count_q <= 2'(Bursts) && dut.i_bursts.rp_q == ordered[0] &&
-          dut.i_bursts.wp_q == came[0]);
-      assert (dut.i_order.count_q == 3'(ordered - gone) && dut.i_order.rp_q == gone[1:0] &&
-          dut.i_order.wp_q == ordered[1:0]);
-      assert (dut.i_answers.count_q == 3'(answered - used) && dut.i_answers.rp_q == used[1:0] &&
-          dut.i_answers.wp_q == answered[1:0]);
+      assert (dut.u_bursts.count_q <= 2'(Bursts) && dut.u_bursts.rp_q == ordered[0] &&
+          dut.u_bursts.wp_q == came[0]);
+      assert (dut.u_order.count_q == 3'(ordered - gone) && dut.u_order.rp_q == gone[1:0] &&
+          dut.u_order.wp_q == ordered[1:0]);
+      assert (dut.u_answers.count_q == 3'(answered - used) && dut.u_answers.rp_q == used[1:0] &&
+          dut.u_answers.wp_q == answered[1:0]);
       assert (3'(asked - used) == open && 3'(asks - asked) == waiting &&
           3'(answered - used) <= 3'(asked - used));
       assert (dut.owed_q == 3'(asked - answered) && dut.status_q == (error ? ST_HOST : ST_DONE));
       for (int n = 0; n < 8; n++) begin
-        if (3'(3'(n) - gone) < 3'(ordered - gone)) assert (dut.i_order.mem_q[n[1:0]] == q[n]);
+        if (3'(3'(n) - gone) < 3'(ordered - gone)) assert (dut.u_order.mem_q[n[1:0]] == q[n]);
         if (3'(3'(n) - gone) < 3'(came - gone)) assert (q[n].ends || q[n].done.status == ST_DONE);
         if (3'(3'(n) - used) < 3'(answered - used))
-          assert (dut.i_answers.mem_q[n[1:0]] == wrong[n]);
+          assert (dut.u_answers.mem_q[n[1:0]] == wrong[n]);
       end
       if (came != ordered) begin
         assert (fits(first) && q[ordered] == {first.beats != '0, first.ends, first.q, first.last,
@@ -220,14 +220,14 @@ module dma_writer
         if (second.beats != '0 && 3'(asked + 3'(first.beats != '0)) == mark)
           assert (second.addr == mark_addr && second.beats == {4'd0, mark_beats});
       end
-      assert (dut.i_beats.count_q <= 4'(Depth) && dut.i_beats.count_q == 4'(beats - loaded) &&
+      assert (dut.u_beats.count_q <= 4'(Depth) && dut.u_beats.count_q == 4'(beats - loaded) &&
           held <= 4'(Depth + 1));
-      assert (dut.i_beats.wp_q == beats[2:0] && dut.i_beats.rp_q == loaded[2:0]);
+      assert (dut.u_beats.wp_q == beats[2:0] && dut.u_beats.rp_q == loaded[2:0]);
       assert (want == 4'(promised - wrote) && want <= held && todo == left);
       assert (dut.left_q <= Most && (!dut.active_q || (left != '0 && dut.fifo_valid)));
       if (4'(at - wrote) < held)
-        assert (((at == wrote && dut.fifo_valid) ? some(dut.i_beats.out_q)
-            : some(dut.i_beats.mem_q[at[2:0]])) == word);
+        assert (((at == wrote && dut.fifo_valid) ? some(dut.u_beats.out_q)
+            : some(dut.u_beats.mem_q[at[2:0]])) == word);
     end
     cover (init && rst_ni && done_valid && error && head.asks && !wrong[used]);
     cover (init && rst_ni && done_valid && error && head.done.status == ST_CARD);

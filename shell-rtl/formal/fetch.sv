@@ -36,7 +36,7 @@ module fetch
       .beat_done_i, .node_valid_i, .node_ready_o(node_ready), .node_addr_i, .ar_o(ar),
       .ar_valid_o(ar_valid), .ar_ready_i
   );
-  axi_address i_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
+  axi_address u_ar (.clk_i, .rst_ni, .valid_i(ar_valid), .ready_i(ar_ready_i), .ax_i(ar));
 
   logic init = 1'b0;
   logic waited;

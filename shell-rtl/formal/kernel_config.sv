@@ -34,7 +34,7 @@ module kernel_config (
   assign data_write = write && addr_i[11:2] == 10'h2;
   assign finish = write && addr_i[11:2] == 10'h0 && wdata_i[1];
   always_ff @(posedge clk_i) at <= at;
-  axi_channel #(.W(33)) i_cfg (.clk_i, .rst_ni(rst_ni && !renew), .valid_i(valid), .ready_i(cfg_ready_i), .data_i({last, data}), .break_i(1'b0));
+  axi_channel #(.W(33)) u_cfg (.clk_i, .rst_ni(rst_ni && !renew), .valid_i(valid), .ready_i(cfg_ready_i), .data_i({last, data}), .break_i(1'b0));
 
   always_ff @(posedge clk_i) begin
     init <= 1'b1;

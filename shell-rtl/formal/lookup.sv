@@ -251,7 +251,7 @@ module lookup
       assert ((dut.free_q & (dut.ask_q | dut.fetch_q | dut.dirty_q | dut.seal_q | dut.rheld_q |
           dut.wheld_q)) == '0);
       assert ((dut.spec_q & (dut.dirty_q | dut.seal_q | dut.rheld_q | dut.wheld_q)) == '0);
-      if (dut.spec_go && dut.spec_valid) assert ((dut.i_prefetch.match_q & dut.live) == '0);
+      if (dut.spec_go && dut.spec_valid) assert ((dut.u_prefetch.match_q & dut.live) == '0);
       if (dut.spec_valid) assert (dut.spec_name.region <= 4'd1);
     end
   end
@@ -276,7 +276,7 @@ module lookup
               assert (dut.d_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.d_name[d]));
           end
           if (dut.spec_valid)
-            assert (dut.i_prefetch.match_q[i] ==
+            assert (dut.u_prefetch.match_q[i] ==
                 ({dut.region_q[i], dut.chunk_q[i]} == dut.spec_name));
           for (int j = 0; j < i; j++)
             if (dut.live[j])
@@ -311,10 +311,10 @@ module lookup
     always_comb begin
       if (init && rst_ni) begin
         assert (dut.cand_ok[c] == (dut.cand[c] != '0));
-        assert (one_at_most(dut.cand[c]) && one_at_most(dut.g_class[c].i_victim.next_q) &&
-            (dut.cand[c] & dut.g_class[c].i_victim.next_q) == '0);
+        assert (one_at_most(dut.cand[c]) && one_at_most(dut.g_class[c].u_victim.next_q) &&
+            (dut.cand[c] & dut.g_class[c].u_victim.next_q) == '0);
         if (dut.cand_ok[c]) assert (dut.cand[c] == one_hot(dut.cand_line[c]));
-        assert (((dut.cand[c] | dut.g_class[c].i_victim.next_q | dut.g_class[c].i_victim.pool_q) &
+        assert (((dut.cand[c] | dut.g_class[c].u_victim.next_q | dut.g_class[c].u_victim.pool_q) &
             (busy | ~(dut.avail & CLASS[c]))) == '0);
       end
     end

@@ -91,8 +91,8 @@ module mem_rd
           {8'd0, dut.owed_node_q} == left_node);
       assert (dut.r_valid_q == came && (!came || dut.r_q == r));
       assert (dut.beat_q == {1'b0, beat_no} && beat_no <= 5'd15);
-      assert (dut.i_order.count_q <= 3'd4 &&
-          2'(dut.i_order.wp_q - dut.i_order.rp_q) == dut.i_order.count_q[1:0]);
+      assert (dut.u_order.count_q <= 3'd4 &&
+          2'(dut.u_order.wp_q - dut.u_order.rp_q) == dut.u_order.count_q[1:0]);
       if (beat_no != '0) assert (dut.head_valid && dut.head.region == 4'd1);
       assert (owed_data == (left_data != '0) && owed_tag == (left_tag != '0) &&
           owed_node == (left_node != '0));

@@ -57,8 +57,8 @@ module mem_wr
       .empty_o(empty),
       .fault_valid_o(fault_valid), .fault_o(fault)
   );
-  axi_address i_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
-  axi_channel #(.W(5)) i_w (
+  axi_address u_aw (.clk_i, .rst_ni, .valid_i(aw_valid), .ready_i(aw_ready_i), .ax_i(aw));
+  axi_channel #(.W(5)) u_w (
       .clk_i, .rst_ni, .valid_i(w_valid), .ready_i(w_ready_i),
       .data_i({w.last, w.strb[0], w.strb[63], w.data[0], w.data[511]}), .break_i(1'b0)
   );
@@ -122,11 +122,11 @@ module mem_wr
       assert (todo == (dut.active_q ? {1'b0, dut.left_q} + 4'd1 : 4'd0));
       if (dut.w_one_q && w_valid) assert (w.last);
       assert (dut.b_valid_q == b_q && (!b_q || dut.b_q == b_last));
-      assert (dut.i_bursts.count_q <= 3'd4 &&
-          2'(dut.i_bursts.wp_q - dut.i_bursts.rp_q) == dut.i_bursts.count_q[1:0]);
+      assert (dut.u_bursts.count_q <= 3'd4 &&
+          2'(dut.u_bursts.wp_q - dut.u_bursts.rp_q) == dut.u_bursts.count_q[1:0]);
       for (int i = 0; i < 4; i++)
-        if (3'(i) < dut.i_bursts.count_q)
-          assert (whole(dut.i_bursts.mem_q[2'(dut.i_bursts.rp_q + 2'(i))]));
+        if (3'(i) < dut.u_bursts.count_q)
+          assert (whole(dut.u_bursts.mem_q[2'(dut.u_bursts.rp_q + 2'(i))]));
       assert (at <= len && (at == '0 || len_q == 3'd1 || len_q == 3'd3));
     end
     cover (init && rst_ni && chunk_acked);

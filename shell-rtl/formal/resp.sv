@@ -38,7 +38,7 @@ module resp
       .r_valid_o(r_valid), .r_ready_i
   );
   // two bits of the data: each bit passes the same gate and the same memory
-  axi_channel #(.W(13)) i_r (
+  axi_channel #(.W(13)) u_r (
       .clk_i, .rst_ni, .valid_i(r_valid), .ready_i(r_ready_i),
       .data_i({r.id, r.resp, r.last, r.data[0], r.data[504]}), .break_i(clr_q)
   );
@@ -61,8 +61,8 @@ module resp
   // beats of the waiting segments
   logic [10:0] waiting;
   lseg_t s0, s1;
-  assign s0 = dut.i_queue.mem_q[dut.i_queue.rp_q];
-  assign s1 = dut.i_queue.mem_q[!dut.i_queue.rp_q];
+  assign s0 = dut.u_queue.mem_q[dut.u_queue.rp_q];
+  assign s1 = dut.u_queue.mem_q[!dut.u_queue.rp_q];
   assign waiting = ((dut.count != '0) ? 11'(s0.beats) : '0) +
       ((dut.count == 2'd2) ? 11'(s1.beats) : '0) - 11'(dut.beat_q);
   always_comb begin
@@ -77,14 +77,14 @@ module resp
       if (r_valid) assert (owed != '0);
       if (owed == '0) assert (idle);
       // supporting invariants
-      assert (dut.count <= 2'd2 && 1'(dut.i_queue.wp_q - dut.i_queue.rp_q) == dut.count[0]);
+      assert (dut.count <= 2'd2 && 1'(dut.u_queue.wp_q - dut.u_queue.rp_q) == dut.count[0]);
       if (dut.count != '0) assert (s0.line < 6'd2 && s0.beats != '0 && s0.beats <= 9'd256);
       if (dut.count == 2'd2) assert (s1.line < 6'd2 && s1.beats != '0 && s1.beats <= 9'd256);
       if (dut.count == '0) assert (dut.beat_q == '0);
       else assert (dut.beat_q < s0.beats);
       assert (4'(dut.out_count) + 4'(dut.stage_q) <= 4'd4);
-      assert (2'(dut.i_out_ctl.wp_q - dut.i_out_ctl.rp_q) == dut.out_count[1:0] &&
-          dut.i_out_ctl.wp_q == dut.wp_q && dut.i_out_ctl.rp_q == dut.rp_q);
+      assert (2'(dut.u_out_ctl.wp_q - dut.u_out_ctl.rp_q) == dut.out_count[1:0] &&
+          dut.u_out_ctl.wp_q == dut.wp_q && dut.u_out_ctl.rp_q == dut.rp_q);
       assert (owed == waiting + 11'(dut.stage_q) + 11'(dut.out_count));
       assert (dut.poison_q <= dut.count);
       if (dut.stage_q && !dut.stage_err_q) assert (good_q);

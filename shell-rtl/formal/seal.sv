@@ -75,7 +75,7 @@ module seal
       .NRegions(2), .Depth(4), .MapWords(2), .MapNum({{14{32'd0}}, 32'd0, 32'd1}), .MapFirst(NO),
       .CountWords(2), .CountFirst(NO),
       .CountW(3), .IsOutput(16'd1)
-  ) i_versions (
+  ) u_versions (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0), .busy_o(map_busy), .epoch_i({48'd0, epoch}),
       .clear_i(raise_q), .clear_mask_i(2'b01),
       .ask_valid_i, .ask_ready_o(), .ver_valid_i, .ver_ready_o(),
@@ -151,12 +151,12 @@ module seal
     return {12'd0, c ? x[71:36] : x[35:0]};
   endfunction
   assign head_mine = dut.head_valid && region == {3'd0, r} && index == {39'd0, c};
-  assign set_2 = head_mine && r && i_versions.g_counted.i_counters.done_q;
-  assign stored = of(i_versions.g_counted.i_counters.g_bank[0].mem_q[0]);
-  assign raised = of(i_versions.g_counted.i_counters.word_q);
-  assign sealed = i_versions.i_written.mem_q[0][{4'd0, c}];
-  assign swept = !i_versions.g_counted.i_counters.sweep_q ||
-      i_versions.g_counted.i_counters.sweep_addr_q != '0;
+  assign set_2 = head_mine && r && u_versions.g_counted.u_counters.done_q;
+  assign stored = of(u_versions.g_counted.u_counters.g_bank[0].mem_q[0]);
+  assign raised = of(u_versions.g_counted.u_counters.word_q);
+  assign sealed = u_versions.u_written.mem_q[0][{4'd0, c}];
+  assign swept = !u_versions.g_counted.u_counters.sweep_q ||
+      u_versions.g_counted.u_counters.sweep_addr_q != '0;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) given <= '0;
     else if (set_2 && !set_refused) given <= set_version;
@@ -164,57 +164,57 @@ module seal
   always_comb begin
     if (init && rst_ni) begin
       // the queue: only requested chunks, and idle while epochs are raised or maps cleared
-      assert (dut.i_queue.count_q <= 3'd4 &&
-          2'(dut.i_queue.wp_q - dut.i_queue.rp_q) == dut.i_queue.count_q[1:0]);
+      assert (dut.u_queue.count_q <= 3'd4 &&
+          2'(dut.u_queue.wp_q - dut.u_queue.rp_q) == dut.u_queue.count_q[1:0]);
       for (int k = 0; k < 4; k++)
-        if ({1'b0, 2'(2'(k) - dut.i_queue.rp_q)} < dut.i_queue.count_q)
-          assert (dut.i_queue.mem_q[k][43:41] == '0 && dut.i_queue.mem_q[k][39:1] == '0);
+        if ({1'b0, 2'(2'(k) - dut.u_queue.rp_q)} < dut.u_queue.count_q)
+          assert (dut.u_queue.mem_q[k][43:41] == '0 && dut.u_queue.mem_q[k][39:1] == '0);
       if (dut.head_valid) assert (region <= 4'd1 && index <= 40'd1);
       if (raise_q || map_busy || !begun) assert (!dut.head_valid);
       if (dut.state_q != 2'd0) assert (dut.head_valid);
       // one version at a time, for the head
-      assert (waits == (i_versions.i_written.set_read_q || i_versions.g_counted.i_counters.set_q ||
-          i_versions.g_counted.i_counters.done_q));
-      if (waits) assert (i_versions.i_written.set_read_q == (region == '0));
+      assert (waits == (u_versions.u_written.set_read_q || u_versions.g_counted.u_counters.set_q ||
+          u_versions.g_counted.u_counters.done_q));
+      if (waits) assert (u_versions.u_written.set_read_q == (region == '0));
       // output: a chunk whose bit is clear was not sealed in this epoch
-      if (i_versions.i_written.set_read_q)
-        assert (!i_versions.i_written.set_addr_q &&
-            i_versions.i_written.set_bit_q == {4'd0, index[0]} &&
-            i_versions.i_written.word_q == i_versions.i_written.mem_q[0]);
+      if (u_versions.u_written.set_read_q)
+        assert (!u_versions.u_written.set_addr_q &&
+            u_versions.u_written.set_bit_q == {4'd0, index[0]} &&
+            u_versions.u_written.word_q == u_versions.u_written.mem_q[0]);
       assert (epoch != '0);
       if (!r) begin
         assert (last <= epoch);
-        if (raise_q || i_versions.i_written.todo_q[0] || i_versions.i_written.sweep_q || !sealed)
+        if (raise_q || u_versions.u_written.todo_q[0] || u_versions.u_written.sweep_q || !sealed)
           assert (last < epoch);
         if (going && head_mine) assert (version == epoch && last < epoch && sealed);
       end
-      if (i_versions.i_written.sweep_q)
-        assert (!i_versions.i_written.sweep_addr_q && i_versions.i_written.sweep_left_q == 32'd1);
-      if (!begun) assert (i_versions.i_written.todo_q == '1 && !i_versions.i_written.sweep_q);
+      if (u_versions.u_written.sweep_q)
+        assert (!u_versions.u_written.sweep_addr_q && u_versions.u_written.sweep_left_q == 32'd1);
+      if (!begun) assert (u_versions.u_written.todo_q == '1 && !u_versions.u_written.sweep_q);
       // counted: the counter holds the last version given
       if (r) begin
         assert (last <= given && given <= 48'd7);
-        if (!swept || i_versions.g_counted.i_counters.sweep_q) assert (given == '0);
+        if (!swept || u_versions.g_counted.u_counters.sweep_q) assert (given == '0);
         if (swept) assert (stored == given);
-        if (set_2) assert (i_versions.g_counted.i_counters.value_q == given + 1'b1 &&
-            i_versions.g_counted.i_counters.refused_q == (given == 48'd7) &&
-            i_versions.g_counted.i_counters.raise_q == !i_versions.g_counted.i_counters.refused_q);
+        if (set_2) assert (u_versions.g_counted.u_counters.value_q == given + 1'b1 &&
+            u_versions.g_counted.u_counters.refused_q == (given == 48'd7) &&
+            u_versions.g_counted.u_counters.raise_q == !u_versions.g_counted.u_counters.refused_q);
         if (set_2 && !set_refused) assert (raised == given + 1'b1);
         if (going && head_mine) assert (version == given && last < given);
-        if (!set_2 && i_versions.g_counted.i_counters.raise_q) assert (raised == given);
+        if (!set_2 && u_versions.g_counted.u_counters.raise_q) assert (raised == given);
       end
-      assert (!(i_versions.g_counted.i_counters.set_q && i_versions.g_counted.i_counters.done_q));
-      if (i_versions.g_counted.i_counters.set_q)
-        assert (i_versions.g_counted.i_counters.addr_q == '0 &&
-            !i_versions.g_counted.i_counters.wide_q &&
-            i_versions.g_counted.i_counters.high_q == index[0] &&
-            !i_versions.g_counted.i_counters.sweep_q &&
-            i_versions.g_counted.i_counters.g_bank[0].read_q ==
-            i_versions.g_counted.i_counters.g_bank[0].mem_q[0]);
-      if (i_versions.g_counted.i_counters.raise_q)
-        assert (i_versions.g_counted.i_counters.done_q &&
-            i_versions.g_counted.i_counters.raise_addr_q == '0 &&
-            !i_versions.g_counted.i_counters.sweep_q);
+      assert (!(u_versions.g_counted.u_counters.set_q && u_versions.g_counted.u_counters.done_q));
+      if (u_versions.g_counted.u_counters.set_q)
+        assert (u_versions.g_counted.u_counters.addr_q == '0 &&
+            !u_versions.g_counted.u_counters.wide_q &&
+            u_versions.g_counted.u_counters.high_q == index[0] &&
+            !u_versions.g_counted.u_counters.sweep_q &&
+            u_versions.g_counted.u_counters.g_bank[0].read_q ==
+            u_versions.g_counted.u_counters.g_bank[0].mem_q[0]);
+      if (u_versions.g_counted.u_counters.raise_q)
+        assert (u_versions.g_counted.u_counters.done_q &&
+            u_versions.g_counted.u_counters.raise_addr_q == '0 &&
+            !u_versions.g_counted.u_counters.sweep_q);
     end
   end
   logic unused;

@@ -32,16 +32,16 @@ module system_gate
       .clk_i, .rst_ni, .open_i, .drop_i(1'b0), .req_i, .rsp_o(rsp), .design_req_o(req[0]),
       .design_rsp_i, .mailbox_req_o(req[1]), .mailbox_rsp_i
   );
-  axi_channel #(.W(2)) i_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
+  axi_channel #(.W(2)) u_b (.clk_i, .rst_ni, .valid_i(rsp.b_valid), .ready_i(req_i.b_ready),
       .data_i(rsp.b_resp), .break_i(1'b0));
-  axi_channel #(.W(34)) i_r (
+  axi_channel #(.W(34)) u_r (
       .clk_i, .rst_ni, .valid_i(rsp.r_valid), .ready_i(req_i.r_ready),
       .data_i({rsp.r_resp, rsp.r_data}), .break_i(1'b0)
   );
   // the same without a mailbox, with a master that may drop its accesses
   axil_rsp_t krn_rsp;
   axil_req_t krn_req, no_req;
-  shef_system_gate #(.Mailbox(1'b0)) i_drop (
+  shef_system_gate #(.Mailbox(1'b0)) u_drop (
       .clk_i, .rst_ni, .open_i, .drop_i, .req_i, .rsp_o(krn_rsp), .design_req_o(krn_req),
       .design_rsp_i, .mailbox_req_o(no_req), .mailbox_rsp_i
   );
@@ -55,15 +55,15 @@ module system_gate
   assign on = {1'b1, there};
   logic [1:0] aw_take, w_take, b_take, ar_take, r_take;
   for (genvar s = 0; s < 2; s++) begin : g_slave
-    axi_channel #(.W(16)) i_aw (
+    axi_channel #(.W(16)) u_aw (
         .clk_i, .rst_ni(rst_ni && on[s]), .valid_i(req[s].aw_valid), .ready_i(rsp_s[s].aw_ready),
         .data_i(req[s].aw_addr), .break_i(1'b0)
     );
-    axi_channel #(.W(36)) i_w (
+    axi_channel #(.W(36)) u_w (
         .clk_i, .rst_ni(rst_ni && on[s]), .valid_i(req[s].w_valid), .ready_i(rsp_s[s].w_ready),
         .data_i({req[s].w_data, req[s].w_strb}), .break_i(1'b0)
     );
-    axi_channel #(.W(16)) i_ar (
+    axi_channel #(.W(16)) u_ar (
         .clk_i, .rst_ni(rst_ni && on[s]), .valid_i(req[s].ar_valid), .ready_i(rsp_s[s].ar_ready),
         .data_i(req[s].ar_addr), .break_i(1'b0)
     );

@@ -133,7 +133,7 @@ module tags
       assert (dut.wb_one == '0 || dut.wb_one == 2'd1 << dut.wb_entry);
       if (dut.wb_sure_q)
         assert (dut.wb_one != '0 && (dut.wb_one & dut.dirty_any_q & ~dut.wb_q) != '0);
-      assert (dut.i_victim.next_q != 2'b11 && dut.i_wb.next_q != 2'b11);
+      assert (dut.u_victim.next_q != 2'b11 && dut.u_wb.next_q != 2'b11);
       for (int i = 0; i < 2; i++) begin
         assert (dut.refs_q[i] == theirs[i] + ((32'(e) == i) ? mine : 7'd0) &&
             dut.held_q[i] == (dut.refs_q[i] != '0));
@@ -148,25 +148,25 @@ module tags
         assert (dut.line_q[!e] != {36'd0, c[3:2]} || dut.region_q[!e] != {3'd0, r});
       if (fresh) assert (dut.dirty_q[e][c[1:0]]);
       if (sent) assert (dut.wb_valid_q);
-      assert (dut.i_fills.count_q <= 2'd2 &&
-          1'(dut.i_fills.wp_q - dut.i_fills.rp_q) == dut.i_fills.count_q[0]);
-      assert (dut.i_acks.count_q <= 2'd2 &&
-          1'(dut.i_acks.wp_q - dut.i_acks.rp_q) == dut.i_acks.count_q[0]);
+      assert (dut.u_fills.count_q <= 2'd2 &&
+          1'(dut.u_fills.wp_q - dut.u_fills.rp_q) == dut.u_fills.count_q[0]);
+      assert (dut.u_acks.count_q <= 2'd2 &&
+          1'(dut.u_acks.wp_q - dut.u_acks.rp_q) == dut.u_acks.count_q[0]);
       // the queues hold each waiting place once, and no other
-      assert (dut.i_fills.count_q == 2'(dut.pending_q[0]) + 2'(dut.pending_q[1]) &&
-          dut.i_acks.count_q == 2'(dut.wb_q[0]) + 2'(dut.wb_q[1]));
-      if (dut.i_fills.count_q != '0)
-        assert (dut.pending_q[dut.i_fills.mem_q[dut.i_fills.rp_q][0]] &&
-            dut.i_fills.mem_q[dut.i_fills.rp_q] <= 5'd1);
-      if (dut.i_fills.count_q == 2'd2)
-        assert (dut.i_fills.mem_q[0] != dut.i_fills.mem_q[1] && dut.i_fills.mem_q[0] <= 5'd1 &&
-            dut.i_fills.mem_q[1] <= 5'd1);
-      if (dut.i_acks.count_q != '0)
-        assert (dut.wb_q[dut.i_acks.mem_q[dut.i_acks.rp_q][0]] &&
-            dut.i_acks.mem_q[dut.i_acks.rp_q] <= 5'd1);
-      if (dut.i_acks.count_q == 2'd2)
-        assert (dut.i_acks.mem_q[0] != dut.i_acks.mem_q[1] && dut.i_acks.mem_q[0] <= 5'd1 &&
-            dut.i_acks.mem_q[1] <= 5'd1);
+      assert (dut.u_fills.count_q == 2'(dut.pending_q[0]) + 2'(dut.pending_q[1]) &&
+          dut.u_acks.count_q == 2'(dut.wb_q[0]) + 2'(dut.wb_q[1]));
+      if (dut.u_fills.count_q != '0)
+        assert (dut.pending_q[dut.u_fills.mem_q[dut.u_fills.rp_q][0]] &&
+            dut.u_fills.mem_q[dut.u_fills.rp_q] <= 5'd1);
+      if (dut.u_fills.count_q == 2'd2)
+        assert (dut.u_fills.mem_q[0] != dut.u_fills.mem_q[1] && dut.u_fills.mem_q[0] <= 5'd1 &&
+            dut.u_fills.mem_q[1] <= 5'd1);
+      if (dut.u_acks.count_q != '0)
+        assert (dut.wb_q[dut.u_acks.mem_q[dut.u_acks.rp_q][0]] &&
+            dut.u_acks.mem_q[dut.u_acks.rp_q] <= 5'd1);
+      if (dut.u_acks.count_q == 2'd2)
+        assert (dut.u_acks.mem_q[0] != dut.u_acks.mem_q[1] && dut.u_acks.mem_q[0] <= 5'd1 &&
+            dut.u_acks.mem_q[1] <= 5'd1);
     end
     cover (init && rst_ni && fresh && fill && dut.fill_entry == {4'd0, e});
     cover (init && rst_ni && sent && wb_ready_i && marks == '1 && c == 4'd6);

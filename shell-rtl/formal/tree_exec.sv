@@ -109,16 +109,16 @@ module tree_exec
 
   tree_op_t order[16];
   for (genvar i = 0; i < 16; i++) begin : g_order
-    assign order[i] = dut.i_ops.mem_q[i];
+    assign order[i] = dut.u_ops.mem_q[i];
   end
 
   always_comb begin
     if (init && rst_ni) begin
       // orders in the queue
-      assert (dut.i_ops.count_q <= 5'd16 &&
-          4'(dut.i_ops.wp_q - dut.i_ops.rp_q) == dut.i_ops.count_q[3:0]);
+      assert (dut.u_ops.count_q <= 5'd16 &&
+          4'(dut.u_ops.wp_q - dut.u_ops.rp_q) == dut.u_ops.count_q[3:0]);
       for (int i = 0; i < 16; i++)
-        if (4'(4'(i) - dut.i_ops.rp_q) < dut.i_ops.count_q)
+        if (4'(4'(i) - dut.u_ops.rp_q) < dut.u_ops.count_q)
           assert (!(order[i].known && order[i].fetched) || order[i].version != '0);
       assert (dut.checks_q == out && out <= 6'(TREE_FILLS));
       assert (dut.state_q == 2'd0 || (dut.op_valid &&

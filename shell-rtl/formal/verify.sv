@@ -74,12 +74,12 @@ module verify
   always_comb begin
     if (init && rst_ni && !clr_i) begin
       assert (4'(chunks - taken) <= 4'd4 && 4'(results - taken) <= 4'(chunks - taken));
-      assert (dut.i_chunks.count_q == 3'(chunks - taken) && dut.i_chunks.wp_q == chunks[1:0] &&
-          dut.i_chunks.rp_q == taken[1:0]);
-      assert (dut.i_s.count_q == 3'(results - taken) && dut.i_s.wp_q == results[1:0] &&
-          dut.i_s.rp_q == taken[1:0]);
-      if (seen_chunk) assert (dut.i_chunks.mem_q[at[1:0]] == {chunk, tagref});
-      if (seen_s) assert (dut.i_s.mem_q[at[1:0]] == s);
+      assert (dut.u_chunks.count_q == 3'(chunks - taken) && dut.u_chunks.wp_q == chunks[1:0] &&
+          dut.u_chunks.rp_q == taken[1:0]);
+      assert (dut.u_s.count_q == 3'(results - taken) && dut.u_s.wp_q == results[1:0] &&
+          dut.u_s.rp_q == taken[1:0]);
+      if (seen_chunk) assert (dut.u_chunks.mem_q[at[1:0]] == {chunk, tagref});
+      if (seen_s) assert (dut.u_s.mem_q[at[1:0]] == s);
       if (used && taken == at) assert (seen_chunk && seen_s && get == tagref);
       assert (dut.diff_valid_q == use1 && (!mine1 || use1) && (!mine2 || use2));
       if (mine1) assert (dut.chunk_q == chunk && (dut.diff_q == '0) == match1);

@@ -44,7 +44,7 @@ module wacc
       .refusal_valid_o(refusal_valid), .refusal_ready_i, .refusal_o(refusal),
       .owed_o(owed), .idle_o(idle)
   );
-  axi_channel #(.W($bits(axi_b_t))) i_b (.clk_i, .rst_ni, .valid_i(b_valid), .ready_i(b_ready_i),
+  axi_channel #(.W($bits(axi_b_t))) u_b (.clk_i, .rst_ni, .valid_i(b_valid), .ready_i(b_ready_i),
       .data_i(b), .break_i(1'b0));
 
   logic init = 1'b0;
@@ -82,14 +82,14 @@ module wacc
             !asked_i[put_line[0]]);
       if (put) assert (took);
       if (took && put_valid) assert (put);
-      if (b_push && (!all_put || !put)) assert (dut.i_b.in_data_i[1:0] == AXI_SLVERR);
+      if (b_push && (!all_put || !put)) assert (dut.u_b.in_data_i[1:0] == AXI_SLVERR);
       if (!all_put) assert (dut.err_q);
       if (done) assert (held != '0);
       assert (held == here);
       if (b_valid) assert (bursts != '0);
       // supporting invariants
-      assert (b_count == 5'(dut.i_b.count_q) && b_count <= 5'd8 &&
-          3'(dut.i_b.wp_q - dut.i_b.rp_q) == dut.i_b.count_q[2:0]);
+      assert (b_count == 5'(dut.u_b.count_q) && b_count <= 5'd8 &&
+          3'(dut.u_b.wp_q - dut.u_b.rp_q) == dut.u_b.count_q[2:0]);
       assert (!dut.next_valid_q || dut.cur_valid_q);
       if (b_push) assert (dut.b_room);
       assert (bursts == b_count + 5'(dut.cur_valid_q && dut.cur_q.last) +

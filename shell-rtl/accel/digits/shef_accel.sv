@@ -61,7 +61,7 @@ module shef_accel
   logic [63:0] train_addr, query_addr, result_addr, label_addr;
   logic [31:0] train_rows, query_rows;
 
-  shef_digits_regs i_regs (
+  shef_digits_regs u_regs (
     .clk_i,
     .rst_ni,
     .reg_awaddr_i,
@@ -134,7 +134,7 @@ module shef_accel
   logic [11:0] beat_index;
   logic [3:0] beat_queries;
 
-  shef_digits_fetch i_fetch (
+  shef_digits_fetch u_fetch (
     .clk_i,
     .rst_ni,
     .start_i(run),
@@ -169,7 +169,7 @@ module shef_accel
   logic [511:0] push_data_q;
   wire [16:0] rows_up = {1'b0, query_rows[15:0]} + 17'd3;
 
-  shef_digits_store i_store (
+  shef_digits_store u_store (
     .clk_i,
     .rst_ni,
     .clear_i,
@@ -198,7 +198,7 @@ module shef_accel
 
   // ---- labels: 64 words of 64 ----
   // The label of a row is needed three cycles after its beat.
-  shef_sweep #(.Words(64)) i_sweep (.clk_i, .clear_i, .addr_o(sweep), .cleared_o);
+  shef_sweep #(.Words(64)) u_sweep (.clk_i, .clear_i, .addr_o(sweep), .cleared_o);
   logic [255:0] label_mem[64];
   logic [255:0] label_word;
   always_comb begin
@@ -226,8 +226,8 @@ module shef_accel
   logic [21:0] near_distance[4];
   logic [47:0] near_index[4];
   logic [11:0] near_label[4];
-  for (genvar q = 0; q < 4; q++) begin : gen_near
-    shef_digits_near i_near (
+  for (genvar q = 0; q < 4; q++) begin : g_near
+    shef_digits_near u_near (
       .clk_i,
       .rst_ni,
       .query_we_i(beat_query && beat_index[1:0] == 2'(q)),

@@ -46,7 +46,7 @@ module shef_digits_near (
   endfunction
 
   // separate registers, not arrays: much faster in simulation
-  for (genvar i = 0; i < 64; i++) begin : gen_pixel
+  for (genvar i = 0; i < 64; i++) begin : g_pixel
     logic [7:0] query_q;
     logic [15:0] square_q;
     always_ff @(posedge clk_i) begin
@@ -59,15 +59,15 @@ module shef_digits_near (
     end
   end
 
-  for (genvar i = 0; i < 8; i++) begin : gen_part
+  for (genvar i = 0; i < 8; i++) begin : g_part
     logic [18:0] sum_q;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) sum_q <= '0;
       else if (valid_q[0]) begin
-        sum_q <= {3'd0, gen_pixel[8*i].square_q} + {3'd0, gen_pixel[8*i+1].square_q}
-            + {3'd0, gen_pixel[8*i+2].square_q} + {3'd0, gen_pixel[8*i+3].square_q}
-            + {3'd0, gen_pixel[8*i+4].square_q} + {3'd0, gen_pixel[8*i+5].square_q}
-            + {3'd0, gen_pixel[8*i+6].square_q} + {3'd0, gen_pixel[8*i+7].square_q};
+        sum_q <= {3'd0, g_pixel[8*i].square_q} + {3'd0, g_pixel[8*i+1].square_q}
+            + {3'd0, g_pixel[8*i+2].square_q} + {3'd0, g_pixel[8*i+3].square_q}
+            + {3'd0, g_pixel[8*i+4].square_q} + {3'd0, g_pixel[8*i+5].square_q}
+            + {3'd0, g_pixel[8*i+6].square_q} + {3'd0, g_pixel[8*i+7].square_q};
       end
     end
   end
@@ -76,9 +76,9 @@ module shef_digits_near (
   always_ff @(posedge clk_i) begin
     if (!rst_ni) total_q <= '0;
     else if (valid_q[1]) begin
-      total_q <= {3'd0, gen_part[0].sum_q} + {3'd0, gen_part[1].sum_q} + {3'd0, gen_part[2].sum_q}
-          + {3'd0, gen_part[3].sum_q} + {3'd0, gen_part[4].sum_q} + {3'd0, gen_part[5].sum_q}
-          + {3'd0, gen_part[6].sum_q} + {3'd0, gen_part[7].sum_q};
+      total_q <= {3'd0, g_part[0].sum_q} + {3'd0, g_part[1].sum_q} + {3'd0, g_part[2].sum_q}
+          + {3'd0, g_part[3].sum_q} + {3'd0, g_part[4].sum_q} + {3'd0, g_part[5].sum_q}
+          + {3'd0, g_part[6].sum_q} + {3'd0, g_part[7].sum_q};
     end
   end
 

@@ -22,21 +22,8 @@ module shef_core
     output axil_rsp_t      ctl_rsp_o,
     input  wire axil_req_t krn_req_i,
     output axil_rsp_t      krn_rsp_o,
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
-    output axi_w_t [shef_cfg_pkg::N_PORTS-1:0] mem_w_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_ready_i,
-    input  wire axi_b_t [shef_cfg_pkg::N_PORTS-1:0] mem_b_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_ready_o,
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_ar_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_ready_i,
-    input  wire axi_r_t [shef_cfg_pkg::N_PORTS-1:0] mem_r_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_ready_o,
+    output axi_req_t [shef_cfg_pkg::N_PORTS-1:0] mem_req_o,
+    input  wire axi_rsp_t [shef_cfg_pkg::N_PORTS-1:0] mem_rsp_i,
     output logic irq_req_o,
     input  wire logic irq_ack_i
 );
@@ -44,46 +31,32 @@ module shef_core
   logic acc_rst_n, acc_irq;
   axil_req_t reg_req;
   axil_rsp_t reg_rsp;
-  typedef logic [shef_cfg_pkg::N_ACC-1:0] acc_t;
-  axi_ax_t [shef_cfg_pkg::N_ACC-1:0] acc_aw, acc_ar;
-  axi_w_t [shef_cfg_pkg::N_ACC-1:0] acc_w;
-  axi_b_t [shef_cfg_pkg::N_ACC-1:0] acc_b;
-  axi_r_t [shef_cfg_pkg::N_ACC-1:0] acc_r;
-  acc_t acc_aw_valid, acc_aw_ready, acc_w_valid, acc_w_ready, acc_b_valid, acc_b_ready;
-  acc_t acc_ar_valid, acc_ar_ready, acc_r_valid, acc_r_ready, acc_idle;
   logic acc_clear, acc_cleared;
 
-  // ---- outstanding transfers at each memory port ----
-  axi_w_t [shef_cfg_pkg::N_ACC-1:0] own_w;
-  acc_t own_aw_valid, own_aw_ready, own_w_valid, own_w_ready, own_b_ready, own_ar_valid,
-      own_ar_ready, own_r_ready;
-  for (genvar p = 0; p < int'(shef_cfg_pkg::N_ACC); p++) begin : g_gate
+  // ---- memory ports of the accelerator, and outstanding transfers at each ----
+  // own_*: at the accelerator, acc_*: at the Shield
+  localparam int unsigned NAcc = shef_cfg_pkg::N_ACC;
+  axi_ax_t [NAcc-1:0] own_aw, own_ar;
+  axi_w_t [NAcc-1:0] own_w;
+  axi_b_t [NAcc-1:0] own_b;
+  axi_r_t [NAcc-1:0] own_r;
+  logic [NAcc-1:0] own_aw_valid, own_aw_ready, own_w_valid, own_w_ready, own_b_valid, own_b_ready,
+      own_ar_valid, own_ar_ready, own_r_valid, own_r_ready, acc_idle;
+  axi_req_t [NAcc-1:0] own_req, acc_req;
+  axi_rsp_t [NAcc-1:0] own_rsp, acc_rsp;
+  for (genvar p = 0; p < int'(NAcc); p++) begin : g_gate
+    assign own_req[p] = '{own_aw[p], own_aw_valid[p], own_w[p], own_w_valid[p], own_b_ready[p],
+        own_ar[p], own_ar_valid[p], own_r_ready[p]};
+    assign {own_aw_ready[p], own_w_ready[p], own_b[p], own_b_valid[p], own_ar_ready[p], own_r[p],
+        own_r_valid[p]} = own_rsp[p];
     shef_acc_gate u_gate (
         .clk_i,
         .rst_ni,
         .run_i(acc_rst_n),
-        .aw_len_i(acc_aw[p].len),
-        .aw_valid_i(own_aw_valid[p]),
-        .aw_ready_o(own_aw_ready[p]),
-        .w_i(own_w[p]),
-        .w_valid_i(own_w_valid[p]),
-        .w_ready_o(own_w_ready[p]),
-        .b_ready_i(own_b_ready[p]),
-        .ar_valid_i(own_ar_valid[p]),
-        .ar_ready_o(own_ar_ready[p]),
-        .r_ready_i(own_r_ready[p]),
-        .aw_valid_o(acc_aw_valid[p]),
-        .aw_ready_i(acc_aw_ready[p]),
-        .w_o(acc_w[p]),
-        .w_valid_o(acc_w_valid[p]),
-        .w_ready_i(acc_w_ready[p]),
-        .b_valid_i(acc_b_valid[p]),
-        .b_ready_o(acc_b_ready[p]),
-        .ar_valid_o(acc_ar_valid[p]),
-        .ar_ready_i(acc_ar_ready[p]),
-        .r_valid_i(acc_r_valid[p]),
-        .r_last_i(acc_r[p].last),
-        .r_ready_o(acc_r_ready[p]),
+        .acc_req_i(own_req[p]),
+        .acc_rsp_o(own_rsp[p]),
+        .shield_req_o(acc_req[p]),
+        .shield_rsp_i(acc_rsp[p]),
         .idle_o(acc_idle[p])
     );
   end
@@ -105,36 +78,10 @@ module shef_core
       .acc_quiet_i(&acc_idle),
       .reg_req_o(reg_req),
       .reg_rsp_i(reg_rsp),
-      .acc_aw_i(acc_aw),
-      .acc_aw_valid_i(acc_aw_valid),
-      .acc_aw_ready_o(acc_aw_ready),
-      .acc_w_i(acc_w),
-      .acc_w_valid_i(acc_w_valid),
-      .acc_w_ready_o(acc_w_ready),
-      .acc_b_o(acc_b),
-      .acc_b_valid_o(acc_b_valid),
-      .acc_b_ready_i(acc_b_ready),
-      .acc_ar_i(acc_ar),
-      .acc_ar_valid_i(acc_ar_valid),
-      .acc_ar_ready_o(acc_ar_ready),
-      .acc_r_o(acc_r),
-      .acc_r_valid_o(acc_r_valid),
-      .acc_r_ready_i(acc_r_ready),
-      .mem_aw_o,
-      .mem_aw_valid_o,
-      .mem_aw_ready_i,
-      .mem_w_o,
-      .mem_w_valid_o,
-      .mem_w_ready_i,
-      .mem_b_i,
-      .mem_b_valid_i,
-      .mem_b_ready_o,
-      .mem_ar_o,
-      .mem_ar_valid_o,
-      .mem_ar_ready_i,
-      .mem_r_i,
-      .mem_r_valid_i,
-      .mem_r_ready_o
+      .acc_req_i(acc_req),
+      .acc_rsp_o(acc_rsp),
+      .mem_req_o,
+      .mem_rsp_i
   );
 
   shef_accel u_accel (
@@ -159,20 +106,20 @@ module shef_core
       .reg_rresp_o(reg_rsp.r_resp),
       .reg_rvalid_o(reg_rsp.r_valid),
       .reg_rready_i(reg_req.r_ready),
-      .acc_aw_o(acc_aw),
+      .acc_aw_o(own_aw),
       .acc_aw_valid_o(own_aw_valid),
       .acc_aw_ready_i(own_aw_ready),
       .acc_w_o(own_w),
       .acc_w_valid_o(own_w_valid),
       .acc_w_ready_i(own_w_ready),
-      .acc_b_i(acc_b),
-      .acc_b_valid_i(acc_b_valid),
+      .acc_b_i(own_b),
+      .acc_b_valid_i(own_b_valid),
       .acc_b_ready_o(own_b_ready),
-      .acc_ar_o(acc_ar),
+      .acc_ar_o(own_ar),
       .acc_ar_valid_o(own_ar_valid),
       .acc_ar_ready_i(own_ar_ready),
-      .acc_r_i(acc_r),
-      .acc_r_valid_i(acc_r_valid),
+      .acc_r_i(own_r),
+      .acc_r_valid_i(own_r_valid),
       .acc_r_ready_o(own_r_ready),
       .irq_o(acc_irq)
   );

@@ -33,37 +33,11 @@ module shef_sets
     input  wire                    clk_i,
     input  wire                    rst_ni,
 
-    input  wire  axi_ax_t [NAcc-1:0] acc_aw_i,
-    input  wire  [NAcc-1:0]        acc_aw_valid_i,
-    output logic [NAcc-1:0]        acc_aw_ready_o,
-    input  wire  axi_w_t [NAcc-1:0] acc_w_i,
-    input  wire  [NAcc-1:0]        acc_w_valid_i,
-    output logic [NAcc-1:0]        acc_w_ready_o,
-    output axi_b_t [NAcc-1:0]      acc_b_o,
-    output logic [NAcc-1:0]        acc_b_valid_o,
-    input  wire  [NAcc-1:0]        acc_b_ready_i,
-    input  wire  axi_ax_t [NAcc-1:0] acc_ar_i,
-    input  wire  [NAcc-1:0]        acc_ar_valid_i,
-    output logic [NAcc-1:0]        acc_ar_ready_o,
-    output axi_r_t [NAcc-1:0]      acc_r_o,
-    output logic [NAcc-1:0]        acc_r_valid_o,
-    input  wire  [NAcc-1:0]        acc_r_ready_i,
+    input  wire axi_req_t [NAcc-1:0] acc_req_i,
+    output axi_rsp_t [NAcc-1:0]    acc_rsp_o,
 
-    output axi_ax_t [NPorts-1:0]   mem_aw_o,
-    output logic [NPorts-1:0]      mem_aw_valid_o,
-    input  wire  [NPorts-1:0]      mem_aw_ready_i,
-    output axi_w_t [NPorts-1:0]    mem_w_o,
-    output logic [NPorts-1:0]      mem_w_valid_o,
-    input  wire  [NPorts-1:0]      mem_w_ready_i,
-    input  wire  axi_b_t [NPorts-1:0] mem_b_i,
-    input  wire  [NPorts-1:0]      mem_b_valid_i,
-    output logic [NPorts-1:0]      mem_b_ready_o,
-    output axi_ax_t [NPorts-1:0]   mem_ar_o,
-    output logic [NPorts-1:0]      mem_ar_valid_o,
-    input  wire  [NPorts-1:0]      mem_ar_ready_i,
-    input  wire  axi_r_t [NPorts-1:0] mem_r_i,
-    input  wire  [NPorts-1:0]      mem_r_valid_i,
-    output logic [NPorts-1:0]      mem_r_ready_o,
+    output axi_req_t [NPorts-1:0]  mem_req_o,
+    input  wire axi_rsp_t [NPorts-1:0] mem_rsp_i,
 
     input  wire                    key_valid_i,
     output logic                   key_ready_o,
@@ -169,14 +143,9 @@ module shef_sets
   endfunction
 
   // ---- buses of each set ----
-  axi_ax_t [NSets-1:0] s_aw, s_ar, m_aw, m_ar;
-  axi_w_t [NSets-1:0] s_w, m_w;
-  axi_b_t [NSets-1:0] s_b, m_b;
-  axi_r_t [NSets-1:0] s_r, m_r;
-  logic [NSets-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_w_waits, s_b_valid, s_b_ready,
-      s_ar_valid, s_ar_ready, s_r_valid, s_r_ready;
-  logic [NSets-1:0] m_aw_valid, m_aw_ready, m_w_valid, m_w_ready, m_b_valid, m_b_ready, m_ar_valid,
-      m_ar_ready, m_r_valid, m_r_ready;
+  axi_req_t [NSets-1:0] s_req, m_req;
+  axi_rsp_t [NSets-1:0] s_rsp, m_rsp;
+  logic [NSets-1:0] s_w_waits;
 
   for (genvar p = 0; p < int'(NAcc); p++) begin : g_acc
     localparam int unsigned N = sets_at(1'b1, p);
@@ -184,45 +153,19 @@ module shef_sets
     if (N == 0) begin : g_none
       $error("shef_sets: an accelerator port without a set");
     end
-    axi_ax_t [N-1:0] aw, ar;
-    axi_w_t [N-1:0] w;
-    axi_b_t [N-1:0] b;
-    axi_r_t [N-1:0] r;
-    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, w_waits, b_valid, b_ready, ar_valid,
-        ar_ready, r_valid, r_ready;
-    shef_demux #(.NSets(N), .NRegions(NRegions), .Regions(Regions), .RegionSet(places(p))) i_demux (
+    axi_req_t [N-1:0] req;
+    axi_rsp_t [N-1:0] rsp;
+    logic [N-1:0] w_waits;
+    shef_demux #(.NSets(N), .NRegions(NRegions), .Regions(Regions), .RegionSet(places(p))) u_demux (
         .clk_i, .rst_ni,
-        .acc_aw_i(acc_aw_i[p]), .acc_aw_valid_i(acc_aw_valid_i[p]),
-        .acc_aw_ready_o(acc_aw_ready_o[p]),
-        .acc_w_i(acc_w_i[p]), .acc_w_valid_i(acc_w_valid_i[p]), .acc_w_ready_o(acc_w_ready_o[p]),
-        .acc_b_o(acc_b_o[p]), .acc_b_valid_o(acc_b_valid_o[p]), .acc_b_ready_i(acc_b_ready_i[p]),
-        .acc_ar_i(acc_ar_i[p]), .acc_ar_valid_i(acc_ar_valid_i[p]),
-        .acc_ar_ready_o(acc_ar_ready_o[p]),
-        .acc_r_o(acc_r_o[p]), .acc_r_valid_o(acc_r_valid_o[p]), .acc_r_ready_i(acc_r_ready_i[p]),
-        .set_aw_o(aw), .set_aw_valid_o(aw_valid), .set_aw_ready_i(aw_ready),
-        .set_w_o(w), .set_w_valid_o(w_valid), .set_w_ready_i(w_ready), .set_w_waits_o(w_waits),
-        .set_b_i(b), .set_b_valid_i(b_valid), .set_b_ready_o(b_ready),
-        .set_ar_o(ar), .set_ar_valid_o(ar_valid), .set_ar_ready_i(ar_ready),
-        .set_r_i(r), .set_r_valid_i(r_valid), .set_r_ready_o(r_ready)
+        .acc_req_i(acc_req_i[p]), .acc_rsp_o(acc_rsp_o[p]),
+        .set_req_o(req), .set_w_waits_o(w_waits), .set_rsp_i(rsp)
     );
     for (genvar n = 0; n < int'(N); n++) begin : g_set
       localparam int unsigned S = 32'(NO[n]);
-      assign s_aw[S] = aw[n];
-      assign s_aw_valid[S] = aw_valid[n];
-      assign aw_ready[n] = s_aw_ready[S];
-      assign s_w[S] = w[n];
-      assign s_w_valid[S] = w_valid[n];
-      assign w_ready[n] = s_w_ready[S];
+      assign s_req[S] = req[n];
       assign s_w_waits[S] = w_waits[n];
-      assign b[n] = s_b[S];
-      assign b_valid[n] = s_b_valid[S];
-      assign s_b_ready[S] = b_ready[n];
-      assign s_ar[S] = ar[n];
-      assign s_ar_valid[S] = ar_valid[n];
-      assign ar_ready[n] = s_ar_ready[S];
-      assign r[n] = s_r[S];
-      assign r_valid[n] = s_r_valid[S];
-      assign s_r_ready[S] = r_ready[n];
+      assign rsp[n] = s_rsp[S];
     end
   end
 
@@ -232,44 +175,16 @@ module shef_sets
     if (N == 0) begin : g_none
       $error("shef_sets: a memory port without a set");
     end
-    axi_ax_t [N-1:0] aw, ar;
-    axi_w_t [N-1:0] w;
-    axi_b_t [N-1:0] b;
-    axi_r_t [N-1:0] r;
-    logic [N-1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, b_ready, ar_valid, ar_ready,
-        r_valid, r_ready;
-    shef_port_mux #(.NSets(N), .SetNo(NO[N-1:0])) i_mux (
-        .clk_i, .rst_ni,
-        .set_aw_i(aw), .set_aw_valid_i(aw_valid), .set_aw_ready_o(aw_ready),
-        .set_w_i(w), .set_w_valid_i(w_valid), .set_w_ready_o(w_ready),
-        .set_b_o(b), .set_b_valid_o(b_valid), .set_b_ready_i(b_ready),
-        .set_ar_i(ar), .set_ar_valid_i(ar_valid), .set_ar_ready_o(ar_ready),
-        .set_r_o(r), .set_r_valid_o(r_valid), .set_r_ready_i(r_ready),
-        .mem_aw_o(mem_aw_o[p]), .mem_aw_valid_o(mem_aw_valid_o[p]),
-        .mem_aw_ready_i(mem_aw_ready_i[p]),
-        .mem_w_o(mem_w_o[p]), .mem_w_valid_o(mem_w_valid_o[p]), .mem_w_ready_i(mem_w_ready_i[p]),
-        .mem_b_i(mem_b_i[p]), .mem_b_valid_i(mem_b_valid_i[p]), .mem_b_ready_o(mem_b_ready_o[p]),
-        .mem_ar_o(mem_ar_o[p]), .mem_ar_valid_o(mem_ar_valid_o[p]),
-        .mem_ar_ready_i(mem_ar_ready_i[p]),
-        .mem_r_i(mem_r_i[p]), .mem_r_valid_i(mem_r_valid_i[p]), .mem_r_ready_o(mem_r_ready_o[p])
+    axi_req_t [N-1:0] req;
+    axi_rsp_t [N-1:0] rsp;
+    shef_port_mux #(.NSets(N), .SetNo(NO[N-1:0])) u_mux (
+        .clk_i, .rst_ni, .set_req_i(req), .set_rsp_o(rsp),
+        .mem_req_o(mem_req_o[p]), .mem_rsp_i(mem_rsp_i[p])
     );
     for (genvar n = 0; n < int'(N); n++) begin : g_set
       localparam int unsigned S = 32'(NO[n]);
-      assign aw[n] = m_aw[S];
-      assign aw_valid[n] = m_aw_valid[S];
-      assign m_aw_ready[S] = aw_ready[n];
-      assign w[n] = m_w[S];
-      assign w_valid[n] = m_w_valid[S];
-      assign m_w_ready[S] = w_ready[n];
-      assign m_b[S] = b[n];
-      assign m_b_valid[S] = b_valid[n];
-      assign b_ready[n] = m_b_ready[S];
-      assign ar[n] = m_ar[S];
-      assign ar_valid[n] = m_ar_valid[S];
-      assign m_ar_ready[S] = ar_ready[n];
-      assign m_r[S] = r[n];
-      assign m_r_valid[S] = r_valid[n];
-      assign r_ready[n] = m_r_ready[S];
+      assign req[n] = m_req[S];
+      assign m_rsp[S] = rsp[n];
     end
   end
 
@@ -344,12 +259,9 @@ module shef_sets
       $error("shef_sets: a set without a region");
     end
     // the bus of the set, after its cache, if it has one
-    axi_ax_t aw, ar;
-    axi_w_t w;
-    axi_b_t b;
-    axi_r_t r;
-    logic aw_valid, aw_ready, w_valid, w_ready, w_waits, b_valid, b_ready, ar_valid, ar_ready,
-        r_valid, r_ready;
+    axi_req_t req;
+    axi_rsp_t rsp;
+    logic w_waits;
     logic set_cmd_valid, set_cmd_ready, set_cmd_done, set_cmd_err, set_idle, set_wiped,
         set_fault_valid, set_halted;
     fault_t set_fault;
@@ -366,18 +278,9 @@ module shef_sets
       shef_cache #(
           .NRegions(N), .Regions(MINE[N-1:0]), .Bytes(32'(Sets[s].cache_bytes)),
           .LineBytes(32'(Sets[s].cache_line))
-      ) i_cache (
+      ) u_cache (
           .clk_i, .rst_ni,
-          .acc_aw_i(s_aw[s]), .acc_aw_valid_i(s_aw_valid[s]), .acc_aw_ready_o(s_aw_ready[s]),
-          .acc_w_i(s_w[s]), .acc_w_valid_i(s_w_valid[s]), .acc_w_ready_o(s_w_ready[s]),
-          .acc_b_o(s_b[s]), .acc_b_valid_o(s_b_valid[s]), .acc_b_ready_i(s_b_ready[s]),
-          .acc_ar_i(s_ar[s]), .acc_ar_valid_i(s_ar_valid[s]), .acc_ar_ready_o(s_ar_ready[s]),
-          .acc_r_o(s_r[s]), .acc_r_valid_o(s_r_valid[s]), .acc_r_ready_i(s_r_ready[s]),
-          .set_aw_o(aw), .set_aw_valid_o(aw_valid), .set_aw_ready_i(aw_ready),
-          .set_w_o(w), .set_w_valid_o(w_valid), .set_w_ready_i(w_ready),
-          .set_b_i(b), .set_b_valid_i(b_valid), .set_b_ready_o(b_ready),
-          .set_ar_o(ar), .set_ar_valid_o(ar_valid), .set_ar_ready_i(ar_ready),
-          .set_r_i(r), .set_r_valid_i(r_valid), .set_r_ready_o(r_ready),
+          .acc_req_i(s_req[s]), .acc_rsp_o(s_rsp[s]), .set_req_o(req), .set_rsp_i(rsp),
           .enable_i, .stop_i, .region_fault_i(frozen),
           .cmd_valid_i(cmd_valid[s]), .cmd_ready_o(cmd_ready[s]), .cmd_i, .cmd_done_o(cmd_done[s]),
           .cmd_err_o(cmd_err[s]),
@@ -397,22 +300,9 @@ module shef_sets
       logic unused_waits;
       assign unused_waits = s_w_waits[s];
     end else begin : g_direct
-      assign aw = s_aw[s];
-      assign aw_valid = s_aw_valid[s];
-      assign s_aw_ready[s] = aw_ready;
-      assign w = s_w[s];
-      assign w_valid = s_w_valid[s];
+      assign req = s_req[s];
       assign w_waits = s_w_waits[s];
-      assign s_w_ready[s] = w_ready;
-      assign s_b[s] = b;
-      assign s_b_valid[s] = b_valid;
-      assign b_ready = s_b_ready[s];
-      assign ar = s_ar[s];
-      assign ar_valid = s_ar_valid[s];
-      assign s_ar_ready[s] = ar_ready;
-      assign s_r[s] = r;
-      assign s_r_valid[s] = r_valid;
-      assign r_ready = s_r_ready[s];
+      assign s_rsp[s] = rsp;
       assign set_cmd_valid = cmd_valid[s];
       assign cmd_ready[s] = set_cmd_ready;
       assign cmd_done[s] = set_cmd_done;
@@ -431,18 +321,10 @@ module shef_sets
         .SmallLines(32'(Sets[s].small_lines)), .RingBeats(32'(Sets[s].ring_beats)),
         .OnFault(OnFault),
         .TimeoutCycles(TimeoutCycles), .SboxRam(SboxRam), .HasFront(Sets[s].cache_bytes != '0)
-    ) i_set (
+    ) u_set (
         .clk_i, .rst_ni,
-        .acc_aw_i(aw), .acc_aw_valid_i(aw_valid), .acc_aw_ready_o(aw_ready),
-        .acc_w_i(w), .acc_w_valid_i(w_valid), .acc_w_waits_i(w_waits), .acc_w_ready_o(w_ready),
-        .acc_b_o(b), .acc_b_valid_o(b_valid), .acc_b_ready_i(b_ready),
-        .acc_ar_i(ar), .acc_ar_valid_i(ar_valid), .acc_ar_ready_o(ar_ready),
-        .acc_r_o(r), .acc_r_valid_o(r_valid), .acc_r_ready_i(r_ready),
-        .mem_aw_o(m_aw[s]), .mem_aw_valid_o(m_aw_valid[s]), .mem_aw_ready_i(m_aw_ready[s]),
-        .mem_w_o(m_w[s]), .mem_w_valid_o(m_w_valid[s]), .mem_w_ready_i(m_w_ready[s]),
-        .mem_b_i(m_b[s]), .mem_b_valid_i(m_b_valid[s]), .mem_b_ready_o(m_b_ready[s]),
-        .mem_ar_o(m_ar[s]), .mem_ar_valid_o(m_ar_valid[s]), .mem_ar_ready_i(m_ar_ready[s]),
-        .mem_r_i(m_r[s]), .mem_r_valid_i(m_r_valid[s]), .mem_r_ready_o(m_r_ready[s]),
+        .acc_req_i(req), .acc_w_waits_i(w_waits), .acc_rsp_o(rsp),
+        .mem_req_o(m_req[s]), .mem_rsp_i(m_rsp[s]),
         .key_valid_i(key_valid_i && key_set == set_no_t'(s)), .key_ready_o(key_ready[s]),
         .key_region_i, .key_node_i, .key_i,
         .enable_i, .stop_i,

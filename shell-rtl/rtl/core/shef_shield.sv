@@ -30,36 +30,10 @@ module shef_shield
     input  wire logic        acc_quiet_i,
     output axil_req_t        reg_req_o,
     input  wire axil_rsp_t   reg_rsp_i,
-    input  wire axi_ax_t [shef_cfg_pkg::N_ACC-1:0] acc_aw_i,
-    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_aw_valid_i,
-    output logic [shef_cfg_pkg::N_ACC-1:0] acc_aw_ready_o,
-    input  wire axi_w_t [shef_cfg_pkg::N_ACC-1:0] acc_w_i,
-    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_w_valid_i,
-    output logic [shef_cfg_pkg::N_ACC-1:0] acc_w_ready_o,
-    output axi_b_t [shef_cfg_pkg::N_ACC-1:0] acc_b_o,
-    output logic [shef_cfg_pkg::N_ACC-1:0] acc_b_valid_o,
-    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_b_ready_i,
-    input  wire axi_ax_t [shef_cfg_pkg::N_ACC-1:0] acc_ar_i,
-    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_ar_valid_i,
-    output logic [shef_cfg_pkg::N_ACC-1:0] acc_ar_ready_o,
-    output axi_r_t [shef_cfg_pkg::N_ACC-1:0] acc_r_o,
-    output logic [shef_cfg_pkg::N_ACC-1:0] acc_r_valid_o,
-    input  wire logic [shef_cfg_pkg::N_ACC-1:0] acc_r_ready_i,
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
-    output axi_w_t [shef_cfg_pkg::N_PORTS-1:0] mem_w_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_ready_i,
-    input  wire axi_b_t [shef_cfg_pkg::N_PORTS-1:0] mem_b_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_ready_o,
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_ar_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_ready_i,
-    input  wire axi_r_t [shef_cfg_pkg::N_PORTS-1:0] mem_r_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_ready_o
+    input  wire axi_req_t [shef_cfg_pkg::N_ACC-1:0] acc_req_i,
+    output axi_rsp_t [shef_cfg_pkg::N_ACC-1:0] acc_rsp_o,
+    output axi_req_t [shef_cfg_pkg::N_PORTS-1:0] mem_req_o,
+    input  wire axi_rsp_t [shef_cfg_pkg::N_PORTS-1:0] mem_rsp_i
 );
   import shef_cfg_pkg::*;
   import shef_regs_pkg::*;
@@ -321,31 +295,13 @@ module shef_shield
         .rst_ni,
         .enable_i(keyed),
         .stop_i(stopped),
-        .acc_aw_i,
-        .acc_aw_valid_i,
-        .acc_aw_ready_o,
-        .acc_w_valid_i,
-        .acc_w_ready_o,
-        .acc_b_o,
-        .acc_b_valid_o,
-        .acc_b_ready_i,
-        .acc_ar_i,
-        .acc_ar_valid_i,
-        .acc_ar_ready_o,
-        .acc_r_o,
-        .acc_r_valid_o,
-        .acc_r_ready_i,
+        .acc_req_i,
+        .acc_rsp_o,
         .refusal_valid_o(refusal_valid),
         .refusal_o(set_refusal)
     );
-    assign mem_aw_o = '0;
-    assign mem_aw_valid_o = '0;
-    assign mem_w_o = '0;
-    assign mem_w_valid_o = '0;
-    assign mem_b_ready_o = '1;
-    assign mem_ar_o = '0;
-    assign mem_ar_valid_o = '0;
-    assign mem_r_ready_o = '1;
+    localparam axi_req_t QUIET = '{b_ready: 1'b1, r_ready: 1'b1, default: '0};
+    assign mem_req_o = {N_PORTS{QUIET}};
     // There is nothing to flush, and no region has a key or an epoch.
     assign key_ready = 1'b1;
     assign cmd_ready = 1'b1;
@@ -362,10 +318,8 @@ module shef_shield
     assign sets_idle = 1'b1;
     assign set_halted = '0;
     logic unused_sets;
-    assign unused_sets = ^{acc_w_i, mem_aw_ready_i, mem_w_ready_i, mem_b_i, mem_b_valid_i,
-        mem_ar_ready_i, mem_r_i, mem_r_valid_i,
-                           key_valid, key_node, region, key, set_cmd, epoch_we, epoch, map_word,
-                           cnt_set, cnt_sel};
+    assign unused_sets = ^{mem_rsp_i, key_valid, key_node, region, key, set_cmd, epoch_we, epoch,
+        map_word, cnt_set, cnt_sel};
   end else begin : g_sets
     shef_sets #(
         .NSets(N_SETS),
@@ -379,36 +333,10 @@ module shef_shield
     ) u_sets (
         .clk_i,
         .rst_ni,
-        .acc_aw_i,
-        .acc_aw_valid_i,
-        .acc_aw_ready_o,
-        .acc_w_i,
-        .acc_w_valid_i,
-        .acc_w_ready_o,
-        .acc_b_o,
-        .acc_b_valid_o,
-        .acc_b_ready_i,
-        .acc_ar_i,
-        .acc_ar_valid_i,
-        .acc_ar_ready_o,
-        .acc_r_o,
-        .acc_r_valid_o,
-        .acc_r_ready_i,
-        .mem_aw_o,
-        .mem_aw_valid_o,
-        .mem_aw_ready_i,
-        .mem_w_o,
-        .mem_w_valid_o,
-        .mem_w_ready_i,
-        .mem_b_i,
-        .mem_b_valid_i,
-        .mem_b_ready_o,
-        .mem_ar_o,
-        .mem_ar_valid_o,
-        .mem_ar_ready_i,
-        .mem_r_i,
-        .mem_r_valid_i,
-        .mem_r_ready_o,
+        .acc_req_i,
+        .acc_rsp_o,
+        .mem_req_o,
+        .mem_rsp_i,
         .key_valid_i(key_valid),
         .key_ready_o(key_ready),
         .key_region_i(region),

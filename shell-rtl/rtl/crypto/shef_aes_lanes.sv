@@ -45,7 +45,7 @@ module shef_aes_lanes #(
   logic [UserW-1:0] in_user;
   logic in_busy;
 
-  if (Phases == 1) begin : gen_in1
+  if (Phases == 1) begin : g_in1
     assign job_ready_o = 1'b1;
     assign in_valid = job_valid_i;
     assign in_last = 1'b1;
@@ -53,7 +53,7 @@ module shef_aes_lanes #(
     assign in_block = job_block_i;
     assign in_user = job_user_i;
     assign in_busy = 1'b0;
-  end else begin : gen_in
+  end else begin : g_in
     logic valid_q;
     logic [1:0] phase_q;
     logic [KeyW-1:0] key_q;
@@ -116,11 +116,11 @@ module shef_aes_lanes #(
     end
   end
 
-  for (genvar i = 0; i < AES_STAGES; i++) begin : gen_stage
+  for (genvar i = 0; i < AES_STAGES; i++) begin : g_stage
     wire wr_here = wr_en_i && (wr_all_i || wr_round_i == 4'(i));
-    if (i == 0) begin : gen_first
+    if (i == 0) begin : g_first
       shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm),
-          .SboxRam(SboxRam)) i_stage (
+          .SboxRam(SboxRam)) u_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),
@@ -132,9 +132,9 @@ module shef_aes_lanes #(
         .state_i(in_block),
         .state_o(state[i])
       );
-    end else begin : gen_next
+    end else begin : g_next
       shef_aes_stage #(.Lanes(Lanes), .NKeys(NKeys), .Index(i), .TableForm(TableForm),
-          .SboxRam(SboxRam)) i_stage (
+          .SboxRam(SboxRam)) u_stage (
         .clk_i,
         .clear_i,
         .wr_en_i(wr_here),
@@ -150,9 +150,9 @@ module shef_aes_lanes #(
   end
 
   // ---- output: gather the blocks of a job ----
-  if (Phases == 1) begin : gen_out1
+  if (Phases == 1) begin : g_out1
     assign ks_o = state[AES_STAGES-1];
-  end else begin : gen_out
+  end else begin : g_out
     logic [511-W:0] hold_q;
     always_ff @(posedge clk_i) begin
       if (clear_i) hold_q <= '0;

@@ -12,7 +12,7 @@ module shef_aes_sbox_ram (
   input  wire  [127:0] state_i,
   output logic [127:0] state_o
 );
-  for (genvar i = 0; i < 8; i++) begin : gen_rom
+  for (genvar i = 0; i < 8; i++) begin : g_rom
     (* ram_style = "block" *) logic [7:0] rom[256];
     initial for (int n = 0; n < 256; n++) rom[n] = shef_aes_pkg::SBOX[n];
 

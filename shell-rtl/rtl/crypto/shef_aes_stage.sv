@@ -53,7 +53,7 @@ module shef_aes_stage #(
 
   logic [128*Lanes-1:0] state_q;
 
-  if (SboxRam && Index == AES_STAGES - 1) begin : gen_ram_last
+  if (SboxRam && Index == AES_STAGES - 1) begin : g_ram_last
     wire unused_pass = pass_i;
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
@@ -62,18 +62,18 @@ module shef_aes_stage #(
           state_q[128*l+:128] <= shift_rows(state_i[128*l+:128]) ^ rk_mem[key_slot_i];
       end
     end
-  end else if (SboxRam) begin : gen_ram
+  end else if (SboxRam) begin : g_ram
     logic [128*Lanes-1:0] sub_q;
     wire pass = Index >= 1 && Index <= 4 && pass_i;
-    for (genvar l = 0; l < Lanes; l++) begin : gen_lane
+    for (genvar l = 0; l < Lanes; l++) begin : g_lane
       wire [127:0] mixed = Index == 0 ? state_i[128*l+:128]
           : mix_columns(shift_rows(state_i[128*l+:128]));
-      shef_aes_sbox_ram i_sbox (
+      shef_aes_sbox_ram u_sbox (
         .clk_i, .clear_i, .en_i(valid_i && !pass), .state_i(mixed ^ rk_mem[key_slot_i]),
         .state_o(sub_q[128*l+:128])
       );
     end
-    if (Index >= 1 && Index <= 4) begin : gen_pass
+    if (Index >= 1 && Index <= 4) begin : g_pass
       logic pass_q;
       logic [128*Lanes-1:0] hold_q;
       always_ff @(posedge clk_i) begin
@@ -86,10 +86,10 @@ module shef_aes_stage #(
         end
       end
       assign state_q = pass_q ? hold_q : sub_q;
-    end else begin : gen_no_pass
+    end else begin : g_no_pass
       assign state_q = sub_q;
     end
-  end else if (Index == 0) begin : gen_white
+  end else if (Index == 0) begin : g_white
     wire unused_pass = pass_i;
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
@@ -98,7 +98,7 @@ module shef_aes_stage #(
           state_q[128*l+:128] <= state_i[128*l+:128] ^ rk_mem[key_slot_i];
       end
     end
-  end else if (Index == AES_STAGES - 1) begin : gen_last
+  end else if (Index == AES_STAGES - 1) begin : g_last
     wire unused_pass = pass_i;
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
@@ -107,7 +107,7 @@ module shef_aes_stage #(
           state_q[128*l+:128] <= round_last(state_i[128*l+:128], rk_mem[key_slot_i]);
       end
     end
-  end else if (TableForm) begin : gen_table
+  end else if (TableForm) begin : g_table
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
       else if (valid_i) begin
@@ -118,7 +118,7 @@ module shef_aes_stage #(
         end
       end
     end
-  end else begin : gen_logic
+  end else begin : g_logic
     always_ff @(posedge clk_i) begin
       if (clear_i) state_q <= '0;
       else if (valid_i) begin

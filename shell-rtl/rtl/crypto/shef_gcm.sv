@@ -112,7 +112,7 @@ module shef_gcm #(
   wire key_node = NNodes != 0 && key_node_i;
   wire [KeyW-1:0] key_slot = KeyW'({key_node, key_region_i});
 
-  shef_aes_keyexp i_keyexp (
+  shef_aes_keyexp u_keyexp (
     .clk_i,
     .clear_i(clear),
     .start_i(key_accept),
@@ -129,7 +129,7 @@ module shef_gcm #(
 
   assign job_ready_o = idle && aes_ready;
   shef_aes_lanes #(.Lanes(Lanes), .NKeys(NKeys), .UserW(UserW + 1), .TableForm(TableForm),
-      .SboxRam(SboxRam)) i_aes (
+      .SboxRam(SboxRam)) u_aes (
     .clk_i,
     .clear_i(clear),
     .key128_i(key128_q),
@@ -177,14 +177,14 @@ module shef_gcm #(
   wire sweep = state_q == ST_CLEAR;
   wire [10:0] load_addr = node_q ? 11'(64 * NRegions) + {7'd0, key_q[3:0]}
       : {1'b0, key_q[3:0], word_q};
-  if (WordW < 11) begin : gen_unused
+  if (WordW < 11) begin : g_unused
     wire unused_addr = &{1'b0, load_addr[10:WordW]};
   end
-  if (NNodes == 0) begin : gen_unused_node
+  if (NNodes == 0) begin : g_unused_node
     wire unused_node = &{1'b0, key_node_i, job_key_i[4], gh_key_i[4]};
   end
   shef_ghash #(.NRegions(NRegions), .NNodes(NNodes), .Lanes(Lanes), .UserW(UserW),
-      .TableForm(TableForm)) i_ghash (
+      .TableForm(TableForm)) u_ghash (
     .clk_i,
     .clear_i(clear),
     .enable_i(idle),

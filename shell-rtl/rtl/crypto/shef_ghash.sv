@@ -73,9 +73,9 @@ module shef_ghash #(
   logic [127:0] lh_mem[NKeys];
   wire accept = gh_valid_i && gh_ready_o;
   logic [10:0] pow_addr;
-  if (NNodes == 0) begin : gen_no_node
+  if (NNodes == 0) begin : g_no_node
     assign pow_addr = {1'b0, gh_key_i, gh_pow_i};
-  end else begin : gen_node
+  end else begin : g_node
     assign pow_addr = gh_key_i[4] ? 11'(64 * NRegions) + {7'd0, gh_key_i[3:0]}
         : {1'b0, gh_key_i[3:0], gh_pow_i};
   end
@@ -85,7 +85,7 @@ module shef_ghash #(
     if (clear_i) pow_q <= '0;
     else if (accept) pow_q <= pow_mem[pow_addr[WordW-1:0]];
   end
-  if (WordW < 11) begin : gen_unused
+  if (WordW < 11) begin : g_unused
     wire unused_addr = &{1'b0, pow_addr[10:WordW]};
   end
   always_ff @(posedge clk_i) begin
@@ -139,12 +139,12 @@ module shef_ghash #(
   logic [W-1:0] op_a;
   logic [W-1:0] op_b;
   tag_t op_tag;
-  if (Phases == 1) begin : gen_op1
+  if (Phases == 1) begin : g_op1
     assign op_a = data_q;
     // the other lanes' operand is zero
     assign op_b = {op_load_q ? ld_b_q : pow_q[511:384], pow_q[383:0]};
     assign op_tag = op_tag_q;
-  end else begin : gen_op
+  end else begin : g_op
     // lane 0 is in the top bits: phase 0 takes the top part
     wire [1:0] part = 2'(Phases - 1) - phase_q;
     assign op_a = data_q[W*part+:W];
@@ -164,7 +164,7 @@ module shef_ghash #(
   logic mul_idle;
   logic [254:0] mul_product;
   tag_t mul_tag;
-  shef_ghash_mul #(.Lanes(Lanes), .TagW($bits(tag_t)), .TableForm(TableForm)) i_mul (
+  shef_ghash_mul #(.Lanes(Lanes), .TagW($bits(tag_t)), .TableForm(TableForm)) u_mul (
     .clk_i,
     .clear_i,
     .valid_i(op_valid_q),

@@ -40,7 +40,7 @@ module shef_ghash_mul #(
 
   logic [255:0] product_q;
 
-  if (TableForm) begin : gen_table
+  if (TableForm) begin : g_table
     // A 32 x 32 carry-less product: operands with three holes between their bits, so that the sums
     // of an integer product stay inside four bits, of which the lowest is the parity.
     function automatic logic [63:0] clmul32(input logic [31:0] x, input logic [31:0] y);
@@ -66,8 +66,8 @@ module shef_ghash_mul #(
     // the words of the operand. Separate registers, not arrays: faster in simulation.
     localparam logic [8:0][3:0] WORDS = {4'hf, 4'ha, 4'h5, 4'hc, 4'h8, 4'h4, 4'h3, 4'h2, 4'h1};
 
-    for (genvar k = 0; k < 9; k++) begin : gen_leaf
-      for (genvar l = 0; l < Lanes; l++) begin : gen_lane
+    for (genvar k = 0; k < 9; k++) begin : g_leaf
+      for (genvar l = 0; l < Lanes; l++) begin : g_lane
         logic [31:0] a_q;
         logic [31:0] b_q;
         always_ff @(posedge clk_i) begin
@@ -87,28 +87,28 @@ module shef_ghash_mul #(
         end
       end
       logic [63:0] p_q;
-      if (Lanes == 4) begin : gen_l4
+      if (Lanes == 4) begin : g_l4
         always_ff @(posedge clk_i) begin
           if (clear_i) p_q <= '0;
           else if (valid_q[0]) begin
-            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^
-                clmul32(gen_lane[1].a_q, gen_lane[1].b_q)
-                ^ clmul32(gen_lane[2].a_q, gen_lane[2].b_q) ^
-                    clmul32(gen_lane[3].a_q, gen_lane[3].b_q);
+            p_q <= clmul32(g_lane[0].a_q, g_lane[0].b_q) ^
+                clmul32(g_lane[1].a_q, g_lane[1].b_q)
+                ^ clmul32(g_lane[2].a_q, g_lane[2].b_q) ^
+                    clmul32(g_lane[3].a_q, g_lane[3].b_q);
           end
         end
-      end else if (Lanes == 2) begin : gen_l2
+      end else if (Lanes == 2) begin : g_l2
         always_ff @(posedge clk_i) begin
           if (clear_i) p_q <= '0;
           else if (valid_q[0]) begin
-            p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q) ^
-                clmul32(gen_lane[1].a_q, gen_lane[1].b_q);
+            p_q <= clmul32(g_lane[0].a_q, g_lane[0].b_q) ^
+                clmul32(g_lane[1].a_q, g_lane[1].b_q);
           end
         end
-      end else begin : gen_l1
+      end else begin : g_l1
         always_ff @(posedge clk_i) begin
           if (clear_i) p_q <= '0;
-          else if (valid_q[0]) p_q <= clmul32(gen_lane[0].a_q, gen_lane[0].b_q);
+          else if (valid_q[0]) p_q <= clmul32(g_lane[0].a_q, g_lane[0].b_q);
         end
       end
     end
@@ -124,20 +124,20 @@ module shef_ghash_mul #(
       if (clear_i) product_q <= '0;
       else if (valid_q[1]) begin
         product_q <= {
-          join64(gen_leaf[3].p_q, gen_leaf[4].p_q, gen_leaf[5].p_q),
-          join64(gen_leaf[0].p_q, gen_leaf[1].p_q, gen_leaf[2].p_q)
+          join64(g_leaf[3].p_q, g_leaf[4].p_q, g_leaf[5].p_q),
+          join64(g_leaf[0].p_q, g_leaf[1].p_q, g_leaf[2].p_q)
         } ^ {
           64'd0,
           join64(
-            gen_leaf[0].p_q ^ gen_leaf[3].p_q ^ gen_leaf[6].p_q,
-            gen_leaf[1].p_q ^ gen_leaf[4].p_q ^ gen_leaf[7].p_q,
-            gen_leaf[2].p_q ^ gen_leaf[5].p_q ^ gen_leaf[8].p_q
+            g_leaf[0].p_q ^ g_leaf[3].p_q ^ g_leaf[6].p_q,
+            g_leaf[1].p_q ^ g_leaf[4].p_q ^ g_leaf[7].p_q,
+            g_leaf[2].p_q ^ g_leaf[5].p_q ^ g_leaf[8].p_q
           ),
           64'd0
         };
       end
     end
-  end else begin : gen_logic
+  end else begin : g_logic
     function automatic logic [14:0] clmul8(input logic [7:0] x, input logic [7:0] y);
       logic [14:0] z;
       z = '0;

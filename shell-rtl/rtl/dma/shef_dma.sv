@@ -33,37 +33,10 @@ module shef_dma
     input  wire axil_req_t ctl_req_i,
     output axil_rsp_t      ctl_rsp_o,
 
-    output axi_ax_t      host_aw_o,
-    output logic         host_aw_valid_o,
-    input  wire          host_aw_ready_i,
-    output axi_w_t       host_w_o,
-    output logic         host_w_valid_o,
-    input  wire          host_w_ready_i,
-    input  wire  axi_b_t host_b_i,
-    input  wire          host_b_valid_i,
-    output logic         host_b_ready_o,
-    output axi_ax_t      host_ar_o,
-    output logic         host_ar_valid_o,
-    input  wire          host_ar_ready_i,
-    input  wire  axi_r_t host_r_i,
-    input  wire          host_r_valid_i,
-    output logic         host_r_ready_o,
-
-    output axi_ax_t      mem_aw_o,
-    output logic         mem_aw_valid_o,
-    input  wire          mem_aw_ready_i,
-    output axi_w_t       mem_w_o,
-    output logic         mem_w_valid_o,
-    input  wire          mem_w_ready_i,
-    input  wire  axi_b_t mem_b_i,
-    input  wire          mem_b_valid_i,
-    output logic         mem_b_ready_o,
-    output axi_ax_t      mem_ar_o,
-    output logic         mem_ar_valid_o,
-    input  wire          mem_ar_ready_i,
-    input  wire  axi_r_t mem_r_i,
-    input  wire          mem_r_valid_i,
-    output logic         mem_r_ready_o,
+    output axi_req_t     host_req_o,
+    input  wire axi_rsp_t host_rsp_i,
+    output axi_req_t     mem_req_o,
+    input  wire axi_rsp_t mem_rsp_i,
 
     output logic         irq_valid_o,
     output logic [15:0]  irq_vector_o,
@@ -76,7 +49,7 @@ module shef_dma
   logic [31:0] write_data;
   logic [QUEUES-1:0][31:0] data;
 
-  shef_dma_ctl i_ctl (
+  shef_dma_ctl u_ctl (
       .clk_i,
       .rst_ni,
       .req_i(ctl_req_i),
@@ -112,7 +85,7 @@ module shef_dma
     shef_dma_queue #(
         .Queue(q),
         .CardBytes(CardBytes)
-    ) i_queue (
+    ) u_queue (
         .clk_i,
         .rst_ni,
         .clear_i(wipe_i),
@@ -190,51 +163,26 @@ module shef_dma
   end
 
   // ---- host port: [0] movers, [1] descriptors and completions ----
-  axi_ax_t [1:0] aw, ar;
-  axi_w_t [1:0] w;
-  axi_b_t [1:0] b;
-  axi_r_t [1:0] r;
-  logic [1:0] aw_valid, aw_ready, w_valid, w_ready, b_valid, ar_valid, ar_ready, r_valid, bad_move,
-      owed_r, owed_b;
+  axi_req_t [1:0] req;
+  axi_rsp_t [1:0] rsp;
+  logic [1:0] bad_move, owed_r, owed_b;
   logic bad_fetch, bad_post, owed_fetch, owed_post;
 
   shef_port_mux #(
       .NSets(2),
       .SetNo({2'd1, 2'd0})
-  ) i_host (
+  ) u_host (
       .clk_i,
       .rst_ni,
-      .set_aw_i(aw),
-      .set_aw_valid_i(aw_valid),
-      .set_aw_ready_o(aw_ready),
-      .set_w_i(w),
-      .set_w_valid_i(w_valid),
-      .set_w_ready_o(w_ready),
-      .set_b_o(b),
-      .set_b_valid_o(b_valid),
-      .set_b_ready_i(2'b11),
-      .set_ar_i(ar),
-      .set_ar_valid_i(ar_valid),
-      .set_ar_ready_o(ar_ready),
-      .set_r_o(r),
-      .set_r_valid_o(r_valid),
-      .set_r_ready_i(2'b11),
-      .mem_aw_o(host_aw_o),
-      .mem_aw_valid_o(host_aw_valid_o),
-      .mem_aw_ready_i(host_aw_ready_i),
-      .mem_w_o(host_w_o),
-      .mem_w_valid_o(host_w_valid_o),
-      .mem_w_ready_i(host_w_ready_i),
-      .mem_b_i(host_b_i),
-      .mem_b_valid_i(host_b_valid_i),
-      .mem_b_ready_o(host_b_ready_o),
-      .mem_ar_o(host_ar_o),
-      .mem_ar_valid_o(host_ar_valid_o),
-      .mem_ar_ready_i(host_ar_ready_i),
-      .mem_r_i(host_r_i),
-      .mem_r_valid_i(host_r_valid_i),
-      .mem_r_ready_o(host_r_ready_o)
+      .set_req_i(req),
+      .set_rsp_o(rsp),
+      .mem_req_o(host_req_o),
+      .mem_rsp_i(host_rsp_i)
   );
+  for (genvar i = 0; i < 2; i++) begin : g_host
+    assign {req[i].b_ready, req[i].r_ready} = '1;
+  end
+  assign {mem_req_o.b_ready, mem_req_o.r_ready} = '1;
 
   // ---- movers ----
   shef_dma_mover #(
@@ -246,7 +194,7 @@ module shef_dma
       .ReadSlaveError(ST_POISONED),
       .ReadOtherError(ST_HOST),
       .WriteError(ST_CARD)
-  ) i_to_card (
+  ) u_to_card (
       .clk_i,
       .rst_ni,
       .piece_valid_i(move_valid[0]),
@@ -254,19 +202,19 @@ module shef_dma
       .piece_i(move[0]),
       .done_valid_o(done_valid[0]),
       .done_o(done[0]),
-      .ar_o(ar[0]),
-      .ar_valid_o(ar_valid[0]),
-      .ar_ready_i(ar_ready[0]),
-      .r_i(r[0]),
-      .r_valid_i(r_valid[0]),
-      .aw_o(mem_aw_o),
-      .aw_valid_o(mem_aw_valid_o),
-      .aw_ready_i(mem_aw_ready_i),
-      .w_o(mem_w_o),
-      .w_valid_o(mem_w_valid_o),
-      .w_ready_i(mem_w_ready_i),
-      .b_i(mem_b_i),
-      .b_valid_i(mem_b_valid_i),
+      .ar_o(req[0].ar),
+      .ar_valid_o(req[0].ar_valid),
+      .ar_ready_i(rsp[0].ar_ready),
+      .r_i(rsp[0].r),
+      .r_valid_i(rsp[0].r_valid),
+      .aw_o(mem_req_o.aw),
+      .aw_valid_o(mem_req_o.aw_valid),
+      .aw_ready_i(mem_rsp_i.aw_ready),
+      .w_o(mem_req_o.w),
+      .w_valid_o(mem_req_o.w_valid),
+      .w_ready_i(mem_rsp_i.w_ready),
+      .b_i(mem_rsp_i.b),
+      .b_valid_i(mem_rsp_i.b_valid),
       .owed_r_o(owed_r[0]),
       .owed_b_o(owed_b[0]),
       .bad_o(bad_move[0])
@@ -280,7 +228,7 @@ module shef_dma
       .ReadSlaveError(ST_CARD),
       .ReadOtherError(ST_CARD),
       .WriteError(ST_HOST)
-  ) i_to_host (
+  ) u_to_host (
       .clk_i,
       .rst_ni,
       .piece_valid_i(move_valid[1]),
@@ -288,38 +236,36 @@ module shef_dma
       .piece_i(move[1]),
       .done_valid_o(done_valid[1]),
       .done_o(done[1]),
-      .ar_o(mem_ar_o),
-      .ar_valid_o(mem_ar_valid_o),
-      .ar_ready_i(mem_ar_ready_i),
-      .r_i(mem_r_i),
-      .r_valid_i(mem_r_valid_i),
-      .aw_o(aw[0]),
-      .aw_valid_o(aw_valid[0]),
-      .aw_ready_i(aw_ready[0]),
-      .w_o(w[0]),
-      .w_valid_o(w_valid[0]),
-      .w_ready_i(w_ready[0]),
-      .b_i(b[0]),
-      .b_valid_i(b_valid[0]),
+      .ar_o(mem_req_o.ar),
+      .ar_valid_o(mem_req_o.ar_valid),
+      .ar_ready_i(mem_rsp_i.ar_ready),
+      .r_i(mem_rsp_i.r),
+      .r_valid_i(mem_rsp_i.r_valid),
+      .aw_o(req[0].aw),
+      .aw_valid_o(req[0].aw_valid),
+      .aw_ready_i(rsp[0].aw_ready),
+      .w_o(req[0].w),
+      .w_valid_o(req[0].w_valid),
+      .w_ready_i(rsp[0].w_ready),
+      .b_i(rsp[0].b),
+      .b_valid_i(rsp[0].b_valid),
       .owed_r_o(owed_r[1]),
       .owed_b_o(owed_b[1]),
       .bad_o(bad_move[1])
   );
-  assign mem_r_ready_o = 1'b1;
-  assign mem_b_ready_o = 1'b1;
 
   // ---- descriptors and completions ----
-  shef_dma_fetch i_fetch (
+  shef_dma_fetch u_fetch (
       .clk_i,
       .rst_ni,
       .req_valid_i(fetch_valid),
       .req_ready_o(fetch_ready),
       .req_i(fetch),
-      .ar_o(ar[1]),
-      .ar_valid_o(ar_valid[1]),
-      .ar_ready_i(ar_ready[1]),
-      .r_i(r[1]),
-      .r_valid_i(r_valid[1]),
+      .ar_o(req[1].ar),
+      .ar_valid_o(req[1].ar_valid),
+      .ar_ready_i(rsp[1].ar_ready),
+      .r_i(rsp[1].r),
+      .r_valid_i(rsp[1].r_valid),
       .beat_valid_o(desc_valid),
       .desc_o(desc),
       .error_o(desc_error),
@@ -327,20 +273,20 @@ module shef_dma
       .owed_o(owed_fetch),
       .bad_o(bad_fetch)
   );
-  shef_dma_post i_post (
+  shef_dma_post u_post (
       .clk_i,
       .rst_ni,
       .cpl_valid_i(cpl_valid),
       .cpl_ready_o(cpl_ready),
       .cpl_i(cpl),
-      .aw_o(aw[1]),
-      .aw_valid_o(aw_valid[1]),
-      .aw_ready_i(aw_ready[1]),
-      .w_o(w[1]),
-      .w_valid_o(w_valid[1]),
-      .w_ready_i(w_ready[1]),
-      .b_i(b[1]),
-      .b_valid_i(b_valid[1]),
+      .aw_o(req[1].aw),
+      .aw_valid_o(req[1].aw_valid),
+      .aw_ready_i(rsp[1].aw_ready),
+      .w_o(req[1].w),
+      .w_valid_o(req[1].w_valid),
+      .w_ready_i(rsp[1].w_ready),
+      .b_i(rsp[1].b),
+      .b_valid_i(rsp[1].b_valid),
       .told_o(told),
       .ok_o(told_ok),
       .owed_o(owed_post),
@@ -350,16 +296,18 @@ module shef_dma
   // ---- outstanding work of a port ----
   logic [9:0] waits, progress, late;
   assign waits = {
-    host_ar_valid_o, owed_r[0] || owed_fetch, host_aw_valid_o, host_w_valid_o, owed_b[1] ||
-    owed_post,
-    mem_ar_valid_o, owed_r[1], mem_aw_valid_o, mem_w_valid_o, owed_b[0]
+    host_req_o.ar_valid, owed_r[0] || owed_fetch,
+    host_req_o.aw_valid, host_req_o.w_valid, owed_b[1] || owed_post,
+    mem_req_o.ar_valid, owed_r[1], mem_req_o.aw_valid, mem_req_o.w_valid, owed_b[0]
   };
   assign progress = {
-    host_ar_ready_i, host_r_valid_i, host_aw_ready_i, host_w_ready_i, host_b_valid_i,
-    mem_ar_ready_i, mem_r_valid_i, mem_aw_ready_i, mem_w_ready_i, mem_b_valid_i
+    host_rsp_i.ar_ready, host_rsp_i.r_valid,
+    host_rsp_i.aw_ready, host_rsp_i.w_ready, host_rsp_i.b_valid,
+    mem_rsp_i.ar_ready, mem_rsp_i.r_valid,
+    mem_rsp_i.aw_ready, mem_rsp_i.w_ready, mem_rsp_i.b_valid
   };
   for (genvar i = 0; i < 10; i++) begin : g_watch
-    shef_watch #(.Cycles(TimeoutCycles)) i_watch (
+    shef_watch #(.Cycles(TimeoutCycles)) u_watch (
         .clk_i, .rst_ni, .wait_i(waits[i]), .progress_i(progress[i]), .late_o(late[i])
     );
   end

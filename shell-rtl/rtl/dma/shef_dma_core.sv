@@ -7,8 +7,6 @@
 // these bits are free. A wipe is acknowledged when the Shield is zeroised and the engine has
 // nothing in flight.
 `default_nettype none
-// verilator lint_off PINCONNECTEMPTY
-// (outputs that are not needed here are named and left open)
 module shef_dma_core
   import shef_pkg::*;
 #(
@@ -24,38 +22,12 @@ module shef_dma_core
     output axil_rsp_t      ctl_rsp_o,
     input  wire axil_req_t krn_req_i,
     output axil_rsp_t      krn_rsp_o,
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
-    output axi_w_t [shef_cfg_pkg::N_PORTS-1:0] mem_w_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_ready_i,
-    input  wire axi_b_t [shef_cfg_pkg::N_PORTS-1:0] mem_b_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_ready_o,
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_ar_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_ready_i,
-    input  wire axi_r_t [shef_cfg_pkg::N_PORTS-1:0] mem_r_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_ready_o,
+    output axi_req_t [shef_cfg_pkg::N_PORTS-1:0] mem_req_o,
+    input  wire axi_rsp_t [shef_cfg_pkg::N_PORTS-1:0] mem_rsp_i,
     output logic irq_req_o,
     input  wire logic irq_ack_i,
-    output axi_ax_t      host_aw_o,
-    output logic         host_aw_valid_o,
-    input  wire logic    host_aw_ready_i,
-    output axi_w_t       host_w_o,
-    output logic         host_w_valid_o,
-    input  wire logic    host_w_ready_i,
-    input  wire axi_b_t  host_b_i,
-    input  wire logic    host_b_valid_i,
-    output logic         host_b_ready_o,
-    output axi_ax_t      host_ar_o,
-    output logic         host_ar_valid_o,
-    input  wire logic    host_ar_ready_i,
-    input  wire axi_r_t  host_r_i,
-    input  wire logic    host_r_valid_i,
-    output logic         host_r_ready_o,
+    output axi_req_t     host_req_o,
+    input  wire axi_rsp_t host_rsp_i,
     output logic         dma_irq_valid_o,
     output logic [15:0]  dma_irq_vector_o,
     input  wire logic    dma_irq_ready_i
@@ -78,15 +50,8 @@ module shef_dma_core
   );
 
   // ---- core ----
-  typedef logic [NPorts-1:0] port_t;
-  axi_ax_t [NPorts-1:0] core_aw, core_ar, dma_aw, dma_ar;
-  axi_w_t [NPorts-1:0] core_w, dma_w;
-  axi_b_t [NPorts-1:0] core_b, dma_b;
-  axi_r_t [NPorts-1:0] core_r, dma_r;
-  port_t core_aw_valid, core_aw_ready, core_w_valid, core_w_ready, core_b_valid, core_b_ready;
-  port_t core_ar_valid, core_ar_ready, core_r_valid, core_r_ready;
-  port_t dma_aw_valid, dma_aw_ready, dma_w_valid, dma_w_ready, dma_b_valid, dma_ar_valid,
-      dma_ar_ready, dma_r_valid;
+  axi_req_t [NPorts-1:0] core_req, dma_req;
+  axi_rsp_t [NPorts-1:0] core_rsp, dma_rsp;
   logic core_wiped, dma_wiped;
   assign wipe_ack_o = core_wiped && dma_wiped;
 
@@ -101,32 +66,15 @@ module shef_dma_core
       .ctl_rsp_o(ctl_rsp[0]),
       .krn_req_i,
       .krn_rsp_o,
-      .mem_aw_o(core_aw),
-      .mem_aw_valid_o(core_aw_valid),
-      .mem_aw_ready_i(core_aw_ready),
-      .mem_w_o(core_w),
-      .mem_w_valid_o(core_w_valid),
-      .mem_w_ready_i(core_w_ready),
-      .mem_b_i(core_b),
-      .mem_b_valid_i(core_b_valid),
-      .mem_b_ready_o(core_b_ready),
-      .mem_ar_o(core_ar),
-      .mem_ar_valid_o(core_ar_valid),
-      .mem_ar_ready_i(core_ar_ready),
-      .mem_r_i(core_r),
-      .mem_r_valid_i(core_r_valid),
-      .mem_r_ready_o(core_r_ready),
+      .mem_req_o(core_req),
+      .mem_rsp_i(core_rsp),
       .irq_req_o,
       .irq_ack_i
   );
 
   // ---- engine ----
-  axi_ax_t one_aw, one_ar;
-  axi_w_t one_w;
-  axi_b_t one_b;
-  axi_r_t one_r;
-  logic one_aw_valid, one_aw_ready, one_w_valid, one_w_ready, one_b_valid, one_ar_valid,
-      one_ar_ready, one_r_valid;
+  axi_req_t one_req;
+  axi_rsp_t one_rsp;
 
   shef_dma #(
       .CardBytes(CardBytes),
@@ -138,36 +86,10 @@ module shef_dma_core
       .wiped_o(dma_wiped),
       .ctl_req_i(ctl_req[1]),
       .ctl_rsp_o(ctl_rsp[1]),
-      .host_aw_o,
-      .host_aw_valid_o,
-      .host_aw_ready_i,
-      .host_w_o,
-      .host_w_valid_o,
-      .host_w_ready_i,
-      .host_b_i,
-      .host_b_valid_i,
-      .host_b_ready_o,
-      .host_ar_o,
-      .host_ar_valid_o,
-      .host_ar_ready_i,
-      .host_r_i,
-      .host_r_valid_i,
-      .host_r_ready_o,
-      .mem_aw_o(one_aw),
-      .mem_aw_valid_o(one_aw_valid),
-      .mem_aw_ready_i(one_aw_ready),
-      .mem_w_o(one_w),
-      .mem_w_valid_o(one_w_valid),
-      .mem_w_ready_i(one_w_ready),
-      .mem_b_i(one_b),
-      .mem_b_valid_i(one_b_valid),
-      .mem_b_ready_o(),
-      .mem_ar_o(one_ar),
-      .mem_ar_valid_o(one_ar_valid),
-      .mem_ar_ready_i(one_ar_ready),
-      .mem_r_i(one_r),
-      .mem_r_valid_i(one_r_valid),
-      .mem_r_ready_o(),
+      .host_req_o,
+      .host_rsp_i,
+      .mem_req_o(one_req),
+      .mem_rsp_i(one_rsp),
       .irq_valid_o(dma_irq_valid_o),
       .irq_vector_o(dma_irq_vector_o),
       .irq_ready_i(dma_irq_ready_i)
@@ -182,32 +104,10 @@ module shef_dma_core
   ) u_banks (
       .clk_i,
       .rst_ni,
-      .dma_aw_i(one_aw),
-      .dma_aw_valid_i(one_aw_valid),
-      .dma_aw_ready_o(one_aw_ready),
-      .dma_w_i(one_w),
-      .dma_w_valid_i(one_w_valid),
-      .dma_w_ready_o(one_w_ready),
-      .dma_b_o(one_b),
-      .dma_b_valid_o(one_b_valid),
-      .dma_ar_i(one_ar),
-      .dma_ar_valid_i(one_ar_valid),
-      .dma_ar_ready_o(one_ar_ready),
-      .dma_r_o(one_r),
-      .dma_r_valid_o(one_r_valid),
-      .mem_aw_o(dma_aw),
-      .mem_aw_valid_o(dma_aw_valid),
-      .mem_aw_ready_i(dma_aw_ready),
-      .mem_w_o(dma_w),
-      .mem_w_valid_o(dma_w_valid),
-      .mem_w_ready_i(dma_w_ready),
-      .mem_b_i(dma_b),
-      .mem_b_valid_i(dma_b_valid),
-      .mem_ar_o(dma_ar),
-      .mem_ar_valid_o(dma_ar_valid),
-      .mem_ar_ready_i(dma_ar_ready),
-      .mem_r_i(dma_r),
-      .mem_r_valid_i(dma_r_valid)
+      .dma_req_i(one_req),
+      .dma_rsp_o(one_rsp),
+      .mem_req_o(dma_req),
+      .mem_rsp_i(dma_rsp)
   );
 
   // ---- memory ports: [0] the Shield, [1] the engine ----
@@ -220,18 +120,17 @@ module shef_dma_core
   endfunction
 
   for (genvar p = 0; p < int'(NPorts); p++) begin : g_port
-    axi_ax_t aw, ar;
-    axi_b_t b;
-    axi_r_t r;
+    axi_req_t req;
+    axi_rsp_t rsp;
     always_comb begin
-      aw = core_aw[p];
-      aw.id = turn(core_aw[p].id);
-      ar = core_ar[p];
-      ar.id = turn(core_ar[p].id);
-      core_b[p] = b;
-      core_b[p].id = turn_back(b.id);
-      core_r[p] = r;
-      core_r[p].id = turn_back(r.id);
+      req = core_req[p];
+      req.aw.id = turn(core_req[p].aw.id);
+      req.ar.id = turn(core_req[p].ar.id);
+    end
+    always_comb begin
+      core_rsp[p] = rsp;
+      core_rsp[p].b.id = turn_back(rsp.b.id);
+      core_rsp[p].r.id = turn_back(rsp.r.id);
     end
     shef_port_mux #(
         .NSets(2),
@@ -239,38 +138,11 @@ module shef_dma_core
     ) u_mux (
         .clk_i,
         .rst_ni,
-        .set_aw_i({dma_aw[p], aw}),
-        .set_aw_valid_i({dma_aw_valid[p], core_aw_valid[p]}),
-        .set_aw_ready_o({dma_aw_ready[p], core_aw_ready[p]}),
-        .set_w_i({dma_w[p], core_w[p]}),
-        .set_w_valid_i({dma_w_valid[p], core_w_valid[p]}),
-        .set_w_ready_o({dma_w_ready[p], core_w_ready[p]}),
-        .set_b_o({dma_b[p], b}),
-        .set_b_valid_o({dma_b_valid[p], core_b_valid[p]}),
-        .set_b_ready_i({1'b1, core_b_ready[p]}),
-        .set_ar_i({dma_ar[p], ar}),
-        .set_ar_valid_i({dma_ar_valid[p], core_ar_valid[p]}),
-        .set_ar_ready_o({dma_ar_ready[p], core_ar_ready[p]}),
-        .set_r_o({dma_r[p], r}),
-        .set_r_valid_o({dma_r_valid[p], core_r_valid[p]}),
-        .set_r_ready_i({1'b1, core_r_ready[p]}),
-        .mem_aw_o(mem_aw_o[p]),
-        .mem_aw_valid_o(mem_aw_valid_o[p]),
-        .mem_aw_ready_i(mem_aw_ready_i[p]),
-        .mem_w_o(mem_w_o[p]),
-        .mem_w_valid_o(mem_w_valid_o[p]),
-        .mem_w_ready_i(mem_w_ready_i[p]),
-        .mem_b_i(mem_b_i[p]),
-        .mem_b_valid_i(mem_b_valid_i[p]),
-        .mem_b_ready_o(mem_b_ready_o[p]),
-        .mem_ar_o(mem_ar_o[p]),
-        .mem_ar_valid_o(mem_ar_valid_o[p]),
-        .mem_ar_ready_i(mem_ar_ready_i[p]),
-        .mem_r_i(mem_r_i[p]),
-        .mem_r_valid_i(mem_r_valid_i[p]),
-        .mem_r_ready_o(mem_r_ready_o[p])
+        .set_req_i({dma_req[p], req}),
+        .set_rsp_o({dma_rsp[p], rsp}),
+        .mem_req_o(mem_req_o[p]),
+        .mem_rsp_i(mem_rsp_i[p])
     );
   end
 endmodule
-// verilator lint_on PINCONNECTEMPTY
 `default_nettype wire

@@ -28,7 +28,7 @@ module shef_dma_ctl
 
   shef_axil_slave #(
       .AddrW(16)
-  ) i_slave (
+  ) u_slave (
       .clk_i,
       .rst_ni,
       .req_i,

@@ -73,7 +73,7 @@ module shef_dma_mover
 
   logic piece_valid, piece_ready;
   piece_t piece;
-  shef_fifo #(.W($bits(piece_t)), .Depth(32)) i_pieces (
+  shef_fifo #(.W($bits(piece_t)), .Depth(32)) u_pieces (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(accept), .in_ready_o(fifo_room), .in_data_i(piece_i),
       .out_valid_o(piece_valid), .out_ready_i(piece_ready), .out_data_o(piece), .count_o()
@@ -86,7 +86,7 @@ module shef_dma_mover
   burst_t burst;
   assign bad_o = bad_r || bad_b;
 
-  shef_dma_reader #(.Slots(ReadSlots), .Beats(ReadBeats)) i_read (
+  shef_dma_reader #(.Slots(ReadSlots), .Beats(ReadBeats)) u_read (
       .clk_i, .rst_ni,
       .req_valid_i(asks_q), .req_ready_o(req_ready), .req_line_i(line_q), .req_beats_i(count),
       .ar_o, .ar_valid_o, .ar_ready_i, .r_i, .r_valid_i,
@@ -94,14 +94,14 @@ module shef_dma_mover
       .owed_o(owed_r_o), .bad_o(bad_r)
   );
   shef_dma_align #(.Beats(WriteBeats), .SlaveError(ReadSlaveError),
-      .OtherError(ReadOtherError)) i_align (
+      .OtherError(ReadOtherError)) u_align (
       .clk_i, .rst_ni,
       .piece_valid_i(piece_valid), .piece_ready_o(piece_ready), .piece_i(piece),
       .beat_valid_i(in_valid), .beat_ready_o(in_ready), .beat_i(in_beat), .resp_i(in_resp),
       .out_valid_o(out_valid), .out_ready_i(out_ready), .out_o(out_beat), .strb_o(out_strb),
       .burst_valid_o(burst_valid), .burst_ready_i(burst_ready), .burst_o(burst)
   );
-  shef_dma_writer #(.Depth(WriteDepth), .WholeBeats(WholeBeats), .Error(WriteError)) i_write (
+  shef_dma_writer #(.Depth(WriteDepth), .WholeBeats(WholeBeats), .Error(WriteError)) u_write (
       .clk_i, .rst_ni,
       .beat_valid_i(out_valid), .beat_ready_o(out_ready), .beat_i(out_beat), .strb_i(out_strb),
       .burst_valid_i(burst_valid), .burst_ready_o(burst_ready), .burst_i(burst),

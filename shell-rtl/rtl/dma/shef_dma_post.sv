@@ -47,7 +47,7 @@ module shef_dma_post
   assign aw_valid_o = aw_valid_q;
   assign w_o = '{data: {4{data}}, strb: 64'hffff << {place, 4'd0}, last: 1'b1};
 
-  shef_fifo #(.W(130), .Depth(8)) i_data (
+  shef_fifo #(.W(130), .Depth(8)) u_data (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(take), .in_ready_o(data_room),
       .in_data_i({cpl.addr[5:4], cpl.seq, cpl.bytes, cpl.retired, 13'd0, cpl.status, cpl.tag}),
@@ -67,7 +67,7 @@ module shef_dma_post
     end
   end
 
-  shef_fifo #(.W(QUEUE_W), .Depth(16)) i_order (
+  shef_fifo #(.W(QUEUE_W), .Depth(16)) u_order (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(take), .in_ready_o(room), .in_data_i(sel),
       .out_valid_o(owed), .out_ready_i(b_valid_i && b_i.id == '0), .out_data_o(first), .count_o()

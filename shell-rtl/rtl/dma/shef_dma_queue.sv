@@ -124,7 +124,7 @@ module shef_dma_queue
   shef_dma_work #(
       .Queue(Queue),
       .CardBytes(CardBytes)
-  ) i_work (
+  ) u_work (
       .clk_i,
       .rst_ni,
       .on_i(on),

@@ -130,7 +130,7 @@ module shef_dma_work
     end
   end
 
-  shef_fifo #(.W($bits(desc_t)), .Depth(Descs)) i_descs (
+  shef_fifo #(.W($bits(desc_t)), .Depth(Descs)) u_descs (
       .clk_i, .rst_ni, .clr_i(!on_i), .zero_addr_i('0),
       .in_valid_i(beat_valid_i && !beat_error_i && !fetch_failed_q), .in_ready_o(),
       .in_data_i(beat_i),
@@ -268,7 +268,7 @@ module shef_dma_work
     end
   end
 
-  shef_fifo #(.W($bits(begun_t)), .Depth(Begun)) i_begun (
+  shef_fifo #(.W($bits(begun_t)), .Depth(Begun)) u_begun (
       .clk_i, .rst_ni, .clr_i(!on_i), .zero_addr_i('0),
       .in_valid_i(begun_push), .in_ready_o(begun_room), .in_data_i(begun_in),
       .out_valid_o(begun_valid), .out_ready_i(begun_pop), .out_data_o(begun), .count_o(begun_count)
@@ -280,7 +280,7 @@ module shef_dma_work
   logic [2:0] moved_bits;
   assign piece_status = piece_status_q != ST_DONE ? piece_status_q : done_status_i;
   assign moved_status = status_e'(moved_bits);
-  shef_fifo #(.W(3), .Depth(Begun)) i_moved (
+  shef_fifo #(.W(3), .Depth(Begun)) u_moved (
       .clk_i, .rst_ni, .clr_i(!on_i), .zero_addr_i('0),
       .in_valid_i(done_valid_i && done_last_i), .in_ready_o(), .in_data_i(piece_status),
       .out_valid_o(moved_valid), .out_ready_i(moved_pop), .out_data_o(moved_bits), .count_o()

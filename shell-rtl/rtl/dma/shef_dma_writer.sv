@@ -55,18 +55,18 @@ module shef_dma_writer
   burst_t burst;
   owed_t order_in, order;
 
-  shef_bram_fifo #(.W(576), .Depth(Depth)) i_beats (
+  shef_bram_fifo #(.W(576), .Depth(Depth)) u_beats (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(beat_valid_i), .in_ready_o(beat_ready_o), .in_data_i({strb_i, beat_i}),
       .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}),
       .count_o()
   );
-  shef_fifo #(.W($bits(burst_t)), .Depth(Bursts)) i_bursts (
+  shef_fifo #(.W($bits(burst_t)), .Depth(Bursts)) u_bursts (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(burst_valid_i), .in_ready_o(burst_ready_o), .in_data_i(burst_i),
       .out_valid_o(burst_valid), .out_ready_i(burst_pop), .out_data_o(burst), .count_o()
   );
-  shef_fifo #(.W($bits(owed_t)), .Depth(Open)) i_order (
+  shef_fifo #(.W($bits(owed_t)), .Depth(Open)) u_order (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(burst_pop), .in_ready_o(order_room), .in_data_i(order_in),
       .out_valid_o(order_valid), .out_ready_i(order_pop), .out_data_o(order), .count_o()
@@ -131,7 +131,7 @@ module shef_dma_writer
   assign b_take = b_valid_i && owed_q != '0 && b_i.id == '0;
   assign bad_o = b_valid_i && !b_take;
   // The end of a piece without a burst may precede the burst of the next response.
-  shef_fifo #(.W(1), .Depth(Open)) i_answers (
+  shef_fifo #(.W(1), .Depth(Open)) u_answers (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(b_take), .in_ready_o(), .in_data_i(b_i.resp != AXI_OKAY),
       .out_valid_o(b_valid), .out_ready_i(b_pop), .out_data_o(b_error), .count_o()

@@ -9,6 +9,7 @@
 package shef_pkg;
 
   // ---- AXI4, 512 bit ----
+  // A port is one struct per direction, the fields in the order of the channels.
   localparam int unsigned AXI_ADDR_W = 64;
   localparam int unsigned AXI_DATA_W = 512;
   localparam int unsigned AXI_STRB_W = AXI_DATA_W / 8;
@@ -45,8 +46,30 @@ package shef_pkg;
     logic last;
   } axi_r_t;
 
+  // from the master to the slave
+  typedef struct packed {
+    axi_ax_t aw;
+    logic aw_valid;
+    axi_w_t w;
+    logic w_valid;
+    logic b_ready;
+    axi_ax_t ar;
+    logic ar_valid;
+    logic r_ready;
+  } axi_req_t;
+
+  // from the slave to the master
+  typedef struct packed {
+    logic aw_ready;
+    logic w_ready;
+    axi_b_t b;
+    logic b_valid;
+    logic ar_ready;
+    axi_r_t r;
+    logic r_valid;
+  } axi_rsp_t;
+
   // ---- AXI4-Lite, 32 bit ----
-  // A port is one struct per direction, the fields in the order of the channels.
   localparam int unsigned AXIL_ADDR_W = 16;
 
   // from the master to the slave

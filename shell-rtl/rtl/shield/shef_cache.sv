@@ -33,38 +33,12 @@ module shef_cache
     input  wire                  rst_ni,
 
     // accelerator
-    input  wire  axi_ax_t        acc_aw_i,
-    input  wire                  acc_aw_valid_i,
-    output logic                 acc_aw_ready_o,
-    input  wire  axi_w_t         acc_w_i,
-    input  wire                  acc_w_valid_i,
-    output logic                 acc_w_ready_o,
-    output axi_b_t               acc_b_o,
-    output logic                 acc_b_valid_o,
-    input  wire                  acc_b_ready_i,
-    input  wire  axi_ax_t        acc_ar_i,
-    input  wire                  acc_ar_valid_i,
-    output logic                 acc_ar_ready_o,
-    output axi_r_t               acc_r_o,
-    output logic                 acc_r_valid_o,
-    input  wire                  acc_r_ready_i,
+    input  wire axi_req_t        acc_req_i,
+    output axi_rsp_t             acc_rsp_o,
 
     // engine set
-    output axi_ax_t              set_aw_o,
-    output logic                 set_aw_valid_o,
-    input  wire                  set_aw_ready_i,
-    output axi_w_t               set_w_o,
-    output logic                 set_w_valid_o,
-    input  wire                  set_w_ready_i,
-    input  wire  axi_b_t         set_b_i,
-    input  wire                  set_b_valid_i,
-    output logic                 set_b_ready_o,
-    output axi_ax_t              set_ar_o,
-    output logic                 set_ar_valid_o,
-    input  wire                  set_ar_ready_i,
-    input  wire  axi_r_t         set_r_i,
-    input  wire                  set_r_valid_i,
-    output logic                 set_r_ready_o,
+    output axi_req_t             set_req_o,
+    input  wire axi_rsp_t        set_rsp_i,
 
     // control
     input  wire                  enable_i,
@@ -102,13 +76,13 @@ module shef_cache
   localparam logic [AXI_ID_W-1:0] ID_TELL = 8'd1;
 
   if (LineBytes < 64 || LineBytes > 4096 || (LineBytes & (LineBytes - 1)) != 0 ||
-      (Bytes & (Bytes - 1)) != 0 || Sets < 8) begin : gen_bad
+      (Bytes & (Bytes - 1)) != 0 || Sets < 8) begin : g_bad
     $error("shef_cache: powers of two, lines of 64 to 4096 bytes, at least 32 of them");
   end
   for (genvar r = 0; r < int'(NRegions); r++) begin : g_check
     if (Regions[r].mode != MODE_NONE &&
         (Regions[r].mode == MODE_OUTPUT ||
-        32'(Regions[r].chunk_log2) != LineLog2)) begin : gen_bad_region
+        32'(Regions[r].chunk_log2) != LineLog2)) begin : g_bad_region
       $error("shef_cache: no output regions, and chunks of the line's size");
     end
   end
@@ -155,14 +129,14 @@ module shef_cache
   // ---- segments, in pieces that fit the W beats ----
   seg_t [1:0] seg;       // 0 read, 1 write
   logic [1:0] seg_valid, seg_ready;
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) i_split_rd (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) u_split_rd (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
-      .ax_i(acc_ar_i), .ax_valid_i(acc_ar_valid_i), .ax_ready_o(acc_ar_ready_o),
+      .ax_i(acc_req_i.ar), .ax_valid_i(acc_req_i.ar_valid), .ax_ready_o(acc_rsp_o.ar_ready),
       .seg_o(seg[0]), .seg_valid_o(seg_valid[0]), .seg_ready_i(seg_ready[0])
   );
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) i_split_wr (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) u_split_wr (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i('0), .exhausted_i('0),
-      .ax_i(acc_aw_i), .ax_valid_i(acc_aw_valid_i), .ax_ready_o(acc_aw_ready_o),
+      .ax_i(acc_req_i.aw), .ax_valid_i(acc_req_i.aw_valid), .ax_ready_o(acc_rsp_o.aw_ready),
       .seg_o(seg[1]), .seg_valid_o(seg_valid[1]), .seg_ready_i(seg_ready[1])
   );
 
@@ -196,11 +170,11 @@ module shef_cache
   logic w_pop, w_here, w_whole, ask_write;
   logic [511:0] w_data;
   logic [63:0] w_strb;
-  shef_cache_beats #(.Depth(WDepth)) i_beats (
+  shef_cache_beats #(.Depth(WDepth)) u_beats (
       .clk_i, .rst_ni, .hold_i(poison), .clr_i(clr), .zero_addr_i(sweep_q[5:0]),
-      .aw_fire_i(acc_aw_valid_i && acc_aw_ready_o), .aw_len_i(acc_aw_i.len),
-      .w_data_i(acc_w_i.data), .w_strb_i(acc_w_i.strb), .w_valid_i(acc_w_valid_i),
-      .w_ready_o(acc_w_ready_o),
+      .aw_fire_i(acc_req_i.aw_valid && acc_rsp_o.aw_ready), .aw_len_i(acc_req_i.aw.len),
+      .w_data_i(acc_req_i.w.data), .w_strb_i(acc_req_i.w.strb), .w_valid_i(acc_req_i.w_valid),
+      .w_ready_o(acc_rsp_o.w_ready),
       .free_o(wfree), .promise_i(ask_write), .promise_n_i(piece.beats),
       .pop_i(w_pop), .valid_o(w_here), .data_o(w_data), .strb_o(w_strb), .whole_o(w_whole)
   );
@@ -248,7 +222,8 @@ module shef_cache
     end else begin
       for (int d = 0; d < 2; d++)
         pieces_q[d] <= pieces_q[d] + 5'(ask_fire && side == (d == 1)) - 5'(q_pop[d]);
-      answers_q <= answers_q + 5'(ask_write && piece.last) - 5'(acc_b_valid_o && acc_b_ready_i);
+      answers_q <= answers_q + 5'(ask_write && piece.last) -
+          5'(acc_rsp_o.b_valid && acc_req_i.b_ready);
       if (ask_valid) turn_q <= !side;
       for (int d = 0; d < 2; d++)
         stale_q[d] <= poison ? seg_valid[d] : (stale_q[d] && !(seg_ready[d] && seg[d].last));
@@ -276,7 +251,7 @@ module shef_cache
   chunk_idx_t look_old_chunk, walk_chunk;
   logic [3:0] busy_ways;
 
-  shef_cache_dir #(.Sets(Sets)) i_dir (
+  shef_cache_dir #(.Sets(Sets)) u_dir (
       .clk_i, .rst_ni, .clr_i(clr), .clr_done_o(dir_clear),
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ask_region_i(cur.region),
       .ask_chunk_i(cur.chunk), .ask_skip_i(piece.err),
@@ -328,7 +303,7 @@ module shef_cache
   always_comb begin
     event_o = '0;
     event_o[{1'b0, look_q.write, need_job}] = q_push && !look_q.err && look_first_q;
-    event_o[4] = acc_r_valid_o && acc_r_ready_i;
+    event_o[4] = acc_rsp_o.r_valid && acc_req_i.r_ready;
     event_o[5] = w_pop && !wr_fail;
   end
   assign rd_head = q_mem_q[0][q_rp_q[0]];
@@ -477,15 +452,15 @@ module shef_cache
   logic [1:0] out_wp_q, out_rp_q;
   logic [3:0] out_err_q;
   logic out_err;
-  shef_fifo #(.W(AXI_ID_W + 1), .Depth(4)) i_out (
+  shef_fifo #(.W(AXI_ID_W + 1), .Depth(4)) u_out (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(stage_q), .in_ready_o(), .in_data_i({stage_id_q, stage_last_q}),
-      .out_valid_o(acc_r_valid_o), .out_ready_i(acc_r_ready_i),
-      .out_data_o({acc_r_o.id, acc_r_o.last}), .count_o(out_count)
+      .out_valid_o(acc_rsp_o.r_valid), .out_ready_i(acc_req_i.r_ready),
+      .out_data_o({acc_rsp_o.r.id, acc_rsp_o.r.last}), .count_o(out_count)
   );
   assign out_err = out_err_q[out_rp_q] || poison;
-  assign acc_r_o.resp = out_err ? AXI_SLVERR : AXI_OKAY;
-  assign acc_r_o.data = out_err ? '0 : out_mem_q[out_rp_q];
+  assign acc_rsp_o.r.resp = out_err ? AXI_SLVERR : AXI_OKAY;
+  assign acc_rsp_o.r.data = out_err ? '0 : out_mem_q[out_rp_q];
   always_ff @(posedge clk_i) begin
     if (clr) out_mem_q[sweep_q[1:0]] <= '0;
     else if (stage_q) out_mem_q[out_wp_q] <= stage_err_q ? '0 : rd_data_q;
@@ -500,16 +475,17 @@ module shef_cache
         out_wp_q <= out_wp_q + 1'b1;
         out_err_q[out_wp_q] <= stage_err_q;
       end
-      if (acc_r_valid_o && acc_r_ready_i) out_rp_q <= out_rp_q + 1'b1;
+      if (acc_rsp_o.r_valid && acc_req_i.r_ready) out_rp_q <= out_rp_q + 1'b1;
       if (poison) out_err_q <= '1;
     end
   end
 
-  shef_fifo #(.W($bits(axi_b_t)), .Depth(Depth)) i_b (
+  shef_fifo #(.W($bits(axi_b_t)), .Depth(Depth)) u_b (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(w_pop && wr_done && wr_head.last), .in_ready_o(),
       .in_data_i({wr_head.id, (b_err_q || wr_fail) ? AXI_SLVERR : AXI_OKAY}),
-      .out_valid_o(acc_b_valid_o), .out_ready_i(acc_b_ready_i), .out_data_o(acc_b_o), .count_o()
+      .out_valid_o(acc_rsp_o.b_valid), .out_ready_i(acc_req_i.b_ready),
+      .out_data_o(acc_rsp_o.b), .count_o()
   );
 
   // ---- fills and write-backs ----
@@ -520,7 +496,7 @@ module shef_cache
   logic lost;
   reg_idx_t lost_region;
   chunk_idx_t lost_chunk;
-  shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) i_jobs (
+  shef_cache_jobs #(.LW(LW), .Beats(Beats), .LineLog2(LineLog2), .Base(tab_base())) u_jobs (
       .clk_i, .rst_ni, .clr_i(clr), .idle_o(jobs_idle),
       .new_valid_i(job_valid), .new_ready_o(job_ready), .new_slot_o(job_slot),
       .new_line_i(walk ? walk_line : look_line),
@@ -533,14 +509,14 @@ module shef_cache
       .wr_valid_o(fill_wr), .wr_ready_i(fill_wr_go), .wr_beat_o(fill_beat), .wr_data_o(fill_data),
       .line_o(job_line), .bad_i(bad_q[job_line]), .bad_we_o(bad_we), .bad_o(bad_new),
       .ar_valid_o(line_ar_valid), .ar_ready_i(line_ar_ready), .ar_addr_o(line_ar_addr),
-      .r_valid_i(set_r_valid_i && set_r_i.id == ID_LINE), .r_ready_o(line_r_ready),
-      .r_data_i(set_r_i.data),
-      .r_error_i(set_r_i.resp != AXI_OKAY),
-      .aw_valid_o(line_aw_valid), .aw_ready_i(set_aw_ready_i), .aw_addr_o(line_aw_addr),
-      .w_valid_o(line_w_valid), .w_ready_i(set_w_ready_i), .w_data_o(line_w_data),
+      .r_valid_i(set_rsp_i.r_valid && set_rsp_i.r.id == ID_LINE), .r_ready_o(line_r_ready),
+      .r_data_i(set_rsp_i.r.data), .r_error_i(set_rsp_i.r.resp != AXI_OKAY),
+      .aw_valid_o(line_aw_valid), .aw_ready_i(set_rsp_i.aw_ready), .aw_addr_o(line_aw_addr),
+      .w_valid_o(line_w_valid), .w_ready_i(set_rsp_i.w_ready), .w_data_o(line_w_data),
       .w_last_o(line_w_last),
       .writing_o(line_writing), .write_go_i(!tell_writing && !(q_push && look_tell_q)),
-      .b_valid_i(set_b_valid_i && set_b_i.id == ID_LINE), .b_error_i(set_b_i.resp != AXI_OKAY),
+      .b_valid_i(set_rsp_i.b_valid && set_rsp_i.b.id == ID_LINE),
+      .b_error_i(set_rsp_i.b.resp != AXI_OKAY),
       .lost_o(lost), .lost_region_o(lost_region), .lost_chunk_o(lost_chunk)
   );
 
@@ -587,9 +563,9 @@ module shef_cache
   assign tell_idle = tell_q == T_IDLE;
   assign tell_ready = tell_idle && !line_writing;
   assign tell_writing = !tell_idle && tell_wr_q;
-  assign tell_beat = tell_q == T_DATA && set_w_ready_i;
-  assign tell_end = tell_wr_q ? (set_b_valid_i && set_b_i.id == ID_TELL)
-      : (set_r_valid_i && set_r_i.id == ID_TELL && set_r_i.last);
+  assign tell_beat = tell_q == T_DATA && set_rsp_i.w_ready;
+  assign tell_end = tell_wr_q ? (set_rsp_i.b_valid && set_rsp_i.b.id == ID_TELL)
+      : (set_rsp_i.r_valid && set_rsp_i.r.id == ID_TELL && set_rsp_i.r.last);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       tell_q <= T_IDLE;
@@ -608,7 +584,7 @@ module shef_cache
           tell_left_q <= look_seg_q.beats;
         end
         T_ASK:
-        if (tell_wr_q ? set_aw_ready_i : (set_ar_ready_i && tell_ar))
+        if (tell_wr_q ? set_rsp_i.aw_ready : (set_rsp_i.ar_ready && tell_ar))
           tell_q <= tell_wr_q ? T_DATA : T_END;
         T_DATA:
         if (tell_beat) begin
@@ -625,25 +601,25 @@ module shef_cache
   assign tell_ar = tell_q == T_ASK && !tell_wr_q && (tell_ar_q || !line_ar_valid);
   always_ff @(posedge clk_i) begin
     if (!rst_ni) tell_ar_q <= 1'b0;
-    else tell_ar_q <= tell_ar && !set_ar_ready_i;
+    else tell_ar_q <= tell_ar && !set_rsp_i.ar_ready;
   end
-  assign line_ar_ready = set_ar_ready_i && !tell_ar;
-  assign set_ar_valid_o = line_ar_valid || tell_ar;
-  assign set_aw_valid_o = line_aw_valid || (tell_q == T_ASK && tell_wr_q);
-  assign set_w_valid_o = line_w_valid || tell_q == T_DATA;
+  assign line_ar_ready = set_rsp_i.ar_ready && !tell_ar;
   always_comb begin
-    set_ar_o = '{id: ID_LINE, addr: line_ar_addr, len: 8'(Beats - 1), size: AXI_SIZE_64,
+    set_req_o.ar_valid = line_ar_valid || tell_ar;
+    set_req_o.aw_valid = line_aw_valid || (tell_q == T_ASK && tell_wr_q);
+    set_req_o.w_valid = line_w_valid || tell_q == T_DATA;
+    set_req_o.ar = '{id: ID_LINE, addr: line_ar_addr, len: 8'(Beats - 1), size: AXI_SIZE_64,
         burst: AXI_BURST_INCR};
-    if (tell_ar) set_ar_o = tell_ax_q;
-    set_aw_o = tell_ax_q;
-    set_w_o = '{data: '0, strb: '0, last: tell_left_q == 9'd1};
+    if (tell_ar) set_req_o.ar = tell_ax_q;
+    set_req_o.aw = tell_ax_q;
+    set_req_o.w = '{data: '0, strb: '0, last: tell_left_q == 9'd1};
     if (line_aw_valid)
-      set_aw_o = '{id: ID_LINE, addr: line_aw_addr, len: 8'(Beats - 1), size: AXI_SIZE_64,
+      set_req_o.aw = '{id: ID_LINE, addr: line_aw_addr, len: 8'(Beats - 1), size: AXI_SIZE_64,
           burst: AXI_BURST_INCR};
-    if (line_w_valid) set_w_o = '{data: line_w_data, strb: '1, last: line_w_last};
+    if (line_w_valid) set_req_o.w = '{data: line_w_data, strb: '1, last: line_w_last};
+    set_req_o.r_ready = (set_rsp_i.r.id == ID_LINE) ? line_r_ready : 1'b1;
+    set_req_o.b_ready = 1'b1;
   end
-  assign set_r_ready_o = (set_r_i.id == ID_LINE) ? line_r_ready : 1'b1;
-  assign set_b_ready_o = 1'b1;
 
   // ---- commands ----
   typedef enum logic [2:0] {C_IDLE, C_DRAIN, C_WALK, C_WAIT, C_SET, C_RUN} cmd_state_e;
@@ -675,11 +651,11 @@ module shef_cache
   end
 
   assign idle_o = q_valid_q[0] == '0 && q_valid_q[1] == '0 && !look_valid && jobs_idle &&
-      tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_r_valid_o && !stage_q &&
+      tell_idle && cmd_q == C_IDLE && wipe_q == W_RUN && !acc_rsp_o.r_valid && !stage_q &&
       seg_valid == '0;
 
   logic unused;
-  assign unused = ^{acc_w_i.last, look_seg_q, rd_head.write, wr_head.write};
+  assign unused = ^{acc_req_i.w.last, look_seg_q, rd_head.write, wr_head.write};
 endmodule
 // verilator lint_on PINCONNECTEMPTY
 `default_nettype wire

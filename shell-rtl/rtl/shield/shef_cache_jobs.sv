@@ -154,7 +154,7 @@ module shef_cache_jobs
   assign w_last_o = beat_q == LAST;
   assign writing_o = state_q == X_EVICT;
 
-  shef_fifo #(.W(512), .Depth(4)) i_words (
+  shef_fifo #(.W(512), .Depth(4)) u_words (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(rd_beat_q[1:0]),
       .in_valid_i(stage_q), .in_ready_o(), .in_data_i(rd_data_i),
       .out_valid_o(word_valid), .out_ready_i(w_valid_o && w_ready_i), .out_data_o(w_data_o),
@@ -164,7 +164,7 @@ module shef_cache_jobs
   // write-backs are acknowledged in order
   logic [SW-1:0] ack_slot;
   logic ack_valid;
-  shef_fifo #(.W(SW), .Depth(Slots)) i_acks (
+  shef_fifo #(.W(SW), .Depth(Slots)) u_acks (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(evict_end), .in_ready_o(acks_room), .in_data_i(xp_q),
       .out_valid_o(ack_valid), .out_ready_i(b_valid_i), .out_data_o(ack_slot), .count_o()

@@ -26,7 +26,7 @@ module shef_choice #(
   assign load = used_i || !ok_o;
   assign load_next = load || next_q == '0;
 
-  shef_pick #(.N(N)) i_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q), .next_i(load_next),
+  shef_pick #(.N(N)) u_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q), .next_i(load_next),
       .one_o(pick));
 
   always_comb begin

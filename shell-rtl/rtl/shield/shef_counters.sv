@@ -46,7 +46,7 @@ module shef_counters
   localparam int unsigned AW = BankAW + ((Banks > 1) ? $clog2(Banks) : 1);
   localparam version_t NARROW_END = version_t'((64'd1 << NarrowW) - 64'd1);
 
-  if (NarrowW < 2 || NarrowW > 36) begin : gen_bad_width
+  if (NarrowW < 2 || NarrowW > 36) begin : g_bad_width
     $error("shef_counters: 2 to 36 bits");
   end
 

@@ -33,7 +33,7 @@ module shef_ctr_jobs
   logic [5:0] beat_q, last_beat;
   logic [CW-1:0] used_q;
 
-  shef_fifo #(.W($bits(chunk_t)), .Depth(Depth)) i_fifo (
+  shef_fifo #(.W($bits(chunk_t)), .Depth(Depth)) u_fifo (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(chunk_valid_i), .in_ready_o(), .in_data_i(chunk_i),
       .out_valid_o(head_valid), .out_ready_i(step && last), .out_data_o(head), .count_o()

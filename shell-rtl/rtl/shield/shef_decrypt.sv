@@ -53,12 +53,12 @@ module shef_decrypt
   logic unused;
   assign unused = ^zero_addr_i;
 
-  shef_bram_fifo #(.W(512), .Depth(RingBeats)) i_ring (
+  shef_bram_fifo #(.W(512), .Depth(RingBeats)) u_ring (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(RingBeats)-1:0]),
       .in_valid_i(ring_valid_i), .in_ready_o(), .in_data_i(ring_data_i),
       .out_valid_o(here), .out_ready_i(fire_i), .out_data_o(cipher_o), .count_o()
   );
-  shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) i_order (
+  shef_fifo #(.W(LINE_W + REGION_W), .Depth(Depth)) u_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(chunk_valid_i), .in_ready_o(), .in_data_i({chunk_line_i, chunk_region_i}),
       .out_valid_o(valid), .out_ready_i(fire_i && last_o), .out_data_o({line_o, region_o}),

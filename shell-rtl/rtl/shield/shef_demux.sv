@@ -23,59 +23,20 @@ module shef_demux
     parameter logic [NRegions-1:0][1:0] RegionSet = '0,
     parameter int unsigned LockLog2 = 5
 ) (
-    input  wire                    clk_i,
-    input  wire                    rst_ni,
+    input  wire clk_i,
+    input  wire rst_ni,
 
-    input  wire  axi_ax_t          acc_aw_i,
-    input  wire                    acc_aw_valid_i,
-    output logic                   acc_aw_ready_o,
-    input  wire  axi_w_t           acc_w_i,
-    input  wire                    acc_w_valid_i,
-    output logic                   acc_w_ready_o,
-    output axi_b_t                 acc_b_o,
-    output logic                   acc_b_valid_o,
-    input  wire                    acc_b_ready_i,
-    input  wire  axi_ax_t          acc_ar_i,
-    input  wire                    acc_ar_valid_i,
-    output logic                   acc_ar_ready_o,
-    output axi_r_t                 acc_r_o,
-    output logic                   acc_r_valid_o,
-    input  wire                    acc_r_ready_i,
+    input  wire axi_req_t acc_req_i,
+    output axi_rsp_t acc_rsp_o,
 
-    output axi_ax_t [NSets-1:0]    set_aw_o,
-    output logic [NSets-1:0]       set_aw_valid_o,
-    input  wire  [NSets-1:0]       set_aw_ready_i,
-    output axi_w_t [NSets-1:0]     set_w_o,
-    output logic [NSets-1:0]       set_w_valid_o,
-    input  wire  [NSets-1:0]       set_w_ready_i,
-    output logic [NSets-1:0]       set_w_waits_o,
-    input  wire  axi_b_t [NSets-1:0] set_b_i,
-    input  wire  [NSets-1:0]       set_b_valid_i,
-    output logic [NSets-1:0]       set_b_ready_o,
-    output axi_ax_t [NSets-1:0]    set_ar_o,
-    output logic [NSets-1:0]       set_ar_valid_o,
-    input  wire  [NSets-1:0]       set_ar_ready_i,
-    input  wire  axi_r_t [NSets-1:0] set_r_i,
-    input  wire  [NSets-1:0]       set_r_valid_i,
-    output logic [NSets-1:0]       set_r_ready_o
+    output axi_req_t [NSets-1:0] set_req_o,
+    output logic [NSets-1:0] set_w_waits_o,
+    input  wire axi_rsp_t [NSets-1:0] set_rsp_i
 );
   if (NSets == 1) begin : g_wires
-    assign set_aw_o = acc_aw_i;
-    assign set_aw_valid_o = acc_aw_valid_i;
-    assign acc_aw_ready_o = set_aw_ready_i;
-    assign set_w_o = acc_w_i;
-    assign set_w_valid_o = acc_w_valid_i;
-    assign acc_w_ready_o = set_w_ready_i;
+    assign set_req_o = acc_req_i;
     assign set_w_waits_o = '0;
-    assign acc_b_o = set_b_i;
-    assign acc_b_valid_o = set_b_valid_i;
-    assign set_b_ready_o = acc_b_ready_i;
-    assign set_ar_o = acc_ar_i;
-    assign set_ar_valid_o = acc_ar_valid_i;
-    assign acc_ar_ready_o = set_ar_ready_i;
-    assign acc_r_o = set_r_i;
-    assign acc_r_valid_o = set_r_valid_i;
-    assign set_r_ready_o = acc_r_ready_i;
+    assign acc_rsp_o = set_rsp_i;
     logic unused;
     assign unused = ^{clk_i, rst_ni};
   end else begin : g_demux
@@ -99,13 +60,11 @@ module shef_demux
     logic [1:0][AXI_ID_W-1:0] ended_id;
     logic [1:0][NSets-1:0] set_ready;
 
-    assign ax_in = {acc_aw_i, acc_ar_i};
-    assign in_valid = {acc_aw_valid_i, acc_ar_valid_i};
-    assign {acc_aw_ready_o, acc_ar_ready_o} = in_ready;
-    assign set_ready = {set_aw_ready_i, set_ar_ready_i};
+    assign ax_in = {acc_req_i.aw, acc_req_i.ar};
+    assign in_valid = {acc_req_i.aw_valid, acc_req_i.ar_valid};
 
     for (genvar d = 0; d < 2; d++) begin : g_way
-      shef_skid #(.W($bits(axi_ax_t))) i_skid (
+      shef_skid #(.W($bits(axi_ax_t))) u_skid (
           .clk_i, .rst_ni, .clr_i(1'b0), .in_valid_i(in_valid[d]), .in_ready_o(in_ready[d]),
           .in_data_i(ax_in[d]),
           .out_valid_o(ax_valid[d]), .out_ready_i(go[d] && to_ready[d]), .out_data_o(ax[d])
@@ -140,27 +99,22 @@ module shef_demux
         end
       end
     end
-    assign set_ar_valid_o = NSets'(go[0]) << to[0];
-    assign set_aw_valid_o = NSets'(go[1]) << to[1];
-    assign set_ar_o = {NSets{ax[0]}};
-    assign set_aw_o = {NSets{ax[1]}};
     assign room[0] = 1'b1;
 
     // ---- W: the order of AW ----
     place_t w_to;
     logic [7:0] w_len, w_beat_q;
-    logic w_known, w_fire, w_end;
-    shef_fifo #(.W(SW + 8), .Depth(32)) i_order (
+    logic w_known, w_ready, w_fire, w_end;
+    logic [NSets-1:0] set_w_ready;
+    shef_fifo #(.W(SW + 8), .Depth(32)) u_order (
         .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
         .in_valid_i(go[1] && to_ready[1]), .in_ready_o(room[1]), .in_data_i({to[1], ax[1].len}),
         .out_valid_o(w_known), .out_ready_i(w_end), .out_data_o({w_to, w_len}), .count_o()
     );
-    assign set_w_o = {NSets{acc_w_i}};
-    assign set_w_valid_o = NSets'(w_known && acc_w_valid_i) << w_to;
-    assign acc_w_ready_o = w_known && set_w_ready_i[w_to];
-    assign set_w_waits_o = {NSets{w_known && acc_w_valid_i && !set_w_ready_i[w_to]}} &
+    assign w_ready = w_known && set_w_ready[w_to];
+    assign set_w_waits_o = {NSets{w_known && acc_req_i.w_valid && !set_w_ready[w_to]}} &
         ~(NSets'(1) << w_to);
-    assign w_fire = acc_w_valid_i && acc_w_ready_o;
+    assign w_fire = acc_req_i.w_valid && w_ready;
     assign w_end = w_fire && w_beat_q == w_len;
     always_ff @(posedge clk_i) begin
       if (!rst_ni) w_beat_q <= '0;
@@ -169,20 +123,41 @@ module shef_demux
 
     // ---- R: whole bursts take turns; B: single responses do ----
     place_t r_from, b_from;
-    shef_turn #(.N(NSets)) i_r (
-        .clk_i, .rst_ni, .req_i(set_r_valid_i), .done_i(ended[0]), .valid_o(acc_r_valid_o),
-        .sel_o(r_from)
+    logic r_valid, b_valid;
+    logic [NSets-1:0] set_r_valid, set_b_valid;
+    axi_r_t r;
+    axi_b_t b;
+    shef_turn #(.N(NSets)) u_r (
+        .clk_i, .rst_ni, .req_i(set_r_valid), .done_i(ended[0]), .valid_o(r_valid), .sel_o(r_from)
     );
-    shef_turn #(.N(NSets)) i_b (
-        .clk_i, .rst_ni, .req_i(set_b_valid_i), .done_i(acc_b_ready_i), .valid_o(acc_b_valid_o),
+    shef_turn #(.N(NSets)) u_b (
+        .clk_i, .rst_ni, .req_i(set_b_valid), .done_i(acc_req_i.b_ready), .valid_o(b_valid),
         .sel_o(b_from)
     );
-    assign acc_r_o = set_r_i[r_from];
-    assign acc_b_o = set_b_i[b_from];
-    assign set_r_ready_o = NSets'(acc_r_ready_i && acc_r_valid_o) << r_from;
-    assign set_b_ready_o = NSets'(acc_b_ready_i && acc_b_valid_o) << b_from;
-    assign ended = {acc_b_valid_o && acc_b_ready_i, acc_r_valid_o && acc_r_ready_i && acc_r_o.last};
-    assign ended_id = {acc_b_o.id, acc_r_o.id};
+    assign r = set_rsp_i[r_from].r;
+    assign b = set_rsp_i[b_from].b;
+    assign ended = {b_valid && acc_req_i.b_ready, r_valid && acc_req_i.r_ready && r.last};
+    assign ended_id = {b.id, r.id};
+
+    assign acc_rsp_o = '{aw_ready: in_ready[1], w_ready: w_ready, b: b, b_valid: b_valid,
+        ar_ready: in_ready[0], r: r, r_valid: r_valid};
+    for (genvar s = 0; s < int'(NSets); s++) begin : g_set
+      assign set_ready[0][s] = set_rsp_i[s].ar_ready;
+      assign set_ready[1][s] = set_rsp_i[s].aw_ready;
+      assign set_w_ready[s] = set_rsp_i[s].w_ready;
+      assign set_r_valid[s] = set_rsp_i[s].r_valid;
+      assign set_b_valid[s] = set_rsp_i[s].b_valid;
+      assign set_req_o[s] = '{
+          aw: ax[1],
+          aw_valid: go[1] && to[1] == place_t'(s),
+          w: acc_req_i.w,
+          w_valid: w_known && acc_req_i.w_valid && w_to == place_t'(s),
+          b_ready: acc_req_i.b_ready && b_valid && b_from == place_t'(s),
+          ar: ax[0],
+          ar_valid: go[0] && to[0] == place_t'(s),
+          r_ready: acc_req_i.r_ready && r_valid && r_from == place_t'(s)
+      };
+    end
   end
 endmodule
 // verilator lint_on PINCONNECTEMPTY

@@ -42,10 +42,10 @@ module shef_evict #(
   assign pressed = needed_wr_i && !working_q && (!room_i || waited_i);
   assign evict_o = (step_q == E_SEND && (!pool_outs_q || pressed)) ? one_q & mine : '0;
 
-  shef_tally #(.N(N), .Limit(Lines / 2 + 1)) i_waiting (
+  shef_tally #(.N(N), .Limit(Lines / 2 + 1)) u_waiting (
       .clk_i, .rst_ni, .clr_i, .x_i(others & ~full_i), .up_i(1'b0), .room_o(calm)
   );
-  shef_pick #(.N(N)) i_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q), .next_i(step_q == E_CHOOSE),
+  shef_pick #(.N(N)) u_pick (.clk_i, .rst_ni, .clr_i, .x_i(pool_q), .next_i(step_q == E_CHOOSE),
       .one_o(one));
 
   always_ff @(posedge clk_i) begin

@@ -61,7 +61,7 @@ module shef_fetch_queue
   chunk_idx_t index;
   version_t version_q[NLines];   // of the chunk in the line, as in memory
 
-  shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) i_fifo (
+  shef_fifo #(.W(LINE_W + REGION_W + CHUNK_INDEX_W + 1), .Depth(Depth)) u_fifo (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(take_valid_i), .in_ready_o(),
       .in_data_i({take_line_i, take_region_i, take_chunk_i, take_write_i}),

@@ -20,7 +20,7 @@ module shef_key_use
     input  wire  reg_idx_t       use_region_i,
     output logic [NRegions-1:0]  exhausted_o
 );
-  if (LimitLog2 > 48) begin : gen_bad_limit
+  if (LimitLog2 > 48) begin : g_bad_limit
     $error("shef_key_use: a region key may seal at most 2^48 blocks");
   end
 

@@ -77,7 +77,7 @@ module shef_lines
     end else if (put_valid_i) wr_data = put_w_i.data;
   end
 
-  shef_beats #(.NLines(NLines)) i_beats (
+  shef_beats #(.NLines(NLines)) u_beats (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i, .new_valid_i, .new_line_i,
       .put_valid_i(put_valid_i && put_ready_o), .put_line_i(wr_line), .put_beat_i(wr_beat),
       .put_whole_i(&new_mark),
@@ -104,7 +104,7 @@ module shef_lines
     end
   end
 
-  shef_line_ram #(.BigLines(BigLines), .SmallLines(SmallLines)) i_ram (
+  shef_line_ram #(.BigLines(BigLines), .SmallLines(SmallLines)) u_ram (
       .clk_i, .clr_i, .zero_addr_i,
       .wr_en_i(fill_valid_i || put_valid_i), .wr_line_i(wr_line), .wr_beat_i(wr_beat),
       .wr_be_i(wr_be), .wr_data_i(wr_data),

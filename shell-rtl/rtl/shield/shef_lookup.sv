@@ -394,7 +394,7 @@ module shef_lookup
   shef_prefetch #(
       .NLines(NLines), .ChunkW(ChunkW), .IsOutput(IsOutput), .IsBig(IsBig), .Prefetch(Prefetch),
       .NumChunks(NumChunks)
-  ) i_prefetch (
+  ) u_prefetch (
       .clk_i, .rst_ni, .clr_i, .stop_i(spec_stop), .lost_i(failed_i || drop_i), .frozen_i,
       .rd_i(ref_up[RD]), .rd_region_i(d_seg_q[RD].region), .rd_chunk_i(d_name[RD].chunk),
       .wr_i(ref_up[WR]), .wr_region_i(d_seg_q[WR].region),
@@ -443,21 +443,21 @@ module shef_lookup
   assign hit_one = (hit_up[RD] ? d_line[RD] : '0) | (hit_up[WR] ? d_line[WR] : '0);
   assign take_one = (take_class[0] ? cand[0] : '0) | (take_class[1] ? cand[1] : '0);
   for (genvar c = 0; c < 2; c++) begin : g_class
-    shef_victim #(.N(NLines)) i_victim (
+    shef_victim #(.N(NLines)) u_victim (
         .clk_i, .rst_ni, .clr_i, .avail_i(avail & CLASS[c]), .hit_i(hit_one), .hit_up_i(hit_up),
         .line_i({d_line[WR], d_line[RD]}),
         .cand_hit_i({d_cand[WR][c], d_cand[RD][c]}), .take_i(take_class[c]), .ok_o(cand_ok[c]),
         .one_o(cand[c]), .line_o(cand_line[c])
     );
-    shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_rheld (
+    shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) u_rheld (
         .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]),
         .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
     );
-    shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) i_dirty (
+    shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) u_dirty (
         .clk_i, .rst_ni, .clr_i, .x_i((dirty_q | seal_q) & CLASS[c]),
         .up_i(ref_up[WR] && big[WR] == (c == 1) && !plan[WR].enter), .room_o(room_wr[c])
     );
-    shef_tally #(.N(NLines), .Limit(less(LINES[c], SPEC_RESERVE))) i_ahead (
+    shef_tally #(.N(NLines), .Limit(less(LINES[c], SPEC_RESERVE))) u_ahead (
         .clk_i, .rst_ni, .clr_i, .x_i(ahead_q & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)),
         .room_o(spec_room[c])
     );
@@ -583,7 +583,7 @@ module shef_lookup
   lines_t evict_one[2];
 
   for (genvar c = 0; c < 2; c++) begin : g_evict
-    shef_evict #(.N(NLines), .Lines(LINES[c]), .Class(CLASS[c])) i_evict (
+    shef_evict #(.N(NLines), .Lines(LINES[c]), .Class(CLASS[c])) u_evict (
         .clk_i, .rst_ni, .clr_i, .dirty_i(dirty_q), .evict_i(evict_q), .seal_i(seal_q),
         .full_i(full_q), .out_i(out_q), .wheld_i(wheld_q),
         .needed_rd_i(short_q[RD] && short_big_q[RD] == (c == 1)),
@@ -622,7 +622,7 @@ module shef_lookup
   assign seal_line_o = seal_line_q;
   assign seal_region_o = region_q[seal_line_q];
   assign seal_chunk_o = chunk_idx_t'(chunk_q[seal_line_q]);
-  shef_pick #(.N(NLines)) i_seal_pick (
+  shef_pick #(.N(NLines)) u_seal_pick (
       .clk_i, .rst_ni, .clr_i, .x_i(sealable_q & ~seal_cand_q & ~seal_prev_q), .next_i(1'b1),
       .one_o(seal_pick)
   );
@@ -654,7 +654,7 @@ module shef_lookup
   assign merge_line_o = merge_line_q;
   assign merge_region_o = region_q[merge_line_q];
   assign merge_chunk_o = chunk_idx_t'(chunk_q[merge_line_q]);
-  shef_pick #(.N(NLines)) i_merge_pick (
+  shef_pick #(.N(NLines)) u_merge_pick (
       .clk_i, .rst_ni, .clr_i, .x_i(lacking_q), .next_i(!merge_chosen_q && !merge_shows_q),
       .one_o(merge_pick)
   );

@@ -50,7 +50,7 @@ module shef_mem_rd
   logic [5:0] beat_q, last_beat;
   logic is_data, is_tag, is_node, take_data, take_tag, take_node, want_last, good, kept;
 
-  shef_fifo #(.W($bits(chunk_t)), .Depth(Depth)) i_order (
+  shef_fifo #(.W($bits(chunk_t)), .Depth(Depth)) u_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(chunk_valid_i), .in_ready_o(), .in_data_i(chunk_i),
       .out_valid_o(head_valid), .out_ready_i(head_pop), .out_data_o(head), .count_o()

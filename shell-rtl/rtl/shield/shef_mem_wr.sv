@@ -73,13 +73,13 @@ module shef_mem_wr
   logic [63:0] burst_addr;
   logic [2:0] burst_len;
 
-  shef_bram_fifo #(.W(576), .Depth(Depth)) i_beats (
+  shef_bram_fifo #(.W(576), .Depth(Depth)) u_beats (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(beat_valid_i), .in_ready_o(beat_ready_o), .in_data_i({beat_strb_i, beat_i}),
       .out_valid_o(fifo_valid), .out_ready_i(fifo_pop), .out_data_o({fifo_strb, fifo_data}),
       .count_o()
   );
-  shef_fifo #(.W(68), .Depth(Depth)) i_bursts (
+  shef_fifo #(.W(68), .Depth(Depth)) u_bursts (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(burst_valid_i), .in_ready_o(burst_ready_o),
       .in_data_i({burst_addr_i, burst_len_i, burst_last_i}),
@@ -91,7 +91,7 @@ module shef_mem_wr
   logic b_data, b_tag, b_node, w_data_end, w_tag_end, w_node_end;
   logic [7:0] owed_data_q, owed_tag_q, owed_node_q;
 
-  shef_fifo #(.W(1), .Depth(64)) i_order (
+  shef_fifo #(.W(1), .Depth(64)) u_order (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[5:0]),
       .in_valid_i(burst_pop), .in_ready_o(order_room), .in_data_i(burst_last),
       .out_valid_o(order_valid), .out_ready_i(b_data), .out_data_o(order_last), .count_o()

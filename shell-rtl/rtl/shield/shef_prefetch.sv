@@ -63,7 +63,7 @@ module shef_prefetch
   logic [NLines-1:0] match_q;
 
   shef_ahead #(.ChunkW(ChunkW), .IsOutput(IsOutput), .Prefetch(Prefetch),
-      .NumChunks(NumChunks)) i_ahead (
+      .NumChunks(NumChunks)) u_ahead (
       .clk_i, .rst_ni, .clr_i, .stop_i, .rd_i, .rd_region_i, .rd_chunk_i, .wr_i, .wr_region_i,
       .stream_o, .end_o, .next_valid_o(wanted), .next_take_i(load_o), .region_o(next.region),
       .next_chunk_o(next.chunk)

@@ -21,7 +21,7 @@ module shef_refusals
   logic side, turn_q;
 
   for (genvar d = 0; d < 2; d++) begin : g_side
-    shef_fifo #(.W($bits(refusal_t)), .Depth(4)) i_fifo (
+    shef_fifo #(.W($bits(refusal_t)), .Depth(4)) u_fifo (
         .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
         .in_valid_i(valid_i[d]), .in_ready_o(ready_o[d]), .in_data_i(refusal_i[d]),
         .out_valid_o(head_valid[d]), .out_ready_i(take[d]), .out_data_o(head[d]), .count_o()

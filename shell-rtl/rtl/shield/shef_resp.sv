@@ -57,7 +57,7 @@ module shef_resp
   logic [$clog2(Depth):0] poison_q;  // number at the head that belong to a wiped session
   logic bad;
 
-  shef_fifo #(.W($bits(lseg_t)), .Depth(Depth)) i_queue (
+  shef_fifo #(.W($bits(lseg_t)), .Depth(Depth)) u_queue (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(seg_valid_i), .in_ready_o(room_o), .in_data_i(seg_i),
       .out_valid_o(head_valid), .out_ready_i(head_pop), .out_data_o(head),
@@ -132,7 +132,7 @@ module shef_resp
 
   assign zero_out = zero_addr_i[1:0];
 
-  shef_fifo #(.W(AXI_ID_W + 2), .Depth(OutDepth)) i_out_ctl (
+  shef_fifo #(.W(AXI_ID_W + 2), .Depth(OutDepth)) u_out_ctl (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(stage_q), .in_ready_o(),
       .in_data_i({stage_id_q, stage_last_q, stage_err_q || clr_i}),

@@ -109,7 +109,7 @@ module shef_seal
   logic [PW-1:0] zero_addr;
   assign zero_addr = zero_addr_i[PW-1:0];
 
-  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_queue (
+  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) u_queue (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(chunk_valid_i), .in_ready_o(),
       .in_data_i({chunk_line_i, chunk_region_i, chunk_index_i}),
@@ -163,7 +163,7 @@ module shef_seal
     return 6'((7'd1 << (ChunkLog2[region] - 4'd6)) - 7'd1);
   endfunction
 
-  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_reads (
+  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) u_reads (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(start), .in_ready_o(), .in_data_i(head),
       .out_valid_o(rd_valid), .out_ready_i(rd_fire && rd_last), .out_data_o(rd), .count_o()
@@ -190,7 +190,7 @@ module shef_seal
       if (!get_all_i && !(&get_mark_i)) gated = keep_marked(get_data_i, get_mark_i);
     end
   end
-  shef_fifo #(.W(576), .Depth(4)) i_words (
+  shef_fifo #(.W(576), .Depth(4)) u_words (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[1:0]),
       .in_valid_i(stage_q), .in_ready_o(), .in_data_i({mark, gated}),
       .out_valid_o(word_valid), .out_ready_i(beat_fire_i), .out_data_o({word_mark, word}),
@@ -208,7 +208,7 @@ module shef_seal
   leaving_t x_q;
   logic x_waits, x_valid_q, x_load;
   logic [5:0] beat_q;
-  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) i_xor (
+  shef_fifo #(.W($bits(item_t)), .Depth(Depth)) u_xor (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(start), .in_ready_o(), .in_data_i(head),
       .out_valid_o(x_waits), .out_ready_i(x_load), .out_data_o(x), .count_o()
@@ -243,13 +243,13 @@ module shef_seal
   // ---- tag ----
   logic tag_valid, s_valid;
   logic [127:0] s;
-  shef_fifo #(.W($bits(tagref_t)), .Depth(Depth)) i_tags (
+  shef_fifo #(.W($bits(tagref_t)), .Depth(Depth)) u_tags (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(go_o), .in_ready_o(), .in_data_i(tagref_i),
       .out_valid_o(tag_valid), .out_ready_i(put_valid_o && put_ready_i), .out_data_o(tag_get_o),
       .count_o()
   );
-  shef_fifo #(.W(128), .Depth(Depth)) i_s (
+  shef_fifo #(.W(128), .Depth(Depth)) u_s (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(s_valid_i), .in_ready_o(), .in_data_i(s_i),
       .out_valid_o(s_valid), .out_ready_i(put_valid_o && put_ready_i), .out_data_o(s), .count_o()
@@ -260,7 +260,7 @@ module shef_seal
   // ---- the end of a chunk: data acknowledged and tag stored, both in order ----
   logic [PW:0] acked_q, tagged_q;
   logic end_valid, end_plain;
-  shef_fifo #(.W(LINE_W + 2), .Depth(Depth)) i_ends (
+  shef_fifo #(.W(LINE_W + 2), .Depth(Depth)) u_ends (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr),
       .in_valid_i(start), .in_ready_o(), .in_data_i({head_plain, last_q && !head_plain, head.line}),
       .out_valid_o(end_valid), .out_ready_i(done_o),

@@ -44,40 +44,14 @@ module shef_set
     input  wire                  rst_ni,
 
     // accelerator
-    input  wire  axi_ax_t        acc_aw_i,
-    input  wire                  acc_aw_valid_i,
-    output logic                 acc_aw_ready_o,
-    input  wire  axi_w_t         acc_w_i,
-    input  wire                  acc_w_valid_i,
+    input  wire axi_req_t        acc_req_i,
     // a beat for another set of the port is first, and is not accepted
     input  wire                  acc_w_waits_i,
-    output logic                 acc_w_ready_o,
-    output axi_b_t               acc_b_o,
-    output logic                 acc_b_valid_o,
-    input  wire                  acc_b_ready_i,
-    input  wire  axi_ax_t        acc_ar_i,
-    input  wire                  acc_ar_valid_i,
-    output logic                 acc_ar_ready_o,
-    output axi_r_t               acc_r_o,
-    output logic                 acc_r_valid_o,
-    input  wire                  acc_r_ready_i,
+    output axi_rsp_t             acc_rsp_o,
 
     // memory
-    output axi_ax_t              mem_aw_o,
-    output logic                 mem_aw_valid_o,
-    input  wire                  mem_aw_ready_i,
-    output axi_w_t               mem_w_o,
-    output logic                 mem_w_valid_o,
-    input  wire                  mem_w_ready_i,
-    input  wire  axi_b_t         mem_b_i,
-    input  wire                  mem_b_valid_i,
-    output logic                 mem_b_ready_o,
-    output axi_ax_t              mem_ar_o,
-    output logic                 mem_ar_valid_o,
-    input  wire                  mem_ar_ready_i,
-    input  wire  axi_r_t         mem_r_i,
-    input  wire                  mem_r_valid_i,
-    output logic                 mem_r_ready_o,
+    output axi_req_t             mem_req_o,
+    input  wire axi_rsp_t        mem_rsp_i,
 
     // control
     input  wire                  key_valid_i,
@@ -121,13 +95,13 @@ module shef_set
   localparam int unsigned Depth = 1 << LINE_W;   // of all queues of chunks
   localparam int unsigned KsDepth = 32;
 
-  if (NRegions < 1 || NRegions > MAX_REGIONS) begin : gen_bad_regions
+  if (NRegions < 1 || NRegions > MAX_REGIONS) begin : g_bad_regions
     $error("shef_set: 1 to 16 regions");
   end
-  if (NLines > (1 << LINE_W) || BigLines < 3 || SmallLines < 3) begin : gen_bad_lines
+  if (NLines > (1 << LINE_W) || BigLines < 3 || SmallLines < 3) begin : g_bad_lines
     $error("shef_set: at least 3 lines of each kind, at most 64 in all");
   end
-  if (RingBeats < 64 || (RingBeats & (RingBeats - 1)) != 0) begin : gen_bad_ring
+  if (RingBeats < 64 || (RingBeats & (RingBeats - 1)) != 0) begin : g_bad_ring
     $error("shef_set: RingBeats is a power of two, at least 64");
   end
 
@@ -195,7 +169,7 @@ module shef_set
   shef_set_ctl #(
       .NRegions(NRegions), .SweepWords(SweepWords), .FreezeRegion(OnFault == ON_FAULT_REGION),
       .RegionId(REGION_ID), .HasEpoch(IS_OUTPUT | IS_INPUT)
-  ) i_ctl (
+  ) u_ctl (
       .clk_i, .rst_ni, .enable_i, .stop_i, .stop_o(stop), .frozen_o(frozen),
       .epoch_we_i, .epoch_region_i, .epoch_i, .epoch_o(epochs), .epoch_zero_o(epoch_zero),
       .clear_map_o(clear_map), .clear_mask_o(clear_mask), .map_busy_i(map_busy),
@@ -223,14 +197,14 @@ module shef_set
   seg_t rd_seg, wr_seg;
   logic rd_seg_valid, rd_seg_ready, wr_seg_valid, wr_seg_ready;
 
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) i_split_rd (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b0)) u_split_rd (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
-      .ax_i(acc_ar_i), .ax_valid_i(acc_ar_valid_i), .ax_ready_o(acc_ar_ready_o),
+      .ax_i(acc_req_i.ar), .ax_valid_i(acc_req_i.ar_valid), .ax_ready_o(acc_rsp_o.ar_ready),
       .seg_o(rd_seg), .seg_valid_o(rd_seg_valid), .seg_ready_i(rd_seg_ready)
   );
-  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) i_split_wr (
+  shef_split #(.NRegions(NRegions), .Regions(Regions), .IsWrite(1'b1)) u_split_wr (
       .clk_i, .rst_ni, .enable_i, .epoch_zero_i(epoch_zero), .exhausted_i(exhausted),
-      .ax_i(acc_aw_i), .ax_valid_i(acc_aw_valid_i), .ax_ready_o(acc_aw_ready_o),
+      .ax_i(acc_req_i.aw), .ax_valid_i(acc_req_i.aw_valid), .ax_ready_o(acc_rsp_o.aw_ready),
       .seg_o(wr_seg), .seg_valid_o(wr_seg_valid), .seg_ready_i(wr_seg_ready)
   );
 
@@ -258,7 +232,7 @@ module shef_set
       .HasVersions(HAS_VERSIONS), .IsTree(IS_TREE), .IsPlain(IS_PLAIN), .IsBig(IS_BIG),
       .RegionId(REGION_ID),
       .Prefetch(tab_prefetch(NRegions, REGIONS)), .NumChunks(tab_chunks(NRegions, REGIONS))
-  ) i_lookup (
+  ) u_lookup (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(halt_lookup), .hold_rd_i(hold_rd), .hold_wr_i(hold_wr),
       .frozen_i(frozen),
       .rd_seg_i(rd_seg), .rd_valid_i(rd_seg_valid), .rd_ready_o(rd_seg_ready),
@@ -293,7 +267,7 @@ module shef_set
       .refusal_o(lookup_refusal)
   );
 
-  shef_refusals i_refusals (
+  shef_refusals u_refusals (
       .clk_i, .rst_ni, .valid_i(refuse_valid), .ready_o(refuse_ready),
       .refusal_i({write_refusal, lookup_refusal}),
       .valid_o(refusal_valid_o), .refusal_o
@@ -346,7 +320,7 @@ module shef_set
       .MapNum(MAP_WORDS), .CountWords(total(NRegions, COUNT_WORDS)),
       .CountFirst(tab_first(NRegions, COUNT_WORDS)), .CountWide(tab_wide(NRegions, REGIONS)),
       .CountW(CountW), .IsOutput(IS_OUTPUT), .IsTree(IS_TREE)
-  ) i_versions (
+  ) u_versions (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .busy_o(map_busy), .epoch_i(epochs),
       .clear_i(clear_map), .clear_mask_i(clear_mask),
       .ask_valid_i(ask_valid), .ask_ready_o(ask_ready), .ver_valid_i(ver_valid),
@@ -370,7 +344,7 @@ module shef_set
   );
 
   shef_key_use #(.NRegions(NRegions), .NLines(NLines), .LimitLog2(KeyLimitLog2),
-      .ChunkLog2(CHUNK_LOG2)) i_key_use (
+      .ChunkLog2(CHUNK_LOG2)) u_key_use (
       .clk_i, .rst_ni, .clr_i(clr), .use_i(seal_go), .use_region_i(seal_region),
       .exhausted_o(exhausted)
   );
@@ -401,7 +375,7 @@ module shef_set
   assign key_ready_o = gcm_key_ready || !key_known;   // another set's region: nothing to do
 
   shef_gcm #(.NRegions(num_slots(NRegions, REGIONS)), .NNodes(num_nodes(NRegions, REGIONS)),
-      .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) i_gcm (
+      .Lanes(Lanes), .UserW(MASK_SLOT_W + 3), .SboxRam(SboxRam)) u_gcm (
       .clk_i, .rst_ni, .wipe_i(clr), .wipe_done_o(gcm_wiped),
       .key_valid_i(key_valid_i && key_known), .key_ready_o(gcm_key_ready), .key_region_i,
       .key_node_i(key_node_i),
@@ -438,7 +412,7 @@ module shef_set
   assign node_ks_valid = ks_valid && ks_user[MASK_SLOT_W+:3] == KS_NODE;
   assign node_s_valid = s_valid && s_slot == GH_NODE;
 
-  shef_jobs #(.RegionId(REGION_ID)) i_jobs (
+  shef_jobs #(.RegionId(REGION_ID)) u_jobs (
       .clk_i, .rst_ni, .stop_i(stop),
       .ctr_valid_i(ctr_valid), .ctr_ready_o(ctr_ready), .ctr_job_i(ctr_job),
       .mask_valid_i(mask_job_valid), .mask_ready_o(mask_job_ready), .mask_region_i(mask_region),
@@ -459,18 +433,18 @@ module shef_set
     logic fire;
     assign fire = (d == 0) ? (dec_fire && !dec_plain) : (seal_fire && !seal_plain);
 
-    shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) i_ctr (
+    shef_ctr_jobs #(.Depth(Depth), .Credits(KsDepth), .ChunkLog2(CHUNK_LOG2)) u_ctr (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr),
         .chunk_valid_i(go[d]), .chunk_i(go_chunk[d]), .take_i(fire),
         .job_valid_o(ctr_valid[d]), .job_ready_i(ctr_ready[d]), .job_o(ctr_job[d]),
         .busy_o(ctr_busy[d])
     );
-    shef_fifo #(.W(512), .Depth(KsDepth)) i_ks (
+    shef_fifo #(.W(512), .Depth(KsDepth)) u_ks (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr[$clog2(KsDepth)-1:0]),
         .in_valid_i(ks_valid && ks_user[MASK_SLOT_W+:3] == KS), .in_ready_o(), .in_data_i(ks_beat),
         .out_valid_o(ks_head_valid[d]), .out_ready_i(fire), .out_data_o(ks_head[d]), .count_o()
     );
-    shef_mask i_mask (
+    shef_mask u_mask (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .idle_i(ctr_busy == '0),
         .push_valid_i(mask_push[d]), .push_ready_o(mask_ready[d]),
         .push_region_i(go_chunk[d].region),
@@ -507,7 +481,7 @@ module shef_set
   end
 
   shef_tags #(.Entries(1 << TAG_ENTRY_W), .ChunkW(chunk_bits(NRegions, REGIONS)),
-      .TagBase(TAG_BASE)) i_tags (
+      .TagBase(TAG_BASE)) u_tags (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .flush_i(flush_tags),
       .drop_i(drop_tags),
       .req_valid_i(tag_req != '0), .req_read_i(!tag_side), .req_region_i(go_chunk[tag_side].region),
@@ -528,7 +502,7 @@ module shef_set
   // ---- fetch ----
   logic chunk_go, chunk_valid, chunk_plain, ar_fire, data_valid;
 
-  shef_fetch_queue #(.NLines(NLines), .Depth(Depth), .HasVersions(HAS_VERSIONS)) i_fetch_queue (
+  shef_fetch_queue #(.NLines(NLines), .Depth(Depth), .HasVersions(HAS_VERSIONS)) u_fetch_queue (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
       .take_valid_i(fetch_valid), .take_line_i(fetch_line), .take_region_i(looked.region),
       .take_chunk_i(looked.chunk),
@@ -546,7 +520,7 @@ module shef_set
   assign chunk_plain = IS_PLAIN[go_chunk[0].region];
   assign go[0] = chunk_go && !chunk_plain;
 
-  shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) i_fetch (
+  shef_fetch #(.RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2), .Base(BASE)) u_fetch (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop),
       .chunk_valid_i(chunk_valid), .chunk_ready_o(), .chunk_region_i(go_chunk[0].region),
       .chunk_index_i(go_chunk[0].chunk),
@@ -555,16 +529,16 @@ module shef_set
       .tag_addr_i(tag_addr),
       .mask_ready_i(mask_ready[0]), .go_o(chunk_go), .beat_done_i(dec_fire),
       .node_valid_i(node_ar.valid), .node_ready_o(node_ar_ready), .node_addr_i(node_ar.addr),
-      .ar_o(mem_ar_o), .ar_valid_o(mem_ar_valid_o), .ar_ready_i(mem_ar_ready_i)
+      .ar_o(mem_req_o.ar), .ar_valid_o(mem_req_o.ar_valid), .ar_ready_i(mem_rsp_i.ar_ready)
   );
-  assign ar_fire = mem_ar_valid_o && mem_ar_ready_i;
-  assign mem_r_ready_o = 1'b1;
+  assign ar_fire = mem_req_o.ar_valid && mem_rsp_i.ar_ready;
+  assign mem_req_o.r_ready = 1'b1;
 
   shef_mem_rd #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2),
-      .KeepBad(OnFault == ON_FAULT_REGION)) i_mem_rd (
+      .KeepBad(OnFault == ON_FAULT_REGION)) u_mem_rd (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_i(go_chunk[0]),
-      .ar_fire_i(ar_fire), .ar_i(mem_ar_o), .r_i(mem_r_i), .r_valid_i(mem_r_valid_i),
+      .ar_fire_i(ar_fire), .ar_i(mem_req_o.ar), .r_i(mem_rsp_i.r), .r_valid_i(mem_rsp_i.r_valid),
       .data_valid_o(data_valid), .tag_valid_o(fill_valid), .node_valid_o(node_r_valid),
       .beat_o(mem_beat),
       .took_o(took_r), .owed_data_o(owed_data), .owed_tag_o(owed_tag),
@@ -578,7 +552,7 @@ module shef_set
   logic [511:0] dec_data, dec_cipher;
 
   shef_decrypt #(.Depth(Depth), .RingBeats(RingBeats), .ChunkLog2(CHUNK_LOG2),
-      .IsPlain(IS_PLAIN)) i_decrypt (
+      .IsPlain(IS_PLAIN)) u_decrypt (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
       .chunk_valid_i(chunk_go), .chunk_line_i(go_chunk[0].line),
       .chunk_region_i(go_chunk[0].region),
@@ -596,14 +570,14 @@ module shef_set
   line_t put_line;
   logic [5:0] put_beat, put_last;
 
-  shef_wacc #(.NLines(NLines), .ChunkLog2(CHUNK_LOG2)) i_wacc (
+  shef_wacc #(.NLines(NLines), .ChunkLog2(CHUNK_LOG2)) u_wacc (
       .clk_i, .rst_ni, .stop_i(stop), .kill_i(kill_writes), .clr_i(clr),
       .seg_valid_i(wsg_valid), .seg_room_o(wsg_room), .seg_i(lseg), .seg_region_i(looked.region),
       .seg_refusal_i(lookup_refusal), .seg_region_id_i(REGION_ID[looked.region]),
       .seg_addr_i(looked.addr),
       .closed_i(lines_closed), .asked_i(lines_asked), .dead_i(lines_dead), .last_i(lines_last),
-      .w_valid_i(acc_w_valid_i), .w_waits_i(acc_w_waits_i), .w_ready_o(acc_w_ready_o),
-      .b_o(acc_b_o), .b_valid_o(acc_b_valid_o), .b_ready_i(acc_b_ready_i),
+      .w_valid_i(acc_req_i.w_valid), .w_waits_i(acc_w_waits_i), .w_ready_o(acc_rsp_o.w_ready),
+      .b_o(acc_rsp_o.b), .b_valid_o(acc_rsp_o.b_valid), .b_ready_i(acc_req_i.b_ready),
       .put_valid_o(put_line_valid), .put_ready_i(put_line_ready), .put_line_o(put_line),
       .put_beat_o(put_beat),
       .put_last_o(put_last), .put_full_i(put_full),
@@ -632,7 +606,7 @@ module shef_set
   assign go_chunk[1] = '{line: seal_line, region: seal_region, chunk: seal_chunk,
       version: seal_version};
 
-  shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE), .IsPlain(IS_PLAIN)) i_seal (
+  shef_seal #(.Depth(Depth), .ChunkLog2(CHUNK_LOG2), .Base(BASE), .IsPlain(IS_PLAIN)) u_seal (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr), .frozen_i(frozen),
       .chunk_valid_i(seal_valid), .chunk_line_i(seal_in_line), .chunk_region_i(seal_in_region),
       .chunk_index_i(seal_in_chunk),
@@ -662,7 +636,7 @@ module shef_set
   assign mask_rel[1] = put_valid && put_ready;
 
   // ---- arbitration of each cycle ----
-  shef_crypt_turn #(.RegionId(REGION_ID)) i_turn (
+  shef_crypt_turn #(.RegionId(REGION_ID)) u_turn (
       .clk_i, .rst_ni, .stop_i(stop), .put_wait_i(put_line_valid),
       .dec_req_i(dec_req), .dec_plain_i(dec_plain), .dec_fire_o(dec_fire),
       .dec_beat_i('{key: {1'b0, REGION_ID[dec_region][3:0]}, first: dec_first, last: dec_last,
@@ -679,13 +653,13 @@ module shef_set
   line_t rsp_get_line;
   logic [5:0] rsp_get_beat;
 
-  shef_lines #(.BigLines(BigLines), .SmallLines(SmallLines)) i_lines (
+  shef_lines #(.BigLines(BigLines), .SmallLines(SmallLines)) u_lines (
       .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .new_valid_i(new_valid),
       .new_line_i(new_line),
       .fill_valid_i(dec_fire), .fill_line_i(dec_line), .fill_beat_i(dec_beat),
       .fill_data_i(dec_data),
       .put_valid_i(put_line_valid), .put_ready_o(put_line_ready), .put_line_i(put_line),
-      .put_beat_i(put_beat), .put_w_i(acc_w_i),
+      .put_beat_i(put_beat), .put_w_i(acc_req_i.w),
       .put_last_i(put_last), .put_full_o(put_full), .fetched_i(fetched),
       .rsp_get_valid_i(rsp_get_valid), .rsp_get_ready_o(rsp_get_ready),
       .rsp_get_line_i(rsp_get_line), .rsp_get_beat_i(rsp_get_beat),
@@ -698,7 +672,7 @@ module shef_set
   // ---- tag check and responses ----
   logic rsp_idle;
 
-  shef_verify #(.Depth(Depth)) i_verify (
+  shef_verify #(.Depth(Depth)) u_verify (
       .clk_i, .rst_ni, .clr_i(clr), .stop_i(stop), .zero_addr_i(zero_addr),
       .chunk_valid_i(go[0]), .chunk_i(go_chunk[0]), .tagref_i(go_tagref[0]),
       .s_valid_i(s_valid && s_slot == GH_READ), .s_i(s),
@@ -709,7 +683,7 @@ module shef_set
   );
   assign mask_rel[0] = verify_used;
 
-  shef_resp #(.NLines(NLines), .Depth(64)) i_resp (
+  shef_resp #(.NLines(NLines), .Depth(64)) u_resp (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .seg_valid_i(rsp_valid), .room_o(rsp_room), .seg_i(lseg), .readable_i(readable),
       .dead_i(lines_dead),
@@ -718,12 +692,12 @@ module shef_set
       .get_all_i(line_all), .get_none_i(!line_all && !line_touched), .get_data_i(line_data),
       .get_mark_i(line_mark),
       .done_o(rsp_done), .done_line_o(rsp_done_line), .waits_o(rsp_waits), .idle_o(rsp_idle),
-      .r_o(acc_r_o), .r_valid_o(acc_r_valid_o), .r_ready_i(acc_r_ready_i)
+      .r_o(acc_rsp_o.r), .r_valid_o(acc_rsp_o.r_valid), .r_ready_i(acc_req_i.r_ready)
   );
 
   // ---- tree ----
   if (IS_TREE != '0) begin : g_tree
-    shef_tree #(.NRegions(NRegions), .Regions(Regions), .Sets(NodeSets)) i_tree (
+    shef_tree #(.NRegions(NRegions), .Regions(Regions), .Sets(NodeSets)) u_tree (
         .clk_i, .rst_ni, .clr_i(clr), .zero_addr_i(zero_addr), .stop_i(stop),
         .req_valid_i(tree_valid), .req_ready_o(tree_ready), .req_kind_i(tree_kind),
         .req_region_i(tree_region), .req_chunk_i(tree_chunk),
@@ -744,7 +718,7 @@ module shef_set
         .fault_version_o(node_fault.version), .fault_internal_o(node_fault.internal),
         .idle_o(tree_idle)
     );
-    shef_tree_ahead #(.IsTree(IS_TREE), .NumChunks(tab_chunks(NRegions, REGIONS))) i_ahead (
+    shef_tree_ahead #(.IsTree(IS_TREE), .NumChunks(tab_chunks(NRegions, REGIONS))) u_ahead (
         .clk_i, .rst_ni, .clr_i(clr), .look_i(ver_valid), .look_region_i(looked.region),
         .look_chunk_i(looked.chunk),
         .touch_o(touch_valid), .region_o(touch_region), .chunk_o(touch_chunk)
@@ -761,7 +735,7 @@ module shef_set
 
   // ---- memory writes ----
   logic wr_wait, wr_empty;
-  shef_mem_wr #(.Depth(64)) i_mem_wr (
+  shef_mem_wr #(.Depth(64)) u_mem_wr (
       .clk_i, .rst_ni, .stop_i(stop), .clr_i(clr), .zero_addr_i(zero_addr),
       .beat_valid_i(seal_fire), .beat_ready_o(beat_room), .beat_i(seal_beat),
       .beat_strb_i(seal_strb),
@@ -772,25 +746,27 @@ module shef_set
       .tag_strb_i(wb_strb),
       .node_valid_i(node_wb.valid), .node_ready_o(node_wb_ready), .node_addr_i(node_wb.addr),
       .node_data_i(node_wb.data),
-      .aw_o(mem_aw_o), .aw_valid_o(mem_aw_valid_o), .aw_ready_i(mem_aw_ready_i),
-      .w_o(mem_w_o), .w_valid_o(mem_w_valid_o), .w_ready_i(mem_w_ready_i), .b_i(mem_b_i),
-      .b_valid_i(mem_b_valid_i),
+      .aw_o(mem_req_o.aw), .aw_valid_o(mem_req_o.aw_valid), .aw_ready_i(mem_rsp_i.aw_ready),
+      .w_o(mem_req_o.w), .w_valid_o(mem_req_o.w_valid), .w_ready_i(mem_rsp_i.w_ready),
+      .b_i(mem_rsp_i.b), .b_valid_i(mem_rsp_i.b_valid),
       .chunk_acked_o(chunk_acked), .tag_acked_o(tag_acked), .node_acked_o(node_acked),
       .took_o(took_b), .owed_data_o(owed_b_data), .owed_tag_o(owed_b_tag),
       .owed_node_o(owed_b_node),
       .busy_o(wr_busy), .w_wait_o(wr_wait), .empty_o(wr_empty), .fault_valid_o(wr_fault_valid),
       .fault_o(wr_fault)
   );
-  assign mem_b_ready_o = 1'b1;
+  assign mem_req_o.b_ready = 1'b1;
 
   // ---- time-outs ----
   logic [2:0] owed_r, owed_b;
   assign owed_r = {owed_node, owed_tag, owed_data};
   assign owed_b = {owed_b_node, owed_b_tag, owed_b_data};
 
-  shef_watches #(.Cycles(TimeoutCycles), .HasTree(IS_TREE != '0)) i_watches (
-      .clk_i, .rst_ni, .ar_wait_i(mem_ar_valid_o), .ar_taken_i(mem_ar_ready_i), .w_wait_i(wr_wait),
-      .w_taken_i((mem_aw_valid_o && mem_aw_ready_i) || (mem_w_valid_o && mem_w_ready_i)),
+  shef_watches #(.Cycles(TimeoutCycles), .HasTree(IS_TREE != '0)) u_watches (
+      .clk_i, .rst_ni, .ar_wait_i(mem_req_o.ar_valid), .ar_taken_i(mem_rsp_i.ar_ready),
+      .w_wait_i(wr_wait),
+      .w_taken_i((mem_req_o.aw_valid && mem_rsp_i.aw_ready) ||
+          (mem_req_o.w_valid && mem_rsp_i.w_ready)),
       .owed_r_i(owed_r), .took_r_i(took_r), .owed_b_i(owed_b), .took_b_i(took_b), .late_o(late)
   );
 
@@ -801,25 +777,25 @@ module shef_set
       r_miss: rsp_valid && !lseg.err && taken,
       w_hit: wsg_valid && !lseg.err && !taken,
       w_miss: wsg_valid && !lseg.err && taken,
-      r_beat: acc_r_valid_o && acc_r_ready_i,
+      r_beat: acc_rsp_o.r_valid && acc_req_i.r_ready,
       w_beat: put_line_valid && put_line_ready,
       fetched: chunk_go,
       sealed: sealed,
       rsp_wait: rsp_waits,
       line_wait: short_of_lines,
       crypt_wait: dec_waits || seal_waits || (seal_beat_valid && !seal_plain && !gh_free),
-      ar_wait: mem_ar_valid_o && !mem_ar_ready_i,
+      ar_wait: mem_req_o.ar_valid && !mem_rsp_i.ar_ready,
       w_wait: wr_wait,
       ahead_taken: spec_taken,
       ahead_used: spec_used,
       ahead_failed: spec_failed
   };
 
-  shef_set_stats #(.HasFront(HasFront)) i_stats (
+  shef_set_stats #(.HasFront(HasFront)) u_stats (
       .clk_i, .rst_ni, .clr_i(clr), .event_i(events), .front_i, .sel_i(cnt_sel_i), .cnt_o
   );
 
-  assign port_idle = !wr_busy && !mem_ar_valid_o && owed_r == '0 && owed_b == '0;
+  assign port_idle = !wr_busy && !mem_req_o.ar_valid && owed_r == '0 && owed_b == '0;
   assign idle_o = cmd_idle && rsp_idle && wacc_idle && seal_idle &&
       ((wr_empty && port_idle) || late) && !lines_dirty && !lines_fetching &&
       !tags_dirty && tree_idle && !rd_seg_valid && !wr_seg_valid && !looking && !map_busy && !clr;

@@ -26,7 +26,7 @@ module shef_set_stats
       if (HasFront) event_q[5:0] <= front_i;
     end
   end
-  shef_stats i_stats (.clk_i, .rst_ni, .clr_i, .event_i(event_q), .sel_i, .cnt_o);
+  shef_stats u_stats (.clk_i, .rst_ni, .clr_i, .event_i(event_q), .sel_i, .cnt_o);
 
   logic unused;
   assign unused = ^front_i;

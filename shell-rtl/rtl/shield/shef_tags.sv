@@ -93,7 +93,7 @@ module shef_tags
   assign req_addr_o = TagBase[req_region_i] + {{(64 - ChunkW - 4) {1'b0}}, want, 6'd0};
 
   assign idle = ~valid_q | (~pending_q & ~wb_q & ~held_q & ~dirty_any_q);
-  shef_choice #(.N(Entries)) i_victim (
+  shef_choice #(.N(Entries)) u_victim (
       .clk_i, .rst_ni, .clr_i, .set_i(idle), .used_i(req_gnt_o && !is_hit), .one_o(victim_one),
       .index_o(victim), .ok_o(victim_idle)
   );
@@ -116,7 +116,7 @@ module shef_tags
   // ---- fills, in the order of the grants ----
   logic [EW-1:0] fill_entry;
   logic fill_known;
-  shef_fifo #(.W(EW), .Depth(Entries)) i_fills (
+  shef_fifo #(.W(EW), .Depth(Entries)) u_fills (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Entries)-1:0]),
       .in_valid_i(req_gnt_o && req_fetch_o), .in_ready_o(), .in_data_i(req_entry_o),
       .out_valid_o(fill_known), .out_ready_i(fill_valid_i), .out_data_o(fill_entry), .count_o()
@@ -138,7 +138,7 @@ module shef_tags
     if (!rst_ni || clr_i) wb_sure_q <= 1'b0;
     else wb_sure_q <= wb_chosen && !wb_start;
   end
-  shef_choice #(.N(Entries)) i_wb (
+  shef_choice #(.N(Entries)) u_wb (
       .clk_i, .rst_ni, .clr_i, .set_i(wb_want), .used_i(wb_start), .one_o(wb_one),
       .index_o(wb_entry), .ok_o(wb_chosen)
   );
@@ -171,7 +171,7 @@ module shef_tags
   end
 
   logic acks_valid;
-  shef_fifo #(.W(EW), .Depth(Entries)) i_acks (
+  shef_fifo #(.W(EW), .Depth(Entries)) u_acks (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Entries)-1:0]),
       .in_valid_i(wb_start), .in_ready_o(wb_room), .in_data_i(wb_entry),
       .out_valid_o(acks_valid), .out_ready_i(ack_i), .out_data_o(ack_entry), .count_o()

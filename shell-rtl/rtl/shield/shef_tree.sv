@@ -125,10 +125,10 @@ module shef_tree
   localparam logic [MAX_REGIONS-1:0][TREE_TABLE-1:0][63:0] BASE = tab_base();
   localparam logic [MAX_REGIONS-1:0][16:0] ROOT_FIRST = tab_root();
 
-  if (Sets < 2 || (Sets & (Sets - 1)) != 0) begin : gen_bad_sets
+  if (Sets < 2 || (Sets & (Sets - 1)) != 0) begin : g_bad_sets
     $error("shef_tree: Sets is a power of two, at least 2");
   end
-  if (ROOTS > 131072) begin : gen_bad_roots
+  if (ROOTS > 131072) begin : g_bad_roots
     $error("shef_tree: the root table holds at most 2^17 counters");
   end
 
@@ -159,7 +159,7 @@ module shef_tree
   tree_mac_t mac, done, wb;
   version_t counter, ver_q, par_q;
 
-  shef_tree_walk #(.Sets(Sets), .Levels(LEVELS), .LevelsOf(LEVELS_OF), .Base(BASE)) i_walk (
+  shef_tree_walk #(.Sets(Sets), .Levels(LEVELS), .LevelsOf(LEVELS_OF), .Base(BASE)) u_walk (
       .clk_i, .rst_ni, .clr_i, .stop_i, .bad_i(bad_q),
       .req_valid_i, .req_ready_o, .req_kind_i, .req_region_i, .req_chunk_i,
       .look_en_o(look_en), .look_region_o(look_region), .look_node_o(look_node), .busy_o(busy),
@@ -180,7 +180,7 @@ module shef_tree
       .ar_valid_o, .ar_ready_i, .ar_addr_o, .idle_o(walk_idle)
   );
 
-  shef_tree_exec i_exec (
+  shef_tree_exec u_exec (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i, .stop_i, .bad_i(bad_q),
       .op_valid_i(op_valid), .op_ready_o(op_ready), .fast_valid_i(fast_valid),
       .fast_ready_o(fast_ready), .op_i(op),
@@ -200,7 +200,7 @@ module shef_tree
       .overflow_region_o(overflow_region), .idle_o(exec_idle)
   );
 
-  shef_tree_mac i_mac (
+  shef_tree_mac u_mac (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i, .stop_i,
       .in_valid_i(mac_valid), .in_ready_o(mac_ready), .in_i(mac), .in_data_i(mac_data),
       .job_valid_o, .job_ready_i, .job_region_o, .job_index_o, .job_version_o, .ks_valid_i, .ks_i,
@@ -211,7 +211,7 @@ module shef_tree
   assign wb_addr_o = BASE[wb.region][wb.level] + 64'({wb.node, 6'd0});
   assign wb_data_o = byte_reverse512(wb_blocks);
 
-  shef_fifo #(.W($bits(slot_t)), .Depth(TREE_SLOTS)) i_acks (
+  shef_fifo #(.W($bits(slot_t)), .Depth(TREE_SLOTS)) u_acks (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$bits(slot_t)-1:0]),
       .in_valid_i(wb_valid_o && wb_ready_i), .in_ready_o(), .in_data_i(wb.slot),
       .out_valid_o(ack_valid), .out_ready_i(ack_i), .out_data_o(ack_slot), .count_o()
@@ -240,7 +240,7 @@ module shef_tree
     assign rd_node = cnt_here ? cnt_child >> 3 : own_node;
     assign wr_at = wr_parent ? wr_node >> 3 : wr_node;
     assign unused_node = ^{rd_node, wr_at};
-    shef_tree_level #(.Sets(Sets)) i_level (
+    shef_tree_level #(.Sets(Sets)) u_level (
         .clk_i, .clr_i, .zero_addr_i,
         .look_en_i(look_en[l]), .look_region_i(look_region[l]), .look_node_i(look_node[l]),
         .busy_i(busy), .hit_o(hit[l]),
@@ -266,7 +266,7 @@ module shef_tree
     assign level_data[l] = '0;
   end
 
-  shef_tree_root #(.Words(ROOTS)) i_root (
+  shef_tree_root #(.Words(ROOTS)) u_root (
       .clk_i, .clr_i, .zero_addr_i,
       .rd_en_i(cnt_en && cnt_root), .rd_addr_i(ROOT_FIRST[cnt_region] + 17'(cnt_child)),
       .rd_data_o(root_data),

@@ -85,13 +85,13 @@ module shef_tree_exec
   logic [511:0] beat_raw, beat;
   version_t sealed_q;
 
-  shef_fifo #(.W($bits(tree_op_t)), .Depth(16)) i_ops (
+  shef_fifo #(.W($bits(tree_op_t)), .Depth(16)) u_ops (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[3:0]),
       .in_valid_i(op_valid_i), .in_ready_o(op_ready_o), .in_data_i(op_i),
       .out_valid_o(op_valid), .out_ready_i(pop), .out_data_o(op), .count_o()
   );
   // never full: the walker requests at most TREE_FILLS nodes
-  shef_fifo #(.W(512), .Depth(TREE_FILLS)) i_beats (
+  shef_fifo #(.W(512), .Depth(TREE_FILLS)) u_beats (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[FW-1:0]),
       .in_valid_i(r_valid_i), .in_ready_o(), .in_data_i(r_data_i),
       .out_valid_o(beat_valid), .out_ready_i(beat_pop), .out_data_o(beat_raw), .count_o()

@@ -66,18 +66,18 @@ module shef_tree_mac
       (!crypt || ((!job_valid_q || job_ready_i) && (!gh_valid_q || gh_ready_i)));
   assign accept = in_valid_i && in_ready_o;
 
-  shef_fifo #(.W($bits(tree_mac_t) + 512), .Depth(Depth)) i_nodes (
+  shef_fifo #(.W($bits(tree_mac_t) + 512), .Depth(Depth)) u_nodes (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[PW-1:0]),
       .in_valid_i(accept), .in_ready_o(room), .in_data_i({in_i, in_data_i}),
       .out_valid_o(head_valid), .out_ready_i(take), .out_data_o({head, head_data}), .count_o()
   );
-  shef_fifo #(.W(128), .Depth(Depth)) i_ks (
+  shef_fifo #(.W(128), .Depth(Depth)) u_ks (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[PW-1:0]),
       .in_valid_i(ks_valid_i), .in_ready_o(), .in_data_i(ks_i),
       .out_valid_o(ks_valid), .out_ready_i(take && head.kind != MAC_NONE), .out_data_o(ks),
       .count_o()
   );
-  shef_fifo #(.W(128), .Depth(Depth)) i_s (
+  shef_fifo #(.W(128), .Depth(Depth)) u_s (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[PW-1:0]),
       .in_valid_i(s_valid_i), .in_ready_o(), .in_data_i(s_i),
       .out_valid_o(s_valid), .out_ready_i(take && head.kind != MAC_NONE), .out_data_o(s), .count_o()

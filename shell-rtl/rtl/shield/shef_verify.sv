@@ -41,12 +41,12 @@ module shef_verify
   logic diff_valid_q, ok_q, fail_q;
   chunk_t chunk_q, done_q;
 
-  shef_fifo #(.W($bits(chunk_t) + $bits(tagref_t)), .Depth(Depth)) i_chunks (
+  shef_fifo #(.W($bits(chunk_t) + $bits(tagref_t)), .Depth(Depth)) u_chunks (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(chunk_valid_i), .in_ready_o(), .in_data_i({chunk_i, tagref_i}),
       .out_valid_o(head_valid), .out_ready_i(used_o), .out_data_o({head, get_o}), .count_o()
   );
-  shef_fifo #(.W(128), .Depth(Depth)) i_s (
+  shef_fifo #(.W(128), .Depth(Depth)) u_s (
       .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
       .in_valid_i(s_valid_i), .in_ready_o(), .in_data_i(s_i),
       .out_valid_o(s_valid), .out_ready_i(used_o), .out_data_o(s), .count_o()

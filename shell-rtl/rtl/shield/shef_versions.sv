@@ -99,7 +99,7 @@ module shef_versions
   version_t epoch;
 
   shef_written #(.NRegions(NRegions), .Words(MapWords), .FirstWord(MapFirst),
-      .NumWords(MapNum)) i_written (
+      .NumWords(MapNum)) u_written (
       .clk_i, .rst_ni, .clr_i, .busy_o(map_busy), .clear_i, .clear_mask_i,
       .set_valid_i(set_valid_i && IsOutput[set_region_i]), .set_ready_o(map_set_ready),
       .set_region_i, .set_chunk_i,
@@ -125,7 +125,7 @@ module shef_versions
     logic in_valid, in_last;
     version_t in_version;
     shef_counters #(.Words(CountWords), .FirstWord(CountFirst), .IsWide(CountWide),
-        .NarrowW(CountW)) i_counters (
+        .NarrowW(CountW)) u_counters (
         .clk_i, .rst_ni, .clr_i, .busy_o(count_busy),
         .ask_valid_i(ver_valid_i && !IsTree[ask_region_i]), .ask_ready_o(count_ask_ready),
         .ask_region_i, .ask_chunk_i,
@@ -134,7 +134,7 @@ module shef_versions
         .set_done_o(count_done), .set_version_o(count_version), .set_refused_o(count_refused),
         .set_last_o(count_last)
     );
-    shef_fifo #(.W($bits(answer_t)), .Depth(Depth)) i_answers (
+    shef_fifo #(.W($bits(answer_t)), .Depth(Depth)) u_answers (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
         .in_valid_i(in_valid), .in_ready_o(),
         .in_data_i({in_version, in_version == '0, in_last, 1'b0}),
@@ -168,18 +168,18 @@ module shef_versions
     logic ask_new, asks_wait, ask_fires, touch_waits, touch_fires;
     // a query goes on at once when no other waits
     assign ask_new = ver_valid_i && IsTree[ask_region_i];
-    shef_fifo #(.W($bits(name_t)), .Depth(Depth)) i_asks (
+    shef_fifo #(.W($bits(name_t)), .Depth(Depth)) u_asks (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
         .in_valid_i(ask_new && (asks_wait || !ask_fires)), .in_ready_o(),
         .in_data_i({ask_region_i, ask_chunk_i}),
         .out_valid_o(asks_wait), .out_ready_i(ask_fires), .out_data_o(asked), .count_o()
     );
-    shef_fifo #(.W($bits(name_t)), .Depth(4)) i_touches (
+    shef_fifo #(.W($bits(name_t)), .Depth(4)) u_touches (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[1:0]),
         .in_valid_i(touch_valid_i), .in_ready_o(), .in_data_i({touch_region_i, touch_chunk_i}),
         .out_valid_o(touch_waits), .out_ready_i(touch_fires), .out_data_o(touched), .count_o()
     );
-    shef_fifo #(.W($bits(answer_t)), .Depth(Depth)) i_answers (
+    shef_fifo #(.W($bits(answer_t)), .Depth(Depth)) u_answers (
         .clk_i, .rst_ni, .clr_i, .zero_addr_i(zero_addr_i[$clog2(Depth)-1:0]),
         .in_valid_i(tree_rsp_i && !tree_rsp_bump_i), .in_ready_o(),
         // a region with a failed node has no versions: neither zeros nor anything to fetch

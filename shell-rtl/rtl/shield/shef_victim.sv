@@ -33,7 +33,7 @@ module shef_victim
   assign next_hit = {(line_i[1] & next_q) != '0, (line_i[0] & next_q) != '0};
   assign next_ok = next_q != '0;
   assign held = ok_o ? cand_hit_i : next_hit;
-  shef_pick #(.N(N)) i_pick (
+  shef_pick #(.N(N)) u_pick (
       .clk_i, .rst_ni, .clr_i, .x_i(pool_q & ~next_q & ~one_o),
       .next_i(take_i || !ok_o || !next_ok), .one_o(one)
   );

@@ -157,7 +157,7 @@ module shef_wacc
     end
   end
 
-  shef_fifo #(.W($bits(axi_b_t)), .Depth(8)) i_b (
+  shef_fifo #(.W($bits(axi_b_t)), .Depth(8)) u_b (
       .clk_i, .rst_ni, .clr_i(1'b0), .zero_addr_i('0),
       .in_valid_i(burst_end), .in_ready_o(b_room),
       .in_data_i({cur_q.id, (err_q || dead) ? AXI_SLVERR : AXI_OKAY}),

@@ -29,18 +29,18 @@ module shef_watches #(
   logic [3:0] late_each;
   logic [1:0][KINDS-1:0] late_kind;
 
-  shef_watch #(.Cycles(Cycles)) i_ar (.clk_i, .rst_ni, .wait_i(ar_wait_i), .progress_i(ar_taken_i),
+  shef_watch #(.Cycles(Cycles)) u_ar (.clk_i, .rst_ni, .wait_i(ar_wait_i), .progress_i(ar_taken_i),
       .late_o(late_each[0]));
-  shef_watch #(.Cycles(Cycles)) i_r (.clk_i, .rst_ni, .wait_i(owed_r_i != '0),
+  shef_watch #(.Cycles(Cycles)) u_r (.clk_i, .rst_ni, .wait_i(owed_r_i != '0),
       .progress_i(took_r_i != '0), .late_o(late_each[1]));
-  shef_watch #(.Cycles(Cycles)) i_b (.clk_i, .rst_ni, .wait_i(owed_b_i != '0),
+  shef_watch #(.Cycles(Cycles)) u_b (.clk_i, .rst_ni, .wait_i(owed_b_i != '0),
       .progress_i(took_b_i != '0), .late_o(late_each[2]));
-  shef_watch #(.Cycles(Cycles)) i_w (.clk_i, .rst_ni, .wait_i(w_wait_i), .progress_i(w_taken_i),
+  shef_watch #(.Cycles(Cycles)) u_w (.clk_i, .rst_ni, .wait_i(w_wait_i), .progress_i(w_taken_i),
       .late_o(late_each[3]));
   for (genvar k = 0; k < int'(KINDS); k++) begin : g_kind
-    shef_watch #(.Cycles(KIND_CYCLES)) i_r (
+    shef_watch #(.Cycles(KIND_CYCLES)) u_r (
         .clk_i, .rst_ni, .wait_i(owed_r_i[k]), .progress_i(took_r_i[k]), .late_o(late_kind[0][k]));
-    shef_watch #(.Cycles(KIND_CYCLES)) i_b (
+    shef_watch #(.Cycles(KIND_CYCLES)) u_b (
         .clk_i, .rst_ni, .wait_i(owed_b_i[k]), .progress_i(took_b_i[k]), .late_o(late_kind[1][k]));
   end
   assign late_o = late_each != '0 || late_kind != '0;

@@ -36,37 +36,11 @@ module shef_system
     input  wire axil_req_t ctl_req_i,
     output axil_rsp_t   ctl_rsp_o,
     // card memory
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_aw_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_aw_ready_i,
-    output axi_w_t [shef_cfg_pkg::N_PORTS-1:0] mem_w_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_w_ready_i,
-    input  wire axi_b_t [shef_cfg_pkg::N_PORTS-1:0] mem_b_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_b_ready_o,
-    output axi_ax_t [shef_cfg_pkg::N_PORTS-1:0] mem_ar_o,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_valid_o,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_ar_ready_i,
-    input  wire axi_r_t [shef_cfg_pkg::N_PORTS-1:0] mem_r_i,
-    input  wire logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_valid_i,
-    output logic [shef_cfg_pkg::N_PORTS-1:0] mem_r_ready_o,
+    output axi_req_t [shef_cfg_pkg::N_PORTS-1:0] mem_req_o,
+    input  wire axi_rsp_t [shef_cfg_pkg::N_PORTS-1:0] mem_rsp_i,
     // host memory
-    output axi_ax_t     host_aw_o,
-    output logic        host_aw_valid_o,
-    input  wire logic   host_aw_ready_i,
-    output axi_w_t      host_w_o,
-    output logic        host_w_valid_o,
-    input  wire logic   host_w_ready_i,
-    input  wire axi_b_t host_b_i,
-    input  wire logic   host_b_valid_i,
-    output logic        host_b_ready_o,
-    output axi_ax_t     host_ar_o,
-    output logic        host_ar_valid_o,
-    input  wire logic   host_ar_ready_i,
-    input  wire axi_r_t host_r_i,
-    input  wire logic   host_r_valid_i,
-    output logic        host_r_ready_o,
+    output axi_req_t    host_req_o,
+    input  wire axi_rsp_t host_rsp_i,
     // interrupts
     output logic        dma_irq_valid_o,
     output logic [15:0] dma_irq_vector_o,
@@ -236,9 +210,9 @@ module shef_system
   );
 
   // ---- design ----
-  typedef logic [NPorts-1:0] port_t;
-  port_t aw_valid, w_valid, b_ready, ar_valid, r_ready;
-  logic h_aw_valid, h_w_valid, h_b_ready, h_ar_valid, h_r_ready, irq_valid, irq, irq_q;
+  axi_req_t [NPorts-1:0] mem_req;
+  axi_req_t host_req;
+  logic irq_valid, irq, irq_q;
   logic [15:0] irq_vector, irq_vector_q;
 
   shef_dma_core #(
@@ -254,54 +228,32 @@ module shef_system
       .ctl_rsp_o(ctl_rsp),
       .krn_req_i(krn_req),
       .krn_rsp_o(krn_rsp),
-      .mem_aw_o,
-      .mem_aw_valid_o(aw_valid),
-      .mem_aw_ready_i,
-      .mem_w_o,
-      .mem_w_valid_o(w_valid),
-      .mem_w_ready_i,
-      .mem_b_i,
-      .mem_b_valid_i,
-      .mem_b_ready_o(b_ready),
-      .mem_ar_o,
-      .mem_ar_valid_o(ar_valid),
-      .mem_ar_ready_i,
-      .mem_r_i,
-      .mem_r_valid_i,
-      .mem_r_ready_o(r_ready),
+      .mem_req_o(mem_req),
+      .mem_rsp_i,
       .irq_req_o(irq),
       .irq_ack_i,
-      .host_aw_o,
-      .host_aw_valid_o(h_aw_valid),
-      .host_aw_ready_i,
-      .host_w_o,
-      .host_w_valid_o(h_w_valid),
-      .host_w_ready_i,
-      .host_b_i,
-      .host_b_valid_i,
-      .host_b_ready_o(h_b_ready),
-      .host_ar_o,
-      .host_ar_valid_o(h_ar_valid),
-      .host_ar_ready_i,
-      .host_r_i,
-      .host_r_valid_i,
-      .host_r_ready_o(h_r_ready),
+      .host_req_o(host_req),
+      .host_rsp_i,
       .dma_irq_valid_o(irq_valid),
       .dma_irq_vector_o(irq_vector),
       .dma_irq_ready_i(!irq_q)
   );
 
   // ---- outputs of the design ----
-  assign mem_aw_valid_o = aw_valid & {NPorts{!held}};
-  assign mem_w_valid_o = w_valid & {NPorts{!held}};
-  assign mem_b_ready_o = b_ready | {NPorts{held}};
-  assign mem_ar_valid_o = ar_valid & {NPorts{!held}};
-  assign mem_r_ready_o = r_ready | {NPorts{held}};
-  assign host_aw_valid_o = h_aw_valid && !held;
-  assign host_w_valid_o = h_w_valid && !held;
-  assign host_b_ready_o = h_b_ready || held;
-  assign host_ar_valid_o = h_ar_valid && !held;
-  assign host_r_ready_o = h_r_ready || held;
+  // Held, it sends no request and accepts every response.
+  function automatic axi_req_t gated(input axi_req_t req, input logic hold);
+    gated = req;
+    gated.aw_valid = req.aw_valid && !hold;
+    gated.w_valid = req.w_valid && !hold;
+    gated.b_ready = req.b_ready || hold;
+    gated.ar_valid = req.ar_valid && !hold;
+    gated.r_ready = req.r_ready || hold;
+  endfunction
+
+  for (genvar p = 0; p < int'(NPorts); p++) begin : g_mem
+    assign mem_req_o[p] = gated(mem_req[p], held);
+  end
+  assign host_req_o = gated(host_req, held);
   assign irq_req_o = irq && !held;
   assign dma_irq_valid_o = irq_q;
   assign dma_irq_vector_o = irq_vector_q;

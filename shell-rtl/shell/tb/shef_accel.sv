@@ -48,12 +48,12 @@ module shef_accel
     output logic             irq_o
 );
   // Driven by shef_tb_top.
-  axi_ax_t [N_ACC-1:0] aw, ar;
-  axi_w_t [N_ACC-1:0] w;
-  logic [N_ACC-1:0] aw_valid, w_valid, b_ready, ar_valid, r_ready;
-  logic reg_awready, reg_wready, reg_bvalid, reg_arready, reg_rvalid, irq, uncleared;
-  logic [1:0] reg_bresp, reg_rresp;
-  logic [31:0] reg_rdata;
+  axi_req_t [N_ACC-1:0] req;
+  axil_rsp_t reg_rsp;
+  logic irq, uncleared;
+  // Read by it.
+  axi_rsp_t [N_ACC-1:0] rsp;
+  axil_req_t reg_req;
 
   // Its memory is one mark, left by every session: the bench decides how long a clear takes.
   logic left_q;
@@ -62,22 +62,16 @@ module shef_accel
     else if (clear_i && !uncleared) left_q <= 1'b0;
   end
   assign cleared_o = clear_i && !uncleared;
-  assign acc_aw_o = aw;
-  assign acc_aw_valid_o = aw_valid;
-  assign acc_w_o = w;
-  assign acc_w_valid_o = w_valid;
-  assign acc_b_ready_o = b_ready;
-  assign acc_ar_o = ar;
-  assign acc_ar_valid_o = ar_valid;
-  assign acc_r_ready_o = r_ready;
-  assign reg_awready_o = reg_awready;
-  assign reg_wready_o = reg_wready;
-  assign reg_bresp_o = reg_bresp;
-  assign reg_bvalid_o = reg_bvalid;
-  assign reg_arready_o = reg_arready;
-  assign reg_rdata_o = reg_rdata;
-  assign reg_rresp_o = reg_rresp;
-  assign reg_rvalid_o = reg_rvalid;
+  for (genvar p = 0; p < int'(N_ACC); p++) begin : g_acc
+    assign {acc_aw_o[p], acc_aw_valid_o[p], acc_w_o[p], acc_w_valid_o[p], acc_b_ready_o[p],
+        acc_ar_o[p], acc_ar_valid_o[p], acc_r_ready_o[p]} = req[p];
+    assign rsp[p] = '{acc_aw_ready_i[p], acc_w_ready_i[p], acc_b_i[p], acc_b_valid_i[p],
+        acc_ar_ready_i[p], acc_r_i[p], acc_r_valid_i[p]};
+  end
+  assign {reg_awready_o, reg_wready_o, reg_bresp_o, reg_bvalid_o, reg_arready_o, reg_rdata_o,
+      reg_rresp_o, reg_rvalid_o} = reg_rsp;
+  assign reg_req = '{reg_awaddr_i, reg_awvalid_i, reg_wdata_i, reg_wstrb_i, reg_wvalid_i,
+      reg_bready_i, reg_araddr_i, reg_arvalid_i, reg_rready_i};
   assign irq_o = irq;
 endmodule
 `default_nettype wire

@@ -1864,8 +1864,14 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
 fn leaves_nothing(cases: impl IntoIterator<Item = (usize, End)>) {
     // Ciphertext that the memory bus has shown: the last beat read and the last beat written, in
     // registers and on the wires.
-    const PUBLIC: [&str; 5] =
-        ["i_mem_rd__DOT__r_q", "i_mem_wr__DOT__w_q", "mem0_wdata", "mem_wdata", "mem_rdata"];
+    const PUBLIC: [&str; 6] = [
+        "u_mem_rd__DOT__r_q",
+        "u_mem_wr__DOT__w_q",
+        "u_sets__DOT__m_req",
+        "mem0_wdata",
+        "mem_wdata",
+        "mem_rdata",
+    ];
     // What host and kernel may read after the end of a session: sealed messages, T, public key,
     // confirmation.
     const SHOWN: [&str; 4] =
@@ -2017,52 +2023,50 @@ fn a_session_without_card_memory() {
 /// is withheld.
 #[test]
 fn without_card_memory_reads_and_writes_are_refused_side_by_side() {
-    const INCR_64: u128 = 6 << 2 | 1;
-    let ax = |id: u128, addr: u128, beats: u128| id << 77 | addr << 13 | (beats - 1) << 5 | INCR_64;
-    let library =
-        build(&module_spec("shef_no_memory").expect("sources").deny_warnings()).expect("build");
-    let mut sim = Sim::new(&library).expect("instance");
-    sim.poke("enable_i", 1);
-    sim.reset("rst_ni", 2);
+    let spec = DesignSpec::new("shef_no_memory_tb")
+        .source("sim/rtl/tests/sv/shef_no_memory_tb.sv")
+        .search("shell-rtl/rtl");
+    let mut sim = Sim::new(&build(&spec.deny_warnings()).expect("build")).expect("instance");
+    sim.poke("enable", 1);
+    sim.reset("rst_n", 2);
     let mut rng = Rng::new(5);
-    let ports =
-        ["acc_ar_i", "acc_aw_i", "acc_r_o", "acc_b_o"].map(|name| sim.port(name).expect("port"));
+    let data = sim.port("acc_rdata").expect("port");
     for (n, beats) in (0..).zip([1, 2, 255, 256, 16]) {
-        let [read, write] = [ax(n, 64 * n, beats), ax(0x80 + n, 1 << 40, beats)];
-        for (port, burst) in ports.into_iter().zip([read, write]) {
-            sim.raw_mut(port)[..11].copy_from_slice(&burst.to_le_bytes()[..11]);
+        for (ax, id, addr) in [("ar", n, 64 * n), ("aw", 0x80 + n, 1 << 40)] {
+            let burst = [("id", id), ("addr", addr), ("len", beats - 1), ("size", 6), ("burst", 1)];
+            for (field, value) in burst {
+                sim.poke(&format!("acc_{ax}{field}"), value);
+            }
         }
         let (mut asked, mut got, mut given, mut answers, mut refused) =
             ([false; 2], 0, 0, 0, [0; 2]);
         for cycle in 0.. {
             assert!(cycle < 5_000, "{beats} beats: {got} read, {given} written");
-            sim.poke("acc_ar_valid_i", u64::from(!asked[0]));
-            sim.poke("acc_aw_valid_i", u64::from(!asked[1]));
+            sim.poke("acc_arvalid", u64::from(!asked[0]));
+            sim.poke("acc_awvalid", u64::from(!asked[1]));
             // write data is sent once all reads have completed
-            sim.poke("acc_w_valid_i", u64::from(got == beats));
-            sim.poke("acc_r_ready_i", rng.below(2));
-            sim.poke("acc_b_ready_i", rng.below(2));
+            sim.poke("acc_wvalid", u64::from(got == beats));
+            sim.poke("acc_rready", rng.below(2));
+            sim.poke("acc_bready", rng.below(2));
             sim.eval();
-            let both = |valid: &str, ready: &str| sim.peek(valid) == 1 && sim.peek(ready) == 1;
-            asked = [
-                asked[0] || both("acc_ar_valid_i", "acc_ar_ready_o"),
-                asked[1] || both("acc_aw_valid_i", "acc_aw_ready_o"),
-            ];
-            let refusals = sim.peek("refusal_valid_o");
+            let both = |channel: &str| {
+                sim.peek(&format!("acc_{channel}valid")) == 1
+                    && sim.peek(&format!("acc_{channel}ready")) == 1
+            };
+            asked = [asked[0] || both("ar"), asked[1] || both("aw")];
+            let refusals = sim.peek("refusal_valid");
             refused = [refused[0] + (refusals & 1), refused[1] + (refusals >> 1)];
-            given += u128::from(both("acc_w_valid_i", "acc_w_ready_o"));
-            if both("acc_r_valid_o", "acc_r_ready_i") {
+            given += u64::from(both("w"));
+            if both("r") {
                 got += 1;
-                // id | data | resp | last, starting from the top
-                let r = sim.raw(ports[2]);
-                let (last, resp, id) =
-                    (r[0] & 1, r[0] >> 1 & 3, u128::from(u16::from_le_bytes([r[64], r[65]]) >> 3));
-                assert_eq!((id, resp, u128::from(last)), (n, 2, u128::from(got == beats)));
-                assert!(r[0] >> 3 == 0 && r[1..64].iter().all(|b| *b == 0) && r[64] & 7 == 0);
+                let r = ["acc_rid", "acc_rresp", "acc_rlast"].map(|port| sim.peek(port));
+                assert_eq!(r, [n, 2, u64::from(got == beats)]);
+                assert!(sim.raw(data).iter().all(|b| *b == 0));
             }
-            if both("acc_b_valid_o", "acc_b_ready_i") {
+            if both("b") {
                 answers += 1;
-                assert_eq!((sim.peek("acc_b_o"), given), ((0x80 + n as u64) << 2 | 2, beats));
+                let b = ["acc_bid", "acc_bresp"].map(|port| sim.peek(port));
+                assert_eq!((b, given), ([0x80 + n, 2], beats));
             }
             sim.tick();
             if answers == 1 {

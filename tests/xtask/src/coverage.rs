@@ -514,7 +514,7 @@ mod tests {
             let rest = [("page", "v_user/m"), ("o", comment), ("h", place.as_str())];
             point(&counted("x.sv", 1, &rest, 1), &mut enums).map_err(|e| e.to_string())
         };
-        let set = "t.i_set.cover__shef_set__set";
+        let set = "t.u_set.cover__shef_set__set";
         for (place, comment, expected) in [
             (
                 "t.u_shield.cover__shef_shield__wipe_state_e.g_state__BRA__2__KET____DOT__seen",

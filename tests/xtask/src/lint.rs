@@ -13,6 +13,7 @@ pub fn run() -> Result<()> {
     let verilator_bin = tools::verilator()?;
     table()?;
     nothing_faked()?;
+    names()?;
     verilator(&verilator_bin)?;
     yosys(&tools::yosys()?)
 }
@@ -157,6 +158,32 @@ pub fn nothing_faked() -> Result<()> {
     Ok(())
 }
 
+/// One dialect of names: instances begin with `u_`, labels of generate blocks with `g_`.
+pub fn names() -> Result<()> {
+    let mut found = Vec::new();
+    let mut files = everything()?;
+    files.extend(sources(&["shell-rtl/formal"])?);
+    for path in files {
+        let text = fs::read_to_string(root().join(&path))?;
+        for (n, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let other = code
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .find(|word| word.starts_with("i_") || word.starts_with("gen_"));
+            let label = code.split_once("begin :").map(|(_, label)| label.trim());
+            if let Some(name) = other.or(label.filter(|label| !label.starts_with("g_"))) {
+                found.push(format!(
+                    "{}:{}: {name}: expected u_ for an instance, g_ for a generate block",
+                    path.display(),
+                    n + 1
+                ));
+            }
+        }
+    }
+    ensure!(found.is_empty(), "{}", found.join("\n"));
+    Ok(())
+}
+
 /// `verilator --lint-only -Wall` on each top of the simulation shell, and on that of the bench.
 pub fn verilator(binary: &Path) -> Result<()> {
     let shell = ["shef_sim_top", "shef_host_top", "shef_dma_top", "shef_bare_top"];
@@ -204,6 +231,7 @@ fn warnings(
 ) -> Result<()> {
     let mut c = Command::new(binary);
     c.current_dir(root()).args(["--lint-only", "-Wall", "-Wno-fatal", "--top-module", top]);
+    c.arg("+incdir+shell-rtl/rtl/pkg");
     c.envs(tools::verilator_root(binary).map(|lib| ("VERILATOR_ROOT", lib)));
     let out = output(sources(&mut c))?;
     let findings = out.stderr.lines().filter(|l| l.starts_with('%')).count();

@@ -167,7 +167,7 @@ module shef_accel
   logic deaf_q = 1'b0;
   logic [7:0] sweep;
   logic swept;
-  shef_sweep #(.Words(256)) i_sweep (.clk_i, .clear_i(clear_i && !deaf_q), .addr_o(sweep),
+  shef_sweep #(.Words(256)) u_sweep (.clk_i, .clear_i(clear_i && !deaf_q), .addr_o(sweep),
       .cleared_o(swept));
   assign cleared_o = swept;
   always_ff @(posedge clk_i) begin

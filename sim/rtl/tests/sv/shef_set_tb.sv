@@ -1,4 +1,5 @@
 // shef_set with flat ports, for tests: regions of all modes and three chunk sizes.
+`include "shef_ports.svh"
 `default_nettype none
 module shef_set_tb
   import shef_pkg::*; #(
@@ -10,30 +11,8 @@ module shef_set_tb
   parameter bit FreezeRegion = 1'b0
 ) (
  input wire clk, input wire rst_n,
- input wire [7:0] acc_awid, input wire [63:0] acc_awaddr, input wire [7:0] acc_awlen,
- input wire [2:0] acc_awsize, input wire [1:0] acc_awburst, input wire acc_awvalid,
- output wire acc_awready,
- input wire [511:0] acc_wdata, input wire [63:0] acc_wstrb, input wire acc_wlast,
- input wire acc_wvalid, input wire acc_wwaits, output wire acc_wready,
- output wire [7:0] acc_bid, output wire [1:0] acc_bresp, output wire acc_bvalid,
- input wire acc_bready,
- input wire [7:0] acc_arid, input wire [63:0] acc_araddr, input wire [7:0] acc_arlen,
- input wire [2:0] acc_arsize, input wire [1:0] acc_arburst, input wire acc_arvalid,
- output wire acc_arready,
- output wire [7:0] acc_rid, output wire [511:0] acc_rdata, output wire [1:0] acc_rresp,
- output wire acc_rlast, output wire acc_rvalid, input wire acc_rready,
- output wire [7:0] mem0_awid, output wire [63:0] mem0_awaddr, output wire [7:0] mem0_awlen,
- output wire [2:0] mem0_awsize, output wire [1:0] mem0_awburst, output wire mem0_awvalid,
- input wire mem0_awready,
- output wire [511:0] mem0_wdata, output wire [63:0] mem0_wstrb, output wire mem0_wlast,
- output wire mem0_wvalid, input wire mem0_wready,
- input wire [7:0] mem0_bid, input wire [1:0] mem0_bresp, input wire mem0_bvalid,
- output wire mem0_bready,
- output wire [7:0] mem0_arid, output wire [63:0] mem0_araddr, output wire [7:0] mem0_arlen,
- output wire [2:0] mem0_arsize, output wire [1:0] mem0_arburst, output wire mem0_arvalid,
- input wire mem0_arready,
- input wire [7:0] mem0_rid, input wire [511:0] mem0_rdata, input wire [1:0] mem0_rresp,
- input wire mem0_rlast, input wire mem0_rvalid, output wire mem0_rready,
+ `SHEF_AXI_S_PORTS(acc,), input wire acc_wwaits,
+ `SHEF_AXI_M_PORTS(mem0,),
  input wire key_valid, output wire key_ready, input wire [3:0] key_region, input wire key_node,
  input wire [255:0] key,
  input wire enable, input wire stop,
@@ -97,33 +76,16 @@ module shef_set_tb
     region_cfg_t'{id: 8'd0, mode: MODE_INPUT,  base: 64'h00_0000, size: 64'h10_0000,
     tag_base: 64'h80_0000_0, chunk_log2: 4'd12, key256: 1'b1, set: 2'd0, node_base: 64'h0,
     prefetch: 4'd5, wide_counter: 1'b0}};
-  axi_ax_t mem_aw,
-      mem_ar; axi_w_t mem_w; axi_b_t acc_b; axi_r_t acc_r; fault_t fault; refusal_t refusal;
-  assign {mem0_awid, mem0_awaddr, mem0_awlen, mem0_awsize, mem0_awburst} = mem_aw;
-  assign {mem0_arid, mem0_araddr, mem0_arlen, mem0_arsize, mem0_arburst} = mem_ar;
-  assign {mem0_wdata, mem0_wstrb, mem0_wlast} = mem_w;
-  assign {acc_bid, acc_bresp} = acc_b;
-  assign {acc_rid, acc_rdata, acc_rresp, acc_rlast} = acc_r;
+  fault_t fault;
+  refusal_t refusal;
   assign {fault_kind, fault_region, fault_chunk, fault_version} = fault;
   assign {refusal_kind, refusal_region, refusal_addr} = refusal;
   shef_set #(.NRegions(14), .Regions(REGIONS), .Lanes(Lanes), .TimeoutCycles(TimeoutCycles),
       .KeyLimitLog2(KeyLimitLog2), .CountW(CountW), .NodeSets(NodeSets),
-      .OnFault(FreezeRegion ? ON_FAULT_REGION : ON_FAULT_SHIELD)) i_set (
+      .OnFault(FreezeRegion ? ON_FAULT_REGION : ON_FAULT_SHIELD)) u_set (
     .clk_i(clk), .rst_ni(rst_n),
-    .acc_aw_i({acc_awid, acc_awaddr, acc_awlen, acc_awsize, acc_awburst}),
-    .acc_aw_valid_i(acc_awvalid), .acc_aw_ready_o(acc_awready),
-    .acc_w_i({acc_wdata, acc_wstrb, acc_wlast}), .acc_w_valid_i(acc_wvalid),
-    .acc_w_waits_i(acc_wwaits), .acc_w_ready_o(acc_wready),
-    .acc_b_o(acc_b), .acc_b_valid_o(acc_bvalid), .acc_b_ready_i(acc_bready),
-    .acc_ar_i({acc_arid, acc_araddr, acc_arlen, acc_arsize, acc_arburst}),
-    .acc_ar_valid_i(acc_arvalid), .acc_ar_ready_o(acc_arready),
-    .acc_r_o(acc_r), .acc_r_valid_o(acc_rvalid), .acc_r_ready_i(acc_rready),
-    .mem_aw_o(mem_aw), .mem_aw_valid_o(mem0_awvalid), .mem_aw_ready_i(mem0_awready),
-    .mem_w_o(mem_w), .mem_w_valid_o(mem0_wvalid), .mem_w_ready_i(mem0_wready),
-    .mem_b_i({mem0_bid, mem0_bresp}), .mem_b_valid_i(mem0_bvalid), .mem_b_ready_o(mem0_bready),
-    .mem_ar_o(mem_ar), .mem_ar_valid_o(mem0_arvalid), .mem_ar_ready_i(mem0_arready),
-    .mem_r_i({mem0_rid, mem0_rdata, mem0_rresp, mem0_rlast}), .mem_r_valid_i(mem0_rvalid),
-    .mem_r_ready_o(mem0_rready),
+    .acc_req_i(`SHEF_AXI_REQ(acc,)), .acc_w_waits_i(acc_wwaits), .acc_rsp_o(`SHEF_AXI_RSP(acc,)),
+    .mem_req_o(`SHEF_AXI_REQ(mem0,)), .mem_rsp_i(`SHEF_AXI_RSP(mem0,)),
     .key_valid_i(key_valid), .key_ready_o(key_ready), .key_region_i(key_region),
     .key_node_i(key_node), .key_i(key), .enable_i(enable), .stop_i(stop),
     .cmd_valid_i(cmd_valid), .cmd_ready_o(cmd_ready), .cmd_i(set_cmd_e'(cmd)),

@@ -58,7 +58,7 @@ module shef_tree_tb
   assign job_ready = gcm_job_ready && !job_stall;
   assign gh_ready = gcm_gh_ready && !gh_stall;
 
-  shef_tree #(.NRegions(5), .Regions(REGIONS), .Sets(Sets), .RootLog2(4)) i_tree (
+  shef_tree #(.NRegions(5), .Regions(REGIONS), .Sets(Sets), .RootLog2(4)) u_tree (
     .clk_i(clk), .rst_ni(rst_n), .clr_i(clr), .zero_addr_i(zero_addr), .stop_i(stop),
     .req_valid_i(req_valid), .req_ready_o(req_ready), .req_kind_i(req_kind),
     .req_region_i(req_region), .req_chunk_i(req_chunk),
@@ -81,7 +81,7 @@ module shef_tree_tb
   wire wiped;
   wire [1:0] s_slot;
   wire [7:0] ks_user, s_user;
-  shef_gcm #(.NRegions(1), .NNodes(5), .Lanes(Lanes)) i_gcm (
+  shef_gcm #(.NRegions(1), .NNodes(5), .Lanes(Lanes)) u_gcm (
     .clk_i(clk), .rst_ni(rst_n), .wipe_i(clr), .wipe_done_o(wiped),
     .key_valid_i(key_valid), .key_ready_o(key_ready), .key_region_i(key_place), .key_node_i(1'b1),
     .key256_i(key256), .chunk_log2_i(4'd6),

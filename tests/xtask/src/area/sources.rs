@@ -140,7 +140,7 @@ mod tests {
     fn a_change_anywhere_below_changes_the_digest() {
         let file = |text: &str| (PathBuf::from("x.sv"), text.to_owned());
         let mut s = Sources { files: BTreeMap::new(), order: Vec::new(), more: String::new() };
-        s.files.insert("shef_a".into(), file("shef_b i_b ();"));
+        s.files.insert("shef_a".into(), file("shef_b u_b ();"));
         s.files.insert("shef_b".into(), file("import shef_pkg::*;"));
         s.files.insert("shef_pkg".into(), file("1"));
         let before = s.digest("shef_a");

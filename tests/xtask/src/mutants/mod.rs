@@ -228,8 +228,9 @@ fn weaken(m: &Mutant) -> Result<PathBuf> {
     let copy = m.copy();
     files::remove(&copy)?;
     for folder in ["shell-rtl", "sim/rtl/tests"] {
-        let source =
-            |path: &Path| ["sv", "toml", "uasm", "vlt"].iter().any(|end| files::is(path, end));
+        let source = |path: &Path| {
+            ["sv", "svh", "toml", "uasm", "vlt"].iter().any(|end| files::is(path, end))
+        };
         files::copy(&root().join(folder), &copy.join(folder), source)?;
     }
     for e in &m.edit {

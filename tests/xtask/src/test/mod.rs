@@ -334,7 +334,7 @@ impl Plan {
             |path: &str| ["shell-rtl/", "tests/xtask/src/"].iter().any(|of| path.starts_with(of));
         let rtl = self.tree.digest(of_rtl);
         self.add(lanes, "module table, nothing faked", &[], |_| {
-            checked(lint::table().and_then(|()| lint::nothing_faked()))
+            checked(lint::table().and_then(|()| lint::nothing_faked()).and_then(|()| lint::names()))
         });
         self.add(lanes, "comments in plain English", &[], |_| {
             checked(words::check(self.tree.paths()))
