@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde::Serialize;
-use shef::{Challenge, Host, OpenOptions, Service, SystemEntropy, Uri};
+use shef::{Challenge, Host, OpenOptions, SdkError, Service, SystemEntropy, Uri};
 use shef_proto::evidence::Layer;
 use shef_verify::cmw::{Cmw, Record};
 
@@ -143,6 +143,9 @@ struct Document {
     verdict: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
+    /// The first check that failed, if the service denied the evidence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 /// Registers the sources of a simulated card's project as inputs.
@@ -267,16 +270,23 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
         args.out.display()
     ))?;
 
-    let (mut verdict, mut policy) = (None, None);
-    if let Some((service, answer)) = appraised {
-        let answer = answer?;
-        let text = |name: &str| answer[name].as_str().map(str::to_owned);
-        (verdict, policy) = (text("verdict"), text("policy"));
-        let (by, under) = (service.url(), policy.as_deref().unwrap_or("its policy"));
-        output.line(format_args!(
-            "{} by {by} under {under}",
-            output.good(verdict.as_deref().unwrap_or("no verdict"))
-        ))?;
+    let (mut verdict, mut policy, mut denied) = (None, None, None);
+    match appraised {
+        Some((service, Ok(answer))) => {
+            let text = |name: &str| answer[name].as_str().map(str::to_owned);
+            (verdict, policy) = (text("verdict"), text("policy"));
+            let (by, under) = (service.url(), policy.as_deref().unwrap_or("its policy"));
+            output.line(format_args!(
+                "{} by {by} under {under}",
+                output.good(verdict.as_deref().unwrap_or("no verdict"))
+            ))?;
+        }
+        Some((_, Err(error @ SdkError::Denied { .. }))) => {
+            verdict = Some("denied".to_owned());
+            denied = Some(CliError::from(error));
+        }
+        Some((_, Err(error))) => return Err(error.into()),
+        None => {}
     }
     output.document(&Document {
         device: uri.to_string(),
@@ -287,6 +297,7 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
         audience: challenge.audience().to_owned(),
         verdict,
         policy,
+        code: denied.as_ref().map(|denied| denied.code.to_string()),
     })?;
-    Ok(Exit::Done)
+    denied.map_or(Ok(Exit::Done), Err)
 }

@@ -279,7 +279,7 @@ impl Front<'_> {
     /// Wipes the Shield and restarts the card.
     fn reset_card(&mut self) -> Result<(), u32> {
         self.shared.link.resets.fetch_add(1, Ordering::AcqRel);
-        let back = reset(&self.jobs);
+        let back = reset(&self.jobs, READ_LIMIT);
         if let Some(engine) = self.engine {
             engine.reset();
         }
@@ -317,10 +317,16 @@ impl Front<'_> {
     }
 }
 
-/// Resets the card and returns whether it restarted.
-fn reset(jobs: &SyncSender<Job>) -> bool {
+/// Resets the card and returns whether it restarts. Where that takes longer than a read may, the
+/// host reads all ones until the card is back, as after a function-level reset.
+fn reset(jobs: &SyncSender<Job>, limit: Duration) -> bool {
     let (answer, response) = mpsc::sync_channel(1);
-    jobs.send(Job::Reset(answer)).is_ok() && response.recv_timeout(READ_LIMIT).unwrap_or(false)
+    jobs.send(Job::Reset(answer)).is_ok()
+        && match response.recv_timeout(limit) {
+            Ok(restarted) => restarted,
+            Err(RecvTimeoutError::Timeout) => true,
+            Err(RecvTimeoutError::Disconnected) => false,
+        }
 }
 
 impl Backend for Front<'_> {
@@ -457,7 +463,7 @@ impl ControlHandler<'_> {
                 if let (true, Some(engine)) = (up, self.engine) {
                     engine.reset();
                 }
-                if up && !reset(&self.jobs) {
+                if up && !reset(&self.jobs, READ_LIMIT) {
                     return ControlResponse::Error {
                         message: "the card did not come back".to_owned(),
                     };
@@ -551,4 +557,27 @@ fn serve_connection(
         writer.write_all(&text)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_reset_goes_on_and_a_failed_one_is_reported() {
+        let (jobs, queue) = mpsc::sync_channel(1);
+        assert!(reset(&jobs, Duration::ZERO), "a card that has not answered yet");
+        let Ok(Job::Reset(answer)) = queue.recv() else { panic!("no reset") };
+        drop(answer);
+        for restarted in [true, false] {
+            std::thread::scope(|scope| {
+                let reset = scope.spawn(|| reset(&jobs, Duration::from_secs(60)));
+                let Ok(Job::Reset(answer)) = queue.recv() else { panic!("no reset") };
+                answer.send(restarted).unwrap();
+                assert_eq!(reset.join().unwrap(), restarted);
+            });
+        }
+        drop(queue);
+        assert!(!reset(&jobs, Duration::from_secs(60)), "no card");
+    }
 }

@@ -549,6 +549,12 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
     let evidence = path("kernel.cmw");
     let attest = ["attest", &device, "--out", &evidence, "--form", "cmw"];
     verifier.fails("operator", &attest, 1, "SHEF-ATT-011");
+    let denied: Value =
+        serde_json::from_slice(&verifier.shef("operator", &attest).stdout).expect("a document");
+    assert_eq!(
+        (&denied["verdict"], &denied["code"], &denied["evidence"]),
+        (&"denied".into(), &"SHEF-ATT-011".into(), &evidence.as_str().into())
+    );
     service
         .add_anchor(
             &TrustAnchor::new("maker", RootOfTrust::Simulated, false, &identity.root).unwrap(),
