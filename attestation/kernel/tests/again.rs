@@ -1,9 +1,7 @@
 //! The kernel repeats its checks before it signs, and erases finished state: keys, sessions and
 //! partial images.
 
-mod common;
-
-use common::*;
+use shef_fixtures::world::*;
 use shef_kernel::EntropyQuality;
 use shef_proto::evidence::{DebugState, Evidence, Layer, RootOfTrust};
 use shef_proto::hpke_suite::derive_key_pair;

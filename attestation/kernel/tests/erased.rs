@@ -1,10 +1,8 @@
 //! After debug halts a kernel, no key is left in its memory.
 
-mod common;
-
 use std::os::unix::fs::FileExt;
 
-use common::*;
+use shef_fixtures::world::*;
 use shef_kernel::{KernelImage, Measurement, identify};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::mailbox::Request;

@@ -1,8 +1,6 @@
 //! A value one beyond a limit is refused, and a failed operation has no effect.
 
-mod common;
-
-use common::*;
+use shef_fixtures::world::*;
 use shef_kernel::{Identity, KernelImage, Measurement, identify};
 use shef_proto::cose::MAX_X5CHAIN;
 use shef_proto::evidence::{DebugState, RootOfTrust};

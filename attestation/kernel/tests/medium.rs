@@ -1,8 +1,6 @@
 //! The boot ROM admits only well-formed, signed media; signing uses low s; identities round-trip.
 
-mod common;
-
-use common::*;
+use shef_fixtures::world::*;
 use shef_kernel::{
     BootError, Identity, KernelImage, Measurement, Medium, SIGNATURE_FILE_LEN, admit, identify,
 };

@@ -1,9 +1,7 @@
 //! No message, and no sequence of messages, makes the kernel use more memory than its core has.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-mod common;
-
-use common::*;
+use shef_fixtures::world::*;
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::image::{Description, MAX_HEADER};
 use shef_proto::mailbox::{MAX_MESSAGE, MAX_PART, Request, load_requests};

@@ -1,8 +1,6 @@
 //! Both rounds from power-on to close record, and the kernel's refusals along the way.
 
-mod common;
-
-use common::*;
+use shef_fixtures::world::*;
 use shef_kernel::{
     BootError, EntropyQuality, Kernel, KernelImage, Measurement, boot, device_id_key, identify,
 };

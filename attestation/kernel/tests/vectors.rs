@@ -1,10 +1,8 @@
 //! `tests/vectors/attestation.json` matches one device in both rounds, byte for byte.
 //! `SHEF_WRITE_VECTORS=1` writes the file.
 
-mod common;
-
-use common::*;
 use serde_json::{Value, json};
+use shef_fixtures::world::*;
 use shef_kernel::{KernelImage, device_id_key};
 use shef_proto::entropy::Entropy;
 use shef_proto::evidence::{Evidence, Layer, RootOfTrust};

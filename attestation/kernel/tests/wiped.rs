@@ -1,8 +1,6 @@
 //! The kernel wipes a Shield that is not clean before a session begins.
 
-mod common;
-
-use common::{AUDIENCE, World};
+use shef_fixtures::world::{AUDIENCE, World};
 use shef_proto::evidence::{Evidence, Layer, ShieldState};
 use shef_proto::mailbox::{Answer, Request};
 

@@ -1,9 +1,7 @@
 //! The certificate chain: other parsers read issued certificates, and every rule of the validator
 //! refuses.
 
-mod parts;
-
-use parts::{AKI, BASIC, EKU, Parts, SKI, TCB, UEID, USAGE, ext, tlv};
+use shef_fixtures::der::{AKI, BASIC, EKU, Parts, SKI, TCB, UEID, USAGE, ext, tlv};
 use shef_proto::cert::{self, CertError, Certificate, NO_CLOCK, NO_END, TcbInfo, validate_chain};
 use shef_proto::cose::SigningKey;
 use x509_cert::der::{Decode, Encode};

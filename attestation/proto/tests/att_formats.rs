@@ -1,8 +1,6 @@
 //! Signatures, evidence, image container, key release, mailbox and close record: round trips,
 //! published vectors, and refusals.
 
-mod parts;
-
 use proptest::prelude::*;
 use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::close::CloseRecord;
@@ -80,7 +78,7 @@ fn what_is_signed_has_low_s() {
     for n in 0..200_u32 {
         let signature = key.sign(&n.to_be_bytes());
         assert!(crypto::is_low_s(&signature), "{n}");
-        let high = parts::other_s(&signature);
+        let high = shef_fixtures::der::other_s(&signature);
         let high = <&[u8; 64]>::try_from(&high[..]).unwrap();
         // The algorithm accepts both, the low-s rule only one.
         assert!(cose::verify(&key.public_key(), &n.to_be_bytes(), high));
@@ -99,7 +97,7 @@ fn the_bound_of_low_s() {
     let above = with("7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a9");
     assert!(crypto::is_low_s(&half) && !crypto::is_low_s(&above));
     assert_eq!((crypto::to_low_s(half), crypto::to_low_s(above)), (half, half));
-    for out in [&"00".repeat(32), parts::N, &"ff".repeat(32)] {
+    for out in [&"00".repeat(32), shef_fixtures::der::N, &"ff".repeat(32)] {
         assert_eq!(crypto::to_low_s(with(out)), with(out));
     }
 }

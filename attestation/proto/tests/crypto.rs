@@ -1,7 +1,6 @@
 //! The software primitives and the units' registers pass the same tests; ECDSA and RFC 6979 match
 //! their published values.
 
-#[path = "parts/primitives.rs"]
 mod primitives;
 
 use shef_proto::crypto::{self, Crypto, Software};

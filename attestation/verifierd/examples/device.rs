@@ -1,13 +1,10 @@
 //! A simulated device for trying out the service: prints its manufacturer's root and its reference
 //! values, answers challenges, opens boxes.
-#[path = "../tests/common/device.rs"]
-#[allow(dead_code, reason = "tests use the rest")]
-mod device;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
 use clap::{Parser, Subcommand};
-use device::{Device, reference};
+use shef_fixtures::device::{Device, reference};
 use shef_proto::evidence::{Layer, RootOfTrust};
 use shef_proto::release::{Expected, KeyBox};
 

@@ -6,13 +6,10 @@
 //! memory is the resident set of the process. `SHEF_SCALE_DEVICES` sets another number of devices;
 //! there are ten receipts for each.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use std::path::Path;
 
-use common::{Device, Service, b64, now};
 use serde_json::{Value, json};
+use shef_fixtures::service::{Device, Service, b64, now};
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::secrets::{SystemEntropy, random};

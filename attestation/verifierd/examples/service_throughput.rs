@@ -8,13 +8,10 @@
 //! Latencies are wall-clock times from the moment at which a request was due. The baseline is the
 //! same clients with a request that costs nothing, a health check, over the same connections.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{Device, Service, b64};
 use serde_json::{Value, json};
+use shef_fixtures::service::{Device, Service, b64};
 use shef_proto::evidence::Layer;
 use shef_verifierd::secrets::random;
 

@@ -143,12 +143,7 @@ async fn admit(
             );
         })?;
         *who = Some(identity.clone());
-        app.rates.take(
-            &identity.tenant,
-            config.limits.rate,
-            config.limits.burst,
-            Instant::now(),
-        )?;
+        app.rates.take(&identity, config.limits.rate, config.limits.burst, Instant::now())?;
         identity.demand(route.need)?;
         request.extensions_mut().insert(identity);
     }
@@ -160,7 +155,7 @@ async fn admit(
         config.limits.body_bytes
     };
     let (parts, body) = request.into_parts();
-    let mut held = app.bodies.hold(who.as_ref().map_or("", |who| &who.tenant), &config.limits);
+    let mut held = app.bodies.hold(who.as_ref(), &config.limits);
     let body =
         read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
     *unread = false;

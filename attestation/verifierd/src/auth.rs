@@ -153,32 +153,66 @@ pub fn identify(
     })
 }
 
-/// Token buckets, one for each tenant.
+/// Whose bucket: tenant, and name and role; without these, the one that callers share.
+type Whose = (String, Option<(String, Role)>);
+/// A token bucket: its tokens at a time.
+type Bucket = (f64, Instant);
+
+/// Token buckets. The operators of a tenant share one. All other callers of a tenant share another,
+/// and each has a smaller one of its own, so that none of them keeps out others, or an operator.
 #[derive(Debug, Default)]
 pub struct Rates {
-    buckets: Mutex<HashMap<String, (f64, Instant)>>,
+    buckets: Mutex<HashMap<Whose, Bucket>>,
 }
 
+/// Buckets above this number are removed while they are full.
+const BUCKETS: usize = 4096;
+
 impl Rates {
-    /// Takes one request from the tenant's bucket.
+    /// Takes one request from the caller's buckets. A caller without the role `operator` has half of
+    /// `rate` and `burst`.
     ///
     /// # Errors
-    /// The bucket is empty.
+    /// A bucket is empty.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
-    pub fn take(&self, tenant: &str, rate: u32, burst: u32, now: Instant) -> Result<()> {
+    pub fn take(&self, who: &Identity, rate: u32, burst: u32, now: Instant) -> Result<()> {
+        let shared = (who.tenant.clone(), None);
+        let operators = (who.tenant.clone(), Some((String::new(), Role::Operator)));
+        let own = (who.tenant.clone(), Some((who.name.clone(), who.role)));
+        let all = match who.role {
+            Role::Operator => vec![(operators, rate, burst)],
+            _ => vec![(own, (rate / 2).max(1), (burst / 2).max(1)), (shared, rate, burst)],
+        };
         let mut buckets = self.buckets.lock().expect("no panic under this lock");
-        let bucket = buckets.entry(tenant.into()).or_insert((f64::from(burst), now));
-        let passed = now.saturating_duration_since(bucket.1).as_secs_f64();
-        *bucket = ((bucket.0 + passed * f64::from(rate)).min(f64::from(burst)), now);
-        if bucket.0 < 1.0 {
-            let wait = ((1.0 - bucket.0) / f64::from(rate)).ceil().max(1.0);
-            return Err(Kind::RateLimited
-                .because(format!("tenant {tenant}: more than {rate} requests a second"))
-                .retry_after(wait as u64));
+        if buckets.len() > BUCKETS {
+            // A full bucket is that of a caller who has not been seen before. After a second or more
+            // at this rate, it is full.
+            let full = f64::from(burst) / f64::from((rate / 2).max(1));
+            buckets.retain(|_, bucket| now.duration_since(bucket.1).as_secs_f64() < full);
         }
-        bucket.0 -= 1.0;
+        for (key, rate, burst) in &all {
+            let bucket = buckets.entry(key.clone()).or_insert((f64::from(*burst), now));
+            let passed = now.saturating_duration_since(bucket.1).as_secs_f64();
+            *bucket = ((bucket.0 + passed * f64::from(*rate)).min(f64::from(*burst)), now);
+            if bucket.0 < 1.0 {
+                let wait = ((1.0 - bucket.0) / f64::from(*rate)).ceil().max(1.0);
+                let whose = match (&key.1, who.role) {
+                    (_, Role::Operator) => format!("operators of tenant {}", who.tenant),
+                    (Some(_), _) => format!("{} of tenant {}", who.name, who.tenant),
+                    (None, _) => format!("tenant {}", who.tenant),
+                };
+                return Err(Kind::RateLimited
+                    .because(format!("{whose}: more than {rate} requests a second"))
+                    .retry_after(wait as u64));
+            }
+        }
+        for (key, ..) in &all {
+            if let Some(bucket) = buckets.get_mut(key) {
+                bucket.0 -= 1.0;
+            }
+        }
         Ok(())
     }
 }
@@ -186,6 +220,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn uris() {
@@ -220,14 +255,34 @@ mod tests {
     #[test]
     fn buckets_empty_and_fill() {
         let (rates, start) = (Rates::default(), Instant::now());
-        for _ in 0..3 {
-            rates.take("a", 1, 3, start).unwrap();
+        let who = |tenant: &str, name: &str, role| Identity {
+            tenant: tenant.into(),
+            name: name.into(),
+            role,
+        };
+        let ask = |who: &Identity, at| rates.take(who, 2, 6, start + Duration::from_secs(at));
+        let [one, two, three] = ["one", "two", "three"].map(|name| who("a", name, Role::Attest));
+        for who in [&one, &two] {
+            for _ in 0..3 {
+                ask(who, 0).unwrap();
+            }
         }
-        let refused = rates.take("a", 1, 3, start).unwrap_err();
-        assert_eq!(refused.kind, Kind::RateLimited);
-        assert_eq!(refused.headers[0].1, "1");
-        rates.take("b", 1, 3, start).unwrap();
-        rates.take("a", 1, 3, start + std::time::Duration::from_secs(1)).unwrap();
-        rates.take("a", 1, 3, start + std::time::Duration::from_secs(1)).unwrap_err();
+        let refused = ask(&one, 0).unwrap_err();
+        assert_eq!(
+            (refused.kind, refused.headers[0].1.to_str().unwrap()),
+            (Kind::RateLimited, "1")
+        );
+        assert_eq!(refused.detail, "one of tenant a: more than 1 requests a second");
+        assert_eq!(ask(&three, 0).unwrap_err().detail, "tenant a: more than 2 requests a second");
+        ask(&who("b", "one", Role::Attest), 0).unwrap();
+        // One caller does not take the share of the others, and nobody that of the operators.
+        ask(&one, 1).unwrap();
+        ask(&one, 1).unwrap_err();
+        ask(&three, 1).unwrap();
+        let operator = who("a", "operator", Role::Operator);
+        for _ in 0..6 {
+            ask(&operator, 1).unwrap();
+        }
+        ask(&who("a", "another", Role::Operator), 1).unwrap_err();
     }
 }

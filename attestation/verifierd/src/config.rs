@@ -158,9 +158,10 @@ pub struct Limits {
     pub result_seconds: i64,
     /// Seconds for which a client can fetch a released box again.
     pub release_seconds: i64,
-    /// Requests per second for each tenant.
+    /// Requests per second for the operators of a tenant, and for all its other callers; one of
+    /// these has half of it.
     pub rate: u32,
-    /// Requests that a tenant may send in a burst after a pause.
+    /// Requests that they may send in a burst after a pause, divided in the same way.
     pub burst: u32,
 }
 

@@ -9,7 +9,7 @@ use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::secrets::{Kek, SystemEntropy, read_secret};
 
-use crate::common::*;
+use shef_fixtures::service::*;
 
 pub fn command(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_shef-verifierd")).args(args).output().unwrap()

@@ -10,7 +10,7 @@ use shef_proto::evidence::Layer;
 use shef_verifierd::app::Clock;
 use shef_verifierd::secrets::sha256;
 
-use crate::common::*;
+use shef_fixtures::service::*;
 
 pub const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
 

@@ -12,7 +12,7 @@ use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
 use crate::clients::*;
-use crate::common::*;
+use shef_fixtures::service::*;
 
 fn new_session(client: &Client, query: &str) -> (String, Value) {
     let answer = client.send(

@@ -1,21 +1,18 @@
 //! Third-party clients get the responses that they expect. Instead of the clients, the test replays
 //! exchanges that `cargo xtask compat` recorded with them.
 
-#[path = "../../../tests/compat/src/exchange.rs"]
 #[allow(dead_code, reason = "what records stands in the program of the clients")]
-mod exchange;
-
 use std::path::Path;
 
 use aws_lc_rs::digest::{SHA384, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use exchange::{Body, Exchange, Request, Values};
 use serde_json::{Value, json};
+use shef_fixtures::exchange::{self, Body, Exchange, Request, Values};
 use shef_proto::evidence::Layer;
 
 use crate::clients::*;
-use crate::common::*;
+use shef_fixtures::service::*;
 
 /// The nonce for a request's evidence: the challenge's, which in the KBS protocol is in the hashed
 /// runtime data.

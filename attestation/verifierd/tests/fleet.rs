@@ -18,7 +18,7 @@ use shef_verifierd::secrets::{SystemEntropy, sha256};
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
-use crate::common::*;
+use shef_fixtures::service::*;
 
 const DAY: i64 = 86_400;
 const TOML: &[(&str, &str)] = &[("content-type", "application/toml")];

@@ -14,7 +14,7 @@ use shef_verifierd::secrets::{sha256, thumbprint};
 use shef_verify::jwt::{self, NamedKey};
 
 use crate::clients::*;
-use crate::common::*;
+use shef_fixtures::service::*;
 
 #[test]
 fn a_kbs_client_fetches_a_resource() {

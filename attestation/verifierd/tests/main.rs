@@ -6,7 +6,6 @@ static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 
 mod binary;
 mod clients;
-mod common;
 mod compat;
 mod ended;
 mod exchanges;

@@ -24,7 +24,7 @@ use shef_verifierd::{backup, check, init, run, signing};
 use shef_verify::ReferenceValues;
 use shef_verify::corim::{CorimSigner, Describe, write_signed};
 
-use crate::common::*;
+use shef_fixtures::service::*;
 
 const TOML: &[(&str, &str)] = &[("content-type", "application/toml")];
 

@@ -9,7 +9,7 @@ use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::role::Role;
 use shef_verifierd::secrets::{SystemEntropy, sha256};
 
-use crate::common::*;
+use shef_fixtures::service::*;
 
 fn html(client: &Client, path: &str) -> String {
     let answer = client.get(path);

@@ -12,7 +12,7 @@ use shef_verify::rego::Evaluate as _;
 use shef_verify::{Rego, RegoError};
 
 use crate::binary::{Process, command, dir, run, signal};
-use crate::common::*;
+use shef_fixtures::service::*;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shef-verifierd");
 

@@ -20,7 +20,7 @@ use shef_verifierd::store::Store;
 use tokio::runtime::Runtime;
 
 use crate::binary::{Process, command, dir, run, signal};
-use crate::common::*;
+use shef_fixtures::service::*;
 
 /// A server in a temporary folder, run by an unprivileged user; dropping it stops it.
 struct Postgres {

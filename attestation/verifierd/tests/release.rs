@@ -11,7 +11,7 @@ use shef_verifierd::role::Role;
 use shef_verifierd::run::start;
 use shef_verifierd::secrets::{SystemEntropy, sha256};
 
-use crate::common::*;
+use shef_fixtures::service::*;
 
 fn pair() -> (PrivateKey, PublicKey) {
     generate_key_pair(&mut SystemEntropy)

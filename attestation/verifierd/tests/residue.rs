@@ -13,12 +13,9 @@ use shef_verifierd::run::start;
 use shef_verifierd::secrets::{SystemEntropy, random};
 
 use crate::clients::{Kbs, LET_IN};
-use crate::common::*;
+use shef_fixtures::service::*;
 
-#[path = "../../../tests/e2e/src/memory.rs"]
-#[expect(dead_code, reason = "the search is whole where the tests of sessions use it")]
-mod memory;
-use memory::Needles;
+use shef_fixtures::memory::Needles;
 
 /// Names the service's folder to the process that runs it.
 const FOLDER: &str = "SHEF_TEST_SERVICE_FOLDER";

@@ -11,7 +11,7 @@ use shef_proto::evidence::Layer;
 use shef_verifierd::api::Takes;
 use shef_verifierd::role::Role;
 
-use crate::common::*;
+use shef_fixtures::service::*;
 
 #[test]
 fn health_keys_and_description_are_open_and_the_rest_is_not() {
@@ -492,18 +492,20 @@ fn one_client_does_not_take_the_connections_of_others() {
     assert!(evicted.is_some_and(|count| count.parse::<u32>().unwrap() >= 16), "{metrics}");
 }
 
-/// Endless bodies hold memory: a tenant's bodies have a share of it, and the next body is answered
-/// at once.
+/// Endless bodies hold memory: a caller's bodies, a tenant's, and those of all callers but operators
+/// have a share of it, and the next body is answered at once.
 #[test]
-fn bodies_of_one_tenant_do_not_take_the_memory_of_others() {
-    let token = |name: &str| {
+fn bodies_of_one_caller_do_not_take_the_memory_of_others() {
+    let token = |name: &str, role: &str| {
         let sha256 = hex::encode(shef_verifierd::secrets::sha256(name.as_bytes()));
-        format!("[[tenant.token]]\nname = \"{name}\"\nrole = \"operator\"\nsha256 = \"{sha256}\"\n")
+        format!("[[tenant.token]]\nname = \"{name}\"\nrole = \"{role}\"\nsha256 = \"{sha256}\"\n")
     };
     let service = Service::with(
         move |text| {
             let limits = "[limits]\nrequests = 8\nbody_bytes = 65536\ncorim_bytes = 65536\n";
-            format!("{text}{}[[tenant]]\nname = \"other\"\n{}{limits}", token("one"), token("two"))
+            let tokens = [token("one", "attest"), token("two", "attest"), token("op", "operator")];
+            let other = token("other", "attest");
+            format!("{text}{}[[tenant]]\nname = \"other\"\n{other}{limits}", tokens.concat())
         },
         Default::default(),
     );
@@ -519,13 +521,15 @@ fn bodies_of_one_tenant_do_not_take_the_memory_of_others() {
         stream.sock.set_read_timeout(Some(std::time::Duration::from_secs(1))).unwrap();
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
-        answer.starts_with("HTTP/1.1 503")
-            && answer.contains("bodies of this tenant hold 120000 of 131072 bytes")
+        let answer = answer.strip_prefix("HTTP/1.1 503")?;
+        answer.find("hold").map(|at| answer[at..].split(", and").next().unwrap_or("").to_owned())
     };
-    let mut held: Vec<_> = (0..2).map(|_| begin("one")).collect();
-    assert!(!held.iter_mut().any(refused));
-    assert!(refused(&mut begin("one")));
-    assert!(!refused(&mut begin("two")));
+    let mut held = begin("one");
+    assert_eq!(refused(&mut held), None);
+    assert_eq!(refused(&mut begin("one")).as_deref(), Some("hold 60000 of 65536 bytes"));
+    assert_eq!(refused(&mut begin("two")).as_deref(), Some("hold 60000 of 98304 bytes"));
+    let mut others = [begin("op"), begin("other")];
+    assert_eq!(others.each_mut().map(refused), [None, None]);
     drop(held);
 }
 

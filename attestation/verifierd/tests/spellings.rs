@@ -11,7 +11,7 @@ use shef_verifierd::secrets::SystemEntropy;
 use shef_verify::cmw::{Cmw, Record};
 
 use crate::clients::*;
-use crate::common::*;
+use shef_fixtures::service::*;
 
 /// A signed message with the other s.
 fn other_s(signed: &[u8]) -> Vec<u8> {

@@ -6,13 +6,10 @@
 //! thread and of the process that runs the Rego policy, so that other load does not count. The two
 //! are measured in alternating turns; the result is the median of the turns.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use common::{AUDIENCE, Case, NONCE, NOW, key};
+use shef_fixtures::case::{AUDIENCE, Case, NONCE, NOW, key};
 use shef_proto::evidence::Layer;
 use shef_rego::Workers;
 use shef_verify::crypto::{AwsLcKey, aws_lc, aws_lc_ready};

@@ -1,11 +1,9 @@
 //! An appraisal accepts good evidence, and each check has one case that it refuses.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::{AUDIENCE, Case, NONCE, NOW, key};
 use proptest::prelude::*;
+use shef_fixtures::case::{AUDIENCE, Case, NONCE, NOW, key};
 use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::cert;
 use shef_proto::config::OnFault;

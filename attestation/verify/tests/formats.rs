@@ -1,11 +1,9 @@
 //! CMW, CoRIM and bundles survive a round trip, and malformed ones are refused.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{AUDIENCE, Case, NONCE, NOW, key};
 use proptest::prelude::*;
+use shef_fixtures::case::{AUDIENCE, Case, NONCE, NOW, key};
 use shef_proto::cbor::Value;
 use shef_proto::cert::{self, Certificate};
 use shef_proto::evidence::{Layer, RootOfTrust};

@@ -1,9 +1,7 @@
 //! Policy in Rego, revocation lists, age, and the lists of a typed policy.
 
-mod common;
-
-use common::{Case, NOW, key};
 use sha2::{Digest, Sha256};
+use shef_fixtures::case::{Case, NOW, key};
 use shef_proto::evidence::Layer;
 use shef_verify::{
     AppraisalPolicy, CheckId, Policy, Rego, Request, Revocations, Status, TrustAnchor,

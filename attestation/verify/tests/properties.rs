@@ -1,10 +1,8 @@
 //! Properties of the appraisal: any changed byte denies, less knowledge never helps, and the same
 //! inputs give the same answer.
 
-mod common;
-
-use common::{Case, NOW};
 use proptest::prelude::*;
+use shef_fixtures::case::{Case, NOW};
 use shef_proto::evidence::{Claims, DebugState, Evidence, Layer, ShieldState};
 use shef_verify::ar4si::CLAIM_NAMES;
 use shef_verify::{Request, Revocations, Status, TrustAnchor, TrustAnchors, appraise};

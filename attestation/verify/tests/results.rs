@@ -1,9 +1,7 @@
 //! Results: EAR in both dialects, and the results that a relying party must refuse.
 
-mod common;
-
-use common::{Case, NONCE, NOW, key};
 use serde_json::{Value, json};
+use shef_fixtures::case::{Case, NONCE, NOW, key};
 use shef_proto::evidence::{self, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::crypto::portable;

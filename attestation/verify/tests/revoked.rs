@@ -1,12 +1,10 @@
 //! Revoked, deactivated or outdated items stay so in every spelling of their signatures, values and
 //! names.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::*;
 use sha2::{Digest, Sha256};
+use shef_fixtures::case::*;
 use shef_proto::cbor::{self, Limits, Value};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::crypto::twin;

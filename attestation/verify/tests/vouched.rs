@@ -1,9 +1,7 @@
 //! Evidence that a verifier service vouches for by its receipt.
 
-mod common;
-
-use common::{Case, NONCE, key};
 use sha2::{Digest as _, Sha256};
+use shef_fixtures::case::{Case, NONCE, key};
 use shef_proto::cose::SigningKey;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::PublicKey;

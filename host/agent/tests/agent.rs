@@ -1,15 +1,13 @@
 //! The agent serves several owners and cards, and resumes sessions over lost connections. It keeps
 //! strangers away, and the owner's side withstands dishonest agents.
 
-mod common;
-
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::*;
 use shef_device::{CtlOp, Device, DeviceError};
+use shef_fixtures::agent::*;
 use shef_remote::wire::{Answer, DeviceState, Op, ToAgent, ToOwner};
 use shef_remote::{RemoteDevice, TlsFiles, list};
 

@@ -1,15 +1,13 @@
 //! Hostile or slow owners and strangers cost a bounded amount, and the agent serves others at the
 //! same time.
 
-mod common;
-
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use common::*;
 use shef_device::{CtlOp, Device, DeviceError};
+use shef_fixtures::agent::*;
 use shef_remote::wire::{DeviceState, MAX_BULK, Op, ToAgent, ToOwner};
 use shef_remote::{Limits, RemoteDevice, list};
 

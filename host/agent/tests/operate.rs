@@ -1,7 +1,5 @@
 //! An operator reloads, revokes, drains and monitors an agent, or loses a card, while owners work.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixDatagram;
@@ -10,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use common::*;
 use shef_agent::Config;
 use shef_agent::init::{renew, revoke};
 use shef_device::Device;
+use shef_fixtures::agent::*;
 use shef_remote::wire::{DeviceState, Op, ToAgent, ToOwner};
 use shef_remote::{TlsFiles, list};
 use shef_tls::ca::{Ca, Holder, KeyPair, Validity};

@@ -2,14 +2,9 @@
 //! the same answers.
 
 mod common;
-#[path = "../../rtl/tests/dma_bench/mod.rs"]
-#[allow(dead_code, reason = "the tests of the engine alone use more of it")]
-mod dma_bench;
-
 use std::time::{Duration, Instant};
 
 use common::Served;
-use dma_bench::{Bench, CARD_BYTES, Piece};
 use shef_device::Device;
 use shef_device::ring::{
     CHAIN, Completion, Descriptor, DmaMemory, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST,
@@ -17,6 +12,7 @@ use shef_device::ring::{
 };
 use shef_rtl::AxiMemoryConfig;
 use shef_rtl::agent::Rng;
+use shef_tb::dma::{Bench, CARD_BYTES, Piece};
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// Bytes of host memory for data.

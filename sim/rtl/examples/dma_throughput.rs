@@ -1,12 +1,8 @@
 //! Bytes per cycle of the DMA engine in RTL, both directions at once, beside what the bus can
 //! carry: part of `cargo xtask bench host`.
 
-#[path = "../tests/dma_bench/mod.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod dma_bench;
-
-use dma_bench::{Bench, both_ways};
 use shef_rtl::AxiMemoryConfig;
+use shef_tb::dma::{Bench, both_ways};
 
 /// Bytes of a descriptor.
 const PIECE: u64 = 4096;

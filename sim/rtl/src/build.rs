@@ -5,11 +5,12 @@ use crate::sources::{Source, is_header, preprocessed};
 use crate::toolchain::{Toolchain, find_toolchain, repo_root, target_dir};
 use crate::{DesignSpec, Error, Lint, Profile, Result};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Builds (or takes from the cache) and loads a design.
@@ -18,6 +19,26 @@ use std::time::Instant;
 /// Missing tools, rejected RTL or C++, or a full disk.
 pub fn build(spec: &DesignSpec) -> Result<Library> {
     build_with(spec, &mut |_| {})
+}
+
+/// As [`build`], once in a process for each specification: the design stays loaded until the process
+/// ends. For tests, which use one design from many threads.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_once(spec: &DesignSpec) -> Result<&'static Library> {
+    type Built = Mutex<HashMap<DesignSpec, &'static OnceLock<Library>>>;
+    static BUILT: LazyLock<Built> = LazyLock::new(Mutex::default);
+    let mut all = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let one: &'static OnceLock<Library> =
+        all.entry(spec.clone()).or_insert_with(|| Box::leak(Box::default()));
+    drop(all);
+    if let Some(library) = one.get() {
+        return Ok(library);
+    }
+    // Two threads may build at the same time: the cache of builds lets the second one wait.
+    let library = build(spec)?;
+    Ok(one.get_or_init(|| library))
 }
 
 /// As [`build`]; `progress` is called with one line per step that takes time.

@@ -51,7 +51,7 @@ pub use axi_memory::{
     AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR,
     WriteHook,
 };
-pub use build::{build, build_with, cache_dir};
+pub use build::{build, build_once, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};

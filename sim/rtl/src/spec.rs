@@ -4,7 +4,7 @@ use crate::toolchain::repo_root;
 use std::path::{Path, PathBuf};
 
 /// Optimisation of the C++ code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Profile {
     /// `-O1`: short builds, for tests of small blocks.
     #[default]
@@ -15,7 +15,7 @@ pub enum Profile {
 }
 
 /// Treatment of Verilator's warnings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Lint {
     /// Warnings go to the build log.
     #[default]
@@ -25,7 +25,7 @@ pub enum Lint {
 }
 
 /// A design to build.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DesignSpec {
     /// Top module.
     pub top: String,

@@ -7,10 +7,9 @@ use clocked::Clocked;
 use shef_rtl::agent::Rng;
 use shef_rtl::{
     Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Library, Port, Sim,
-    build, cycle,
+    build_once, cycle,
 };
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 /// As in tests/sv/shef_cache_tb.sv: two writable regions and one read-only region.
 const BASES: [u64; 3] = [0x10_0000, 0x20_0000, 0x30_0000];
@@ -19,18 +18,13 @@ const LINES: u64 = 128;
 const FLUSH: u64 = 0;
 const INVALIDATE: u64 = 1;
 
-fn library(line: u64) -> Library {
-    static BUILT: [OnceLock<Library>; 3] = [const { OnceLock::new() }; 3];
-    BUILT[(line.trailing_zeros() as usize - 6) / 3]
-        .get_or_init(|| {
-            let spec = DesignSpec::new("shef_cache_tb")
-                .source("sim/rtl/tests/sv/shef_cache_tb.sv")
-                .search("shell-rtl/rtl")
-                .param("LineBytes", line)
-                .param("Bytes", line * LINES);
-            build(&spec).expect("shef_cache builds")
-        })
-        .clone()
+fn library(line: u64) -> &'static Library {
+    let spec = DesignSpec::new("shef_cache_tb")
+        .source("sim/rtl/tests/sv/shef_cache_tb.sv")
+        .search("shell-rtl/rtl")
+        .param("LineBytes", line)
+        .param("Bytes", line * LINES);
+    build_once(&spec).expect("shef_cache builds")
 }
 
 struct Counts {
@@ -85,7 +79,7 @@ impl Clocked for Bench {
 
 impl Bench {
     fn new(line: u64, config: AxiMemoryConfig, stalls: Option<u64>) -> Self {
-        let mut s = Sim::new(&library(line)).unwrap();
+        let mut s = Sim::new(library(line)).unwrap();
         s.reset("rst_n", 4);
         let mut mem = AxiMemory::new(&s, "mem0_", config).unwrap();
         let acc = AxiMaster::new(&s, "acc_", stalls).unwrap();

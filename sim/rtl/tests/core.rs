@@ -1,11 +1,8 @@
 //! The control plane in RTL matches crate `hpke` and shef-proto: seed, Load Key, register channel,
 //! close, wipe.
 
-#[allow(dead_code, reason = "the tests of the engine alone use more of it")]
-mod dma_bench;
 mod inside;
 
-use dma_bench::{Msix, Piece, Shared};
 use inside::Inside;
 use shef_device::DeviceError;
 use shef_device::ring::{Descriptor, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status, reg};
@@ -20,55 +17,41 @@ use shef_proto::hpke_suite::{PublicKey, Sender, derive_key_pair};
 use shef_proto::load::{
     FirstEpoch, MASTER_LEN, Message, SessionKeys, first_epochs, open_load_key, seal_load_key,
 };
+use shef_regs::ctl::{
+    self, CHAN_DOORBELL, CHAN_REQ, CHAN_RSP, CONFIRM, LOAD_DOORBELL, LOAD_MSG, STATUS,
+    STATUS_STATE_CLOSED as CLOSED, STATUS_STATE_EMPTY as EMPTY, STATUS_STATE_FRESH as FRESH,
+    STATUS_STATE_KEYED as KEYED,
+};
+use shef_regs::krn::{
+    CONFIG_DIGEST as KRN_DIGEST, CTRL as KRN_CTRL, LAST as KRN_LAST, PUBKEY as KRN_PUBKEY,
+    SEED as KRN_SEED, STATUS as KRN_STATUS, T as KRN_T,
+};
 use shef_rtl::agent::Rng;
 use shef_rtl::{
-    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Sim, build, module_spec, repo_root,
+    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Sim, build, build_once, module_spec,
+    repo_root,
 };
+use shef_tb::dma::{Msix, Piece, Shared};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-const STATUS: u32 = 0x100;
-const CONFIRM: u32 = 0x120;
-const LOAD_DOORBELL: u32 = 0x200;
-const CHAN_DOORBELL: u32 = 0x204;
-const LOAD_MSG: u32 = 0x1000;
-const CHAN_REQ: u32 = 0x2000;
-const CHAN_RSP: u32 = 0x2100;
-const KRN_CTRL: u32 = 0x000;
-const KRN_STATUS: u32 = 0x004;
-const KRN_SEED: u32 = 0x020;
-const KRN_PUBKEY: u32 = 0x040;
-const KRN_T: u32 = 0x080;
-const KRN_DIGEST: u32 = 0x0a0;
-const KRN_LAST: u32 = 0x100;
-
-const EMPTY: u32 = 1;
-const FRESH: u32 = 3;
-const KEYED: u32 = 4;
-const CLOSED: u32 = 5;
-const LOAD_BUSY: u32 = 1 << 4;
-const LOAD_REFUSED: u32 = 1 << 5;
-const CHAN_BUSY: u32 = 1 << 6;
-const CHAN_REFUSED: u32 = 1 << 7;
-const CHAN_ANSWER: u32 = 1 << 8;
+const LOAD_BUSY: u32 = ctl::STATUS_LOAD_BUSY.put(1);
+const LOAD_REFUSED: u32 = ctl::STATUS_LOAD_REFUSED.put(1);
+const CHAN_BUSY: u32 = ctl::STATUS_CHAN_BUSY.put(1);
+const CHAN_REFUSED: u32 = ctl::STATUS_CHAN_REFUSED.put(1);
+const CHAN_ANSWER: u32 = ctl::STATUS_CHAN_ANSWER.put(1);
 
 fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        build(&module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core"))
-            .expect("build")
-    })
+    let spec = module_spec("shef_sim_top").expect("sources").search("sim/rtl/tests/core");
+    build_once(&spec).expect("build")
 }
 
 /// The same Shield in the core with a `host` port.
 fn hosted() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        build(&module_spec("shef_host_top").expect("sources").search("sim/rtl/tests/core"))
-            .expect("build")
-    })
+    let spec = module_spec("shef_host_top").expect("sources").search("sim/rtl/tests/core");
+    build_once(&spec).expect("build")
 }
 
 /// The same accelerator behind another Shield, whose package is in `folder`.
@@ -779,7 +762,7 @@ impl Hosted {
     /// Creates it with this timing of host and card memory.
     fn new(timing: AxiMemoryConfig, memory: AxiMemoryConfig) -> Self {
         let mut s = Shield::with(hosted(), config(), memory);
-        let host = Shared::new();
+        let host = Shared::default();
         let shell = Rc::new(RefCell::new(
             HostMemory::new(s.core.sim(), "host_", timing, host.clone()).expect("host port"),
         ));

@@ -1,17 +1,15 @@
 //! The DMA engine in RTL works under the real driver of the rings, with a host memory that checks
 //! the rules of AWS F2's shell on every burst.
 
-mod dma_bench;
-
 use std::time::Duration;
 
-use dma_bench::{Bench, CARD_BYTES, HOST, Piece, TIMEOUT, both_ways, inside};
 use shef_device::ring::{
     CHAIN, Completion, Descriptor, MAX_BYTES, OP_NOTHING, OP_TO_CARD, OP_TO_HOST, QUEUES, Queue,
     Status, reg,
 };
 use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, Hostile};
+use shef_tb::dma::{Bench, CARD_BYTES, HOST, Piece, TIMEOUT, both_ways, inside};
 
 /// Far beyond the duration of a test.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -718,8 +716,10 @@ fn given_up(bench: &mut Bench, what: &str) {
     bench.mem.silent_ranges.clear();
     bench.mem.frozen = false;
     match &mut bench.link {
-        dma_bench::Link::Host(host) => host.frozen = false,
-        dma_bench::Link::Hostile(host) => (host.frozen, host.silent_ranges) = (false, Vec::new()),
+        shef_tb::dma::Link::Host(host) => host.frozen = false,
+        shef_tb::dma::Link::Hostile(host) => {
+            (host.frozen, host.silent_ranges) = (false, Vec::new());
+        }
     }
     Bench::reset(bench);
     let mut q = bench.queue(0, 8, RING, 1);

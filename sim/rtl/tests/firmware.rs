@@ -3,8 +3,8 @@
 
 mod device;
 
-use device::common::*;
 use device::*;
+use shef_fixtures::world::*;
 use shef_gen::secret::{SECRET_PACKAGE, secret_package};
 use shef_proto::cert::Certificate;
 use shef_proto::evidence::{RootOfTrust, ShieldState};

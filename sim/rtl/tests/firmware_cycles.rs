@@ -4,8 +4,8 @@
 
 mod device;
 
-use device::common::*;
 use device::*;
+use shef_fixtures::world::*;
 use shef_proto::evidence::{Layer, RootOfTrust};
 use shef_proto::image::{Container, ImageKey};
 use shef_proto::mailbox::{Answer, Request, load_requests};

@@ -2,12 +2,11 @@
 //! kernel does, and its memory stays within bounds: no hang, no reset, no alert, no leak.
 
 mod device;
-#[path = "device/foretold.rs"]
 mod foretold;
 
-use device::common::*;
 use device::heap::{Ram, Use};
 use device::*;
+use shef_fixtures::world::*;
 use shef_kernel::{Kernel, boot};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose;

@@ -5,8 +5,6 @@ mod stream_unit;
 
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
-use shef_rtl::Library;
-use std::sync::OnceLock;
 use stream_unit::{Rng, Unit, bytes, library, vectors};
 
 const INIT: u64 = 0;
@@ -15,8 +13,7 @@ const DATA: u64 = 2;
 const FINAL: u64 = 3;
 
 fn unit() -> Unit {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    Unit::new(library(&LIB, "shef_gcm_iter"))
+    Unit::new(library("shef_gcm_iter"))
 }
 
 fn init(u: &mut Unit, decrypt: bool, key: &[u8], iv: &[u8]) -> u64 {

@@ -4,8 +4,6 @@
 mod stream_unit;
 
 use sha2::{Digest, Sha256};
-use shef_rtl::Library;
-use std::sync::OnceLock;
 use stream_unit::{Rng, Unit, bytes, library, vectors};
 
 const HASH_INIT: u64 = 0;
@@ -14,8 +12,7 @@ const ABSORB: u64 = 2;
 const FINAL: u64 = 3;
 
 fn unit() -> Unit {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    Unit::new(library(&LIB, "shef_hmac"))
+    Unit::new(library("shef_hmac"))
 }
 
 fn absorb(u: &mut Unit, message: &[u8]) {

@@ -1,11 +1,11 @@
 //! `shef_kernel` with a test program in its ROM: memory map, locks, traps, mailbox, watchdog,
 //! wipes, units and ports work, and the host reaches only the mailbox.
 
-#[path = "kernel/probe.rs"]
 mod probe;
+mod rv32;
 
-use probe::rv32::{Ask, Asm, MTVEC};
 use probe::*;
+use rv32::{Ask, Asm, MTVEC};
 use sha2::{Digest, Sha256};
 use shef_rtl::kernel_sim::{fair_noise, host};
 use shef_rtl::{KernelPort, KernelStraps};

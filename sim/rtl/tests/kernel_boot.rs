@@ -1,7 +1,6 @@
 //! The shipped boot ROM and Security Kernel, on the RTL, start, make every required refusal, and
 //! answer byte for byte as the native kernel does.
 
-#[path = "device/foretold.rs"]
 mod foretold;
 
 use shef_kernel::{
@@ -15,7 +14,8 @@ use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::mailbox::{Answer, Request};
 use shef_rtl::kernel_sim::host;
 use shef_rtl::{
-    KernelSim, KernelSnapshot, KernelStraps, Library, build, kernel_spec, repo_root, sparse_noise,
+    KernelSim, KernelSnapshot, KernelStraps, Library, build_once, kernel_spec, repo_root,
+    sparse_noise,
 };
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
@@ -28,8 +28,7 @@ const BOOT: u64 = 30_000_000;
 const ANSWER: u64 = 30_000_000;
 
 fn library() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| build(&kernel_spec(None).expect("sources").fast().savable()).expect("model"))
+    build_once(&kernel_spec(None).expect("sources").fast().savable()).expect("model")
 }
 
 fn file(name: &str) -> Vec<u8> {

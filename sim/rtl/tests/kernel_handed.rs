@@ -1,8 +1,6 @@
 //! The state that the committed boot ROM hands to the kernel, and the parts that it locks for good:
 //! a signed program acts as a kernel that attacks the ROM.
 
-#[path = "kernel/rv32.rs"]
-#[allow(dead_code, reason = "each test uses a part")]
 mod rv32;
 
 use rv32::{Ask, Asm, MTVEC};
@@ -11,8 +9,9 @@ use shef_proto::cert::{self, Certificate};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
-use shef_rtl::{KernelSim, KernelStraps, Library, build, fair_noise, kernel_spec, sparse_noise};
-use std::sync::OnceLock;
+use shef_rtl::{
+    KernelSim, KernelStraps, Library, build_once, fair_noise, kernel_spec, sparse_noise,
+};
 
 const NOW: i64 = 1_795_000_000;
 const BOOT: u64 = 30_000_000;
@@ -48,8 +47,7 @@ const PMPADDR: std::ops::Range<i32> = 0x3b0..0x3c0;
 const MSECCFG: i32 = 0x747;
 
 fn library() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| build(&kernel_spec(None).expect("sources").fast().savable()).expect("model"))
+    build_once(&kernel_spec(None).expect("sources").fast().savable()).expect("model")
 }
 
 /// Saves all registers, reports ready, and serves the mailbox.

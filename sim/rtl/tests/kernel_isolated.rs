@@ -3,12 +3,12 @@
 //! And the processor's accesses can be denied.
 
 mod inside;
-#[path = "kernel/probe.rs"]
 mod probe;
+mod rv32;
 
 use inside::Inside;
-use probe::rv32::{Ask, Asm};
 use probe::*;
+use rv32::{Ask, Asm};
 use shef_rtl::kernel_sim::host;
 
 const PMPCFG0: i32 = 0x3a0;

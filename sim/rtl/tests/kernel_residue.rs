@@ -2,11 +2,10 @@
 //! message, and after a halt. The tests search the whole state of the subsystem.
 
 mod device;
-#[path = "device/foretold.rs"]
 mod foretold;
 
-use device::common::*;
 use device::*;
+use shef_fixtures::world::*;
 use shef_kernel::{KernelImage, Measurement, Medium, device_id_key, identify};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_proto::hpke_suite::derive_key_pair;

@@ -4,12 +4,12 @@
 //! Afterwards no register and no memory differs between them.
 
 mod inside;
-#[path = "kernel/probe.rs"]
 mod probe;
+mod rv32;
 
 use inside::Inside;
-use probe::rv32::{Ask, Asm, MTVEC};
 use probe::*;
+use rv32::{Ask, Asm, MTVEC};
 use shef_rtl::agent::Rng;
 use shef_rtl::kernel_sim::host;
 use shef_rtl::{KernelPort, KernelSnapshot};

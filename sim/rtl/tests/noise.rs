@@ -1,8 +1,7 @@
 //! `shef_noise`: the health tests of SP 800-90B have exact cut-offs, and pass good noise.
 
 use shef_rtl::agent::Rng;
-use shef_rtl::{Library, Sim, build, counted, module_spec};
-use std::sync::OnceLock;
+use shef_rtl::{Sim, build_once, counted, module_spec};
 
 const START_UP: usize = 4096;
 const REPETITION_CUTOFF: usize = 61;
@@ -20,10 +19,8 @@ struct Noise(Sim);
 
 impl Noise {
     fn new() -> Self {
-        static LIB: OnceLock<Library> = OnceLock::new();
-        let lib = LIB.get_or_init(|| {
-            build(&counted(module_spec("shef_noise").expect("sources"))).expect("model")
-        });
+        let spec = counted(module_spec("shef_noise").expect("sources"));
+        let lib = build_once(&spec).expect("model");
         let mut sim = Sim::new(lib).expect("instance");
         sim.reset("rst_ni", 2);
         Self(sim)

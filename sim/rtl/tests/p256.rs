@@ -6,8 +6,6 @@ mod stream_unit;
 use p256::elliptic_curve::PrimeField;
 use p256::elliptic_curve::sec1::{FromSec1Point, ToSec1Point};
 use p256::{AffinePoint, ProjectivePoint, Scalar};
-use shef_rtl::Library;
-use std::sync::OnceLock;
 use stream_unit::{Rng, Unit, bytes, library, vectors};
 
 const LOAD_K: u64 = 0;
@@ -27,8 +25,7 @@ type Number = [u8; 32];
 type Xy = (Number, Number);
 
 fn unit() -> Unit {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    Unit::new(library(&LIB, "shef_p256"))
+    Unit::new(library("shef_p256"))
 }
 
 fn number(text: &str) -> Number {

@@ -6,27 +6,20 @@ use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::PublicKey;
 use shef_proto::load::{first_epochs, seal_load_key};
+use shef_regs::ctl::{
+    self, CHAN_DOORBELL, CHAN_REQ, CHAN_RSP, LOAD_DOORBELL, LOAD_MSG, STATUS,
+    STATUS_STATE_CLOSED as CLOSED, STATUS_STATE_EMPTY as EMPTY, STATUS_STATE_FRESH as FRESH,
+    STATUS_STATE_KEYED as KEYED,
+};
+use shef_regs::krn::{CTRL as KRN_CTRL, PUBKEY as KRN_PUBKEY, SEED as KRN_SEED};
 use shef_rtl::{AxiMemoryConfig, CoreSim, Hostile, Library, build, module_spec};
 use std::path::Path;
 use std::sync::OnceLock;
 
-const STATUS: u32 = 0x100;
-const LOAD_DOORBELL: u32 = 0x200;
-const CHAN_DOORBELL: u32 = 0x204;
-const LOAD_MSG: u32 = 0x1000;
-const CHAN_REQ: u32 = 0x2000;
-const CHAN_RSP: u32 = 0x2100;
-const KRN_CTRL: u32 = 0x000;
-const KRN_SEED: u32 = 0x020;
-const KRN_PUBKEY: u32 = 0x040;
-const EMPTY: u32 = 1;
-const FRESH: u32 = 3;
-const KEYED: u32 = 4;
-const CLOSED: u32 = 5;
-const STOPPED: u32 = 1 << 3;
-const LOAD_BUSY: u32 = 1 << 4;
-const CHAN_BUSY: u32 = 1 << 6;
-const UNCLEARED: u32 = 1 << 9;
+const LOAD_BUSY: u32 = ctl::STATUS_LOAD_BUSY.put(1);
+const CHAN_BUSY: u32 = ctl::STATUS_CHAN_BUSY.put(1);
+const UNCLEARED: u32 = ctl::STATUS_UNCLEARED.put(1);
+const STOPPED: u32 = ctl::STATUS_STOPPED.put(1);
 
 /// One set, with lines or with a single chunk cache at its accelerator port.
 fn config(cached: bool) -> Config {

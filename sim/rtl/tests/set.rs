@@ -9,10 +9,9 @@ use clocked::Clocked;
 use shef_rtl::agent::Rng;
 use shef_rtl::{
     Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Library,
-    Port, Sim, build, cycle,
+    Port, Sim, build_once, cycle,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
@@ -164,21 +163,16 @@ impl Agent for Monitor {
     fn drive(&mut self, _: &mut Sim) {}
 }
 
-fn library(lanes: u32) -> Library {
-    static BUILT: [OnceLock<Library>; 3] = [const { OnceLock::new() }; 3];
-    BUILT[lanes.trailing_zeros() as usize]
-        .get_or_init(|| {
-            let spec = DesignSpec::new("shef_set_tb")
-                .source("sim/rtl/tests/sv/shef_set_tb.sv")
-                .search("shell-rtl/rtl")
-                .param("Lanes", lanes)
-                .param("KeyLimitLog2", if lanes == 1 { 15 } else { 48 })
-                .param("CountW", if lanes == 1 { 4 } else { 36 })
-                .param("NodeSets", 8)
-                .param("FreezeRegion", u32::from(lanes == 2));
-            build(&spec).expect("shef_set builds")
-        })
-        .clone()
+fn library(lanes: u32) -> &'static Library {
+    let spec = DesignSpec::new("shef_set_tb")
+        .source("sim/rtl/tests/sv/shef_set_tb.sv")
+        .search("shell-rtl/rtl")
+        .param("Lanes", lanes)
+        .param("KeyLimitLog2", if lanes == 1 { 15 } else { 48 })
+        .param("CountW", if lanes == 1 { 4 } else { 36 })
+        .param("NodeSets", 8)
+        .param("FreezeRegion", u32::from(lanes == 2));
+    build_once(&spec).expect("shef_set builds")
 }
 
 struct Bench {
@@ -207,7 +201,7 @@ impl Clocked for Bench {
 
 impl Bench {
     fn with(lanes: u32, config: AxiMemoryConfig, stalls: Option<u64>) -> Self {
-        let mut s = Sim::new(&library(lanes)).unwrap();
+        let mut s = Sim::new(library(lanes)).unwrap();
         s.reset("rst_n", 4);
         let mem = AxiMemory::new(&s, "mem0_", config).unwrap();
         let acc = AxiMaster::new(&s, "acc_", stalls).unwrap();

@@ -1,12 +1,8 @@
 //! The whole system: Security Kernel, Shield and DMA engine in one model, connected as in a shell.
 //!
-//! Most tests run a test program from the boot ROM (`kernel/rv32.rs`) that lets the test act as the
+//! Most tests run a test program from the boot ROM (`rv32/mod.rs`) that lets the test act as the
 //! kernel; the long one runs boot ROM and firmware as committed.
 
-#[path = "../../../attestation/kernel/tests/common/mod.rs"]
-mod common;
-#[path = "kernel/rv32.rs"]
-#[expect(dead_code, reason = "the trap vector is for the tests of the subsystem")]
 mod rv32;
 
 use rv32::Ask;
@@ -19,18 +15,27 @@ use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
 use shef_proto::load::{first_epochs, seal_load_key};
+use shef_regs::ctl::{
+    self, CHAN_DOORBELL, CHAN_REQ, CHAN_RSP, LOAD_DOORBELL, LOAD_MSG, STATUS,
+    STATUS_STATE_CLOSED as CLOSED, STATUS_STATE_EMPTY as EMPTY, STATUS_STATE_FRESH as FRESH,
+    STATUS_STATE_KEYED as KEYED,
+};
+use shef_regs::krn;
 use shef_rtl::agent::Rng;
 use shef_rtl::memory::SparseMemory;
 use shef_rtl::system_sim::MAILBOX;
 use shef_rtl::{
     Agent, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory, KernelStraps, Library, Sim,
-    SystemSim, SystemSnapshot, build, counted, counts_coverage, repo_root, system_spec,
+    SystemSim, SystemSnapshot, build, build_once, counted, counts_coverage, repo_root, system_spec,
 };
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
+
+const LOAD_BUSY: u32 = ctl::STATUS_LOAD_BUSY.put(1);
+const CHAN_BUSY: u32 = ctl::STATUS_CHAN_BUSY.put(1);
 
 // The kernel's view.
 const MEMORY: u32 = 0x1000_0000;
@@ -43,29 +48,17 @@ const CONFIG: u32 = 0x4000_b000;
 const BEGIN: u32 = 1;
 const FINISH: u32 = 2;
 const CLEAR: u32 = 4;
-const KRN_CTRL: u32 = SHIELD;
-const KRN_STATUS: u32 = SHIELD + 4;
-const KRN_SEED: u32 = SHIELD + 0x20;
-const KRN_PUBKEY: u32 = SHIELD + 0x40;
-const KRN_T: u32 = SHIELD + 0x80;
-const KRN_LAST: u32 = SHIELD + 0x100;
+const KRN_CTRL: u32 = SHIELD + krn::CTRL;
+const KRN_STATUS: u32 = SHIELD + krn::STATUS;
+const KRN_SEED: u32 = SHIELD + krn::SEED;
+const KRN_PUBKEY: u32 = SHIELD + krn::PUBKEY;
+const KRN_T: u32 = SHIELD + krn::T;
+const KRN_LAST: u32 = SHIELD + krn::LAST;
 
 // The host's view.
-const STATUS: u32 = 0x100;
-const LOAD_DOORBELL: u32 = 0x200;
-const CHAN_DOORBELL: u32 = 0x204;
-const LOAD_MSG: u32 = 0x1000;
-const CHAN_REQ: u32 = 0x2000;
-const CHAN_RSP: u32 = 0x2100;
 const DMA: u32 = 0xb000;
 const REQ_LEN: u32 = 0xff00;
 const MAGIC: u32 = u32::from_le_bytes(*b"SHEF");
-const EMPTY: u32 = 1;
-const FRESH: u32 = 3;
-const KEYED: u32 = 4;
-const CLOSED: u32 = 5;
-const LOAD_BUSY: u32 = 1 << 4;
-const CHAN_BUSY: u32 = 1 << 6;
 
 /// A register of the digits accelerator.
 const TRAIN_ROWS: u32 = 0x10;
@@ -94,19 +87,14 @@ fn probe() -> &'static Path {
 
 /// The system with the test program in its ROM.
 fn library() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| build(&counted(spec(Some(probe())))).expect("model"))
+    build_once(&counted(spec(Some(probe())))).expect("model")
 }
 
 /// The same with a hostile core in the fabric (`system/shef_core.sv`).
 fn hostile() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| {
-        let mut spec =
-            system_spec(Some(probe())).expect("sources").search("shell-rtl/accel/digits");
-        spec.search.insert(0, repo_root().join("sim/rtl/tests/system"));
-        build(&counted(spec.param("WipeCycles", WIPE))).expect("model")
-    })
+    let mut spec = system_spec(Some(probe())).expect("sources").search("shell-rtl/accel/digits");
+    spec.search.insert(0, repo_root().join("sim/rtl/tests/system"));
+    build_once(&counted(spec.param("WipeCycles", WIPE))).expect("model")
 }
 
 fn straps() -> KernelStraps {
@@ -195,7 +183,7 @@ impl System {
     fn of(library: &Library) -> Self {
         let mut sim =
             SystemSim::new(library, &straps(), AxiMemoryConfig::default()).expect("instance");
-        sim.environment().fabric = Box::new(|_: &[u8]| Some(common::DESIGN));
+        sim.environment().fabric = Box::new(|_: &[u8]| Some(shef_fixtures::world::DESIGN));
         Self { sim, took: 0 }
     }
 
@@ -395,7 +383,7 @@ fn without_a_design_the_mailbox_alone_answers() {
         s.write(CONFIG, CLEAR);
         s.load();
         assert_eq!(s.ctl(0), Some(MAGIC));
-        assert_eq!(s.bytes(CONFIG + 0x20, 32), common::DESIGN);
+        assert_eq!(s.bytes(CONFIG + 0x20, 32), shef_fixtures::world::DESIGN);
     });
 }
 
@@ -550,7 +538,7 @@ fn an_access_that_the_kernel_forgot_answers_no_later_one() {
 fn a_session_runs_and_ends_behind_the_joint() {
     at_each_pace(|| {
         let mut s = System::loaded();
-        let mut rng = common::entropy(5);
+        let mut rng = shef_fixtures::world::entropy(5);
         let mut seed = [0; 32];
         rng.fill(&mut seed);
         s.seed(&seed);
@@ -1015,8 +1003,8 @@ fn a_fixed_design_is_active_after_its_image() {
 }
 
 mod long {
-    use super::common::*;
     use super::*;
+    use shef_fixtures::world::*;
     use shef_kernel::{KernelImage, Medium, SIGNATURE_FILE_LEN};
     use shef_proto::evidence::{DebugState, RootOfTrust, ShieldState};
     use shef_proto::image::Description;

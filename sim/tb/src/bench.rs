@@ -8,10 +8,12 @@ use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
 use shef_proto::config::{Config, Region};
 use shef_rtl::agent::Agent;
 use shef_rtl::{
-    AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library,
+    AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library, build,
 };
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Everything around a Shield.
 pub trait Bench {
@@ -115,6 +117,21 @@ pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
     spec.resolve_sources()?;
     let spec = if waves().is_some() { spec.trace() } else { spec };
     Ok((spec, shield.config))
+}
+
+/// The design of [`design`] and its configuration, built once in a process for each text.
+///
+/// # Errors
+/// As [`design`], and errors of the build.
+pub fn built(shield_toml: &str, dir: &Path) -> Result<(&'static Library, &'static Config)> {
+    static BUILT: Mutex<BTreeMap<String, &'static (Library, Config)>> = Mutex::new(BTreeMap::new());
+    let mut all = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !all.contains_key(shield_toml) {
+        let (spec, config) = design(shield_toml, dir)?;
+        all.insert(shield_toml.to_owned(), Box::leak(Box::new((build(&spec)?, config))));
+    }
+    let (library, config) = all[shield_toml];
+    Ok((library, config))
 }
 
 /// Folder for waves, from `SHEF_WAVES`. Slow: meant for a single failure.

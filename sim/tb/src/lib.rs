@@ -9,6 +9,7 @@
 pub mod attack;
 mod bench;
 mod campaign;
+pub mod dma;
 mod error;
 mod host;
 mod oracle;
@@ -16,7 +17,7 @@ mod owner;
 pub mod throughput;
 mod traffic;
 
-pub use bench::{Bench, ModelBench, RtlBench, Watched, design};
+pub use bench::{Bench, ModelBench, RtlBench, Watched, built, design};
 pub use campaign::{Report, campaign, random_config};
 pub use error::BenchError;
 pub use oracle::Oracle;

@@ -4,18 +4,13 @@
 use shef_proto::channel::{FaultKind, Request};
 use shef_proto::config::Config;
 use shef_proto::load::first_epochs;
+use shef_rtl::Library;
 use shef_rtl::agent::Rng;
-use shef_rtl::{Library, build};
-use shef_tb::{Bench, Op, Owner, Reference, RtlBench, campaign, design};
+use shef_tb::{Bench, Op, Owner, Reference, RtlBench, built, campaign};
 
 fn library() -> (&'static Library, &'static Config) {
-    static BUILT: std::sync::OnceLock<(Library, Config)> = std::sync::OnceLock::new();
-    let (lib, config) = BUILT.get_or_init(|| {
-        let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-        let (spec, config) = design(include_str!("cache.toml"), &dir).expect("design");
-        (build(&spec).unwrap_or_else(|e| panic!("{e}")), config)
-    });
-    (lib, config)
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    built(include_str!("cache.toml"), &dir).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]

@@ -9,9 +9,9 @@ use shef_model::MemoryFault;
 use shef_proto::channel::{FaultKind, Request, ShieldStatement};
 use shef_proto::config::Config;
 use shef_proto::load::first_epochs;
+use shef_rtl::Library;
 use shef_rtl::agent::Rng;
-use shef_rtl::{Library, build};
-use shef_tb::{Bench, ModelBench, Op, Owner, Reference, RtlBench, design};
+use shef_tb::{Bench, ModelBench, Op, Owner, Reference, RtlBench, built};
 use std::path::PathBuf;
 
 const SHIELD: &str = include_str!("shield.toml");
@@ -33,12 +33,7 @@ fn the_model_alone_is_as_the_reference_says() {
 }
 
 fn library() -> (&'static Library, &'static Config) {
-    static BUILT: std::sync::OnceLock<(Library, Config)> = std::sync::OnceLock::new();
-    let (lib, config) = BUILT.get_or_init(|| {
-        let (spec, config) = design(SHIELD, &scratch()).expect("design");
-        (build(&spec).unwrap_or_else(|e| panic!("{e}")), config)
-    });
-    (lib, config)
+    built(SHIELD, &scratch()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The tampering with memory before chunk 3 of a region is read.

@@ -7,13 +7,12 @@ use shef_model::MemoryFault;
 use shef_proto::channel::{FaultKind, Request, ShieldStatement};
 use shef_proto::config::{Config, Mode, NODE_LEN, OnFault, Region, Set};
 use shef_proto::load::first_epochs;
+use shef_rtl::Library;
 use shef_rtl::agent::Rng;
-use shef_rtl::{Library, build};
 use shef_seal::{ChunkCipher, NodeCipher};
 use shef_tb::{
-    Bench, ModelBench, Op, Oracle, Owner, Reference, RtlBench, campaign, design, random_config,
+    Bench, ModelBench, Op, Oracle, Owner, Reference, RtlBench, built, campaign, random_config,
 };
-use std::sync::OnceLock;
 
 fn seed() -> u64 {
     std::env::var("SHEF_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121)
@@ -177,13 +176,9 @@ fn the_oracle_sees_what_is_wrong() {
     }
 }
 
-fn library() -> &'static (Library, Config) {
-    static BUILT: OnceLock<(Library, Config)> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let scratch = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("modes");
-        let (spec, config) = design(include_str!("modes.toml"), &scratch).expect("design");
-        (build(&spec).unwrap_or_else(|e| panic!("{e}")), config)
-    })
+fn library() -> (&'static Library, &'static Config) {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("modes");
+    built(include_str!("modes.toml"), &dir).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The RTL gives the same answers, sealed data and statements as the model, with random timing of

@@ -9,21 +9,16 @@ use shef_proto::channel::{FaultKind, ShieldStatement};
 use shef_proto::config::Config;
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
-use shef_rtl::{Hostile, Library, build};
-use shef_tb::{Bench, ModelBench, Op, Outcome, Owner, Reference, RtlBench, design};
+use shef_rtl::{Hostile, Library};
+use shef_tb::{Bench, ModelBench, Op, Outcome, Owner, Reference, RtlBench, built};
 
 fn seed() -> u64 {
     std::env::var("SHEF_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121)
 }
 
 fn library() -> (&'static Library, &'static Config) {
-    static BUILT: std::sync::OnceLock<(Library, Config)> = std::sync::OnceLock::new();
-    let (lib, config) = BUILT.get_or_init(|| {
-        let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("sets");
-        let (spec, config) = design(include_str!("sets.toml"), &dir).expect("design");
-        (build(&spec).unwrap_or_else(|e| panic!("{e}")), config)
-    });
-    (lib, config)
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("sets");
+    built(include_str!("sets.toml"), &dir).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// For `cargo xtask test --full`; `modes` covers two sets behind one port, the hostile bench two

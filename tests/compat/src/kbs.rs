@@ -14,7 +14,7 @@ use kbs_types::{
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 
-use crate::device::Device;
+use shef_fixtures::device::Device;
 use crate::service::{Answer, Client};
 use crate::{Case, Outcome, World, demand, text};
 

@@ -5,12 +5,7 @@
 //! are recorded in `exchanges/`. The service's own tests replay them, so the clients' expectations
 //! are tested without building the clients.
 
-#[path = "../../../attestation/verifierd/tests/common/device.rs"]
-#[allow(dead_code, reason = "tests of the service use the rest")]
-mod device;
 mod ear;
-#[allow(dead_code, reason = "the tests of the service play what is recorded here")]
-mod exchange;
 mod kbs;
 mod service;
 mod veraison;
@@ -25,7 +20,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
 use serde_json::{Value, json};
 use shef_proto::evidence::RootOfTrust;
 
-use device::{Device, reference};
+use shef_fixtures::device::{Device, reference};
 use service::{Client, Service, Tape};
 
 /// Result of a case; the error is a message.

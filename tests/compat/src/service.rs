@@ -17,8 +17,8 @@ use ureq::tls::{
 };
 
 use crate::Outcome;
-use crate::device::AUDIENCE;
-use crate::exchange::{self, Body, Exchange, Request, Values};
+use shef_fixtures::device::AUDIENCE;
+use shef_fixtures::exchange::{self, Body, Exchange, Request, Values};
 
 /// The process, which ends when the value is dropped.
 pub struct Service {

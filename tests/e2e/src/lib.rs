@@ -1,7 +1,5 @@
 //! The bodies of the end-to-end tests, shared by all back ends.
 
-pub mod memory;
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 

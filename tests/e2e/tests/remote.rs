@@ -2,7 +2,7 @@
 //! network.
 
 use shef::OpenOptions;
-use shef_e2e::memory::Needles;
+use shef_fixtures::memory::Needles;
 use shef_lab::attacks::{buffers, upload};
 use shef_lab::data::Dataset;
 use shef_lab::knn;
@@ -10,9 +10,6 @@ use shef_lab::reference;
 use shef_lab::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
 use shef_sim::remote::Remote;
-
-#[path = "../../../host/agent/tests/common/mod.rs"]
-mod common;
 
 /// Rows that occur in no other process.
 fn rows(seed: u64, count: usize) -> Dataset {
@@ -39,15 +36,15 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
     let agent: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
     // Owner -> proxy that records the wire -> proxy that records the plaintext of TLS, as an agent
     // sees it -> agent.
-    let inside = common::Mitm::new(
+    let inside = shef_fixtures::agent::Mitm::new(
         agent,
         &dir.path().join("agent"),
         &remote.tls,
         std::sync::Arc::new(|_, frame| vec![frame]),
     );
-    let wire = common::Proxy::new(
+    let wire = shef_fixtures::agent::Proxy::new(
         ([127, 0, 0, 1], inside.port).into(),
-        std::sync::Arc::new(common::Faithful),
+        std::sync::Arc::new(shef_fixtures::agent::Faithful),
     );
 
     let plan = Plan {
@@ -62,7 +59,8 @@ fn the_agent_and_the_network_see_no_key_and_no_plaintext() {
     };
     let mut world = World::new(&dir.path().join("world"), plan).unwrap();
     let options = OpenOptions { tls: Some(remote.tls.clone()), progress: None };
-    let mut host = shef::open_with(&common::uri(wire.port, "card0"), options).unwrap();
+    let mut host =
+        shef::open_with(&shef_fixtures::agent::uri(wire.port, "card0"), options).unwrap();
     let (train, query) = (rows(0x1234, 300), rows(0x9876, 128));
     let mut session = world.session(&mut host).unwrap();
     let secrets = world.session_keys().unwrap();

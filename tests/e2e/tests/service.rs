@@ -9,8 +9,8 @@ use serde_json::Value;
 use shef::{Connected, Expect, SdkError, Session, TlsFiles};
 use shef_card::{self as sim, Control, Engine};
 use shef_console::service::ServiceArgs;
-use shef_e2e::memory::Needles;
 use shef_e2e::{ATTACKS, Served, shef_program};
+use shef_fixtures::memory::Needles;
 use shef_lab::world::{Cards, Plan, World};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::receipt::Audit;
@@ -24,7 +24,6 @@ use shef_verifierd::run::{Running, start};
 use shef_verify::corim::CorimSigner;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
-#[path = "parts/hardware.rs"]
 mod hardware;
 use hardware::Hardware;
 

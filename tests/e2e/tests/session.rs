@@ -20,7 +20,6 @@ use shef_seal::OpenPolicy;
 use shef_verify::rego::Unconfined;
 use shef_verify::{AppraisalPolicy, Revocations};
 
-#[path = "parts/hardware.rs"]
 mod hardware;
 use hardware::Hardware;
 

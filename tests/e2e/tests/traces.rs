@@ -9,7 +9,7 @@ use shef::service::{KeyMaterial, NewKey};
 use shef::{Connected, SdkError, Service, Session, SystemEntropy, TlsFiles};
 use shef_card::Control;
 use shef_e2e::Served;
-use shef_e2e::memory::{MASK, Needles};
+use shef_fixtures::memory::{MASK, Needles};
 use shef_lab::attacks::{buffers, upload};
 use shef_lab::data::Dataset;
 use shef_lab::knn;

@@ -10,8 +10,6 @@
 
 mod mutate;
 mod targets;
-#[path = "../../../attestation/kernel/tests/common/mod.rs"]
-mod world;
 
 use mutate::Rng;
 pub use targets::all;

@@ -11,9 +11,9 @@ use shef_verify::{
     TrustAnchors, appraise,
 };
 
-use crate::parts::Parts;
-use crate::world::{AUDIENCE, NOW, UDS, World, description};
 use crate::{ACCEPTED, Seen};
+use shef_fixtures::der::Parts;
+use shef_fixtures::world::{AUDIENCE, NOW, UDS, World, description};
 
 /// A verifier that accepts the device's evidence.
 #[derive(Clone)]

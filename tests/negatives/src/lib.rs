@@ -12,13 +12,6 @@ mod table;
 pub use report::{Report, Row};
 pub use table::{Case, Expectation, table};
 
-#[path = "../../../attestation/proto/tests/parts/mod.rs"]
-mod parts;
-#[path = "../../../attestation/verifierd/tests/common/mod.rs"]
-mod service;
-#[path = "../../../attestation/kernel/tests/common/mod.rs"]
-mod world;
-
 use std::collections::BTreeMap;
 
 /// Outcome of an accepted input.

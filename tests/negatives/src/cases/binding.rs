@@ -8,7 +8,7 @@ use shef_proto::release::{Expected, KeyBox};
 use super::Run;
 use crate::Seen;
 use crate::device::Device;
-use crate::world::entropy;
+use shef_fixtures::world::entropy;
 
 pub(super) const CASES: &[(u32, Run)] =
     &[(50, other_audience), (51, no_audience), (56, swapped_key), (61, other_layer)];

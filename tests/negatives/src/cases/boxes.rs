@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::Run;
 use crate::Seen;
-use crate::world::entropy;
+use shef_fixtures::world::entropy;
 
 pub(super) const CASES: &[(u32, Run)] =
     &[(57, other_info), (58, flips), (59, sequence), (60, substitution)];

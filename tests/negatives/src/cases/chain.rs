@@ -7,9 +7,9 @@ use shef_verify::{Revocations, TrustAnchor, TrustAnchors};
 
 use super::Run;
 use crate::device::{Device, Verifier};
-use crate::parts::{AKI, BASIC, EKU, Parts, SKI, TCB, USAGE, ext, tlv};
-use crate::world::{Manufacturer, NOW};
 use crate::{ACCEPTED, Seen};
+use shef_fixtures::der::{AKI, BASIC, EKU, Parts, SKI, TCB, USAGE, ext, tlv};
+use shef_fixtures::world::{Manufacturer, NOW};
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (62, self_signed),
@@ -397,7 +397,7 @@ fn with_list(device: &Device, list: Revocations) -> Verifier {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    hex::encode(crate::world::sha256(bytes))
+    hex::encode(shef_fixtures::world::sha256(bytes))
 }
 
 fn revoked() -> Vec<Seen> {

@@ -20,9 +20,9 @@ use shef_verify::{ReferenceValues, Revocations, crypto};
 
 use super::Run;
 use crate::device::Device;
-use crate::parts::other_s;
-use crate::world::{NOW, sha256};
 use crate::{ACCEPTED, Seen};
+use shef_fixtures::der::other_s;
+use shef_fixtures::world::{NOW, sha256};
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (94, one_key_twice),

@@ -17,9 +17,9 @@ use super::corims::corim_with_other_s;
 use super::results::result_with_other_s;
 use crate::Seen;
 use crate::device::Device;
-use crate::parts::{certificate_with_other_s, other_s};
-use crate::world::{NOW, kernel_image};
 use sha2::{Digest, Sha256};
+use shef_fixtures::der::{certificate_with_other_s, other_s};
+use shef_fixtures::world::{NOW, kernel_image};
 
 pub(super) const CASES: &[(u32, Run)] = &[(35, high_s)];
 

@@ -12,8 +12,8 @@ use shef_verify::jwt::JwtKey;
 
 use super::Run;
 use super::service::{answered, furnished};
-use crate::service::{POLICY, Service, now};
 use crate::{ACCEPTED, Seen};
+use shef_fixtures::service::{POLICY, Service, now};
 
 pub(super) const CASES: &[(u32, Run)] = &[(114, veraison), (115, kbs)];
 

@@ -18,8 +18,8 @@ use super::service::{
     IMAGE_KEY, OTHER_TOKEN, SECRET, add_data_key, add_image_key, answered, furnished,
     furnished_with, release, two_tenants,
 };
-use crate::service::{Answer, Device, Service, b64, now, unb64};
 use crate::{ACCEPTED, Seen};
+use shef_fixtures::service::{Answer, Device, Service, b64, now, unb64};
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (103, limit),

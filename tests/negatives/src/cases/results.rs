@@ -11,13 +11,13 @@ use shef_verify::jwt::{JwtKey, NamedKey};
 
 use super::Run;
 use crate::device::Device;
-use crate::parts::other_s;
-use crate::world::NOW;
 use crate::{ACCEPTED, Seen};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use shef_fixtures::der::other_s;
+use shef_fixtures::world::NOW;
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (30, public_key_as_secret),

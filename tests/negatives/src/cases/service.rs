@@ -18,8 +18,8 @@ use shef_verifierd::server::Peer;
 use tower::ServiceExt as _;
 
 use super::Run;
-use crate::service::{Answer, Client, Device, Service, b64, fixed_clock, now};
 use crate::{ACCEPTED, Seen};
+use shef_fixtures::service::{Answer, Client, Device, Service, b64, fixed_clock, now};
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (1, empty),
@@ -189,7 +189,7 @@ fn slow() -> Vec<Seen> {
 fn veraison_session(service: &Service) -> (String, Vec<u8>) {
     let answer = service.operator.send("POST", "/challenge-response/v1/newSession", &[], b"");
     let location = answer.headers["location"].to_str().unwrap().to_owned();
-    let nonce = crate::service::unb64(&json!(
+    let nonce = shef_fixtures::service::unb64(&json!(
         answer.json()["nonce"].as_str().unwrap().trim_end_matches('=')
     ));
     (format!("/challenge-response/v1/{location}"), nonce)
@@ -439,7 +439,11 @@ fn rollback() -> Vec<Seen> {
     };
     // Neither an unknown kernel nor an unmeasured version raises the floor.
     assert_eq!(ask(&service, "/v1/appraise", &Device::updated(1)).status, 422);
-    crate::service::add_reference(&service.operator, "build-2", &crate::service::next_reference());
+    shef_fixtures::service::add_reference(
+        &service.operator,
+        "build-2",
+        &shef_fixtures::service::next_reference(),
+    );
     let mut unmeasured = Device::updated(1);
     unmeasured.svn = 9;
     assert_eq!(ask(&service, "/v1/appraise", &unmeasured).status, 422);

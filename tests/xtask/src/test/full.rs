@@ -244,7 +244,7 @@ fn decides(path: &str) -> bool {
 fn compat_decides(path: &str) -> bool {
     path.starts_with("tests/compat/")
         || path.starts_with("attestation/proto/")
-        || path == "attestation/verifierd/tests/common/device.rs"
+        || ["tests/fixtures/src/device.rs", "tests/fixtures/src/exchange.rs"].contains(&path)
 }
 
 fn program_digest(name: &str) -> String {
@@ -290,6 +290,6 @@ mod tests {
             assert!(!drives_the_rtl(path), "{path}");
         }
         assert_eq!(test_of("sim/rtl/tests/core.rs"), Some("core"));
-        assert_eq!(test_of("sim/rtl/tests/common/mod.rs"), None);
+        assert_eq!(test_of("sim/rtl/tests/device/mod.rs"), None);
     }
 }

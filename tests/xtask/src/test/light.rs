@@ -14,8 +14,16 @@ const LIGHT: &[&str] = &[
 const PRODUCTION: &[&str] = &["shef-cli", "shef-agent", "shef-verifierd"];
 
 /// Crates of the simulator and the attacks: no production program contains any of them.
-const SIMULATOR: &[&str] =
-    &["shef-card", "shef-lab", "shef-sim", "shef-model", "shef-rtl", "shef-tb", "libloading"];
+const SIMULATOR: &[&str] = &[
+    "shef-card",
+    "shef-fixtures",
+    "shef-lab",
+    "shef-sim",
+    "shef-model",
+    "shef-rtl",
+    "shef-tb",
+    "libloading",
+];
 
 /// Runs all checks. Any warning of the compiler or clippy is a failure.
 pub fn run() -> Outcome {

@@ -1,12 +1,9 @@
 //! `shef_kernel` with the probe program in its ROM, and requests for tests.
 #![allow(dead_code, reason = "each test uses a part")]
 
-pub mod rv32;
-
-use rv32::Ask;
-use shef_rtl::{DesignSpec, KernelSim, KernelStraps, Library, build, counted, kernel_spec};
+use crate::rv32::Ask;
+use shef_rtl::{DesignSpec, KernelSim, KernelStraps, Library, build_once, counted, kernel_spec};
 use std::path::Path;
-use std::sync::OnceLock;
 
 pub const MEMORY: u32 = 0x1000_0000;
 pub const RAM: u32 = 0x2000_0000;
@@ -44,15 +41,14 @@ fn keep(path: &Path, text: &str) {
 
 /// The design.
 pub fn library() -> &'static Library {
-    static LIB: OnceLock<Library> = OnceLock::new();
-    LIB.get_or_init(|| build(&counted(spec())).expect("model"))
+    build_once(&counted(spec())).expect("model")
 }
 
 /// The specification of the design.
 pub fn spec() -> DesignSpec {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernel-probe");
     std::fs::create_dir_all(&folder).expect("folder");
-    keep(&folder.join("shef_kernel_rom_pkg.sv"), &rv32::package(&rv32::probe()));
+    keep(&folder.join("shef_kernel_rom_pkg.sv"), &crate::rv32::package(&crate::rv32::probe()));
     kernel_spec(Some(&folder)).expect("sources").savable()
 }
 

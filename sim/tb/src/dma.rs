@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shef_device::ring::{Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status};
@@ -13,7 +13,7 @@ use shef_device::{DeviceError, OutOfRange};
 use shef_rtl::memory::{Bytes, SparseMemory};
 use shef_rtl::{
     Agent, AxiLite, AxiMemory, AxiMemoryConfig, DesignSpec, HostBus, HostFault, HostMemory,
-    Library, Sim, build, cycle, module_spec,
+    Library, Sim, build_once, cycle, module_spec,
 };
 
 /// Bytes of card memory.
@@ -28,8 +28,7 @@ fn spec() -> DesignSpec {
 }
 
 fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| build(&spec()).expect("build"))
+    build_once(&spec()).expect("build")
 }
 
 /// Bytes shared by program, checking memory and faulty memory.
@@ -48,9 +47,11 @@ impl Bytes for Pages {
 
 /// Host memory, with its mapping.
 pub struct Host {
+    /// Its contents.
     pub bytes: SparseMemory,
-    /// Readable pages; the next field holds the writable ones.
+    /// Readable addresses.
     pub readable: Vec<Range<u64>>,
+    /// Writable addresses.
     pub writable: Vec<Range<u64>>,
     /// Lines that answer with poisoned data.
     pub poisoned: Vec<Range<u64>>,
@@ -58,23 +59,26 @@ pub struct Host {
     pub accesses: u64,
 }
 
+/// Whether one of the ranges contains the address.
 pub fn inside(ranges: &[Range<u64>], at: u64) -> bool {
     ranges.iter().any(|r| r.contains(&at))
 }
 
 impl Host {
+    /// Makes addresses readable and writable.
     pub fn map(&mut self, range: Range<u64>) {
         self.readable.push(range.clone());
         self.writable.push(range);
     }
 }
 
+/// Host memory that the bench and the engine share.
 #[derive(Clone)]
 pub struct Shared(pub Rc<RefCell<Host>>);
 
-impl Shared {
-    /// Creates it without any mapping.
-    pub fn new() -> Self {
+impl Default for Shared {
+    /// Without any mapping.
+    fn default() -> Self {
         let bytes = SparseMemory::over(Arc::new(Pages::default()));
         Self(Rc::new(RefCell::new(Host {
             bytes,
@@ -84,7 +88,9 @@ impl Shared {
             accesses: 0,
         })))
     }
+}
 
+impl Shared {
     /// Memory for a ring, mapped.
     pub fn ring(&self, entries: u32, base: u64) -> Piece {
         self.piece(Queue::<Piece>::bytes(entries), base)
@@ -160,12 +166,18 @@ pub enum Link {
     Hostile(AxiMemory),
 }
 
+/// The engine and what it is connected to.
 pub struct Bench {
+    /// The engine.
     pub sim: Sim,
+    /// Memory at its host port.
     pub link: Link,
+    /// Card memory.
     pub mem: AxiMemory,
+    /// Host memory.
     pub host: Shared,
     ctl: AxiLite,
+    /// Interrupts so far.
     pub irqs: Msix,
 }
 
@@ -223,7 +235,7 @@ impl Bench {
 
     fn with(mem: AxiMemoryConfig, link: impl FnOnce(&Sim, Shared) -> Link) -> Self {
         let sim = Sim::new(library()).expect("instance");
-        let host = Shared::new();
+        let host = Shared::default();
         let mut bench = Self {
             link: link(&sim, host.clone()),
             mem: AxiMemory::new(&sim, "mem_", mem).expect("memory port"),
@@ -236,6 +248,7 @@ impl Bench {
         bench
     }
 
+    /// Resets the engine and both ports; the bytes of the memories stay.
     pub fn reset(&mut self) {
         self.ctl.abort(&mut self.sim);
         self.sim.reset("rst_n", 3);
@@ -246,6 +259,7 @@ impl Bench {
         }
     }
 
+    /// Runs the clock.
     pub fn step(&mut self, cycles: u64) {
         let Self { sim, link, mem, irqs, .. } = self;
         let link: &mut dyn Agent = match link {
@@ -265,6 +279,7 @@ impl Bench {
         }
     }
 
+    /// The memory that checks the rules of the shell.
     pub fn shell(&mut self) -> &mut HostMemory<Shared> {
         match &mut self.link {
             Link::Host(host) => host,
