@@ -115,6 +115,12 @@ fn bearer(headers: &HeaderMap) -> Option<Vec<u8>> {
     None
 }
 
+/// SHA-256 of the bearer token of a request, as the configuration has it.
+#[must_use]
+pub fn shown_token(headers: &HeaderMap) -> Option<[u8; 32]> {
+    bearer(headers).map(|token| sha256(&token))
+}
+
 /// The identity of a request. A certificate takes precedence over a token.
 ///
 /// # Errors
@@ -132,10 +138,9 @@ pub fn identify(
             Kind::Unauthenticated.because("the certificate names a tenant that is not configured")
         );
     }
-    let token = bearer(headers).ok_or_else(|| {
+    let digest = shown_token(headers).ok_or_else(|| {
         Kind::Unauthenticated.because("neither a client certificate nor a bearer token was shown")
     })?;
-    let digest = sha256(&token);
     let mut found = None;
     for tenant in &config.tenants {
         for token in &tenant.tokens {

@@ -305,6 +305,12 @@ fn a_result_is_good_for_whoever_attested() {
     service.operator.send("POST", ONE, &[], b"the resource").ok();
     client.with_token(&of_nobody).get(ONE).ok();
     let text = std::fs::read_to_string(service.dir.join("verifierd.toml")).unwrap();
+    // A token under a name that another token had before: what the old one attested ends with it.
+    let other = hex::encode(sha256(b"host-1's next token"));
+    let rotated = text.replace(&hex::encode(sha256(b"host-1")), &other);
+    let config = Config::parse(&rotated, "verifierd.toml", &service.dir).unwrap();
+    service.runtime.block_on(service.running().app.reload(config)).unwrap();
+    client.with_token(&of_host).get(SECRET).problem(401, "SHEF-SVC-027");
     let text = text
         .replace(&entry("host-1", "release"), "")
         .replace("anonymous_tenant = \"default\"", "anonymous_tenant = \"other\"");

@@ -277,10 +277,12 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
             .map(|name| scope.spawn(|| denied(appraise(&client, &device, name))))
             .collect();
         let all = scope.spawn(|| {
-            let details: Vec<String> =
-                killers.into_iter().map(|killer| killer.join().unwrap()).collect();
-            let dry: Value = dry.join().unwrap();
+            // First the end of the loop below, even if one of them has failed.
+            let details: Vec<_> = killers.into_iter().map(|killer| killer.join()).collect();
+            let dry = dry.join();
             over.store(true, Ordering::Relaxed);
+            let details: Vec<String> = details.into_iter().map(Result::unwrap).collect();
+            let dry: Value = dry.unwrap();
             (details, dry)
         });
         while !over.load(Ordering::Relaxed) {

@@ -276,6 +276,12 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
     operator.post("/v1/keys/data/disable", &json!({"version": 1})).ok();
     // A released box is not returned again either.
     operator.post("/v1/release", &old).problem(409, "SHEF-SVC-061");
+    // A key and its newest version are disabled separately, and a list shows both.
+    let shown = |field: &str| operator.get("/v1/keys").ok()["keys"][0][field].clone();
+    for (action, off) in [("disable", true), ("enable", false)] {
+        operator.post(&format!("/v1/keys/data/{action}"), &json!({"version": 2})).ok();
+        assert_eq!((shown("disabled"), shown("version_disabled")), (false.into(), off.into()));
+    }
     operator.post("/v1/keys/data/enable", &json!({"version": 1})).ok();
     operator.post("/v1/release", &old).ok();
     operator.send("POST", "/v1/keys/data/disable", &[], b"").ok();
@@ -292,6 +298,7 @@ fn keys_have_versions_windows_and_switches_and_their_policy_is_frozen() {
         json!({"layer": "shield", "policy": "default", "secret": "AA", "generate": 32}),
         json!({"layer": "shield", "policy": "default", "generate": 8}),
         json!({"layer": "kernel", "policy": "default", "generate": 32}),
+        json!({"layer": "kernel", "policy": "default", "secret": b64(&[7; 32])}),
         json!({"layer": "shield", "policy": "default", "generate": 32, "not_before": 5, "not_after": 5}),
     ] {
         operator.call("PUT", "/v1/keys/bad", &bad).problem(422, "SHEF-SVC-060");

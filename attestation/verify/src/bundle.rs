@@ -295,8 +295,9 @@ impl Bundle {
         Ok(reference)
     }
 
-    /// Appraises the evidence as of `now`, with the bundle's revocation list or a newer one. `rego`
-    /// runs the bundle's Rego policy, which its maker wrote.
+    /// Appraises the evidence as of `now`, with the bundle's revocation list and the entries of
+    /// another one: an old list or an empty one lifts nothing that the bundle revokes. `rego` runs
+    /// the bundle's Rego policy, which its maker wrote.
     ///
     /// The evidence has the age that it had when the bundle was made: it does not grow older in an
     /// archive.
@@ -306,13 +307,16 @@ impl Bundle {
     pub fn appraise(
         &self,
         now: i64,
-        newer: Option<&Revocations>,
+        more: Option<&Revocations>,
         verify: VerifyFn,
         rego: Option<&dyn Evaluate>,
     ) -> Result<Outcome, BundleError> {
         let e = self.evidence.as_ref().ok_or(BundleError::NoEvidence)?;
-        let own = self.revocation_list()?;
-        let revocations = newer.or(own.as_ref());
+        let revocations = match (self.revocation_list()?, more) {
+            (Some(own), Some(more)) => Some(own.with(more)),
+            (own, more) => own.or_else(|| more.cloned()),
+        };
+        let revocations = revocations.as_ref();
         let (anchors, policy) = (self.trust_anchors()?, self.appraisal_policy()?);
         let reference = self.reference_values(now, revocations, verify)?;
         let age = e.challenged.map(|at| self.created.saturating_sub(at));

@@ -63,6 +63,28 @@ impl Revocations {
         toml::to_string(self).map_err(|error| PolicyError::Revocation { text: error.to_string() })
     }
 
+    /// The entries of both lists, with the dates of the one that was issued last.
+    #[must_use]
+    pub fn with(self, other: &Self) -> Self {
+        let both = |mut one: BTreeSet<String>, other: &BTreeSet<String>| {
+            one.extend(other.iter().cloned());
+            one
+        };
+        let last = (self.issued, self.next_update).max((other.issued, other.next_update));
+        Self {
+            issued: last.0,
+            next_update: last.1,
+            devices: both(self.devices, &other.devices),
+            serials: both(self.serials, &other.serials),
+            certificates: both(self.certificates, &other.certificates),
+            authorities: both(self.authorities, &other.authorities),
+            kernels: both(self.kernels, &other.kernels),
+            shells: both(self.shells, &other.shells),
+            images: both(self.images, &other.images),
+            vendors: both(self.vendors, &other.vendors),
+        }
+    }
+
     /// True if the list is current at `now`.
     #[must_use]
     pub fn is_current(&self, now: i64) -> bool {

@@ -482,6 +482,20 @@ fn a_bundle_is_appraised_as_of_its_date_and_as_of_today() {
         "SHEF-ATT-081",
         "the signer of its reference values"
     );
+
+    // No list lifts what the bundle revokes: not an old one, and not a newer one without the entry.
+    let own = Revocations {
+        issued: NOW - 10,
+        next_update: NOW + 10,
+        devices: [hex::encode(case.claims.common.ueid)].into(),
+        ..Revocations::default()
+    };
+    let revoked = Bundle { revocations: Some(own.to_toml().unwrap()), ..bundle(&case) };
+    for issued in [NOW - 1000, NOW] {
+        let empty = Revocations { issued, next_update: NOW + 20, ..Revocations::default() };
+        let outcome = revoked.appraise(NOW, Some(&empty), portable, Some(&Unconfined)).unwrap();
+        assert_eq!(outcome.appraisal.first_failure().unwrap().id, CheckId::Revocation, "{issued}");
+    }
 }
 
 #[test]

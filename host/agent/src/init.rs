@@ -132,7 +132,20 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
         );
         return Err(AgentError::Files { message });
     }
+    refuse_used(dir, owner)?;
     certify(dir, owner, &authority(dir)?)
+}
+
+/// Refuses a name that another key has had: its certificates may still be valid, and a card in its
+/// hands would be shared; or they are revoked, and the name would be let in again.
+fn refuse_used(dir: &Path, owner: &str) -> Result<(), AgentError> {
+    let Some(file) = used(dir, owner)? else { return Ok(()) };
+    Err(AgentError::Config {
+        message: format!(
+            "{} names an owner {owner}, who has another key: expected a name that no owner has had",
+            file.display()
+        ),
+    })
 }
 
 /// Issues a new certificate for `owner`'s key, or for the agent's key if `owner` is `None`. The
@@ -154,6 +167,16 @@ pub fn readmit(dir: &Path, owner: &str) -> Result<PathBuf, AgentError> {
     reissue(dir, Some(owner), true)
 }
 
+/// The file that names an owner, if there is or was one of this name.
+fn used(dir: &Path, owner: &str) -> Result<Option<PathBuf>, AgentError> {
+    let path = dir.join(ISSUED);
+    let text = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
+    if text.lines().filter_map(Issued::of).any(|one| one.owner == owner) {
+        return Ok(Some(path));
+    }
+    Ok(load_list(dir)?.of_owner(owner).next().map(|_| dir.join(REVOKED)))
+}
+
 fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, AgentError> {
     if let Some(owner) = owner {
         check(owner)?;
@@ -165,11 +188,17 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
         Some(owner) => {
             let mine = dir.join("owners").join(owner);
             if !mine.exists() {
-                let message = format!(
-                    "no owner {owner} in {}: `shef-agent add-owner --dir {} {owner}` makes one",
-                    dir.join("owners").display(),
-                    shell(dir)
-                );
+                let (folder, dir_text) = (mine.display(), shell(dir));
+                let message = match used(dir, owner)? {
+                    None => format!(
+                        "no owner {owner} in {}: `shef-agent add-owner --dir {dir_text} {owner}` makes one",
+                        dir.join("owners").display()
+                    ),
+                    Some(_) => format!(
+                        "no folder {folder}: a new certificate needs the owner's key.pem in it. Put the folder back, or `shef-agent revoke --dir {dir_text} {owner}` and \
+                         `shef-agent add-owner --dir {dir_text} NEW-NAME`"
+                    ),
+                };
                 return Err(AgentError::Files { message });
             }
             (mine.join("key.pem"), mine.join("cert.pem"))
@@ -870,10 +899,20 @@ mod tests {
         }
         refused("bob");
         readmit(&plan.dir, "alice").unwrap();
-        // The same name with another key is another owner.
-        fs::remove_dir_all(plan.dir.join("owners/alice")).unwrap();
-        add_owner(&plan.dir, "alice").unwrap();
-        renew(&plan.dir, Some("alice")).unwrap();
+        // Nobody else gets the name, and no message says so.
+        let (mine, away) = (plan.dir.join("owners/alice"), dir.path().join("alice"));
+        fs::rename(&mine, &away).unwrap();
+        let used = add_owner(&plan.dir, "alice").unwrap_err();
+        assert!(used.to_string().contains("issued names an owner alice"), "{used}");
+        let gone = renew(&plan.dir, Some("alice")).unwrap_err().to_string();
+        assert!(gone.contains("Put the folder back") && gone.contains("NEW-NAME"), "{gone}");
+        let whole = issued();
+        fs::write(plan.dir.join(ISSUED), "").unwrap();
+        let used = add_owner(&plan.dir, "alice").unwrap_err();
+        assert!(used.to_string().contains("revoked names an owner alice"), "{used}");
+        fs::write(plan.dir.join(ISSUED), whole).unwrap();
+        assert!(!mine.exists(), "a refusal leaves no folder");
+        fs::rename(&away, &mine).unwrap();
         // Lines of older versions name no key.
         let old: String = issued()
             .lines()

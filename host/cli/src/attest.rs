@@ -111,9 +111,9 @@ pub struct AttestArgs {
     /// Nonce in hexadecimal, 32 to 64 bytes, if no verifier service provides one; random by default
     #[arg(long, value_name = "HEX", conflicts_with = "verifier")]
     nonce: Option<String>,
-    /// Audience of the evidence, if no verifier service provides one
-    #[arg(long, value_name = "NAME", default_value = "shef attest", conflicts_with = "verifier")]
-    audience: String,
+    /// Audience of the evidence, if no verifier service provides one; defaults to "shef attest"
+    #[arg(long, value_name = "NAME", conflicts_with = "verifier")]
+    audience: Option<String>,
     /// Policy of the service, `name` or `name@version`; defaults to its `default`
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
@@ -198,9 +198,10 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 /// Device and service errors; denied evidence ends with exit status 1.
 pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let layer = args.layer.layer();
+    let audience = args.audience.as_deref().unwrap_or("shef attest");
     let own_challenge = || -> Result<Challenge, CliError> {
         match &args.nonce {
-            None => Ok(Challenge::draw(&args.audience, &mut SystemEntropy::new()?)),
+            None => Ok(Challenge::draw(audience, &mut SystemEntropy::new()?)),
             Some(nonce) => {
                 let nonce = hex::decode(nonce, "--nonce")?;
                 if !(shef_proto::evidence::NONCE_MIN..=shef_proto::evidence::NONCE_MAX)
@@ -209,12 +210,13 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
                     let message = format!("--nonce has {} bytes, expected 32 to 64", nonce.len());
                     return Err(CliError::input("SHEF-CLI-018", message));
                 }
-                Ok(Challenge::of(nonce, args.audience.clone()))
+                Ok(Challenge::of(nonce, audience.to_owned()))
             }
         }
     };
-    // A local nonce is not the service's, so a service from the environment does not apply.
-    let service = if args.nonce.is_some() { None } else { args.service.find()? };
+    // A local challenge is not the service's, so a service from the environment does not apply.
+    let local = args.nonce.is_some() || args.audience.is_some();
+    let service = if local { None } else { args.service.find()? };
     if service.is_none() && (args.policy.is_some() || args.result.is_some()) {
         let what = "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
         return Err(CliError::usage("SHEF-CLI-001", what));

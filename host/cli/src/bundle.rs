@@ -73,7 +73,7 @@ pub enum BundleCommand {
         /// Time of the appraisal
         #[arg(long, value_enum, default_value_t = AsOf::Both)]
         as_of: AsOf,
-        /// A newer revocation list for today (TOML)
+        /// A newer revocation list for today (TOML); the entries of the bundle stay in force
         #[arg(long, value_name = "FILE")]
         revocations: Option<PathBuf>,
         /// Today, in seconds since 1970; defaults to now

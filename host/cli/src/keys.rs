@@ -196,7 +196,11 @@ struct ReleasedDocument<'a> {
 }
 
 fn line(output: &Output, key: &Value) -> Result<(), CliError> {
-    let state = if key["disabled"] == true { "disabled" } else { "enabled" };
+    let state = match (key["disabled"] == true, key["version_disabled"] == true) {
+        (true, _) => "disabled",
+        (false, true) => "enabled, but this version is disabled",
+        (false, false) => "enabled",
+    };
     output.line(format_args!(
         "{:<32} {:<7} version {:<4} {state}",
         text(&key["name"]),
@@ -317,9 +321,15 @@ pub fn run(output: &Output, args: &KeysArgs) -> Result<Exit, CliError> {
                 "{which} is {}",
                 if enabled { "enabled" } else { "disabled" }
             ))?;
-            output.document(
-                &serde_json::json!({"name": name, "version": version, "disabled": !enabled}),
-            )?;
+            // A key and its versions are disabled separately: show what counts now.
+            let key = service.key(name)?;
+            line(output, &key)?;
+            output.document(&serde_json::json!({
+                "name": name,
+                "version": version,
+                "disabled": !enabled,
+                "key": {"disabled": key["disabled"], "version": key["version"], "version_disabled": key["version_disabled"]},
+            }))?;
         }
         Action::Release { name, device, layer, version, out, receipt, image, tls } => {
             let container = image.read()?;

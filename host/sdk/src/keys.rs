@@ -202,6 +202,12 @@ impl KeyFolder {
     pub fn signing_key(&self, entropy: &mut dyn Entropy) -> Result<SigningKey, SdkError> {
         if !self.has(SECRET) || !self.has(PUBLIC) {
             let _alone = self.alone()?;
+            if !self.has(SECRET) && self.has(PUBLIC) {
+                let reason = format!(
+                    "it is missing, and {PUBLIC} beside it names a key: expected both or neither. Restore it from a copy; for a new key, use another folder"
+                );
+                return Err(SdkError::KeyFormat { path: self.path.join(SECRET), reason });
+            }
             if !self.has(SECRET) {
                 self.store_secret(SECRET, &generate_key_pair(entropy).0.to_bytes()[..])?;
             }
@@ -213,17 +219,21 @@ impl KeyFolder {
         self.existing_signing_key()
     }
 
-    /// The party's signing key, which must exist.
+    /// The party's signing key, which must exist, and match the public key beside it.
     ///
     /// # Errors
     /// [`SdkError::KeyFile`], [`SdkError::KeyFormat`].
     pub fn existing_signing_key(&self) -> Result<SigningKey, SdkError> {
+        let format = |reason| SdkError::KeyFormat { path: self.path.join(SECRET), reason };
         let secret = self.secret32(SECRET)?;
-        let secret = PrivateKey::from_bytes(&secret[..]).map_err(|e| SdkError::KeyFormat {
-            path: self.path.join(SECRET),
-            reason: e.to_string(),
-        })?;
-        Ok(SigningKey::new(&secret))
+        let secret = PrivateKey::from_bytes(&secret[..]).map_err(|e| format(e.to_string()))?;
+        let key = SigningKey::new(&secret);
+        if self.has(PUBLIC) && self.public(PUBLIC)? != key.public_key().as_bytes() {
+            return Err(format(format!(
+                "{PUBLIC} beside it names another key: expected a pair. Restore the one that is wrong from a copy"
+            )));
+        }
+        Ok(key)
     }
 
     /// Stores public bytes.
@@ -336,6 +346,32 @@ mod tests {
             .unwrap();
             assert_eq!(folder.secret32("bad").unwrap_err().code(), "SHEF-SDK-013", "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_pair_of_which_a_half_is_lost_or_exchanged_is_no_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let folder = KeyFolder::open(dir.path().join(name)).unwrap();
+            folder.signing_key(&mut crate::SystemEntropy::new().unwrap()).unwrap();
+            folder
+        };
+        let again = |folder: &KeyFolder| {
+            folder.signing_key(&mut crate::SystemEntropy::new().unwrap()).map(drop)
+        };
+        let (one, other) = (make("one"), make("other"));
+        again(&one).unwrap();
+        fs::copy(other.path().join(PUBLIC), one.path().join(PUBLIC)).unwrap();
+        let mixed = again(&one).unwrap_err();
+        assert!(mixed.to_string().contains("names another key"), "{mixed}");
+        fs::remove_file(one.path().join(SECRET)).unwrap();
+        let lost = again(&one).unwrap_err();
+        assert!(lost.code() == "SHEF-SDK-013" && lost.to_string().contains(PUBLIC), "{lost}");
+        assert!(!one.has(SECRET), "no key under the old name");
+        // A process that ended between writing the two.
+        fs::remove_file(other.path().join(PUBLIC)).unwrap();
+        again(&other).unwrap();
+        assert!(other.has(PUBLIC));
     }
 
     #[cfg(unix)]

@@ -640,6 +640,19 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
     let statement = session.statement().unwrap();
     session.next_input_epoch(&b.query).unwrap();
     assert_eq!(open(&mut session, &statement), "SHEF-SDK-014");
+    // A request that the session only sealed, however its answer comes.
+    for taken in [true, false] {
+        let statement = session.statement().unwrap();
+        let request = shef_proto::channel::Request::write(knn::reg::TRAIN_ROWS, 1);
+        let sealed = session.seal_request(&request).unwrap();
+        if taken {
+            let (answer, _) = session.host().exchange(&sealed).unwrap();
+            session.take_answer(&answer).unwrap();
+        } else {
+            session.settle().unwrap();
+        }
+        assert_eq!(open(&mut session, &statement), "SHEF-SDK-014", "{taken}");
+    }
 }
 
 #[test]

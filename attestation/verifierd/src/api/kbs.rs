@@ -24,7 +24,7 @@ use super::routes::Route;
 use super::{Shared, bytes, nonce_text, text};
 use crate::app::App;
 use crate::appraiser::Received;
-use crate::auth::Identity;
+use crate::auth::{Identity, shown_token};
 use crate::config::Config;
 use crate::flow::{self, Case, Form};
 use crate::jwe;
@@ -213,6 +213,10 @@ struct Attested {
     /// Name of the identity that attested.
     name: String,
     role: String,
+    /// SHA-256 of the bearer token that was shown: the result ends with it, whatever replaces it
+    /// under its name.
+    #[serde(default)]
+    bearer: Option<String>,
 }
 
 async fn attest(
@@ -258,6 +262,7 @@ async fn attest(
         ends: case.now + life,
         name: identity.name.clone(),
         role: identity.role.name().into(),
+        bearer: shown_token(&headers).map(hex::encode),
     };
     case.keep(&appraised, Some(&json!(kept).to_string())).await?;
     if !appraised.accepted() {
@@ -342,8 +347,11 @@ pub async fn who_attested(app: &App, config: &Config, headers: &HeaderMap) -> Re
             .ok_or_else(|| unauthorised("clients without a token are no longer let in"));
     }
     let tokens = config.tenant(&tenant).into_iter().flat_map(|tenant| &tenant.tokens);
-    let known =
-        tokens.into_iter().find(|token| token.name == kept.name && token.role.name() == kept.role);
+    let known = tokens.into_iter().find(|token| {
+        token.name == kept.name
+            && token.role.name() == kept.role
+            && kept.bearer.as_ref().is_some_and(|shown| *shown == hex::encode(token.sha256))
+    });
     let known =
         known.ok_or_else(|| unauthorised("whoever attested showed a certificate, or a token that counts no more: show one that counts"))?;
     let role = if known.role.may(Need::Release) { Role::Release } else { known.role };

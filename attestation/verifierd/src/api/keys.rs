@@ -140,11 +140,18 @@ fn secret(name: &str, layer: Layer, version: &Version) -> Result<Zeroizing<Vec<u
         (Some(Hidden(secret)), None, None) => {
             let secret = Zeroizing::new(bytes("secret", secret)?);
             let most = if is_path(name) { MAX_RESOURCE } else { MAX_SECRET };
-            if (1..=most).contains(&secret.len()) {
-                Ok(secret)
-            } else {
-                Err(bad(&format!("secret must have 1 to {most} bytes")))
+            if !(1..=most).contains(&secret.len()) {
+                return Err(bad(&format!("secret must have 1 to {most} bytes")));
             }
+            // No kernel accepts anything else, and an image that has lost its key does not load.
+            let image =
+                layer != Layer::Kernel || is_path(name) || ImageSecret::from_bytes(&secret).is_ok();
+            if !image {
+                return Err(bad(
+                    "secret: a key for the layer kernel is that of an image; give `image`",
+                ));
+            }
+            Ok(secret)
         }
         (None, Some(len), None) => {
             if layer == Layer::Kernel && !is_path(name) {
@@ -342,7 +349,7 @@ async fn enable(
 
 fn show(key: &KeyRow) -> Value {
     let to = if key.to_host == 0 { "evidence" } else { "host" };
-    json!({"name": key.name, "layer": key.layer, "to": to, "disabled": key.disabled != 0, "version": key.version})
+    json!({"name": key.name, "layer": key.layer, "to": to, "disabled": key.disabled != 0, "version": key.version, "version_disabled": key.version_disabled != 0})
 }
 
 fn show_version(version: &KeyVersionRow) -> Value {

@@ -141,6 +141,7 @@ const KEY: &[Member] = &[
     ("to", Text, "evidence, or host: any key of whoever stands beside the card"),
     ("disabled", Flag, "no version is released any more"),
     ("version", Number, "the newest one"),
+    ("version_disabled", Flag, "that version is not released any more"),
 ];
 const KEY_VERSION: &[Member] = &[
     ("version", Number, "from 1"),
@@ -152,8 +153,15 @@ const KEY_VERSION: &[Member] = &[
     ("disabled", Flag, "not released any more"),
     CREATED,
 ];
-const WHOLE_KEY: &[Member] =
-    &[KEY[0], KEY[1], KEY[2], KEY[3], KEY[4], ("versions", List(KEY_VERSION), "newest first")];
+const WHOLE_KEY: &[Member] = &[
+    KEY[0],
+    KEY[1],
+    KEY[2],
+    KEY[3],
+    KEY[4],
+    KEY[5],
+    ("versions", List(KEY_VERSION), "newest first"),
+];
 const ADDED_KEY: &[Member] = &[
     NAME,
     ("version", Number, "its number"),

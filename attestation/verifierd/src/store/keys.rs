@@ -22,11 +22,24 @@ pub struct KeyRow {
     pub disabled: i64,
     /// Newest version.
     pub version: i64,
+    /// 1 if that version is disabled.
+    pub version_disabled: i64,
     /// 1 if it may go to any key of the host.
     pub to_host: i64,
 }
 
-row!(KeyRow { name, layer, disabled, version, to_host });
+row!(KeyRow { name, layer, disabled, version, version_disabled, to_host });
+
+/// Selects a [`KeyRow`].
+macro_rules! select_key {
+    ($rest:literal) => {
+        concat!(
+            "SELECT k.name, k.layer, k.disabled, k.version, v.disabled AS version_disabled, k.to_host \
+             FROM key_name k JOIN key_version v USING (tenant, name, version) WHERE ",
+            $rest
+        )
+    };
+}
 
 /// One version of a key.
 #[derive(Clone, Debug)]
@@ -255,12 +268,11 @@ impl Store {
     /// There is no such key, or the database does not answer.
     pub async fn key(&self, tenant: &str, name: &str) -> Result<(KeyRow, Vec<KeyVersionRow>)> {
         on!(self, |pools| {
-            let key: Option<KeyRow> =
-                sqlx::query_as("SELECT name, layer, disabled, version, to_host FROM key_name WHERE tenant = $1 AND name = $2")
-                    .bind(tenant)
-                    .bind(name)
-                    .fetch_optional(&pools.read)
-                    .await?;
+            let key: Option<KeyRow> = sqlx::query_as(select_key!("tenant = $1 AND name = $2"))
+                .bind(tenant)
+                .bind(name)
+                .fetch_optional(&pools.read)
+                .await?;
             let key =
                 key.ok_or_else(|| Kind::NotFound.because(format!("there is no key {name}")))?;
             let versions = sqlx::query_as(
@@ -281,14 +293,12 @@ impl Store {
     /// The database does not answer.
     pub async fn keys(&self, tenant: &str, after: &str, limit: i64) -> Result<Vec<KeyRow>> {
         on!(self, |pools| {
-            Ok(sqlx::query_as(
-                "SELECT name, layer, disabled, version, to_host FROM key_name WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3",
-            )
-            .bind(tenant)
-            .bind(after)
-            .bind(limit)
-            .fetch_all(&pools.read)
-            .await?)
+            Ok(sqlx::query_as(select_key!("tenant = $1 AND name > $2 ORDER BY name LIMIT $3"))
+                .bind(tenant)
+                .bind(after)
+                .bind(limit)
+                .fetch_all(&pools.read)
+                .await?)
         })
     }
 

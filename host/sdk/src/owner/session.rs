@@ -365,14 +365,18 @@ impl<'h> Session<'h, Keyed> {
     }
 
     pub(crate) fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
-        // Whatever its outcome, earlier statements do not cover its effects.
-        let changes = [Op::Write, Op::Flush, Op::Invalidate, Op::Epoch];
-        if changes.iter().any(|op| *op as u8 == request.op) {
-            self.state.stale_before = self.state.channel.seq() + 1;
-        }
+        self.sends(request, self.state.channel.seq() + 1);
         let answer = self.ask(|channel, _, carry| channel.call(request, carry))?;
         self.took(request);
         Ok(answer)
+    }
+
+    /// Whatever the outcome of this request, statements before it do not cover its effects.
+    fn sends(&mut self, request: &Request, seq: u64) {
+        let changes = [Op::Write, Op::Flush, Op::Invalidate, Op::Epoch];
+        if changes.iter().any(|op| *op as u8 == request.op) {
+            self.state.stale_before = seq;
+        }
     }
 
     /// Records the changes of a completed request.
@@ -460,7 +464,9 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Another request is in flight.
     pub fn seal_request(&mut self, request: &Request) -> Result<Sealed, SdkError> {
-        self.state.channel.request(request).map_err(of_channel)
+        let sealed = self.state.channel.request(request).map_err(of_channel)?;
+        self.sends(request, self.state.channel.seq());
+        Ok(sealed)
     }
 
     /// Accepts the answer to [`Session::seal_request`].
@@ -473,7 +479,12 @@ impl<'h> Session<'h, Keyed> {
             found: answer.len(),
             expected: MESSAGE_LEN,
         })?;
-        self.state.channel.answer(sealed).map_err(of_channel)
+        let request = self.state.channel.pending_request().copied();
+        let answer = self.state.channel.answer(sealed).map_err(of_channel)?;
+        if let Some(request) = request.filter(|_| answer.status == status::DONE) {
+            self.took(&request);
+        }
+        Ok(answer)
     }
 
     /// Checks that the Shield answers.

@@ -774,7 +774,15 @@ impl Service {
         if let Some(policy) = policy {
             body["policy"] = policy.into();
         }
-        self.post("/v1/appraise", &body)
+        let answer: Value = self.post("/v1/appraise", &body)?;
+        // Evidence that is denied is answered with an error.
+        if answer["verdict"] != "accepted" {
+            return Err(unread(format!("verdict is {}, expected \"accepted\"", answer["verdict"])));
+        }
+        if !answer["result"].is_string() {
+            return Err(unread("there is no result, expected an EAR as JWT"));
+        }
+        Ok(answer)
     }
 
     /// Requests the release of a key for evidence, in its newest version or in the given one.
@@ -1195,6 +1203,27 @@ mod tests {
         let mut service = Service::new(url, files(root.pem() + &next.pem())).unwrap();
         service.anchors[0].0.until = UnixTime::now().as_secs() - 1;
         assert_ne!(service.exchange("GET", "/", "", None).unwrap_err().code(), "SHEF-AGT-003");
+    }
+
+    #[test]
+    fn an_appraisal_without_acceptance_or_result_is_no_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut answers = [
+            serde_json::json!({}),
+            serde_json::json!({"verdict": "denied", "result": "a.b.c"}),
+            serde_json::json!({"verdict": "accepted"}),
+            serde_json::json!({"verdict": "accepted", "result": "a.b.c"}),
+        ]
+        .into_iter();
+        let service = fake(dir.path(), move |_| answers.next().unwrap());
+        let challenge = Challenge::of(vec![0; 32], "a".to_owned());
+        let session = ServiceSession { token: "token".to_owned(), layer: Layer::Kernel, challenge };
+        let appraise = || service.appraise(&session, b"evidence", None);
+        for expected in ["verdict is null", "verdict is \"denied\"", "there is no result"] {
+            let error = appraise().unwrap_err();
+            assert!(error.to_string().contains(expected), "{expected}: {error}");
+        }
+        assert_eq!(appraise().unwrap()["result"], "a.b.c");
     }
 
     /// A service that answers each path with a document from this function, and a client for it.
