@@ -256,8 +256,7 @@ impl BuildArgs {
         if let Some(project) = &self.project {
             file::are_inputs(project);
         }
-        let folder = tempfile::tempdir();
-        let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
+        let folder = file::TempFolder::new()?;
         let payload = folder.path().join("payload");
         let mut args: Vec<OsString> = vec!["design".into(), "--out".into(), (&payload).into()];
         if let Some(project) = &self.project {

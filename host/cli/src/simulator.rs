@@ -4,11 +4,11 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use shef_console::{CliError, Exit, exit};
+use shef_console::{CliError, Exit, exit, interrupt};
 
 /// Arguments of the other program.
 #[derive(clap::Args)]
@@ -74,12 +74,19 @@ fn error_of(output: &std::process::Output) -> CliError {
 /// # Errors
 /// SHEF-DEV-017, and the program's error, with its code.
 pub fn document<T: DeserializeOwned>(args: &[OsString]) -> Result<T, CliError> {
-    let program = shef::simulator_program();
-    let output = Command::new(&program).arg("--json").args(args).output();
-    let output = output.map_err(|e| missing(&program, &e))?;
+    let mut program = shef::simulator_command();
+    program.arg("--json").args(args);
+    program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child =
+        interrupt::child(&mut program).map_err(|e| missing(program.get_program().as_ref(), &e))?;
+    let id = child.id();
+    let output = child.wait_with_output();
+    interrupt::forgets(id);
+    let output = output.map_err(|e| missing(program.get_program().as_ref(), &e))?;
     if !output.status.success() {
         return Err(error_of(&output));
     }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|e| CliError::internal(format!("{} printed no document: {e}", program.display())))
+    serde_json::from_slice(&output.stdout).map_err(|e| {
+        CliError::internal(format!("{} printed no document: {e}", program.get_program().display()))
+    })
 }

@@ -1638,6 +1638,67 @@ fn a_missing_simulator_says_where_it_is_looked_for() {
     assert!(text(&demo.stderr).contains("SHEF_SIM"), "{}", text(&demo.stderr));
 }
 
+/// A program `shef-sim` that does this.
+fn simulator(dir: &Path, does: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = dir.join("shef-sim");
+    fs::write(&path, format!("#!/bin/sh\n{does}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn a_simulator_is_not_looked_for_in_other_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let here = dir.path().join("a/b");
+    fs::create_dir_all(&here).unwrap();
+    simulator(&dir.path().join("a"), &format!("touch {}/planted", dir.path().display()));
+    let program = here.join("shef");
+    if fs::hard_link(env!("CARGO_BIN_EXE_shef"), &program).is_err() {
+        fs::copy(env!("CARGO_BIN_EXE_shef"), &program).unwrap();
+    }
+    for args in [&["device", "info", "sim:model"][..], &["demo"], &["explain", "SHEF-CARD-003"]] {
+        let run = Command::new(&program).args(args).env_remove("SHEF_SIM").env("PATH", "").output();
+        assert!(!dir.path().join("planted").exists(), "{args:?}: {}", text(&run.unwrap().stderr));
+    }
+}
+
+#[test]
+fn a_simulator_gets_no_secrets_and_an_interrupt_leaves_no_payload() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().display();
+    // It keeps the payload for longer than this test takes.
+    let slow = format!(
+        "env > {at}/env; for a; do [ \"$p\" = --out ] && echo secret > \"$a\" && touch {at}/made; p=$a; done; exec sleep 600"
+    );
+    let program = simulator(dir.path(), &slow);
+    let temp = dir.path().join("temp");
+    fs::create_dir(&temp).unwrap();
+    let out = dir.path().join("image");
+    let vendor = dir.path().join("vendor");
+    let build =
+        ["image", "build", "--simulated-card", "--svn", "1", "--out", out.to_str().unwrap()];
+    let mut build = shef(&build)
+        .arg("--vendor")
+        .arg(&vendor)
+        .env("SHEF_SIM", program)
+        .env("TMPDIR", &temp)
+        .env("HTTPS_PROXY", "http://user:password@proxy:3128")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    soon("the payload is there", || dir.path().join("made").exists());
+    let others = children(build.id());
+    assert!(!is_empty(&temp) && others.len() == 1);
+    let mut kill = Command::new("kill");
+    assert!(kill.args(["-TERM", &build.id().to_string()]).status().unwrap().success());
+    assert_eq!(build.wait().unwrap().code(), None);
+    assert!(is_empty(&temp), "{:?}", tree(&temp).keys());
+    soon("the simulator ends", || !Path::new(&format!("/proc/{}", others[0])).exists());
+    let env = fs::read_to_string(dir.path().join("env")).unwrap();
+    assert!(env.contains("PATH=") && !env.contains("password"), "{env}");
+}
+
 #[test]
 fn an_interrupted_card_leaves_no_socket_and_no_key() {
     use std::io::{BufRead, BufReader};
@@ -2332,8 +2393,10 @@ fn an_image_does_not_replace_its_sources() {
             fs::copy(&from, project.join(from.file_name().unwrap())).unwrap();
         }
     }
+    fs::create_dir(project.join("rtl")).unwrap();
+    fs::write(project.join("rtl/helper.sv"), "module helper;\nendmodule\n").unwrap();
     let before = tree(&project);
-    for out in ["own/shef_accel.sv", "own/shield.toml"] {
+    for out in ["own/shef_accel.sv", "own/shield.toml", "own/rtl/helper.sv"] {
         let (status, said) = in_time(
             &[
                 "image",

@@ -18,11 +18,50 @@ pub fn is_input(path: &Path) {
     }
 }
 
-/// Records the files of a folder that other code reads, such as the sources of a project. If there
-/// is no folder, that code reports it.
+/// Records the files below a folder that other code reads, such as the sources of a project. Links
+/// to folders are not followed, as that code does not follow them. If there is no folder, that code
+/// reports it.
 pub fn are_inputs(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        is_input(&entry.path());
+    /// Folders within folders; more are no sources.
+    const DEPTH: usize = 32;
+    fn below(folder: &Path, depth: usize) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            is_input(&entry.path());
+            if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                below(&entry.path(), depth - 1);
+            }
+        }
+    }
+    below(folder, DEPTH);
+}
+
+/// A temporary folder that an interrupt removes, and that is removed when this is dropped.
+#[derive(Debug)]
+pub struct TempFolder(tempfile::TempDir);
+
+impl TempFolder {
+    /// Makes it, for this user only.
+    ///
+    /// # Errors
+    /// SHEF-CLI-015.
+    pub fn new() -> Result<Self, CliError> {
+        interrupt::removes_parts()?;
+        let mut parts = interrupt::parts();
+        let folder = tempfile::tempdir();
+        let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
+        parts.push(folder.path().to_owned());
+        Ok(Self(folder))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        interrupt::parts().retain(|part| part != self.0.path());
     }
 }
 

@@ -1,9 +1,10 @@
 //! Clean-up after an interrupt (Ctrl-C, SIGTERM, SIGHUP) of a command: no folder and no process
 //! remains.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,8 +34,33 @@ pub fn stops(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// From now on an interrupt ends every [`child`], removes the folder `dir`, and ends the process as
-/// usual.
+type Hooks = BTreeMap<u64, Box<dyn FnOnce() + Send>>;
+
+/// What an interrupt under [`removes`] does first.
+static HOOKS: Mutex<Hooks> = Mutex::new(BTreeMap::new());
+
+/// Keeps a hook of [`first`]; dropping it forgets the hook.
+#[derive(Debug)]
+pub struct Hook(u64);
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        HOOKS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// An interrupt under [`removes`] calls `hook` before it ends anything, as long as the returned
+/// value exists. For what this process has left elsewhere, at a service.
+#[must_use]
+pub fn first(hook: impl FnOnce() + Send + 'static) -> Hook {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    HOOKS.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Box::new(hook));
+    Hook(number)
+}
+
+/// From now on an interrupt calls the hooks of [`first`], ends every [`child`], removes the folder
+/// `dir`, and ends the process as usual.
 ///
 /// # Errors
 /// SHEF-CLI-070 if the system refuses the handler.
@@ -46,6 +72,8 @@ pub fn removes(dir: &Path) -> Result<(), CliError> {
     let dir: PathBuf = dir.to_owned();
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            let hooks = std::mem::take(&mut *HOOKS.lock().unwrap_or_else(PoisonError::into_inner));
+            hooks.into_values().for_each(|hook| hook());
             // Held until the process ends: no thread starts another child.
             let children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
             for child in children.iter() {
@@ -60,16 +88,17 @@ pub fn removes(dir: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Unfinished files.
+/// Unfinished files, and folders of intermediate results.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The files that an interrupt removes after [`removes_parts`]. The interrupt waits while this lock
+/// The files and folders that an interrupt removes after [`removes_parts`]. The interrupt waits while this lock
 /// is held.
 pub fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on an interrupt removes the files in [`parts`], and ends the process as usual.
+/// From now on an interrupt ends every [`child`], removes what is in [`parts`], and ends the process
+/// as usual.
 ///
 /// # Errors
 /// SHEF-CLI-070 if the system refuses the handler.
@@ -80,9 +109,13 @@ pub fn removes_parts() -> Result<(), CliError> {
         let mut signals = Signals::new(SIGNALS).map_err(|e| refused(&e))?;
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
+                let children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
+                for child in children.iter() {
+                    let _ = kill_process(*child, Signal::KILL);
+                }
                 let parts = parts();
                 for part in parts.iter() {
-                    let _ = std::fs::remove_file(part);
+                    let _ = std::fs::remove_file(part).or_else(|_| std::fs::remove_dir_all(part));
                 }
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }
@@ -102,12 +135,12 @@ pub fn child(command: &mut Command) -> std::io::Result<Child> {
     Ok(child)
 }
 
-/// An interrupt no longer ends this process.
-pub fn forgets(child: &Child) {
+/// An interrupt no longer ends the child with this process id.
+pub fn forgets(child: u32) {
     CHILDREN
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .retain(|pid| *pid != Pid::from_child(child));
+        .retain(|pid| pid.as_raw_nonzero().get().cast_unsigned() != child);
 }
 
 /// Does not return if an interrupt is ending this process: errors in its threads are then

@@ -1,7 +1,10 @@
 //! The only module that prints. Documents go to stdout; progress and messages go to stderr.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -60,6 +63,27 @@ impl Flags {
         all.extend((0..self.verbose).map(|_| "--verbose".into()));
         all
     }
+}
+
+/// A warning for people, on stderr, from code without an [`Output`].
+pub fn warn(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "warning: {text}");
+}
+
+/// Standard output, after [`keep_stdout`].
+static KEPT: OnceLock<File> = OnceLock::new();
+
+/// From now on, what other code of this process prints to standard output goes to stderr, and only
+/// documents go to standard output: a simulated design may print.
+///
+/// # Errors
+/// SHEF-CLI-070 if the system refuses it.
+pub fn keep_stdout() -> Result<(), CliError> {
+    let refused = |e: std::io::Error| CliError::internal(format!("standard output: {e}"));
+    let kept = std::io::stdout().as_fd().try_clone_to_owned().map_err(refused)?;
+    rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|e| refused(e.into()))?;
+    let _ = KEPT.set(kept.into());
+    Ok(())
 }
 
 /// How to print.
@@ -125,8 +149,14 @@ impl Output {
 
     fn raw(&self, text: &[u8]) -> Result<(), CliError> {
         interrupt::silences();
-        let mut out = std::io::stdout().lock();
-        match out.write_all(text).and_then(|()| out.flush()) {
+        let wrote = match KEPT.get() {
+            Some(mut kept) => kept.write_all(text),
+            None => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(text).and_then(|()| out.flush())
+            }
+        };
+        match wrote {
             Ok(()) => Ok(()),
             // A closed pipe is success.
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CliError::unread()),

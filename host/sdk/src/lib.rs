@@ -66,7 +66,9 @@ pub use error::{Fault, Ran, SdkError};
 pub use files::{write_file, write_new_secret};
 pub use host::open::{OpenOptions, open, open_with};
 #[cfg(feature = "vfio-user")]
-pub use host::simulator::{simulator_message, simulator_program};
+pub use host::simulator::{
+    program_beside, simulator_command, simulator_message, simulator_program,
+};
 pub use host::{Host, LoadHint, LoadedImage};
 pub use keys::KeyFolder;
 pub use manufacturer::Manufacturer;

@@ -63,7 +63,7 @@ pub fn main() -> Exit {
         }
     };
     let output = args.flags.output();
-    match run(&output, args.command) {
+    match shef_console::output::keep_stdout().and_then(|()| run(&output, args.command)) {
         Ok(exit) => exit,
         Err(error) => {
             output.error(&error);

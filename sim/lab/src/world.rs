@@ -20,6 +20,8 @@ use shef_regs::ctl;
 use shef_verify::{KernelReference, Policy, ReferenceValues, ShellReference, TrustAnchor};
 
 use shef_console::CliError;
+use shef_console::interrupt::{self, Hook};
+use shef_console::output::warn;
 
 use crate::bench::Place;
 pub use crate::bench::{Bench, card};
@@ -104,6 +106,41 @@ struct Entrusted {
     id: String,
     /// The data key.
     master: [u8; MASTER_LEN],
+    /// An interrupt removes the same as the end does.
+    _interrupted: Hook,
+}
+
+/// The anchors, reference values and keys of the demo of this `id`. Returns those that are left.
+fn withdraw(service: &Service, id: &str) -> Vec<String> {
+    let gone = |result: Result<(), SdkError>| match result {
+        Ok(()) | Err(SdkError::Refused { status: 404, .. }) => true,
+        Err(_) => false,
+    };
+    let mut left = Vec::new();
+    for anchor in ["simulated", "simulated-debug"] {
+        let name = format!("{id}-{anchor}");
+        if !gone(service.remove("trust-anchors", &name)) {
+            left.push(format!("trust anchor {name}"));
+        }
+    }
+    if !gone(service.remove("corims", id)) {
+        left.push(format!("reference values {id}"));
+    }
+    for key in ["image", "data"] {
+        let name = format!("{id}-{key}");
+        if !gone(service.switch_key(&name, None, false)) {
+            left.push(format!("key {name}"));
+        }
+    }
+    left
+}
+
+fn withdraw_and_warn(service: &Service, id: &str) {
+    let left = withdraw(service, id);
+    if !left.is_empty() {
+        let url = service.url();
+        warn(format_args!("the service {url} still has {}: remove them there", left.join(", ")));
+    }
 }
 
 impl Entrusted {
@@ -117,11 +154,10 @@ impl Entrusted {
         let (mut random, mut master) = ([0; 8], [0; MASTER_LEN]);
         entropy.fill(&mut random);
         entropy.fill(&mut master);
-        let entrusted = Self {
-            service: service.clone(),
-            id: format!("demo-{}", shef_console::hex::encode(&random)),
-            master,
-        };
+        let id = format!("demo-{}", shef_console::hex::encode(&random));
+        let (at, of) = (service.clone(), id.clone());
+        let interrupted = interrupt::first(move || withdraw_and_warn(&at, &of));
+        let entrusted = Self { service: service.clone(), id, master, _interrupted: interrupted };
         let id = &entrusted.id;
         for anchor in verifier.anchors() {
             let name = format!("{id}-{}", anchor.name());
@@ -133,7 +169,8 @@ impl Entrusted {
             )?)?;
         }
         service.add_reference(id, verifier.reference())?;
-        let policy = service.add_policy("demo", verifier.policy())?;
+        // A name that nobody else has.
+        let policy = service.add_policy(id, verifier.policy())?;
         let key = |material| NewKey {
             policy: &policy,
             material,
@@ -163,14 +200,7 @@ impl Entrusted {
 
 impl Drop for Entrusted {
     fn drop(&mut self) {
-        // The service may be gone; then there is nothing to remove.
-        for anchor in ["simulated", "simulated-debug"] {
-            let _ = self.service.remove("trust-anchors", &format!("{}-{anchor}", self.id));
-        }
-        let _ = self.service.remove("corims", &self.id);
-        for key in [self.image_key(), self.data_key()] {
-            let _ = self.service.switch_key(&key, None, false);
-        }
+        withdraw_and_warn(&self.service, &self.id);
     }
 }
 

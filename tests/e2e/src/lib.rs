@@ -326,3 +326,13 @@ fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
         panic!("{name} was not built: {}", String::from_utf8_lossy(&built.stderr))
     })
 }
+
+/// The policy of a demo at a service, from what `/v1/policies` answers.
+///
+/// # Panics
+/// If there is none.
+pub fn policy_of_demo(policies: &serde_json::Value) -> String {
+    let mut names = policies["policies"].as_array().into_iter().flatten();
+    let name = names.find_map(|row| row["name"].as_str().filter(|name| name.starts_with("demo-")));
+    name.expect("a policy of a demo").to_owned()
+}

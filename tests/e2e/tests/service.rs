@@ -423,7 +423,8 @@ fn a_secret_that_was_brought_leaves_the_memory_of_the_command() {
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&[b' '; 1 << 16]).unwrap();
     let mut command = Command::new(shef_program());
-    command.args(["--json", "keys", "add", "brought", "--policy", "demo", "--secret"]).arg(&file);
+    let policy = shef_e2e::policy_of_demo(&service.get("/v1/policies").unwrap());
+    command.args(["--json", "keys", "add", "brought", "--policy", &policy, "--secret"]).arg(&file);
     command
         .args(["--verifier", &verifier.url(), "--as"])
         .arg(verifier.dir.join("operator"))

@@ -398,8 +398,10 @@ fn searched(name: &str, verifier: Option<fn() -> Verifier>) {
         let mut secret = [0; 32];
         SystemEntropy::new().unwrap().fill(&mut secret);
         let material = KeyMaterial::Secret(&secret);
-        let key = NewKey { policy: "demo", material, max_releases: 0, not_before: 0, not_after: 0 };
-        service(&verifier.told()).add_key(KEY, Layer::Shield, &key).unwrap();
+        let service = service(&verifier.told());
+        let policy = &shef_e2e::policy_of_demo(&service.get("/v1/policies").unwrap());
+        let key = NewKey { policy, material, max_releases: 0, not_before: 0, not_after: 0 };
+        service.add_key(KEY, Layer::Shield, &key).unwrap();
         secret
     });
     go_on(&mut stdin);

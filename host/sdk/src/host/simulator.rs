@@ -3,12 +3,14 @@
 //! This library contains no simulator. The socket is in a folder that only this user can enter, and
 //! the program ends when the pipe to its standard input closes, however this process ends.
 
+use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use shef_device::SimKernel;
 
@@ -20,6 +22,8 @@ const VARIABLE: &str = "SHEF_SIM";
 const PROGRAM: &str = "shef-sim";
 /// Maximum number of bytes of its messages in an error.
 const MESSAGES: usize = 2048;
+/// Time between two looks at whether the program still runs.
+const TICK: Duration = Duration::from_millis(500);
 
 /// A simulated card's process. Dropping this value ends it.
 pub(crate) struct Simulator {
@@ -43,15 +47,62 @@ impl Drop for Simulator {
     }
 }
 
-/// Path of the program `shef-sim`: from the environment variable `SHEF_SIM`, or beside this one, or beside the folder of this one (tests),
-/// or on PATH.
+/// Path of a program of this project beside the running one. For tests and examples, which cargo
+/// puts into `deps` or `examples`, that is beside their folder. No other folder counts: another user
+/// may be able to write there.
+pub fn program_beside(name: &str) -> Option<PathBuf> {
+    let here = std::env::current_exe().ok()?;
+    let folder = here.parent()?;
+    let of_cargo = ["deps", "examples"].map(OsStr::new).contains(&folder.file_name()?);
+    let above = folder.parent().filter(|_| of_cargo);
+    [Some(folder), above]
+        .into_iter()
+        .flatten()
+        .map(|dir| dir.join(name))
+        .find(|path| path.is_file())
+}
+
+/// Path of the program `shef-sim`: from the environment variable `SHEF_SIM`, or
+/// [beside this one](program_beside), or on PATH.
 pub fn simulator_program() -> PathBuf {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return path.into();
     }
-    let here = std::env::current_exe().unwrap_or_default();
-    let beside = here.ancestors().skip(1).take(2).map(|dir| dir.join(PROGRAM));
-    beside.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PROGRAM.into())
+    program_beside(PROGRAM).unwrap_or_else(|| PROGRAM.into())
+}
+
+/// Variables that the program and the tools it runs need. It gets no others: unlike a process that
+/// holds keys, it can be looked into.
+const ENVIRONMENT: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "TMPDIR",
+    "LANG",
+    "TERM",
+    "NO_COLOR",
+    "CC",
+    "CXX",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "LD_LIBRARY_PATH",
+    "MAKEFLAGS",
+    "CARGO_MANIFEST_DIR",
+    "CARGO_TARGET_DIR",
+    "XDG_CACHE_HOME",
+];
+/// Beginnings of the names of more such variables.
+const ENVIRONMENTS: &[&str] = &["SHEF_", "VERILATOR_", "RUST_", "CCACHE_", "PYENV_", "LC_"];
+
+/// The program `shef-sim` as a child of a process that may hold keys.
+pub fn simulator_command() -> Command {
+    let mut command = Command::new(simulator_program());
+    let needed = std::env::vars_os().filter(|(name, _)| {
+        let name = name.to_string_lossy();
+        ENVIRONMENT.contains(&&*name) || ENVIRONMENTS.iter().any(|start| name.starts_with(start))
+    });
+    command.env_clear().envs(needed);
+    command
 }
 
 fn failed(what: impl Into<String>) -> SdkError {
@@ -70,17 +121,17 @@ fn private_folder() -> Result<PathBuf, SdkError> {
 
 /// A line of the program.
 enum Line {
-    /// The first line of its standard output: the card is ready.
-    Ready,
+    /// Of its document, which says that the card is ready.
+    Document(String),
     Message(String),
 }
 
 /// Passes on the lines of a pipe until it closes.
 fn read(pipe: impl Read + Send + 'static, to: Sender<Line>, line: fn(String) -> Line) {
     std::thread::spawn(move || {
-        for text in BufReader::new(pipe).lines().map_while(Result::ok) {
-            // The pipe is read to its end, so that the program never waits for room in it.
-            let _ = to.send(line(text));
+        // The pipe is read to its end, so that the program never waits for room in it.
+        for text in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+            let _ = to.send(line(String::from_utf8_lossy(&text).into_owned()));
         }
     });
 }
@@ -114,9 +165,9 @@ pub(crate) fn open(
     uri: &Uri,
     progress: Option<&mut dyn FnMut(&str)>,
 ) -> Result<(Box<dyn Device>, Simulator), SdkError> {
-    let (program, folder) = (simulator_program(), private_folder()?);
+    let (mut program, folder) = (simulator_command(), private_folder()?);
     let socket = folder.join("card");
-    let child = Command::new(&program)
+    let child = program
         .args(arguments(uri, &socket))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -124,27 +175,54 @@ pub(crate) fn open(
         .spawn();
     let child = child.map_err(|e| {
         let _ = std::fs::remove_dir(&folder);
-        failed(format!("{}: {e}", program.display()))
+        failed(format!("{}: {e}", program.get_program().display()))
     })?;
     let mut simulator = Simulator { uri: uri.clone(), child, folder };
-    ready(&mut simulator.child, progress)?;
+    ready(&mut simulator.child, &socket, progress)?;
     let card = shef_vfio_user::open(&socket, shef_vfio_user::DEFAULT_TIMEOUT)?;
     Ok((Box::new(card), simulator))
 }
 
+/// Whether this is the whole document of the program that serves a card on this socket.
+fn serves(document: &str, socket: &Path) -> bool {
+    let device = format!("vfio-user:{}", socket.display());
+    serde_json::from_str::<serde_json::Value>(document)
+        .is_ok_and(|document| document["device"] == device.as_str())
+}
+
 /// Waits until the card is served.
-fn ready(child: &mut Child, mut progress: Option<&mut dyn FnMut(&str)>) -> Result<(), SdkError> {
+fn ready(
+    child: &mut Child,
+    socket: &Path,
+    mut progress: Option<&mut dyn FnMut(&str)>,
+) -> Result<(), SdkError> {
     let (lines, heard) = mpsc::channel();
     if let Some(out) = child.stdout.take() {
-        read(out, lines.clone(), |_| Line::Ready);
+        read(out, lines.clone(), Line::Document);
     }
     if let Some(messages) = child.stderr.take() {
         read(messages, lines, Line::Message);
     }
-    let mut said = String::new();
-    for line in heard {
+    let (mut said, mut document, mut ended) = (String::new(), String::new(), false);
+    loop {
+        let line = match heard.recv_timeout(TICK) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => break,
+            // A process that it started may hold its pipes open for longer than it lives.
+            Err(RecvTimeoutError::Timeout) if ended => break,
+            Err(RecvTimeoutError::Timeout) => {
+                ended = matches!(child.try_wait(), Ok(Some(_)));
+                continue;
+            }
+        };
         match line {
-            Line::Ready => return Ok(()),
+            Line::Document(text) => {
+                document += &text;
+                document.push('\n');
+                if serves(&document, socket) {
+                    return Ok(());
+                }
+            }
             Line::Message(text) => {
                 if let Some(progress) = &mut progress {
                     progress(&text);
@@ -156,6 +234,9 @@ fn ready(child: &mut Child, mut progress: Option<&mut dyn FnMut(&str)>) -> Resul
             }
         }
     }
+    if !ended {
+        let _ = child.kill();
+    }
     let _ = child.wait();
     Err(simulator_error(&said))
 }
@@ -163,7 +244,8 @@ fn ready(child: &mut Child, mut progress: Option<&mut dyn FnMut(&str)>) -> Resul
 /// Code and message of the error among the lines that `shef-sim` printed. A message may have several
 /// lines; those with help follow it.
 pub fn simulator_message(printed: &str) -> Option<(String, String)> {
-    let error = printed.find("error [").filter(|at| *at == 0 || printed[..*at].ends_with('\n'))?;
+    let mut found = printed.match_indices("error [").map(|(at, _)| at);
+    let error = found.find(|at| *at == 0 || printed[..*at].ends_with('\n'))?;
     let (code, rest) = printed[error..].strip_prefix("error [")?.split_once("]: ")?;
     let end = rest.find("\nhelp: ").unwrap_or(rest.len());
     Some((code.to_owned(), rest[..end].trim_end().to_owned()))
@@ -188,7 +270,40 @@ mod tests {
         assert_eq!(code, "SHEF-GEN-001");
         assert_eq!(message, "a.toml:1:2: wrong\n  lanes = 3\n          ^");
         assert_eq!(simulator_message("an error [X]: in a line"), None);
+        let late = format!("note: an error [X]: of a tool\n{printed}");
+        assert_eq!(simulator_message(&late).unwrap().0, "SHEF-GEN-001");
         assert_eq!(simulator_error("killed").code(), "SHEF-DEV-017");
         assert_eq!(simulator_error(printed).code(), "SHEF-GEN-001");
+    }
+
+    fn says(script: &str) -> (Result<(), SdkError>, Duration) {
+        let start = std::time::Instant::now();
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let result = ready(&mut child, Path::new("/s"), None);
+        let _ = child.kill();
+        let _ = child.wait();
+        (result, start.elapsed())
+    }
+
+    #[test]
+    fn only_the_document_says_that_a_card_is_ready() {
+        const DOCUMENT: &str = r#"printf '{\n  "device": "vfio-user:/s"\n}\n'"#;
+        says(&format!("{DOCUMENT}; exec sleep 60")).0.unwrap();
+        for other in ["echo a line of a design", r#"echo '{"device": "vfio-user:/other"}'"#] {
+            let error = says(&format!("{other}; echo 'error [SHEF-CARD-001]: no' >&2")).0;
+            assert_eq!(error.unwrap_err().code(), "SHEF-CARD-001", "{other}");
+        }
+        // Bytes that are no text before the error, and a process that keeps the pipes.
+        let script =
+            r"sleep 60 & printf '\377\n' >&2; echo 'error [SHEF-CARD-001]: no' >&2; exit 5";
+        let (error, took) = says(script);
+        assert_eq!(error.unwrap_err().code(), "SHEF-CARD-001");
+        assert!(took < Duration::from_secs(30), "{took:?}");
     }
 }

@@ -20,7 +20,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let _ = self.0.kill();
-        interrupt::forgets(&self.0);
+        interrupt::forgets(self.0.id());
         let _ = self.0.wait();
     }
 }
@@ -69,15 +69,13 @@ pub fn port(line: &str, what: &str) -> Result<u16, CliError> {
     port.ok_or_else(|| failed(what, &format!("its first line is {line:?}")))
 }
 
-/// Path of a program of this project: beside this one, or (for tests) beside the folder of this
-/// one.
+/// Path of a program of this project ([`shef::program_beside`]).
 ///
 /// # Errors
 /// SHEF-CLI-024.
 pub fn program(name: &str) -> Result<PathBuf, CliError> {
     let here = std::env::current_exe().map_err(|e| failed(name, &e))?;
-    let mut beside = here.ancestors().skip(1).take(2).map(|dir| dir.join(name));
-    beside.find(|path| path.is_file()).ok_or_else(|| {
+    shef::program_beside(name).ok_or_else(|| {
         failed(
             name,
             &format!(

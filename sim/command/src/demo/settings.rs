@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use shef::{Service, Uri};
 use shef_card::{Control, Engine, RtlOptions, SimKernel};
 use shef_console::CliError;
+use shef_console::file::{self, Outputs};
 use shef_console::service::ServiceArgs;
 use shef_console::tls::TlsArgs;
 use shef_lab::attacks::{ATTACKS, Attack, Target};
@@ -134,9 +135,16 @@ pub fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
         return usage("--keep-secrets goes with --keep DIR");
     }
     let (data, own) = match &args.data {
-        Some(path) => (Dataset::load(path)?, true),
+        Some(path) => {
+            file::is_input(path);
+            (Dataset::load(path)?, true)
+        }
         None => (Dataset::parse(DIGITS, "the digits of this program")?, false),
     };
+    if let Some(wave) = &args.wave {
+        // It is writable, and no input.
+        Outputs::new([])?.file(wave)?;
+    }
     let (train, query) = data.split(args.train)?;
     let expect = (!own && args.train == TRAIN).then_some(DIGITS_RIGHT);
     let attacks = attacks(args, &cards)?;
