@@ -10,7 +10,9 @@ pub mod output;
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{
+    DirBuilderExt, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -103,6 +105,8 @@ fn open_lock(folder: &Path) -> io::Result<File> {
         match no_follow(options.read(true).write(true).create_new(true).mode(0o600)).open(&path) {
             Ok(file) => {
                 hand_over(&file, &std::fs::metadata(folder)?)?;
+                // Whatever the umask.
+                file.set_permissions(Permissions::from_mode(0o600))?;
                 return Ok(file);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -175,6 +179,39 @@ pub fn beside(path: &Path) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:016x}.part", u64::from_le_bytes(random)));
     Ok(name.into())
+}
+
+/// Makes a folder with exactly this mode completely or not at all: `fill` fills a folder beside it,
+/// which gets its name at the end. An empty folder is replaced, by one with its owner and mode, and
+/// no other.
+///
+/// # Errors
+/// Those of `fill`; through `failed`, there are files in the folder, or it cannot be made.
+pub fn make_folder<E>(
+    path: &Path,
+    mode: u32,
+    failed: impl Fn(io::Error) -> E,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
+        let text = "expected an empty or missing folder, found files in it";
+        return Err(failed(io::Error::new(ErrorKind::DirectoryNotEmpty, text)));
+    }
+    let found = std::fs::metadata(path).ok();
+    let mode = found.as_ref().map_or(mode, |found| found.mode() & 0o7777);
+    let part = beside(path).map_err(&failed)?;
+    // Only this new folder is removed below.
+    DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&part).map_err(&failed)?;
+    let ready = || {
+        let folder = File::open(&part)?;
+        found.map_or(Ok(()), |found| hand_over(&folder, &found))?;
+        folder.set_permissions(Permissions::from_mode(mode))
+    };
+    ready()
+        .map_err(&failed)
+        .and_then(|()| fill(&part))
+        .and_then(|()| std::fs::rename(&part, path).map_err(&failed))
+        .inspect_err(|_| drop(std::fs::remove_dir_all(&part)))
 }
 
 /// A new file in the folder of its future name. It is not kept open, so another library can write

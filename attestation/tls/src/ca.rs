@@ -94,10 +94,24 @@ impl Ca {
         Ok((Self(Issuer::new(params, key)), certificate))
     }
 
-    /// The CA with this name and key.
+    /// The CA with this name and key, if the key is that of a certificate in `certificates` (PEM).
+    /// What another key signs, nobody accepts.
     #[must_use]
-    pub fn with_key(name: &str, key: KeyPair) -> Self {
-        Self(Issuer::new(params(name, CA_USAGES, Validity { from: 0, days: CA_DAYS }), key))
+    pub fn of_pair(name: &str, key: KeyPair, certificates: &str) -> Option<Self> {
+        use rcgen::PublicKeyData as _;
+        use rustls::pki_types::CertificateDer;
+        use rustls::pki_types::pem::PemObject as _;
+        use x509_cert::der::{Decode as _, Encode as _};
+        let own = key.subject_public_key_info();
+        let theirs = CertificateDer::pem_slice_iter(certificates.as_bytes()).any(|der| {
+            let read = der.ok().and_then(|der| {
+                let certificate = x509_cert::Certificate::from_der(&der).ok()?;
+                certificate.tbs_certificate().subject_public_key_info().to_der().ok()
+            });
+            read.is_some_and(|theirs| theirs == own)
+        });
+        let params = || params(name, CA_USAGES, Validity { from: 0, days: CA_DAYS });
+        theirs.then(|| Self(Issuer::new(params(), key)))
     }
 
     /// A certificate for `key`.

@@ -568,6 +568,14 @@ impl Config {
                         format!("token {:?}: {}", token.name.get_ref(), name_rule()),
                     ));
                 }
+                // Which of the two entries counts, nobody could say.
+                let earlier: &[Tenant] = &tenants;
+                let mut known = earlier.iter().flat_map(|tenant| &tenant.tokens).chain(&tokens);
+                if let Some(other) = known.find(|other| other.sha256 == sha256) {
+                    let text =
+                        format!("sha256 is that of the token {:?}, which has an entry", other.name);
+                    return Err(at.error(&token.sha256.span(), text));
+                }
                 tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
             }
             let mut submitters = BTreeMap::new();
@@ -795,6 +803,13 @@ mod tests {
         };
         assert!(bad(&token("root", &"0".repeat(64))).starts_with("v.toml:7:8: role"));
         assert!(bad(&token("audit", "00")).starts_with("v.toml:8:10: sha256"));
+        let twice = token("attest", &"0a".repeat(32))
+            + &token("operator", &"0A".repeat(32)).replace(GOOD, "");
+        assert!(
+            bad(&twice).starts_with("v.toml:12:10: sha256 is that of the token"),
+            "{}",
+            bad(&twice)
+        );
         assert!(Config::parse(&token("audit", &"0".repeat(64)), "v", Path::new("")).is_ok());
         let submitter = |policies: &str| {
             format!("{GOOD}[[tenant.submitter]]\nname = \"host-7\"\npolicies = {policies}\n")

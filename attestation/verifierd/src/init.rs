@@ -77,8 +77,14 @@ fn owned(path: &Path) -> Result<String> {
 
 /// The CA in `folder`.
 fn authority(folder: &Path) -> Result<Ca> {
-    let pem = owned(&folder.join("ca.key"))?;
-    Ok(Ca::with_key(CA_NAME, KeyPair::from_pem(&pem).map_err(cannot)?))
+    let (pem, root) = (owned(&folder.join("ca.key"))?, owned(&folder.join("ca.pem"))?);
+    let key = KeyPair::from_pem(&pem).map_err(cannot)?;
+    Ca::of_pair(CA_NAME, key, &root).ok_or_else(|| {
+        Kind::Material.because(format!(
+            "{} is not the key of ca.pem beside it, and nobody would accept what it signs",
+            folder.join("ca.key").display()
+        ))
+    })
 }
 
 /// Generates a key and a certificate by the CA in `folder`, as PEM.
@@ -117,11 +123,20 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
 ///
 /// # Errors
 /// The folder has no CA, a file is not a certificate of this CA, or the list cannot be written.
-pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> Result<usize> {
+pub fn revoke(
+    folder: &Path,
+    certificates: &[PathBuf],
+    days: u32,
+    new_list: bool,
+    now: i64,
+) -> Result<Listed> {
     let path = folder.join("crl.pem");
     let cannot_write =
         |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let _alone = files::lock(folder, Owner::Service).map_err(cannot_write)?;
+    if !path.is_symlink() && !path.exists() {
+        refuse_lost_list(folder, &path, new_list)?;
+    }
     let root = folder.join("ca.pem");
     // Read the same file whose ownership was checked.
     let held = if path.is_symlink() || path.exists() { Some(owned(&path)?) } else { None };
@@ -139,6 +154,7 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
             );
         }
     }
+    let before = revoked.len();
     for certificate in certificates {
         let names = tls::names(certificate)?;
         if names.issuer.is_none() || names.issuer != ca.subject {
@@ -148,13 +164,54 @@ pub fn revoke(folder: &Path, certificates: &[PathBuf], days: u32, now: i64) -> R
                 folder.display()
             )));
         }
+        if !names.client {
+            return Err(Kind::Material.because(format!(
+                "{}: not a client's certificate, and this list refuses no others",
+                certificate.display()
+            )));
+        }
         revoked.entry(names.serial).or_insert(now);
     }
-    let count = revoked.len();
+    let listed = Listed { all: revoked.len(), added: revoked.len() - before };
     let list = authority(folder)?.revocations(revoked, Validity { from: now, days: days.max(1) });
     let pem = list.and_then(|list| list.pem()).map_err(cannot)?;
     files::replace(&path, 0o644, pem.as_bytes()).map_err(cannot_write)?;
-    Ok(count)
+    Ok(listed)
+}
+
+/// The entries of a revocation list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// All of them.
+    pub all: usize,
+    /// Those that are new.
+    pub added: usize,
+}
+
+/// Refuses to begin a list where there may have been one: its entries would be let in again.
+fn refuse_lost_list(folder: &Path, path: &Path, new_list: bool) -> Result<()> {
+    let config = folder.join("verifierd.toml");
+    let named = if config.exists() {
+        let text = owned(&config)?;
+        Config::parse(&text, &config.display().to_string(), folder)?
+            .tls
+            .crls
+            .contains(&path.to_owned())
+    } else {
+        !new_list
+    };
+    if !named {
+        return Ok(());
+    }
+    let (shown, known) = (path.display(), config.exists());
+    Err(Kind::Material.because(if known {
+        format!(
+            "{shown} is missing, and {} names it: a new list would let in again whom it refused. Restore it; for a new list, take it from the configuration first",
+            config.display()
+        )
+    } else {
+        format!("{shown} is missing: bring the present list of the service here, or pass --new-list if there is none")
+    }))
 }
 
 /// A host name or address in the form that certificates use.
@@ -202,17 +259,25 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
     let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
     setup.hosts.iter().try_for_each(|text| host(text).map(drop))?;
-    let cannot_write =
-        |error: std::io::Error| Kind::Material.because(format!("{}: {error}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(cannot_write)?;
-    if std::fs::read_dir(folder).map_err(cannot_write)?.next().is_some() {
-        return Err(Kind::Exists.because(format!("{} is not empty", folder.display())));
-    }
-    fill(folder, &text, setup, now).inspect_err(|_| {
-        // The folder was empty before.
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let _ = std::fs::remove_file(entry.path());
+    let failed = |error: std::io::Error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::DirectoryNotEmpty => Kind::Exists,
+            _ => Kind::Material,
+        };
+        kind.because(format!("{}: {error}", folder.display()))
+    };
+    std::fs::create_dir_all(files::folder(folder)).map_err(failed)?;
+    let mut part = None;
+    files::make_folder(folder, 0o755, failed, |beside| {
+        part = Some(beside.display().to_string());
+        fill(beside, &text, setup, now)
+    })
+    .map_err(|mut problem| {
+        // The problem names the final folder.
+        if let Some(part) = part {
+            problem.detail = problem.detail.replace(&part, &folder.display().to_string());
         }
+        problem
     })
 }
 

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use shef_files::output;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
+use shef_verifierd::init::Listed;
 use shef_verifierd::name::{is_name, name_rule};
 use shef_verifierd::problem::{Kind, Problem, Result};
 use shef_verifierd::role::Role;
@@ -101,8 +102,11 @@ enum Command {
         certificates: Vec<PathBuf>,
         /// Days until the list expires. Run this again before then, or every client certificate is
         /// rejected.
-        #[arg(long, default_value_t = 30)]
+        #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
+        /// Begin a list where there is neither a crl.pem nor the service's configuration.
+        #[arg(long)]
+        new_list: bool,
     },
     /// Create a bearer token and its entry for the configuration.
     Token {
@@ -288,10 +292,13 @@ fn command(command: Command) -> Result<()> {
             say!("    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
             Ok(())
         }
-        Command::Revoke { dir, certificates, days } => {
-            let all = init::revoke(&dir, &certificates, days, now())?;
+        Command::Revoke { dir, certificates, days, new_list } => {
+            let Listed { all, added } = init::revoke(&dir, &certificates, days, new_list, now())?;
             let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
-            say!("{} holds {all} certificates for {days} days", list.display());
+            say!(
+                "{} names {all} certificates, {added} of them new, for {days} days",
+                list.display()
+            );
             if !file.exists() {
                 say!(
                     "for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP"

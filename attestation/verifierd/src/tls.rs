@@ -10,7 +10,7 @@ use rustls::server::danger::ClientCertVerifier;
 use shef_files as files;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
-use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
+use x509_cert::der::oid::db::rfc5280::{ID_KP_CLIENT_AUTH, ID_KP_SERVER_AUTH};
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{
     AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, SubjectAltName,
@@ -57,6 +57,8 @@ pub struct Names {
     pub subject: Option<Vec<u8>>,
     /// Serial number.
     pub serial: Vec<u8>,
+    /// Whether a client may show it.
+    pub client: bool,
 }
 
 /// The identifiers in the first certificate of a file.
@@ -80,10 +82,12 @@ pub(crate) fn names_in(path: &Path, pem: &[u8]) -> Result<Names> {
         tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|error| cannot(path, error))?;
     let subject =
         tbs.get_extension::<SubjectKeyIdentifier>().map_err(|error| cannot(path, error))?;
+    let usage = tbs.get_extension::<ExtendedKeyUsage>().map_err(|error| cannot(path, error))?;
     Ok(Names {
         issuer: issuer.and_then(|(_, id)| id.key_identifier).map(|id| id.as_bytes().to_vec()),
         subject: subject.map(|(_, id)| id.0.as_bytes().to_vec()),
         serial: tbs.serial_number().as_bytes().to_vec(),
+        client: usage.is_none_or(|(_, usage)| usage.0.contains(&ID_KP_CLIENT_AUTH)),
     })
 }
 

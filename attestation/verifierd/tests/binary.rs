@@ -128,6 +128,37 @@ fn init_makes_a_set_up_that_runs_and_never_overwrites() {
 }
 
 #[test]
+fn of_two_set_ups_at_once_one_is_whole() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..6 {
+        let folder = dir.path().join(round.to_string());
+        let setups: Vec<_> = (0..2)
+            .map(|_| {
+                Command::new("sh")
+                    .args(["-c", "umask 000; exec \"$0\" init --dir \"$1\""])
+                    .arg(env!("CARGO_BIN_EXE_shef-verifierd"))
+                    .arg(&folder)
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        let ends = setups.into_iter().map(|setup| setup.wait_with_output().unwrap());
+        let (made, refused): (Vec<_>, Vec<_>) = ends.partition(|end| end.status.success());
+        assert_eq!((made.len(), refused.len()), (1, 1), "{refused:?}");
+        let said = String::from_utf8_lossy(&refused[0].stderr).into_owned();
+        assert!(said.contains("error [SHEF-SVC-008]"), "{said}");
+        let config = folder.join("verifierd.toml");
+        assert!(command(&["check", "--config", config.to_str().unwrap()]).status.success());
+        assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+    let left = std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(left, 6, "nothing else is left");
+}
+
+#[test]
 fn start_up_errors_say_what_and_where() {
     let dir = dir();
     let text = std::fs::read_to_string(&dir.config).unwrap();
@@ -486,7 +517,7 @@ fn a_full_disk_leaves_no_part_of_a_file() {
             "{args:?} within {bytes} bytes: the test shows nothing"
         );
         if args[0] == "init" {
-            assert_eq!(std::fs::read_dir(new).unwrap().count(), 0, "{args:?}");
+            assert!(!Path::new(new).exists(), "{args:?}");
         } else {
             assert_eq!(names(), before, "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         }

@@ -385,29 +385,53 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     let refused = || ["gone", "stays", "operator"].map(|name| !reaches(dir, &service, name));
     assert_eq!(refused(), [false, false, false]);
     // An empty list, then one with a client, which stays on later lists.
-    assert_eq!(init::revoke(dir, &[], 30, now()).unwrap(), 0);
+    let revoke = |files: &[&str], days, at| {
+        let files: Vec<_> = files.iter().map(|file| dir.join(file)).collect();
+        init::revoke(dir, &files, days, false, at).map(|listed| (listed.all, listed.added))
+    };
+    assert_eq!(revoke(&[], 30, now()).unwrap(), (0, 0));
     reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="))
         .unwrap();
     assert_eq!(refused(), [false, false, false]);
-    assert_eq!(init::revoke(dir, &[dir.join("gone.pem")], 30, now()).unwrap(), 1);
+    assert_eq!(revoke(&["gone.pem"], 30, now()).unwrap(), (1, 1));
     reload(&service, |text| text).unwrap();
     assert_eq!(refused(), [true, false, false]);
-    assert_eq!(init::revoke(dir, &[dir.join("gone.pem")], 30, now()).unwrap(), 1);
+    assert_eq!(revoke(&["gone.pem"], 30, now()).unwrap(), (1, 0));
     // An expired list: all clients with a certificate are rejected, those with a token are not.
-    init::revoke(dir, &[], 1, now() - 3 * DAY).unwrap();
+    revoke(&[], 1, now() - 3 * DAY).unwrap();
     reload(&service, |text| text).unwrap();
     assert_eq!(refused(), [true, true, true]);
     service.stranger().with_token(token).get("/v1/devices").ok();
-    init::revoke(dir, &[], 30, now()).unwrap();
+    revoke(&[], 30, now()).unwrap();
     reload(&service, |text| text).unwrap();
     assert_eq!(refused(), [true, false, false]);
     // A certificate of another CA, and an invalid list: the old configuration stays.
     let other = dir.join("other");
     set_up(&other);
-    assert_eq!(
-        init::revoke(dir, &[other.join("operator.pem")], 30, now()).unwrap_err().kind,
-        Kind::Material
-    );
+    assert_eq!(revoke(&["other/operator.pem"], 30, now()).unwrap_err().kind, Kind::Material);
+    // A list that would refuse nobody, or let in again whom a lost one refused.
+    let server = revoke(&["server.pem"], 30, now()).unwrap_err();
+    assert!(server.detail.contains("not a client's certificate"), "{server:?}");
+    let list = std::fs::read(dir.join("crl.pem")).unwrap();
+    std::fs::remove_file(dir.join("crl.pem")).unwrap();
+    let lost = revoke(&["stays.pem"], 30, now()).unwrap_err();
+    assert!(lost.detail.contains("verifierd.toml names it"), "{lost:?}");
+    assert!(!dir.join("crl.pem").exists());
+    std::fs::write(dir.join("crl.pem"), list).unwrap();
+    // The folder of a CA alone.
+    let ca = dir.join("ca");
+    std::fs::create_dir(&ca).unwrap();
+    for file in ["ca.key", "ca.pem", "stays.pem"] {
+        std::fs::copy(dir.join(file), ca.join(file)).unwrap();
+    }
+    let begin = |new| init::revoke(&ca, &[ca.join("stays.pem")], 30, new, now());
+    assert!(begin(false).unwrap_err().detail.contains("--new-list"));
+    begin(true).unwrap();
+    begin(false).unwrap();
+    // The key of another CA.
+    std::fs::copy(other.join("ca.key"), ca.join("ca.key")).unwrap();
+    let wrong = begin(false).unwrap_err();
+    assert!(wrong.detail.contains("is not the key of ca.pem"), "{wrong:?}");
     std::fs::write(dir.join("crl.pem"), "nothing").unwrap();
     assert_eq!(reload(&service, |text| text), Err(Kind::Material));
     assert_eq!(refused(), [true, false, false]);

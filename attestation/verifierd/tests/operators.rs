@@ -607,7 +607,7 @@ fn a_revoked_client_goes_with_its_next_request() {
     let stays = service.client("default", Role::Audit, "stays");
     gone.get("/v1/devices").ok();
     stays.get("/v1/devices").ok();
-    init::revoke(&service.dir, &[service.dir.join("gone.pem")], 30, now()).unwrap();
+    init::revoke(&service.dir, &[service.dir.join("gone.pem")], 30, false, now()).unwrap();
     reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
     // The connections are older: a new one would fail in the handshake.
     let refused = gone.get("/v1/devices").problem(401, "SHEF-SVC-027");
@@ -776,7 +776,7 @@ fn files_that_root_makes_are_the_services() {
         now(),
     )
     .unwrap();
-    init::revoke(&dir, &[], 30, now()).unwrap();
+    init::revoke(&dir, &[], 30, false, now()).unwrap();
     runtime.block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"))).unwrap();
     let text = std::fs::read_to_string(dir.join("verifierd.toml"))
         .unwrap()
@@ -801,7 +801,7 @@ fn files_that_root_makes_are_the_services() {
     }
     // An existing file keeps its owner.
     give("crl.pem", other);
-    init::revoke(&dir, &[], 30, now()).unwrap();
+    init::revoke(&dir, &[], 30, false, now()).unwrap();
     assert_eq!(owner("crl.pem"), other);
     // In an empty folder of the service, everything that `init` creates is the service's.
     std::fs::create_dir(dir.join("new")).unwrap();

@@ -113,7 +113,11 @@ fn authority(dir: &Path) -> Result<Ca, AgentError> {
     let path = dir.join("ca.key");
     let pem = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
     let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
-    Ok(Ca::with_key(CA_NAME, key))
+    let root = dir.join("ca.pem");
+    let certificate = files::read(&root).map_err(|e| AgentError::file("read", &root, &e))?;
+    let pair = Ca::of_pair(CA_NAME, key, &certificate);
+    let what = "it is not the key of ca.pem beside it, and nobody would accept what it signs";
+    pair.ok_or_else(|| AgentError::file("use", &path, &what))
 }
 
 /// Issues a certificate for one more owner.
@@ -215,11 +219,15 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
             note(dir, name, cert.der())?;
             cert
         }
-        None => issue(
-            &ca,
-            agent(&read(&dir.join("names"))?.lines().map(str::to_owned).collect::<Vec<_>>()),
-            &key,
-        )?,
+        None => {
+            let path = dir.join("names");
+            let hosts: Option<Vec<String>> = read(&path)?.lines().map(shef_tls::ca::host).collect();
+            let hosts = hosts.filter(|hosts| !hosts.is_empty()).ok_or_else(|| {
+                let expected = "expected a host name or an address in each line";
+                AgentError::file("use", &path, &expected)
+            })?;
+            issue(&ca, agent(&hosts), &key)?
+        }
     };
     replace(&file, cert.pem().as_bytes())?;
     Ok(file)
@@ -331,7 +339,22 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let issued = read(&dir.join(ISSUED))?;
     let issued: Vec<Issued<'_>> = issued.lines().filter_map(Issued::of).collect();
     let bad = |message| Err(AgentError::Config { message });
-    let named: Vec<&Issued<'_>> = issued.iter().filter(|one| one.owner == whom).collect();
+    // The certificate in the owner's folder counts even if the record has lost it.
+    let present = match is_name(whom) {
+        true => present(&dir.join("owners").join(whom).join("cert.pem"))?,
+        false => None,
+    };
+    let unrecorded = present
+        .iter()
+        .find(|names| !issued.iter().any(|one| names.iter().any(|name| one.has(name))));
+    let unrecorded = unrecorded.map(|[fingerprint, whole]| Issued {
+        fingerprint,
+        owner: whom,
+        whole: Some(whole),
+        key: None,
+    });
+    let named: Vec<&Issued<'_>> =
+        issued.iter().filter(|one| one.owner == whom).chain(&unrecorded).collect();
     let fingerprint = digest(whom);
     let meant: Vec<&Issued<'_>> = issued
         .iter()
@@ -412,34 +435,21 @@ fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentEr
     replace(&path, format!("{issued}{name} {owner} {whole} {key}\n").as_bytes())
 }
 
-/// Creates a folder completely or not at all. Replaces an existing folder if it is empty.
+/// Creates a folder completely or not at all ([`files::make_folder`]), and its parents.
 fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Result<(), AgentError> {
-    if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(AgentError::file(
-            "make",
-            path,
-            &"expected an empty or missing folder, found files in it",
-        ));
-    }
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    let beside = files::beside(path).map_err(|e| AgentError::file("make", path, &e))?;
-    parents(parent)?;
-    // Only this new folder is removed below.
-    folder(&beside)?;
-    let result = fill(&beside).and_then(|()| {
-        // Replaces an empty folder and nothing else.
-        fs::rename(&beside, path).map_err(|e| AgentError::file("make", path, &e))
-    });
-    result.map_err(|error| {
-        let _ = fs::remove_dir_all(&beside);
+    let failed = |e: std::io::Error| AgentError::file("make", path, &e);
+    let mut beside = None;
+    parents(path.parent().unwrap_or(Path::new("/")))?;
+    files::make_folder(path, 0o700, failed, |part| {
+        beside = Some(part.display().to_string());
+        fill(part)
+    })
+    .map_err(|error| match (error, beside) {
         // The error names the final folder.
-        match error {
-            AgentError::Files { message } => AgentError::Files {
-                message: message
-                    .replace(&beside.display().to_string(), &path.display().to_string()),
-            },
-            error => error,
+        (AgentError::Files { message }, Some(part)) => {
+            AgentError::Files { message: message.replace(&part, &path.display().to_string()) }
         }
+        (error, _) => error,
     })
 }
 
@@ -565,12 +575,13 @@ fn config(listen: std::net::SocketAddr, devices: &[(String, Uri)]) -> String {
 /// Checks the name of an owner or of a device. A name that looks like a fingerprint could not be
 /// revoked.
 fn check(name: &str) -> Result<(), AgentError> {
-    if is_name(name) && digest(name).is_none() {
+    // A command that was killed leaves a folder `NAME.DIGITS.part` among those of the owners.
+    if is_name(name) && digest(name).is_none() && !name.ends_with(".part") {
         return Ok(());
     }
     let message = format!(
-        "{name:?} is not a valid name: expected 1 to 64 letters, digits, '-', '_', '.', and not a \
-        fingerprint"
+        "{name:?} is not a valid name: expected 1 to 64 letters, digits, '-', '_', '.', and neither \
+        a fingerprint nor a name that ends in .part"
     );
     Err(AgentError::Config { message })
 }
@@ -1075,6 +1086,54 @@ mod tests {
         }
         // A name that looks like a fingerprint could not be revoked.
         assert_eq!(add_owner(&plan.dir, &other).unwrap_err().code(), "SHEF-AGT-016");
+    }
+
+    #[test]
+    fn what_the_record_has_lost_is_revoked_and_leftovers_are_no_owners() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        fs::write(plan.dir.join(ISSUED), "").unwrap();
+        let pem = fs::read(plan.dir.join("owners/alice/cert.pem")).unwrap();
+        let alice = Identity::of(&CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
+        assert_eq!(
+            revoke(&plan.dir, "alice").unwrap(),
+            Revocation { added: 1, owner: Some("alice".into()) }
+        );
+        assert!(Revoked::load(&plan.dir.join(REVOKED)).unwrap().contains(&alice));
+        // What a command leaves that is killed.
+        let left = "bob.00112233445566ff.part";
+        fs::rename(plan.dir.join("owners/alice"), plan.dir.join("owners").join(left)).unwrap();
+        assert_eq!(renew(&plan.dir, Some(left)).unwrap_err().code(), "SHEF-AGT-016");
+    }
+
+    #[test]
+    fn no_certificate_is_issued_that_nobody_would_accept() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        for at in [&one, &two] {
+            init(&Plan { dir: at.clone(), ..plan(dir.path()) }).unwrap();
+        }
+        let names = fs::read_to_string(one.join("names")).unwrap();
+        for bad in ["", "http://x\n", "localhost\n\n"] {
+            fs::write(one.join("names"), bad).unwrap();
+            let error = renew(&one, None).unwrap_err().to_string();
+            assert!(error.contains("a host name or an address in each line"), "{bad:?}: {error}");
+        }
+        fs::write(one.join("names"), names).unwrap();
+        renew(&one, None).unwrap();
+        let before = fs::read(one.join("agent.pem")).unwrap();
+        fs::copy(two.join("ca.key"), one.join("ca.key")).unwrap();
+        let alice = Some("alice");
+        for error in
+            [renew(&one, None).map(drop), renew(&one, alice).map(drop), add_owner(&one, "bob")]
+        {
+            let text = error.unwrap_err().to_string();
+            assert!(text.contains("it is not the key of ca.pem"), "{text}");
+        }
+        assert!(
+            fs::read(one.join("agent.pem")).unwrap() == before && !one.join("owners/bob").exists()
+        );
     }
 
     #[test]
