@@ -154,9 +154,19 @@ impl Revoked {
             .map(|(_, fingerprint)| fingerprint.as_str())
     }
 
-    /// Number of certificates in this list that are not in `next`.
-    pub(crate) fn lifted_by(&self, next: &Self) -> usize {
-        self.certificates.difference(&next.certificates).count()
+    /// Certificates in this list that are not in `next`, each with its owner if the list names one.
+    pub(crate) fn lifted_by(&self, next: &Self) -> Vec<String> {
+        let owner = |fingerprint: &String| {
+            let mut named = self.owners.iter().filter(|(_, of)| of == fingerprint);
+            named.next().map_or_else(
+                || fingerprint.clone(),
+                |(owner, _)| format!("{fingerprint} of {owner}"),
+            )
+        };
+        let mut lifted: Vec<_> =
+            self.certificates.difference(&next.certificates).map(owner).collect();
+        lifted.sort();
+        lifted
     }
 
     /// Whether the list has a fingerprint, given in lower case.

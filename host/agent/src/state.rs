@@ -121,12 +121,13 @@ fn warn_of_unknown_owners(config: &Config) {
     }
 }
 
-/// Warns how many certificates are accepted again.
+/// Warns which certificates are accepted again.
 fn warn_of_lifted(before: &Revoked, after: &Revoked) {
     let lifted = before.lifted_by(after);
-    if lifted > 0 {
+    if !lifted.is_empty() {
         tracing::warn!(
-            lifted,
+            lifted = lifted.len(),
+            certificates = lifted.join(", "),
             "the list of revoked certificates has lost entries: these certificates are accepted again"
         );
     }

@@ -1,7 +1,7 @@
 //! A running verifier service releases keys to the demo, and the command drives it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicI64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -529,6 +529,46 @@ fn the_whole_demo_has_its_keys_from_a_service_of_its_own() {
     page["receipts"].as_array_mut().unwrap().pop();
     std::fs::write(&receipts, page.to_string()).unwrap();
     assert_eq!(audit(&verifier.head), Some(1), "a truncated chain");
+}
+
+/// An interrupt removes what a demo has left at a service, and no demo touches a policy of others.
+#[test]
+fn an_interrupted_demo_leaves_nothing_at_a_service() {
+    let verifier = Verifier::start();
+    let service = verifier.service();
+    let own = Policy::strict("demo", &[RootOfTrust::ShefBoot]);
+    let own = service.add_policy("demo", &own).unwrap();
+    let mut demo = Command::new(shef_program())
+        .args(["demo", "--device", "sim:model", "--verifier", &verifier.url(), "--as"])
+        .arg(verifier.dir.join("operator"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let enabled = || {
+        let keys = service.keys().unwrap();
+        keys.iter().filter(|key| key["disabled"] == false).count()
+    };
+    let begin = std::time::Instant::now();
+    while enabled() < 2 {
+        assert!(demo.try_wait().unwrap().is_none() && begin.elapsed().as_secs() < 120);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let mut kill = Command::new("kill");
+    assert!(kill.args(["-TERM", &demo.id().to_string()]).status().unwrap().success());
+    let output = demo.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code().is_none() && !said.contains("still has"), "{said}");
+    assert_eq!(enabled(), 0);
+    for (kind, list) in [("trust-anchors", "anchors"), ("corims", "corims")] {
+        let left = service.get(&format!("/v1/{kind}")).unwrap();
+        let found = left.to_string();
+        assert!(!found.contains("demo-"), "{list}: {found}");
+    }
+    let policies = service.get("/v1/policies").unwrap();
+    let mut named = policies["policies"].as_array().unwrap().iter();
+    let demo = named.find(|row| row["name"] == "demo").unwrap();
+    assert_eq!((own.as_str(), &demo["version"]), ("demo@1", &1.into()));
 }
 
 #[test]

@@ -95,7 +95,13 @@ impl Host {
         if let Some(simulator) = &self.simulator {
             let mut info = self.device.info();
             info.uri = simulator.uri().to_string();
-            "simulated card".clone_into(&mut info.description);
+            let description = match simulator.uri() {
+                crate::Uri::SimModel => {
+                    "simulated card around the functional model: protects nothing"
+                }
+                _ => "simulated card around the Verilated RTL: protects nothing",
+            };
+            description.clone_into(&mut info.description);
             "simulated".clone_into(&mut info.root_of_trust);
             return info;
         }
