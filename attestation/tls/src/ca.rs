@@ -95,7 +95,7 @@ impl Ca {
     }
 
     /// The CA with this name and key, if the key is that of a certificate in `certificates` (PEM).
-    /// What another key signs, nobody accepts.
+    /// A certificate signed by another key would not verify.
     #[must_use]
     pub fn of_pair(name: &str, key: KeyPair, certificates: &str) -> Option<Self> {
         use rcgen::PublicKeyData as _;

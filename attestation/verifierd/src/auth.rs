@@ -163,8 +163,8 @@ type Whose = (String, Option<(String, Role)>);
 /// A token bucket: its tokens at a time.
 type Bucket = (f64, Instant);
 
-/// Token buckets. The operators of a tenant share one. All other callers of a tenant share another,
-/// and each has a smaller one of its own, so that none of them keeps out others, or an operator.
+/// Token buckets. The operators of a tenant share one. All other callers share another, and each
+/// also has a smaller private one: no caller exhausts the rate of the others or of the operators.
 #[derive(Debug, Default)]
 pub struct Rates {
     buckets: Mutex<HashMap<Whose, Bucket>>,
@@ -192,8 +192,7 @@ impl Rates {
         };
         let mut buckets = self.buckets.lock().expect("no panic under this lock");
         if buckets.len() > BUCKETS {
-            // A full bucket is that of a caller who has not been seen before. After a second or more
-            // at this rate, it is full.
+            // A full bucket equals a new one. After this number of seconds, a bucket is full.
             let full = f64::from(burst) / f64::from((rate / 2).max(1));
             buckets.retain(|_, bucket| now.duration_since(bucket.1).as_secs_f64() < full);
         }
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(refused.detail, "one of tenant a: more than 1 requests a second");
         assert_eq!(ask(&three, 0).unwrap_err().detail, "tenant a: more than 2 requests a second");
         ask(&who("b", "one", Role::Attest), 0).unwrap();
-        // One caller does not take the share of the others, and nobody that of the operators.
+        // A caller cannot exhaust the rate of the others, and callers not that of the operators.
         ask(&one, 1).unwrap();
         ask(&one, 1).unwrap_err();
         ask(&three, 1).unwrap();

@@ -568,7 +568,7 @@ impl Config {
                         format!("token {:?}: {}", token.name.get_ref(), name_rule()),
                     ));
                 }
-                // Which of the two entries counts, nobody could say.
+                // With two entries, the role would be ambiguous.
                 let earlier: &[Tenant] = &tenants;
                 let mut known = earlier.iter().flat_map(|tenant| &tenant.tokens).chain(&tokens);
                 if let Some(other) = known.find(|other| other.sha256 == sha256) {

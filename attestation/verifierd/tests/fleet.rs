@@ -409,7 +409,7 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     let other = dir.join("other");
     set_up(&other);
     assert_eq!(revoke(&["other/operator.pem"], 30, now()).unwrap_err().kind, Kind::Material);
-    // A list that would refuse nobody, or let in again whom a lost one refused.
+    // A list without effect, or one that would readmit the clients on a lost list.
     let server = revoke(&["server.pem"], 30, now()).unwrap_err();
     assert!(server.detail.contains("not a client's certificate"), "{server:?}");
     let list = std::fs::read(dir.join("crl.pem")).unwrap();

@@ -305,7 +305,7 @@ fn a_result_is_good_for_whoever_attested() {
     service.operator.send("POST", ONE, &[], b"the resource").ok();
     client.with_token(&of_nobody).get(ONE).ok();
     let text = std::fs::read_to_string(service.dir.join("verifierd.toml")).unwrap();
-    // A token under a name that another token had before: what the old one attested ends with it.
+    // After a token is replaced under the same name, results of the old one are invalid.
     let other = hex::encode(sha256(b"host-1's next token"));
     let rotated = text.replace(&hex::encode(sha256(b"host-1")), &other);
     let config = Config::parse(&rotated, "verifierd.toml", &service.dir).unwrap();

@@ -910,7 +910,7 @@ mod tests {
         }
         refused("bob");
         readmit(&plan.dir, "alice").unwrap();
-        // Nobody else gets the name, and no message says so.
+        // The name is not issued again, and no message suggests it.
         let (mine, away) = (plan.dir.join("owners/alice"), dir.path().join("alice"));
         fs::rename(&mine, &away).unwrap();
         let used = add_owner(&plan.dir, "alice").unwrap_err();

@@ -169,7 +169,7 @@ impl Entrusted {
             )?)?;
         }
         service.add_reference(id, verifier.reference())?;
-        // A name that nobody else has.
+        // A unique name.
         let policy = service.add_policy(id, verifier.policy())?;
         let key = |material| NewKey {
             policy: &policy,

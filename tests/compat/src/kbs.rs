@@ -14,9 +14,9 @@ use kbs_types::{
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 
-use shef_fixtures::device::Device;
 use crate::service::{Answer, Client};
 use crate::{Case, Outcome, World, demand, text};
+use shef_fixtures::device::Device;
 
 const ONE: &str = "default/key/one";
 

@@ -20,8 +20,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
 use serde_json::{Value, json};
 use shef_proto::evidence::RootOfTrust;
 
-use shef_fixtures::device::{Device, reference};
 use service::{Client, Service, Tape};
+use shef_fixtures::device::{Device, reference};
 
 /// Result of a case; the error is a message.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -310,6 +310,10 @@ fn shown(name: &str, imports: &Imports, known: &mut Vec<Known>) -> Vec<String> {
     lines
 }
 
+/// The fixtures without a simulator. Tests of shipped packages use them, and so they are held to the
+/// same rule.
+const FIXTURES: &str = "tests/fixtures";
+
 /// The dependencies of shipped packages on packages that simulate or test. `manifests` are by
 /// folder; `workspace` is the root's.
 fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String> {
@@ -321,7 +325,8 @@ fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String>
         testing.filter_map(|(folder, manifest)| Some((package(manifest)?, folder))).collect();
     let shared = workspace.get("workspace").and_then(|table| table.get("dependencies"));
     let mut found = Vec::new();
-    for (folder, manifest) in manifests.iter().filter(|(folder, _)| below(folder, SHIPPED)) {
+    let held = |folder: &str| below(folder, SHIPPED) || folder == FIXTURES;
+    for (folder, manifest) in manifests.iter().filter(|(folder, _)| held(folder)) {
         let targets = manifest.get("target").and_then(Value::as_table);
         let tables = targets.into_iter().flatten().filter_map(|(_, target)| target.as_table());
         for (kind, list) in tables.chain([manifest]).flatten() {
@@ -332,7 +337,8 @@ fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String>
                 let renamed = [Some(value), shared.and_then(|shared| shared.get(key))];
                 let renamed =
                     renamed.into_iter().flatten().find_map(|value| value.get("package")?.as_str());
-                if let Some(to) = testing.get(renamed.unwrap_or(key)) {
+                let to = testing.get(renamed.unwrap_or(key));
+                if let Some(to) = to.filter(|to| kind != "dev-dependencies" || **to != FIXTURES) {
                     found.push(format!("{folder}: {kind} name {key}, which is {to}"));
                 }
             }
@@ -479,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_packages_depend_on_no_simulator() {
+    fn shipped_packages_and_their_fixtures_depend_on_no_simulator() {
         let package = |name: &str, rest: &str| -> Table {
             format!("[package]\nname = {name:?}\n{rest}").parse().unwrap()
         };
@@ -494,6 +500,8 @@ mod tests {
             ("[build-dependencies]\nx = { package = \"card\", version = \"1\" }", true),
             ("[target.'cfg(unix)'.dependencies]\nother.workspace = true", true),
             ("[features]\ncard = []", false),
+            ("[dev-dependencies]\nfixtures.workspace = true", false),
+            ("[dependencies]\nfixtures.workspace = true", true),
         ] {
             for (folder, ships) in
                 [("host/sdk", true), ("attestation/kernel", true), ("sim/tb", false)]
@@ -502,6 +510,7 @@ mod tests {
                     (folder, package("it", dependencies)),
                     ("sim/card", package("card", "[dependencies]\nit.workspace = true")),
                     ("attestation/seal", package("seal", "")),
+                    (FIXTURES, package("fixtures", "")),
                 ];
                 let manifests = manifests.map(|(folder, table)| (folder.to_owned(), table)).into();
                 let found = upward(&manifests, &workspace);

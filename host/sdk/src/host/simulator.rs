@@ -71,8 +71,8 @@ pub fn simulator_program() -> PathBuf {
     program_beside(PROGRAM).unwrap_or_else(|| PROGRAM.into())
 }
 
-/// Variables that the program and the tools it runs need. It gets no others: unlike a process that
-/// holds keys, it can be looked into.
+/// Variables that the program and the tools it runs need. It gets no others: its memory is readable
+/// by other processes of the same user, unlike that of a process that holds keys.
 const ENVIRONMENT: &[&str] = &[
     "PATH",
     "HOME",
