@@ -56,7 +56,7 @@ pub async fn backup(config: &Config, to: &Path) -> Result<()> {
         }
         // The final name only ever holds a complete copy.
         let part = Part::new(to, 0o600, to, |_| Ok(())).map_err(|error| cannot(to, error))?;
-        store.copy_to(part.path()).await?;
+        store.copy_to(part.path()).await.map_err(|problem| cannot(to, problem.with_cause()))?;
         Store::copy(part.path(), &kek).await?.close().await;
         part.place(to).map_err(|error| cannot(to, error))
     }
@@ -113,11 +113,10 @@ pub async fn restore(config: &Config, from: &Path, now: i64) -> Result<()> {
     let ready = async {
         let copy = Store::copy(part.path(), &kek).await;
         copy.map_err(|problem| {
-            problem.kind.because(format!(
-                "{} cannot be restored: {}",
-                from.display(),
-                problem.detail
-            ))
+            // Not the service's database, but a file that was named.
+            let kind = if problem.kind == Kind::Store { Kind::Backup } else { problem.kind };
+            let why = problem.with_cause();
+            kind.because(format!("{} cannot be restored: {why}", from.display()))
         })?
         .close()
         .await;

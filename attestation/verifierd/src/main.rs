@@ -423,7 +423,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             let code = problem.kind.code();
-            output::note(&format!("error [{code}]: {problem}"));
+            let what = problem.kind.summary();
+            output::note(&format!("error [{code}]: {what}: {}", problem.with_cause()));
             if let Some(known) = shef_proto::code::find(shef_proto::CODES, code) {
                 output::note(&format!("help: {}", known.help));
             }

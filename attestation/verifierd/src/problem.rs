@@ -141,6 +141,8 @@ pub struct Problem {
     pub kind: Kind,
     /// The expected and the actual value.
     pub detail: String,
+    /// The database's own text, which no response contains.
+    pub cause: Option<String>,
     /// More members of the response.
     pub extra: Map<String, Value>,
     /// More headers of the response.
@@ -159,7 +161,16 @@ impl Problem {
     /// A problem.
     #[must_use]
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), extra: Map::new(), headers: Vec::new() }
+        Self { kind, detail: detail.into(), cause: None, extra: Map::new(), headers: Vec::new() }
+    }
+
+    /// The text with its cause, for whoever runs a command on this machine.
+    #[must_use]
+    pub fn with_cause(&self) -> String {
+        match &self.cause {
+            Some(cause) => format!("{} ({cause})", self.detail),
+            None => self.detail.clone(),
+        }
     }
 
     /// Adds a member to the response.
@@ -201,7 +212,8 @@ impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
         // The text may hold SQL but no values: parameters are bound.
         tracing::error!(error = %error, "store");
-        Self::new(Kind::Store, "the database refused or is out of reach").retry_after(1)
+        let problem = Self::new(Kind::Store, "the database refused or is out of reach");
+        Self { cause: Some(error.to_string()), ..problem.retry_after(1) }
     }
 }
 
