@@ -320,6 +320,160 @@ impl At<'_> {
     }
 }
 
+/// The tenants of a file.
+fn tenants(at: &At<'_>, file: &File) -> Result<Vec<Tenant>> {
+    let mut tenants: Vec<Tenant> = Vec::new();
+    for tenant in &file.tenant {
+        let tenant = tenant.get_ref();
+        let name = tenant.name.get_ref();
+        if !is_name(name) {
+            return Err(
+                at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule()))
+            );
+        }
+        if tenants.iter().any(|other| other.name == *name) {
+            return Err(
+                at.error(&tenant.name.span(), format!("tenant {name:?} is there twice"))
+            );
+        }
+        let (tokens, submitters) = (tokens(at, tenant, &tenants)?, submitters(at, tenant)?);
+        tenants.push(Tenant { name: name.clone(), tokens, submitters });
+    }
+    Ok(tenants)
+}
+
+/// The bearer tokens of a tenant; those of the `earlier` tenants have other digests.
+fn tokens(at: &At<'_>, tenant: &TenantFile, earlier: &[Tenant]) -> Result<Vec<Token>> {
+    let mut tokens: Vec<Token> = Vec::new();
+    for token in &tenant.token {
+        let role = Role::from_name(token.role.get_ref()).ok_or_else(|| {
+            at.error(
+                &token.role.span(),
+                format!(
+                    "role {:?} is none of attest, release, audit, operator",
+                    token.role.get_ref()
+                ),
+            )
+        })?;
+        let sha256 = hex::decode(token.sha256.get_ref())
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok());
+        let Some(sha256) = sha256 else {
+            return Err(
+                at.error(&token.sha256.span(), "sha256 is not 64 hexadecimal digits; `shef-verifierd token` makes an entry")
+            );
+        };
+        if !is_name(token.name.get_ref()) {
+            return Err(at.error(
+                &token.name.span(),
+                format!("token {:?}: {}", token.name.get_ref(), name_rule()),
+            ));
+        }
+        // With two entries, the role would be ambiguous.
+        let mut known = earlier.iter().flat_map(|tenant| &tenant.tokens).chain(&tokens);
+        if let Some(other) = known.find(|other| other.sha256 == sha256) {
+            let text =
+                format!("sha256 is that of the token {:?}, which has an entry", other.name);
+            return Err(at.error(&token.sha256.span(), text));
+        }
+        tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
+    }
+    Ok(tokens)
+}
+
+/// The policies that callers of a tenant may use, by name.
+fn submitters(at: &At<'_>, tenant: &TenantFile) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut submitters = BTreeMap::new();
+    for submitter in &tenant.submitter {
+        for (what, text) in [("submitter", &submitter.name)]
+            .into_iter()
+            .chain(submitter.policies.iter().map(|p| ("policy", p)))
+        {
+            if !is_name(text.get_ref()) {
+                return Err(at.error(
+                    &text.span(),
+                    format!("{what} {:?}: {}", text.get_ref(), name_rule()),
+                ));
+            }
+        }
+        let policies =
+            submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
+        if submitters.insert(submitter.name.get_ref().clone(), policies).is_some() {
+            return Err(at.error(
+                &submitter.name.span(),
+                format!("submitter {:?} is there twice", submitter.name.get_ref()),
+            ));
+        }
+    }
+    Ok(submitters)
+}
+
+/// Checks what clients without credentials may do.
+fn check_compat(at: &At<'_>, file: &File, tenants: &[Tenant]) -> Result<()> {
+    if let Some(anonymous) = &file.compat.anonymous_tenant
+        && !tenants.iter().any(|tenant| tenant.name == *anonymous)
+    {
+        return Err(at.error(
+            &place(at.text, "compat", "anonymous_tenant"),
+            format!("anonymous_tenant {anonymous:?} is none of the tenants"),
+        ));
+    }
+    if let Some(bad) = file.compat.anonymous_resources.iter().find(|path| !is_path(path)) {
+        return Err(at.error(
+            &place(at.text, "compat", "anonymous_resources"),
+            format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names"),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that limits are within their bounds, and fit each other.
+fn check_limits(at: &At<'_>, file: &File) -> Result<()> {
+    for (table, name, value, least, most) in
+        bounds(&file.limits, &file.retention, file.storage.connections)
+    {
+        if !(least..=most).contains(&value) {
+            let what = format!("{table}.{name} = {value} is not within {least} to {most}");
+            return Err(at.error(&place(at.text, table, name), what));
+        }
+    }
+    // The service remembers the releases of an attestation until the box ends, which must
+    // outlast the attestation.
+    let l = &file.limits;
+    if l.result_seconds > l.release_seconds {
+        let said = |name| Some(place(at.text, "limits", name)).filter(|span| span.start > 0);
+        let text = format!(
+            "limits.result_seconds = {} is more than limits.release_seconds = {}: an attestation would outlive the box that it released, and release \
+             the key a second time; make result_seconds at most release_seconds",
+            l.result_seconds, l.release_seconds
+        );
+        return Err(at.error(
+            &said("result_seconds").or_else(|| said("release_seconds")).unwrap_or(0..0),
+            text,
+        ));
+    }
+    Ok(())
+}
+
+/// The callers who see the metrics of all tenants.
+fn operators(at: &At<'_>, file: &File, tenants: &[Tenant]) -> Result<Vec<String>> {
+    let mut operators = Vec::new();
+    for operator in &file.service.operators {
+        let known = |(tenant, name): (&str, &str)| {
+            is_name(name) && tenants.iter().any(|known| known.name == tenant)
+        };
+        if !operator.get_ref().split_once('/').is_some_and(known) {
+            let text = format!(
+                "service.operators: {:?} is not TENANT/NAME of a tenant of this file",
+                operator.get_ref()
+            );
+            return Err(at.error(&operator.span(), text));
+        }
+        operators.push(operator.get_ref().clone());
+    }
+    Ok(operators)
+}
+
 /// Where the value of a key in a table is, for values whose position the parser does not report.
 fn place(text: &str, table: &str, key: &str) -> Range<usize> {
     let (mut at, mut inside) = (0, false);
@@ -529,133 +683,13 @@ impl Config {
                 "storage.url must begin with sqlite: or postgres://",
             ));
         };
-        let mut tenants: Vec<Tenant> = Vec::new();
-        for tenant in &file.tenant {
-            let tenant = tenant.get_ref();
-            let name = tenant.name.get_ref();
-            if !is_name(name) {
-                return Err(
-                    at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule()))
-                );
-            }
-            if tenants.iter().any(|other| other.name == *name) {
-                return Err(
-                    at.error(&tenant.name.span(), format!("tenant {name:?} is there twice"))
-                );
-            }
-            let mut tokens: Vec<Token> = Vec::new();
-            for token in &tenant.token {
-                let role = Role::from_name(token.role.get_ref()).ok_or_else(|| {
-                    at.error(
-                        &token.role.span(),
-                        format!(
-                            "role {:?} is none of attest, release, audit, operator",
-                            token.role.get_ref()
-                        ),
-                    )
-                })?;
-                let sha256 = hex::decode(token.sha256.get_ref())
-                    .ok()
-                    .and_then(|bytes| bytes.try_into().ok());
-                let Some(sha256) = sha256 else {
-                    return Err(
-                        at.error(&token.sha256.span(), "sha256 is not 64 hexadecimal digits; `shef-verifierd token` makes an entry")
-                    );
-                };
-                if !is_name(token.name.get_ref()) {
-                    return Err(at.error(
-                        &token.name.span(),
-                        format!("token {:?}: {}", token.name.get_ref(), name_rule()),
-                    ));
-                }
-                // With two entries, the role would be ambiguous.
-                let earlier: &[Tenant] = &tenants;
-                let mut known = earlier.iter().flat_map(|tenant| &tenant.tokens).chain(&tokens);
-                if let Some(other) = known.find(|other| other.sha256 == sha256) {
-                    let text =
-                        format!("sha256 is that of the token {:?}, which has an entry", other.name);
-                    return Err(at.error(&token.sha256.span(), text));
-                }
-                tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
-            }
-            let mut submitters = BTreeMap::new();
-            for submitter in &tenant.submitter {
-                for (what, text) in [("submitter", &submitter.name)]
-                    .into_iter()
-                    .chain(submitter.policies.iter().map(|p| ("policy", p)))
-                {
-                    if !is_name(text.get_ref()) {
-                        return Err(at.error(
-                            &text.span(),
-                            format!("{what} {:?}: {}", text.get_ref(), name_rule()),
-                        ));
-                    }
-                }
-                let policies =
-                    submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
-                if submitters.insert(submitter.name.get_ref().clone(), policies).is_some() {
-                    return Err(at.error(
-                        &submitter.name.span(),
-                        format!("submitter {:?} is there twice", submitter.name.get_ref()),
-                    ));
-                }
-            }
-            tenants.push(Tenant { name: name.clone(), tokens, submitters });
-        }
+        let tenants = tenants(&at, &file)?;
         if tenants.is_empty() {
             return Err(at.error(&(text.len()..text.len()), "there is no [[tenant]]"));
         }
-        if let Some(anonymous) = &file.compat.anonymous_tenant
-            && !tenants.iter().any(|tenant| tenant.name == *anonymous)
-        {
-            return Err(at.error(
-                &place(text, "compat", "anonymous_tenant"),
-                format!("anonymous_tenant {anonymous:?} is none of the tenants"),
-            ));
-        }
-        if let Some(bad) = file.compat.anonymous_resources.iter().find(|path| !is_path(path)) {
-            return Err(at.error(
-                &place(text, "compat", "anonymous_resources"),
-                format!("anonymous_resources: {bad:?} is no path REPOSITORY/TYPE/TAG of names"),
-            ));
-        }
-        for (table, name, value, least, most) in
-            bounds(&file.limits, &file.retention, file.storage.connections)
-        {
-            if !(least..=most).contains(&value) {
-                let what = format!("{table}.{name} = {value} is not within {least} to {most}");
-                return Err(at.error(&place(text, table, name), what));
-            }
-        }
-        // The service remembers the releases of an attestation until the box ends, which must
-        // outlast the attestation.
-        let l = &file.limits;
-        if l.result_seconds > l.release_seconds {
-            let said = |name| Some(place(text, "limits", name)).filter(|span| span.start > 0);
-            let text = format!(
-                "limits.result_seconds = {} is more than limits.release_seconds = {}: an attestation would outlive the box that it released, and release \
-                 the key a second time; make result_seconds at most release_seconds",
-                l.result_seconds, l.release_seconds
-            );
-            return Err(at.error(
-                &said("result_seconds").or_else(|| said("release_seconds")).unwrap_or(0..0),
-                text,
-            ));
-        }
-        let mut operators = Vec::new();
-        for operator in &file.service.operators {
-            let known = |(tenant, name): (&str, &str)| {
-                is_name(name) && tenants.iter().any(|known| known.name == tenant)
-            };
-            if !operator.get_ref().split_once('/').is_some_and(known) {
-                let text = format!(
-                    "service.operators: {:?} is not TENANT/NAME of a tenant of this file",
-                    operator.get_ref()
-                );
-                return Err(at.error(&operator.span(), text));
-            }
-            operators.push(operator.get_ref().clone());
-        }
+        check_compat(&at, &file, &tenants)?;
+        check_limits(&at, &file)?;
+        let operators = operators(&at, &file, &tenants)?;
         let mut tls = file.tls;
         for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca]
             .into_iter()

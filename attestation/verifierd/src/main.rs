@@ -231,24 +231,7 @@ fn command(command: Command) -> Result<()> {
     close_memory()?;
     match command {
         Command::Init { dir, listen, host, audience, tenant } => {
-            let port = listen.rsplit(':').next().unwrap_or("8443");
-            let host = host.iter().map(|host| init::host(host)).collect::<Result<Vec<_>>>()?;
-            let audience = audience.unwrap_or_else(|| {
-                match host.first().map_or("localhost", String::as_str) {
-                    address if address.contains(':') => format!("https://[{address}]:{port}"),
-                    name => format!("https://{name}:{port}"),
-                }
-            });
-            init::init(
-                &dir,
-                &init::Setup { listen, hosts: host, audience, tenant: named(&tenant)? },
-                now(),
-            )?;
-            say!(
-                "made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml",
-                dir.display()
-            );
-            Ok(())
+            set_up(&dir, listen, &host, audience, &tenant)
         }
         Command::Run { config } => block(run::run(config, |address| {
             // Keep serving all the same.
@@ -293,37 +276,9 @@ fn command(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Revoke { dir, certificates, days, new_list } => {
-            let Listed { all, added } = init::revoke(&dir, &certificates, days, new_list, now())?;
-            let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
-            say!(
-                "{} names {all} certificates, {added} of them new, for {days} days",
-                list.display()
-            );
-            if !file.exists() {
-                say!(
-                    "for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP"
-                );
-                return Ok(());
-            }
-            if !Config::read(&file)?.tls.crls.contains(&list) {
-                let text = format!(
-                    "{} does not name {}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
-                    file.display(),
-                    list.display()
-                );
-                return Err(Kind::Config.because(text));
-            }
-            say!("{} names it: SIGHUP puts it in force", file.display());
-            Ok(())
+            revoke(&dir, &certificates, days, new_list)
         }
-        Command::Token { name, role: role_name } => {
-            let (name, role) = (named(&name)?, role(&role_name)?);
-            let token = format!("shef_{}", hex::encode(secrets::random::<32>()));
-            say!("token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
-            say!("[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
-            say!("sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
-            Ok(())
-        }
+        Command::Token { name, role: role_name } => token(&name, &role_name),
         Command::Backup { config, out } => {
             block(backup::backup(&Config::read(&config)?, &out))?;
             say!("made {}", out.display());
@@ -336,58 +291,113 @@ fn command(command: Command) -> Result<()> {
             );
             Ok(())
         }
-        Command::Rekey { config, to } => {
-            let read = Config::read(&config)?;
-            match block(rekey::rekey(&read, &to))? {
-                Some(count) => say!("{count} secrets are sealed under {}", to.display()),
-                None => say!("the database is sealed under {} already", to.display()),
-            }
-            say!(
-                "in {}, below [storage]\n    kek = {:?}\nthen SIGHUP",
-                config.display(),
-                read.named(&to)
-            );
-            Ok(())
-        }
-        Command::Audit { config } => {
-            for audited in block(backup::audit(&Config::read(&config)?))? {
-                let digest = hex::encode(audited.head.digest);
-                if audited.head.seq == 0 {
-                    say!("{}: there is no receipt yet", audited.tenant);
-                } else {
-                    say!(
-                        "{}: receipts {} to {} hold, head {digest}",
-                        audited.tenant,
-                        audited.from.seq + 1,
-                        audited.head.seq
-                    );
-                }
-                say!(
-                    "{}: {} events hold, head {}",
-                    audited.tenant,
-                    audited.events,
-                    hex::encode(&audited.events_head)
-                );
-            }
-            Ok(())
-        }
-        Command::Explain { code } => {
-            let wanted = code.trim().to_ascii_uppercase();
-            let all = shef_verify::CODES.iter().chain(shef_proto::CODES);
-            let found = all.into_iter().find(|known| known.id == wanted);
-            let found = found.ok_or_else(|| {
-                Kind::NotFound.because(format!(
-                    "the service has no code {wanted}; `shef explain` knows the others"
-                ))
-            })?;
-            say!("{}: {}\n\n{}", found.id, found.summary, found.help);
-            Ok(())
-        }
+        Command::Rekey { config, to } => rekey(&config, &to),
+        Command::Audit { config } => audit(&config),
+        Command::Explain { code } => explain(&code),
         Command::Version => {
             say!("shef-verifierd {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
     }
+}
+
+/// Makes a folder for the service, and says how to start it.
+fn set_up(
+    dir: &Path,
+    listen: String,
+    host: &[String],
+    audience: Option<String>,
+    tenant: &str,
+) -> Result<()> {
+    let port = listen.rsplit(':').next().unwrap_or("8443");
+    let host = host.iter().map(|host| init::host(host)).collect::<Result<Vec<_>>>()?;
+    let audience =
+        audience.unwrap_or_else(|| match host.first().map_or("localhost", String::as_str) {
+            address if address.contains(':') => format!("https://[{address}]:{port}"),
+            name => format!("https://{name}:{port}"),
+        });
+    init::init(dir, &init::Setup { listen, hosts: host, audience, tenant: named(tenant)? }, now())?;
+    say!("made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml", dir.display());
+    Ok(())
+}
+
+/// Writes the list of revoked client certificates, and says whether the configuration uses it.
+fn revoke(dir: &Path, certificates: &[PathBuf], days: u32, new_list: bool) -> Result<()> {
+    let Listed { all, added } = init::revoke(dir, certificates, days, new_list, now())?;
+    let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
+    say!("{} names {all} certificates, {added} of them new, for {days} days", list.display());
+    if !file.exists() {
+        say!("for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP");
+        return Ok(());
+    }
+    if !Config::read(&file)?.tls.crls.contains(&list) {
+        let text = format!(
+            "{} does not name {}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
+            file.display(),
+            list.display()
+        );
+        return Err(Kind::Config.because(text));
+    }
+    say!("{} names it: SIGHUP puts it in force", file.display());
+    Ok(())
+}
+
+/// Prints a new bearer token and its entry for the configuration.
+fn token(name: &str, role_name: &str) -> Result<()> {
+    let (name, role) = (named(name)?, role(role_name)?);
+    let token = format!("shef_{}", hex::encode(secrets::random::<32>()));
+    say!("token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
+    say!("[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
+    say!("sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
+    Ok(())
+}
+
+/// Seals the database under another KEK, and says what the configuration has to name.
+fn rekey(config: &Path, to: &Path) -> Result<()> {
+    let read = Config::read(config)?;
+    match block(rekey::rekey(&read, to))? {
+        Some(count) => say!("{count} secrets are sealed under {}", to.display()),
+        None => say!("the database is sealed under {} already", to.display()),
+    }
+    say!("in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), read.named(to));
+    Ok(())
+}
+
+/// Prints the heads of the receipts and events of each tenant, after checking the chains.
+fn audit(config: &Path) -> Result<()> {
+    for audited in block(backup::audit(&Config::read(config)?))? {
+        let digest = hex::encode(audited.head.digest);
+        if audited.head.seq == 0 {
+            say!("{}: there is no receipt yet", audited.tenant);
+        } else {
+            say!(
+                "{}: receipts {} to {} hold, head {digest}",
+                audited.tenant,
+                audited.from.seq + 1,
+                audited.head.seq
+            );
+        }
+        say!(
+            "{}: {} events hold, head {}",
+            audited.tenant,
+            audited.events,
+            hex::encode(&audited.events_head)
+        );
+    }
+    Ok(())
+}
+
+/// Prints what a code means.
+fn explain(code: &str) -> Result<()> {
+    let wanted = code.trim().to_ascii_uppercase();
+    let all = shef_verify::CODES.iter().chain(shef_proto::CODES);
+    let found = all.into_iter().find(|known| known.id == wanted);
+    let found = found.ok_or_else(|| {
+        Kind::NotFound
+            .because(format!("the service has no code {wanted}; `shef explain` knows the others"))
+    })?;
+    say!("{}: {}\n\n{}", found.id, found.summary, found.help);
+    Ok(())
 }
 
 /// Exit statuses, the same in the whole project: 0 done, 1 checked and negative, 2 wrong usage, 4

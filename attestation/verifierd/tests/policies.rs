@@ -274,7 +274,15 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
         let dry = scope.spawn(|| dry_run(&client, TIME).ok());
         let killers: Vec<_> = ["memory", "squares"]
             .into_iter()
-            .map(|name| scope.spawn(|| denied(appraise(&client, &device, name))))
+            .map(|name| {
+                scope.spawn(|| {
+                    // On a busy machine, the tenant's other appraisal takes its place for longer
+                    // than a request waits for one.
+                    let busy = |answer: &Answer| answer.status == 503;
+                    let mut answers = (0..50).map(|_| appraise(&client, &device, name));
+                    denied(answers.find(|answer| !busy(answer)).expect("a place"))
+                })
+            })
             .collect();
         let all = scope.spawn(|| {
             // First the end of the loop below, even if one of them has failed.

@@ -175,9 +175,7 @@ const UNDECIDED: u8 = 3;
 /// One line on stdout. A closed pipe is success.
 fn say(line: &str) -> Result<(), AgentError> {
     output::line(line).map_err(|error| AgentError::Files {
-        message: format!(
-            "the command did its work, and cannot write to standard output: {error}"
-        ),
+        message: format!("the command did its work, and cannot write to standard output: {error}"),
     })
 }
 

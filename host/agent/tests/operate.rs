@@ -345,8 +345,9 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        let told = said.contains("error [SHEF-AGT-017]: the command did its work, and cannot write to standard output: ")
-            || args == ["--help"];
+        let told = said.contains(
+            "error [SHEF-AGT-017]: the command did its work, and cannot write to standard output: ",
+        ) || args == ["--help"];
         assert!(output.status.code() == Some(5) && told, "{args:?}: {said}");
     }
     for (args, expected, says) in [
