@@ -327,14 +327,10 @@ fn tenants(at: &At<'_>, file: &File) -> Result<Vec<Tenant>> {
         let tenant = tenant.get_ref();
         let name = tenant.name.get_ref();
         if !is_name(name) {
-            return Err(
-                at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule()))
-            );
+            return Err(at.error(&tenant.name.span(), format!("tenant {name:?}: {}", name_rule())));
         }
         if tenants.iter().any(|other| other.name == *name) {
-            return Err(
-                at.error(&tenant.name.span(), format!("tenant {name:?} is there twice"))
-            );
+            return Err(at.error(&tenant.name.span(), format!("tenant {name:?} is there twice")));
         }
         let (tokens, submitters) = (tokens(at, tenant, &tenants)?, submitters(at, tenant)?);
         tenants.push(Tenant { name: name.clone(), tokens, submitters });
@@ -355,13 +351,13 @@ fn tokens(at: &At<'_>, tenant: &TenantFile, earlier: &[Tenant]) -> Result<Vec<To
                 ),
             )
         })?;
-        let sha256 = hex::decode(token.sha256.get_ref())
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok());
+        let sha256 =
+            hex::decode(token.sha256.get_ref()).ok().and_then(|bytes| bytes.try_into().ok());
         let Some(sha256) = sha256 else {
-            return Err(
-                at.error(&token.sha256.span(), "sha256 is not 64 hexadecimal digits; `shef-verifierd token` makes an entry")
-            );
+            return Err(at.error(
+                &token.sha256.span(),
+                "sha256 is not 64 hexadecimal digits; `shef-verifierd token` makes an entry",
+            ));
         };
         if !is_name(token.name.get_ref()) {
             return Err(at.error(
@@ -372,8 +368,7 @@ fn tokens(at: &At<'_>, tenant: &TenantFile, earlier: &[Tenant]) -> Result<Vec<To
         // With two entries, the role would be ambiguous.
         let mut known = earlier.iter().flat_map(|tenant| &tenant.tokens).chain(&tokens);
         if let Some(other) = known.find(|other| other.sha256 == sha256) {
-            let text =
-                format!("sha256 is that of the token {:?}, which has an entry", other.name);
+            let text = format!("sha256 is that of the token {:?}, which has an entry", other.name);
             return Err(at.error(&token.sha256.span(), text));
         }
         tokens.push(Token { name: token.name.get_ref().clone(), role, sha256 });
@@ -390,14 +385,12 @@ fn submitters(at: &At<'_>, tenant: &TenantFile) -> Result<BTreeMap<String, Vec<S
             .chain(submitter.policies.iter().map(|p| ("policy", p)))
         {
             if !is_name(text.get_ref()) {
-                return Err(at.error(
-                    &text.span(),
-                    format!("{what} {:?}: {}", text.get_ref(), name_rule()),
-                ));
+                return Err(
+                    at.error(&text.span(), format!("{what} {:?}: {}", text.get_ref(), name_rule()))
+                );
             }
         }
-        let policies =
-            submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
+        let policies = submitter.policies.iter().map(|policy| policy.get_ref().clone()).collect();
         if submitters.insert(submitter.name.get_ref().clone(), policies).is_some() {
             return Err(at.error(
                 &submitter.name.span(),
