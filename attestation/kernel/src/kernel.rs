@@ -22,7 +22,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::error::KernelError;
 use crate::identity::Identity;
 use crate::platform::{EntropyQuality, Platform, Shell};
-use crate::regs::krn;
+use shef_regs::krn;
 
 /// Maximum number of polls of the Shield's state. Between polls the kernel calls
 /// [`Platform::idle`].

@@ -15,9 +15,6 @@ mod identity;
 mod kernel;
 mod medium;
 mod platform;
-#[expect(dead_code, reason = "the map is whole, the kernel uses a part of it")]
-mod regs;
-
 pub use boot::{BootError, KernelImage, Measurement, boot, device_id_key, identify};
 pub use error::KernelError;
 pub use identity::{IDENTITY_MAX, Identity};

@@ -5,11 +5,11 @@ extern crate std;
 
 mod bus;
 mod mmio;
-pub mod regs;
 mod units;
 
 pub use bus::Bus;
 #[cfg(feature = "core")]
 pub use mmio::CORE;
 pub use mmio::{HANDOVER, Mmio};
+pub use shef_regs::bus as regs;
 pub use units::{Running, Units};

@@ -40,12 +40,10 @@ fn registers(root: &Path, out: &mut Vec<Generated>) -> Result<(), String> {
             kernel.to_systemverilog(KERNEL, "shef_kernel_regs_pkg"),
         ),
     ];
-    let port = shield.to_rust_of("krn");
     let host = shield.and(dma);
     let pages = [
-        ("attestation/kernel/src/regs.rs", port),
-        ("host/regs/src/lib.rs", host.to_rust()),
-        ("attestation/units/src/regs.rs", kernel.to_rust_bus(KERNEL)),
+        ("attestation/regs/src/lib.rs", host.to_rust()),
+        ("attestation/regs/src/bus.rs", kernel.to_rust_bus(KERNEL)),
         ("docs/reference/registers.md", host.and(kernel).to_markdown()),
     ];
     for (path, content) in packages.into_iter().chain(pages) {

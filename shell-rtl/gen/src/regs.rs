@@ -429,12 +429,14 @@ impl RegisterMap {
 
     /// The source of crate `shef-regs`: every map.
     pub fn to_rust(&self) -> String {
-        let mut s = Self::rust_head("Register maps of the Shield.");
-        s.push_str("#![no_std]\n#![forbid(unsafe_code)]\n");
+        let mut s = Self::rust_head(
+            "Register maps of the Shield, and of the Security Kernel's bus ([`bus`]).",
+        );
+        s.push_str("#![no_std]\n#![forbid(unsafe_code)]\n\npub mod bus;\n");
         s.push_str(FIELD);
         s.push_str(ITEM);
         for m in &self.maps {
-            self.rust_map(m, true, &mut s);
+            self.rust_map(m, &mut s);
         }
         s
     }
@@ -496,16 +498,6 @@ impl RegisterMap {
         s
     }
 
-    /// The module of the Security Kernel: one map, without the list of its items.
-    pub fn to_rust_of(&self, map: &str) -> String {
-        let mut s = Self::rust_head("Registers that the kernel reaches.");
-        s.push_str(FIELD);
-        for m in self.maps.iter().filter(|m| m.name == map) {
-            self.rust_map(m, false, &mut s);
-        }
-        s
-    }
-
     fn rust_head(what: &str) -> String {
         let mut s = wrapped(
             "//!",
@@ -521,14 +513,13 @@ impl RegisterMap {
         s
     }
 
-    fn rust_map(&self, m: &AddrMap, items: bool, s: &mut String) {
+    fn rust_map(&self, m: &AddrMap, s: &mut String) {
         let doc = |s: &mut String, text: &str| {
             s.push_str(&wrapped("    ///", &format!("{}.", capital(text))));
         };
         s.push('\n');
         s.push_str(&wrapped("///", &format!("{}.", m.desc)));
-        let uses = if items { "{Access, Field, Item}" } else { "Field" };
-        writeln!(s, "pub mod {} {{\n    use super::{uses};\n", m.name).unwrap();
+        writeln!(s, "pub mod {} {{\n    use super::{{Access, Field, Item}};\n", m.name).unwrap();
         writeln!(s, "    /// Bytes of the map.\n    pub const SIZE: u32 = {:#x};", m.size).unwrap();
         if let Some(base) = m.base {
             writeln!(s, "    /// Where the first map lies in the control window.\n    pub const BASE: u32 = {base:#x};").unwrap();
@@ -576,9 +567,7 @@ impl RegisterMap {
                 }
             }
         }
-        if items {
-            Self::rust_items(m, s);
-        }
+        Self::rust_items(m, s);
         s.push_str("}\n");
     }
 

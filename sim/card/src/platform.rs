@@ -45,7 +45,8 @@ macro_rules! sources {
 }
 
 /// All sources of the crate `shef-kernel`.
-const SOURCES: &[(&str, &[u8])] = sources!["boot.rs" "error.rs" "identity.rs" "kernel.rs" "lib.rs" "medium.rs" "platform.rs" "regs.rs"];
+const SOURCES: &[(&str, &[u8])] =
+    sources!["boot.rs" "error.rs" "identity.rs" "kernel.rs" "lib.rs" "medium.rs" "platform.rs"];
 
 #[cfg(test)]
 mod tests {

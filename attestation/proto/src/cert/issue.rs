@@ -155,3 +155,21 @@ pub fn issue_signer(
         },
     )
 }
+
+impl Certificate {
+    /// The same certificate with the other spelling of its signature ([`crate::crypto::twin`]).
+    #[must_use]
+    pub fn twin(&self) -> Option<Vec<u8>> {
+        Some(signed(&self.tbs, &crate::crypto::twin(&self.signature)?))
+    }
+
+    /// The digests that name this certificate in a revocation list: SHA-256 of the TBSCertificate,
+    /// which its issuer signed, and of the DER in both spellings of the signature, because anyone
+    /// can turn one into the other.
+    #[must_use]
+    pub fn names(&self) -> [[u8; 32]; 3] {
+        let sha256 = crate::crypto::sha256;
+        let der = sha256(&self.der);
+        [sha256(&self.tbs), der, self.twin().map_or(der, |twin| sha256(&twin))]
+    }
+}

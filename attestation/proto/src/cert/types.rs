@@ -139,21 +139,6 @@ impl Certificate {
         &self.subject
     }
 
-    /// The same certificate with the other spelling of its signature ([`crypto::twin`]).
-    #[must_use]
-    pub fn twin(&self) -> Option<Vec<u8>> {
-        Some(super::issue::signed(&self.tbs, &crypto::twin(&self.signature)?))
-    }
-
-    /// The digests that name this certificate in a revocation list: SHA-256 of the TBSCertificate,
-    /// which its issuer signed, and of the DER in both spellings of the signature, because anyone
-    /// can turn one into the other.
-    #[must_use]
-    pub fn names(&self) -> [[u8; 32]; 3] {
-        let der = crypto::sha256(&self.der);
-        [crypto::sha256(&self.tbs), der, self.twin().map_or(der, |twin| crypto::sha256(&twin))]
-    }
-
     /// The subject's key.
     #[must_use]
     pub fn key(&self) -> &PublicKey {

@@ -1,10 +1,12 @@
-//! Register maps of the Shield. Generated from shell-rtl/regs by `cargo xtask generate`; do not
-//! edit.
+//! Register maps of the Shield, and of the Security Kernel's bus ([`bus`]). Generated from
+//! shell-rtl/regs by `cargo xtask generate`; do not edit.
 //!
 //! Offsets are in bytes, registers are 32 bits wide; byte strings lie in byte-lane order: byte i at
 //! offset + i.
 #![no_std]
 #![forbid(unsafe_code)]
+
+pub mod bus;
 
 /// A field of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
