@@ -478,9 +478,9 @@ fn a_request_ends_at_its_time_and_when_the_owner_says_so() {
         assert_eq!(code(waits.join().unwrap()), "SHEF-SDK-049");
     });
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
-    // No further request is sent.
-    drop(silent.accept().unwrap());
+    // No further request is sent. On a busy machine, the earlier ones have tried more than once.
     silent.set_nonblocking(true).unwrap();
+    while silent.accept().is_ok() {}
     assert_eq!(code(ended.ready()), "SHEF-SDK-049");
     assert_eq!(silent.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
