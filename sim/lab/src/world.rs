@@ -235,20 +235,39 @@ fn served(cards: &Cards) -> Result<Option<Identity>, CliError> {
     identity.map(Some).map_err(|error| device().err().map_or_else(|| card(error), CliError::from))
 }
 
-/// The design in the cards.
-fn design(cards: &Cards, served: Option<&Identity>) -> Result<Design, CliError> {
-    let accelerator = match (cards, served) {
-        (Cards::Made(options), _) => return Ok(options.design.clone()),
-        (Cards::Served { .. }, found) => found.map_or("", |identity| &identity.accelerator),
-    };
-    if accelerator != sim::ACCELERATOR {
+/// What an image of the cards' design is made of.
+struct Built {
+    config: Config,
+    accelerator: String,
+    digest: [u8; 32],
+    program: Vec<u8>,
+}
+
+/// The design in the cards. That of a served card is known by its process alone, which may have read
+/// other sources; this program needs none.
+fn built(cards: &Cards, served: Option<&Identity>) -> Result<Built, CliError> {
+    if let Cards::Made(CardOptions { design, .. }) = cards {
+        return Ok(Built {
+            config: design.config().clone(),
+            accelerator: design.name().to_owned(),
+            digest: design.digest(),
+            program: design.program().map_err(card)?,
+        });
+    }
+    let found = served.map_or("", |identity| &identity.accelerator);
+    let Some(identity) = served.filter(|_| found == sim::ACCELERATOR) else {
         let what = format!(
-            "the served card has the accelerator {accelerator:?}, expected {:?}",
+            "the served card has the accelerator {found:?}, expected {:?}",
             sim::ACCELERATOR
         );
         return Err(card(sim::CardError::Design { what }));
-    }
-    Design::digits().map_err(card)
+    };
+    Ok(Built {
+        config: sim::config().map_err(card)?,
+        accelerator: found.to_owned(),
+        digest: identity.design_digest,
+        program: identity.program.clone(),
+    })
 }
 
 /// Reference values of kernels and shell.
@@ -306,13 +325,8 @@ impl World {
         };
         let vendor = IpVendor::open(open("vendor")?, VENDOR, &mut vendor_entropy)?;
 
-        let design = design(&plan.cards, served.as_ref())?;
-        let (config, accelerator) = (design.config().clone(), design.name().to_owned());
-        // The served design is the one that counts: its process may have read other sources.
-        let (design_digest, program) = match &served {
-            Some(identity) => (identity.design_digest, identity.program.clone()),
-            None => (design.digest(), design.program().map_err(card)?),
-        };
+        let Built { config, accelerator, digest: design_digest, program } =
+            built(&plan.cards, served.as_ref())?;
         let describe = |svn| Description {
             target: sim::TARGET.to_owned(),
             accelerator: accelerator.clone(),
