@@ -164,7 +164,7 @@ impl Problem {
         Self { kind, detail: detail.into(), cause: None, extra: Map::new(), headers: Vec::new() }
     }
 
-    /// The text with its cause, for whoever runs a command on this machine.
+    /// The text and its cause, for the user of a command on this machine.
     #[must_use]
     pub fn with_cause(&self) -> String {
         match &self.cause {

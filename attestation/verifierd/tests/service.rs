@@ -561,14 +561,7 @@ fn pages_lose_nothing() {
     let mut made = std::collections::BTreeSet::new();
     for byte in 0..23u8 {
         let body = json!({"nonce": b64(&[byte; 32]), "layer": "kernel", "evidence": b64(b"none"), "policy": "default"});
-        operator
-            .send(
-                "PUT",
-                "/v1/policies/default",
-                &[("content-type", "application/toml")],
-                POLICY.as_bytes(),
-            )
-            .ok();
+        add_policy(operator);
         made.insert(
             operator.post("/v1/appraise", &body).problem(422, "SHEF-SVC-043")["appraisal_id"]
                 .as_str()

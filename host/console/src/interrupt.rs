@@ -74,11 +74,7 @@ pub fn removes(dir: &Path) -> Result<(), CliError> {
         if let Some(signal) = signals.forever().next() {
             let hooks = std::mem::take(&mut *HOOKS.lock().unwrap_or_else(PoisonError::into_inner));
             hooks.into_values().for_each(|hook| hook());
-            // Held until the process ends: no thread starts another child.
-            let children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
-            for child in children.iter() {
-                let _ = kill_process(*child, Signal::KILL);
-            }
+            let _ended = end_children();
             // Other threads may still be writing there: the next pass removes the files that they
             // add.
             let _ = (0..100).find(|_| std::fs::remove_dir_all(&dir).is_ok());
@@ -91,8 +87,8 @@ pub fn removes(dir: &Path) -> Result<(), CliError> {
 /// Unfinished files, and folders of intermediate results.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The files and folders that an interrupt removes after [`removes_parts`]. The interrupt waits while this lock
-/// is held.
+/// The files and folders that an interrupt removes after [`removes_parts`]. The interrupt waits
+/// while this lock is held.
 pub fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -109,10 +105,7 @@ pub fn removes_parts() -> Result<(), CliError> {
         let mut signals = Signals::new(SIGNALS).map_err(|e| refused(&e))?;
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                let children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
-                for child in children.iter() {
-                    let _ = kill_process(*child, Signal::KILL);
-                }
+                let _ended = end_children();
                 let parts = parts();
                 for part in parts.iter() {
                     let _ = std::fs::remove_file(part).or_else(|_| std::fs::remove_dir_all(part));
@@ -122,6 +115,16 @@ pub fn removes_parts() -> Result<(), CliError> {
         });
     }
     Ok(())
+}
+
+/// Ends every [`child`]. While the returned lock is held, no thread starts another one: until the
+/// process ends.
+fn end_children() -> MutexGuard<'static, Vec<Pid>> {
+    let children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
+    for child in children.iter() {
+        let _ = kill_process(*child, Signal::KILL);
+    }
+    children
 }
 
 /// Starts a process that an interrupt also ends, until [`forgets`].

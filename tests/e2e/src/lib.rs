@@ -330,7 +330,7 @@ fn built(name: &str, dir: &Path, args: &[&str]) -> PathBuf {
 /// The policy of a demo at a service, from what `/v1/policies` answers.
 ///
 /// # Panics
-/// If there is none.
+/// Without such a policy.
 pub fn policy_of_demo(policies: &serde_json::Value) -> String {
     let mut names = policies["policies"].as_array().into_iter().flatten();
     let name = names.find_map(|row| row["name"].as_str().filter(|name| name.starts_with("demo-")));
