@@ -66,6 +66,11 @@ pub struct Process {
 
 /// Starts the binary and waits until it prints its address.
 pub fn run(dir: &Dir) -> Process {
+    started(dir).0
+}
+
+/// The same, with the lines of its log until then.
+pub fn started(dir: &Dir) -> (Process, Vec<serde_json::Value>) {
     // A write beyond the file size limit returns an error, as on a full disk, instead of killing
     // the program.
     let mut child = Command::new("sh")
@@ -80,19 +85,21 @@ pub fn run(dir: &Dir) -> Process {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut log = Vec::new();
     let address = loop {
         let line: serde_json::Value =
             serde_json::from_str(&lines.next().expect("the service ended").unwrap()).unwrap();
-        if line["message"] == "listening" {
-            break line["address"].as_str().unwrap().to_owned();
+        let address = line["address"].as_str().map(str::to_owned);
+        let listens = line["message"] == "listening";
+        log.push(line);
+        if listens {
+            break address.unwrap();
         }
     };
     // Its log must not fill the pipe.
     std::thread::spawn(move || lines.for_each(drop));
-    Process {
-        child,
-        client: Client::new(&dir.path, &format!("https://{address}"), Some("operator")),
-    }
+    let client = Client::new(&dir.path, &format!("https://{address}"), Some("operator"));
+    (Process { child, client }, log)
 }
 
 pub fn signal(child: &Child, name: &str) {

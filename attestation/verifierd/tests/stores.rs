@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use shef_verifierd::secrets::{Kek, read_secret};
 
-use crate::binary::{Dir, command, dir, fails, fill_with_keys, make_database, run, signal};
+use crate::binary::{
+    Dir, command, dir, fails, fill_with_keys, make_database, run, signal, started,
+};
 
 fn succeeds(args: &[&str]) -> String {
     let output = command(args);
@@ -506,6 +508,27 @@ fn what_is_no_database_is_neither_restored_nor_good() {
     assert_eq!(names(&dir.path), before);
     succeeds(&["restore", "--config", &dir.config, "--from", &copy]);
     assert!(succeeds(&["check", "--config", &dir.config]).contains("has version 5"));
+}
+
+#[test]
+fn a_database_that_begins_anew_is_a_warning() {
+    let dir = dir();
+    let warnings = || {
+        let (mut process, log) = started(&dir);
+        signal(&process.child, "-TERM");
+        process.child.wait().unwrap();
+        let new = |line: &&serde_json::Value| {
+            line["level"] == "WARN"
+                && line["message"].as_str().is_some_and(|text| text.contains("a new one begins"))
+        };
+        log.iter().filter(new).count()
+    };
+    assert_eq!((warnings(), warnings()), (1, 0), "a missing one, and one that is there");
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(dir.path.join(format!("verifierd.db{end}")));
+    }
+    File::create(dir.path.join("verifierd.db")).unwrap();
+    assert_eq!(warnings(), 1, "an empty one");
 }
 
 #[test]

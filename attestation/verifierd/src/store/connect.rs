@@ -208,9 +208,6 @@ pub(super) async fn open(database: &Database, connections: Option<u32>) -> Resul
     Ok(match database {
         Database::Sqlite(path) => {
             let path = &absolute(path)?;
-            if !path.exists() {
-                tracing::warn!(file = %path.display(), "there is no database: a new one is made");
-            }
             private(path)?;
             // A failed write, as on a full disk, ends the transaction without the library's
             // knowledge, and that connection cannot begin another.

@@ -135,6 +135,17 @@ impl Store {
             most: AtomicI64::new(i64::MAX),
         };
         store.found = store.migrate().await?;
+        if store.found == 0 {
+            let database = match database {
+                Database::Sqlite(path) => path.display().to_string(),
+                // The URL may contain a password.
+                Database::Postgres(_) => "PostgreSQL".into(),
+            };
+            tracing::warn!(
+                database,
+                "the database was missing or empty: a new one begins, without keys, policies and revocations"
+            );
+        }
         store.check_kek(kek).await?;
         store.adopt_resources(kek).await?;
         Ok(store)
