@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use shef_proto::cert::{self, CertError, Certificate};
+use shef_proto::cert::{self, CertError, Certificate, Chain};
 use shef_proto::cose::{CoseError, VerifyFn};
 use shef_proto::evidence::{
     Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims,
@@ -382,6 +382,22 @@ pub fn floor(
     }))
 }
 
+/// Expected by the check of the certificates.
+const CERTIFICATES: &str = "the certificates of attestation key and DeviceID";
+
+/// The certificates of a chain, from the evidence or beside it; or what was found instead.
+fn chain_bytes<'c>(inside: &'c [Vec<u8>], beside: &'c [Vec<u8>]) -> Result<&'c [Vec<u8>], Text> {
+    if !inside.is_empty() && !beside.is_empty() && inside != beside {
+        return Err("certificates in the evidence and beside it differ".into());
+    }
+    let bytes = if inside.is_empty() { beside } else { inside };
+    if bytes.len() != 2 {
+        let error = CertError::Length { found: bytes.len() };
+        return Err(format!("{error} ({})", error.code()).into());
+    }
+    Ok(bytes)
+}
+
 /// An appraisal in progress.
 struct Run<'a> {
     request: &'a Request<'a>,
@@ -473,71 +489,93 @@ impl<'a> Run<'a> {
     }
 
     fn chain(&mut self, evidence: &Evidence) -> Option<Arc<VerifiedChain>> {
-        const EXPECTED: &str = "the certificates of attestation key and DeviceID";
         let request = self.request;
-        let (inside, beside) = (evidence.x5chain(), request.certificates);
-        if !inside.is_empty() && !beside.is_empty() && inside != beside {
-            self.check(
-                CheckId::Certificates,
-                false,
-                EXPECTED,
-                "certificates in the evidence and beside it differ",
-            );
-            return None;
-        }
-        let bytes = if inside.is_empty() { beside } else { inside };
-        if bytes.len() != 2 {
-            let error = CertError::Length { found: bytes.len() };
-            self.check(
-                CheckId::Certificates,
-                false,
-                EXPECTED,
-                format!("{error} ({})", error.code()),
-            );
-            return None;
-        }
+        let bytes = match chain_bytes(evidence.x5chain(), request.certificates) {
+            Ok(bytes) => bytes,
+            Err(found) => return self.certificates_refused(found),
+        };
         let key = request.chains.map(|_| ChainKey::new(bytes, request.anchors));
-        let cached = request.chains.zip(key.as_ref()).and_then(|(cache, key)| cache.get(key));
-        // Ignores a chain of other certificates or anchors. An expired chain is checked in full, to
-        // report the exact reason.
-        let cached = cached.filter(|chain| {
-            chain.is_of(bytes, request.anchors) && chain.chain.check_time(request.now).is_ok()
-        });
-        let cached = cached.and_then(|chain| {
-            request.anchors.list().get(chain.anchor).map(|anchor| (chain, anchor))
-        });
-        let kind = evidence.unverified_claims().common.root_of_trust;
-        if let Some((chain, anchor)) = cached {
-            self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
-            self.anchor_found(anchor, kind);
+        if let Some((chain, anchor)) = self.cached_chain(bytes, key.as_ref()) {
+            self.check(CheckId::Certificates, true, CERTIFICATES, CERTIFICATES);
+            self.anchor_found(anchor, evidence);
             self.check(CheckId::Chain, true, "valid", "valid");
             return Some(chain);
         }
-
-        let mut certificates = Vec::with_capacity(2);
-        for der in bytes {
-            match Certificate::parse(der) {
-                Ok(certificate) => certificates.push(certificate),
-                Err(error) => {
-                    self.check(
-                        CheckId::Certificates,
-                        false,
-                        EXPECTED,
-                        format!("{error} ({})", error.code()),
-                    );
-                    return None;
-                }
+        let certificates: Result<Vec<Certificate>, CertError> =
+            bytes.iter().map(|der| Certificate::parse(der)).collect();
+        let certificates = match certificates {
+            Ok(certificates) => certificates,
+            Err(error) => {
+                return self.certificates_refused(format!("{error} ({})", error.code()).into());
             }
+        };
+        self.check(CheckId::Certificates, true, CERTIFICATES, CERTIFICATES);
+        let (at, validated) = self.issuer(evidence, &certificates)?;
+        let anchor = &request.anchors.list()[at];
+        self.anchor_found(anchor, evidence);
+        let chain = match validated {
+            Ok(chain) => chain,
+            Err(error) => {
+                self.check(CheckId::Chain, false, "valid", format!("{error} ({})", error.code()));
+                return None;
+            }
+        };
+        self.check(CheckId::Chain, true, "valid", "valid");
+        let all = [&certificates[0], &certificates[1], anchor.certificate()];
+        let chain = Arc::new(VerifiedChain {
+            ak_ready: request.chains.and_then(|cache| cache.ready(&chain.ak)),
+            chain,
+            anchor: at,
+            serials: all.map(|certificate| certificate.serial().to_vec()),
+            names: all.iter().flat_map(|certificate| certificate.names()).collect(),
+            authority: Sha256::digest(anchor.certificate().key().as_bytes()).into(),
+            certificates: bytes.to_vec(),
+            generation: *request.anchors.generation(),
+        });
+        if let Some((cache, key)) = request.chains.zip(key) {
+            cache.put(key, Arc::clone(&chain));
         }
-        self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
+        Some(chain)
+    }
 
-        // Several anchors may share a name and key identifier: the chain belongs to one whose
-        // signature it carries. An anchor registered for the claimed kind and debug state comes
-        // first, so that another registration of the same root hides nothing.
+    fn certificates_refused<T>(&mut self, found: Text) -> Option<T> {
+        self.check(CheckId::Certificates, false, CERTIFICATES, found);
+        None
+    }
+
+    /// The chain in the cache, with its anchor. Ignores a chain of other certificates or anchors. An
+    /// expired chain is checked in full, to report the exact reason.
+    fn cached_chain(
+        &self,
+        bytes: &[Vec<u8>],
+        key: Option<&ChainKey>,
+    ) -> Option<(Arc<VerifiedChain>, &'a TrustAnchor)> {
+        let request = self.request;
+        let chain = request.chains?.get(key?)?;
+        if !chain.is_of(bytes, request.anchors) || chain.chain.check_time(request.now).is_err() {
+            return None;
+        }
+        let anchor = request.anchors.list().get(chain.anchor)?;
+        Some((chain, anchor))
+    }
+
+    /// The trust anchor that issued the chain, by its place in the list, and the result of the
+    /// validation under it.
+    ///
+    /// Several anchors may share a name and key identifier: the chain belongs to one whose signature
+    /// it carries. An anchor registered for the claimed kind and debug state comes first, so that
+    /// another registration of the same root hides nothing.
+    fn issuer(
+        &mut self,
+        evidence: &Evidence,
+        certificates: &[Certificate],
+    ) -> Option<(usize, Result<Chain, CertError>)> {
+        let request = self.request;
         let c = &evidence.unverified_claims().common;
         let anchors = request.anchors.list();
         let fits = |at: &usize| {
-            (anchors[*at].kind() == kind, anchors[*at].debug() == (c.debug == DebugState::Enabled))
+            let debug = c.debug == DebugState::Enabled;
+            (anchors[*at].kind() == c.root_of_trust, anchors[*at].debug() == debug)
         };
         let mut named: Vec<usize> = (0..anchors.len())
             .filter(|at| anchors[*at].certificate().is_issuer_of(&certificates[1]))
@@ -556,46 +594,19 @@ impl<'a> Run<'a> {
         };
         let validate = |at: usize| {
             cert::validate_under_anchor(
-                &certificates,
+                certificates,
                 anchors[at].certificate(),
                 request.now,
                 request.verify,
             )
         };
-        let (at, validated) = named
-            .iter()
-            .map(|at| (*at, validate(*at)))
-            .find(|(_, validated)| validated.is_ok())
-            .unwrap_or_else(|| (*first, validate(*first)));
-        let anchor = &anchors[at];
-        self.anchor_found(anchor, kind);
-        match validated {
-            Ok(chain) => {
-                self.check(CheckId::Chain, true, "valid", "valid");
-                let all = [&certificates[0], &certificates[1], anchor.certificate()];
-                let chain = Arc::new(VerifiedChain {
-                    ak_ready: request.chains.and_then(|cache| cache.ready(&chain.ak)),
-                    chain,
-                    anchor: at,
-                    serials: all.map(|certificate| certificate.serial().to_vec()),
-                    names: all.iter().flat_map(|certificate| certificate.names()).collect(),
-                    authority: Sha256::digest(anchor.certificate().key().as_bytes()).into(),
-                    certificates: bytes.to_vec(),
-                    generation: *request.anchors.generation(),
-                });
-                if let Some((cache, key)) = request.chains.zip(key) {
-                    cache.put(key, Arc::clone(&chain));
-                }
-                Some(chain)
-            }
-            Err(error) => {
-                self.check(CheckId::Chain, false, "valid", format!("{error} ({})", error.code()));
-                None
-            }
-        }
+        let valid =
+            named.iter().map(|at| (*at, validate(*at))).find(|(_, validated)| validated.is_ok());
+        Some(valid.unwrap_or_else(|| (*first, validate(*first))))
     }
 
-    fn anchor_found(&mut self, anchor: &'a TrustAnchor, kind: RootOfTrust) {
+    fn anchor_found(&mut self, anchor: &'a TrustAnchor, evidence: &Evidence) {
+        let kind = evidence.unverified_claims().common.root_of_trust;
         self.anchor = Some(anchor);
         self.check(CheckId::Anchor, true, "issued by a trust anchor", "issued by a trust anchor");
         self.check(CheckId::AnchorKind, anchor.kind() == kind, anchor.kind().name(), kind.name());
