@@ -80,13 +80,13 @@ fn a_copy_of_the_process_seals_nothing() {
             let mut sealer = Sealer::new(&config, &mut keys, 1, 1, 1 << 15).unwrap();
             assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
             let copied = |result: Result<_, ChannelError>| {
-                matches!(result, Err(ChannelError::Copied { .. }))
+                matches!(result, Err(ChannelError::Forked { .. }))
             };
             assert!(copied(channel.request(&Request::ping()).map(drop)));
             assert!(copied(channel.answer(&[0; MESSAGE_LEN]).map(drop)));
             assert!(copied(OwnerChannel::new(&keys).request(&Request::ping()).map(drop)));
-            assert!(matches!(sender.seal(b"", b"another"), Err(SenderError::Copied { .. })));
-            assert!(matches!(sender.export(b""), Err(SenderError::Copied { .. })));
+            assert!(matches!(sender.seal(b"", b"another"), Err(SenderError::Forked { .. })));
+            assert!(matches!(sender.export(b""), Err(SenderError::Forked { .. })));
         });
         channel.request(&Request::ping()).unwrap();
         sender.seal(b"", b"one").unwrap();

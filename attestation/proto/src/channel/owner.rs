@@ -8,8 +8,8 @@ use super::{
     State, Statement, Statistics, WrittenMap, status,
 };
 use crate::config::{Config, Mode, Region};
+use crate::fork::{ForkGuard, Forked};
 use crate::load::{SessionKeys, Transcript};
-use crate::maker::{Copied, Maker};
 
 /// Maximum number of times that a request is sent without an authentic answer.
 pub const TRIES: u32 = 4;
@@ -29,7 +29,7 @@ pub struct OwnerChannel {
     stopped: bool,
     faulted: bool,
     /// The process that made the keys.
-    maker: Maker,
+    fork_guard: ForkGuard,
 }
 
 impl OwnerChannel {
@@ -47,12 +47,14 @@ impl OwnerChannel {
             last: None,
             stopped: false,
             faulted: false,
-            maker: keys.maker(),
+            fork_guard: keys.fork_guard(),
         }
     }
 
     fn check_process(&self) -> Result<(), ChannelError> {
-        self.maker.check().map_err(|Copied { made, found }| ChannelError::Copied { made, found })
+        self.fork_guard
+            .check()
+            .map_err(|Forked { made, found }| ChannelError::Forked { made, found })
     }
 
     /// Number of the last request.

@@ -12,8 +12,8 @@ use shef_proto::channel::{
 use shef_proto::config::Config;
 use shef_proto::crypto::scrub::{DERIVATION, Scrub, scrubbed};
 use shef_proto::entropy::Entropy;
+use shef_proto::fork::Forked;
 use shef_proto::load::{FirstEpoch, SessionKeys};
-use shef_proto::maker::Copied;
 use shef_seal::{Opener, Spent};
 use shef_verify::VerifiedShieldEvidence;
 use zeroize::Zeroizing;
@@ -116,7 +116,10 @@ impl Keyed {
     /// Refuses a forked copy of the process that made the session. It has the same keys and
     /// counters and would seal other data under them.
     pub(crate) fn check_process(&self) -> Result<(), SdkError> {
-        self.keys.maker().check().map_err(|Copied { made, found }| SdkError::Forked { made, found })
+        self.keys
+            .fork_guard()
+            .check()
+            .map_err(|Forked { made, found }| SdkError::Forked { made, found })
     }
 }
 
@@ -333,7 +336,7 @@ impl<'h> Session<'h, Attested> {
 /// A channel error; use by a forked process maps to this library's own error.
 fn of_channel(error: ChannelError) -> SdkError {
     match error {
-        ChannelError::Copied { made, found } => SdkError::Forked { made, found },
+        ChannelError::Forked { made, found } => SdkError::Forked { made, found },
         error => error.into(),
     }
 }
