@@ -25,26 +25,26 @@ use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, 
 
 /// The evidence of a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Given<'a> {
+pub enum EvidenceSource<'a> {
     /// As received.
     Bytes(&'a [u8]),
     /// The result of [`Evidence::parse`], for a caller that must identify the device first.
     Read(&'a Result<Evidence, EvidenceError>),
 }
 
-impl<'a> From<&'a [u8]> for Given<'a> {
+impl<'a> From<&'a [u8]> for EvidenceSource<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a Vec<u8>> for Given<'a> {
+impl<'a> From<&'a Vec<u8>> for EvidenceSource<'a> {
     fn from(bytes: &'a Vec<u8>) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a Result<Evidence, EvidenceError>> for Given<'a> {
+impl<'a> From<&'a Result<Evidence, EvidenceError>> for EvidenceSource<'a> {
     fn from(read: &'a Result<Evidence, EvidenceError>) -> Self {
         Self::Read(read)
     }
@@ -52,9 +52,9 @@ impl<'a> From<&'a Result<Evidence, EvidenceError>> for Given<'a> {
 
 /// Input of an appraisal. The result depends on nothing else.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct AppraisalRequest<'a> {
     /// The evidence.
-    pub evidence: Given<'a>,
+    pub evidence: EvidenceSource<'a>,
     /// Certificates sent beside the evidence, leaf first; empty if they are inside it. If both are
     /// present they must be equal.
     pub certificates: &'a [Vec<u8>],
@@ -90,7 +90,7 @@ pub struct Request<'a> {
     pub rego: Option<&'a dyn Evaluate>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> AppraisalRequest<'a> {
     /// A request with the portable crypto, and without separate certificates, revocation list,
     /// challenge time, cache or Rego.
     #[must_use]
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
         reason = "each is needed, and all are of different types or meaning"
     )]
     pub fn new(
-        evidence: impl Into<Given<'a>>,
+        evidence: impl Into<EvidenceSource<'a>>,
         anchors: &'a TrustAnchors,
         reference: &'a ReferenceValues,
         policy: &'a AppraisalPolicy,
@@ -223,14 +223,14 @@ fn one_of<'a>(passed: bool, list: impl IntoIterator<Item = &'a String>) -> Text 
 /// Appraises evidence. Deny by default: the evidence is verified only if every check of the layer
 /// passed.
 #[must_use]
-pub fn appraise(request: &Request<'_>) -> Outcome {
+pub fn appraise(request: &AppraisalRequest<'_>) -> Outcome {
     let parsed;
     let read = match request.evidence {
-        Given::Bytes(bytes) => {
+        EvidenceSource::Bytes(bytes) => {
             parsed = Evidence::parse(bytes);
             &parsed
         }
-        Given::Read(read) => read,
+        EvidenceSource::Read(read) => read,
     };
     let mut run = Run { request, checks: Checks::new(), anchor: None, malfunction: false };
     let evidence = run.framing(read.as_ref());
@@ -284,9 +284,9 @@ pub fn appraise(request: &Request<'_>) -> Outcome {
 /// # Errors
 /// The appraisal, if it denies.
 pub fn appraise_kernel(
-    request: &Request<'_>,
+    request: &AppraisalRequest<'_>,
 ) -> Result<(VerifiedKernelEvidence, Appraisal), Box<Appraisal>> {
-    match appraise(&Request { layer: Layer::Kernel, ..*request }) {
+    match appraise(&AppraisalRequest { layer: Layer::Kernel, ..*request }) {
         Outcome { appraisal, verified: Some(Verified::Kernel(evidence)) } => {
             Ok((evidence, appraisal))
         }
@@ -299,9 +299,9 @@ pub fn appraise_kernel(
 /// # Errors
 /// The appraisal, if it denies.
 pub fn appraise_shield(
-    request: &Request<'_>,
+    request: &AppraisalRequest<'_>,
 ) -> Result<(VerifiedShieldEvidence, Appraisal), Box<Appraisal>> {
-    match appraise(&Request { layer: Layer::Shield, ..*request }) {
+    match appraise(&AppraisalRequest { layer: Layer::Shield, ..*request }) {
         Outcome { appraisal, verified: Some(Verified::Shield(evidence)) } => {
             Ok((evidence, appraisal))
         }
@@ -311,7 +311,8 @@ pub fn appraise_shield(
 
 /// Checks evidence that another party, such as a verifier service, appraised against the caller's
 /// own policy: every demand of its typed part. Certificates and reference values are left to that
-/// party. `revocations` are checked if present. `challenged` and `now` are as in [`Request`].
+/// party. `revocations` are checked if present. `challenged` and `now` are as in
+/// [`AppraisalRequest`].
 ///
 /// # Errors
 /// The demands that were checked, if one is not met.
@@ -352,10 +353,19 @@ pub fn floor(
     let (anchors, policy, layer) =
         (TrustAnchors::new(Vec::new()), AppraisalPolicy::new(policy.clone()), verified.layer());
     let nothing: &[u8] = &[];
-    let request = Request {
+    let request = AppraisalRequest {
         revocations,
         challenged,
-        ..Request::new(nothing, &anchors, &reference, &policy, layer, &c.nonce, &c.audience, now)
+        ..AppraisalRequest::new(
+            nothing,
+            &anchors,
+            &reference,
+            &policy,
+            layer,
+            &c.nonce,
+            &c.audience,
+            now,
+        )
     };
     let mut run =
         Run { request: &request, checks: Checks::new(), anchor: None, malfunction: false };
@@ -400,7 +410,7 @@ fn chain_bytes<'c>(inside: &'c [Vec<u8>], beside: &'c [Vec<u8>]) -> Result<&'c [
 
 /// An appraisal in progress.
 struct Run<'a> {
-    request: &'a Request<'a>,
+    request: &'a AppraisalRequest<'a>,
     checks: Checks,
     anchor: Option<&'a TrustAnchor>,
     malfunction: bool,
@@ -543,8 +553,8 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// The chain in the cache, with its anchor. Ignores a chain of other certificates or anchors. An
-    /// expired chain is checked in full, to report the exact reason.
+    /// The chain in the cache, with its anchor. Ignores a chain of other certificates or anchors.
+    /// An expired chain is checked in full, to report the exact reason.
     fn cached_chain(
         &self,
         bytes: &[Vec<u8>],
@@ -562,9 +572,9 @@ impl<'a> Run<'a> {
     /// The trust anchor that issued the chain, by its place in the list, and the result of the
     /// validation under it.
     ///
-    /// Several anchors may share a name and key identifier: the chain belongs to one whose signature
-    /// it carries. An anchor registered for the claimed kind and debug state comes first, so that
-    /// another registration of the same root hides nothing.
+    /// Several anchors may share a name and key identifier: the chain belongs to one whose
+    /// signature it carries. An anchor registered for the claimed kind and debug state comes first,
+    /// so that another registration of the same root hides nothing.
     fn issuer(
         &mut self,
         evidence: &Evidence,

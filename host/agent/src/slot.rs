@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use shef_device::{Device, DeviceError, DeviceInfo, Uri, mailbox};
-use shef_remote::wire::{DeviceState, Listed, Op, ToOwner, Token, WINDOW, codes};
+use shef_remote::wire::{DeviceOp, DeviceState, Listed, ToOwner, Token, WINDOW, codes};
 use tokio::sync::Notify;
 
 use crate::Opener;
@@ -125,7 +125,7 @@ impl Inner {
 
 enum Job {
     Open,
-    Run { generation: u64, id: u64, op: Op },
+    Run { generation: u64, id: u64, op: DeviceOp },
     Wipe,
     Stop,
 }
@@ -447,7 +447,7 @@ impl Slot {
         connection: u64,
         id: u64,
         acked: u64,
-        op: Op,
+        op: DeviceOp,
     ) -> Result<(), Refusal> {
         let mut inner = self.lock();
         let session = Self::session(&mut inner, generation, connection).ok_or_else(|| {
@@ -557,7 +557,7 @@ impl Slot {
                     let live = || self.live.load(Ordering::SeqCst) == generation;
                     let (true, Some(card)) = (live(), device.as_mut()) else { continue };
                     self.at_work(generation, Some(id));
-                    let over = op == Op::Close;
+                    let over = op == DeviceOp::Close;
                     let result = carry_out(card.as_mut(), op, &Clock::start(self.limit, &live));
                     let cycles = card.cycles();
                     let message = match result {

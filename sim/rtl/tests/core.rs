@@ -31,7 +31,7 @@ use shef_rtl::{
     AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Sim, build, build_once, module_spec,
     repo_root,
 };
-use shef_tb::dma::{Msix, Piece, Shared};
+use shef_tb::dma::{Msix, RingMemory, Shared};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -772,13 +772,13 @@ impl Hosted {
         Self { s, host, shell, irqs }
     }
 
-    fn queue(&mut self, index: u32, base: u64) -> Queue<Piece> {
+    fn queue(&mut self, index: u32, base: u64) -> Queue<RingMemory> {
         let ring = self.host.ring(16, base);
         Queue::open(self, index, 16, ring, index + 1, 4).expect("a queue")
     }
 
     /// Moves bytes and waits for completion.
-    fn moves(&mut self, queue: &mut Queue<Piece>, op: u8, host: u64, card: u64, bytes: u32) {
+    fn moves(&mut self, queue: &mut Queue<RingMemory>, op: u8, host: u64, card: u64, bytes: u32) {
         assert!(queue.push(&Descriptor { op, flags: 0, tag: 7, host, card, bytes }).unwrap());
         queue.submit(self).unwrap();
         let done = queue.wait(self, Duration::from_secs(60)).unwrap().expect("a completion");
@@ -1792,8 +1792,12 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         }
         match end {
             End::Wipe => {}
-            End::Close => assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE),
-            End::Abort => assert_eq!(s.call(&mut owner, &Request::abort()).status, status::DONE),
+            End::Close => {
+                assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE)
+            }
+            End::Abort => {
+                assert_eq!(s.call(&mut owner, &Request::abort()).status, status::DONE)
+            }
             End::Halt => {
                 // no chunk was sealed there
                 assert_eq!(
