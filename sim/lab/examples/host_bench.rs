@@ -26,7 +26,7 @@ use shef_device::ring::{
 use shef_device::{DeviceError, SharedMemory, mailbox};
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel,
+    ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldAnswer, ShieldChannel,
     ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
@@ -518,7 +518,7 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
     (0..chunks).for_each(|i| assert!(map.set(i)));
     let mut carry = |message: &_| -> Result<_, ChannelError> {
         let Received::Run(request) = end.receive(message) else { panic!("refused") };
-        let mut answer = Answer::to(&request, 0);
+        let mut answer = ShieldAnswer::to(&request, 0);
         answer.payload = if request.op == Op::Map as u8 {
             map.page(request.addr.into()).expect("a page")
         } else if request.addr == 0 {

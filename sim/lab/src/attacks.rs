@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use shef::{Host, Keyed, SdkError, Session};
 use shef_card::BootFault;
-use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request};
+use shef_proto::channel::{FaultKind, MESSAGE_LEN, ShieldRequest};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::first_epochs;
 use shef_regs::ctl;
@@ -563,7 +563,7 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     let before = session.statement()?.shield().requests;
     // The host changes the address inside a sealed command: flipping a bit of the ciphertext flips
     // that bit of the plaintext.
-    let sealed = session.seal_request(&Request::write(knn::reg::TRAIN_ROWS, 1))?;
+    let sealed = session.seal_request(&ShieldRequest::write(knn::reg::TRAIN_ROWS, 1))?;
     let shown_before =
         shef_device::mailbox::read_bytes(session.host().device(), ctl::CHAN_RSP, MESSAGE_LEN)?;
     let mut refusals = 0;

@@ -10,7 +10,7 @@ use shef_device::ring::{
     Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status,
 };
 use shef_device::{DeviceError, OutOfRange};
-use shef_proto::channel::{OwnerChannel, Request, Sealed, status};
+use shef_proto::channel::{OwnerChannel, Sealed, ShieldRequest, status};
 use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
@@ -277,7 +277,7 @@ impl System {
         self.status(7, KEYED);
     }
 
-    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> u64 {
+    fn call(&mut self, owner: &mut OwnerChannel, request: &ShieldRequest) -> u64 {
         let sealed = owner.request(request).expect("a request");
         self.put(CHAN_REQ, &sealed);
         assert!(self.sim.core.ctl_write(CHAN_DOORBELL, 0).expect("an answer"));
@@ -292,9 +292,9 @@ impl System {
 
     /// Writes and reads a register of the accelerator, then closes.
     fn session(&mut self, owner: &mut OwnerChannel) {
-        self.call(owner, &Request::write(TRAIN_ROWS, 1234));
-        assert_eq!(self.call(owner, &Request::read(TRAIN_ROWS)), 1234);
-        self.call(owner, &Request::close());
+        self.call(owner, &ShieldRequest::write(TRAIN_ROWS, 1234));
+        assert_eq!(self.call(owner, &ShieldRequest::read(TRAIN_ROWS)), 1234);
+        self.call(owner, &ShieldRequest::close());
         self.status(7, CLOSED);
     }
 }

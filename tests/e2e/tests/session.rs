@@ -11,7 +11,7 @@ use shef_lab::knn::{self, Buffers};
 use shef_lab::reference;
 use shef_lab::tap::MessageKind;
 use shef_lab::world::{Cards, Plan, Probe, World};
-use shef_proto::channel::{Answer, ChannelError, FaultKind, ShieldStatement, State, status};
+use shef_proto::channel::{ChannelError, FaultKind, ShieldAnswer, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::first_epochs;
@@ -284,7 +284,7 @@ fn beside_a_frozen_region_results_open_only_by_name() {
 fn keys_are_gone_after_close_and_after_reset() {
     let mut s = setup();
     let (mut session, _, _) = keyed(&mut s);
-    let request = session.seal_request(&shef_proto::channel::Request::ping()).unwrap();
+    let request = session.seal_request(&shef_proto::channel::ShieldRequest::ping()).unwrap();
     let (answer, refused) = session.host().exchange(&request).unwrap();
     assert!(!refused);
     session.take_answer(&answer).unwrap();
@@ -534,7 +534,7 @@ fn the_last_words_come_though_a_fault_stops_the_flush() {
         iv[4..].copy_from_slice(&bytes[..8]);
         let iv = aes_gcm::Nonce::from(iv);
         let mut plain: [u8; 64] = cipher.decrypt(&iv, &bytes[8..]).unwrap().try_into().unwrap();
-        let mut answer = Answer::from_bytes(&plain);
+        let mut answer = ShieldAnswer::from_bytes(&plain);
         let mut last = ShieldStatement::from_payload(&answer.payload).unwrap();
         (last.stopped, last.faults, last.fault_kind) = (true, 1, FaultKind::Bus);
         (answer.status, answer.payload) = (status::FAULT, last.to_payload());
@@ -643,7 +643,7 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
     // A request that the session only sealed, however its answer comes.
     for taken in [true, false] {
         let statement = session.statement().unwrap();
-        let request = shef_proto::channel::Request::write(knn::reg::TRAIN_ROWS, 1);
+        let request = shef_proto::channel::ShieldRequest::write(knn::reg::TRAIN_ROWS, 1);
         let sealed = session.seal_request(&request).unwrap();
         if taken {
             let (answer, _) = session.host().exchange(&sealed).unwrap();
