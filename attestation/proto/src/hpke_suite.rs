@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::crypto::scrub::derived;
 use crate::crypto::{self, ACTIVE, Crypto};
 use crate::entropy::Entropy;
-use crate::maker::{Copied, Maker};
+use crate::fork::{ForkGuard, Forked};
 
 /// The suite id that every format carries.
 pub const SUITE: u16 = 1;
@@ -55,7 +55,7 @@ crate::coded! {
     pub enum SenderError {
         /// This process is a fork of the one that made the sender.
         #[error("process {made} made the HPKE sender, and this is process {found}")]
-        Copied {
+        Forked {
             /// process that made the sender
             made: u32,
             /// this process
@@ -69,9 +69,9 @@ crate::coded! {
     }
 }
 
-impl From<Copied> for SenderError {
-    fn from(Copied { made, found }: Copied) -> Self {
-        Self::Copied { made, found }
+impl From<Forked> for SenderError {
+    fn from(Forked { made, found }: Forked) -> Self {
+        Self::Forked { made, found }
     }
 }
 
@@ -307,7 +307,7 @@ impl Context {
 /// seal another message under the same nonce.
 pub struct Sender {
     context: Context,
-    maker: Maker,
+    fork_guard: ForkGuard,
 }
 
 /// The receiver's context after `SetupBaseR`.
@@ -337,11 +337,11 @@ impl Sender {
         if info.len() > MAX_INFO {
             return Err(HpkeError::Open);
         }
-        let maker = Maker::this();
+        let fork_guard = ForkGuard::this();
         derived!({
             let (ephemeral, enc) = generate_key_pair(entropy);
             let dh = ephemeral.agree(pk)?;
-            Ok((enc.0, Self { context: Context::new(aead, &dh, &enc.0, pk, info), maker }))
+            Ok((enc.0, Self { context: Context::new(aead, &dh, &enc.0, pk, info), fork_guard }))
         })
     }
 
@@ -350,7 +350,7 @@ impl Sender {
     /// # Errors
     /// This is a fork of the process that made the sender, or no numbers are left.
     pub fn seal(&mut self, aad: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, SenderError> {
-        self.maker.check()?;
+        self.fork_guard.check()?;
         let nonce = self.context.nonce();
         self.context.messages =
             self.context.messages.checked_add(1).ok_or(SenderError::Exhausted)?;
@@ -366,7 +366,7 @@ impl Sender {
     /// # Errors
     /// This process is a fork of the one that made the sender: both would derive the same secret.
     pub fn export(&self, context: &[u8]) -> Result<Zeroizing<[u8; 32]>, SenderError> {
-        self.maker.check()?;
+        self.fork_guard.check()?;
         Ok(derived!(self.context.export(context)))
     }
 }

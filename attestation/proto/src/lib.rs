@@ -2,7 +2,7 @@
 //! and register channel.
 //!
 //! Pure: no I/O, no clock, no entropy source; on Unix, sealing types check their process id
-//! ([`maker`]). External bytes are parsed strictly: bounded, canonical, no trailing bytes.
+//! ([`fork`]). External bytes are parsed strictly: bounded, canonical, no trailing bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
@@ -19,11 +19,11 @@ pub mod crypto;
 mod der;
 pub mod entropy;
 pub mod evidence;
+pub mod fork;
 pub mod hpke_suite;
 pub mod image;
 pub mod load;
 pub mod mailbox;
-pub mod maker;
 pub mod name;
 pub mod receipt;
 pub mod release;

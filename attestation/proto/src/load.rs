@@ -14,8 +14,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use crate::config::{Config, MAX_EPOCH, Mode};
 use crate::crypto::scrub::{DERIVATION, scrubbed};
 use crate::entropy::Entropy;
+use crate::fork::ForkGuard;
 use crate::hpke_suite::{ENC_LEN, PrivateKey, PublicKey, Receiver, SUITE, Sender, TAG_LEN};
-use crate::maker::Maker;
 
 /// Maximum size of a message.
 pub const MAX_MESSAGE: usize = 1024;
@@ -294,7 +294,7 @@ impl Use {
 /// All keys of one session. The session master is erased after derivation. Types made from the keys
 /// work only in the process that derived them.
 pub struct SessionKeys {
-    maker: Maker,
+    fork_guard: ForkGuard,
     transcript: Transcript,
     config_digest: [u8; 32],
     data: Vec<(u8, Key)>,
@@ -326,7 +326,7 @@ impl SessionKeys {
             k
         };
         Self {
-            maker: Maker::this(),
+            fork_guard: ForkGuard::this(),
             transcript,
             config_digest: config.digest(),
             data: config
@@ -348,8 +348,8 @@ impl SessionKeys {
     }
 
     /// The process that derived the keys.
-    pub fn maker(&self) -> Maker {
-        self.maker
+    pub fn fork_guard(&self) -> ForkGuard {
+        self.fork_guard
     }
 
     /// T.

@@ -1,7 +1,7 @@
 //! A statement may not be cleaner than the Shield's earlier answers.
 
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, OwnerChannel, Received, Request, ShieldChannel,
+    ChannelError, FaultKind, OwnerChannel, Received, ShieldAnswer, ShieldChannel, ShieldRequest,
     ShieldStatement, State, status,
 };
 use shef_proto::config::{Config, OnFault};
@@ -33,13 +33,13 @@ fn page(state: State, stopped: bool, faults: u32) -> ShieldStatement {
 fn ask(
     owner: &mut OwnerChannel,
     shield: &mut ShieldChannel,
-    request: Request,
+    request: ShieldRequest,
     status: u16,
     page: Option<&ShieldStatement>,
-) -> Result<Answer, ChannelError> {
+) -> Result<ShieldAnswer, ChannelError> {
     let sealed = owner.request(&request)?;
     let Received::Run(seen) = shield.receive(&sealed) else { panic!("the Shield runs it") };
-    let mut answer = Answer::to(&seen, status);
+    let mut answer = ShieldAnswer::to(&seen, status);
     if let Some(page) = page {
         answer.payload = page.to_payload();
     }
@@ -62,13 +62,13 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
     ];
     for (status, stopped, faults, agrees) in cases {
         for (request, state) in [
-            (Request::statement(0), State::Keyed),
-            (Request::close(), State::Closed),
-            (Request::abort(), State::Closed),
+            (ShieldRequest::statement(0), State::Keyed),
+            (ShieldRequest::close(), State::Closed),
+            (ShieldRequest::abort(), State::Closed),
         ] {
             let (mut owner, mut shield) = session();
             assert_eq!(
-                ask(&mut owner, &mut shield, Request::flush(), status, None).unwrap().status,
+                ask(&mut owner, &mut shield, ShieldRequest::flush(), status, None).unwrap().status,
                 status
             );
             let shown = ask(
@@ -88,14 +88,14 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
     }
     // this holds for the rest of the session
     let (mut owner, mut shield) = session();
-    ask(&mut owner, &mut shield, Request::write(0, 1), status::STOPPED, None).unwrap();
+    ask(&mut owner, &mut shield, ShieldRequest::write(0, 1), status::STOPPED, None).unwrap();
     for _ in 0..2 {
-        ask(&mut owner, &mut shield, Request::ping(), status::DONE, None).unwrap();
+        ask(&mut owner, &mut shield, ShieldRequest::ping(), status::DONE, None).unwrap();
         assert!(
             ask(
                 &mut owner,
                 &mut shield,
-                Request::statement(0),
+                ShieldRequest::statement(0),
                 status::DONE,
                 Some(&page(State::Keyed, false, 0))
             )
@@ -108,7 +108,7 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
         ask(
             &mut owner,
             &mut shield,
-            Request::statement(0),
+            ShieldRequest::statement(0),
             status::DONE,
             Some(&page(State::Keyed, stopped, faults)),
         )
@@ -117,7 +117,7 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
             ask(
                 &mut owner,
                 &mut shield,
-                Request::statement(0),
+                ShieldRequest::statement(0),
                 status::DONE,
                 Some(&page(State::Keyed, false, 0))
             )
@@ -127,7 +127,7 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
             ask(
                 &mut owner,
                 &mut shield,
-                Request::close(),
+                ShieldRequest::close(),
                 status::DONE,
                 Some(&page(State::Closed, false, 0))
             )
@@ -140,7 +140,7 @@ fn a_statement_cleaner_than_the_answers_before_it_is_refused() {
         ask(
             &mut owner,
             &mut shield,
-            Request::close(),
+            ShieldRequest::close(),
             status::FAULT,
             Some(&page(State::Closed, false, 0))
         )

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, Counter, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind,
-    RegionStatement, Request, ShieldChannel, ShieldStatement, State, Statistics, WrittenMap,
-    status,
+    ChannelError, Counter, FaultKind, MESSAGE_LEN, Op, OwnerChannel, Received, RefusalKind,
+    RegionStatement, ShieldAnswer, ShieldChannel, ShieldRequest, ShieldStatement, State,
+    Statistics, WrittenMap, status,
 };
 use shef_proto::config::{Config, ConfigError, Field, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -486,14 +486,14 @@ fn channel_runs_each_request_once() {
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
     assert!(matches!(s.receive(&[0; MESSAGE_LEN]), Received::Refused));
     assert_eq!(o.answer(&[0; MESSAGE_LEN]).unwrap_err(), ChannelError::Idle);
-    let r1 = o.request(&Request::write(0x10, 7)).unwrap();
+    let r1 = o.request(&ShieldRequest::write(0x10, 7)).unwrap();
     assert_eq!(r1[..8], 1u64.to_be_bytes());
-    assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Busy { seq: 1 });
+    assert_eq!(o.request(&ShieldRequest::ping()).unwrap_err(), ChannelError::Busy { seq: 1 });
     assert_eq!(o.pending(), Some(&r1));
     let Received::Run(q) = s.receive(&r1) else { panic!("not run") };
-    assert_eq!(q, Request::write(0x10, 7));
+    assert_eq!(q, ShieldRequest::write(0x10, 7));
     assert!(matches!(s.receive(&r1), Received::Refused), "while it runs");
-    let a1 = s.answer(&Answer::to(&q, status::DONE));
+    let a1 = s.answer(&ShieldAnswer::to(&q, status::DONE));
     // Reflected, damaged, and correct.
     assert_eq!(o.answer(&r1).unwrap_err(), ChannelError::NotAuthentic { seq: 1 });
     for at in 0..MESSAGE_LEN {
@@ -505,39 +505,39 @@ fn channel_runs_each_request_once() {
     let Received::Repeat(again) = s.receive(&r1) else { panic!("not repeated") };
     assert_eq!(*again, a1);
     // The next request: an old answer does not match it, and an old request does not run again.
-    let r2 = o.request(&Request::read(0x10)).unwrap();
+    let r2 = o.request(&ShieldRequest::read(0x10)).unwrap();
     assert_eq!(o.answer(&a1).unwrap_err(), ChannelError::NotAuthentic { seq: 2 });
     let Received::Run(q2) = s.receive(&r2) else { panic!("not run") };
-    let a2 = s.answer(&Answer { value: 5, ..Answer::to(&q2, 0) });
+    let a2 = s.answer(&ShieldAnswer { value: 5, ..ShieldAnswer::to(&q2, 0) });
     assert!(matches!(s.receive(&r1), Received::Refused));
     assert_eq!(o.answer(&a2).unwrap().value, 5);
     // An answer to another request is rejected, even if it is sealed correctly.
-    let r3 = o.request(&Request::map(1, 0)).unwrap();
+    let r3 = o.request(&ShieldRequest::map(1, 0)).unwrap();
     let Received::Run(q3) = s.receive(&r3) else { panic!("not run") };
-    let a3 = s.answer(&Answer { addr: 1, ..Answer::to(&q3, 0) });
+    let a3 = s.answer(&ShieldAnswer { addr: 1, ..ShieldAnswer::to(&q3, 0) });
     assert_eq!(o.answer(&a3).unwrap_err(), ChannelError::NotAuthentic { seq: 3 });
     // The answer to an earlier equal request does not match this one.
     let (_, owner, shield) = session(9);
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
     let mut old = [0; MESSAGE_LEN];
     for seq in 1..3 {
-        let r = o.request(&Request::ping()).unwrap();
+        let r = o.request(&ShieldRequest::ping()).unwrap();
         if seq == 2 {
             assert_eq!(o.answer(&old).unwrap_err(), ChannelError::NotAuthentic { seq: 2 });
         }
         let Received::Run(q) = s.receive(&r) else { panic!("not run") };
-        old = s.answer(&Answer::to(&q, 0));
+        old = s.answer(&ShieldAnswer::to(&q, 0));
         o.answer(&old).unwrap();
     }
     // A skipped number is refused.
     let (_, owner, shield) = session(9);
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
-    let first = o.request(&Request::ping()).unwrap();
+    let first = o.request(&ShieldRequest::ping()).unwrap();
     let Received::Run(q) = ShieldChannel::new(&shield).receive(&first) else { panic!("not run") };
     let mut helper = ShieldChannel::new(&shield);
     helper.receive(&first);
-    o.answer(&helper.answer(&Answer::to(&q, 0))).unwrap();
-    let second = o.request(&Request::ping()).unwrap();
+    o.answer(&helper.answer(&ShieldAnswer::to(&q, 0))).unwrap();
+    let second = o.request(&ShieldRequest::ping()).unwrap();
     assert!(matches!(s.receive(&second), Received::Refused), "number 2 before number 1");
     assert!(matches!(s.receive(&first), Received::Run(_)));
 }
@@ -546,10 +546,10 @@ fn channel_runs_each_request_once() {
 fn a_closed_channel_takes_nothing() {
     let (_, owner, shield) = session(9);
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
-    let r = o.request(&Request::abort()).unwrap();
+    let r = o.request(&ShieldRequest::abort()).unwrap();
     let Received::Run(q) = s.receive(&r) else { panic!("not run") };
-    o.answer(&s.answer(&Answer::to(&q, 0))).unwrap();
-    assert_eq!(o.request(&Request::ping()).unwrap_err(), ChannelError::Closed);
+    o.answer(&s.answer(&ShieldAnswer::to(&q, 0))).unwrap();
+    assert_eq!(o.request(&ShieldRequest::ping()).unwrap_err(), ChannelError::Closed);
 }
 
 /// The last statement of a stopped Shield, as request `requests`.
@@ -571,9 +571,9 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
     let (_, owner, shield) = session(10);
     for lost in [0, 1, 2] {
         let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
-        let ran = o.request(&Request::ping()).unwrap();
+        let ran = o.request(&ShieldRequest::ping()).unwrap();
         let Received::Run(q) = s.receive(&ran) else { panic!("not run") };
-        let answer = s.answer(&Answer::to(&q, 0));
+        let answer = s.answer(&ShieldAnswer::to(&q, 0));
         let last = last_words(2);
         let halt = s.halt(last.to_payload());
         match lost {
@@ -584,7 +584,7 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
             // the next request came too late
             _ => {
                 o.answer(&answer).unwrap();
-                o.request(&Request::flush()).unwrap();
+                o.request(&ShieldRequest::flush()).unwrap();
             }
         }
         for at in 0..88 {
@@ -596,7 +596,7 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
         assert_eq!(o.halted(&halt), Err(ChannelError::Halted { last, ran: lost != 2 }));
         assert_eq!(o.last(), Some((&last, &halt)));
         assert_eq!(
-            o.request(&Request::ping()).unwrap_err(),
+            o.request(&ShieldRequest::ping()).unwrap_err(),
             ChannelError::Halted { last, ran: false }
         );
         assert_eq!(o.pending(), None);
@@ -620,10 +620,10 @@ fn a_halt_ends_the_channel_whatever_the_owner_waits_for() {
     }
     let (mut o, mut s) = (OwnerChannel::new(&owner), ShieldChannel::new(&shield));
     let mut ahead = OwnerChannel::new(&owner);
-    let Received::Run(q) = s.receive(&ahead.request(&Request::ping()).unwrap()) else {
+    let Received::Run(q) = s.receive(&ahead.request(&ShieldRequest::ping()).unwrap()) else {
         panic!("not run")
     };
-    s.answer(&Answer::to(&q, 0));
+    s.answer(&ShieldAnswer::to(&q, 0));
     assert_eq!(o.halted(&s.halt(last_words(2).to_payload())), Ok(()), "two ahead of this owner");
     assert_eq!(Op::from_number(shef_proto::channel::HALT), None, "nobody can ask for it");
 }
@@ -741,11 +741,11 @@ proptest! {
 
     #[test]
     fn requests_and_answers_round_trip(op: u8, region: u8, addr: u32, value: u64, st: u16, payload in prop::array::uniform32(any::<u8>())) {
-        let r = Request { op, region, addr, value };
-        prop_assert_eq!(Request::from_bytes(&r.to_bytes()), r);
-        let mut a = Answer { status: st, value, ..Answer::to(&r, 0) };
+        let r = ShieldRequest { op, region, addr, value };
+        prop_assert_eq!(ShieldRequest::from_bytes(&r.to_bytes()), r);
+        let mut a = ShieldAnswer { status: st, value, ..ShieldAnswer::to(&r, 0) };
         a.payload[..32].copy_from_slice(&payload);
-        prop_assert_eq!(Answer::from_bytes(&a.to_bytes()), a);
+        prop_assert_eq!(ShieldAnswer::from_bytes(&a.to_bytes()), a);
     }
 
     #[test]

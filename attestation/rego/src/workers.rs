@@ -103,7 +103,7 @@ impl Workers {
         ask: impl FnOnce(&mut Worker) -> Result<T, Gone>,
     ) -> Result<T, RegoError>
     where
-        T: Answer,
+        T: WorkerAnswer,
     {
         self.admit(policy)?;
         let mut worker = self.worker()?;
@@ -170,18 +170,18 @@ impl Evaluate for Workers {
 }
 
 /// The outcome of a request.
-trait Answer {
+trait WorkerAnswer {
     /// Whether an evaluation ended at a limit of the engine; `None` if there was no evaluation.
     fn passed_limit(&self) -> Option<bool>;
 }
 
-impl Answer for Result<bool, RegoError> {
+impl WorkerAnswer for Result<bool, RegoError> {
     fn passed_limit(&self) -> Option<bool> {
         Some(matches!(self, Err(RegoError::Time)))
     }
 }
 
-impl Answer for Result<(), PolicyError> {
+impl WorkerAnswer for Result<(), PolicyError> {
     fn passed_limit(&self) -> Option<bool> {
         None
     }

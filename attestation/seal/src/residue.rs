@@ -6,7 +6,9 @@ use std::hint::black_box;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::sync::Mutex;
 
-use shef_proto::channel::{Answer, OwnerChannel, Received, Request, ShieldChannel, status};
+use shef_proto::channel::{
+    OwnerChannel, Received, ShieldAnswer, ShieldChannel, ShieldRequest, status,
+};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -210,11 +212,11 @@ fn channel(seed: u64, mem: &mut File) -> Needles {
     };
     let (mut owner, mut shield) = (OwnerChannel::new(&of_owner), ShieldChannel::new(&of_shield));
     check("a new channel");
-    let sealed = owner.request(&Request::ping()).unwrap();
+    let sealed = owner.request(&ShieldRequest::ping()).unwrap();
     check("a request");
     let Received::Run(request) = shield.receive(&sealed) else { panic!("not the next request") };
     check("a received request");
-    let answer = shield.answer(&Answer::to(&request, status::DONE));
+    let answer = shield.answer(&ShieldAnswer::to(&request, status::DONE));
     check("a sealed answer");
     owner.answer(&answer).unwrap();
     check("an opened answer");

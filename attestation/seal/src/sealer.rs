@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use shef_proto::config::{Config, MAX_EPOCH, MAX_KEY_BLOCKS, Mode, Region, TAG_LEN};
+use shef_proto::fork::{ForkGuard, Forked};
 use shef_proto::load::SessionKeys;
-use shef_proto::maker::{Copied, Maker};
 
 use crate::chunks::{BLOCK, MIN_CHUNK, for_each_chunk};
 use crate::{ChunkCipher, Plain, SealError};
@@ -28,12 +28,12 @@ struct Sealed {
     cipher: ChunkCipher,
     region: Region,
     /// The process that has the key. A fork of it would seal other data under the same IVs.
-    maker: Maker,
+    fork_guard: ForkGuard,
 }
 
 impl Sealed {
     fn check_process(&self) -> Result<(), SealError> {
-        self.maker.check().map_err(|Copied { made, found }| SealError::Forked { made, found })
+        self.fork_guard.check().map_err(|Forked { made, found }| SealError::Forked { made, found })
     }
 
     fn length(&self, what: &'static str, found: u64, expected: u64) -> SealError {
@@ -102,7 +102,7 @@ impl Sealer {
         let of = Arc::new(Sealed {
             cipher: ChunkCipher::new(region, &key),
             region: r.clone(),
-            maker: keys.maker(),
+            fork_guard: keys.fork_guard(),
         });
         let spent = Spent { of, epoch: 0, blocks: 0 };
         spent.next_epoch(epoch, length).map_err(|(e, _)| e)

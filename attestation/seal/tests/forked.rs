@@ -3,7 +3,7 @@
 #![cfg(feature = "parallel")]
 #![expect(unsafe_code, reason = "forks")]
 
-use shef_proto::channel::{ChannelError, MESSAGE_LEN, OwnerChannel, Request};
+use shef_proto::channel::{ChannelError, MESSAGE_LEN, OwnerChannel, ShieldRequest};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::{Sender, SenderError, derive_key_pair};
@@ -80,15 +80,15 @@ fn a_copy_of_the_process_seals_nothing() {
             let mut sealer = Sealer::new(&config, &mut keys, 1, 1, 1 << 15).unwrap();
             assert!(matches!(sealer.portion(4096), Err(SealError::Forked { .. })));
             let copied = |result: Result<_, ChannelError>| {
-                matches!(result, Err(ChannelError::Copied { .. }))
+                matches!(result, Err(ChannelError::Forked { .. }))
             };
-            assert!(copied(channel.request(&Request::ping()).map(drop)));
+            assert!(copied(channel.request(&ShieldRequest::ping()).map(drop)));
             assert!(copied(channel.answer(&[0; MESSAGE_LEN]).map(drop)));
-            assert!(copied(OwnerChannel::new(&keys).request(&Request::ping()).map(drop)));
-            assert!(matches!(sender.seal(b"", b"another"), Err(SenderError::Copied { .. })));
-            assert!(matches!(sender.export(b""), Err(SenderError::Copied { .. })));
+            assert!(copied(OwnerChannel::new(&keys).request(&ShieldRequest::ping()).map(drop)));
+            assert!(matches!(sender.seal(b"", b"another"), Err(SenderError::Forked { .. })));
+            assert!(matches!(sender.export(b""), Err(SenderError::Forked { .. })));
         });
-        channel.request(&Request::ping()).unwrap();
+        channel.request(&ShieldRequest::ping()).unwrap();
         sender.seal(b"", b"one").unwrap();
         portions.remove(0).seal_into(&[1; 4096], &mut SealedRun::default()).unwrap();
     });

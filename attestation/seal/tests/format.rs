@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel,
+    ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldAnswer, ShieldChannel,
     ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
@@ -80,7 +80,7 @@ fn statement_with(
     written.iter().for_each(|&i| assert!(map.set(i)));
     let mut carry = |m: &_| -> Result<_, ChannelError> {
         let Received::Run(q) = end.receive(m) else { panic!("refused") };
-        let mut a = Answer::to(&q, 0);
+        let mut a = ShieldAnswer::to(&q, 0);
         if q.op == Op::Map as u8 {
             a.payload = map.page(q.addr.into()).unwrap();
         } else if q.addr == 0 {

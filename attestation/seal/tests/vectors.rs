@@ -15,8 +15,8 @@ use hpke::{Deserializable, Kem, OpModeR};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use shef_proto::channel::{
-    Answer, FaultKind, OwnerChannel, Received, RefusalKind, RegionStatement, Request,
-    ShieldChannel, ShieldStatement, State, WrittenMap, status,
+    FaultKind, OwnerChannel, Received, RefusalKind, RegionStatement, ShieldAnswer, ShieldChannel,
+    ShieldRequest, ShieldStatement, State, WrittenMap, status,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -307,42 +307,62 @@ fn register_channel() {
     let done = |payload: [u8; 48]| (status::DONE, 0, payload);
     let none = [0; 48];
     let cases = [
-        ("PING", Request::ping(), done(none)),
-        ("WRITE of register 0x10", Request::write(0x10, 1000), done(none)),
-        ("READ of register 0x38", Request::read(0x38), (status::DONE, 0x4449_4731, none)),
-        ("READ that the accelerator refuses", Request::read(0x40), (status::REGISTER, 0, none)),
+        ("PING", ShieldRequest::ping(), done(none)),
+        ("WRITE of register 0x10", ShieldRequest::write(0x10, 1000), done(none)),
+        ("READ of register 0x38", ShieldRequest::read(0x38), (status::DONE, 0x4449_4731, none)),
+        (
+            "READ that the accelerator refuses",
+            ShieldRequest::read(0x40),
+            (status::REGISTER, 0, none),
+        ),
         (
             "unknown operation",
-            Request { op: 0x7f, region: 3, addr: 5, value: 6 },
+            ShieldRequest { op: 0x7f, region: 3, addr: 5, value: 6 },
             (status::BAD, 0, none),
         ),
-        ("FLUSH", Request::flush(), done(none)),
-        ("INVALIDATE", Request::invalidate(), done(none)),
-        ("EPOCH", Request::epoch(2, 8), done(none)),
-        ("EPOCH that is not above the present one", Request::epoch(2, 8), (status::BAD, 0, none)),
-        ("STATEMENT of region 0", Request::statement(1), done(region(&r[0], 0, 1).to_payload())),
+        ("FLUSH", ShieldRequest::flush(), done(none)),
+        ("INVALIDATE", ShieldRequest::invalidate(), done(none)),
+        ("EPOCH", ShieldRequest::epoch(2, 8), done(none)),
+        (
+            "EPOCH that is not above the present one",
+            ShieldRequest::epoch(2, 8),
+            (status::BAD, 0, none),
+        ),
+        (
+            "STATEMENT of region 0",
+            ShieldRequest::statement(1),
+            done(region(&r[0], 0, 1).to_payload()),
+        ),
         (
             "STATEMENT of region 1",
-            Request::statement(2),
+            ShieldRequest::statement(2),
             done(region(&r[1], 0, 0x1234_5678_9abc).to_payload()),
         ),
-        ("STATEMENT of region 2", Request::statement(3), done(region(&r[2], 5, 8).to_payload())),
-        ("MAP of region 2, chunks 0 to 383", Request::map(2, 0), done(map.page(0).unwrap())),
-        ("MAP of region 2, chunks 384 to 511", Request::map(2, 1), done(map.page(1).unwrap())),
-        ("FLUSH after a fault", Request::flush(), (status::STOPPED, 0, none)),
+        (
+            "STATEMENT of region 2",
+            ShieldRequest::statement(3),
+            done(region(&r[2], 5, 8).to_payload()),
+        ),
+        ("MAP of region 2, chunks 0 to 383", ShieldRequest::map(2, 0), done(map.page(0).unwrap())),
+        (
+            "MAP of region 2, chunks 384 to 511",
+            ShieldRequest::map(2, 1),
+            done(map.page(1).unwrap()),
+        ),
+        ("FLUSH after a fault", ShieldRequest::flush(), (status::STOPPED, 0, none)),
         (
             "STATEMENT of the Shield after a fault",
-            Request::statement(0),
+            ShieldRequest::statement(0),
             done(page0(State::Keyed, 16).to_payload()),
         ),
-        ("CLOSE", Request::close(), done(page0(State::Closed, 17).to_payload())),
+        ("CLOSE", ShieldRequest::close(), done(page0(State::Closed, 17).to_payload())),
     ];
     let mut steps = Vec::new();
     for (what, request, (status, value, payload)) in cases {
         let sealed = owner.request(&request).unwrap();
         let Received::Run(seen) = shield.receive(&sealed) else { panic!("{what}: refused") };
         assert_eq!(seen, request);
-        let answer = Answer { value, payload, ..Answer::to(&request, status) };
+        let answer = ShieldAnswer { value, payload, ..ShieldAnswer::to(&request, status) };
         let back = shield.answer(&answer);
         // From the reference page alone.
         let n = owner.seq();
@@ -370,7 +390,7 @@ fn register_channel() {
         hex::decode(steps[i]["request"].as_str().unwrap()).unwrap().try_into().unwrap()
     };
     let Received::Run(first) = shield.receive(&bytes(0)) else { panic!("refused") };
-    let stored = shield.answer(&Answer::to(&first, 0));
+    let stored = shield.answer(&ShieldAnswer::to(&first, 0));
     let mut refused = Vec::new();
     let mut refuse = |why: &str, m: [u8; 88]| {
         assert!(matches!(shield.receive(&m), Received::Refused), "{why}");

@@ -22,12 +22,12 @@ use crate::audit::Quiet;
 use crate::auth::{Identity, Rates};
 use crate::bodies::Bodies;
 use crate::config::Config;
-use crate::lanes::Lane;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Result};
 use crate::secrets::{Kek, Signer, read_secret};
 use crate::store::{DeviceCounts, Event, Store};
 use crate::tls;
+use crate::work_queue::WorkQueue;
 
 /// How long a replica uses its collateral before it checks the store for changes by other replicas.
 const FRESH: Duration = Duration::from_secs(1);
@@ -81,9 +81,9 @@ pub struct App {
     /// The time.
     pub clock: Clock,
     collateral: Mutex<HashMap<String, (Arc<Collateral>, Instant)>>,
-    lanes: Mutex<HashMap<String, Arc<Lane>>>,
-    /// Queued work of all lanes: half of the request slots, so that the other half serves requests
-    /// that need not wait.
+    work_queues: Mutex<HashMap<String, Arc<WorkQueue>>>,
+    /// Waiting work of all queues: half of the request slots, so that the other half serves
+    /// requests that need not wait.
     waiting: Arc<Semaphore>,
     /// Last count of each tenant's devices, and its time.
     counted: tokio::sync::Mutex<HashMap<String, (i64, DeviceCounts)>>,
@@ -145,7 +145,7 @@ impl App {
             metrics: Arc::new(Metrics::default()),
             rates: Rates::default(),
             chains: Arc::new(MemoryChainCache::new(CHAINS).with_ready_keys(aws_lc_ready)),
-            lanes: Mutex::default(),
+            work_queues: Mutex::default(),
             waiting: Arc::new(Semaphore::new((config.limits.requests / 2).max(1))),
             clock,
             collateral: Mutex::default(),
@@ -361,14 +361,14 @@ impl App {
         }
     }
 
-    /// The lane that a tenant's appraisals run in.
+    /// The work queue that a tenant's appraisals run in.
     ///
     /// # Panics
     /// Never: nothing panics under the lock.
-    pub fn lane(&self, tenant: &str) -> Arc<Lane> {
-        let mut lanes = self.lanes.lock().expect("no panic under this lock");
-        if let Some(lane) = lanes.get(tenant) {
-            return Arc::clone(lane);
+    pub fn work_queue(&self, tenant: &str) -> Arc<WorkQueue> {
+        let mut work_queues = self.work_queues.lock().expect("no panic under this lock");
+        if let Some(work_queue) = work_queues.get(tenant) {
+            return Arc::clone(work_queue);
         }
         let config = self.config.load();
         // Keep slots for other tenants' requests, whatever this one sends.
@@ -377,14 +377,14 @@ impl App {
         } else {
             config.limits.requests
         };
-        let lane = Lane::new(
+        let work_queue = WorkQueue::new(
             tenant,
             most,
             Arc::clone(&self.waiting),
             Workers::default(),
             Arc::clone(&self.metrics),
         );
-        Arc::clone(lanes.entry(tenant.to_owned()).or_insert(Arc::new(lane)))
+        Arc::clone(work_queues.entry(tenant.to_owned()).or_insert(Arc::new(work_queue)))
     }
 
     /// The highest security version that a known kernel of the evidence's device has shown to this
@@ -443,9 +443,9 @@ impl App {
     /// # Panics
     /// Never: nothing panics under the lock.
     pub async fn sweep(&self) -> Result<()> {
-        let lanes: Vec<Arc<Lane>> =
-            self.lanes.lock().expect("no panic under this lock").values().cloned().collect();
-        lanes.iter().for_each(|lane| lane.retire());
+        let work_queues: Vec<Arc<WorkQueue>> =
+            self.work_queues.lock().expect("no panic under this lock").values().cloned().collect();
+        work_queues.iter().for_each(|work_queue| work_queue.retire());
         let config = self.config.load_full();
         let now = self.now();
         for tenant in &config.tenants {

@@ -13,8 +13,8 @@ use shef_verify::crypto::aws_lc;
 use shef_verify::name;
 use shef_verify::rego::Evaluate;
 use shef_verify::{
-    AppraisalPolicy, ChainCache, CheckId, Outcome, ReferenceValues, Rego, Request, Revocations,
-    TrustAnchor, TrustAnchors,
+    AppraisalPolicy, AppraisalRequest, ChainCache, CheckId, Outcome, ReferenceValues, Rego,
+    Revocations, TrustAnchor, TrustAnchors,
 };
 
 use crate::problem::{Kind, Result};
@@ -54,7 +54,7 @@ struct BothParts {
 
 impl StoredPolicy {
     /// Parses a policy. Its part in Rego gets only basic checks:
-    /// [`Lane::check`](crate::lanes::Lane::check) parses it.
+    /// [`WorkQueue::check`](crate::work_queue::WorkQueue::check) parses it.
     ///
     /// # Errors
     /// Not a policy.
@@ -485,7 +485,8 @@ impl Collateral {
         policy.clone().map_err(|why| Kind::Policy.because(format!("policy {id}: {why}")))
     }
 
-    /// Appraises evidence. It may take long: use [`Lane::work`](crate::lanes::Lane::work).
+    /// Appraises evidence. It may take long: use
+    /// [`WorkQueue::work`](crate::work_queue::WorkQueue::work).
     #[must_use]
     pub fn appraise(
         &self,
@@ -494,7 +495,7 @@ impl Collateral {
         chains: &dyn ChainCache,
         rego: &dyn Evaluate,
     ) -> Outcome {
-        shef_verify::appraise(&Request {
+        shef_verify::appraise(&AppraisalRequest {
             evidence: (&input.evidence.0.evidence).into(),
             certificates: &[],
             anchors: &self.anchors,

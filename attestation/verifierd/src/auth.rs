@@ -2,6 +2,7 @@
 //! limit: a token bucket for each tenant.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -23,8 +24,8 @@ use crate::secrets::sha256;
 /// The name of callers without credentials.
 const ANONYMOUS: &str = "Anonymous";
 
-/// A known caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A known caller: the key under which its requests and their bodies are counted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Tenant.
     pub tenant: String,
@@ -158,8 +159,27 @@ pub fn identify(
     })
 }
 
-/// Whose bucket: tenant, and name and role; without these, the one that callers share.
-type Whose = (String, Option<(String, Role)>);
+/// The callers that take from one bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Account {
+    /// One caller.
+    Caller(Identity),
+    /// All callers of a tenant without the role `operator`.
+    Callers(String),
+    /// The operators of a tenant.
+    Operators(String),
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caller(who) => write!(f, "{} of tenant {}", who.name, who.tenant),
+            Self::Callers(tenant) => write!(f, "tenant {tenant}"),
+            Self::Operators(tenant) => write!(f, "operators of tenant {tenant}"),
+        }
+    }
+}
+
 /// A token bucket: its tokens at a time.
 type Bucket = (f64, Instant);
 
@@ -167,7 +187,7 @@ type Bucket = (f64, Instant);
 /// also has a smaller private one: no caller exhausts the rate of the others or of the operators.
 #[derive(Debug, Default)]
 pub struct Rates {
-    buckets: Mutex<HashMap<Whose, Bucket>>,
+    buckets: Mutex<HashMap<Account, Bucket>>,
 }
 
 /// Buckets above this number are removed while they are full.
@@ -183,12 +203,13 @@ impl Rates {
     /// # Panics
     /// Never: nothing panics under the lock.
     pub fn take(&self, who: &Identity, rate: u32, burst: u32, now: Instant) -> Result<()> {
-        let shared = (who.tenant.clone(), None);
-        let operators = (who.tenant.clone(), Some((String::new(), Role::Operator)));
-        let own = (who.tenant.clone(), Some((who.name.clone(), who.role)));
+        let tenant = who.tenant.clone();
         let all = match who.role {
-            Role::Operator => vec![(operators, rate, burst)],
-            _ => vec![(own, (rate / 2).max(1), (burst / 2).max(1)), (shared, rate, burst)],
+            Role::Operator => vec![(Account::Operators(tenant), rate, burst)],
+            _ => vec![
+                (Account::Caller(who.clone()), (rate / 2).max(1), (burst / 2).max(1)),
+                (Account::Callers(tenant), rate, burst),
+            ],
         };
         let mut buckets = self.buckets.lock().expect("no panic under this lock");
         if buckets.len() > BUCKETS {
@@ -196,24 +217,19 @@ impl Rates {
             let full = f64::from(burst) / f64::from((rate / 2).max(1));
             buckets.retain(|_, bucket| now.duration_since(bucket.1).as_secs_f64() < full);
         }
-        for (key, rate, burst) in &all {
-            let bucket = buckets.entry(key.clone()).or_insert((f64::from(*burst), now));
+        for (account, rate, burst) in &all {
+            let bucket = buckets.entry(account.clone()).or_insert((f64::from(*burst), now));
             let passed = now.saturating_duration_since(bucket.1).as_secs_f64();
             *bucket = ((bucket.0 + passed * f64::from(*rate)).min(f64::from(*burst)), now);
             if bucket.0 < 1.0 {
                 let wait = ((1.0 - bucket.0) / f64::from(*rate)).ceil().max(1.0);
-                let whose = match (&key.1, who.role) {
-                    (_, Role::Operator) => format!("operators of tenant {}", who.tenant),
-                    (Some(_), _) => format!("{} of tenant {}", who.name, who.tenant),
-                    (None, _) => format!("tenant {}", who.tenant),
-                };
                 return Err(Kind::RateLimited
-                    .because(format!("{whose}: more than {rate} requests a second"))
+                    .because(format!("{account}: more than {rate} requests a second"))
                     .retry_after(wait as u64));
             }
         }
-        for (key, ..) in &all {
-            if let Some(bucket) = buckets.get_mut(key) {
+        for (account, ..) in &all {
+            if let Some(bucket) = buckets.get_mut(account) {
                 bucket.0 -= 1.0;
             }
         }

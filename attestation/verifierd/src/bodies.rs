@@ -13,8 +13,18 @@ use crate::config::Limits;
 use crate::problem::{Kind, Result};
 use crate::role::Role;
 
-/// The caller, by tenant, name and role; empty without credentials.
-type Caller = (String, String, &'static str);
+/// The caller; `None` without credentials.
+type Caller = Option<Identity>;
+
+/// The tenant of a caller.
+fn tenant(caller: &Caller) -> Option<&str> {
+    caller.as_ref().map(|who| who.tenant.as_str())
+}
+
+/// Whether a caller has the role `operator`.
+fn operates(caller: &Caller) -> bool {
+    caller.as_ref().is_some_and(|who| who.role == Role::Operator)
+}
 
 /// Bytes held by bodies.
 #[derive(Debug, Default)]
@@ -47,10 +57,7 @@ impl Bodies {
     /// An empty account for a body of this caller.
     #[must_use]
     pub fn hold(self: &Arc<Self>, who: Option<&Identity>, limits: &Limits) -> Held {
-        let caller = who.map_or_else(Caller::default, |who| {
-            (who.tenant.clone(), who.name.clone(), who.role.name())
-        });
-        Held { bodies: Arc::clone(self), caller, bytes: 0, most: most(limits) }
+        Held { bodies: Arc::clone(self), caller: who.cloned(), bytes: 0, most: most(limits) }
     }
 }
 
@@ -62,20 +69,20 @@ impl Held {
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.bytes);
         let mut held = self.bodies.lock();
-        let operator = Role::Operator.name();
-        let (tenant, name, role) = &self.caller;
+        let operator = operates(&self.caller);
+        let name = self.caller.as_ref().map_or("", |who| &who.name);
         let sum = |counts: &dyn Fn(&Caller) -> bool| -> usize {
             held.iter().filter(|(caller, _)| counts(caller)).map(|(_, bytes)| bytes).sum()
         };
         // Operators count all bodies, others only those of others.
-        let rival = |caller: &Caller| role == &operator || caller.2 != operator;
-        let share = |most: usize| if role == &operator { most } else { most / 4 * 3 };
+        let rival = |caller: &Caller| operator || !operates(caller);
+        let share = |most: usize| if operator { most } else { most / 4 * 3 };
         let [all, mine, own] = self.most;
         let accounts = [
             (format!("bodies of {name}"), sum(&|caller| *caller == self.caller), own),
             (
                 "bodies of this tenant".to_owned(),
-                sum(&|caller| rival(caller) && caller.0 == *tenant),
+                sum(&|caller| rival(caller) && tenant(caller) == tenant(&self.caller)),
                 share(mine),
             ),
             ("bodies".to_owned(), sum(&rival), share(all)),

@@ -15,13 +15,13 @@ use crate::app::App;
 use crate::appraiser::{self, AppraisalInput, Collateral, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
-use crate::lanes::Lane;
 use crate::metrics::Counter;
 use crate::problem::{Kind, Problem, Result};
 use crate::role::Role;
 use crate::secrets::{Signer, random};
 use crate::session::Challenge;
 use crate::store::AppraisalRecord;
+use crate::work_queue::WorkQueue;
 
 /// The policy of a request that names no policy.
 pub const DEFAULT_POLICY: &str = "default";
@@ -181,7 +181,7 @@ impl<'a> Case<'a> {
             (self.evidence.clone(), self.challenge.clone(), self.audience.clone());
         let (layer, shown_svn, now, chains) =
             (self.layer, self.shown_svn, self.now, Arc::clone(&self.app.chains));
-        let work = move |lane: &Lane| {
+        let work = move |work_queue: &WorkQueue| {
             let input = AppraisalInput {
                 evidence: &evidence,
                 layer,
@@ -192,11 +192,11 @@ impl<'a> Case<'a> {
                 shown_svn,
                 now,
             };
-            let outcome = collateral.appraise(&policy, &input, &*chains, lane);
+            let outcome = collateral.appraise(&policy, &input, &*chains, work_queue);
             let record = appraiser::record(&outcome, &policy, &input);
             Appraised { outcome, record }
         };
-        self.app.lane(&self.identity.tenant).work(work).await
+        self.app.work_queue(&self.identity.tenant).work(work).await
     }
 
     /// Uses the challenge up and records the appraisal, with the data that a repeated request

@@ -18,7 +18,10 @@ use crate::auth::Identity;
 use crate::problem::{Kind, Result};
 use crate::role::Need;
 use crate::secrets::sha256;
-use crate::store::{AppraisalRow, DeviceRow, Heads};
+use crate::store::{
+    AnchorRow, AppraisalRow, CorimRow, DeviceRow, Heads, KeyRow, PolicyRow, ReceiptRow,
+    RevocationRow,
+};
 use crate::time;
 
 const STYLE: &str = include_str!("page.css");
@@ -138,6 +141,97 @@ fn appraisals(rows: &[AppraisalRow]) -> Markup {
     }
 }
 
+fn keys(rows: &[KeyRow]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Key" } th { "Layer" } th { "Newest version" } th { "State" } } }
+            tbody {
+                @if rows.is_empty() { (empty(4, "There is no key.")) }
+                @for key in rows {
+                    tr {
+                        td { (key.name) } td { (key.layer) } td { (key.version) }
+                        td { (badge(if key.disabled == 0 { "active" } else { "disabled" })) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn receipts(rows: &[ReceiptRow]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Receipt" } th { "Time" } th { "Key" } } }
+            tbody {
+                @if rows.is_empty() { (empty(3, "No key was released.")) }
+                @for row in rows.iter().rev() { tr { td { (row.seq) } td { (time::text(row.time)) } td { (row.name) } } }
+            }
+        }
+    }
+}
+
+fn corims(rows: &[CorimRow]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Id" } th { "Form" } th { "SHA-256" } th { "Since" } th { "State" } } }
+            tbody {
+                @if rows.is_empty() { (empty(5, "There are none: every image and kernel is unknown, and everything is denied.")) }
+                @for row in rows {
+                    tr {
+                        td { (row.id) } td { (row.media_type) } td { code { (short(&sha256(&row.content))) } } td { (time::text(row.created)) }
+                        td { (badge(if row.active == 0 { "inactive" } else { "active" })) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn policies(rows: &[PolicyRow]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Policy" } th { "Version" } th { "SHA-256" } th { "Since" } } }
+            tbody {
+                @if rows.is_empty() { (empty(4, "There is none: nothing can be appraised.")) }
+                @for row in rows {
+                    tr { td { (row.name) } td { (row.version) } td { code { (short(&row.sha256)) } } td { (time::text(row.created)) } }
+                }
+            }
+        }
+    }
+}
+
+fn anchors(who: &Identity, rows: &[AnchorRow]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Name" } th { "Root of trust" } th { "Devices" } th { "SHA-256" } th {} } }
+            tbody {
+                @if rows.is_empty() { (empty(5, "There is none: no device is trusted.")) }
+                @for row in rows {
+                    tr {
+                        td { (row.name) } td { (row.kind) } td { (if row.debug == 0 { "in normal mode" } else { "in debug mode" }) }
+                        td { code { (short(&sha256(&row.certificate))) } } td { (revoke_link(who, "authority", &api::authority(row))) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn revocations(rows: &[RevocationRow]) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "Kind" } th { "Value" } th { "Reason" } th { "Since" } } }
+            tbody {
+                @if rows.is_empty() { (empty(4, "Nothing is revoked.")) }
+                @for row in rows {
+                    tr { td { (row.kind) } td { code { (row.value) } } td { (row.reason) } td { (time::text(row.created)) } }
+                }
+            }
+        }
+    }
+}
+
 /// Explains a code.
 fn why(code: &str) -> Markup {
     let known = shef_verify::CODES.iter().find(|known| known.id == code);
@@ -176,10 +270,10 @@ async fn overview(
         .await?;
     let (time, id) = api::cursor(from.appraisals.as_deref())?;
     let recent = app.store.appraisals(tenant, time, &id, ROWS).await?;
-    let keys = app.store.keys(tenant, from.keys.as_deref().unwrap_or(""), ROWS).await?;
+    let named = app.store.keys(tenant, from.keys.as_deref().unwrap_or(""), ROWS).await?;
     let Heads { head, kept, .. } = app.store.heads(tenant).await?;
     let last = from.receipts.unwrap_or(i64::MAX).clamp(0, head.seq as i64);
-    let receipts = app.store.receipts(tenant, None, (last - ROWS).max(0), ROWS.min(last)).await?;
+    let released = app.store.receipts(tenant, None, (last - ROWS).max(0), ROWS.min(last)).await?;
     let (now, stale) = (app.now(), app.config.load().retention.stale_seconds);
     let body = html! {
         section id="devices" {
@@ -191,86 +285,26 @@ async fn overview(
             (more("appraisals", recent.len(), || recent.last().map(|row| api::cursor_of(row.time, &row.id))))
         }
         section id="keys" {
-            h2 { "Keys" }
-            table {
-                thead { tr { th { "Key" } th { "Layer" } th { "Newest version" } th { "State" } } }
-                tbody {
-                    @if keys.is_empty() { (empty(4, "There is no key.")) }
-                    @for key in &keys {
-                        tr {
-                            td { (key.name) } td { (key.layer) } td { (key.version) }
-                            td { (badge(if key.disabled == 0 { "active" } else { "disabled" })) }
-                        }
-                    }
-                }
-            }
-            (more("keys", keys.len(), || keys.last().map(|row| row.name.replace('/', "%2F"))))
+            h2 { "Keys" } (keys(&named))
+            (more("keys", named.len(), || named.last().map(|row| row.name.replace('/', "%2F"))))
         }
         section id="receipts" {
             h2 { "Receipts" }
             p { "Head of the chain: receipt " b { (head.seq) } ", " code { (hex::encode(head.digest)) } ". Kept behind receipt " (kept.seq) "." }
-            table {
-                thead { tr { th { "Receipt" } th { "Time" } th { "Key" } } }
-                tbody {
-                    @if receipts.is_empty() { (empty(3, "No key was released.")) }
-                    @for row in receipts.iter().rev() { tr { td { (row.seq) } td { (time::text(row.time)) } td { (row.name) } } }
-                }
-            }
-            (more("receipts", receipts.len(), || receipts.first().map(|row| row.seq - 1).filter(|seq| *seq > 0).map(|seq| seq.to_string())))
+            (receipts(&released))
+            (more("receipts", released.len(), || released.first().map(|row| row.seq - 1).filter(|seq| *seq > 0).map(|seq| seq.to_string())))
         }
         section {
-            h2 { "Reference values" }
-            table {
-                thead { tr { th { "Id" } th { "Form" } th { "SHA-256" } th { "Since" } th { "State" } } }
-                tbody {
-                    @if rows.corims.is_empty() { (empty(5, "There are none: every image and kernel is unknown, and everything is denied.")) }
-                    @for row in &rows.corims {
-                        tr {
-                            td { (row.id) } td { (row.media_type) } td { code { (short(&sha256(&row.content))) } } td { (time::text(row.created)) }
-                            td { (badge(if row.active == 0 { "inactive" } else { "active" })) }
-                        }
-                    }
-                }
-            }
+            h2 { "Reference values" } (corims(&rows.corims))
         }
         section {
-            h2 { "Policies" }
-            table {
-                thead { tr { th { "Policy" } th { "Version" } th { "SHA-256" } th { "Since" } } }
-                tbody {
-                    @if rows.policies.is_empty() { (empty(4, "There is none: nothing can be appraised.")) }
-                    @for row in &rows.policies {
-                        tr { td { (row.name) } td { (row.version) } td { code { (short(&row.sha256)) } } td { (time::text(row.created)) } }
-                    }
-                }
-            }
+            h2 { "Policies" } (policies(&rows.policies))
         }
         section {
-            h2 { "Trust anchors" }
-            table {
-                thead { tr { th { "Name" } th { "Root of trust" } th { "Devices" } th { "SHA-256" } th {} } }
-                tbody {
-                    @if rows.anchors.is_empty() { (empty(5, "There is none: no device is trusted.")) }
-                    @for row in &rows.anchors {
-                        tr {
-                            td { (row.name) } td { (row.kind) } td { (if row.debug == 0 { "in normal mode" } else { "in debug mode" }) }
-                            td { code { (short(&sha256(&row.certificate))) } } td { (revoke_link(&who, "authority", &api::authority(row))) }
-                        }
-                    }
-                }
-            }
+            h2 { "Trust anchors" } (anchors(&who, &rows.anchors))
         }
         section {
-            h2 { "Revocations" }
-            table {
-                thead { tr { th { "Kind" } th { "Value" } th { "Reason" } th { "Since" } } }
-                tbody {
-                    @if rows.revocations.is_empty() { (empty(4, "Nothing is revoked.")) }
-                    @for row in &rows.revocations {
-                        tr { td { (row.kind) } td { code { (row.value) } } td { (row.reason) } td { (time::text(row.created)) } }
-                    }
-                }
-            }
+            h2 { "Revocations" } (revocations(&rows.revocations))
         }
     };
     Ok(page("Overview", &who, &body))

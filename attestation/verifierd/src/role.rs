@@ -1,7 +1,7 @@
 //! Roles of an identity, and the rights that requests need.
 
 /// Role of an identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Sessions and appraisals.
     Attest,

@@ -103,12 +103,12 @@ impl Kbs {
         })
     }
 
-    pub fn submit(&self, body: &Value) -> Answer {
+    pub fn submit(&self, body: &Value) -> HttpResponse {
         let headers = [("content-type", "application/json"), ("cookie", self.cookie.as_str())];
         self.client.send("POST", "/kbs/v0/attest", &headers, body.to_string().as_bytes())
     }
 
-    pub fn attest(&self, device: &Device) -> Answer {
+    pub fn attest(&self, device: &Device) -> HttpResponse {
         self.submit(&self.attestation(device, &self.public()))
     }
 
@@ -119,7 +119,7 @@ impl Kbs {
         (kbs, token)
     }
 
-    pub fn fetch(&self, path: &str) -> Answer {
+    pub fn fetch(&self, path: &str) -> HttpResponse {
         self.client.send(
             "GET",
             &format!("/kbs/v0/resource/{path}"),

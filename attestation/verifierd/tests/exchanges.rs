@@ -8,7 +8,7 @@ use aws_lc_rs::digest::{SHA384, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use shef_fixtures::exchange::{self, Body, Exchange, Request, Values};
+use shef_fixtures::exchange::{self, Body, Exchange, RecordedRequest, Values};
 use shef_proto::evidence::Layer;
 
 use crate::clients::*;
@@ -16,7 +16,7 @@ use shef_fixtures::service::*;
 
 /// The nonce for a request's evidence: the challenge's, which in the KBS protocol is in the hashed
 /// runtime data.
-fn nonce(request: &Request, values: &Values) -> Vec<u8> {
+fn nonce(request: &RecordedRequest, values: &Values) -> Vec<u8> {
     let Body::Text(body) = &request.body else {
         return STANDARD.decode(values.get("nonce")).unwrap();
     };
@@ -59,8 +59,9 @@ fn play(service: &Service, device: &Device, name: &str) {
         };
         let answer = client.send(&request.method, &values.fill(&request.path), &headers, &body);
         let header = |name: &str| answer.headers.get(name)?.to_str().ok();
-        let found = exchange::Answer::shape(answer.status, header, &answer.bytes);
-        let show = |answer: &exchange::Answer| serde_json::to_string_pretty(answer).unwrap();
+        let found = exchange::RecordedAnswer::shape(answer.status, header, &answer.bytes);
+        let show =
+            |answer: &exchange::RecordedAnswer| serde_json::to_string_pretty(answer).unwrap();
         assert!(
             found == expected,
             "{name}, exchange {at} ({} {}): answered\n{}\nrecorded with its client was\n{}\n`cargo xtask compat` asks the clients themselves",

@@ -23,7 +23,7 @@ use shef_fixtures::service::*;
 const DAY: i64 = 86_400;
 const TOML: &[(&str, &str)] = &[("content-type", "application/toml")];
 
-fn appraise(client: &Client, device: &Device, layer: Layer) -> Answer {
+fn appraise(client: &Client, device: &Device, layer: Layer) -> HttpResponse {
     let (session, nonce) = client.session(layer, None);
     client.post(
         "/v1/appraise",
@@ -33,7 +33,7 @@ fn appraise(client: &Client, device: &Device, layer: Layer) -> Answer {
 
 /// The code of the check that denied the evidence.
 #[track_caller]
-fn denied(answer: Answer) -> String {
+fn denied(answer: HttpResponse) -> String {
     let problem = answer.problem(422, "SHEF-SVC-043");
     let checks = problem["appraisal"]["checks"].as_array().unwrap();
     checks.iter().find(|check| check["passed"] == false).unwrap()["code"]

@@ -80,7 +80,7 @@ fn put(
     id: &str,
     version: u64,
     not_after: Option<i64>,
-) -> Answer {
+) -> HttpResponse {
     let values = ReferenceValues::from_toml(&reference()).unwrap();
     let corim = write_signed(
         &values,

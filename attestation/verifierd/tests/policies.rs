@@ -208,15 +208,15 @@ fn json_type() -> [(&'static str, &'static str); 1] {
     [("content-type", "application/json")]
 }
 
-fn put(client: &Client, name: &str, rego: &str) -> Answer {
+fn put(client: &Client, name: &str, rego: &str) -> HttpResponse {
     client.send("PUT", &format!("/v1/policies/{name}"), &json_type(), both(rego).as_bytes())
 }
 
-fn dry_run(client: &Client, rego: &str) -> Answer {
+fn dry_run(client: &Client, rego: &str) -> HttpResponse {
     client.send("POST", "/v1/policies/dry-run", &json_type(), both(rego).as_bytes())
 }
 
-fn appraise(client: &Client, device: &Device, policy: &str) -> Answer {
+fn appraise(client: &Client, device: &Device, policy: &str) -> HttpResponse {
     let (session, nonce) = client.session(Layer::Kernel, None);
     let evidence = device.evidence(Layer::Kernel, &nonce);
     client.post(
@@ -266,7 +266,7 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     put(&client, "good", "package shef\nallow := true\n").ok();
     let before = peak(&process);
     let (over, mut answered, mut second) = (AtomicBool::new(false), 0, false);
-    let denied = |answer: Answer| {
+    let denied = |answer: HttpResponse| {
         let denied = answer.problem(422, "SHEF-SVC-043");
         denied["detail"].as_str().unwrap().to_owned()
     };
@@ -278,7 +278,7 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
                 scope.spawn(|| {
                     // On a busy machine, the tenant's other appraisal takes its place for longer
                     // than a request waits for one.
-                    let busy = |answer: &Answer| answer.status == 503;
+                    let busy = |answer: &HttpResponse| answer.status == 503;
                     let mut answers = (0..50).map(|_| appraise(&client, &device, name));
                     denied(answers.find(|answer| !busy(answer)).expect("a place"))
                 })
@@ -367,24 +367,25 @@ fn a_stored_policy_that_may_not_run_any_more_is_named() {
 fn what_waits_leaves_room_for_what_need_not() {
     use std::sync::{Arc, mpsc};
 
-    use shef_verifierd::lanes::Lane;
+    use shef_verifierd::work_queue::WorkQueue;
     use tokio::sync::Semaphore;
 
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let waiting = Arc::new(Semaphore::new(4));
-    let lane = |name: &str| {
-        Arc::new(Lane::new(name, 64, Arc::clone(&waiting), Default::default(), Arc::default()))
+    let work_queue = |name: &str| {
+        Arc::new(WorkQueue::new(name, 64, Arc::clone(&waiting), Default::default(), Arc::default()))
     };
     let (go, gate) = mpsc::channel::<()>();
     let gate = Arc::new(std::sync::Mutex::new(gate));
     let (done, answers) = mpsc::channel();
     for name in ["a", "b"] {
-        let lane = lane(name);
+        let work_queue = work_queue(name);
         for _ in 0..32 {
-            let (lane, gate, done) = (Arc::clone(&lane), Arc::clone(&gate), done.clone());
+            let (work_queue, gate, done) =
+                (Arc::clone(&work_queue), Arc::clone(&gate), done.clone());
             runtime.spawn(async move {
-                let answer = lane.work(move |_| gate.lock().unwrap().recv().is_ok()).await;
+                let answer = work_queue.work(move |_| gate.lock().unwrap().recv().is_ok()).await;
                 let _ = done.send(answer.is_ok());
             });
         }
@@ -394,6 +395,6 @@ fn what_waits_leaves_room_for_what_need_not() {
     for _ in 0..64 - under_way - 4 {
         assert!(!answers.recv_timeout(std::time::Duration::from_secs(1)).expect("refused at once"));
     }
-    assert!(runtime.block_on(lane("c").work(|_| true)).unwrap());
+    assert!(runtime.block_on(work_queue("c").work(|_| true)).unwrap());
     drop(go);
 }

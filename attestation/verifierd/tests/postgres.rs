@@ -221,7 +221,7 @@ fn two_replicas_release_once_and_see_each_others_changes() {
         } else {
             ("/v1/appraise", json!({"session": session, "evidence": evidence}))
         };
-        let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let answers: Vec<HttpResponse> = std::thread::scope(|scope| {
             let threads: Vec<_> = [&first.operator, &other, &first.operator, &other]
                 .into_iter()
                 .map(|client| scope.spawn(|| client.post(path, &body)))

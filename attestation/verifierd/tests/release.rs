@@ -17,11 +17,11 @@ fn pair() -> (PrivateKey, PublicKey) {
     generate_key_pair(&mut SystemEntropy)
 }
 
-fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> Answer {
+fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> HttpResponse {
     client.post(path, &json!({"session": session, "evidence": b64(evidence)}))
 }
 
-fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> Answer {
+fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> HttpResponse {
     client.post("/v1/release", &json!({"key": key, "session": session, "evidence": b64(evidence)}))
 }
 

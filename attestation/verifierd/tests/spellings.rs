@@ -21,7 +21,7 @@ fn other_s(signed: &[u8]) -> Vec<u8> {
 
 /// A path that takes evidence: its response to evidence changed by a function, and whether it
 /// accepts it.
-type Path<'a> = (&'a str, &'a dyn Fn(&dyn Fn(Vec<u8>) -> Vec<u8>) -> (Answer, bool));
+type Path<'a> = (&'a str, &'a dyn Fn(&dyn Fn(Vec<u8>) -> Vec<u8>) -> (HttpResponse, bool));
 
 #[test]
 fn evidence_with_the_other_s_is_refused_at_every_path() {

@@ -16,7 +16,7 @@ use shef_verify::crypto::{AwsLcKey, aws_lc, aws_lc_ready};
 use shef_verify::ear::{self, Dialect, Issue, Reader};
 use shef_verify::jwt::Signer;
 use shef_verify::{
-    MemoryChainCache, Rego, Request, Revocations, TrustAnchor, TrustAnchors, appraise,
+    AppraisalRequest, MemoryChainCache, Rego, Revocations, TrustAnchor, TrustAnchors, appraise,
 };
 
 /// A policy as operators write them: a dozen rules over the claims.
@@ -130,7 +130,7 @@ fn main() -> ExitCode {
         with_ueid: false,
     };
     let request = |policy, cached: bool| {
-        let request = Request::new(
+        let request = AppraisalRequest::new(
             &evidence,
             &anchors,
             &case.reference,
@@ -140,7 +140,7 @@ fn main() -> ExitCode {
             AUDIENCE,
             NOW,
         );
-        Request {
+        AppraisalRequest {
             verify: aws_lc,
             chains: cached.then_some(&cache as _),
             revocations: Some(&revocations),
@@ -151,7 +151,7 @@ fn main() -> ExitCode {
             ..request
         }
     };
-    let run = |request: &Request<'_>| {
+    let run = |request: &AppraisalRequest<'_>| {
         let outcome = appraise(request);
         assert!(outcome.appraisal.accepted(), "{}", outcome.appraisal.to_json());
         black_box(ear::sign(&outcome, Layer::Shield, &issue, &signer).expect("a signature"));

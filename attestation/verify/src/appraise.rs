@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use shef_proto::cert::{self, CertError, Certificate};
+use shef_proto::cert::{self, CertError, Certificate, Chain};
 use shef_proto::cose::{CoseError, VerifyFn};
 use shef_proto::evidence::{
     Claims, DebugState, Evidence, EvidenceError, Layer, RootOfTrust, ShieldClaims,
@@ -25,26 +25,26 @@ use crate::verified::{Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, 
 
 /// The evidence of a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Given<'a> {
+pub enum EvidenceSource<'a> {
     /// As received.
     Bytes(&'a [u8]),
     /// The result of [`Evidence::parse`], for a caller that must identify the device first.
     Read(&'a Result<Evidence, EvidenceError>),
 }
 
-impl<'a> From<&'a [u8]> for Given<'a> {
+impl<'a> From<&'a [u8]> for EvidenceSource<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a Vec<u8>> for Given<'a> {
+impl<'a> From<&'a Vec<u8>> for EvidenceSource<'a> {
     fn from(bytes: &'a Vec<u8>) -> Self {
         Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a Result<Evidence, EvidenceError>> for Given<'a> {
+impl<'a> From<&'a Result<Evidence, EvidenceError>> for EvidenceSource<'a> {
     fn from(read: &'a Result<Evidence, EvidenceError>) -> Self {
         Self::Read(read)
     }
@@ -52,9 +52,9 @@ impl<'a> From<&'a Result<Evidence, EvidenceError>> for Given<'a> {
 
 /// Input of an appraisal. The result depends on nothing else.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct AppraisalRequest<'a> {
     /// The evidence.
-    pub evidence: Given<'a>,
+    pub evidence: EvidenceSource<'a>,
     /// Certificates sent beside the evidence, leaf first; empty if they are inside it. If both are
     /// present they must be equal.
     pub certificates: &'a [Vec<u8>],
@@ -90,7 +90,7 @@ pub struct Request<'a> {
     pub rego: Option<&'a dyn Evaluate>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> AppraisalRequest<'a> {
     /// A request with the portable crypto, and without separate certificates, revocation list,
     /// challenge time, cache or Rego.
     #[must_use]
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
         reason = "each is needed, and all are of different types or meaning"
     )]
     pub fn new(
-        evidence: impl Into<Given<'a>>,
+        evidence: impl Into<EvidenceSource<'a>>,
         anchors: &'a TrustAnchors,
         reference: &'a ReferenceValues,
         policy: &'a AppraisalPolicy,
@@ -223,14 +223,14 @@ fn one_of<'a>(passed: bool, list: impl IntoIterator<Item = &'a String>) -> Text 
 /// Appraises evidence. Deny by default: the evidence is verified only if every check of the layer
 /// passed.
 #[must_use]
-pub fn appraise(request: &Request<'_>) -> Outcome {
+pub fn appraise(request: &AppraisalRequest<'_>) -> Outcome {
     let parsed;
     let read = match request.evidence {
-        Given::Bytes(bytes) => {
+        EvidenceSource::Bytes(bytes) => {
             parsed = Evidence::parse(bytes);
             &parsed
         }
-        Given::Read(read) => read,
+        EvidenceSource::Read(read) => read,
     };
     let mut run = Run { request, checks: Checks::new(), anchor: None, malfunction: false };
     let evidence = run.framing(read.as_ref());
@@ -284,9 +284,9 @@ pub fn appraise(request: &Request<'_>) -> Outcome {
 /// # Errors
 /// The appraisal, if it denies.
 pub fn appraise_kernel(
-    request: &Request<'_>,
+    request: &AppraisalRequest<'_>,
 ) -> Result<(VerifiedKernelEvidence, Appraisal), Box<Appraisal>> {
-    match appraise(&Request { layer: Layer::Kernel, ..*request }) {
+    match appraise(&AppraisalRequest { layer: Layer::Kernel, ..*request }) {
         Outcome { appraisal, verified: Some(Verified::Kernel(evidence)) } => {
             Ok((evidence, appraisal))
         }
@@ -299,9 +299,9 @@ pub fn appraise_kernel(
 /// # Errors
 /// The appraisal, if it denies.
 pub fn appraise_shield(
-    request: &Request<'_>,
+    request: &AppraisalRequest<'_>,
 ) -> Result<(VerifiedShieldEvidence, Appraisal), Box<Appraisal>> {
-    match appraise(&Request { layer: Layer::Shield, ..*request }) {
+    match appraise(&AppraisalRequest { layer: Layer::Shield, ..*request }) {
         Outcome { appraisal, verified: Some(Verified::Shield(evidence)) } => {
             Ok((evidence, appraisal))
         }
@@ -311,7 +311,8 @@ pub fn appraise_shield(
 
 /// Checks evidence that another party, such as a verifier service, appraised against the caller's
 /// own policy: every demand of its typed part. Certificates and reference values are left to that
-/// party. `revocations` are checked if present. `challenged` and `now` are as in [`Request`].
+/// party. `revocations` are checked if present. `challenged` and `now` are as in
+/// [`AppraisalRequest`].
 ///
 /// # Errors
 /// The demands that were checked, if one is not met.
@@ -352,10 +353,19 @@ pub fn floor(
     let (anchors, policy, layer) =
         (TrustAnchors::new(Vec::new()), AppraisalPolicy::new(policy.clone()), verified.layer());
     let nothing: &[u8] = &[];
-    let request = Request {
+    let request = AppraisalRequest {
         revocations,
         challenged,
-        ..Request::new(nothing, &anchors, &reference, &policy, layer, &c.nonce, &c.audience, now)
+        ..AppraisalRequest::new(
+            nothing,
+            &anchors,
+            &reference,
+            &policy,
+            layer,
+            &c.nonce,
+            &c.audience,
+            now,
+        )
     };
     let mut run =
         Run { request: &request, checks: Checks::new(), anchor: None, malfunction: false };
@@ -382,9 +392,25 @@ pub fn floor(
     }))
 }
 
+/// Expected by the check of the certificates.
+const CERTIFICATES: &str = "the certificates of attestation key and DeviceID";
+
+/// The certificates of a chain, from the evidence or beside it; or what was found instead.
+fn chain_bytes<'c>(inside: &'c [Vec<u8>], beside: &'c [Vec<u8>]) -> Result<&'c [Vec<u8>], Text> {
+    if !inside.is_empty() && !beside.is_empty() && inside != beside {
+        return Err("certificates in the evidence and beside it differ".into());
+    }
+    let bytes = if inside.is_empty() { beside } else { inside };
+    if bytes.len() != 2 {
+        let error = CertError::Length { found: bytes.len() };
+        return Err(format!("{error} ({})", error.code()).into());
+    }
+    Ok(bytes)
+}
+
 /// An appraisal in progress.
 struct Run<'a> {
-    request: &'a Request<'a>,
+    request: &'a AppraisalRequest<'a>,
     checks: Checks,
     anchor: Option<&'a TrustAnchor>,
     malfunction: bool,
@@ -473,71 +499,93 @@ impl<'a> Run<'a> {
     }
 
     fn chain(&mut self, evidence: &Evidence) -> Option<Arc<VerifiedChain>> {
-        const EXPECTED: &str = "the certificates of attestation key and DeviceID";
         let request = self.request;
-        let (inside, beside) = (evidence.x5chain(), request.certificates);
-        if !inside.is_empty() && !beside.is_empty() && inside != beside {
-            self.check(
-                CheckId::Certificates,
-                false,
-                EXPECTED,
-                "certificates in the evidence and beside it differ",
-            );
-            return None;
-        }
-        let bytes = if inside.is_empty() { beside } else { inside };
-        if bytes.len() != 2 {
-            let error = CertError::Length { found: bytes.len() };
-            self.check(
-                CheckId::Certificates,
-                false,
-                EXPECTED,
-                format!("{error} ({})", error.code()),
-            );
-            return None;
-        }
+        let bytes = match chain_bytes(evidence.x5chain(), request.certificates) {
+            Ok(bytes) => bytes,
+            Err(found) => return self.certificates_refused(found),
+        };
         let key = request.chains.map(|_| ChainKey::new(bytes, request.anchors));
-        let cached = request.chains.zip(key.as_ref()).and_then(|(cache, key)| cache.get(key));
-        // Ignores a chain of other certificates or anchors. An expired chain is checked in full, to
-        // report the exact reason.
-        let cached = cached.filter(|chain| {
-            chain.is_of(bytes, request.anchors) && chain.chain.check_time(request.now).is_ok()
-        });
-        let cached = cached.and_then(|chain| {
-            request.anchors.list().get(chain.anchor).map(|anchor| (chain, anchor))
-        });
-        let kind = evidence.unverified_claims().common.root_of_trust;
-        if let Some((chain, anchor)) = cached {
-            self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
-            self.anchor_found(anchor, kind);
+        if let Some((chain, anchor)) = self.cached_chain(bytes, key.as_ref()) {
+            self.check(CheckId::Certificates, true, CERTIFICATES, CERTIFICATES);
+            self.anchor_found(anchor, evidence);
             self.check(CheckId::Chain, true, "valid", "valid");
             return Some(chain);
         }
-
-        let mut certificates = Vec::with_capacity(2);
-        for der in bytes {
-            match Certificate::parse(der) {
-                Ok(certificate) => certificates.push(certificate),
-                Err(error) => {
-                    self.check(
-                        CheckId::Certificates,
-                        false,
-                        EXPECTED,
-                        format!("{error} ({})", error.code()),
-                    );
-                    return None;
-                }
+        let certificates: Result<Vec<Certificate>, CertError> =
+            bytes.iter().map(|der| Certificate::parse(der)).collect();
+        let certificates = match certificates {
+            Ok(certificates) => certificates,
+            Err(error) => {
+                return self.certificates_refused(format!("{error} ({})", error.code()).into());
             }
+        };
+        self.check(CheckId::Certificates, true, CERTIFICATES, CERTIFICATES);
+        let (at, validated) = self.issuer(evidence, &certificates)?;
+        let anchor = &request.anchors.list()[at];
+        self.anchor_found(anchor, evidence);
+        let chain = match validated {
+            Ok(chain) => chain,
+            Err(error) => {
+                self.check(CheckId::Chain, false, "valid", format!("{error} ({})", error.code()));
+                return None;
+            }
+        };
+        self.check(CheckId::Chain, true, "valid", "valid");
+        let all = [&certificates[0], &certificates[1], anchor.certificate()];
+        let chain = Arc::new(VerifiedChain {
+            ak_ready: request.chains.and_then(|cache| cache.ready(&chain.ak)),
+            chain,
+            anchor: at,
+            serials: all.map(|certificate| certificate.serial().to_vec()),
+            names: all.iter().flat_map(|certificate| certificate.names()).collect(),
+            authority: Sha256::digest(anchor.certificate().key().as_bytes()).into(),
+            certificates: bytes.to_vec(),
+            generation: *request.anchors.generation(),
+        });
+        if let Some((cache, key)) = request.chains.zip(key) {
+            cache.put(key, Arc::clone(&chain));
         }
-        self.check(CheckId::Certificates, true, EXPECTED, EXPECTED);
+        Some(chain)
+    }
 
-        // Several anchors may share a name and key identifier: the chain belongs to one whose
-        // signature it carries. An anchor registered for the claimed kind and debug state comes
-        // first, so that another registration of the same root hides nothing.
+    fn certificates_refused<T>(&mut self, found: Text) -> Option<T> {
+        self.check(CheckId::Certificates, false, CERTIFICATES, found);
+        None
+    }
+
+    /// The chain in the cache, with its anchor. Ignores a chain of other certificates or anchors.
+    /// An expired chain is checked in full, to report the exact reason.
+    fn cached_chain(
+        &self,
+        bytes: &[Vec<u8>],
+        key: Option<&ChainKey>,
+    ) -> Option<(Arc<VerifiedChain>, &'a TrustAnchor)> {
+        let request = self.request;
+        let chain = request.chains?.get(key?)?;
+        if !chain.is_of(bytes, request.anchors) || chain.chain.check_time(request.now).is_err() {
+            return None;
+        }
+        let anchor = request.anchors.list().get(chain.anchor)?;
+        Some((chain, anchor))
+    }
+
+    /// The trust anchor that issued the chain, by its place in the list, and the result of the
+    /// validation under it.
+    ///
+    /// Several anchors may share a name and key identifier: the chain belongs to one whose
+    /// signature it carries. An anchor registered for the claimed kind and debug state comes first,
+    /// so that another registration of the same root hides nothing.
+    fn issuer(
+        &mut self,
+        evidence: &Evidence,
+        certificates: &[Certificate],
+    ) -> Option<(usize, Result<Chain, CertError>)> {
+        let request = self.request;
         let c = &evidence.unverified_claims().common;
         let anchors = request.anchors.list();
         let fits = |at: &usize| {
-            (anchors[*at].kind() == kind, anchors[*at].debug() == (c.debug == DebugState::Enabled))
+            let debug = c.debug == DebugState::Enabled;
+            (anchors[*at].kind() == c.root_of_trust, anchors[*at].debug() == debug)
         };
         let mut named: Vec<usize> = (0..anchors.len())
             .filter(|at| anchors[*at].certificate().is_issuer_of(&certificates[1]))
@@ -556,46 +604,19 @@ impl<'a> Run<'a> {
         };
         let validate = |at: usize| {
             cert::validate_under_anchor(
-                &certificates,
+                certificates,
                 anchors[at].certificate(),
                 request.now,
                 request.verify,
             )
         };
-        let (at, validated) = named
-            .iter()
-            .map(|at| (*at, validate(*at)))
-            .find(|(_, validated)| validated.is_ok())
-            .unwrap_or_else(|| (*first, validate(*first)));
-        let anchor = &anchors[at];
-        self.anchor_found(anchor, kind);
-        match validated {
-            Ok(chain) => {
-                self.check(CheckId::Chain, true, "valid", "valid");
-                let all = [&certificates[0], &certificates[1], anchor.certificate()];
-                let chain = Arc::new(VerifiedChain {
-                    ak_ready: request.chains.and_then(|cache| cache.ready(&chain.ak)),
-                    chain,
-                    anchor: at,
-                    serials: all.map(|certificate| certificate.serial().to_vec()),
-                    names: all.iter().flat_map(|certificate| certificate.names()).collect(),
-                    authority: Sha256::digest(anchor.certificate().key().as_bytes()).into(),
-                    certificates: bytes.to_vec(),
-                    generation: *request.anchors.generation(),
-                });
-                if let Some((cache, key)) = request.chains.zip(key) {
-                    cache.put(key, Arc::clone(&chain));
-                }
-                Some(chain)
-            }
-            Err(error) => {
-                self.check(CheckId::Chain, false, "valid", format!("{error} ({})", error.code()));
-                None
-            }
-        }
+        let valid =
+            named.iter().map(|at| (*at, validate(*at))).find(|(_, validated)| validated.is_ok());
+        Some(valid.unwrap_or_else(|| (*first, validate(*first))))
     }
 
-    fn anchor_found(&mut self, anchor: &'a TrustAnchor, kind: RootOfTrust) {
+    fn anchor_found(&mut self, anchor: &'a TrustAnchor, evidence: &Evidence) {
+        let kind = evidence.unverified_claims().common.root_of_trust;
         self.anchor = Some(anchor);
         self.check(CheckId::Anchor, true, "issued by a trust anchor", "issued by a trust anchor");
         self.check(CheckId::AnchorKind, anchor.kind() == kind, anchor.kind().name(), kind.name());

@@ -11,7 +11,7 @@ use shef_proto::cose::{self, ContentType, CoseError, Form, Sign1, SigningKey, Ve
 use shef_proto::evidence::{AUDIENCE_MAX, Layer, MAX_EVIDENCE, NONCE_MAX, NONCE_MIN};
 use shef_proto::hpke_suite::PublicKey;
 
-use crate::appraise::{Outcome, Request, appraise};
+use crate::appraise::{AppraisalRequest, Outcome, appraise};
 use crate::chain::TrustAnchors;
 use crate::corim::{self, CorimError, CorimSigner, Trust};
 use crate::files::PolicyError;
@@ -320,7 +320,7 @@ impl Bundle {
         let (anchors, policy) = (self.trust_anchors()?, self.appraisal_policy()?);
         let reference = self.reference_values(now, revocations, verify)?;
         let age = e.challenged.map(|at| self.created.saturating_sub(at));
-        let request = Request::new(
+        let request = AppraisalRequest::new(
             &e.evidence,
             &anchors,
             &reference,
@@ -330,7 +330,7 @@ impl Bundle {
             &e.audience,
             now,
         );
-        Ok(appraise(&Request {
+        Ok(appraise(&AppraisalRequest {
             certificates: &e.certificates,
             revocations,
             challenged: age.map(|age| now.saturating_sub(age)),

@@ -132,7 +132,7 @@ impl MemoryChainCache {
     }
 
     /// The same, with attestation keys prepared by `ready`, which belongs to the implementation in
-    /// [`crate::Request::verify`].
+    /// [`crate::AppraisalRequest::verify`].
     #[must_use]
     pub fn with_ready_keys(self, ready: ReadyFn) -> Self {
         Self { ready: Some(ready), ..self }

@@ -56,7 +56,7 @@ mod aws {
     use super::ReadyKey;
     use crate::jwt::{JwtError, Signer};
 
-    /// Verification by aws-lc-rs, for [`crate::Request::verify`].
+    /// Verification by aws-lc-rs, for [`crate::AppraisalRequest::verify`].
     #[must_use]
     pub fn aws_lc(key: &PublicKey, message: &[u8], signature: &[u8; 64]) -> bool {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.as_bytes())

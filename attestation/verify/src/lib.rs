@@ -28,7 +28,8 @@ mod revocation;
 mod verified;
 
 pub use appraise::{
-    Appraisal, Given, Outcome, Request, Verdict, appraise, appraise_kernel, appraise_shield, floor,
+    Appraisal, AppraisalRequest, EvidenceSource, Outcome, Verdict, appraise, appraise_kernel,
+    appraise_shield, floor,
 };
 pub use ar4si::{Status, TrustVector};
 pub use chain::{ChainCache, ChainKey, MemoryChainCache, TrustAnchors, VerifiedChain};

@@ -11,8 +11,9 @@ use shef_proto::cose;
 use shef_proto::evidence::{self, DebugState, Evidence, Layer, RootOfTrust, ShieldState};
 use shef_verify::corim::CorimSigner;
 use shef_verify::{
-    AppraisalPolicy, CODES, ChainCache, ChainKey, CheckId, Given, Policy, ReferenceValues, Request,
-    TrustAnchor, TrustAnchors, Verified, VerifiedChain, appraise, appraise_kernel, appraise_shield,
+    AppraisalPolicy, AppraisalRequest, CODES, ChainCache, ChainKey, CheckId, EvidenceSource,
+    Policy, ReferenceValues, TrustAnchor, TrustAnchors, Verified, VerifiedChain, appraise,
+    appraise_kernel, appraise_shield,
 };
 
 #[test]
@@ -147,7 +148,7 @@ fn anchors_of_one_name_do_not_hide_each_other() {
     let evidence = case.evidence();
     let ask = |list: &[&TrustAnchor]| {
         let anchors = TrustAnchors::new(list.iter().map(|anchor| (*anchor).clone()).collect());
-        appraise(&Request::new(
+        appraise(&AppraisalRequest::new(
             &evidence,
             &anchors,
             &case.reference,
@@ -240,7 +241,7 @@ fn layers_do_not_stand_in_for_each_other() {
     );
     let (anchors, policy) =
         (TrustAnchors::from(anchors.to_vec()), AppraisalPolicy::new(kernel.policy.clone()));
-    let request = Request::new(
+    let request = AppraisalRequest::new(
         &evidence,
         &anchors,
         &kernel.reference,
@@ -281,7 +282,7 @@ fn a_cache_that_gives_another_chain_changes_nothing() {
     let (policy, cache) = (AppraisalPolicy::new(good.policy.clone()), OnePlace::default());
     let ask = |case: &Case, anchors: &TrustAnchors| {
         let evidence = case.evidence();
-        let request = Request::new(
+        let request = AppraisalRequest::new(
             &evidence,
             anchors,
             &case.reference,
@@ -291,7 +292,7 @@ fn a_cache_that_gives_another_chain_changes_nothing() {
             AUDIENCE,
             NOW,
         );
-        let cached = appraise(&Request { chains: Some(&cache), ..request }).appraisal;
+        let cached = appraise(&AppraisalRequest { chains: Some(&cache), ..request }).appraisal;
         assert_eq!(cached, appraise(&request).appraisal);
         cached
     };
@@ -313,8 +314,8 @@ fn evidence_that_was_read_before_is_appraised_as_its_bytes() {
         [&evidence[..], &evidence[1..], &cose::sign(&evidence::FORM, &key("ak"), &[0xa0], &[])[..]]
     {
         let read = Evidence::parse(bytes);
-        let ask = |given: Given<'_>| {
-            appraise(&Request::new(
+        let ask = |given: EvidenceSource<'_>| {
+            appraise(&AppraisalRequest::new(
                 given,
                 &anchors,
                 &case.reference,
@@ -353,7 +354,7 @@ fn certificates_missing_or_others() {
     // Without anchors no device is trusted.
     let (anchors, policy) = (TrustAnchors::new(vec![]), AppraisalPolicy::new(case.policy.clone()));
     let evidence = case.evidence();
-    let outcome = appraise(&Request::new(
+    let outcome = appraise(&AppraisalRequest::new(
         &evidence,
         &anchors,
         &case.reference,

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use shef_fixtures::case::{Case, NOW, key};
 use shef_proto::evidence::Layer;
 use shef_verify::{
-    AppraisalPolicy, CheckId, Policy, Rego, Request, Revocations, Status, TrustAnchor,
+    AppraisalPolicy, AppraisalRequest, CheckId, Policy, Rego, Revocations, Status, TrustAnchor,
     TrustAnchors, appraise, floor,
 };
 
@@ -170,7 +170,7 @@ fn rego_without_an_evaluator_denies() {
     .unwrap();
     let (evidence, policy, anchors) =
         (case.evidence(), case.appraisal_policy(), TrustAnchors::new(vec![anchor]));
-    let request = Request::new(
+    let request = AppraisalRequest::new(
         &evidence,
         &anchors,
         &case.reference,

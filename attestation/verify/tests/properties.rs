@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use shef_fixtures::case::{Case, NOW};
 use shef_proto::evidence::{Claims, DebugState, Evidence, Layer, ShieldState};
 use shef_verify::ar4si::CLAIM_NAMES;
-use shef_verify::{Request, Revocations, Status, TrustAnchor, TrustAnchors, appraise};
+use shef_verify::{AppraisalRequest, Revocations, Status, TrustAnchor, TrustAnchors, appraise};
 
 /// Rank of a status, best first.
 fn rank(status: Status) -> u8 {
@@ -30,7 +30,7 @@ fn any_single_byte_change_never_affirms() {
         let policy = case.appraisal_policy();
         let cache = shef_verify::MemoryChainCache::new(16);
         let request = |evidence: &[u8]| {
-            let request = Request::new(
+            let request = AppraisalRequest::new(
                 evidence,
                 &anchors,
                 &case.reference,
@@ -40,7 +40,7 @@ fn any_single_byte_change_never_affirms() {
                 &case.audience,
                 NOW,
             );
-            appraise(&Request { chains: Some(&cache), ..request }).appraisal.status
+            appraise(&AppraisalRequest { chains: Some(&cache), ..request }).appraisal.status
         };
         assert_eq!(request(&good), Status::Affirming);
         let mut bytes = good.clone();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use shef_device::{CtlOp, Device, DeviceError, mailbox};
-use shef_remote::wire::{Answer, Op, codes};
+use shef_remote::wire::{DeviceAnswer, DeviceOp, codes};
 
 /// Most accesses between two checks of the clock.
 const SLICE: u32 = 256;
@@ -46,34 +46,34 @@ impl<'a> Clock<'a> {
 /// Carries out a request on the card.
 pub(crate) fn carry_out(
     device: &mut dyn Device,
-    op: Op,
+    op: DeviceOp,
     clock: &Clock<'_>,
-) -> Result<Answer, DeviceError> {
+) -> Result<DeviceAnswer, DeviceError> {
     Ok(match op {
-        Op::Ctl(ops) => Answer::Values(batch(device, &ops, clock)?),
-        Op::Kernel(request) => {
-            Answer::Bytes(mailbox::call_by(&request, |ops| batch(device, ops, clock))?)
+        DeviceOp::Ctl(ops) => DeviceAnswer::Values(batch(device, &ops, clock)?),
+        DeviceOp::Kernel(request) => {
+            DeviceAnswer::Bytes(mailbox::call_by(&request, |ops| batch(device, ops, clock))?)
         }
-        Op::MemRead { addr, len } => {
+        DeviceOp::MemRead { addr, len } => {
             let mut bytes = vec![0; len as usize];
             device.mem_read(addr, &mut bytes)?;
-            Answer::Bytes(bytes)
+            DeviceAnswer::Bytes(bytes)
         }
-        Op::MemWrite { addr, data } => {
+        DeviceOp::MemWrite { addr, data } => {
             device.mem_write(addr, &data)?;
-            Answer::Done
+            DeviceAnswer::Done
         }
-        Op::WaitHint => {
+        DeviceOp::WaitHint => {
             device.wait_hint()?;
-            Answer::Done
+            DeviceAnswer::Done
         }
-        Op::WaitInterrupt => Answer::Flag(device.wait_interrupt()?),
-        Op::Reset => {
+        DeviceOp::WaitInterrupt => DeviceAnswer::Flag(device.wait_interrupt()?),
+        DeviceOp::Reset => {
             device.reset()?;
-            Answer::Done
+            DeviceAnswer::Done
         }
         // The card is wiped once the answer has been sent.
-        Op::Close => Answer::Done,
+        DeviceOp::Close => DeviceAnswer::Done,
     })
 }
 
@@ -244,7 +244,7 @@ mod tests {
 
     /// Error and number of accesses of an operation on a card whose accesses take 20 ms each,
     /// within `limit`, in a session that ends at the check number `looks`.
-    fn cut(op: Op, limit: Duration, looks: u32) -> (DeviceError, u32) {
+    fn cut(op: DeviceOp, limit: Duration, looks: u32) -> (DeviceError, u32) {
         let mut card = Slow { each: Duration::from_millis(20), reads: 0 };
         let left = Cell::new(looks);
         let live = || {
@@ -259,15 +259,16 @@ mod tests {
     #[test]
     fn every_work_of_a_slow_card_ends_at_its_time_and_says_how_far_it_came() {
         const SHORT: Duration = Duration::from_millis(200);
-        let reads = || Op::Ctl(vec![CtlOp::Read { offset: 0 }; 8192]);
-        let polls = || Op::Ctl(vec![CtlOp::Poll { offset: 0, clear: 0, some: 1, polls: u32::MAX }]);
+        let reads = || DeviceOp::Ctl(vec![CtlOp::Read { offset: 0 }; 8192]);
+        let polls =
+            || DeviceOp::Ctl(vec![CtlOp::Poll { offset: 0, clear: 0, some: 1, polls: u32::MAX }]);
         for (op, says) in [
             (reads(), " of 8192 register accesses made within 0.2 s"),
             (
-                Op::Ctl(vec![CtlOp::Write { offset: 0, value: 0 }; 8192]),
+                DeviceOp::Ctl(vec![CtlOp::Write { offset: 0, value: 0 }; 8192]),
                 " of 8192 register accesses made",
             ),
-            (Op::Kernel(vec![0; 8192]), " of 2051 register accesses made"),
+            (DeviceOp::Kernel(vec![0; 8192]), " of 2051 register accesses made"),
             (polls(), "0 of 1 register accesses made, and register 0x0 polled 16 times"),
         ] {
             let (error, made) = cut(op, SHORT, u32::MAX);
@@ -275,7 +276,7 @@ mod tests {
             assert!(made < 32, "{made}");
         }
         // The agent does not wait for a session that ends.
-        for op in [reads(), Op::Kernel(vec![0; 8192]), polls()] {
+        for op in [reads(), DeviceOp::Kernel(vec![0; 8192]), polls()] {
             let (error, made) = cut(op, Duration::from_secs(3600), 1);
             assert!(error.code() == codes::CANCELLED && made <= 16, "{error}, {made}");
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use shef_device::{Device, DeviceError, DeviceInfo, Uri, mailbox};
-use shef_remote::wire::{DeviceState, Listed, Op, ToOwner, Token, WINDOW, codes};
+use shef_remote::wire::{DeviceOp, DeviceState, Listed, ToOwner, Token, WINDOW, codes};
 use tokio::sync::Notify;
 
 use crate::Opener;
@@ -125,7 +125,7 @@ impl Inner {
 
 enum Job {
     Open,
-    Run { generation: u64, id: u64, op: Op },
+    Run { generation: u64, id: u64, op: DeviceOp },
     Wipe,
     Stop,
 }
@@ -289,68 +289,90 @@ impl Slot {
         if !inner.is_for(owner) {
             return Attempt::Refused(no_device(&self.name, owner));
         }
-        let Inner { state, info, .. } = &mut *inner;
-        match (state, resume) {
-            (State::Owned(session), Some((token, acked)))
+        let connection = (connection, outbox.clone());
+        match resume {
+            Some((token, acked)) => self.resume(&mut inner, owner, token, acked, connection),
+            None if self.stopping.load(Ordering::SeqCst) => {
+                Attempt::Refused(Refusal::new(codes::STOPPING, "the agent is stopping"))
+            }
+            None => self.claim(&mut inner, owner, connection),
+        }
+    }
+
+    /// Resumes the session of `owner` over another connection.
+    fn resume(
+        &self,
+        inner: &mut Inner,
+        owner: &Identity,
+        token: Token,
+        acked: u64,
+        connection: (u64, Outbox),
+    ) -> Attempt {
+        let session = match &mut inner.state {
+            State::Owned(session)
                 if session.owner.name == owner.name
                     && same(&session.token, &token)
                     && acked <= session.sent() =>
             {
-                let Some(info) = info.clone() else {
-                    return Attempt::Wait("the card is being opened");
-                };
-                // An earlier connection, if there is one, ends.
-                if let Some(before) = session.leave() {
-                    before.end();
-                }
-                session.acknowledge(acked);
-                session.owner = owner.clone();
-                session.connection = Some((connection, outbox.clone()));
-                session.away_until = None;
+                session
+            }
+            _ => {
+                let what =
+                    format!("the session with device {} is over: the card was wiped", self.name);
+                return Attempt::Refused(Refusal::new(codes::NO_SESSION, what));
+            }
+        };
+        let Some(info) = inner.info.clone() else {
+            return Attempt::Wait("the card is being opened");
+        };
+        // An earlier connection, if there is one, ends.
+        if let Some(before) = session.leave() {
+            before.end();
+        }
+        session.acknowledge(acked);
+        session.owner = owner.clone();
+        let (_, outbox) = session.connection.insert(connection);
+        session.away_until = None;
+        tracing::info!(
+            device = self.name,
+            owner = owner.name,
+            last = session.last,
+            "session resumed"
+        );
+        // Under the lock, so that no answer overtakes it; every answer that the owner may lack
+        // follows.
+        outbox.say(&ToOwner::Opened { token, last: session.last, info });
+        for (id, frame) in &session.kept {
+            outbox.answer(*id, Arc::clone(frame));
+        }
+        Attempt::Attached(session.generation)
+    }
+
+    /// Gives a free card to `owner`. Wipes a card whose owner returns without its session, and
+    /// reopens a failed one.
+    fn claim(&self, inner: &mut Inner, owner: &Identity, connection: (u64, Outbox)) -> Attempt {
+        match &mut inner.state {
+            State::Starting => Attempt::Wait("the card is being opened"),
+            State::Resetting => Attempt::Wait("the card is being wiped"),
+            State::Failed(refusal) => {
                 tracing::info!(
                     device = self.name,
                     owner = owner.name,
-                    last = session.last,
-                    "session resumed"
+                    last = refusal.message,
+                    "opened again"
                 );
-                // Under the lock, so that no answer overtakes it; every answer that the owner may
-                // lack follows.
-                outbox.say(&ToOwner::Opened { token, last: session.last, info });
-                for (id, frame) in &session.kept {
-                    outbox.answer(*id, Arc::clone(frame));
-                }
-                Attempt::Attached(session.generation)
-            }
-            (_, Some(_)) => {
-                let what =
-                    format!("the session with device {} is over: the card was wiped", self.name);
-                Attempt::Refused(Refusal::new(codes::NO_SESSION, what))
-            }
-            _ if self.stopping.load(Ordering::SeqCst) => {
-                Attempt::Refused(Refusal::new(codes::STOPPING, "the agent is stopping"))
-            }
-            (State::Starting, None) => Attempt::Wait("the card is being opened"),
-            (State::Resetting, None) => Attempt::Wait("the card is being wiped"),
-            (state @ State::Failed(_), None) => {
-                if let State::Failed(refusal) = core::mem::replace(state, State::Starting) {
-                    tracing::info!(
-                        device = self.name,
-                        owner = owner.name,
-                        last = refusal.message,
-                        "opened again"
-                    );
-                }
+                inner.state = State::Starting;
                 self.job(Job::Open);
                 Attempt::Wait("the card is being opened")
             }
-            (State::Owned(session), None)
+            State::Owned(session)
                 if session.owner.name == owner.name && session.connection.is_none() =>
             {
                 // The owner's program was restarted and does not know the session.
-                self.wipe(&mut inner);
+                self.wipe(inner);
                 Attempt::Wait("the card is being wiped")
             }
-            (State::Owned(session), None) => {
+            State::Owned(session) => {
                 let whom = if session.owner.name == owner.name {
                     "you hold it over another connection"
                 } else {
@@ -361,38 +383,47 @@ impl Slot {
                     format!("device {} is in use: {whom}", self.name),
                 ))
             }
-            (state @ State::Free, None) => {
-                let Some(info) = info.clone() else {
-                    return Attempt::Wait("the card is being opened");
-                };
-                let mut token = [0; 32];
-                if let Err(error) = getrandom::fill(&mut token) {
-                    return Attempt::Refused(Refusal::new(
-                        codes::DEVICE_FAILED,
-                        format!("no random bytes: {error}"),
-                    ));
-                }
-                let (token, generation) =
-                    (Token(token), self.generations.fetch_add(1, Ordering::Relaxed) + 1);
-                *state = State::Owned(Session {
-                    generation,
-                    owner: owner.clone(),
-                    token,
-                    last: 0,
-                    sent: 0,
-                    acked: 0,
-                    kept: VecDeque::new(),
-                    connection: Some((connection, outbox.clone())),
-                    away_until: None,
-                    working: None,
-                    moved: 0,
-                });
-                self.live.store(generation, Ordering::SeqCst);
-                tracing::info!(device = self.name, owner = owner.name, "session opened");
-                outbox.say(&ToOwner::Opened { token, last: 0, info });
-                Attempt::Attached(generation)
-            }
+            State::Free => self.open_session(inner, owner, connection),
         }
+    }
+
+    /// Opens a session of `owner` on a free card.
+    fn open_session(
+        &self,
+        inner: &mut Inner,
+        owner: &Identity,
+        connection: (u64, Outbox),
+    ) -> Attempt {
+        let Some(info) = inner.info.clone() else {
+            return Attempt::Wait("the card is being opened");
+        };
+        let mut token = [0; 32];
+        if let Err(error) = getrandom::fill(&mut token) {
+            return Attempt::Refused(Refusal::new(
+                codes::DEVICE_FAILED,
+                format!("no random bytes: {error}"),
+            ));
+        }
+        let (token, generation) =
+            (Token(token), self.generations.fetch_add(1, Ordering::Relaxed) + 1);
+        let outbox = connection.1.clone();
+        inner.state = State::Owned(Session {
+            generation,
+            owner: owner.clone(),
+            token,
+            last: 0,
+            sent: 0,
+            acked: 0,
+            kept: VecDeque::new(),
+            connection: Some(connection),
+            away_until: None,
+            working: None,
+            moved: 0,
+        });
+        self.live.store(generation, Ordering::SeqCst);
+        tracing::info!(device = self.name, owner = owner.name, "session opened");
+        outbox.say(&ToOwner::Opened { token, last: 0, info });
+        Attempt::Attached(generation)
     }
 
     /// The session of `generation`, if it has the card and uses `connection`.
@@ -416,7 +447,7 @@ impl Slot {
         connection: u64,
         id: u64,
         acked: u64,
-        op: Op,
+        op: DeviceOp,
     ) -> Result<(), Refusal> {
         let mut inner = self.lock();
         let session = Self::session(&mut inner, generation, connection).ok_or_else(|| {
@@ -526,7 +557,7 @@ impl Slot {
                     let live = || self.live.load(Ordering::SeqCst) == generation;
                     let (true, Some(card)) = (live(), device.as_mut()) else { continue };
                     self.at_work(generation, Some(id));
-                    let over = op == Op::Close;
+                    let over = op == DeviceOp::Close;
                     let result = carry_out(card.as_mut(), op, &Clock::start(self.limit, &live));
                     let cycles = card.cycles();
                     let message = match result {

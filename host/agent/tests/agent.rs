@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use shef_device::{CtlOp, Device, DeviceError};
 use shef_fixtures::agent::*;
-use shef_remote::wire::{Answer, DeviceState, Op, ToAgent, ToOwner};
+use shef_remote::wire::{DeviceAnswer, DeviceOp, DeviceState, ToAgent, ToOwner};
 use shef_remote::{RemoteDevice, TlsFiles, list};
 
 /// What a dishonest agent does with the answer of this number: `None` forwards it.
@@ -295,9 +295,9 @@ fn a_dishonest_agent_is_noticed_or_without_effect() {
         ("answers that never come", |_, _| Some(vec![])),
         ("another number", |m, id| Some(vec![done(id + 1, answer(m))])),
         ("an earlier number", |m, id| Some(vec![done(id - 1, answer(m))])),
-        ("an answer of another kind", |_, id| Some(vec![done(id, Answer::Flag(true))])),
-        ("more values", |_, id| Some(vec![done(id, Answer::Values(vec![1; 99]))])),
-        ("no values", |_, id| Some(vec![done(id, Answer::Values(vec![]))])),
+        ("an answer of another kind", |_, id| Some(vec![done(id, DeviceAnswer::Flag(true))])),
+        ("more values", |_, id| Some(vec![done(id, DeviceAnswer::Values(vec![1; 99]))])),
+        ("no values", |_, id| Some(vec![done(id, DeviceAnswer::Values(vec![]))])),
         ("two answers", |m, id| Some(vec![done(id, answer(m)), done(id, answer(m))])),
         ("a welcome", |_, _| {
             Some(vec![ToOwner::Welcome { version: 1, program: String::new(), owner: "x".into() }])
@@ -341,14 +341,14 @@ fn a_dishonest_agent_is_noticed_or_without_effect() {
     }
 }
 
-fn done(id: u64, answer: Answer) -> ToOwner {
+fn done(id: u64, answer: DeviceAnswer) -> ToOwner {
     ToOwner::Done { id, cycles: None, answer }
 }
 
-fn answer(message: &ToOwner) -> Answer {
+fn answer(message: &ToOwner) -> DeviceAnswer {
     match message {
         ToOwner::Done { answer, .. } => answer.clone(),
-        _ => Answer::Done,
+        _ => DeviceAnswer::Done,
     }
 }
 
@@ -534,7 +534,11 @@ fn every_malformed_message_is_answered_with_a_refusal() {
             "SHEF-AGT-005",
         ),
         ("two hellos", vec![hello.clone(), hello.clone()], "SHEF-AGT-004"),
-        ("a request without a card", vec![hello.clone(), request(1, 0, Op::Reset)], "SHEF-AGT-004"),
+        (
+            "a request without a card",
+            vec![hello.clone(), request(1, 0, DeviceOp::Reset)],
+            "SHEF-AGT-004",
+        ),
         (
             "an unknown token",
             vec![
@@ -550,19 +554,19 @@ fn every_malformed_message_is_answered_with_a_refusal() {
         ("two openings", vec![hello.clone(), open.clone(), open.clone()], "SHEF-AGT-004"),
         (
             "a number too high",
-            vec![hello.clone(), open.clone(), request(2, 0, Op::WaitHint)],
+            vec![hello.clone(), open.clone(), request(2, 0, DeviceOp::WaitHint)],
             "SHEF-AGT-004",
         ),
         (
             "acknowledged what was not asked",
-            vec![hello.clone(), open.clone(), request(5, 4, Op::WaitHint)],
+            vec![hello.clone(), open.clone(), request(5, 4, DeviceOp::WaitHint)],
             "SHEF-AGT-004",
         ),
         (
             "past the window",
             [
                 vec![hello.clone(), open.clone()],
-                (1..=17).map(|id| request(id, 0, Op::WaitHint)).collect(),
+                (1..=17).map(|id| request(id, 0, DeviceOp::WaitHint)).collect(),
             ]
             .concat(),
             "SHEF-AGT-004",

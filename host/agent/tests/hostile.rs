@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use shef_device::{CtlOp, Device, DeviceError};
 use shef_fixtures::agent::*;
-use shef_remote::wire::{DeviceState, MAX_BULK, Op, ToAgent, ToOwner};
+use shef_remote::wire::{DeviceOp, DeviceState, MAX_BULK, ToAgent, ToOwner};
 use shef_remote::{Limits, RemoteDevice, list};
 
 /// Longer than any test.
@@ -25,7 +25,7 @@ fn soon<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static)
         .unwrap_or_else(|_| panic!("{what} is not over after {} s", SOON.as_secs()))
 }
 
-fn request(id: u64, acked: u64, op: Op) -> ToAgent {
+fn request(id: u64, acked: u64, op: DeviceOp) -> ToAgent {
     ToAgent::Request { id, acked, op }
 }
 
@@ -34,9 +34,9 @@ fn a_request_that_is_repeated_is_answered_once() {
     let bed = Bed::new(LONG);
     let mut raw = Raw::opened(&bed, "alice", "card0");
     for _ in 0..1000 {
-        raw.say(&request(1, 0, Op::MemRead { addr: 0, len: 4096 }));
+        raw.say(&request(1, 0, DeviceOp::MemRead { addr: 0, len: 4096 }));
     }
-    raw.say(&request(2, 0, Op::WaitHint));
+    raw.say(&request(2, 0, DeviceOp::WaitHint));
     let mut answers = 0;
     loop {
         match raw.hear().unwrap() {
@@ -92,8 +92,8 @@ fn an_owner_goes_on_however_often_connecting_fails() {
 fn what_did_not_leave_is_not_acknowledged() {
     let bed = Bed::new(LONG);
     let mut raw = Raw::opened(&bed, "alice", "card0");
-    raw.say(&request(1, 0, Op::Kernel(HANG.to_vec())));
-    raw.say(&request(2, 1, Op::WaitHint));
+    raw.say(&request(1, 0, DeviceOp::Kernel(HANG.to_vec())));
+    raw.say(&request(2, 1, DeviceOp::WaitHint));
     match raw.hear() {
         Ok(ToOwner::Refused { code, message }) => assert!(
             code == "SHEF-AGT-004" && message.contains("has not been sent"),
@@ -248,7 +248,7 @@ fn the_next_owner_gets_the_card(bed: &Bed, owner: Raw) {
 fn a_kernel_that_hangs_does_not_keep_the_card_from_the_next_owner() {
     let bed = Bed::new(Duration::from_millis(100));
     let mut raw = Raw::opened(&bed, "alice", "card0");
-    raw.say(&request(1, 0, Op::Kernel(HANG.to_vec())));
+    raw.say(&request(1, 0, DeviceOp::Kernel(HANG.to_vec())));
     eventually("the request", || bed.cards["card0"].hanging.load(Ordering::SeqCst));
     the_next_owner_gets_the_card(&bed, raw);
 }
@@ -258,7 +258,7 @@ fn plain_reads_of_a_slow_card_do_not_keep_it_from_the_next_owner() {
     let bed = Bed::new(Duration::from_millis(100));
     let mut raw = Raw::opened(&bed, "alice", "card0");
     // Ten hours of reads.
-    raw.say(&request(1, 0, Op::Ctl(vec![CtlOp::Read { offset: SLOW }; 8192])));
+    raw.say(&request(1, 0, DeviceOp::Ctl(vec![CtlOp::Read { offset: SLOW }; 8192])));
     the_next_owner_gets_the_card(&bed, raw);
 }
 
@@ -351,7 +351,8 @@ fn an_owner_who_never_reads_costs_a_window_and_no_more() {
     let before = resident();
     // Every answer is acknowledged, and not one was read.
     for id in 1..=1600 {
-        let frame = request(id, id - 1, Op::MemRead { addr: 0, len: MAX_BULK as u32 }).encode();
+        let frame =
+            request(id, id - 1, DeviceOp::MemRead { addr: 0, len: MAX_BULK as u32 }).encode();
         if std::io::Write::write_all(&mut raw.tls, &frame).is_err() {
             break;
         }

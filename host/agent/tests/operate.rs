@@ -12,7 +12,7 @@ use shef_agent::Config;
 use shef_agent::init::{renew, revoke};
 use shef_device::Device;
 use shef_fixtures::agent::*;
-use shef_remote::wire::{DeviceState, Op, ToAgent, ToOwner};
+use shef_remote::wire::{DeviceOp, DeviceState, ToAgent, ToOwner};
 use shef_remote::{TlsFiles, list};
 use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
 
@@ -214,7 +214,7 @@ fn a_message_that_drips_ends_its_connection_and_not_its_session() {
     let limit = Duration::from_millis(400);
     let bed = Bed::with(LONG, |config| config.times.message = limit);
     let mut raw = Raw::opened(&bed, "alice", "card0");
-    let frame = ToAgent::Request { id: 1, acked: 0, op: Op::Kernel(vec![0; 4000]) }.encode();
+    let frame = ToAgent::Request { id: 1, acked: 0, op: DeviceOp::Kernel(vec![0; 4000]) }.encode();
     let begin = Instant::now();
     for byte in frame.chunks(1) {
         if raw.tls.write_all(byte).is_err() || begin.elapsed() > Duration::from_secs(15) {

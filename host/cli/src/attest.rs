@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::Serialize;
 use shef::{Challenge, Host, OpenOptions, SdkError, Service, SystemEntropy, Uri};
-use shef_proto::evidence::Layer;
+use shef_proto::evidence::{Layer, NONCE_MAX, NONCE_MIN};
 use shef_verify::cmw::{Cmw, Record};
 
 use crate::image::MAX_CONTAINER;
@@ -93,6 +93,18 @@ enum Form {
     CmwJson,
 }
 
+impl Form {
+    /// The content of an evidence file.
+    fn encode(self, evidence: &[u8]) -> Vec<u8> {
+        let cmw = || Cmw::Record(Record::evidence(evidence));
+        match self {
+            Self::Cose => evidence.to_vec(),
+            Self::Cmw => cmw().to_cbor(),
+            Self::CmwJson => cmw().to_json().into_bytes(),
+        }
+    }
+}
+
 /// Flags of `shef attest`.
 #[derive(clap::Args)]
 pub struct AttestArgs {
@@ -128,6 +140,34 @@ pub struct AttestArgs {
     /// Certificates for an agent
     #[command(flatten)]
     tls: TlsArgs,
+}
+
+impl AttestArgs {
+    /// The verifier service, if one provides the challenge.
+    fn service(&self) -> Result<Option<Service>, CliError> {
+        // A local challenge is not the service's, so a service from the environment does not apply.
+        let local = self.nonce.is_some() || self.audience.is_some();
+        let service = if local { None } else { self.service.find()? };
+        if service.is_none() && (self.policy.is_some() || self.result.is_some()) {
+            let what = "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
+            return Err(CliError::usage("SHEF-CLI-001", what));
+        }
+        Ok(service)
+    }
+
+    /// The challenge of these flags, without a service.
+    fn local_challenge(&self) -> Result<Challenge, CliError> {
+        let audience = self.audience.as_deref().unwrap_or("shef attest");
+        let Some(nonce) = &self.nonce else {
+            return Ok(Challenge::draw(audience, &mut SystemEntropy::new()?));
+        };
+        let nonce = hex::decode(nonce, "--nonce")?;
+        if !(NONCE_MIN..=NONCE_MAX).contains(&nonce.len()) {
+            let message = format!("--nonce has {} bytes, expected 32 to 64", nonce.len());
+            return Err(CliError::input("SHEF-CLI-018", message));
+        }
+        Ok(Challenge::of(nonce, audience.to_owned()))
+    }
 }
 
 #[derive(Serialize)]
@@ -198,29 +238,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 /// Device and service errors; denied evidence ends with exit status 1.
 pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let layer = args.layer.layer();
-    let audience = args.audience.as_deref().unwrap_or("shef attest");
-    let own_challenge = || -> Result<Challenge, CliError> {
-        match &args.nonce {
-            None => Ok(Challenge::draw(audience, &mut SystemEntropy::new()?)),
-            Some(nonce) => {
-                let nonce = hex::decode(nonce, "--nonce")?;
-                if !(shef_proto::evidence::NONCE_MIN..=shef_proto::evidence::NONCE_MAX)
-                    .contains(&nonce.len())
-                {
-                    let message = format!("--nonce has {} bytes, expected 32 to 64", nonce.len());
-                    return Err(CliError::input("SHEF-CLI-018", message));
-                }
-                Ok(Challenge::of(nonce, audience.to_owned()))
-            }
-        }
-    };
-    // A local challenge is not the service's, so a service from the environment does not apply.
-    let local = args.nonce.is_some() || args.audience.is_some();
-    let service = if local { None } else { args.service.find()? };
-    if service.is_none() && (args.policy.is_some() || args.result.is_some()) {
-        let what = "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
-        return Err(CliError::usage("SHEF-CLI-001", what));
-    }
+    let service = args.service()?;
     let container = args.image.read()?;
     args.tls.files()?;
     sources_are_inputs(&args.device)?;
@@ -236,18 +254,13 @@ pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let session = service.as_ref().map(|service| service.session(layer, None)).transpose()?;
     let challenge = match &session {
         Some(session) => session.challenge().clone(),
-        None => own_challenge()?,
+        None => args.local_challenge()?,
     };
     let evidence = match layer {
         Layer::Kernel => host.kernel_evidence(&challenge)?,
         Layer::Shield => host.shield_evidence(&challenge)?,
     };
-    let cmw = || Cmw::Record(Record::evidence(&evidence));
-    let bytes = match args.form {
-        Form::Cose => evidence.clone(),
-        Form::Cmw => cmw().to_cbor(),
-        Form::CmwJson => cmw().to_json().into_bytes(),
-    };
+    let bytes = args.form.encode(&evidence);
     let nonce = hex::encode(challenge.nonce());
     outputs.fill(out, &bytes)?;
     outputs.fill(nonce_out, format!("{nonce}\n"))?;

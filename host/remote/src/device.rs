@@ -14,7 +14,9 @@ use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, Uri, mailbox};
 use crate::link::{Link, Trouble, broken};
 use crate::tls::TlsFiles;
 use crate::wire::error::one_line;
-use crate::wire::{Answer, Listed, MAX_BULK, MAX_OPS, Op, ToAgent, ToOwner, Token, WINDOW, codes};
+use crate::wire::{
+    DeviceAnswer, DeviceOp, Listed, MAX_BULK, MAX_OPS, ToAgent, ToOwner, Token, WINDOW, codes,
+};
 
 /// Time limits and retries.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +71,7 @@ pub struct RemoteDevice {
     /// Last request that was sent over this connection or accepted before it.
     sent: u64,
     /// Unanswered requests, oldest first.
-    pending: VecDeque<(u64, Op)>,
+    pending: VecDeque<(u64, DeviceOp)>,
     /// Why the session ended.
     over: Option<(String, String)>,
     progress: Option<Progress>,
@@ -249,7 +251,7 @@ impl RemoteDevice {
     }
 
     /// Sends a request, by `until`; the window must have room.
-    fn submit(&mut self, op: Op, until: Instant) -> Result<(), DeviceError> {
+    fn submit(&mut self, op: DeviceOp, until: Instant) -> Result<(), DeviceError> {
         if let Some((code, message)) = &self.over {
             return Err(DeviceError::Remote { code: code.clone(), message: one_line(message) });
         }
@@ -275,7 +277,7 @@ impl RemoteDevice {
 
     /// The answer to the oldest request, by `until`: the outer error ends the session, the inner
     /// one belongs to the request.
-    fn answer(&mut self, until: Instant) -> Result<Result<Answer, DeviceError>, DeviceError> {
+    fn answer(&mut self, until: Instant) -> Result<Result<DeviceAnswer, DeviceError>, DeviceError> {
         let end = until.min(Instant::now() + self.limits.request);
         let mut broken_before = 0;
         loop {
@@ -328,7 +330,7 @@ impl RemoteDevice {
         }
     }
 
-    fn call(&mut self, op: Op) -> Result<Answer, DeviceError> {
+    fn call(&mut self, op: DeviceOp) -> Result<DeviceAnswer, DeviceError> {
         let until = Instant::now() + self.limits.request;
         self.submit(op, until)?;
         self.answer(until)?
@@ -339,8 +341,8 @@ impl RemoteDevice {
     fn stream(
         &mut self,
         len: usize,
-        pieces: impl Iterator<Item = Op>,
-        mut take: impl FnMut(Answer),
+        pieces: impl Iterator<Item = DeviceOp>,
+        mut take: impl FnMut(DeviceAnswer),
     ) -> Result<(), DeviceError> {
         let until = Instant::now()
             + self.limits.request
@@ -434,7 +436,9 @@ impl Device for RemoteDevice {
         let mut all = Vec::new();
         for ops in ops.chunks(MAX_OPS) {
             let reads = ops.iter().filter(|op| !matches!(op, CtlOp::Write { .. })).count();
-            let Answer::Values(values) = self.call(Op::Ctl(ops.to_vec()))? else { break };
+            let DeviceAnswer::Values(values) = self.call(DeviceOp::Ctl(ops.to_vec()))? else {
+                break;
+            };
             let last = ops.iter().rfind(|op| !matches!(op, CtlOp::Write { .. }));
             let ended = values.len() < reads
                 || last.zip(values.last()).is_some_and(|(op, value)| !op.settled(*value));
@@ -447,11 +451,11 @@ impl Device for RemoteDevice {
     }
 
     fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let ops =
-            pieces(addr, bytes.len()).map(|(addr, _, len)| Op::MemRead { addr, len: len as u32 });
+        let ops = pieces(addr, bytes.len())
+            .map(|(addr, _, len)| DeviceOp::MemRead { addr, len: len as u32 });
         let (len, mut rest) = (bytes.len(), &mut *bytes);
         self.stream(len, ops, |answer| {
-            if let Answer::Bytes(piece) = answer {
+            if let DeviceAnswer::Bytes(piece) = answer {
                 let (head, tail) = core::mem::take(&mut rest).split_at_mut(piece.len());
                 head.copy_from_slice(&piece);
                 rest = tail;
@@ -461,20 +465,20 @@ impl Device for RemoteDevice {
 
     fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let ops = pieces(addr, bytes.len())
-            .map(|(addr, at, len)| Op::MemWrite { addr, data: bytes[at..at + len].to_vec() });
+            .map(|(addr, at, len)| DeviceOp::MemWrite { addr, data: bytes[at..at + len].to_vec() });
         self.stream(bytes.len(), ops, |_| {})
     }
 
     fn wait_hint(&mut self) -> Result<(), DeviceError> {
-        self.call(Op::WaitHint).map(|_| ())
+        self.call(DeviceOp::WaitHint).map(|_| ())
     }
 
     fn wait_interrupt(&mut self) -> Result<bool, DeviceError> {
-        self.call(Op::WaitInterrupt).map(|answer| answer == Answer::Flag(true))
+        self.call(DeviceOp::WaitInterrupt).map(|answer| answer == DeviceAnswer::Flag(true))
     }
 
     fn reset(&mut self) -> Result<(), DeviceError> {
-        self.call(Op::Reset).map(|_| ())
+        self.call(DeviceOp::Reset).map(|_| ())
     }
 
     fn kernel_call(&mut self, request: &[u8]) -> Result<Vec<u8>, DeviceError> {
@@ -484,9 +488,9 @@ impl Device for RemoteDevice {
                 max: mailbox::MAX_REQUEST,
             });
         }
-        match self.call(Op::Kernel(request.to_vec()))? {
-            Answer::Bytes(bytes) if bytes.len() <= mailbox::MAX_ANSWER => Ok(bytes),
-            Answer::Bytes(bytes) => {
+        match self.call(DeviceOp::Kernel(request.to_vec()))? {
+            DeviceAnswer::Bytes(bytes) if bytes.len() <= mailbox::MAX_ANSWER => Ok(bytes),
+            DeviceAnswer::Bytes(bytes) => {
                 Err(DeviceError::MailboxTooLong { len: bytes.len(), max: mailbox::MAX_ANSWER })
             }
             _ => Ok(Vec::new()),
@@ -509,7 +513,7 @@ impl Drop for RemoteDevice {
                 attempts: 0,
                 ..self.limits
             };
-            let _ = self.call(Op::Close);
+            let _ = self.call(DeviceOp::Close);
         }
         if let Some(link) = &mut self.link {
             link.close();

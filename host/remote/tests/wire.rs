@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use shef_device::{CtlOp, DeviceError, DeviceInfo};
 use shef_remote::wire::{
-    Answer, DeviceState, Frames, Listed, MAX_BULK, MAX_FRAME, MAX_OPS, Op, ToAgent, ToOwner, Token,
-    WireError,
+    DeviceAnswer, DeviceOp, DeviceState, Frames, Listed, MAX_BULK, MAX_FRAME, MAX_OPS, ToAgent,
+    ToOwner, Token, WireError,
 };
 
 fn ctl_op() -> impl Strategy<Value = CtlOp> {
@@ -21,17 +21,17 @@ fn ctl_op() -> impl Strategy<Value = CtlOp> {
     ]
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn op() -> impl Strategy<Value = DeviceOp> {
     prop_oneof![
-        prop::collection::vec(ctl_op(), 0..40).prop_map(Op::Ctl),
-        prop::collection::vec(any::<u8>(), 0..300).prop_map(Op::Kernel),
-        (any::<u64>(), 1..=MAX_BULK as u32).prop_map(|(addr, len)| Op::MemRead { addr, len }),
+        prop::collection::vec(ctl_op(), 0..40).prop_map(DeviceOp::Ctl),
+        prop::collection::vec(any::<u8>(), 0..300).prop_map(DeviceOp::Kernel),
+        (any::<u64>(), 1..=MAX_BULK as u32).prop_map(|(addr, len)| DeviceOp::MemRead { addr, len }),
         (any::<u64>(), prop::collection::vec(any::<u8>(), 1..300))
-            .prop_map(|(addr, data)| Op::MemWrite { addr, data }),
-        Just(Op::WaitHint),
-        Just(Op::WaitInterrupt),
-        Just(Op::Reset),
-        Just(Op::Close),
+            .prop_map(|(addr, data)| DeviceOp::MemWrite { addr, data }),
+        Just(DeviceOp::WaitHint),
+        Just(DeviceOp::WaitInterrupt),
+        Just(DeviceOp::Reset),
+        Just(DeviceOp::Close),
     ]
 }
 
@@ -97,10 +97,10 @@ fn to_owner() -> impl Strategy<Value = ToOwner> {
         },
     );
     let answer = prop_oneof![
-        Just(Answer::Done),
-        any::<bool>().prop_map(Answer::Flag),
-        prop::collection::vec(any::<u32>(), 0..50).prop_map(Answer::Values),
-        prop::collection::vec(any::<u8>(), 0..300).prop_map(Answer::Bytes),
+        Just(DeviceAnswer::Done),
+        any::<bool>().prop_map(DeviceAnswer::Flag),
+        prop::collection::vec(any::<u32>(), 0..50).prop_map(DeviceAnswer::Values),
+        prop::collection::vec(any::<u8>(), 0..300).prop_map(DeviceAnswer::Bytes),
     ];
     prop_oneof![
         (any::<u16>(), "[ -~]{0,40}", name)
@@ -228,9 +228,9 @@ fn a_frame_of_no_or_too_many_bytes_is_refused_before_it_is_read() {
 #[test]
 fn the_largest_messages_fit_a_frame() {
     let all = [
-        Op::MemWrite { addr: u64::MAX, data: vec![1; MAX_BULK] },
-        Op::Ctl(vec![CtlOp::Poll { offset: 1, clear: 2, some: 3, polls: 4 }; MAX_OPS]),
-        Op::Kernel(vec![0; shef_device::mailbox::MAX_REQUEST]),
+        DeviceOp::MemWrite { addr: u64::MAX, data: vec![1; MAX_BULK] },
+        DeviceOp::Ctl(vec![CtlOp::Poll { offset: 1, clear: 2, some: 3, polls: 4 }; MAX_OPS]),
+        DeviceOp::Kernel(vec![0; shef_device::mailbox::MAX_REQUEST]),
     ];
     for op in all {
         let bytes = ToAgent::Request { id: 2, acked: 1, op }.encode();
@@ -238,7 +238,8 @@ fn the_largest_messages_fit_a_frame() {
         ToAgent::decode(&frame(&bytes)).unwrap();
     }
     let bytes =
-        ToOwner::Done { id: 1, cycles: Some(1), answer: Answer::Bytes(vec![0; MAX_BULK]) }.encode();
+        ToOwner::Done { id: 1, cycles: Some(1), answer: DeviceAnswer::Bytes(vec![0; MAX_BULK]) }
+            .encode();
     ToOwner::decode(&frame(&bytes)).unwrap();
     let listed = Listed {
         name: "n".repeat(64),
@@ -292,7 +293,7 @@ fn values_out_of_bounds_are_refused() {
 #[test]
 fn an_answer_fits_its_request_or_is_refused() {
     let poll = CtlOp::Poll { offset: 0, clear: 1, some: 0, polls: 9 };
-    let ops = Op::Ctl(vec![
+    let ops = DeviceOp::Ctl(vec![
         CtlOp::Read { offset: 0 },
         CtlOp::Write { offset: 0, value: 1 },
         poll,
@@ -307,17 +308,18 @@ fn an_answer_fits_its_request_or_is_refused() {
         (vec![7, 2, 9, 9], false),
         (vec![], false),
     ] {
-        assert_eq!(ops.takes(&Answer::Values(values.clone())), fits, "{values:?}");
+        assert_eq!(ops.takes(&DeviceAnswer::Values(values.clone())), fits, "{values:?}");
     }
-    assert!(!ops.takes(&Answer::Done));
-    let read = Op::MemRead { addr: 0, len: 4 };
+    assert!(!ops.takes(&DeviceAnswer::Done));
+    let read = DeviceOp::MemRead { addr: 0, len: 4 };
     assert!(
-        read.takes(&Answer::Bytes(vec![0; 4]))
-            && !read.takes(&Answer::Bytes(vec![0; 5]))
-            && !read.takes(&Answer::Done)
+        read.takes(&DeviceAnswer::Bytes(vec![0; 4]))
+            && !read.takes(&DeviceAnswer::Bytes(vec![0; 5]))
+            && !read.takes(&DeviceAnswer::Done)
     );
     assert!(
-        Op::WaitInterrupt.takes(&Answer::Flag(true)) && !Op::WaitInterrupt.takes(&Answer::Done)
+        DeviceOp::WaitInterrupt.takes(&DeviceAnswer::Flag(true))
+            && !DeviceOp::WaitInterrupt.takes(&DeviceAnswer::Done)
     );
 }
 

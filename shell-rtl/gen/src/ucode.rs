@@ -100,6 +100,21 @@ enum Shape {
     Test,
 }
 
+impl Shape {
+    /// Least and greatest number of operands.
+    fn operands(self) -> (usize, usize) {
+        match self {
+            Self::None => (0, 0),
+            Self::Label | Self::Test => (1, 1),
+            Self::Set | Self::Load | Self::Store | Self::CmpR => (2, 2),
+            Self::Add => (3, 3),
+            Self::Dest | Self::Source | Self::Cmd => (1, 2),
+            Self::Move | Self::Send | Self::Recv | Self::Put | Self::Get => (2, 3),
+            Self::Xfer => (3, 4),
+        }
+    }
+}
+
 /// Mnemonic, operation, condition, operands.
 const MNEMONICS: &[(&str, u64, u64, Shape)] = &[
     ("wait_event", 1, 0, Shape::None),
@@ -162,6 +177,25 @@ struct Place {
     reg: u64,
     addr: u32,
     size: Option<u32>,
+}
+
+impl Place {
+    /// The bits of a destination, operand A.
+    fn destination(&self) -> u64 {
+        self.reg << 49 | u64::from(self.addr) << 36
+    }
+
+    /// The bits of a source, operand B.
+    fn source(&self) -> u64 {
+        self.reg << 32 | u64::from(self.addr) << 19
+    }
+
+    fn check_writable(&self) -> Res<()> {
+        if self.reg == 0 && (CONSTANTS..EXT).contains(&self.addr) {
+            return Err("the constant ROM cannot be written".to_owned());
+        }
+        Ok(())
+    }
 }
 
 type Res<T> = Result<T, String>;
@@ -464,119 +498,136 @@ impl Assembler {
             .iter()
             .find(|(m, ..)| *m == mnemonic)
             .ok_or_else(|| format!("unknown instruction `{mnemonic}`"))?;
-        let ops: Vec<&str> =
+        let texts: Vec<&str> =
             if rest.is_empty() { Vec::new() } else { rest.split(',').map(str::trim).collect() };
-        let (least, most) = match shape {
-            Shape::None => (0, 0),
-            Shape::Label | Shape::Test => (1, 1),
-            Shape::Set | Shape::Load | Shape::Store | Shape::CmpR => (2, 2),
-            Shape::Add => (3, 3),
-            Shape::Dest | Shape::Source | Shape::Cmd => (1, 2),
-            Shape::Move | Shape::Send | Shape::Recv | Shape::Put | Shape::Get => (2, 3),
-            Shape::Xfer => (3, 4),
-        };
-        if ops.len() < least || ops.len() > most {
+        let (least, most) = shape.operands();
+        if texts.len() < least || texts.len() > most {
             return Err(format!(
                 "`{mnemonic}` takes {least} to {most} operands, not {}",
-                ops.len()
+                texts.len()
             ));
         }
-        let reg =
-            |i: usize| register(ops[i]).ok_or_else(|| format!("`{}` is not a register", ops[i]));
-        let reg_d = |i: usize| {
-            reg(i).and_then(
-                |r| if r == 0 { Err("r0 is always zero".to_owned()) } else { Ok(r << 52) },
-            )
-        };
-        let a = |p: &Place| p.reg << 49 | u64::from(p.addr) << 36;
-        let b = |p: &Place| p.reg << 32 | u64::from(p.addr) << 19;
-        let writable = |p: &Place| {
-            if p.reg == 0 && (CONSTANTS..EXT).contains(&p.addr) {
-                Err("the constant ROM cannot be written".to_owned())
-            } else {
-                Ok(())
+        Ok(op << 58 | cond << 52 | Operands { symbols: self, texts }.encode(op, shape)?)
+    }
+}
+
+/// The operands of an instruction.
+struct Operands<'a> {
+    symbols: &'a Assembler,
+    texts: Vec<&'a str>,
+}
+
+impl Operands<'_> {
+    fn place(&self, at: usize) -> Res<Place> {
+        self.symbols.place(self.texts[at])
+    }
+
+    fn amount(&self, at: usize) -> Res<u64> {
+        self.symbols.amount(self.texts[at])
+    }
+
+    fn unit(&self, at: usize, with_command: bool) -> Res<u64> {
+        self.symbols.unit(self.texts[at], with_command)
+    }
+
+    fn label(&self, at: usize) -> Res<u64> {
+        let name = self.texts[at];
+        let target = self.symbols.labels.get(name);
+        target.map(|at| *at as u64).ok_or_else(|| format!("unknown label `{name}`"))
+    }
+
+    fn register(&self, at: usize) -> Res<u64> {
+        let name = self.texts[at];
+        register(name).ok_or_else(|| format!("`{name}` is not a register"))
+    }
+
+    /// The register that an instruction sets.
+    fn destination_register(&self, at: usize) -> Res<u64> {
+        match self.register(at)? {
+            0 => Err("r0 is always zero".to_owned()),
+            r => Ok(r << 52),
+        }
+    }
+
+    /// The length: as given, or the size of the one buffer (or of both, if they agree). `buffers`
+    /// names the operand of each.
+    fn length(&self, at: usize, buffers: &[(&Place, usize)]) -> Res<u64> {
+        let n = if at < self.texts.len() {
+            self.amount(at)?
+        } else {
+            let mut sizes = buffers.iter().filter_map(|(p, _)| p.size);
+            let first = sizes.next().ok_or("a length is needed here")?;
+            if sizes.any(|s| s != first) {
+                return Err("the two buffers differ in size; give the length".into());
             }
+            u64::from(first)
         };
-        let fits = |p: &Place, n: u64, what: &str| match p.size {
-            Some(size) if n >> 16 == 0 && n > u64::from(size) => {
-                Err(format!("{n} bytes are more than `{what}` has ({size})"))
+        for (p, operand) in buffers {
+            if let Some(size) = p.size.filter(|size| n >> 16 == 0 && n > u64::from(*size)) {
+                let buffer = self.texts[*operand];
+                return Err(format!("{n} bytes are more than `{buffer}` has ({size})"));
             }
-            _ => Ok(()),
-        };
-        // Length: given, or the size of the one buffer (or of both, when they agree).
-        let length = |i: usize, places: &[(&Place, &str)]| -> Res<u64> {
-            let n = match ops.get(i) {
-                Some(text) => self.amount(text)?,
-                None => {
-                    let mut sizes = places.iter().filter_map(|(p, _)| p.size);
-                    let first = sizes.next().ok_or("a length is needed here")?;
-                    if sizes.any(|s| s != first) {
-                        return Err("the two buffers differ in size; give the length".into());
-                    }
-                    u64::from(first)
-                }
-            };
-            for (p, what) in places {
-                fits(p, n, what)?;
-            }
-            Ok(n)
-        };
-        let word = match shape {
+        }
+        Ok(n)
+    }
+
+    /// The bits of the instruction below operation and condition.
+    fn encode(&self, op: u64, shape: Shape) -> Res<u64> {
+        Ok(match shape {
             Shape::None => 0,
-            Shape::Label => {
-                let target = *self
-                    .labels
-                    .get(ops[0])
-                    .ok_or_else(|| format!("unknown label `{}`", ops[0]))?;
-                target as u64
+            Shape::Label => self.label(0)?,
+            Shape::Set => self.destination_register(0)? | self.amount(1)?,
+            Shape::Add => {
+                self.destination_register(0)? | self.register(1)? << 32 | self.amount(2)?
             }
-            Shape::Set => reg_d(0)? | self.amount(ops[1])?,
-            Shape::Add => reg_d(0)? | reg(1)? << 32 | self.amount(ops[2])?,
-            Shape::Load => reg_d(0)? | b(&self.place(ops[1])?),
+            Shape::Load => self.destination_register(0)? | self.place(1)?.source(),
             Shape::Store => {
-                let p = self.place(ops[0])?;
-                writable(&p)?;
-                a(&p) | self.amount(ops[1])?
+                let d = self.place(0)?;
+                d.check_writable()?;
+                d.destination() | self.amount(1)?
             }
-            Shape::CmpR => reg(0)? << 32 | self.amount(ops[1])?,
+            Shape::CmpR => self.register(0)? << 32 | self.amount(1)?,
             Shape::Move => {
-                let (d, s) = (self.place(ops[0])?, self.place(ops[1])?);
+                let (d, s) = (self.place(0)?, self.place(1)?);
                 if op != OP_CMP {
-                    writable(&d)?;
+                    d.check_writable()?;
                 }
-                a(&d) | b(&s) | length(2, &[(&d, ops[0]), (&s, ops[1])])?
+                d.destination() | s.source() | self.length(2, &[(&d, 0), (&s, 1)])?
             }
             Shape::Dest => {
-                let d = self.place(ops[0])?;
-                writable(&d)?;
-                a(&d) | length(1, &[(&d, ops[0])])?
+                let d = self.place(0)?;
+                d.check_writable()?;
+                d.destination() | self.length(1, &[(&d, 0)])?
             }
             Shape::Source => {
-                let s = self.place(ops[0])?;
-                b(&s) | length(1, &[(&s, ops[0])])?
+                let s = self.place(0)?;
+                s.source() | self.length(1, &[(&s, 0)])?
             }
             Shape::Cmd => {
-                self.unit(ops[0], true)? | ops.get(1).map_or(Ok(0), |n| self.amount(n))?
+                let unit = self.unit(0, true)?;
+                unit | if self.texts.len() > 1 { self.amount(1)? } else { 0 }
             }
             Shape::Send | Shape::Put => {
-                let s = self.place(ops[1])?;
-                self.unit(ops[0], shape == Shape::Put)? | b(&s) | length(2, &[(&s, ops[1])])?
+                let s = self.place(1)?;
+                self.unit(0, shape == Shape::Put)? | s.source() | self.length(2, &[(&s, 1)])?
             }
             Shape::Recv | Shape::Get => {
-                let d = self.place(ops[1])?;
-                writable(&d)?;
-                self.unit(ops[0], shape == Shape::Get)? | a(&d) | length(2, &[(&d, ops[1])])?
+                let d = self.place(1)?;
+                d.check_writable()?;
+                self.unit(0, shape == Shape::Get)? | d.destination() | self.length(2, &[(&d, 1)])?
             }
             Shape::Xfer => {
-                let (d, s) = (self.place(ops[1])?, self.place(ops[2])?);
+                let (d, s) = (self.place(1)?, self.place(2)?);
                 if d.addr >= CONSTANTS || s.addr >= CONSTANTS {
                     return Err("`xfer` works on scratch RAM only".into());
                 }
-                self.unit(ops[0], true)? | a(&d) | b(&s) | length(3, &[(&d, ops[1]), (&s, ops[2])])?
+                self.unit(0, true)?
+                    | d.destination()
+                    | s.source()
+                    | self.length(3, &[(&d, 1), (&s, 2)])?
             }
-            Shape::Test => self.unit(ops[0], false)?,
-        };
-        Ok(op << 58 | cond << 52 | word)
+            Shape::Test => self.unit(0, false)?,
+        })
     }
 }
 

@@ -171,12 +171,12 @@ pub struct Card {
 
 /// Observation and fault injection, for simulated cards only.
 #[derive(Clone)]
-pub struct Bench {
+pub struct CardProbe {
     backend: SharedBackend,
     power: Rc<RefCell<Power>>,
 }
 
-impl Bench {
+impl CardProbe {
     /// Also counts 64-bit words that the accelerator receives from these addresses.
     pub fn watch(&self, range: Range<u64>) {
         self.backend.borrow_mut().watch(range);
@@ -226,8 +226,8 @@ impl Card {
     }
 
     /// Observation and fault injection.
-    pub fn bench(&self) -> Bench {
-        Bench { backend: Rc::clone(&self.backend), power: Rc::clone(&self.power) }
+    pub fn probe(&self) -> CardProbe {
+        CardProbe { backend: Rc::clone(&self.backend), power: Rc::clone(&self.power) }
     }
 
     /// Sets the card's debug identity: another device secret, certified by another CA. `certify`

@@ -246,7 +246,7 @@ impl Control {
         }
     }
 
-    /// Like [`crate::Bench::watch`].
+    /// Like [`crate::CardProbe::watch`].
     ///
     /// # Errors
     /// [`CardError::Control`].
@@ -254,7 +254,7 @@ impl Control {
         self.done(&ControlRequest::Watch { start: range.start, end: range.end })
     }
 
-    /// Like [`crate::Bench::unwatch`].
+    /// Like [`crate::CardProbe::unwatch`].
     ///
     /// # Errors
     /// [`CardError::Control`].
@@ -262,7 +262,7 @@ impl Control {
         self.done(&ControlRequest::Unwatch)
     }
 
-    /// Like [`crate::Bench::words_delivered`].
+    /// Like [`crate::CardProbe::words_delivered`].
     ///
     /// # Errors
     /// [`CardError::Control`].
@@ -273,7 +273,7 @@ impl Control {
         }
     }
 
-    /// Like [`crate::Bench::fail_reads`].
+    /// Like [`crate::CardProbe::fail_reads`].
     ///
     /// # Errors
     /// [`CardError::Control`].

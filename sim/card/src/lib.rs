@@ -21,7 +21,7 @@ mod program;
 mod rtl;
 mod serve;
 
-pub use card::{Bench, Blank, Card, CardOptions, Engine, MEMORY_BYTES};
+pub use card::{Blank, Card, CardOptions, CardProbe, Engine, MEMORY_BYTES};
 pub use control::{Control, Identity};
 pub use design::Design;
 pub use error::CardError;

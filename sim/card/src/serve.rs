@@ -71,7 +71,7 @@ enum Job {
     Read(u32, SyncSender<u32>),
     Write(u32, u32),
     Reset(SyncSender<bool>),
-    Bench(ControlRequest, SyncSender<ControlResponse>),
+    Probe(ControlRequest, SyncSender<ControlResponse>),
 }
 
 /// State shared with the card's thread.
@@ -227,23 +227,23 @@ fn work(card: &mut Card, job: Job, shared: &Shared) {
         Job::Reset(answer) => {
             let _ = answer.try_send(card.reset().is_ok());
         }
-        Job::Bench(request, answer) => {
-            let _ = answer.try_send(bench(card, request));
+        Job::Probe(request, answer) => {
+            let _ = answer.try_send(probe(card, request));
         }
     }
 }
 
-fn bench(card: &mut Card, request: ControlRequest) -> ControlResponse {
-    let bench = card.bench();
+fn probe(card: &mut Card, request: ControlRequest) -> ControlResponse {
+    let probe = card.probe();
     match request {
-        ControlRequest::Watch { start, end } => bench.watch(start..end),
-        ControlRequest::Unwatch => bench.unwatch(),
-        ControlRequest::Words => return ControlResponse::Words { words: bench.words_delivered() },
-        ControlRequest::FailReads { start, end } => bench.fail_reads(start..end),
+        ControlRequest::Watch { start, end } => probe.watch(start..end),
+        ControlRequest::Unwatch => probe.unwatch(),
+        ControlRequest::Words => return ControlResponse::Words { words: probe.words_delivered() },
+        ControlRequest::FailReads { start, end } => probe.fail_reads(start..end),
         ControlRequest::Cycles => {
             return ControlResponse::Cycles {
-                now: bench.cycles(),
-                last_write: bench.last_write_cycle(),
+                now: probe.cycles(),
+                last_write: probe.last_write_cycle(),
             };
         }
         ControlRequest::Debug { on } => {
@@ -428,7 +428,7 @@ impl Backend for Front<'_> {
     }
 }
 
-/// Handles requests of the bench.
+/// Handles requests of the probe.
 struct ControlHandler<'a> {
     engine: Option<&'a Engine>,
     jobs: SyncSender<Job>,
@@ -478,7 +478,7 @@ impl ControlHandler<'_> {
                 let (answer, response) = mpsc::sync_channel(1);
                 let gone =
                     || ControlResponse::Error { message: "the card does not answer".to_owned() };
-                if self.jobs.send(Job::Bench(request, answer)).is_err() {
+                if self.jobs.send(Job::Probe(request, answer)).is_err() {
                     return gone();
                 }
                 response.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| gone())

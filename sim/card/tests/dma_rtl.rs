@@ -12,14 +12,14 @@ use shef_device::ring::{
 };
 use shef_rtl::AxiMemoryConfig;
 use shef_rtl::agent::Rng;
-use shef_tb::dma::{Bench, CARD_BYTES, Piece};
+use shef_tb::dma::{CARD_BYTES, DmaBench, RingMemory};
 
 const LIMIT: Duration = Duration::from_secs(20);
 /// Bytes of host memory for data.
 const DATA: u64 = 256 << 10;
 
-fn bench(seed: u64) -> Bench {
-    Bench::new(AxiMemoryConfig::seeded(seed), AxiMemoryConfig::seeded(seed + 1))
+fn bench(seed: u64) -> DmaBench {
+    DmaBench::new(AxiMemoryConfig::seeded(seed), AxiMemoryConfig::seeded(seed + 1))
 }
 
 fn descriptor(rng: &mut Rng, tag: u32, base: u64) -> Descriptor {
@@ -103,8 +103,10 @@ fn random_rings_end_alike() {
 
         memory.write(0, &host).unwrap();
         card.mem_write(0, &dram).unwrap();
-        let ring =
-            card.function().dma(Queue::<Piece>::bytes(entries).next_multiple_of(4096)).unwrap();
+        let ring = card
+            .function()
+            .dma(Queue::<RingMemory>::bytes(entries).next_multiple_of(4096))
+            .unwrap();
         let mut queue = Queue::open(card.function(), 2, entries, ring, 3, 2).unwrap();
         let by_model = run(card.function(), &mut queue, &descriptors, seed);
 

@@ -26,7 +26,7 @@ use shef_device::ring::{
 use shef_device::{DeviceError, SharedMemory, mailbox};
 use shef_proto::cert::{Certificate, NO_CLOCK, NO_END, issue_device_id, issue_root};
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel,
+    ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldAnswer, ShieldChannel,
     ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
@@ -265,60 +265,56 @@ fn latencies() -> Vec<Row> {
     let served = Served::new();
     let mut card =
         shef_vfio_user::open(&served.socket(), shef_vfio_user::DEFAULT_TIMEOUT).expect("the card");
-    let mut rows = vec![];
-    {
-        let function = card.function();
-        let memory = function.dma(4096).expect("memory");
-        let mut queue = Queue::open(function, 0, 2, memory, 1, 1).expect("a queue");
-        let nothing = Descriptor { op: OP_NOTHING, flags: 0, tag: 0, host: 0, card: 0, bytes: 0 };
-        let mut quietest = [f64::MAX; 3];
-        for _ in 0..SMALL.0 {
-            let mut times = [const { vec![] }; 3];
-            for _ in 0..SMALL.1 {
-                times[0].push(timed(|| {
-                    function
-                        .bar_read(BAR_CTL, (reg::BASE + reg::STATUS).into(), &mut [0; 4])
-                        .expect("a register");
-                }));
-                for (n, wait) in [(1, false), (2, true)] {
-                    times[n].push(timed(|| {
-                        assert!(queue.push(&nothing).expect("pushed"));
-                        queue.submit(function).expect("a doorbell");
-                        if wait {
-                            queue
-                                .wait(function, Duration::from_secs(10))
-                                .expect("a queue")
-                                .expect("a completion");
-                        } else {
-                            while queue.poll().expect("sense").is_none() {
-                                std::hint::spin_loop();
-                            }
+    let mut rows = doorbells(&mut card);
+    rows.extend(small_operations(&mut card));
+    rows
+}
+
+/// A descriptor that does nothing, from the doorbell to its completion.
+fn doorbells(card: &mut PciCard<VfioUserFunction>) -> Vec<Row> {
+    let function = card.function();
+    let memory = function.dma(4096).expect("memory");
+    let mut queue = Queue::open(function, 0, 2, memory, 1, 1).expect("a queue");
+    let nothing = Descriptor { op: OP_NOTHING, flags: 0, tag: 0, host: 0, card: 0, bytes: 0 };
+    let mut quietest = [f64::MAX; 3];
+    for _ in 0..SMALL.0 {
+        let mut times = [const { vec![] }; 3];
+        for _ in 0..SMALL.1 {
+            times[0].push(timed(|| {
+                function
+                    .bar_read(BAR_CTL, (reg::BASE + reg::STATUS).into(), &mut [0; 4])
+                    .expect("a register");
+            }));
+            for (n, wait) in [(1, false), (2, true)] {
+                times[n].push(timed(|| {
+                    assert!(queue.push(&nothing).expect("pushed"));
+                    queue.submit(function).expect("a doorbell");
+                    if wait {
+                        queue
+                            .wait(function, Duration::from_secs(10))
+                            .expect("a queue")
+                            .expect("a completion");
+                    } else {
+                        while queue.poll().expect("sense").is_none() {
+                            std::hint::spin_loop();
                         }
-                    }));
-                }
-            }
-            for (best, times) in quietest.iter_mut().zip(&mut times) {
-                *best = best.min(percentile(times, 50));
+                    }
+                }));
             }
         }
-        let [read, polled, waited] = quietest;
-        let beside = "a register read";
-        rows.push(Row {
-            name: "doorbell_polled",
-            value: polled,
-            unit: "us",
-            baseline: read,
-            beside,
-        });
-        rows.push(Row {
-            name: "doorbell_waited",
-            value: waited,
-            unit: "us",
-            baseline: read,
-            beside,
-        });
-        queue.close(function).expect("off");
+        for (best, times) in quietest.iter_mut().zip(&mut times) {
+            *best = best.min(percentile(times, 50));
+        }
     }
+    let [read, polled, waited] = quietest;
+    queue.close(function).expect("off");
+    let row =
+        |name, value| Row { name, value, unit: "us", baseline: read, beside: "a register read" };
+    vec![row("doorbell_polled", polled), row("doorbell_waited", waited)]
+}
+
+/// Writes of one chunk through the window, sealed and plain.
+fn small_operations(card: &mut PciCard<VfioUserFunction>) -> Vec<Row> {
     let mut sealer = Some(first_epoch(&config(), 1000));
     let (chunk, mut run) = (vec![0x5a; CHUNK], SealedRun::default());
     let mut quietest: Option<([f64; 2], [f64; 2])> = None;
@@ -331,14 +327,14 @@ fn latencies() -> Vec<Row> {
             };
             times[0].push(timed(|| {
                 card.mem_write(0, &chunk).expect("written");
-                settled(&mut card);
+                settled(card);
             }));
             let mut ready = sealer.take().expect("it comes back");
             times[1].push(timed(|| {
                 ready.push_into(&chunk, &mut run).expect("sealed");
                 card.mem_write(run.addr, &run.data).expect("written");
                 card.mem_write(run.tag_addr, &run.tags).expect("written");
-                settled(&mut card);
+                settled(card);
             }));
             sealer = Some(with_room(ready, CHUNK));
         }
@@ -352,15 +348,16 @@ fn latencies() -> Vec<Row> {
     }
     let (p99, rates) = quietest.expect("there are turns");
     let beside = "the same without sealing";
-    rows.push(Row { name: "small_op_p99", value: p99[1], unit: "us", baseline: p99[0], beside });
-    rows.push(Row {
-        name: "small_ops",
-        value: rates[1],
-        unit: "operations/s",
-        baseline: rates[0],
-        beside,
-    });
-    rows
+    vec![
+        Row { name: "small_op_p99", value: p99[1], unit: "us", baseline: p99[0], beside },
+        Row {
+            name: "small_ops",
+            value: rates[1],
+            unit: "operations/s",
+            baseline: rates[0],
+            beside,
+        },
+    ]
 }
 
 /// Instructions per descriptor: the difference that callgrind counts with and without the ring.
@@ -521,7 +518,7 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
     (0..chunks).for_each(|i| assert!(map.set(i)));
     let mut carry = |message: &_| -> Result<_, ChannelError> {
         let Received::Run(request) = end.receive(message) else { panic!("refused") };
-        let mut answer = Answer::to(&request, 0);
+        let mut answer = ShieldAnswer::to(&request, 0);
         answer.payload = if request.op == Op::Map as u8 {
             map.page(request.addr.into()).expect("a page")
         } else if request.addr == 0 {

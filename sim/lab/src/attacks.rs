@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use shef::{Host, Keyed, SdkError, Session};
 use shef_card::BootFault;
-use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request};
+use shef_proto::channel::{FaultKind, MESSAGE_LEN, ShieldRequest};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::first_epochs;
 use shef_regs::ctl;
@@ -20,7 +20,7 @@ use crate::data::Dataset;
 use crate::knn::{self, Buffers};
 use crate::reference;
 use crate::tap::{MessageKind, Record, Tap};
-use crate::world::{Bench, World};
+use crate::world::{Probe, World};
 use shef_console::CliError;
 
 /// Result of an attack.
@@ -74,7 +74,7 @@ pub struct Lab<'a> {
     /// The card in the dishonest host.
     pub host: &'a mut Host,
     /// The controls that only a simulated card has.
-    pub bench: &'a Bench,
+    pub probe: &'a Probe,
     /// A few rows to train with.
     pub train: &'a Dataset,
     /// A few rows to classify.
@@ -293,7 +293,7 @@ fn launch(
     b: &Buffers,
     train: &Dataset,
     query: &Dataset,
-) -> Result<Vec<reference::Answer>, SdkError> {
+) -> Result<Vec<reference::Classification>, SdkError> {
     let job = knn::job(
         b.train.addr(),
         b.query.addr(),
@@ -333,7 +333,7 @@ pub fn small_run(
     host: &mut Host,
     train: &Dataset,
     query: &Dataset,
-) -> Result<Vec<reference::Answer>, SdkError> {
+) -> Result<Vec<reference::Classification>, SdkError> {
     let mut session = world.session(host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
@@ -363,8 +363,8 @@ fn memory(lab: &mut Lab, tamper: Tamper, kind: FaultKind) -> Result<Outcome, Cli
         .ok_or_else(|| CliError::internal("no region query"))?;
     let (base, tags, chunk) = (region.base, region.tag_base, region.chunk as usize);
     let chunks = if tamper == Tamper::Swap { 2 } else { 1 };
-    lab.bench.watch(base..base + (chunks * chunk) as u64)?;
-    lab.bench.tap().meddle(move |kind, mut bytes, _| {
+    lab.probe.watch(base..base + (chunks * chunk) as u64)?;
+    lab.probe.tap().meddle(move |kind, mut bytes, _| {
         match (kind, tamper) {
             (MessageKind::MemoryWrite { addr }, Tamper::FlipData) if addr == base => {
                 bytes[77] ^= 0x10;
@@ -432,7 +432,7 @@ fn faulted(
 
 fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let bench = lab.bench;
+    let probe = lab.probe;
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
@@ -452,7 +452,7 @@ fn moved_region(lab: &mut Lab) -> Result<Outcome, CliError> {
     device.mem_read(from.tag_base, &mut tag)?;
     device.mem_write(to.base, &chunk)?;
     device.mem_write(to.tag_base, &tag)?;
-    bench.watch(to.base..to.base + u64::from(to.chunk))?;
+    probe.watch(to.base..to.base + u64::from(to.chunk))?;
     faulted(session, &b, train, query, FaultKind::Tag, to.id, 0..1)
 }
 
@@ -474,48 +474,48 @@ fn put_back(
 
 fn old_session(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    lab.bench.tap().record();
+    lab.probe.tap().record();
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     session.abort()?;
-    let recorded = lab.bench.tap().stop_recording();
+    let recorded = lab.probe.tap().stop_recording();
     lab.host.new_session()?;
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let region = b.query.region().clone();
     put_back(session.host(), &region, &recorded)?;
-    lab.bench.watch(region.base..region.base + u64::from(region.chunk))?;
+    lab.probe.watch(region.base..region.base + u64::from(region.chunk))?;
     faulted(session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
 
 fn old_epoch(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let bench = lab.bench;
-    bench.tap().record();
+    let probe = lab.probe;
+    probe.tap().record();
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
-    let recorded = bench.tap().stop_recording();
+    let recorded = probe.tap().stop_recording();
     session.next_input_epoch(&b.query)?;
     session.upload(&b.query, &query.pixels())?;
     let region = b.query.region().clone();
     put_back(session.host(), &region, &recorded)?;
-    bench.watch(region.base..region.base + u64::from(region.chunk))?;
+    probe.watch(region.base..region.base + u64::from(region.chunk))?;
     faulted(session, &b, train, query, FaultKind::Tag, region.id, 0..1)
 }
 
 fn bus_error(lab: &mut Lab) -> Result<Outcome, CliError> {
     let (train, query) = (lab.train, lab.query);
-    let bench = lab.bench;
+    let probe = lab.probe;
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let region = b.query.region().clone();
     let range = region.base..region.base + u64::from(region.chunk);
-    bench.watch(range.clone())?;
-    bench.fail_reads(range)?;
+    probe.watch(range.clone())?;
+    probe.fail_reads(range)?;
     let outcome = faulted(session, &b, train, query, FaultKind::Bus, region.id, 0..1)?;
     // The memory responds again after a reset.
     lab.host.reset()?;
@@ -528,7 +528,7 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
     let places = [b.result.region().base, b.result.region().tag_base];
-    lab.bench.tap().meddle(move |kind, mut bytes, _| {
+    lab.probe.tap().meddle(move |kind, mut bytes, _| {
         if let MessageKind::MemoryRead { addr } = kind
             && places.contains(&addr)
         {
@@ -538,7 +538,7 @@ fn withheld(lab: &mut Lab) -> Result<Outcome, CliError> {
     });
     let result = refused(launch(&mut session, &b, train, query), &["SHEF-SDK-016"]);
     // Nothing was lost: an honest host delivers the results.
-    lab.bench.tap().honest();
+    lab.probe.tap().honest();
     let statement = session.statement()?;
     let opened = session.open(
         &b.result,
@@ -563,7 +563,7 @@ fn register_forged(lab: &mut Lab) -> Result<Outcome, CliError> {
     let before = session.statement()?.shield().requests;
     // The host changes the address inside a sealed command: flipping a bit of the ciphertext flips
     // that bit of the plaintext.
-    let sealed = session.seal_request(&Request::write(knn::reg::TRAIN_ROWS, 1))?;
+    let sealed = session.seal_request(&ShieldRequest::write(knn::reg::TRAIN_ROWS, 1))?;
     let shown_before =
         shef_device::mailbox::read_bytes(session.host().device(), ctl::CHAN_RSP, MESSAGE_LEN)?;
     let mut refusals = 0;
@@ -610,12 +610,12 @@ fn register_replayed(lab: &mut Lab) -> Result<Outcome, CliError> {
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
     upload(&mut session, &b, train, query)?;
-    lab.bench.tap().record();
+    lab.probe.tap().record();
     if !honest_run(&mut session, &b, train, query)? {
         return Ok(outcome(false, "", "the honest run before it failed"));
     }
     let requests: Vec<Vec<u8>> = lab
-        .bench
+        .probe
         .tap()
         .stop_recording()
         .into_iter()
@@ -682,10 +682,10 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
     let epochs = first_epochs(&config, 1);
     let (message, _) = shef_proto::load::seal_load_key(&config, &other, b"", &epochs, entropy)
         .map_err(SdkError::from)?;
-    change(lab.bench.tap(), MessageKind::LoadKey, move |bytes| bytes.clone_from(&message));
+    change(lab.probe.tap(), MessageKind::LoadKey, move |bytes| bytes.clone_from(&message));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-SDK-005"]);
     let fresh = ctl::STATUS_STATE.get(lab.host.status()?) == ctl::STATUS_STATE_FRESH;
-    lab.bench.tap().honest();
+    lab.probe.tap().honest();
     let (train, query) = (lab.train, lab.query);
     let mut session = lab.world.keyed(lab.host)?;
     let b = buffers(&session)?;
@@ -698,12 +698,12 @@ fn load_key_other(lab: &mut Lab) -> Result<Outcome, CliError> {
 // ---- evidence ----
 
 fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.bench.watch(ALL)?;
+    lab.probe.watch(ALL)?;
     let (_, own) = shef_proto::hpke_suite::generate_key_pair(lab.world.adversary_entropy());
     let own = own.xy();
     let swapped = Rc::new(RefCell::new(false));
     let done = Rc::clone(&swapped);
-    change(lab.bench.tap(), MessageKind::ShieldEvidence, move |bytes| {
+    change(lab.probe.tap(), MessageKind::ShieldEvidence, move |bytes| {
         let Ok(evidence) = shef_proto::evidence::Evidence::parse(bytes) else { return };
         let shown = evidence.unverified_claims().common.key.xy();
         for (old, new) in [(&shown[..32], &own[..32]), (&shown[32..], &own[32..])] {
@@ -719,11 +719,11 @@ fn key_swapped(lab: &mut Lab) -> Result<Outcome, CliError> {
 }
 
 fn old_nonce(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.bench.watch(ALL)?;
+    lab.probe.watch(ALL)?;
     // The first challenge is answered honestly, and the evidence recorded; the second is answered
     // with that evidence.
     let first = lab.world.shield_evidence(lab.host)?;
-    change(lab.bench.tap(), MessageKind::ShieldEvidence, move |bytes| bytes.clone_from(&first));
+    change(lab.probe.tap(), MessageKind::ShieldEvidence, move |bytes| bytes.clone_from(&first));
     let result = refused(lab.world.keyed(lab.host), &["SHEF-ATT-004"]);
     Ok(Outcome { detected: result.detected && no_key(lab.host)?, ..result })
 }
@@ -734,16 +734,16 @@ fn no_key(host: &mut Host) -> Result<bool, CliError> {
 }
 
 fn debug_device(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.world.with_debug_card(lab.host, lab.bench, |world, host, bench| {
-        bench.watch(ALL)?;
+    lab.world.with_debug_card(lab.host, lab.probe, |world, host, probe| {
+        probe.watch(ALL)?;
         let result = refused(world.release(host), &["SHEF-ATT-021"]);
         // The attack may use a separate device, so the words are counted there.
-        Ok(Outcome { detected: result.detected && bench.words_delivered()? == 0, ..result })
+        Ok(Outcome { detected: result.detected && probe.words_delivered()? == 0, ..result })
     })
 }
 
 fn simulator_as_hardware(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.bench.watch(ALL)?;
+    lab.probe.watch(ALL)?;
     Ok(refused(lab.world.release_under(lab.host, RootOfTrust::ShefBoot)?, &["SHEF-ATT-013"]))
 }
 
@@ -751,15 +751,15 @@ fn simulator_as_hardware(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 /// The outcome of an attack on a load: nothing was loaded, and an honest host can load the image.
 fn loaded_after(lab: &mut Lab, result: Outcome, unloaded: bool) -> Result<Outcome, CliError> {
-    lab.bench.tap().honest();
+    lab.probe.tap().honest();
     lab.world.load(lab.host)?;
     Ok(Outcome { detected: result.detected && unloaded, ..result })
 }
 
 fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
-    lab.bench.watch(ALL)?;
-    change(lab.bench.tap(), MessageKind::KernelRequest, |bytes| {
+    lab.probe.watch(ALL)?;
+    change(lab.probe.tap(), MessageKind::KernelRequest, |bytes| {
         if let Ok(Request::LoadChunk { index, bytes: mut sealed }) = Request::decode(bytes) {
             sealed[3] ^= 0x40;
             *bytes = Request::LoadChunk { index, bytes: sealed }.encode();
@@ -773,11 +773,11 @@ fn image_changed(lab: &mut Lab) -> Result<Outcome, CliError> {
 fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::image::Container;
     use shef_proto::mailbox::{Request, load_requests};
-    lab.bench.watch(ALL)?;
+    lab.probe.watch(ALL)?;
     // From the first request on, the host sends the old image in place of the new one.
     let old = Container::parse(&lab.world.old_image()).map_err(SdkError::from)?;
     let mut requests = Vec::new().into_iter();
-    change(lab.bench.tap(), MessageKind::KernelRequest, move |bytes| {
+    change(lab.probe.tap(), MessageKind::KernelRequest, move |bytes| {
         if let Ok(Request::LoadBegin { key_box, .. }) = Request::decode(bytes) {
             requests = load_requests(&old, &key_box).into_iter();
         }
@@ -792,8 +792,8 @@ fn image_old(lab: &mut Lab) -> Result<Outcome, CliError> {
 
 fn reset_while_loading(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_proto::mailbox::Request;
-    lab.bench.watch(ALL)?;
-    lab.bench.tap().meddle(|kind, bytes, device| {
+    lab.probe.watch(ALL)?;
+    lab.probe.tap().meddle(|kind, bytes, device| {
         let half = kind == MessageKind::KernelRequest
             && matches!(Request::decode(&bytes), Ok(Request::LoadChunk { index: 1, .. }));
         if half {
@@ -817,19 +817,19 @@ mod alert {
     pub const NOISE: u64 = 5;
 }
 
-fn alert(bench: &Bench) -> u64 {
-    bench.kernel().map_or(0, |kernel| kernel.alert)
+fn alert(probe: &Probe) -> u64 {
+    probe.kernel().map_or(0, |kernel| kernel.alert)
 }
 
 /// A kernel that the boot ROM must not start: the device reports the reason, and nothing else.
 fn kernel_image(lab: &mut Lab, fault: BootFault) -> Result<Outcome, CliError> {
-    lab.bench.watch(ALL)?;
-    lab.bench.fail_boot(fault)?;
+    lab.probe.watch(ALL)?;
+    lab.probe.fail_boot(fault)?;
     lab.host.reset()?;
     let expected = if fault == BootFault::OldKernel { "SHEF-KRN-005" } else { "SHEF-KRN-004" };
     let result = refused(lab.host.certificates(), &[expected]);
     let silent = lab.world.release(lab.host).is_err_and(|error| error.code() == expected);
-    let alerted = alert(lab.bench) == alert::IMAGE;
+    let alerted = alert(lab.probe) == alert::IMAGE;
     // The next reset finds an honest medium, and starts a kernel with an identity.
     lab.host.reset()?;
     lab.host.certificates()?;
@@ -837,11 +837,11 @@ fn kernel_image(lab: &mut Lab, fault: BootFault) -> Result<Outcome, CliError> {
 }
 
 fn noise_stuck(lab: &mut Lab) -> Result<Outcome, CliError> {
-    lab.bench.watch(ALL)?;
-    lab.bench.fail_boot(BootFault::StuckNoise)?;
+    lab.probe.watch(ALL)?;
+    lab.probe.fail_boot(BootFault::StuckNoise)?;
     lab.host.reset()?;
     let result = refused(lab.world.release(lab.host), &["SHEF-KRN-011"]);
-    let alerted = alert(lab.bench) == alert::NOISE;
+    let alerted = alert(lab.probe) == alert::NOISE;
     // The next reset finds a working noise source.
     lab.host.reset()?;
     lab.world.release(lab.host)?;
@@ -852,8 +852,8 @@ fn mailbox_flooded(lab: &mut Lab) -> Result<Outcome, CliError> {
     use shef_device::mailbox;
     const LENGTHS: [u32; 8] = [0, 1, 2, 3, 8191, 8192, 8193, u32::MAX];
     const AFTER_BOOT: usize = 24;
-    lab.bench.watch(ALL)?;
-    lab.bench.fail_boot(BootFault::Unattended)?;
+    lab.probe.watch(ALL)?;
+    lab.probe.fail_boot(BootFault::Unattended)?;
     lab.host.reset()?;
     let device = lab.host.device();
     let (mut busy, mut answers, mut code) = (0, 0, String::new());
@@ -884,8 +884,8 @@ fn mailbox_flooded(lab: &mut Lab) -> Result<Outcome, CliError> {
         }
         answers += 1;
     }
-    let quiet = alert(lab.bench) == 0 && lab.bench.words_delivered()? == 0;
-    lab.bench.unwatch()?;
+    let quiet = alert(lab.probe) == 0 && lab.probe.words_delivered()? == 0;
+    lab.probe.unwatch()?;
     let (train, query) = (lab.train, lab.query);
     let mut session = lab.world.session(lab.host)?;
     let b = buffers(&session)?;

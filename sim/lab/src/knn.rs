@@ -3,7 +3,7 @@
 use shef::{InputBuffer, OutputBuffer};
 
 use crate::data::{Dataset, PIXELS};
-use crate::reference::{Answer, RECORD};
+use crate::reference::{Classification, RECORD};
 
 /// Registers of the accelerator.
 pub mod reg {
@@ -89,7 +89,7 @@ pub struct Buffers {
 
 /// Decodes the answers from the bytes of the results; `None` if a record is malformed or the
 /// padding is not zero.
-pub fn answers(bytes: &[u8], queries: usize) -> Option<Vec<Answer>> {
+pub fn answers(bytes: &[u8], queries: usize) -> Option<Vec<Classification>> {
     let (records, rest) = bytes.as_chunks::<RECORD>();
     if !rest.is_empty() || records.len() < queries {
         return None;
@@ -97,5 +97,5 @@ pub fn answers(bytes: &[u8], queries: usize) -> Option<Vec<Answer>> {
     if records[queries..].iter().any(|record| *record != [0; RECORD]) {
         return None;
     }
-    records[..queries].iter().map(Answer::from_record).collect()
+    records[..queries].iter().map(Classification::from_record).collect()
 }

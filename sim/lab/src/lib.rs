@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`world`] | the parties, each with its keys, and the cards that they use |
 //! | [`tap`] | a device that reads, changes and drops messages |
-//! | [`bench`] | observation and fault injection beside a simulated card |
+//! | [`probe`] | observation and fault injection beside a simulated card |
 //! | [`secrets`] | the keys of a session, derived again from what its owner drew |
 //! | [`attacks`] | attacks, and the checks that refuse them |
 //! | [`data`], [`knn`], [`mod@reference`] | digits, the accelerator's jobs, and the results of a CPU |
@@ -13,9 +13,9 @@
 //! Nothing here is part of a production build: `host/` and `attestation/` do not depend on `sim/`.
 
 pub mod attacks;
-pub mod bench;
 pub mod data;
 pub mod knn;
+pub mod probe;
 pub mod reference;
 pub mod secrets;
 pub mod tap;

@@ -11,7 +11,7 @@ pub const RECORD: usize = 16;
 
 /// Result for one query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct Classification {
     /// The label.
     pub label: u8,
     /// Neighbours that have it.
@@ -22,7 +22,7 @@ pub struct Answer {
     pub distance: u32,
 }
 
-impl Answer {
+impl Classification {
     /// Decodes the 16 bytes that the accelerator writes; `None` if the padding is not zero.
     pub fn from_record(record: &[u8; RECORD]) -> Option<Self> {
         let half = |at: usize| u16::from_le_bytes([record[at], record[at + 1]]);
@@ -45,7 +45,7 @@ fn distance(a: &[u8; PIXELS], b: &[u8; PIXELS]) -> u32 {
 
 /// Classifies one query: k = 3, ties by (distance, index), label by majority; without a majority,
 /// the label of the nearest.
-pub fn classify(train: &Dataset, query: &[u8; PIXELS]) -> Answer {
+pub fn classify(train: &Dataset, query: &[u8; PIXELS]) -> Classification {
     let mut all: Vec<(u32, usize)> =
         train.rows.iter().enumerate().map(|(i, row)| (distance(row, query), i)).collect();
     all.sort_unstable();
@@ -60,11 +60,11 @@ pub fn classify(train: &Dataset, query: &[u8; PIXELS]) -> Answer {
     for (slot, (_, index)) in nearest.iter_mut().zip(&all) {
         *slot = *index as u16;
     }
-    Answer { label, votes: votes_for(label) as u8, nearest, distance: all[0].0 }
+    Classification { label, votes: votes_for(label) as u8, nearest, distance: all[0].0 }
 }
 
 /// Classifies all queries.
-pub fn classify_all(train: &Dataset, queries: &Dataset) -> Vec<Answer> {
+pub fn classify_all(train: &Dataset, queries: &Dataset) -> Vec<Classification> {
     queries.rows.iter().map(|query| classify(train, query)).collect()
 }
 
@@ -117,12 +117,12 @@ mod tests {
     #[test]
     fn records_are_little_endian_and_padding_is_checked() {
         let mut record = [3, 2, 0x34, 0x12, 1, 0, 0xff, 0xff, 0x78, 0x56, 0, 0, 0, 0, 0, 0];
-        let answer = Answer::from_record(&record).unwrap();
+        let answer = Classification::from_record(&record).unwrap();
         assert_eq!(
             answer,
-            Answer { label: 3, votes: 2, nearest: [0x1234, 1, MISSING], distance: 0x5678 }
+            Classification { label: 3, votes: 2, nearest: [0x1234, 1, MISSING], distance: 0x5678 }
         );
         record[15] = 1;
-        assert!(Answer::from_record(&record).is_none());
+        assert!(Classification::from_record(&record).is_none());
     }
 }

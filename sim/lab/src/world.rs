@@ -23,8 +23,8 @@ use shef_console::CliError;
 use shef_console::interrupt::{self, Hook};
 use shef_console::output::warn;
 
-use crate::bench::Place;
-pub use crate::bench::{Bench, card};
+use crate::probe::Location;
+pub use crate::probe::{Probe, card};
 use crate::secrets::{Drawn, session_keys};
 use crate::tap::tap;
 
@@ -382,7 +382,7 @@ impl World {
     ///
     /// # Errors
     /// Card errors.
-    pub fn card(&mut self, progress: &mut dyn FnMut(&str)) -> Result<(Host, Bench), CliError> {
+    pub fn card(&mut self, progress: &mut dyn FnMut(&str)) -> Result<(Host, Probe), CliError> {
         self.make(false, progress)
     }
 
@@ -394,19 +394,19 @@ impl World {
     pub fn with_debug_card<T>(
         &mut self,
         host: &mut Host,
-        bench: &Bench,
-        body: impl FnOnce(&mut Self, &mut Host, &Bench) -> Result<T, CliError>,
+        probe: &Probe,
+        body: impl FnOnce(&mut Self, &mut Host, &Probe) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
-        match bench.place() {
-            Place::Here(_) => {
-                let (mut host, bench) = self.make(true, &mut |_| {})?;
-                body(self, &mut host, &bench)
+        match probe.location() {
+            Location::InProcess(_) => {
+                let (mut host, probe) = self.make(true, &mut |_| {})?;
+                body(self, &mut host, &probe)
             }
-            Place::There(control) => {
+            Location::Served(control) => {
                 // Debug halts the kernel; a reset restarts the card.
                 control.borrow_mut().set_debug(true).map_err(card)?;
                 host.reset()?;
-                let result = body(self, host, bench);
+                let result = body(self, host, probe);
                 control.borrow_mut().set_debug(false).map_err(card)?;
                 host.reset()?;
                 result
@@ -418,14 +418,14 @@ impl World {
         &mut self,
         debug: bool,
         progress: &mut dyn FnMut(&str),
-    ) -> Result<(Host, Bench), CliError> {
+    ) -> Result<(Host, Probe), CliError> {
         let options = match &self.plan.cards {
             Cards::Made(options) => CardOptions { seed: self.plan.seed, debug, ..options.clone() },
             Cards::Served { uri, control, tls } => {
                 let control = Control::open(control).map_err(card)?;
                 let host = shef::open_with(uri, OpenOptions { tls: tls.clone(), progress: None })?;
                 let (host, tap) = tap(host);
-                return Ok((host, Bench::new(Place::There(RefCell::new(control)), tap)));
+                return Ok((host, Probe::new(Location::Served(RefCell::new(control)), tap)));
             }
         };
         let (maker, debug_maker) = self
@@ -436,9 +436,9 @@ impl World {
         let mut blank = Blank::new(options, progress).map_err(card)?;
         let device_id = blank.burn(manufacturer.device_secret(&mut self.manufacturer_entropy));
         let made = blank.finish(manufacturer.certify(&device_id, self.now)).map_err(card)?;
-        let place = Place::Here(made.bench());
+        let location = Location::InProcess(made.probe());
         let (host, tap) = tap(Host::new(Box::new(made)));
-        Ok((host, Bench::new(place, tap)))
+        Ok((host, Probe::new(location, tap)))
     }
 
     /// The Shield's configuration.

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 use shef_proto::channel::{
-    Answer, FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Request, Sealed, ShieldChannel,
-    ShieldStatement, State, Statistics, status,
+    FaultKind, MESSAGE_LEN, Op, Received, RefusalKind, Sealed, ShieldAnswer, ShieldChannel,
+    ShieldRequest, ShieldStatement, State, Statistics, status,
 };
 use shef_proto::config::{Config, OnFault};
 use shef_proto::hpke_suite::{PrivateKey, PublicKey, derive_key_pair};
@@ -469,8 +469,8 @@ impl Model {
         self.accelerator.clear();
     }
 
-    fn run(&mut self, request: &Request, number: u64) -> Answer {
-        let mut answer = Answer::to(request, status::DONE);
+    fn run(&mut self, request: &ShieldRequest, number: u64) -> ShieldAnswer {
+        let mut answer = ShieldAnswer::to(request, status::DONE);
         let stopped = self.engine.records.stopped;
         let Some(op) = Op::from_number(request.op) else {
             answer.status = status::BAD;

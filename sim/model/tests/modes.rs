@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use shef_model::{Burst, MemoryFault, NoAccelerator, Resp, WriteBeat};
-use shef_proto::channel::{FaultKind, RefusalKind, Request, ShieldStatement};
+use shef_proto::channel::{FaultKind, RefusalKind, ShieldRequest, ShieldStatement};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_seal::{ChunkCipher, NodeCipher};
 
@@ -55,7 +55,7 @@ fn fill(o: &mut Owner, addr: u64, len: usize, byte: u8) -> Resp {
 }
 
 fn flush(o: &mut Owner) {
-    assert_eq!(o.ask(Request::flush()).status, 0);
+    assert_eq!(o.ask(ShieldRequest::flush()).status, 0);
 }
 
 fn first(o: &mut Owner, addr: u64) -> (u8, Resp) {
@@ -120,7 +120,7 @@ fn every_byte_comes_back() {
             }
             match rng.below(400) {
                 0 => flush(&mut o),
-                1 => assert_eq!(o.ask(Request::invalidate()).status, 0),
+                1 => assert_eq!(o.ask(ShieldRequest::invalidate()).status, 0),
                 // Clean lines are fetched again.
                 2 => drop(o.model.memory_mut()),
                 _ => {}
@@ -140,7 +140,7 @@ fn chunks_and_nodes_lie_as_the_format_says() {
     assert_eq!(fill(&mut o, 0x1_1000, 4096, 0x11), Resp::Okay);
     flush(&mut o);
     let one = WriteBeat { data: [0x22; 64], strb: 1 };
-    o.ask(Request::invalidate());
+    o.ask(ShieldRequest::invalidate());
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_1000, 1), &[one]), Resp::Okay);
     flush(&mut o);
     let cipher = ChunkCipher::new(1, o.keys.data_key(1).unwrap());
@@ -286,7 +286,7 @@ fn a_fault_may_freeze_one_region() {
     // A fault that belongs to no region stops the Shield.
     o.model.add_fault(0..64, MemoryFault::Hang);
     assert_eq!(first(&mut o, 0), (0, Resp::Okay), "never written");
-    o.ask(Request::invalidate());
+    o.ask(ShieldRequest::invalidate());
     o.model.add_fault(0x100_0000..0x100_1000, MemoryFault::Error);
     assert_eq!(first(&mut o, 0x1000), (0, Resp::SlvErr));
     assert_eq!(first(&mut o, 0x2_0000), (0, Resp::SlvErr));
@@ -327,7 +327,7 @@ fn statistics_count_what_happened() {
     fill(&mut o, 0, 128, 1);
     flush(&mut o);
     first(&mut o, 0);
-    o.ask(Request::invalidate());
+    o.ask(ShieldRequest::invalidate());
     first(&mut o, 0);
     first(&mut o, 0);
     // hits and misses of reads and writes, beats, fetched, sealed

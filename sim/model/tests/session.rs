@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use shef_model::digits::{self, Digits, reg};
 use shef_model::{Burst, MemoryFault, NoAccelerator, Resp, WriteBeat};
-use shef_proto::channel::{FaultKind, RefusalKind, Request};
+use shef_proto::channel::{FaultKind, RefusalKind, ShieldRequest};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::load::{FirstEpoch, seal_load_key};
 use shef_regs::{ctl, krn};
@@ -86,7 +86,7 @@ impl Demo {
         ] {
             o.write(u32::from(addr), value);
         }
-        let a = o.ask(Request::read(u32::from(reg::STATUS)));
+        let a = o.ask(ShieldRequest::read(u32::from(reg::STATUS)));
         a.value as u32
     }
 }
@@ -95,7 +95,7 @@ impl Demo {
 fn digits_are_classified_and_766_are_right() {
     let mut d = demo();
     assert_eq!(d.launch(), 2);
-    assert_eq!(d.owner.ask(Request::flush()).status, 0);
+    assert_eq!(d.owner.ask(ShieldRequest::flush()).status, 0);
     let statement = d.owner.statement();
     let chunks = d.expected.len().div_ceil(512) as u64;
     assert_eq!(statement.written(2).unwrap().count(), chunks);
@@ -110,14 +110,14 @@ fn digits_are_classified_and_766_are_right() {
     d.owner.model.memory().read(0, &mut page);
     assert!(page.iter().filter(|&&b| b > 16).count() > 3000);
 
-    let close = d.owner.ask(Request::close());
+    let close = d.owner.ask(ShieldRequest::close());
     assert_eq!((close.status, close.payload[0]), (0, 5));
     assert_eq!(state(&d.owner.model), ctl::STATUS_STATE_CLOSED);
     assert_eq!(krn_bytes(&d.owner.model, krn::LAST, 88), response(&d.owner.model));
     assert_eq!(krn_bytes(&d.owner.model, krn::T, 32), d.owner.keys.transcript().0);
     assert_eq!(d.owner.model.ctl_read(ctl::CONFIRM), Some(0));
     assert_eq!(d.owner.model.krn_read(krn::PUBKEY), Some(0));
-    assert!(d.owner.channel.request(&Request::ping()).is_err());
+    assert!(d.owner.channel.request(&ShieldRequest::ping()).is_err());
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn tampering_stops_the_shield_and_nothing_tampered_is_delivered() {
         let status = d.launch_attacked();
         assert_eq!(status, None, "{name}");
         assert_eq!(d.owner.model.words_delivered(), 0, "{name}");
-        assert_eq!(d.owner.ask(Request::flush()).status, 3, "{name}");
+        assert_eq!(d.owner.ask(ShieldRequest::flush()).status, 3, "{name}");
         let s = d.owner.statement();
         assert!(
             s.shield().stopped && s.shield().faults == 1 && s.shield().fault_kind == kind,
@@ -245,7 +245,7 @@ impl Demo {
         ] {
             o.write(addr, value);
         }
-        let a = o.ask(Request::read(4));
+        let a = o.ask(ShieldRequest::read(4));
         (a.status == 0).then_some(a.value)
     }
 }
@@ -278,7 +278,7 @@ fn watched_words_are_counted_when_nothing_is_wrong() {
 fn results_withheld_are_not_opened() {
     let mut d = demo();
     d.launch();
-    d.owner.ask(Request::flush());
+    d.owner.ask(ShieldRequest::flush());
     let s = d.owner.statement();
     let zero = |n: usize| (vec![0; n * 512], vec![0; n * 16]);
     let (data, tags) = zero(4);
@@ -360,7 +360,7 @@ fn load_keys_that_do_not_fit_change_nothing() {
 #[test]
 fn forged_and_replayed_requests_change_nothing() {
     let mut o = Owner::start(small_config(), Box::new(Digits::default()), 1);
-    let first = o.channel.request(&Request::write(0x10, 55)).unwrap();
+    let first = o.channel.request(&ShieldRequest::write(0x10, 55)).unwrap();
     let mut forged = first;
     for at in 0..88 {
         forged[at] ^= 1;
@@ -370,22 +370,22 @@ fn forged_and_replayed_requests_change_nothing() {
     let answer = ring(&mut o.model, &first).unwrap();
     assert_eq!(ring(&mut o.model, &first).unwrap(), answer, "the same bytes get the stored answer");
     o.channel.answer(&answer).unwrap();
-    let second = o.channel.request(&Request::write(0x10, 66)).unwrap();
+    let second = o.channel.request(&ShieldRequest::write(0x10, 66)).unwrap();
     let a2 = ring(&mut o.model, &second).unwrap();
     o.channel.answer(&a2).unwrap();
     assert!(ring(&mut o.model, &first).is_none(), "an older request is refused");
     assert_eq!(response(&o.model), a2, "and the last answer stays");
-    assert_eq!(o.ask(Request::read(0x10)).value, 66);
-    assert_eq!(o.ask(Request { op: 0x7f, ..Request::default() }).status, 1);
-    assert_eq!(o.ask(Request::read(0x44)).status, 2);
-    assert_eq!(o.ask(Request::read(0x2)).status, 1);
-    assert_eq!(o.ask(Request::read(0x1_0000)).status, 1);
-    assert_eq!(o.ask(Request::statement(5)).status, 1);
-    assert_eq!(o.ask(Request::map(0, 0)).status, 1);
-    assert_eq!(o.ask(Request::map(1, 1)).status, 1);
-    assert_eq!(o.ask(Request::epoch(1, 1)).status, 1);
-    assert_eq!(o.ask(Request::epoch(1, 1 << 48)).status, 1);
-    assert_eq!(o.ask(Request::epoch(4, 2)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::read(0x10)).value, 66);
+    assert_eq!(o.ask(ShieldRequest { op: 0x7f, ..ShieldRequest::default() }).status, 1);
+    assert_eq!(o.ask(ShieldRequest::read(0x44)).status, 2);
+    assert_eq!(o.ask(ShieldRequest::read(0x2)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::read(0x1_0000)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::statement(5)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::map(0, 0)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::map(1, 1)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::epoch(1, 1)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::epoch(1, 1 << 48)).status, 1);
+    assert_eq!(o.ask(ShieldRequest::epoch(4, 2)).status, 1);
 }
 
 fn beat(fill: u8) -> WriteBeat {
@@ -409,7 +409,7 @@ fn output_chunks_are_written_once_an_epoch() {
     // A gap is closed by the flush.
     let hole = WriteBeat { data: [9; 64], strb: 0xff };
     assert_eq!(o.model.axi_write(&Burst::whole(at + 512, 1), &[hole]), Resp::Okay);
-    assert_eq!(o.ask(Request::flush()).status, 0);
+    assert_eq!(o.ask(ShieldRequest::flush()).status, 0);
     assert_eq!(o.model.axi_write(&Burst::whole(at + 512 + 64, 1), &[beat(3)]), Resp::SlvErr);
     let s = o.statement();
     assert_eq!(
@@ -435,10 +435,10 @@ fn output_chunks_are_written_once_an_epoch() {
         (1, 2, 9, 0, 0)
     );
     // A new epoch: the old chunk no longer opens, and may be written again.
-    assert_eq!(o.ask(Request::epoch(1, 5)).status, 0);
+    assert_eq!(o.ask(ShieldRequest::epoch(1, 5)).status, 0);
     assert_eq!(o.statement().region(1).unwrap().epoch, 5);
     assert_eq!(o.model.axi_write(&Burst::whole(at, 8), &[beat(4); 8]), Resp::Okay);
-    o.ask(Request::flush());
+    o.ask(ShieldRequest::flush());
     let s5 = o.statement();
     assert_eq!(
         opener.open(&s5, policy, 0, &data[..512], &tags[..16]).map(drop).unwrap_err(),
@@ -529,7 +529,7 @@ fn without_a_session_nothing_is_served() {
 fn wipe_and_a_second_session() {
     let mut o = Owner::start(small_config(), Box::new(NoAccelerator), 1);
     o.model.axi_write(&Burst::whole(0x1_0000, 8), &[beat(1); 8]);
-    assert_eq!(o.ask(Request::abort()).status, 0);
+    assert_eq!(o.ask(ShieldRequest::abort()).status, 0);
     // The seed is erased once it is taken: a second command without a new seed, or with a partial
     // one, is refused and has no effect.
     assert_eq!(o.model.krn_write(krn::CTRL, krn::CTRL_SEED.put(1)), None);

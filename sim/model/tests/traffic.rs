@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use common::*;
 use proptest::prelude::*;
 use shef_model::{Burst, NoAccelerator, Resp, WriteBeat};
-use shef_proto::channel::Request;
+use shef_proto::channel::ShieldRequest;
 use shef_seal::{ChunkCipher, OpenPolicy, Opener, Sealer};
 
 #[derive(Debug, Clone)]
@@ -122,22 +122,22 @@ proptest! {
                 }
                 Op::Flush => {
                     account.flush();
-                    prop_assert_eq!(o.ask(Request::flush()).status, 0);
+                    prop_assert_eq!(o.ask(ShieldRequest::flush()).status, 0);
                 }
                 Op::Invalidate => {
                     account.flush();
-                    prop_assert_eq!(o.ask(Request::invalidate()).status, 0);
+                    prop_assert_eq!(o.ask(ShieldRequest::invalidate()).status, 0);
                 }
                 Op::Epoch { region, by } => {
                     let epoch = account.epochs[&region] + by;
-                    prop_assert_eq!(o.ask(Request::epoch(region, epoch)).status, 0);
+                    prop_assert_eq!(o.ask(ShieldRequest::epoch(region, epoch)).status, 0);
                     account.flush();
                     account.chunks.retain(|(r, _), _| *r != region);
                     account.epochs.insert(region, epoch);
                 }
             }
         }
-        o.ask(Request::flush());
+        o.ask(ShieldRequest::flush());
         let s = o.statement();
         prop_assert_eq!((s.shield().refusals, s.shield().faults), (account.refusals, 0));
         let policy = OpenPolicy { refusals: true, holes: true };
@@ -196,14 +196,14 @@ fn nothing_is_sealed_after_a_fault() {
         "memory holds no sealed chunk"
     );
     assert_eq!(o.model.axi_write(&Burst::whole(0x1_0100, 4), &[beat; 4]), Resp::SlvErr);
-    assert_eq!(o.ask(Request::flush()).status, 3);
+    assert_eq!(o.ask(ShieldRequest::flush()).status, 3);
     // Later accesses return errors, and are neither faults nor refusals.
     assert_eq!(o.model.axi_read(&Burst::whole(0x9000, 1))[0].resp, Resp::SlvErr);
     assert_eq!(o.model.axi_read(&Burst::whole(0x40, 1))[0].resp, Resp::SlvErr);
     assert_eq!(o.model.axi_write(&Burst::whole(0x9000, 1), &[beat]), Resp::SlvErr);
     let s = o.statement();
     assert_eq!((s.shield().faults, s.shield().refusals), (1, 0));
-    assert_eq!(o.ask(Request::close()).status, 0);
+    assert_eq!(o.ask(ShieldRequest::close()).status, 0);
     let (data, tags) = o.copy_out(1, 0, 32);
     assert!(data.iter().chain(&tags).all(|&b| b == 0));
 }
@@ -217,9 +217,9 @@ fn a_failed_write_back_stops_the_shield() {
         o.model.add_fault(range, shef_model::MemoryFault::Error);
         let beat = WriteBeat { data: [5; 64], strb: u64::MAX };
         assert_eq!(o.model.axi_write(&Burst::whole(0x1_0000, 2), &[beat; 2]), Resp::Okay);
-        assert_eq!(o.ask(Request::flush()).status, 4, "{what}");
+        assert_eq!(o.ask(ShieldRequest::flush()).status, 4, "{what}");
         o.model.clear_faults();
-        assert_eq!(o.ask(Request::flush()).status, 3, "{what}");
+        assert_eq!(o.ask(ShieldRequest::flush()).status, 3, "{what}");
         assert_eq!(o.statement().shield().fault_kind, shef_proto::channel::FaultKind::Bus);
     }
 }
@@ -236,7 +236,7 @@ fn lines_that_run_out_are_closed_with_gaps() {
     let early = o.statement().written(2).unwrap().count();
     assert!(early >= 1);
     assert_eq!(o.model.axi_write(&Burst::whole(0x2_0040, 1), &[beat]), Resp::SlvErr);
-    o.ask(Request::flush());
+    o.ask(ShieldRequest::flush());
     assert_eq!(o.statement().written(2).unwrap().count(), 8);
     let cipher = ChunkCipher::new(2, o.keys.data_key(2).unwrap());
     let (mut data, tags) = o.copy_out(2, 0, 1);

@@ -2,7 +2,7 @@
 //! carry: part of `cargo xtask bench host`.
 
 use shef_rtl::AxiMemoryConfig;
-use shef_tb::dma::{Bench, both_ways};
+use shef_tb::dma::{DmaBench, both_ways};
 
 /// Bytes of a descriptor.
 const PIECE: u64 = 4096;
@@ -13,7 +13,7 @@ const BUS: f64 = 64.0;
 
 fn main() {
     // A microsecond to host memory and back at 250 MHz.
-    let mut bench = Bench::new(AxiMemoryConfig::bench(250, 100), AxiMemoryConfig::bench(60, 40));
+    let mut bench = DmaBench::new(AxiMemoryConfig::bench(250, 100), AxiMemoryConfig::bench(60, 40));
     let cycles = both_ways(&mut bench, PIECE, COUNT);
     bench.check();
     let value = (PIECE * COUNT) as f64 / cycles as f64;

@@ -8,8 +8,8 @@ use shef_device::DeviceError;
 use shef_device::ring::{Descriptor, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status, reg};
 use shef_model::{Accelerator, Burst, Model, Resp, ShieldBus, WriteBeat};
 use shef_proto::channel::{
-    Answer, ChannelError, FaultKind, HALT, Op, OwnerChannel, Request, Sealed, ShieldStatement,
-    State, status,
+    ChannelError, FaultKind, HALT, Op, OwnerChannel, Sealed, ShieldAnswer, ShieldRequest,
+    ShieldStatement, State, status,
 };
 use shef_proto::config::{Config, Mode};
 use shef_proto::entropy::{Entropy, SeededEntropy};
@@ -31,7 +31,7 @@ use shef_rtl::{
     AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Sim, build, build_once, module_spec,
     repo_root,
 };
-use shef_tb::dma::{Msix, Piece, Shared};
+use shef_tb::dma::{Msix, RingMemory, Shared};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -194,7 +194,7 @@ impl Shield {
         })
     }
 
-    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> Answer {
+    fn call(&mut self, owner: &mut OwnerChannel, request: &ShieldRequest) -> ShieldAnswer {
         let sealed = owner.request(request).expect("request");
         let answer = self.deliver(&sealed).expect("accepted");
         owner.answer(&answer).expect("authentic answer")
@@ -218,7 +218,7 @@ impl Shield {
     }
 
     fn shield_page(&mut self, owner: &mut OwnerChannel) -> ShieldStatement {
-        let a = self.call(owner, &Request::statement(0));
+        let a = self.call(owner, &ShieldRequest::statement(0));
         assert_eq!(a.status, status::DONE);
         ShieldStatement::from_payload(&a.payload).expect("page 0")
     }
@@ -323,44 +323,44 @@ fn session_from_seed_to_close() {
     let (keys, mut owner) = s.keyed(1, 5);
 
     let before = s.core.cycles();
-    let a = s.call(&mut owner, &Request::ping());
+    let a = s.call(&mut owner, &ShieldRequest::ping());
     println!("ping: {} cycles, {} with its transfer", s.busy, s.core.cycles() - before);
     assert_eq!((a.op, a.status, a.value, a.payload), (Op::Ping as u8, 0, 0, [0; 48]));
 
     // registers
     for i in 0..8 {
-        assert_eq!(s.call(&mut owner, &Request::write(4 * i, 0xa5a5_0000 + i)).status, 0);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::write(4 * i, 0xa5a5_0000 + i)).status, 0);
     }
     for i in 0..8 {
-        let a = s.call(&mut owner, &Request::read(4 * i));
+        let a = s.call(&mut owner, &ShieldRequest::read(4 * i));
         assert_eq!((a.status, a.value, a.addr), (0, u64::from(0xa5a5_0000 + i), 4 * i));
     }
     for (request, want) in [
-        (Request::read(0x40), status::REGISTER),
-        (Request::write(0x40, 1), status::REGISTER),
-        (Request::read(2), status::BAD),
-        (Request::write(0x1_0000, 1), status::BAD),
-        (Request { op: 0, ..Request::default() }, status::BAD),
-        (Request { op: 0xff, region: 7, addr: 9, value: 3 }, status::BAD),
-        (Request::statement(4), status::BAD),
-        (Request::statement(0x100), status::BAD),
-        (Request::statement(0x0100_0001), status::BAD),
-        (Request::map(0, 0), status::BAD),
-        (Request::map(3, 0), status::BAD),
-        (Request::map(1, 3), status::BAD),
-        (Request::epoch(3, 9), status::BAD),
-        (Request::epoch(1, 5), status::BAD),
-        (Request::epoch(1, 4), status::BAD),
-        (Request::epoch(1, 1 << 48), status::BAD),
-        (Request::epoch(1, u64::MAX), status::BAD),
-        (Request::stats(1, 0), status::BAD),
-        (Request::stats(0, 2), status::BAD),
-        (Request::stats(0, 0x0100_0000), status::BAD),
-        (Request { op: HALT, ..Request::default() }, status::BAD),
-        (Request::map(1, 2), status::DONE),
-        (Request::epoch(1, 6), status::DONE),
-        (Request::flush(), status::DONE),
-        (Request::invalidate(), status::DONE),
+        (ShieldRequest::read(0x40), status::REGISTER),
+        (ShieldRequest::write(0x40, 1), status::REGISTER),
+        (ShieldRequest::read(2), status::BAD),
+        (ShieldRequest::write(0x1_0000, 1), status::BAD),
+        (ShieldRequest { op: 0, ..ShieldRequest::default() }, status::BAD),
+        (ShieldRequest { op: 0xff, region: 7, addr: 9, value: 3 }, status::BAD),
+        (ShieldRequest::statement(4), status::BAD),
+        (ShieldRequest::statement(0x100), status::BAD),
+        (ShieldRequest::statement(0x0100_0001), status::BAD),
+        (ShieldRequest::map(0, 0), status::BAD),
+        (ShieldRequest::map(3, 0), status::BAD),
+        (ShieldRequest::map(1, 3), status::BAD),
+        (ShieldRequest::epoch(3, 9), status::BAD),
+        (ShieldRequest::epoch(1, 5), status::BAD),
+        (ShieldRequest::epoch(1, 4), status::BAD),
+        (ShieldRequest::epoch(1, 1 << 48), status::BAD),
+        (ShieldRequest::epoch(1, u64::MAX), status::BAD),
+        (ShieldRequest::stats(1, 0), status::BAD),
+        (ShieldRequest::stats(0, 2), status::BAD),
+        (ShieldRequest::stats(0, 0x0100_0000), status::BAD),
+        (ShieldRequest { op: HALT, ..ShieldRequest::default() }, status::BAD),
+        (ShieldRequest::map(1, 2), status::DONE),
+        (ShieldRequest::epoch(1, 6), status::DONE),
+        (ShieldRequest::flush(), status::DONE),
+        (ShieldRequest::invalidate(), status::DONE),
     ] {
         let a = s.call(&mut owner, &request);
         assert_eq!(
@@ -376,7 +376,7 @@ fn session_from_seed_to_close() {
     assert_eq!((page.state, page.stopped, page.faults, page.refusals), (State::Keyed, false, 0, 0));
     assert_eq!(page.requests, owner.seq());
     for (i, r) in config().regions().iter().enumerate() {
-        let a = s.call(&mut owner, &Request::statement(1 + i as u32));
+        let a = s.call(&mut owner, &ShieldRequest::statement(1 + i as u32));
         assert_eq!(a.payload[0], r.mode.number());
         assert_eq!(a.payload[1], r.chunk_log2());
         assert_eq!(a.payload[4..8], [0; 4]);
@@ -385,7 +385,7 @@ fn session_from_seed_to_close() {
     }
 
     // close
-    let last = s.call(&mut owner, &Request::close());
+    let last = s.call(&mut owner, &ShieldRequest::close());
     assert_eq!(last.status, 0);
     let page = ShieldStatement::from_payload(&last.payload).unwrap();
     assert_eq!((page.state, page.requests), (State::Closed, owner.seq()));
@@ -398,7 +398,7 @@ fn session_from_seed_to_close() {
     // the next session is a different one
     let (other, mut owner) = s.keyed(2, 1);
     assert_ne!(other.transcript(), keys.transcript());
-    assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::ping()).status, 0);
     assert_eq!(s.shield_page(&mut owner).requests, 2);
 }
 
@@ -406,20 +406,20 @@ fn session_from_seed_to_close() {
 fn replays_and_forgeries_change_nothing() {
     let mut s = Shield::new();
     let (_, mut owner) = s.keyed(3, 1);
-    s.call(&mut owner, &Request::write(0, 1));
-    let first = owner.request(&Request::write(0, 7)).unwrap();
+    s.call(&mut owner, &ShieldRequest::write(0, 1));
+    let first = owner.request(&ShieldRequest::write(0, 7)).unwrap();
     let answer = s.deliver(&first).unwrap();
     owner.answer(&answer).unwrap();
 
     // the same bytes: the stored answer, and nothing runs again
-    let write = owner.request(&Request::write(0, 9)).unwrap();
+    let write = owner.request(&ShieldRequest::write(0, 9)).unwrap();
     let stored = s.deliver(&write).unwrap();
     for _ in 0..3 {
         assert_eq!(s.deliver(&write).unwrap(), stored);
     }
     owner.answer(&stored).unwrap();
 
-    let next = owner.request(&Request::read(0)).unwrap();
+    let next = owner.request(&ShieldRequest::read(0)).unwrap();
     let mut bad: Vec<Sealed> = vec![first, [0; 88], [0xff; 88], stored];
     for bit in (0..88 * 8).step_by(7) {
         let mut m = next;
@@ -487,7 +487,7 @@ fn malformed_load_keys_are_refused_and_the_good_one_still_opens() {
     assert!(!s.load(&good, good.len() as u32));
     assert_eq!(s.status() & 7, KEYED);
     let mut owner = OwnerChannel::new(&keys);
-    assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::ping()).status, 0);
 }
 
 #[test]
@@ -606,10 +606,10 @@ fn random_load_keys_agree_with_crate_hpke() {
         assert_eq!(s.krn_bytes(KRN_T, 32), keys.transcript().0);
         let mut owner = OwnerChannel::new(&keys);
         for e in &epochs {
-            let a = s.call(&mut owner, &Request::statement(1 + u32::from(e.region)));
+            let a = s.call(&mut owner, &ShieldRequest::statement(1 + u32::from(e.region)));
             assert_eq!(a.payload[8..16], e.epoch.to_le_bytes());
         }
-        assert_eq!(s.call(&mut owner, &Request::abort()).status, 0);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::abort()).status, 0);
         assert_eq!(s.status() & 7, CLOSED);
     }
 }
@@ -618,14 +618,14 @@ fn random_load_keys_agree_with_crate_hpke() {
 fn a_register_that_hangs_is_an_error() {
     let mut s = Shield::new();
     let (_, mut owner) = s.keyed(7, 1);
-    s.call(&mut owner, &Request::write(0, 3));
-    assert_eq!(s.call(&mut owner, &Request::read(0x100)).status, status::REGISTER);
+    s.call(&mut owner, &ShieldRequest::write(0, 3));
+    assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x100)).status, status::REGISTER);
     // it is not forwarded again in this session
-    assert_eq!(s.call(&mut owner, &Request::read(0)).status, status::REGISTER);
-    assert_eq!(s.call(&mut owner, &Request::ping()).status, 0);
-    assert_eq!(s.call(&mut owner, &Request::close()).status, 0);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::read(0)).status, status::REGISTER);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::ping()).status, 0);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, 0);
     let (_, mut owner) = s.keyed(8, 1);
-    let a = s.call(&mut owner, &Request::read(0));
+    let a = s.call(&mut owner, &ShieldRequest::read(0));
     assert_eq!((a.status, a.value), (0, 0), "the accelerator was reset between the sessions");
 }
 
@@ -633,7 +633,7 @@ fn a_register_that_hangs_is_an_error() {
 fn wipe_ends_everything_at_any_moment() {
     let mut s = Shield::new();
     let (_, mut owner) = s.keyed(9, 1);
-    let request = owner.request(&Request::ping()).unwrap();
+    let request = owner.request(&ShieldRequest::ping()).unwrap();
     println!("wipe: {} cycles", s.core.wipe().unwrap());
     s.wait(7, EMPTY);
     assert_eq!(s.ctl_bytes(CONFIRM, 32), [0; 32]);
@@ -668,7 +668,7 @@ fn wipe_ends_everything_at_any_moment() {
     s.core.wipe().unwrap();
     s.wait(7, EMPTY);
     let (_, mut owner) = s.keyed(10, 1);
-    s.ctl_put(CHAN_REQ, &owner.request(&Request::ping()).unwrap());
+    s.ctl_put(CHAN_REQ, &owner.request(&ShieldRequest::ping()).unwrap());
     s.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
     s.core.step(500);
     s.core.wipe().unwrap();
@@ -685,21 +685,21 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
         let key = keys.data_key(region.id).unwrap();
         if region.id == 1 {
             // the accelerator writes a chunk, and the owner's key opens it
-            s.call(&mut owner, &Request::write(0, 0x1234_5678));
-            s.call(&mut owner, &Request::write(0x20, region.base as u32));
-            s.call(&mut owner, &Request::write(0x24, 2));
+            s.call(&mut owner, &ShieldRequest::write(0, 0x1234_5678));
+            s.call(&mut owner, &ShieldRequest::write(0x20, region.base as u32));
+            s.call(&mut owner, &ShieldRequest::write(0x24, 2));
             s.core.step(2_000);
-            assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
-            assert_eq!(s.call(&mut owner, &Request::flush()).status, 0);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x28)).value, 1);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::flush()).status, 0);
             let (mut data, mut tag) = (vec![0; chunk], [0; 16]);
             s.core.memory().read(region.base, &mut data);
             s.core.memory().read(region.tag_base, &mut tag);
             let iv = iv(region.id, 3, 0);
             open(key.expose(), &iv, &mut data, &tag).expect("sealed under the region's key");
             assert!(data.chunks(4).all(|w| w == 0x1234_5678_u32.to_le_bytes()));
-            let a = s.call(&mut owner, &Request::map(1, 0));
+            let a = s.call(&mut owner, &ShieldRequest::map(1, 0));
             assert_eq!((a.payload[0], &a.payload[1..]), (1, &[0; 47][..]));
-            assert_eq!(s.call(&mut owner, &Request::statement(2)).payload[4], 1);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::statement(2)).payload[4], 1);
         } else {
             // the owner seals a chunk, the accelerator reads it
             let mut data: Vec<u8> = (0..chunk).map(|i| (i * 7 + i / 256) as u8).collect();
@@ -708,28 +708,33 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
             let tag = seal(key.expose(), &iv(region.id, 3, 0), &mut data);
             s.core.memory_mut().write(region.base, &data);
             s.core.memory_mut().write(region.tag_base, &tag);
-            s.call(&mut owner, &Request::write(0x20, region.base as u32));
-            s.call(&mut owner, &Request::write(0x24, 1));
+            s.call(&mut owner, &ShieldRequest::write(0x20, region.base as u32));
+            s.call(&mut owner, &ShieldRequest::write(0x24, 1));
             s.core.step(2_000);
-            assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1, "region {}", region.id);
-            assert_eq!(s.call(&mut owner, &Request::read(0x2c)).value, u64::from(fold));
+            assert_eq!(
+                s.call(&mut owner, &ShieldRequest::read(0x28)).value,
+                1,
+                "region {}",
+                region.id
+            );
+            assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x2c)).value, u64::from(fold));
         }
     }
     // a refusal is counted, and the Shield continues
-    s.call(&mut owner, &Request::write(0x20, 0));
-    s.call(&mut owner, &Request::write(0x24, 2));
+    s.call(&mut owner, &ShieldRequest::write(0x20, 0));
+    s.call(&mut owner, &ShieldRequest::write(0x24, 2));
     s.core.step(1_000);
-    assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 5);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x28)).value, 5);
     let page = s.shield_page(&mut owner);
     assert_eq!((page.refusals, page.refusal_region, page.stopped), (1, 0, false));
     assert_eq!(page.refusal_kind, shef_proto::channel::RefusalKind::ReadOnly);
 
     // a tag that does not match stops the whole Shield
     let at = 4096;
-    s.call(&mut owner, &Request::write(0x20, at));
-    s.call(&mut owner, &Request::write(0x24, 1));
+    s.call(&mut owner, &ShieldRequest::write(0x20, at));
+    s.call(&mut owner, &ShieldRequest::write(0x24, 1));
     s.core.step(2_000);
-    assert_eq!(s.call(&mut owner, &Request::read(0x28)).status, status::STOPPED);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x28)).status, status::STOPPED);
     let page = s.shield_page(&mut owner);
     assert!(page.stopped);
     assert_eq!(
@@ -737,13 +742,16 @@ fn the_set_gets_the_keys_and_epochs_of_the_session() {
         (1, 0, 8, 3)
     );
     assert_eq!(page.fault_kind, shef_proto::channel::FaultKind::Tag);
-    for request in
-        [Request::flush(), Request::invalidate(), Request::epoch(1, 9), Request::write(0, 1)]
-    {
+    for request in [
+        ShieldRequest::flush(),
+        ShieldRequest::invalidate(),
+        ShieldRequest::epoch(1, 9),
+        ShieldRequest::write(0, 1),
+    ] {
         assert_eq!(s.call(&mut owner, &request).status, status::STOPPED);
     }
-    assert_eq!(s.call(&mut owner, &Request::map(1, 0)).status, 0);
-    let last = s.call(&mut owner, &Request::close());
+    assert_eq!(s.call(&mut owner, &ShieldRequest::map(1, 0)).status, 0);
+    let last = s.call(&mut owner, &ShieldRequest::close());
     assert!(last.status == 0 && ShieldStatement::from_payload(&last.payload).unwrap().stopped);
     // and the next session starts clean
     let (_, mut owner) = s.keyed(12, 1);
@@ -772,13 +780,13 @@ impl Hosted {
         Self { s, host, shell, irqs }
     }
 
-    fn queue(&mut self, index: u32, base: u64) -> Queue<Piece> {
+    fn queue(&mut self, index: u32, base: u64) -> Queue<RingMemory> {
         let ring = self.host.ring(16, base);
         Queue::open(self, index, 16, ring, index + 1, 4).expect("a queue")
     }
 
     /// Moves bytes and waits for completion.
-    fn moves(&mut self, queue: &mut Queue<Piece>, op: u8, host: u64, card: u64, bytes: u32) {
+    fn moves(&mut self, queue: &mut Queue<RingMemory>, op: u8, host: u64, card: u64, bytes: u32) {
         assert!(queue.push(&Descriptor { op, flags: 0, tag: 7, host, card, bytes }).unwrap());
         queue.submit(self).unwrap();
         let done = queue.wait(self, Duration::from_secs(60)).unwrap().expect("a completion");
@@ -872,20 +880,20 @@ fn sealed_data_goes_in_and_out_through_the_rings() {
     h.host.0.borrow_mut().bytes.write(HOST + 0x8003, &tag);
     h.moves(&mut queue, OP_TO_CARD, HOST + 5, region.base, chunk as u32);
     h.moves(&mut queue, OP_TO_CARD, HOST + 0x8003, region.tag_base, 16);
-    h.s.call(&mut owner, &Request::write(0x20, region.base as u32));
-    h.s.call(&mut owner, &Request::write(0x24, 1));
+    h.s.call(&mut owner, &ShieldRequest::write(0x20, region.base as u32));
+    h.s.call(&mut owner, &ShieldRequest::write(0x24, 1));
     h.s.core.step(2_000);
-    assert_eq!(h.s.call(&mut owner, &Request::read(0x28)).value, 1);
-    assert_eq!(h.s.call(&mut owner, &Request::read(0x2c)).value, u64::from(fold));
+    assert_eq!(h.s.call(&mut owner, &ShieldRequest::read(0x28)).value, 1);
+    assert_eq!(h.s.call(&mut owner, &ShieldRequest::read(0x2c)).value, u64::from(fold));
 
     // Outbound: written by the accelerator, transferred, opened on the host.
     let region = config().regions()[1].clone();
     let chunk = 1_usize << region.chunk_log2();
-    h.s.call(&mut owner, &Request::write(0, 0x8765_4321));
-    h.s.call(&mut owner, &Request::write(0x20, region.base as u32));
-    h.s.call(&mut owner, &Request::write(0x24, 2));
+    h.s.call(&mut owner, &ShieldRequest::write(0, 0x8765_4321));
+    h.s.call(&mut owner, &ShieldRequest::write(0x20, region.base as u32));
+    h.s.call(&mut owner, &ShieldRequest::write(0x24, 2));
     h.s.core.step(2_000);
-    assert_eq!(h.s.call(&mut owner, &Request::flush()).status, 0);
+    assert_eq!(h.s.call(&mut owner, &ShieldRequest::flush()).status, 0);
     h.moves(&mut queue, OP_TO_HOST, HOST + 0x9001, region.base, chunk as u32);
     h.moves(&mut queue, OP_TO_HOST, HOST + 0xa002, region.tag_base, 16);
     let (mut data, mut tag) = (vec![0; chunk], [0; 16]);
@@ -1240,7 +1248,7 @@ impl Pair {
     }
 
     /// Sends one request to both, and checks that the answers are equal.
-    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> Answer {
+    fn call(&mut self, owner: &mut OwnerChannel, request: &ShieldRequest) -> ShieldAnswer {
         self.channel(&owner.request(request).unwrap());
         self.compare();
         owner.answer(&self.rtl.ctl_bytes(CHAN_RSP, 88).try_into().unwrap()).unwrap()
@@ -1390,10 +1398,12 @@ fn same_messages(seeds: std::ops::Range<u64>) {
             let mut plan = Vec::new();
             for _ in 0..40 {
                 match rng.below(14) {
-                    0 => plan.push(Request::ping()),
-                    1 => plan.push(Request::read(4 * rng.below(20) as u32)),
-                    2 => plan
-                        .push(Request::write(4 * rng.below(12) as u32, rng.next_u64() as u32 & !3)),
+                    0 => plan.push(ShieldRequest::ping()),
+                    1 => plan.push(ShieldRequest::read(4 * rng.below(20) as u32)),
+                    2 => plan.push(ShieldRequest::write(
+                        4 * rng.below(12) as u32,
+                        rng.next_u64() as u32 & !3,
+                    )),
                     3..7 => {
                         // reads and writes where the owner has sealed data, rarely elsewhere
                         let (base, chunks) =
@@ -1406,20 +1416,22 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                         };
                         let at = if rng.one_in(48) { base + 512 * 5 * 8 } else { at };
                         plan.extend([
-                            Request::write(0x20, at),
-                            Request::write(0x24, 1 + rng.below(2) as u32),
-                            Request::read(0x28),
-                            Request::read(0x2c),
+                            ShieldRequest::write(0x20, at),
+                            ShieldRequest::write(0x24, 1 + rng.below(2) as u32),
+                            ShieldRequest::read(0x28),
+                            ShieldRequest::read(0x2c),
                         ]);
                     }
-                    7 => plan.push(Request::statement(rng.below(5) as u32)),
-                    8 => plan.push(Request::map(rng.below(4) as u8, rng.below(4) as u32)),
-                    9 => plan.push(Request::flush()),
-                    10 => plan.push(Request::invalidate()),
-                    11 => plan.push(Request::epoch(rng.below(4) as u8, epoch + rng.below(3))),
-                    12 => plan.push(Request::stats(rng.below(3) as u8, 2 + rng.below(3) as u32)),
-                    _ if rng.one_in(12) => plan.push(Request::read(0x100)),
-                    _ => plan.push(Request {
+                    7 => plan.push(ShieldRequest::statement(rng.below(5) as u32)),
+                    8 => plan.push(ShieldRequest::map(rng.below(4) as u8, rng.below(4) as u32)),
+                    9 => plan.push(ShieldRequest::flush()),
+                    10 => plan.push(ShieldRequest::invalidate()),
+                    11 => plan.push(ShieldRequest::epoch(rng.below(4) as u8, epoch + rng.below(3))),
+                    12 => {
+                        plan.push(ShieldRequest::stats(rng.below(3) as u8, 2 + rng.below(3) as u32))
+                    }
+                    _ if rng.one_in(12) => plan.push(ShieldRequest::read(0x100)),
+                    _ => plan.push(ShieldRequest {
                         op: rng.below(256) as u8,
                         region: rng.below(256) as u8,
                         addr: rng.next_u64() as u32,
@@ -1427,7 +1439,11 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                     }),
                 }
             }
-            plan.extend([Request::statement(2), Request::map(1, 0), Request::statement(0)]);
+            plan.extend([
+                ShieldRequest::statement(2),
+                ShieldRequest::map(1, 0),
+                ShieldRequest::statement(0),
+            ]);
             for request in plan {
                 p.trail.push(format!("{request:x?}"));
                 let sealed = owner.request(&request).unwrap();
@@ -1450,10 +1466,10 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                 let answer = owner.answer(&answer).unwrap();
                 statuses[usize::from(answer.status)] += 1;
                 match ShieldStatement::from_payload(&answer.payload) {
-                    Some(page) if request == Request::statement(0) => {
+                    Some(page) if request == ShieldRequest::statement(0) => {
                         (refusals, faults) = (refusals + page.refusals, faults + page.faults);
                     }
-                    _ if request == Request::statement(2) => {
+                    _ if request == ShieldRequest::statement(2) => {
                         written += u32::from(answer.payload[4]);
                     }
                     _ => {}
@@ -1468,11 +1484,11 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                 (_, false) => {}
                 (0, _) => {
                     p.trail.push("close".into());
-                    p.channel(&owner.request(&Request::close()).unwrap());
+                    p.channel(&owner.request(&ShieldRequest::close()).unwrap());
                 }
                 (1, _) => {
                     p.trail.push("abort".into());
-                    p.channel(&owner.request(&Request::abort()).unwrap());
+                    p.channel(&owner.request(&ShieldRequest::abort()).unwrap());
                 }
                 _ => {
                     p.trail.push("wipe".into());
@@ -1505,7 +1521,7 @@ fn every_event_in_every_state() {
             _ => owner = Some(p.keyed(u64::from(state))),
         }
         if let (CLOSED, Some(owner)) = (state, &mut owner) {
-            p.call(owner, &Request::abort());
+            p.call(owner, &ShieldRequest::abort());
         }
         assert_eq!(p.rtl.status() & 7, state);
         let before = p.visible();
@@ -1560,7 +1576,10 @@ fn every_event_in_every_state() {
                 assert_eq!(p.rtl.status() & 7, KEYED);
                 load_key = message;
             }
-            _ => assert_eq!(p.call(owner.as_mut().unwrap(), &Request::ping()).status, status::DONE),
+            _ => assert_eq!(
+                p.call(owner.as_mut().unwrap(), &ShieldRequest::ping()).status,
+                status::DONE
+            ),
         }
         p.compare();
         // and a wipe ends it
@@ -1610,7 +1629,7 @@ fn a_reset_in_the_middle_of_everything() {
     }
     for after in [20, 1_200] {
         let mut owner = p.keyed(after);
-        let sealed = owner.request(&Request::flush()).unwrap();
+        let sealed = owner.request(&ShieldRequest::flush()).unwrap();
         p.rtl.ctl_put(CHAN_REQ, &sealed);
         p.rtl.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
         p.rtl.core.step(after);
@@ -1622,7 +1641,7 @@ fn a_reset_in_the_middle_of_everything() {
         p.compare();
     }
     let mut owner = p.keyed(5);
-    assert_eq!(p.call(&mut owner, &Request::ping()).status, status::DONE);
+    assert_eq!(p.call(&mut owner, &ShieldRequest::ping()).status, status::DONE);
 }
 
 /// `on_fault = "halt"`: model and RTL end the session with the same last message, whichever
@@ -1633,9 +1652,9 @@ fn a_fault_ends_the_session_by_itself() {
     let mut p = Pair::of(halting(), config);
     for session in 0..2 {
         let mut owner = p.keyed(40 + session);
-        assert_eq!(p.call(&mut owner, &Request::write(0x20, 0)).status, status::DONE);
+        assert_eq!(p.call(&mut owner, &ShieldRequest::write(0x20, 0)).status, status::DONE);
         // no chunk was sealed there: the first tag does not match
-        p.channel(&owner.request(&Request::write(0x24, 1)).unwrap());
+        p.channel(&owner.request(&ShieldRequest::write(0x24, 1)).unwrap());
         // a host that keeps ringing does not prevent this
         for _ in 0..400 {
             p.rtl.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
@@ -1663,8 +1682,8 @@ fn a_fault_ends_the_session_by_itself() {
     }
     // a session without a fault continues to its end
     let mut owner = p.keyed(50);
-    assert_eq!(p.call(&mut owner, &Request::ping()).status, status::DONE);
-    assert_eq!(p.call(&mut owner, &Request::close()).status, status::DONE);
+    assert_eq!(p.call(&mut owner, &ShieldRequest::ping()).status, status::DONE);
+    assert_eq!(p.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
 }
 
 /// Remains of a session: the state of every register and memory after a wipe, and the cycles of
@@ -1740,15 +1759,15 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         let mut word = [0; 4];
         rng.fill(&mut word);
         for (at, value) in [(0, u32::from_le_bytes(word)), (0x20, 0x20_0000), (0x24, 1)] {
-            assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::write(at, value)).status, status::DONE);
         }
         s.core.step(if moment == 4 { 60 } else { 2_000 });
         if moment == 4 {
             break 'session;
         }
-        assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x28)).value, 1);
         for (at, value) in [(0x20, 0), (0x24, 1), (0x20, 0x10_0000), (0x24, 2)] {
-            assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::write(at, value)).status, status::DONE);
             s.core.step(if moment == 5 && value == 2 { 0 } else { 1_000 });
         }
         if moment == 5 {
@@ -1760,22 +1779,28 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         let nodes = (0..6).map(|i| TREE + i * SAME_NODE_SET);
         for addr in own.into_iter().chain([COUNTED, COUNTED + 512]).chain(nodes) {
             for (at, value) in [(0x20, addr), (0x24, 2)] {
-                assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+                assert_eq!(
+                    s.call(&mut owner, &ShieldRequest::write(at, value)).status,
+                    status::DONE
+                );
             }
         }
         for addr in [COUNTED, TREE + SAME_NODE_SET, TREE] {
-            assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x28)).value, 1);
             for (at, value) in [(0x20, addr), (0x24, 1)] {
-                assert_eq!(s.call(&mut owner, &Request::write(at, value)).status, status::DONE);
+                assert_eq!(
+                    s.call(&mut owner, &ShieldRequest::write(at, value)).status,
+                    status::DONE
+                );
             }
         }
         if moment == 6 {
             break 'session;
         }
-        assert_eq!(s.call(&mut owner, &Request::read(0x28)).value, 1);
-        assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::read(0x28)).value, 1);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::flush()).status, status::DONE);
         cycles.push(s.busy);
-        s.ctl_put(CHAN_REQ, &owner.request(&Request::read(0x2c)).unwrap());
+        s.ctl_put(CHAN_REQ, &owner.request(&ShieldRequest::read(0x2c)).unwrap());
         s.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
         s.core.step(if moment == 7 { 1_100 } else { 5_000 });
         if moment == 7 {
@@ -1786,21 +1811,25 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         // the operands of the last request are as secret as any
         if end != End::Wipe {
             assert_eq!(
-                s.call(&mut owner, &Request::write(0, u32::from_le_bytes(word))).status,
+                s.call(&mut owner, &ShieldRequest::write(0, u32::from_le_bytes(word))).status,
                 status::DONE
             );
         }
         match end {
             End::Wipe => {}
-            End::Close => assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE),
-            End::Abort => assert_eq!(s.call(&mut owner, &Request::abort()).status, status::DONE),
+            End::Close => {
+                assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE)
+            }
+            End::Abort => {
+                assert_eq!(s.call(&mut owner, &ShieldRequest::abort()).status, status::DONE)
+            }
             End::Halt => {
                 // no chunk was sealed there
                 assert_eq!(
-                    s.call(&mut owner, &Request::write(0x20, 0x20_8000)).status,
+                    s.call(&mut owner, &ShieldRequest::write(0x20, 0x20_8000)).status,
                     status::DONE
                 );
-                let sealed = owner.request(&Request::write(0x24, 1)).unwrap();
+                let sealed = owner.request(&ShieldRequest::write(0x24, 1)).unwrap();
                 s.ctl_put(CHAN_REQ, &sealed);
                 s.core.ctl_write(CHAN_DOORBELL, 1).unwrap();
                 s.wait(7, CLOSED);
@@ -1941,43 +1970,47 @@ fn a_session_without_card_memory() {
     let mut owner = p.keyed(1);
     for i in 0..8 {
         assert_eq!(
-            p.call(&mut owner, &Request::write(4 * i, 0x5a5a_0000 + i)).status,
+            p.call(&mut owner, &ShieldRequest::write(4 * i, 0x5a5a_0000 + i)).status,
             status::DONE
         );
     }
     for i in 0..8 {
-        assert_eq!(p.call(&mut owner, &Request::read(4 * i)).value, u64::from(0x5a5a_0000 + i));
+        assert_eq!(
+            p.call(&mut owner, &ShieldRequest::read(4 * i)).value,
+            u64::from(0x5a5a_0000 + i)
+        );
     }
     for (request, want) in [
-        (Request::ping(), status::DONE),
-        (Request::flush(), status::DONE),
-        (Request::invalidate(), status::DONE),
-        (Request::statement(0), status::DONE),
-        (Request::statement(1), status::BAD),
-        (Request::map(0, 0), status::BAD),
-        (Request::epoch(0, 2), status::BAD),
-        (Request::stats(0, 0), status::BAD),
-        (Request::read(0x100), status::REGISTER),
+        (ShieldRequest::ping(), status::DONE),
+        (ShieldRequest::flush(), status::DONE),
+        (ShieldRequest::invalidate(), status::DONE),
+        (ShieldRequest::statement(0), status::DONE),
+        (ShieldRequest::statement(1), status::BAD),
+        (ShieldRequest::map(0, 0), status::BAD),
+        (ShieldRequest::epoch(0, 2), status::BAD),
+        (ShieldRequest::stats(0, 0), status::BAD),
+        (ShieldRequest::read(0x100), status::REGISTER),
     ] {
         assert_eq!(p.call(&mut owner, &request).status, want, "{request:?}");
     }
-    p.call(&mut owner, &Request::close());
+    p.call(&mut owner, &ShieldRequest::close());
     assert_eq!(p.rtl.status() & 7, CLOSED);
 
     // the accelerator still issues memory accesses: errors and zeros, each counted, and no request
     // leaves
     let mut owner = p.keyed(2);
-    assert_eq!(p.call(&mut owner, &Request::read(0)).value, 0, "reset between the sessions");
-    p.call(&mut owner, &Request::write(0, 0xffff_ffff));
+    assert_eq!(p.call(&mut owner, &ShieldRequest::read(0)).value, 0, "reset between the sessions");
+    p.call(&mut owner, &ShieldRequest::write(0, 0xffff_ffff));
     let bursts = [(0, 1), (0, 2), (0x1000, 1), (0x2_0000, 2), (0xffff_fe00, 1), (0xf40, 2)];
     for (n, (at, command)) in (1..).zip(bursts) {
-        p.call(&mut owner, &Request::write(0x20, at));
-        p.call(&mut owner, &Request::write(0x24, command));
-        assert_eq!(p.call(&mut owner, &Request::read(0x28)).value, 5, "done, with an error");
-        assert_eq!(p.call(&mut owner, &Request::read(0x2c)).value, 0);
-        let page =
-            ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload)
-                .unwrap();
+        p.call(&mut owner, &ShieldRequest::write(0x20, at));
+        p.call(&mut owner, &ShieldRequest::write(0x24, command));
+        assert_eq!(p.call(&mut owner, &ShieldRequest::read(0x28)).value, 5, "done, with an error");
+        assert_eq!(p.call(&mut owner, &ShieldRequest::read(0x2c)).value, 0);
+        let page = ShieldStatement::from_payload(
+            &p.call(&mut owner, &ShieldRequest::statement(0)).payload,
+        )
+        .unwrap();
         assert_eq!((page.refusals, page.faults, page.stopped), (n, 0, false));
         assert_eq!(
             (page.refusal_kind, page.refusal_region),
@@ -1993,13 +2026,14 @@ fn a_session_without_card_memory() {
 
     // a burst across a page is a different error
     let mut owner = p.keyed(3);
-    p.call(&mut owner, &Request::write(0x20, 0xf40));
-    p.call(&mut owner, &Request::write(0x24, 1));
-    assert_eq!(p.call(&mut owner, &Request::read(0x28)).value, 5);
+    p.call(&mut owner, &ShieldRequest::write(0x20, 0xf40));
+    p.call(&mut owner, &ShieldRequest::write(0x24, 1));
+    assert_eq!(p.call(&mut owner, &ShieldRequest::read(0x28)).value, 5);
     let page =
-        ShieldStatement::from_payload(&p.call(&mut owner, &Request::statement(0)).payload).unwrap();
+        ShieldStatement::from_payload(&p.call(&mut owner, &ShieldRequest::statement(0)).payload)
+            .unwrap();
     assert_eq!((page.refusals, page.refusal_kind), (1, shef_proto::channel::RefusalKind::Burst));
-    p.call(&mut owner, &Request::abort());
+    p.call(&mut owner, &ShieldRequest::abort());
 }
 
 /// Bursts of all lengths are answered completely, and a read does not wait for a write whose data

@@ -9,7 +9,7 @@ use shef_device::ring::{
 };
 use shef_rtl::agent::Rng;
 use shef_rtl::{AxiMemoryConfig, Hostile};
-use shef_tb::dma::{Bench, CARD_BYTES, HOST, Piece, TIMEOUT, both_ways, inside};
+use shef_tb::dma::{CARD_BYTES, DmaBench, HOST, RingMemory, TIMEOUT, both_ways, inside};
 
 /// Far beyond the duration of a test.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ fn register(queue: u32, register: u32) -> u32 {
     reg::BASE + queue * reg::STRIDE + register
 }
 
-fn one(bench: &mut Bench, q: &mut Queue<Piece>, d: Descriptor) -> Completion {
+fn one(bench: &mut DmaBench, q: &mut Queue<RingMemory>, d: Descriptor) -> Completion {
     assert!(q.push(&d).unwrap());
     q.submit(bench).unwrap();
     q.wait(bench, LIMIT).unwrap().expect("a completion")
@@ -185,7 +185,7 @@ fn random_descriptor(rng: &mut Rng, index: u64, tag: u32, failures: bool) -> Des
 
 /// A queue, the effects of its descriptors, and the expected completions.
 struct Driven {
-    queue: Queue<Piece>,
+    queue: Queue<RingMemory>,
     oracle: Oracle,
     descriptors: Vec<Descriptor>,
     expected: Vec<Completion>,
@@ -199,7 +199,7 @@ fn random_rings(seed: u64, failures: bool) {
         write_latency: 1 + rng.below(100),
         ..AxiMemoryConfig::seeded(rng.next_u64())
     };
-    let mut bench = Bench::new(timing(&mut rng), timing(&mut rng));
+    let mut bench = DmaBench::new(timing(&mut rng), timing(&mut rng));
     let mut queues: Vec<Driven> = Vec::new();
     for index in 0..u64::from(QUEUES) {
         let entries = 1 << (1 + rng.below(7));
@@ -302,9 +302,9 @@ fn random_rings_with_failures_end_each_descriptor_as_it_should() {
 }
 
 /// A bench with host memory mapped from 1 MiB, containing these bytes, and memory without stalls.
-fn plain(bytes: &[u8]) -> Bench {
+fn plain(bytes: &[u8]) -> DmaBench {
     let timing = AxiMemoryConfig::bench(60, 40);
-    let bench = Bench::new(timing.clone(), timing);
+    let bench = DmaBench::new(timing.clone(), timing);
     let mut host = bench.host.0.borrow_mut();
     host.map(HOST..HOST + (4 << 20));
     host.bytes.write(HOST, bytes);
@@ -320,7 +320,7 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-fn card_bytes(bench: &Bench, at: u64, len: usize) -> Vec<u8> {
+fn card_bytes(bench: &DmaBench, at: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     bench.mem.memory.read(at, &mut bytes);
     bytes
@@ -332,8 +332,10 @@ fn both_directions_at_once_at_the_speed_of_the_bus() {
     for (piece, count, host_latency) in
         [(4096, 256, 250), (64 << 10, 16, 250), (HALF as u64, 2, 600), (4096 - 64, 256, 250)]
     {
-        let mut bench =
-            Bench::new(AxiMemoryConfig::bench(host_latency, 100), AxiMemoryConfig::bench(60, 40));
+        let mut bench = DmaBench::new(
+            AxiMemoryConfig::bench(host_latency, 100),
+            AxiMemoryConfig::bench(60, 40),
+        );
         let data = pattern(2 * HALF, 1);
         bench.host.0.borrow_mut().bytes.write(HOST, &data[..HALF]);
         bench.mem.memory.write(HALF as u64, &data[HALF..]);
@@ -700,7 +702,7 @@ fn a_wipe_in_the_middle_leaves_nothing() {
 }
 
 /// The engine has given up a port: checks its report, and that a reset recovers it.
-fn given_up(bench: &mut Bench, what: &str) {
+fn given_up(bench: &mut DmaBench, what: &str) {
     for queue in [0, 3] {
         assert_eq!(
             bench.read(register(queue, reg::STATUS)),
@@ -721,7 +723,7 @@ fn given_up(bench: &mut Bench, what: &str) {
             (host.frozen, host.silent_ranges) = (false, Vec::new());
         }
     }
-    Bench::reset(bench);
+    DmaBench::reset(bench);
     let mut q = bench.queue(0, 8, RING, 1);
     assert_eq!(
         one(bench, &mut q, to_card(3, HOST, 0, 64)).status,
@@ -731,7 +733,7 @@ fn given_up(bench: &mut Bench, what: &str) {
 }
 
 /// Two queues with work in both directions.
-fn busy(bench: &mut Bench) -> [Queue<Piece>; 2] {
+fn busy(bench: &mut DmaBench) -> [Queue<RingMemory>; 2] {
     let (mut up, mut down) = (bench.queue(0, 8, RING, 1), bench.queue(3, 8, RING + (1 << 20), 1));
     for _ in 0..8 {
         assert!(up.push(&to_card(0, HOST, 0, 64 << 10)).unwrap());
@@ -776,7 +778,7 @@ fn whoever_breaks_the_protocol_is_not_used_any_more() {
     ];
     for breach in breaches {
         for at_host in [false, true] {
-            let mut bench = Bench::hostile();
+            let mut bench = DmaBench::hostile();
             let _queues = busy(&mut bench);
             bench.step(500);
             if at_host {

@@ -599,7 +599,7 @@ mod long {
                 shef_verify::TrustAnchors::new(world.anchors.clone()),
                 shef_verify::AppraisalPolicy::new(world.policy.clone()),
             );
-            let request = shef_verify::Request::new(
+            let request = shef_verify::AppraisalRequest::new(
                 &evidence,
                 &anchors,
                 &world.reference,

@@ -5,7 +5,7 @@ mod probe;
 mod rv32;
 
 use probe::*;
-use rv32::{Ask, Asm, MTVEC};
+use rv32::{Asm, CoreOp, MTVEC};
 use sha2::{Digest, Sha256};
 use shef_rtl::kernel_sim::{fair_noise, host};
 use shef_rtl::{KernelPort, KernelStraps};
@@ -29,8 +29,8 @@ fn identity_comes_from_the_shell_and_the_secret_locks() {
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     for address in (SYS..SYS + 0x84).step_by(4).filter(|a| ![CONTROL, WATCHDOG, ALERT].contains(a))
     {
-        k.ask(Ask::Write, address, 0);
-        k.ask(Ask::Write, address, u32::MAX);
+        k.ask(CoreOp::Write, address, 0);
+        k.ask(CoreOp::Write, address, u32::MAX);
     }
     assert_eq!(k.bytes(UDS, 32), [0; 32]);
     k.0.reset();
@@ -58,7 +58,7 @@ fn debug_is_latched_and_a_change_since_boot_halts() {
         k.0.step(65_600);
         assert_eq!((k.0.alert(), k.count(CANARY)), (DEBUG, 0), "booted with debug {boots_with}");
         assert_eq!(
-            k.within(10_000, [Ask::Read as u32, SYS, 0, 0]),
+            k.within(10_000, [CoreOp::Read as u32, SYS, 0, 0]),
             None,
             "the processor stays in reset"
         );
@@ -83,7 +83,7 @@ fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
             k.0.step(10);
             k.0.wipe_request(false);
         } else {
-            assert_eq!(k.within(10_000, [Ask::Write as u32, WATCHDOG, 3000, 0]), Some((0, 0)));
+            assert_eq!(k.within(10_000, [CoreOp::Write as u32, WATCHDOG, 3000, 0]), Some((0, 0)));
             k.0.step(3000);
         }
         k.0.step(100);
@@ -99,7 +99,7 @@ fn debug_of_a_part_of_the_boot_is_no_boot_without_debug() {
             "wiped {wiped}"
         );
         assert_eq!(
-            k.within(10_000, [Ask::Read as u32, SYS, 0, 0]),
+            k.within(10_000, [CoreOp::Read as u32, SYS, 0, 0]),
             None,
             "the processor stays in reset"
         );
@@ -150,26 +150,26 @@ fn what_is_nowhere_traps() {
         (0x9000_0000, read, write),
         (0xffff_fffc, read, write),
     ] {
-        assert_eq!(k.ask(Ask::Read, address, 0).1, on_read, "read of {address:#x}");
+        assert_eq!(k.ask(CoreOp::Read, address, 0).1, on_read, "read of {address:#x}");
         // CMD 15 of a unit and 0 at the configuration port have no effect.
         let value = if address == CONFIG { 0 } else { 15 };
-        assert_eq!(k.ask(Ask::Write, address, value).1, on_write, "write of {address:#x}");
+        assert_eq!(k.ask(CoreOp::Write, address, value).1, on_write, "write of {address:#x}");
     }
     assert_eq!(k.read(MEDIUM), 0x0403_0201);
     assert_eq!(k.read(MEDIUM + 4), 5);
     // Less than a word: only memories and the answer allow it.
-    assert_eq!(k.ask(Ask::WriteByte, RAM + 1, 0x77), good);
+    assert_eq!(k.ask(CoreOp::WriteByte, RAM + 1, 0x77), good);
     assert_eq!(k.read(RAM), 0x7700 | 15);
-    assert_eq!(k.ask(Ask::WriteByte, ANSWER + 9, 1), good);
+    assert_eq!(k.ask(CoreOp::WriteByte, ANSWER + 9, 1), good);
     for address in [ALERT, MAILBOX + 8, HASH + 8, CONFIG, SHIELD] {
-        assert_eq!(k.ask(Ask::WriteByte, address, 1).1, write, "{address:#x}");
+        assert_eq!(k.ask(CoreOp::WriteByte, address, 1).1, write, "{address:#x}");
     }
     // Instructions are fetched from ROM and kernel memory.
     k.write(MEMORY, 0x0000_8067); // ret
-    assert_eq!(k.ask(Ask::Call, MEMORY, 0), good);
+    assert_eq!(k.ask(CoreOp::Call, MEMORY, 0), good);
     k.write(RAM, 0x0000_8067);
     for address in [RAM, MEDIUM, REQUEST, ANSWER, 0x5000_0000] {
-        assert_eq!(k.ask(Ask::Call, address, 0).1, FETCH_FAULT, "{address:#x}");
+        assert_eq!(k.ask(CoreOp::Call, address, 0).1, FETCH_FAULT, "{address:#x}");
     }
     assert_eq!(k.0.alert(), 0);
 }
@@ -187,7 +187,7 @@ fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
     for _ in 0..8 {
         k.write(HASH + 8, CANARY);
     }
-    k.within(1000, [Ask::Write as u32, ANSWER + 0x100, CANARY, CANARY]).expect("an answer");
+    k.within(1000, [CoreOp::Write as u32, ANSWER + 0x100, CANARY, CANARY]).expect("an answer");
     let filled = k.0.save().expect("savable");
     assert!(k.count(CANARY) > 0x2_0000);
     k.0.reset();
@@ -214,7 +214,7 @@ fn memories_are_clear_after_reset_wipe_watchdog_and_halt() {
     k.0.restore(&filled).expect("same design");
     assert_eq!(k.control(2), None);
     assert_eq!(k.count(CANARY), 0, "halt");
-    assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None);
+    assert_eq!(k.within(10_000, [CoreOp::Read as u32, SYS, 0, 0]), None);
     k.0.reset();
     assert_eq!(k.or(RAM, 0x1_0000), 0, "RAM after all");
 }
@@ -254,9 +254,9 @@ fn a_trap_inside_a_trap_halts_with_an_alert() {
         if ready {
             assert_eq!(k.control(3), Some((0, 0)));
         }
-        assert_eq!(k.within(1000, [Ask::Call as u32, MEMORY, 0, 0]), None);
+        assert_eq!(k.within(1000, [CoreOp::Call as u32, MEMORY, 0, 0]), None);
         assert_eq!(k.0.alert(), 1, "ready: {ready}");
-        assert_eq!(k.within(10_000, [Ask::Read as u32, SYS, 0, 0]), None, "ready: {ready}");
+        assert_eq!(k.within(10_000, [CoreOp::Read as u32, SYS, 0, 0]), None, "ready: {ready}");
         k.0.reset();
     }
     assert_eq!(k.0.alert(), 0);
@@ -281,7 +281,7 @@ fn a_message_is_whole_and_has_one_owner() {
     let loops: Vec<u32> = Asm::default().label("here").jump("here").words();
     k.write(MEMORY, loops[0]);
     let request: Vec<u8> =
-        [Ask::Call as u32, MEMORY, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+        [CoreOp::Call as u32, MEMORY, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
     assert!(k.0.send(&request).unwrap());
     k.0.step(100);
     assert_eq!(k.0.host_read(host::STATUS).unwrap(), Some(2));
@@ -294,7 +294,7 @@ fn a_message_is_whole_and_has_one_owner() {
     assert_eq!(k.read(REQUEST + 0x100), 0);
     // A length that exceeds every buffer is reported unchanged.
     k.write(MEMORY, 0x0000_8067);
-    k.0.host_write(host::REQUEST, Ask::Read as u32).unwrap();
+    k.0.host_write(host::REQUEST, CoreOp::Read as u32).unwrap();
     k.0.host_write(host::REQUEST + 4, MAILBOX).unwrap();
     k.0.host_write(host::REQ_LEN, 0xffff_fff0).unwrap();
     let answer = k.0.receive(10_000).unwrap().expect("an answer");
@@ -367,9 +367,9 @@ fn units_compute() {
         "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"
     );
     // An unsupported access is a bus error, and a wipe recovers the unit.
-    assert_eq!(k.ask(Ask::Read, HASH + 8, 0), (0, LOAD_FAULT));
+    assert_eq!(k.ask(CoreOp::Read, HASH + 8, 0), (0, LOAD_FAULT));
     k.write(HASH + 8, 1);
-    assert_eq!(k.ask(Ask::Write, HASH, 0).1, STORE_FAULT);
+    assert_eq!(k.ask(CoreOp::Write, HASH, 0).1, STORE_FAULT);
     k.write(HASH + 16, 1);
     assert_eq!(k.read(HASH + 4) & 1, 1);
 }
@@ -457,7 +457,7 @@ fn an_image_leaves_in_order_and_once() {
     assert_eq!(k.0.environment.image, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
     assert_eq!(k.read(CONFIG + 4), 2);
     assert_eq!(k.bytes(CONFIG + 0x20, 32), [0x5a; 32]);
-    assert_eq!(k.ask(Ask::Write, CONFIG + 8, 4).1, STORE_FAULT);
+    assert_eq!(k.ask(CoreOp::Write, CONFIG + 8, 4).1, STORE_FAULT);
     // A refused image.
     send(&mut k, &[1]);
     k.write(CONFIG, 2);

@@ -3,7 +3,7 @@
 
 mod rv32;
 
-use rv32::{Ask, Asm, MTVEC};
+use rv32::{Asm, CoreOp, MTVEC};
 use shef_kernel::{Identity, KernelImage, Medium, device_id_key};
 use shef_proto::cert::{self, Certificate};
 use shef_proto::cose::SigningKey;
@@ -129,7 +129,7 @@ fn start(kernel: &mut KernelSim) {
     assert_eq!((kernel.alert(), kernel.ready()), (0, true));
 }
 
-fn ask(kernel: &mut KernelSim, ask: Ask, address: u32, value: u32) -> (u32, u32) {
+fn ask(kernel: &mut KernelSim, ask: CoreOp, address: u32, value: u32) -> (u32, u32) {
     let request: Vec<u8> =
         [ask as u32, address, value, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     assert!(kernel.send(&request).expect("host port"));
@@ -141,7 +141,7 @@ fn ask(kernel: &mut KernelSim, ask: Ask, address: u32, value: u32) -> (u32, u32)
 fn words(kernel: &mut KernelSim, address: u32, words: u32) -> Vec<u32> {
     (0..words)
         .map(|n| {
-            let (word, trap) = ask(kernel, Ask::Read, address + 4 * n, 0);
+            let (word, trap) = ask(kernel, CoreOp::Read, address + 4 * n, 0);
             assert_eq!(trap, 0, "{:#x}", address + 4 * n);
             word
         })
@@ -163,7 +163,7 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         // RAM below and above the program's own writes; its stack is unused.
         for (from, to) in [(RAM, FOUND), (FOUND + 0x80, IDENTITY)] {
             assert_eq!(
-                ask(&mut k, Ask::Or, from, (to - from) / 4),
+                ask(&mut k, CoreOp::Or, from, (to - from) / 4),
                 (0, 0),
                 "RAM from {from:#x} on"
             );
@@ -182,11 +182,11 @@ fn the_kernel_finds_its_identity_and_nothing_else() {
         // Coordinates of the last product, and a digest of the last input.
         let mut left = Vec::new();
         for command in [7, 8] {
-            assert_eq!(ask(&mut k, Ask::Write, UNITS[0], command).1, 0);
+            assert_eq!(ask(&mut k, CoreOp::Write, UNITS[0], command).1, 0);
             left.extend(result(&mut k, UNITS[0]));
         }
         for unit in [UNITS[1], UNITS[3]] {
-            assert_eq!(ask(&mut k, Ask::Write, unit, 3).1, 0);
+            assert_eq!(ask(&mut k, CoreOp::Write, unit, 3).1, 0);
             left.extend(result(&mut k, unit));
         }
         (registers, units, left)
@@ -213,21 +213,21 @@ fn what_the_rom_closes_stays_closed() {
             [ROM, ROM + 0x80, ROM + 0xfffc, MEDIUM, MEDIUM + 0x1000, 0x5000_0000, 0xffff_fffc]
         {
             assert_eq!(
-                ask(k, Ask::Read, address, 0),
+                ask(k, CoreOp::Read, address, 0),
                 (0, LOAD_FAULT),
                 "{when}: read of {address:#x}"
             );
         }
         for address in [MEMORY, SERVER, MEMORY + 0x3_fffc] {
             assert_eq!(
-                ask(k, Ask::Write, address, 0).1,
+                ask(k, CoreOp::Write, address, 0).1,
                 STORE_FAULT,
                 "{when}: write of {address:#x}"
             );
         }
         for address in [ROM + 0x80, RAM + 0x2000, MEDIUM, SYS] {
             assert_eq!(
-                ask(k, Ask::Call, address, 0).1,
+                ask(k, CoreOp::Call, address, 0).1,
                 FETCH_FAULT,
                 "{when}: call of {address:#x}"
             );
@@ -235,7 +235,7 @@ fn what_the_rom_closes_stays_closed() {
         assert_eq!(words(k, UDS, 8), [0; 8], "{when}");
     };
     closed(&mut k, "after boot");
-    assert_eq!(ask(&mut k, Ask::Call, OPEN, 0), (0, 0));
+    assert_eq!(ask(&mut k, CoreOp::Call, OPEN, 0), (0, 0));
     closed(&mut k, "after an attempt to open it");
 }
 

@@ -8,7 +8,7 @@ mod rv32;
 
 use inside::Inside;
 use probe::*;
-use rv32::{Ask, Asm};
+use rv32::{Asm, CoreOp};
 use shef_rtl::kernel_sim::host;
 
 const PMPCFG0: i32 = 0x3a0;
@@ -41,7 +41,7 @@ fn enter(state: State) -> Kernel {
     k.write(MEMORY, Asm::default().label("here").jump("here").words()[0]);
     k.write(ANSWER + ANSWERED.0 as u32, ANSWERED.1);
     match state {
-        State::Busy => assert_eq!(k.within(100, [Ask::Call as u32, MEMORY, 0, 0]), None),
+        State::Busy => assert_eq!(k.within(100, [CoreOp::Call as u32, MEMORY, 0, 0]), None),
         State::Halted => {
             assert_eq!(k.control(2), None);
             k.0.step(70_000);
@@ -113,7 +113,7 @@ fn a_locked_entry_of_the_pmp_binds_the_kernel_until_reset() {
     let mut k = Kernel::new();
     for address in [CLOSED - 4, CLOSED, CLOSED + 0xffc, CLOSED + 0x1000] {
         k.write(address, RET);
-        assert_eq!(k.ask(Ask::Call, address, 0), (0, 0));
+        assert_eq!(k.ask(CoreOp::Call, address, 0), (0, 0));
     }
     // 4 KiB without any permission, locked, and then an attempt to unlock them.
     let mut program = Asm::default();
@@ -122,20 +122,20 @@ fn a_locked_entry_of_the_pmp_binds_the_kernel_until_reset() {
     for (n, word) in program.words().iter().enumerate() {
         k.write(MEMORY + 4 * n as u32, *word);
     }
-    assert_eq!(k.ask(Ask::Call, MEMORY, 0), (0, 0));
+    assert_eq!(k.ask(CoreOp::Call, MEMORY, 0), (0, 0));
     for address in [CLOSED, CLOSED + 0xffc] {
-        assert_eq!(k.ask(Ask::Read, address, 0), (0, LOAD_FAULT), "{address:#x}");
-        assert_eq!(k.ask(Ask::Write, address, 0).1, STORE_FAULT, "{address:#x}");
-        assert_eq!(k.ask(Ask::WriteByte, address, 0).1, STORE_FAULT, "{address:#x}");
-        assert_eq!(k.ask(Ask::Call, address, 0).1, FETCH_FAULT, "{address:#x}");
+        assert_eq!(k.ask(CoreOp::Read, address, 0), (0, LOAD_FAULT), "{address:#x}");
+        assert_eq!(k.ask(CoreOp::Write, address, 0).1, STORE_FAULT, "{address:#x}");
+        assert_eq!(k.ask(CoreOp::WriteByte, address, 0).1, STORE_FAULT, "{address:#x}");
+        assert_eq!(k.ask(CoreOp::Call, address, 0).1, FETCH_FAULT, "{address:#x}");
     }
     for address in [CLOSED - 4, CLOSED + 0x1000] {
-        assert_eq!(k.ask(Ask::Call, address, 0), (0, 0));
+        assert_eq!(k.ask(CoreOp::Call, address, 0), (0, 0));
         assert_eq!(k.read(address), RET);
     }
     k.0.reset();
     k.write(CLOSED, RET);
-    assert_eq!((k.read(CLOSED), k.ask(Ask::Call, CLOSED, 0)), (RET, (0, 0)));
+    assert_eq!((k.read(CLOSED), k.ask(CoreOp::Call, CLOSED, 0)), (RET, (0, 0)));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn the_kernel_sees_no_request_before_it_is_whole() {
     for (n, word) in program.words().iter().enumerate() {
         k.write(MEMORY + 4 * n as u32, *word);
     }
-    assert!(k.within(10_000, [Ask::Call as u32, MEMORY, 0, 0]).is_some());
+    assert!(k.within(10_000, [CoreOp::Call as u32, MEMORY, 0, 0]).is_some());
     assert!(k.0.host_write(host::REQUEST + 0x100, u32::MAX).unwrap());
     k.0.step(100_000);
     assert_eq!(k.read(FOUND), 0);

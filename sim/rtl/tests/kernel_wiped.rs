@@ -9,7 +9,7 @@ mod rv32;
 
 use inside::Inside;
 use probe::*;
-use rv32::{Ask, Asm, MTVEC};
+use rv32::{Asm, CoreOp, MTVEC};
 use shef_rtl::agent::Rng;
 use shef_rtl::kernel_sim::host;
 use shef_rtl::{KernelPort, KernelSnapshot};
@@ -130,7 +130,7 @@ fn fill_rest(k: &mut Kernel, secret: u32) {
         program.li(register, secret);
     }
     load(k, PROGRAMS, program.jalr(0, 1, 0));
-    assert_eq!(k.ask(Ask::Call, PROGRAMS, 0), (0, 0));
+    assert_eq!(k.ask(CoreOp::Call, PROGRAMS, 0), (0, 0));
     assert_eq!(k.read(NOISE), 0x1003, "tested, and a word waits");
     k.read(NOISE + 4);
 }
@@ -188,20 +188,20 @@ const ENDS: &[End] = &[
     ("wipe", |k| k.0.wipe().expect("acknowledged"), 0, true),
     (
         "watchdog",
-        |k| assert_eq!(k.within(10_000, [Ask::Write as u32, WATCHDOG, 1, 0]), None),
+        |k| assert_eq!(k.within(10_000, [CoreOp::Write as u32, WATCHDOG, 1, 0]), None),
         6,
         true,
     ),
     ("halt", |k| assert_eq!(k.control(2), None), 0, false),
     (
         "wipe and halt",
-        |k| assert_eq!(k.within(10_000, [Ask::Write as u32, CONTROL, 6, 0]), None),
+        |k| assert_eq!(k.within(10_000, [CoreOp::Write as u32, CONTROL, 6, 0]), None),
         0,
         false,
     ),
     (
         "trap in a trap",
-        |k| assert_eq!(k.within(10_000, [Ask::Call as u32, PROGRAMS + 0x800, 0, 0]), None),
+        |k| assert_eq!(k.within(10_000, [CoreOp::Call as u32, PROGRAMS + 0x800, 0, 0]), None),
         1,
         false,
     ),
@@ -249,7 +249,7 @@ fn nothing_is_left_by_any_stop() {
         let left = differing(&inside, [&full[0], &full[1]]);
         assert!(left.is_empty(), "{what}: these depend on the secret: {left:?}");
         for k in &mut full {
-            let answer = k.within(10_000, [Ask::Read as u32, SYS, 0, 0]);
+            let answer = k.within(10_000, [CoreOp::Read as u32, SYS, 0, 0]);
             assert_eq!(answer.is_some(), *starts, "{what}");
         }
     }

@@ -1,7 +1,9 @@
 //! Isolation of consecutive sessions: faults before a seed, bursts and lines of a chunk cache, the
 //! accelerator's memory.
 
-use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldStatement, status};
+use shef_proto::channel::{
+    OwnerChannel, Sealed, ShieldAnswer, ShieldRequest, ShieldStatement, status,
+};
 use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::PublicKey;
@@ -134,7 +136,7 @@ impl Shield {
         self.load()
     }
 
-    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> Answer {
+    fn call(&mut self, owner: &mut OwnerChannel, request: &ShieldRequest) -> ShieldAnswer {
         let sealed = owner.request(request).unwrap();
         self.put(CHAN_REQ, &sealed);
         assert!(self.core.ctl_write(CHAN_DOORBELL, 0).unwrap());
@@ -146,14 +148,14 @@ impl Shield {
     }
 
     fn read(&mut self, owner: &mut OwnerChannel, addr: u32) -> u32 {
-        let a = self.call(owner, &Request::read(addr));
+        let a = self.call(owner, &ShieldRequest::read(addr));
         assert_eq!(a.status, status::DONE, "register {addr:#x}");
         a.value as u32
     }
 
     fn write(&mut self, owner: &mut OwnerChannel, addr: u32, value: u32) {
         assert_eq!(
-            self.call(owner, &Request::write(addr, value)).status,
+            self.call(owner, &ShieldRequest::write(addr, value)).status,
             status::DONE,
             "register {addr:#x}"
         );
@@ -181,7 +183,7 @@ impl Shield {
     }
 
     fn statement(&mut self, owner: &mut OwnerChannel) -> ShieldStatement {
-        let a = self.call(owner, &Request::statement(0));
+        let a = self.call(owner, &ShieldRequest::statement(0));
         assert_eq!(a.status, status::DONE);
         ShieldStatement::from_payload(&a.payload).expect("page 0")
     }
@@ -218,8 +220,11 @@ fn a_fault_before_a_session_is_wiped_with_its_set_or_told() {
                 "session {session}: a clean statement, and memory that does not work"
             );
             assert_eq!(
-                s.call(&mut owner, &if session == 1 { Request::abort() } else { Request::close() })
-                    .status,
+                s.call(
+                    &mut owner,
+                    &if session == 1 { ShieldRequest::abort() } else { ShieldRequest::close() }
+                )
+                .status,
                 status::DONE
             );
             assert_eq!(s.status() & 7, CLOSED);
@@ -229,7 +234,7 @@ fn a_fault_before_a_session_is_wiped_with_its_set_or_told() {
         let mut owner = s.load();
         let page = s.statement(&mut owner);
         assert_eq!((page.stopped, page.faults), (true, 1));
-        assert_eq!(s.call(&mut owner, &Request::write(0, 1)).status, status::STOPPED);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::write(0, 1)).status, status::STOPPED);
     }
 }
 
@@ -275,10 +280,10 @@ fn a_cached_design_from_seed_to_statement_twice() {
                 "session {session}: status, wrong words"
             );
         }
-        assert_eq!(s.call(&mut owner, &Request::flush()).status, status::DONE);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::flush()).status, status::DONE);
         let page = s.statement(&mut owner);
         assert_eq!((page.stopped, page.faults, page.refusals), (false, 0, 0));
-        assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
     }
 }
 
@@ -292,8 +297,8 @@ fn bursts_of_one_session_do_not_reach_the_next() {
             s.start(&mut owner, 128, n, 3);
             s.core.step(after);
             match n % 3 {
-                0 => assert_eq!(s.call(&mut owner, &Request::abort()).status, status::DONE),
-                1 => assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE),
+                0 => assert_eq!(s.call(&mut owner, &ShieldRequest::abort()).status, status::DONE),
+                1 => assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE),
                 _ => {
                     assert!(s.core.krn_write(KRN_CTRL, 2).unwrap());
                     s.wait(7, EMPTY);
@@ -307,7 +312,7 @@ fn bursts_of_one_session_do_not_reach_the_next() {
                 (false, 0, 0),
                 "cached {cached}, end {n}"
             );
-            assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
         }
     }
 }
@@ -325,19 +330,19 @@ fn an_accelerator_that_takes_no_answers_holds_no_command() {
             s.start(&mut owner, 8, n, if hold == 1 { 2 } else { 3 });
             s.core.step(2_000);
             assert_eq!(
-                s.call(&mut owner, &Request::flush()).status,
+                s.call(&mut owner, &ShieldRequest::flush()).status,
                 status::DONE,
                 "cached {cached}, hold {hold}"
             );
             assert_eq!(s.read(&mut owner, 0x04) & 1, 0);
             assert_eq!(
-                s.call(&mut owner, &Request::close()).status,
+                s.call(&mut owner, &ShieldRequest::close()).status,
                 status::DONE,
                 "cached {cached}, hold {hold}"
             );
             let mut owner = s.keyed();
             assert_eq!(s.run(&mut owner, 64, 0x100 + n, 3), (1, 0), "cached {cached}, hold {hold}");
-            assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+            assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
         }
     }
 }
@@ -365,7 +370,7 @@ fn the_memory_of_the_accelerator_is_cleared() {
     assert_eq!(s.run(&mut owner, 4, 0x5ec_0000, 3), (1, 0));
     s.write(&mut owner, 0x1c, 2);
     assert_eq!(s.read(&mut owner, 0x20), 0x5ec_0020);
-    assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
     let mut owner = s.keyed();
     for index in 0..40 {
         s.write(&mut owner, 0x1c, index);
@@ -379,7 +384,7 @@ fn an_accelerator_that_does_not_clear_gets_no_session() {
     let mut s = Shield::new(false);
     let mut owner = s.keyed();
     s.write(&mut owner, 0x24, 1);
-    assert_eq!(s.call(&mut owner, &Request::close()).status, status::DONE);
+    assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
     assert_eq!(s.status() & (7 | UNCLEARED), CLOSED);
     for _ in 0..2 {
         assert_eq!(s.seed(), EMPTY);

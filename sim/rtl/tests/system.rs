@@ -5,12 +5,12 @@
 
 mod rv32;
 
-use rv32::Ask;
+use rv32::CoreOp;
 use shef_device::ring::{
     Completion, Descriptor, DmaMemory, OP_TO_CARD, OP_TO_HOST, Queue, Registers, Status,
 };
 use shef_device::{DeviceError, OutOfRange};
-use shef_proto::channel::{OwnerChannel, Request, Sealed, status};
+use shef_proto::channel::{OwnerChannel, Sealed, ShieldRequest, status};
 use shef_proto::config::Config;
 use shef_proto::entropy::Entropy;
 use shef_proto::hpke_suite::{PublicKey, derive_key_pair};
@@ -194,7 +194,7 @@ impl System {
         system
     }
 
-    fn start(&mut self, ask: Ask, address: u32, value: u32) {
+    fn start(&mut self, ask: CoreOp, address: u32, value: u32) {
         let request: Vec<u8> =
             [ask as u32, address, value, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
         assert!(self.sim.send(&request).expect("host port"));
@@ -209,19 +209,19 @@ impl System {
         Some((word(0), word(1)))
     }
 
-    fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {
+    fn ask(&mut self, ask: CoreOp, address: u32, value: u32) -> (u32, u32) {
         self.start(ask, address, value);
         self.finish(300_000).expect("an answer")
     }
 
     fn read(&mut self, address: u32) -> u32 {
-        let (word, trap) = self.ask(Ask::Read, address, 0);
+        let (word, trap) = self.ask(CoreOp::Read, address, 0);
         assert_eq!(trap, 0, "read of {address:#x}");
         word
     }
 
     fn write(&mut self, address: u32, value: u32) {
-        assert_eq!(self.ask(Ask::Write, address, value).1, 0, "write of {address:#x}");
+        assert_eq!(self.ask(CoreOp::Write, address, value).1, 0, "write of {address:#x}");
     }
 
     fn bytes(&mut self, address: u32, len: u32) -> Vec<u8> {
@@ -277,7 +277,7 @@ impl System {
         self.status(7, KEYED);
     }
 
-    fn call(&mut self, owner: &mut OwnerChannel, request: &Request) -> u64 {
+    fn call(&mut self, owner: &mut OwnerChannel, request: &ShieldRequest) -> u64 {
         let sealed = owner.request(request).expect("a request");
         self.put(CHAN_REQ, &sealed);
         assert!(self.sim.core.ctl_write(CHAN_DOORBELL, 0).expect("an answer"));
@@ -292,9 +292,9 @@ impl System {
 
     /// Writes and reads a register of the accelerator, then closes.
     fn session(&mut self, owner: &mut OwnerChannel) {
-        self.call(owner, &Request::write(TRAIN_ROWS, 1234));
-        assert_eq!(self.call(owner, &Request::read(TRAIN_ROWS)), 1234);
-        self.call(owner, &Request::close());
+        self.call(owner, &ShieldRequest::write(TRAIN_ROWS, 1234));
+        assert_eq!(self.call(owner, &ShieldRequest::read(TRAIN_ROWS)), 1234);
+        self.call(owner, &ShieldRequest::close());
         self.status(7, CLOSED);
     }
 }
@@ -505,7 +505,7 @@ fn an_access_that_the_kernel_forgot_answers_no_later_one() {
         let loaded = s.sim.save().expect("quiet");
         let asked = |s: &mut System, cycles: u64| {
             s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
-            s.start(Ask::Read, KRN_STATUS, 0);
+            s.start(CoreOp::Read, KRN_STATUS, 0);
             s.sim.core.step(cycles);
         };
         // At the time the design accepts it.
@@ -593,7 +593,7 @@ fn the_fabric_hears_of_an_end_when_the_design_is_wiped_and_held() {
         let filled = s.sim.save().expect("quiet");
         for (control, told) in [(BEGIN, "cfg_begin_o"), (CLEAR, "cfg_clear_o")] {
             s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
-            s.start(Ask::Write, CONFIG, control);
+            s.start(CoreOp::Write, CONFIG, control);
             let other = if control == BEGIN { "cfg_clear_o" } else { "cfg_begin_o" };
             let mut reached = false;
             for _ in 0..200_000 {
@@ -619,7 +619,7 @@ fn the_fabric_hears_of_an_end_when_the_design_is_wiped_and_held() {
         // The end of the kernel ends the design, too: watchdog, halt.
         for (address, value) in [(WATCHDOG, 500), (SYS + 4, 4)] {
             s.sim.restore(&filled, AxiMemoryConfig::default()).expect("same design");
-            s.start(Ask::Write, address, value);
+            s.start(CoreOp::Write, address, value);
             s.sim.core.step(70_000);
             assert!(s.sim.held(), "{address:#x}");
             assert_eq!((count(&mut s, CANARY), s.ctl(0)), (0, None));
@@ -659,7 +659,7 @@ fn accesses_under_way_are_answered_when_the_design_ends() {
         let (mut seen, mut missed) = (0, 0);
         for left in (0..160).step_by(3) {
             s.sim.restore(&loaded, AxiMemoryConfig::default()).expect("same design");
-            s.start(Ask::Read, KRN_STATUS, 0);
+            s.start(CoreOp::Read, KRN_STATUS, 0);
             let mut later = Later { port: "cfg_active_i", value: 0, left };
             for _ in 0..=left {
                 s.sim.core.step_with(&mut [&mut later]);
@@ -1008,7 +1008,7 @@ mod long {
     use shef_kernel::{KernelImage, Medium, SIGNATURE_FILE_LEN};
     use shef_proto::evidence::{DebugState, RootOfTrust, ShieldState};
     use shef_proto::image::Description;
-    use shef_proto::mailbox::{Answer, Request as Ask};
+    use shef_proto::mailbox::{Answer, Request};
     use shef_rtl::fair_noise;
 
     const IMAGE: &[u8] = include_bytes!("../../../attestation/firmware/kernel.img");
@@ -1080,10 +1080,12 @@ mod long {
         world.policy.states = vec!["keyed".into()];
         assert_eq!(*world.verified_shield().state(), ShieldState::Keyed(keys.transcript().0));
         world.kernel.session(&mut OwnerChannel::new(&keys));
-        let Answer::CloseRecord(record) = world.call(&Ask::CloseRecord).unwrap() else { panic!() };
+        let Answer::CloseRecord(record) = world.call(&Request::CloseRecord).unwrap() else {
+            panic!()
+        };
         assert_eq!(evidence.verify_close(&record).unwrap().transcript, keys.transcript().0);
         // A reset of the kernel's image removes the design.
-        assert!(matches!(world.call(&Ask::Reset), Ok(Answer::Done)));
+        assert!(matches!(world.call(&Request::Reset), Ok(Answer::Done)));
         assert_eq!((world.kernel.ctl(0), world.kernel.sim.held()), (None, true));
         println!("{} cycles in {:?}", world.kernel.sim.core.cycles(), begin.elapsed());
     }

@@ -3,7 +3,7 @@
 
 use crate::bench::{Bench, Watched};
 use crate::{BenchError, Oracle, Owner, Reference, Result, Traffic};
-use shef_proto::channel::{Request, Statement};
+use shef_proto::channel::{ShieldRequest, Statement};
 use shef_proto::config::{Config, Mode, OnFault, PAGE, Region, Set};
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
@@ -76,8 +76,8 @@ pub fn campaign(
         oracle.check()?;
         match traffic.rng().below(4) {
             0 => continue,
-            1 => owner.call(bench, &Request::invalidate())?,
-            _ => owner.call(bench, &Request::flush())?,
+            1 => owner.call(bench, &ShieldRequest::invalidate())?,
+            _ => owner.call(bench, &ShieldRequest::flush())?,
         };
         done += 1;
         oracle.at_rest(|region, chunk| reference.plain(region, chunk))?;
@@ -99,18 +99,18 @@ pub fn campaign(
             reference.next_epoch();
             for r in config.epoch_regions() {
                 let epoch = reference.epochs[usize::from(r.id)];
-                owner.call(bench, &Request::epoch(r.id, epoch))?;
+                owner.call(bench, &ShieldRequest::epoch(r.id, epoch))?;
                 oracle.epoch(r.id, epoch);
                 done += 1;
             }
             fill(bench, &mut reference, &mut content, &owner);
         }
     }
-    owner.call(bench, &Request::flush())?;
+    owner.call(bench, &ShieldRequest::flush())?;
     oracle.at_rest(|region, chunk| reference.plain(region, chunk))?;
     let statement = owner.statement(bench)?;
     check(config, &reference, &statement, &mut digest)?;
-    owner.call(bench, &Request::close())?;
+    owner.call(bench, &ShieldRequest::close())?;
     Ok(Report { operations: done, refusals: reference.refusals, digest: digest.0 })
 }
 

@@ -92,14 +92,14 @@ impl Default for Shared {
 
 impl Shared {
     /// Memory for a ring, mapped.
-    pub fn ring(&self, entries: u32, base: u64) -> Piece {
-        self.piece(Queue::<Piece>::bytes(entries), base)
+    pub fn ring(&self, entries: u32, base: u64) -> RingMemory {
+        self.piece(Queue::<RingMemory>::bytes(entries), base)
     }
 
     /// Memory at an address, mapped.
-    pub fn piece(&self, bytes: u64, base: u64) -> Piece {
+    pub fn piece(&self, bytes: u64, base: u64) -> RingMemory {
         self.0.borrow_mut().map(base..(base + bytes).next_multiple_of(4096));
-        Piece { host: self.clone(), base, bytes }
+        RingMemory { host: self.clone(), base, bytes }
     }
 }
 
@@ -126,13 +126,13 @@ impl HostBus for Shared {
 }
 
 /// A piece of host memory that contains a ring.
-pub struct Piece {
+pub struct RingMemory {
     host: Shared,
     base: u64,
     bytes: u64,
 }
 
-impl DmaMemory for Piece {
+impl DmaMemory for RingMemory {
     fn device_address(&self) -> u64 {
         self.base
     }
@@ -167,7 +167,7 @@ pub enum Link {
 }
 
 /// The engine and what it is connected to.
-pub struct Bench {
+pub struct DmaBench {
     /// The engine.
     pub sim: Sim,
     /// Memory at its host port.
@@ -215,7 +215,7 @@ impl Agent for Msix {
     }
 }
 
-impl Bench {
+impl DmaBench {
     /// Creates it with this timing of host and card memory.
     pub fn new(host: AxiMemoryConfig, mem: AxiMemoryConfig) -> Self {
         Self::with(mem, |sim, shared| {
@@ -308,7 +308,7 @@ impl Bench {
     }
 
     /// Enables a queue whose ring is mapped at `base`.
-    pub fn queue(&mut self, index: u32, entries: u32, base: u64, batch: u16) -> Queue<Piece> {
+    pub fn queue(&mut self, index: u32, entries: u32, base: u64, batch: u16) -> Queue<RingMemory> {
         let ring = self.host.ring(entries, base);
         Queue::open(self, index, entries, ring, index + 1, batch).expect("a queue")
     }
@@ -326,7 +326,7 @@ pub const HOST: u64 = 1 << 20;
 
 /// Moves `count` pieces to the card and as many to the host at once, repeatedly between the same
 /// halves of card memory; returns the cycles from the first doorbell to the last completion.
-pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
+pub fn both_ways(bench: &mut DmaBench, piece: u64, count: u64) -> u64 {
     const HALF: u64 = CARD_BYTES / 2;
     bench.host.0.borrow_mut().map(HOST..HOST + CARD_BYTES);
     let mut queues = [(0, OP_TO_CARD), (1, OP_TO_HOST)].map(|(index, op)| {
@@ -365,7 +365,7 @@ pub fn both_ways(bench: &mut Bench, piece: u64, count: u64) -> u64 {
     bench.sim.cycles() - start
 }
 
-impl Registers for Bench {
+impl Registers for DmaBench {
     fn register(&mut self, offset: u32) -> Result<u32, DeviceError> {
         Ok(self.read(offset).unwrap_or(u32::MAX))
     }

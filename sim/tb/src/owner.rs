@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 use crate::host::{self, bytes_in, bytes_out, wait_for};
 use crate::{BenchError, Result};
-use shef_proto::channel::{Answer, OwnerChannel, Request, Statement};
+use shef_proto::channel::{OwnerChannel, ShieldAnswer, ShieldRequest, Statement};
 use shef_proto::config::Config;
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::hpke_suite::PublicKey;
@@ -87,7 +87,7 @@ impl Owner {
     ///
     /// # Errors
     /// A refusal, a status other than done, an answer that is not authentic.
-    pub fn call(&mut self, bench: &mut dyn Bench, request: &Request) -> Result<Answer> {
+    pub fn call(&mut self, bench: &mut dyn Bench, request: &ShieldRequest) -> Result<ShieldAnswer> {
         self.channel.call(request, &mut |sealed| host::carry(bench, sealed))
     }
 

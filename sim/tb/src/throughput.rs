@@ -10,7 +10,7 @@ use crate::bench::{self, Bench, RtlBench};
 use crate::traffic::Op;
 use crate::{BenchError, Owner, Result};
 use serde::Serialize;
-use shef_proto::channel::Request;
+use shef_proto::channel::ShieldRequest;
 use shef_proto::config::{Config, Mode, Region};
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
@@ -481,7 +481,7 @@ impl Shielded {
             if matches!(part.mode, Mode::Input | Mode::Output) {
                 let epoch = &mut self.epochs[usize::from(r.id)];
                 *epoch += 1;
-                self.owner.call(&mut self.bench, &Request::epoch(r.id, *epoch))?;
+                self.owner.call(&mut self.bench, &ShieldRequest::epoch(r.id, *epoch))?;
             }
             match (part.writes, part.mode) {
                 (false, Mode::Bypass) => self.bench.mem_write(r.base, plain),
@@ -501,14 +501,14 @@ impl Shielded {
                         &writes,
                         plain,
                     )?;
-                    self.owner.call(&mut self.bench, &Request::invalidate())?;
+                    self.owner.call(&mut self.bench, &ShieldRequest::invalidate())?;
                 }
                 (true, _) => {}
             }
         }
         let (cycles, mut right) = timed(&mut self.bench, plan, list, plain)?;
         if plan.parts.iter().any(|p| p.writes) {
-            self.owner.call(&mut self.bench, &Request::invalidate())?;
+            self.owner.call(&mut self.bench, &ShieldRequest::invalidate())?;
             right += self.compare(list, plain)?;
         }
         Ok((cycles, right))

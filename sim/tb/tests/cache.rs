@@ -1,7 +1,7 @@
 //! A set behind a chunk cache in a whole Shield gives the same answers as without; written-back
 //! data stays fresh, tampered fetches are refused, and a new epoch empties the cache.
 
-use shef_proto::channel::{FaultKind, Request};
+use shef_proto::channel::{FaultKind, ShieldRequest};
 use shef_proto::config::Config;
 use shef_proto::load::first_epochs;
 use shef_rtl::Library;
@@ -51,7 +51,7 @@ impl Session {
         Self { bench, owner, config }
     }
 
-    fn call(&mut self, request: &Request) {
+    fn call(&mut self, request: &ShieldRequest) {
         self.owner.call(&mut self.bench, request).expect("the command is done");
     }
 
@@ -77,16 +77,16 @@ fn scratch_behind_the_cache_is_sealed_fresh_each_time_and_an_old_chunk_is_refuse
     assert!(s.one(read(at)) == (true, vec![0; 64]), "never written reads as zeros");
     assert!(s.one(write(at, 7)).0);
     assert_eq!(s.chunk(1, 9), (vec![0; 512], [0; 16]), "a write stays in the cache");
-    s.call(&Request::invalidate());
+    s.call(&ShieldRequest::invalidate());
     let (old, old_tag) = s.chunk(1, 9);
     assert_ne!(old, vec![0; 512]);
     assert!(s.one(read(at)) == (true, vec![7; 64]));
     assert!(s.one(write(at, 8)).0);
-    s.call(&Request::invalidate());
+    s.call(&ShieldRequest::invalidate());
     let (new, _) = s.chunk(1, 9);
     assert!(old != new);
     assert!(s.one(read(at)) == (true, vec![8; 64]));
-    s.call(&Request::invalidate());
+    s.call(&ShieldRequest::invalidate());
     let r = &s.config.regions()[1];
     s.bench.mem_write(r.chunk_addr(9), &old);
     s.bench.mem_write(r.tag_addr(9), &old_tag);
@@ -105,7 +105,7 @@ fn a_new_epoch_empties_the_cache() {
     let mut s = Session::new(7);
     let at = s.config.regions()[0].chunk_addr(3);
     assert!(s.one(read(at)).0);
-    s.call(&Request::epoch(0, 2));
+    s.call(&ShieldRequest::epoch(0, 2));
     assert!(
         s.one(read(at)) == (false, vec![0; 64]),
         "a chunk of the old epoch came out of the cache"

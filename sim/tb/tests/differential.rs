@@ -6,7 +6,7 @@ mod rounds;
 
 use rounds::run;
 use shef_model::MemoryFault;
-use shef_proto::channel::{FaultKind, Request, ShieldStatement};
+use shef_proto::channel::{FaultKind, ShieldRequest, ShieldStatement};
 use shef_proto::config::Config;
 use shef_proto::load::first_epochs;
 use shef_rtl::Library;
@@ -88,7 +88,9 @@ fn attacked(bench: &mut dyn Bench, config: &Config, attack: Attack, seed: u64) -
             bench.mem_write(tag_at, &tag);
         }
         Attack::OldEpoch => {
-            owner.call(bench, &Request::epoch(1, 6)).unwrap_or_else(|e| panic!("{attack:?}: {e}"));
+            owner
+                .call(bench, &ShieldRequest::epoch(1, 6))
+                .unwrap_or_else(|e| panic!("{attack:?}: {e}"));
         }
         // Set by the caller: each bench has its own way.
         Attack::BusError | Attack::Silence => {}

@@ -4,7 +4,7 @@
 //! `cargo run -p shef-tb --example differential` runs any number of operations.
 
 use shef_model::MemoryFault;
-use shef_proto::channel::{FaultKind, Request, ShieldStatement};
+use shef_proto::channel::{FaultKind, ShieldRequest, ShieldStatement};
 use shef_proto::config::{Config, Mode, NODE_LEN, OnFault, Region, Set};
 use shef_proto::load::first_epochs;
 use shef_rtl::Library;
@@ -274,7 +274,7 @@ impl<'a, B: Bench> Session<'a, B> {
         self.read(r, chunk).is_some_and(|data| data.iter().all(|b| *b == byte))
     }
 
-    fn call(&mut self, request: &Request) {
+    fn call(&mut self, request: &ShieldRequest) {
         self.owner.call(self.bench, request).expect("the command is done");
     }
 
@@ -310,7 +310,7 @@ impl<'a, B: Bench> Session<'a, B> {
                 continue;
             }
             assert!(self.write(other, 1, 0x33), "{what}: {} is refused", other.name);
-            self.call(&Request::invalidate());
+            self.call(&ShieldRequest::invalidate());
             assert!(
                 self.holds(other, 1, 0x33),
                 "{what}: {} does not hold what was written",
@@ -349,9 +349,9 @@ fn attacked<B: Bench>(
         for chunk in [5, 6] {
             assert!(s.write(r, chunk, version + chunk as u8));
         }
-        s.call(&Request::invalidate());
+        s.call(&ShieldRequest::invalidate());
         assert!(s.holds(r, 5, version + 5), "{attack:?}: version {version}");
-        s.call(&Request::invalidate());
+        s.call(&ShieldRequest::invalidate());
     }
     let (mut data, mut tag) = match attack {
         Attack::OldVersion => old.expect("version 1"),
@@ -450,12 +450,12 @@ fn node_attacked<B: Bench>(
         for chunk in [5, beside] {
             assert!(s.write(r, chunk, version), "{what}");
         }
-        s.call(&Request::invalidate());
+        s.call(&ShieldRequest::invalidate());
         for chunk in [5, beside] {
             s.push_nodes_out(r, chunk);
         }
         assert!(s.holds(r, 5, version) && s.holds(r, beside, version), "{what}: version {version}");
-        s.call(&Request::invalidate());
+        s.call(&ShieldRequest::invalidate());
         s.push_nodes_out(r, 5);
     }
     let (now, old) = (node(&s, 0), old.expect("version 1"));
@@ -532,7 +532,7 @@ fn a_flush_does_not_cut_off_a_write_behind_those_of_another_set() {
     };
     bench.push(&[write(1, slow, 1, 4096), write(2, first, 2, 1024)]);
     bench.steps(200);
-    owner.call(&mut bench, &Request::flush()).expect("flush");
+    owner.call(&mut bench, &ShieldRequest::flush()).expect("flush");
     let got = bench.finish(None).expect("every burst is answered");
     assert!(got.iter().all(|o| o.okay == [true]), "{got:?}");
     let s = *owner.statement(&mut bench).expect("statement").shield();

@@ -14,7 +14,7 @@ use kbs_types::{
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 
-use crate::service::{Answer, Client};
+use crate::service::{Client, HttpResponse};
 use crate::{Case, Outcome, World, demand, text};
 use shef_fixtures::device::Device;
 
@@ -99,7 +99,7 @@ impl Kbs {
         })
     }
 
-    fn submit(&self, attestation: &Attestation) -> Outcome<Answer> {
+    fn submit(&self, attestation: &Attestation) -> Outcome<HttpResponse> {
         let headers = [("content-type", "application/json"), ("cookie", self.cookie.as_str())];
         self.client.send("POST", "/kbs/v0/attest", &headers, &serde_json::to_vec(attestation)?)
     }
@@ -109,7 +109,7 @@ impl Kbs {
         Ok(text(&self.submit(&self.attestation(device)?)?.expect(200)?, "token")?.to_owned())
     }
 
-    fn fetch(&self, path: &str) -> Outcome<Answer> {
+    fn fetch(&self, path: &str) -> Outcome<HttpResponse> {
         self.client.send(
             "GET",
             &format!("/kbs/v0/resource/{path}"),
@@ -131,7 +131,7 @@ pub fn result(world: &World) -> Outcome<String> {
     Ok(of_card(&world.anyone, &world.card)?.1)
 }
 
-fn with_result(client: &Client, token: &str, path: &str) -> Outcome<Answer> {
+fn with_result(client: &Client, token: &str, path: &str) -> Outcome<HttpResponse> {
     client.send(
         "GET",
         &format!("/kbs/v0/resource/{path}"),
@@ -149,7 +149,7 @@ fn private(device: &Device) -> Outcome<Jwk> {
 
 /// Opens a resource. The client authenticates the header as it re-encodes it, so the header must
 /// have the original encoding.
-fn open(answer: &Answer, key: &Jwk) -> Outcome<Vec<u8>> {
+fn open(answer: &HttpResponse, key: &Jwk) -> Outcome<Vec<u8>> {
     let body = answer.expect(200)?;
     let response: Response = serde_json::from_value(body.clone())?;
     demand!(
@@ -161,13 +161,13 @@ fn open(answer: &Answer, key: &Jwk) -> Outcome<Vec<u8>> {
     Ok(plain)
 }
 
-fn opens(answer: &Answer, key: &Jwk, expected: &[u8]) -> Outcome {
+fn opens(answer: &HttpResponse, key: &Jwk, expected: &[u8]) -> Outcome {
     demand!(open(answer, key)? == expected, "another resource");
     Ok(())
 }
 
 /// Checks an error as the crate parses it.
-fn refused(answer: &Answer, status: u16, word: &str) -> Outcome {
+fn refused(answer: &HttpResponse, status: u16, word: &str) -> Outcome {
     let error: ErrorInformation = serde_json::from_value(answer.expect(status)?)?;
     demand!(
         !error.error_type.is_empty() && error.detail.contains(word),

@@ -18,7 +18,7 @@ use ureq::tls::{
 
 use crate::Outcome;
 use shef_fixtures::device::AUDIENCE;
-use shef_fixtures::exchange::{self, Body, Exchange, Request, Values};
+use shef_fixtures::exchange::{self, Body, Exchange, RecordedRequest, Values};
 
 /// The process, which ends when the value is dropped.
 pub struct Service {
@@ -166,13 +166,13 @@ pub struct Client {
 }
 
 /// An answer.
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     headers: ureq::http::HeaderMap,
     pub bytes: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -216,7 +216,7 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
         body: &[u8],
-    ) -> Outcome<Answer> {
+    ) -> Outcome<HttpResponse> {
         let mut request =
             ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in headers {
@@ -228,7 +228,7 @@ impl Client {
             self.agent.run(request.body(body)?)?
         };
         let bytes = response.body_mut().with_config().limit(16 << 20).read_to_vec()?;
-        let answer = Answer {
+        let answer = HttpResponse {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             bytes,
@@ -239,7 +239,7 @@ impl Client {
         Ok(answer)
     }
 
-    pub fn call(&self, method: &str, path: &str, body: &Value) -> Outcome<Answer> {
+    pub fn call(&self, method: &str, path: &str, body: &Value) -> Outcome<HttpResponse> {
         self.send(
             method,
             path,
@@ -264,7 +264,7 @@ impl Tape {
         &mut self,
         by: &str,
         (method, path, headers, body): (&str, &str, &[(&str, &str)], &[u8]),
-        answer: &Answer,
+        answer: &HttpResponse,
     ) {
         let hide = |text: &str| self.values.hide(text);
         let headers: BTreeMap<String, String> =
@@ -273,10 +273,18 @@ impl Tape {
             Ok(text) => Body::Text(hide(text)),
             Err(_) => Body::Bytes(hide(&B64.encode(body))),
         };
-        let request =
-            Request { by: by.into(), method: method.into(), path: hide(path), headers, body };
-        let shape =
-            exchange::Answer::shape(answer.status, |name| answer.header(name), &answer.bytes);
+        let request = RecordedRequest {
+            by: by.into(),
+            method: method.into(),
+            path: hide(path),
+            headers,
+            body,
+        };
+        let shape = exchange::RecordedAnswer::shape(
+            answer.status,
+            |name| answer.header(name),
+            &answer.bytes,
+        );
         self.exchanges.push(Exchange { request, answer: shape });
         self.values.learn(|name| answer.header(name), &answer.bytes);
     }

@@ -47,7 +47,7 @@ impl Session {
         accept: &str,
         media: &str,
         body: &[u8],
-    ) -> Outcome<crate::service::Answer> {
+    ) -> Outcome<crate::service::HttpResponse> {
         client.send("POST", &self.path, &[("accept", accept), ("content-type", media)], body)
     }
 
@@ -79,7 +79,7 @@ pub fn denied(world: &World, accept: &str) -> Outcome<String> {
     Ok(text(&done, "result")?.to_owned())
 }
 
-fn problem(answer: &crate::service::Answer, status: u16) -> Outcome<String> {
+fn problem(answer: &crate::service::HttpResponse, status: u16) -> Outcome<String> {
     demand!(
         answer.header("content-type") == Some("application/problem+json"),
         "content type {:?}",

@@ -7,7 +7,7 @@ use shef::{Fault, SdkError};
 use shef_card::Engine;
 use shef_lab::attacks::buffers;
 use shef_lab::world::{Cards, Plan, World};
-use shef_proto::channel::{MESSAGE_LEN, Request};
+use shef_proto::channel::{MESSAGE_LEN, ShieldRequest};
 use shef_seal::OpenPolicy;
 
 /// The only test of its program: the copy has one thread, and locks held by other threads would
@@ -38,7 +38,7 @@ fn a_copy_of_the_process_has_no_session() {
         };
         let refused = [
             forked(session.ping()),
-            forked(session.seal_request(&Request::ping()).map(drop)),
+            forked(session.seal_request(&ShieldRequest::ping()).map(drop)),
             forked(session.take_answer(&[0; MESSAGE_LEN]).map(drop)),
             forked(session.settle().map(drop)),
             forked(session.flush()),

@@ -9,9 +9,9 @@ use shef::{Device, Host, SdkError};
 use shef_card::Engine;
 use shef_lab::attacks::small_run;
 use shef_lab::data::Dataset;
-use shef_lab::reference::{self, Answer};
+use shef_lab::reference::{self, Classification};
 use shef_lab::tap::{Adversary, MessageKind};
-use shef_lab::world::{Bench, Cards, Plan, World};
+use shef_lab::world::{Cards, Plan, Probe, World};
 
 /// The change to the message.
 #[derive(Clone, Copy, Debug)]
@@ -81,18 +81,18 @@ type Seen = Vec<(MessageKind, Vec<u8>)>;
 
 fn attempt(
     world: &mut World,
-    (host, bench): (&mut Host, &Bench),
+    (host, probe): (&mut Host, &Probe),
     data: &(Dataset, Dataset),
     deed: Deed,
     at: usize,
     seed: usize,
-) -> (Result<Vec<Answer>, SdkError>, Seen) {
-    bench.tap().honest();
+) -> (Result<Vec<Classification>, SdkError>, Seen) {
+    probe.tap().honest();
     host.reset().unwrap();
     let seen = Rc::new(RefCell::new(Vec::new()));
-    bench.tap().corrupt(Hand { deed, at, seed, seen: Rc::clone(&seen) });
+    probe.tap().corrupt(Hand { deed, at, seed, seen: Rc::clone(&seen) });
     let result = small_run(world, host, &data.0, &data.1);
-    bench.tap().honest();
+    probe.tap().honest();
     (result, seen.take())
 }
 
@@ -109,10 +109,10 @@ fn one_changed_message_never_gives_a_wrong_answer() {
         },
     )
     .unwrap();
-    let (mut host, bench) = world.card(&mut |_| {}).unwrap();
+    let (mut host, probe) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let right = reference::classify_all(&data.0, &data.1);
-    let (honest, messages) = attempt(&mut world, (&mut host, &bench), &data, Deed::Nothing, 0, 0);
+    let (honest, messages) = attempt(&mut world, (&mut host, &probe), &data, Deed::Nothing, 0, 0);
     assert_eq!(honest.unwrap(), right);
     assert!(messages.len() > 60, "{} messages", messages.len());
     let mut refused = 0;
@@ -144,7 +144,7 @@ fn one_changed_message_never_gives_a_wrong_answer() {
         .enumerate()
         {
             let (result, seen) =
-                attempt(&mut world, (&mut host, &bench), &data, deed, at, at * 8 + seed + 1);
+                attempt(&mut world, (&mut host, &probe), &data, deed, at, at * 8 + seed + 1);
             match result {
                 Err(error) => {
                     refused += 1;
@@ -200,10 +200,10 @@ fn a_whole_recorded_run_cannot_be_played_again() {
         },
     )
     .unwrap();
-    let (mut host, bench) = world.card(&mut |_| {}).unwrap();
+    let (mut host, probe) = world.card(&mut |_| {}).unwrap();
     let data = data();
     let (honest, recorded) =
-        attempt(&mut world, (&mut host, &bench), &data, Deed::Nothing, usize::MAX, 0);
+        attempt(&mut world, (&mut host, &probe), &data, Deed::Nothing, usize::MAX, 0);
     honest.unwrap();
     for kind in [
         MessageKind::KernelEvidence,
@@ -236,9 +236,9 @@ fn a_whole_recorded_run_cannot_be_played_again() {
         }
         let old = recorded.iter().filter(|(l, _)| *l == kind).map(|(_, b)| b.clone()).collect();
         host.reset().unwrap();
-        bench.tap().corrupt(Old { kind, old, next: 0 });
+        probe.tap().corrupt(Old { kind, old, next: 0 });
         let played = small_run(&mut world, &mut host, &data.0, &data.1);
-        bench.tap().honest();
+        probe.tap().honest();
         match played {
             Err(error) => assert!(error.code().starts_with("SHEF-"), "{}: {error}", kind.name()),
             // The old messages ran out, and the owner's retransmission got through.

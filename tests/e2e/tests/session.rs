@@ -10,8 +10,8 @@ use shef_lab::data::Dataset;
 use shef_lab::knn::{self, Buffers};
 use shef_lab::reference;
 use shef_lab::tap::MessageKind;
-use shef_lab::world::{Bench, Cards, Plan, World};
-use shef_proto::channel::{Answer, ChannelError, FaultKind, ShieldStatement, State, status};
+use shef_lab::world::{Cards, Plan, Probe, World};
+use shef_proto::channel::{ChannelError, FaultKind, ShieldAnswer, ShieldStatement, State, status};
 use shef_proto::config::{Config, Mode, OnFault, Region};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::load::first_epochs;
@@ -27,7 +27,7 @@ struct Setup {
     _dir: tempfile::TempDir,
     world: World,
     host: Host,
-    bench: Bench,
+    probe: Probe,
     train: Dataset,
     query: Dataset,
 }
@@ -49,11 +49,11 @@ fn setup_of(cards: Cards) -> Setup {
     let mut world =
         World::new(dir.path(), Plan { cards, seed: None, name: "session".into(), service: None })
             .unwrap();
-    let (host, bench) = world.card(&mut |_| {}).unwrap();
+    let (host, probe) = world.card(&mut |_| {}).unwrap();
     let all =
         Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
             .unwrap();
-    Setup { _dir: dir, world, host, bench, train: all.head(64), query: all.head(32) }
+    Setup { _dir: dir, world, host, probe, train: all.head(64), query: all.head(32) }
 }
 
 const START: (u32, u32) = (knn::reg::CTRL, 1);
@@ -284,7 +284,7 @@ fn beside_a_frozen_region_results_open_only_by_name() {
 fn keys_are_gone_after_close_and_after_reset() {
     let mut s = setup();
     let (mut session, _, _) = keyed(&mut s);
-    let request = session.seal_request(&shef_proto::channel::Request::ping()).unwrap();
+    let request = session.seal_request(&shef_proto::channel::ShieldRequest::ping()).unwrap();
     let (answer, refused) = session.host().exchange(&request).unwrap();
     assert!(!refused);
     session.take_answer(&answer).unwrap();
@@ -319,7 +319,7 @@ fn the_kernel_answers_everything() {
     assert_eq!(code(s.host.close_record()), "SHEF-KRN-014");
     assert_eq!(code(s.host.load_image(b"no container", [])), "SHEF-PRO-040");
     assert_eq!(s.host.kernel_status().unwrap().root_of_trust, "simulated");
-    assert_eq!(s.bench.words_delivered().unwrap(), 0);
+    assert_eq!(s.probe.words_delivered().unwrap(), 0);
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn ring(device: &mut dyn Device, request: &[u8]) {
 #[test]
 fn an_authentic_answer_counts_whatever_plain_status_says() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     tap.meddle(|kind, mut bytes, device| {
@@ -425,7 +425,7 @@ fn an_authentic_answer_counts_whatever_plain_status_says() {
 #[test]
 fn a_lost_message_is_sent_again_and_runs_once() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     // Every second request and every third answer is lost.
@@ -462,7 +462,7 @@ fn a_lost_message_is_sent_again_and_runs_once() {
 #[test]
 fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     for kind in [MessageKind::Answer, MessageKind::Request] {
         let epoch = session.next_input_epoch(&b.query).unwrap();
@@ -500,7 +500,7 @@ fn what_is_lost_again_and_again_is_unknown_and_is_settled_later() {
 #[test]
 fn a_lost_load_key_or_confirmation_is_sent_again() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     s.world.load(&mut s.host).unwrap();
     for kind in [MessageKind::LoadKey, MessageKind::Confirmation] {
         let mut left = 1;
@@ -520,7 +520,7 @@ fn a_lost_load_key_or_confirmation_is_sent_again() {
 fn the_last_words_come_though_a_fault_stops_the_flush() {
     use aes_gcm::aead::{Aead, KeyInit};
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let session = s.world.session(&mut s.host).unwrap();
     let keys = s.world.session_keys().unwrap();
     let cipher = aes_gcm::Aes256Gcm::new_from_slice(keys.to_owner().expose()).unwrap();
@@ -534,7 +534,7 @@ fn the_last_words_come_though_a_fault_stops_the_flush() {
         iv[4..].copy_from_slice(&bytes[..8]);
         let iv = aes_gcm::Nonce::from(iv);
         let mut plain: [u8; 64] = cipher.decrypt(&iv, &bytes[8..]).unwrap().try_into().unwrap();
-        let mut answer = Answer::from_bytes(&plain);
+        let mut answer = ShieldAnswer::from_bytes(&plain);
         let mut last = ShieldStatement::from_payload(&answer.payload).unwrap();
         (last.stopped, last.faults, last.fault_kind) = (true, 1, FaultKind::Bus);
         (answer.status, answer.payload) = (status::FAULT, last.to_payload());
@@ -577,7 +577,7 @@ fn buffers_of_another_session_are_refused() {
     let mut b = setup();
     let session = a.world.session(&mut a.host).unwrap();
     let (theirs, plain) = (buffers(&session).unwrap(), session.unprotected("plain").unwrap());
-    let tap = b.bench.tap().clone();
+    let tap = b.probe.tap().clone();
     let mut own = b.world.session(&mut b.host).unwrap();
     let statement = own.statement().unwrap();
     tap.record();
@@ -602,7 +602,7 @@ fn buffers_of_another_session_are_refused() {
 #[test]
 fn a_flush_or_a_register_makes_older_statements_stale() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, b, (train, query)) = keyed(&mut s);
     upload(&mut session, &b, train, query).unwrap();
     let statement = session.run(&job(&b, (train, query)), START, DONE).unwrap();
@@ -643,7 +643,7 @@ fn a_flush_or_a_register_makes_older_statements_stale() {
     // A request that the session only sealed, however its answer comes.
     for taken in [true, false] {
         let statement = session.statement().unwrap();
-        let request = shef_proto::channel::Request::write(knn::reg::TRAIN_ROWS, 1);
+        let request = shef_proto::channel::ShieldRequest::write(knn::reg::TRAIN_ROWS, 1);
         let sealed = session.seal_request(&request).unwrap();
         if taken {
             let (answer, _) = session.host().exchange(&sealed).unwrap();
@@ -686,7 +686,7 @@ fn refusals_are_allowed_for_what_the_statement_shows() {
 #[test]
 fn a_known_image_that_the_owner_does_not_mean_gets_no_key() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     s.world.load(&mut s.host).unwrap();
     let mut entropy = shef::SystemEntropy::new().unwrap();
     let now = now();
@@ -734,7 +734,7 @@ fn now() -> i64 {
 #[test]
 fn a_seed_makes_no_key_for_hardware() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     s.world.load(&mut s.host).unwrap();
     let policy = shef_verify::Policy {
         root_of_trust: vec![RootOfTrust::ShefBoot.name().into()],
@@ -786,7 +786,7 @@ fn vendor(world: &World) -> [u8; 32] {
 #[test]
 fn the_verifier_takes_revocations_and_the_age_of_its_challenge() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     s.world.load(&mut s.host).unwrap();
     let (anchors, reference) =
         (s.world.verifier().anchors().to_vec(), s.world.verifier().reference().clone());
@@ -921,7 +921,7 @@ fn waits_end_at_their_time_and_when_the_owner_says_so() {
 #[test]
 fn codes_that_the_host_wrote_are_not_taken_for_ours() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     for forged in ["SHEF-SDK-021", "SHEF-ATT-001", "SHEF-SEAL-010"] {
         let text = "everything is fine".to_owned();
         let answer = shef_proto::mailbox::Answer::Error { code: forged.into(), text }.encode();

@@ -12,9 +12,9 @@ use shef::{
 };
 use shef_lab::data::{Dataset, PIXELS};
 use shef_lab::knn;
-use shef_lab::reference::{self, Answer};
+use shef_lab::reference::{self, Classification};
 use shef_lab::tap::MessageKind;
-use shef_lab::world::{Bench, Cards, Plan, World};
+use shef_lab::world::{Cards, Plan, Probe, World};
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_seal::OpenPolicy;
 
@@ -29,7 +29,7 @@ struct Setup {
     _dir: tempfile::TempDir,
     world: World,
     host: Host,
-    bench: Bench,
+    probe: Probe,
     all: Dataset,
 }
 
@@ -63,11 +63,11 @@ fn setup() -> Setup {
         service: None,
     };
     let mut world = World::new(dir.path(), plan).unwrap();
-    let (host, bench) = world.card(&mut |_| {}).unwrap();
+    let (host, probe) = world.card(&mut |_| {}).unwrap();
     let all =
         Dataset::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits.csv.gz")))
             .unwrap();
-    Setup { _dir: dir, world, host, bench, all }
+    Setup { _dir: dir, world, host, probe, all }
 }
 
 impl Setup {
@@ -95,7 +95,7 @@ struct Digits {
 
 impl Digits {
     /// The queries of a batch, and the expected answers.
-    fn batch(&self, number: u64) -> (Vec<u8>, Vec<Answer>) {
+    fn batch(&self, number: u64) -> (Vec<u8>, Vec<Classification>) {
         let rows = |of: &[_]| of[number as usize * QUERIES..][..QUERIES].to_vec();
         let labels = self.all.labels[number as usize * QUERIES..][..QUERIES].to_vec();
         let set = Dataset { rows: rows(&self.all.rows), labels };
@@ -114,7 +114,7 @@ fn job(lane: &Lane) -> Job {
     }
 }
 
-fn answers(batch: &Batch) -> Vec<Answer> {
+fn answers(batch: &Batch) -> Vec<Classification> {
     knn::answers(&batch.outputs[0].data, QUERIES).unwrap()
 }
 
@@ -128,7 +128,7 @@ fn code<T>(result: Result<T, SdkError>) -> String {
 #[test]
 fn batches_overlap_and_come_in_order() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, lanes, digits) = s.start();
     tap.record();
     let registers = job(&lanes[0]).registers.len();
@@ -185,7 +185,7 @@ fn batches_overlap_and_come_in_order() {
 #[test]
 fn an_earlier_batch_does_not_pass_for_a_later_one() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let addr = lanes[0].inputs[0].addr();
     let mut first = Vec::new();
@@ -225,7 +225,7 @@ fn an_earlier_batch_does_not_pass_for_a_later_one() {
 #[test]
 fn a_batch_that_was_not_launched_can_be_pushed_again() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let addr = lanes[1].inputs[0].addr();
     let mut drops = 2;
@@ -257,7 +257,7 @@ fn a_batch_that_was_not_launched_can_be_pushed_again() {
 #[test]
 fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, lanes, digits) = s.start();
     // Counts requests since the last upload of a batch, and drops all requests after a given
     // number.
@@ -301,7 +301,7 @@ fn a_ring_is_over_where_a_launch_fails_and_keeps_what_was_done() {
 #[test]
 fn results_that_are_withheld_can_be_fetched_again_and_no_batch_runs_twice() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let addr = lanes[1].outputs[0].addr();
     let (withhold, held) = (Rc::new(Cell::new(true)), Rc::new(Cell::new(0)));
@@ -339,7 +339,7 @@ fn results_that_are_withheld_can_be_fetched_again_and_no_batch_runs_twice() {
 #[test]
 fn a_batch_whose_results_do_not_fit_is_not_begun() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, lanes, digits) = s.start();
     tap.record();
     let mut ring = session.ring(lanes.clone()).unwrap();
@@ -356,7 +356,7 @@ fn a_batch_whose_results_do_not_fit_is_not_begun() {
 #[test]
 fn a_batch_of_which_a_part_does_not_fit_is_not_begun() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, lanes, digits) = s.start();
     let more = ["more0", "more1"].map(|name| session.input(name).unwrap());
     let lanes = [0, 1].map(|i| {
@@ -467,7 +467,7 @@ const ALL: usize = LEN.div_ceil(PIECE);
 /// Bytes with their offset in the region.
 type Placed = (usize, Vec<u8>);
 
-fn at_places(digits: &Digits) -> (Vec<Placed>, Vec<Vec<Answer>>) {
+fn at_places(digits: &Digits) -> (Vec<Placed>, Vec<Vec<Classification>>) {
     PLACES
         .iter()
         .zip(0..)
@@ -633,7 +633,7 @@ impl Write for Full {
 #[test]
 fn a_writer_comes_back_only_with_the_whole_result() {
     let mut s = setup();
-    let tap = s.bench.tap().clone();
+    let tap = s.probe.tap().clone();
     let (mut session, [Lane { inputs, outputs }, _], digits) = s.start();
     let (query, result) = (&inputs[0], &outputs[0]);
     let (batches, _) = at_places(&digits);

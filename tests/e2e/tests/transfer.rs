@@ -7,7 +7,7 @@ use shef::transfer::{
 use shef::{Host, SdkError, Uri};
 use shef_e2e::Served;
 use shef_proto::channel::{
-    Answer, ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldChannel,
+    ChannelError, Op, OwnerChannel, Received, RegionStatement, ShieldAnswer, ShieldChannel,
     ShieldStatement, Statement, WrittenMap,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
@@ -57,7 +57,7 @@ fn statement(config: &Config, owner: &SessionKeys, shield: &SessionKeys) -> Stat
     (0..chunks).for_each(|i| assert!(map.set(i)));
     let mut carry = |message: &_| -> Result<_, ChannelError> {
         let Received::Run(request) = end.receive(message) else { panic!("refused") };
-        let mut answer = Answer::to(&request, 0);
+        let mut answer = ShieldAnswer::to(&request, 0);
         answer.payload = match request.addr {
             page if request.op == Op::Map as u8 => map.page(page.into()).unwrap(),
             0 => ShieldStatement::keyed(end.seq()).to_payload(),

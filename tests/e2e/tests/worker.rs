@@ -67,7 +67,7 @@ fn worker() -> (Setup, Pending<Worker>) {
 
 impl Setup {
     /// Uploads both inputs, runs, opens.
-    async fn classify(&self, worker: &Worker) -> Vec<reference::Answer> {
+    async fn classify(&self, worker: &Worker) -> Vec<reference::Classification> {
         let (train, query) = (knn::train_image(&self.train), self.query.pixels());
         worker
             .run(move |session, _| session.upload(&session.input("train")?, &train))
@@ -90,7 +90,7 @@ impl Setup {
         knn::answers(&opened.await.unwrap().data, 32).unwrap()
     }
 
-    fn expected(&self) -> Vec<reference::Answer> {
+    fn expected(&self) -> Vec<reference::Classification> {
         reference::classify_all(&self.train, &self.query)
     }
 }

@@ -7,8 +7,8 @@ use shef_proto::cose::{ESP256, SigningKey};
 use shef_proto::evidence::{Claims, DebugState, Evidence, Layer, RootOfTrust};
 use shef_proto::hpke_suite::PublicKey;
 use shef_verify::{
-    Appraisal, AppraisalPolicy, ChainCache, Outcome, Policy, ReferenceValues, Request, Revocations,
-    TrustAnchors, appraise,
+    Appraisal, AppraisalPolicy, AppraisalRequest, ChainCache, Outcome, Policy, ReferenceValues,
+    Revocations, TrustAnchors, appraise,
 };
 
 use crate::{ACCEPTED, Seen};
@@ -33,8 +33,8 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    fn request<'a>(&'a self, evidence: &'a [u8]) -> Request<'a> {
-        let request = Request::new(
+    fn request<'a>(&'a self, evidence: &'a [u8]) -> AppraisalRequest<'a> {
+        let request = AppraisalRequest::new(
             evidence,
             &self.anchors,
             &self.reference,
@@ -44,7 +44,7 @@ impl Verifier {
             &self.audience,
             self.now,
         );
-        Request {
+        AppraisalRequest {
             certificates: &self.beside,
             revocations: self.revocations.as_ref(),
             own_keys: &self.own_keys,
@@ -67,7 +67,7 @@ impl Verifier {
     /// As [`Verifier::ask`], with a cache of chains.
     pub fn ask_cached(&self, variant: &str, evidence: &[u8], cache: &dyn ChainCache) -> Seen {
         let request = self.request(evidence);
-        seen(variant, &appraise(&Request { chains: Some(cache), ..request }).appraisal)
+        seen(variant, &appraise(&AppraisalRequest { chains: Some(cache), ..request }).appraisal)
     }
 
     pub fn policy(&mut self, change: impl FnOnce(&mut Policy)) {

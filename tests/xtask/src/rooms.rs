@@ -12,9 +12,6 @@ use proc_macro2::{Delimiter, Group, LexError, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// A circle that stays for now: the crate, the modules, and the reason.
-type Known = (&'static str, &'static str, &'static str);
-const CIRCLES: &[Known] = &[];
 /// Folders of the packages that ship, and of those that they must not depend on.
 const SHIPPED: [&str; 2] = ["host/", "attestation/"];
 const TESTING: [&str; 2] = ["sim/", "tests/"];
@@ -284,25 +281,18 @@ fn circles(imports: &Imports) -> BTreeSet<BTreeSet<&Module>> {
     circles.filter(|circle| !circle.is_empty()).collect()
 }
 
-/// A line for each circle of a crate, except for those in `known`, which it removes there.
-fn shown(name: &str, imports: &Imports, known: &mut Vec<Known>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for circle in circles(imports) {
-        let list = |of: &mut dyn Iterator<Item = &&Module>| -> String {
-            of.map(|module| module.join("::")).collect::<Vec<_>>().join(", ")
+/// A line for each circle of a crate.
+fn shown(name: &str, imports: &Imports) -> Vec<String> {
+    let line = |circle: BTreeSet<&Module>| {
+        let arrow = |from: &&Module| {
+            let to = imports[*from].iter().filter(|to| circle.contains(to));
+            let to: Vec<String> = to.map(|module| module.join("::")).collect();
+            format!("{} -> {}", from.join("::"), to.join(", "))
         };
-        let (before, modules) = (known.len(), list(&mut circle.iter()));
-        known.retain(|k| (k.0, k.1) != (name, &modules));
-        if known.len() == before {
-            let arrow = |from: &&Module| {
-                let to = list(&mut circle.intersection(&imports[*from].iter().collect()));
-                format!("{} -> {to}", from.join("::"))
-            };
-            let arrows: Vec<String> = circle.iter().map(arrow).collect();
-            lines.push(format!("{name}: a circle of imports, {}", arrows.join("; ")));
-        }
-    }
-    lines
+        let arrows: Vec<String> = circle.iter().map(arrow).collect();
+        format!("{name}: a circle of imports, {}", arrows.join("; "))
+    };
+    circles(imports).into_iter().map(line).collect()
 }
 
 /// The fixtures without a simulator. Tests of shipped packages use them, and so they are held to the
@@ -345,15 +335,14 @@ fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String>
 /// Checks the packages whose manifests and sources are among `paths`.
 ///
 /// # Errors
-/// The modules of a crate import each other in a circle, or one of [`CIRCLES`] is gone; a package
-/// of `host/` or `attestation/` depends on one of `sim/` or `tests/`; a file is unreadable.
+/// The modules of a crate import each other in a circle; a package of `host/` or `attestation/`
+/// depends on one of `sim/` or `tests/`; a file is unreadable.
 pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
     let read = |path: &str| fs_err::read_to_string(root().join(path));
     let manifest =
         |path: &str| -> Result<Table> { read(path)?.parse().with_context(|| path.to_owned()) };
     let paths: Vec<&str> = paths.collect();
     let (mut manifests, mut found) = (BTreeMap::new(), Vec::new());
-    let mut known = CIRCLES.to_vec();
     for folder in paths.iter().filter_map(|path| path.strip_suffix("/Cargo.toml")) {
         manifests.insert(folder.to_owned(), manifest(&format!("{folder}/Cargo.toml"))?);
         let (sources, mut of) = (format!("{folder}/src/"), Crate::default());
@@ -364,11 +353,8 @@ pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
                 of.read(name, &read(path)?).map_err(|e| anyhow!("{path}: {e}"))?;
             }
         }
-        found.extend(shown(folder, &of.imports(), &mut known));
+        found.extend(shown(folder, &of.imports()));
     }
-    found.extend(known.iter().map(|(name, module, _)| {
-        format!("{name}: {module} is no circle any more: take it off the list in rooms.rs")
-    }));
     found.extend(upward(&manifests, &manifest("Cargo.toml")?));
     ensure!(
         found.is_empty(),
@@ -387,7 +373,7 @@ mod tests {
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let mut of = Crate::default();
         files.iter().for_each(|(name, text)| of.read(name, text).unwrap());
-        shown("made/up", &of.imports(), &mut Vec::new())
+        shown("made/up", &of.imports())
     }
 
     const LIB: (&str, &str) =
@@ -472,11 +458,6 @@ mod tests {
             ("c.rs", "pub use crate::a::Thing as Far;"),
         ];
         assert_eq!(found(&far), ["made/up: a circle of imports, a -> b; b -> a, c; c -> a"]);
-        let mut known = vec![("made/up", "a, b, c", "why"), ("made/up", "a, b", "why")];
-        let mut of = Crate::default();
-        files.iter().for_each(|(name, text)| of.read(name, text).unwrap());
-        assert!(shown("made/up", &of.imports(), &mut known).is_empty());
-        assert_eq!(known, [("made/up", "a, b", "why")]);
     }
 
     #[test]

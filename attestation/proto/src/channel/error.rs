@@ -62,7 +62,7 @@ crate::coded! {
              session.",
         /// This process is a fork of the one that made the channel's keys.
         #[error("process {made} made the keys of the channel, and this is process {found}")]
-        Copied {
+        Forked {
             /// process that made the keys
             made: u32,
             /// this process

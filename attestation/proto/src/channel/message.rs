@@ -92,7 +92,7 @@ pub mod status {
 
 /// Plaintext of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Request {
+pub struct ShieldRequest {
     /// Operation; a number, so that a Shield can answer unknown ones.
     pub op: u8,
     /// Region, or engine set, or 0.
@@ -103,7 +103,7 @@ pub struct Request {
     pub value: u64,
 }
 
-impl Request {
+impl ShieldRequest {
     /// PING.
     pub fn ping() -> Self {
         Self::of(Op::Ping)
@@ -171,7 +171,7 @@ impl Request {
 
 /// Plaintext of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct ShieldAnswer {
     /// Operation, as in the request.
     pub op: u8,
     /// Region, as in the request.
@@ -186,9 +186,9 @@ pub struct Answer {
     pub payload: [u8; PAYLOAD_LEN],
 }
 
-impl Answer {
+impl ShieldAnswer {
     /// An empty answer to `request`.
-    pub fn to(request: &Request, status: u16) -> Self {
+    pub fn to(request: &ShieldRequest, status: u16) -> Self {
         Self {
             op: request.op,
             region: request.region,

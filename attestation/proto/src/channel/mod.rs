@@ -15,7 +15,7 @@ mod statistics;
 pub use error::ChannelError;
 pub use fault::{FaultKind, RefusalKind};
 pub use message::{
-    Answer, HALT, MESSAGE_LEN, Op, PAYLOAD_LEN, PLAINTEXT_LEN, Request, Sealed, status,
+    HALT, MESSAGE_LEN, Op, PAYLOAD_LEN, PLAINTEXT_LEN, Sealed, ShieldAnswer, ShieldRequest, status,
 };
 pub use owner::{OwnerChannel, TRIES};
 pub use shield::{Received, ShieldChannel};

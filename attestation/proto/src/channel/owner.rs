@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 use super::cipher::Direction;
 use super::{
-    Answer, ChannelError, HALT, MAP_BITS, Op, RegionStatement, Request, Sealed, ShieldStatement,
-    State, Statement, Statistics, WrittenMap, status,
+    ChannelError, HALT, MAP_BITS, Op, RegionStatement, Sealed, ShieldAnswer, ShieldRequest,
+    ShieldStatement, State, Statement, Statistics, WrittenMap, status,
 };
 use crate::config::{Config, Mode, Region};
+use crate::fork::{ForkGuard, Forked};
 use crate::load::{SessionKeys, Transcript};
-use crate::maker::{Copied, Maker};
 
 /// Maximum number of times that a request is sent without an authentic answer.
 pub const TRIES: u32 = 4;
@@ -22,14 +22,14 @@ pub struct OwnerChannel {
     rx: Direction,
     transcript: Transcript,
     seq: u64,
-    pending: Option<(Request, Sealed)>,
+    pending: Option<(ShieldRequest, Sealed)>,
     closed: bool,
     last: Option<(ShieldStatement, Sealed)>,
     /// A request was answered with these statuses: every later statement must show the cause.
     stopped: bool,
     faulted: bool,
     /// The process that made the keys.
-    maker: Maker,
+    fork_guard: ForkGuard,
 }
 
 impl OwnerChannel {
@@ -47,12 +47,14 @@ impl OwnerChannel {
             last: None,
             stopped: false,
             faulted: false,
-            maker: keys.maker(),
+            fork_guard: keys.fork_guard(),
         }
     }
 
     fn check_process(&self) -> Result<(), ChannelError> {
-        self.maker.check().map_err(|Copied { made, found }| ChannelError::Copied { made, found })
+        self.fork_guard
+            .check()
+            .map_err(|Forked { made, found }| ChannelError::Forked { made, found })
     }
 
     /// Number of the last request.
@@ -65,7 +67,7 @@ impl OwnerChannel {
     /// # Errors
     /// Another request is in flight, the channel is closed, or this is a fork of the process that
     /// made its keys.
-    pub fn request(&mut self, request: &Request) -> Result<Sealed, ChannelError> {
+    pub fn request(&mut self, request: &ShieldRequest) -> Result<Sealed, ChannelError> {
         self.check_process()?;
         if self.pending.is_some() {
             return Err(ChannelError::Busy { seq: self.seq });
@@ -88,7 +90,7 @@ impl OwnerChannel {
     }
 
     /// The request in flight, in plaintext.
-    pub fn pending_request(&self) -> Option<&Request> {
+    pub fn pending_request(&self) -> Option<&ShieldRequest> {
         self.pending.as_ref().map(|(request, _)| request)
     }
 
@@ -99,7 +101,7 @@ impl OwnerChannel {
     /// Shield that ended the session; or it is a statement ([`ChannelError::Impossible`]) that is
     /// cleaner than an earlier answer: after a request met a fault or was refused by a stopped
     /// Shield, a statement that does not show it opens nothing.
-    pub fn answer(&mut self, sealed: &Sealed) -> Result<Answer, ChannelError> {
+    pub fn answer(&mut self, sealed: &Sealed) -> Result<ShieldAnswer, ChannelError> {
         self.check_process()?;
         if self.pending.is_none() {
             return Err(ChannelError::Idle);
@@ -111,7 +113,7 @@ impl OwnerChannel {
         if seq != self.seq {
             return Err(refused);
         }
-        let answer = Answer::from_bytes(&plaintext);
+        let answer = ShieldAnswer::from_bytes(&plaintext);
         if (answer.op, answer.region, answer.addr) != (request.op, request.region, request.addr) {
             return Err(refused);
         }
@@ -150,7 +152,7 @@ impl OwnerChannel {
     pub fn halted(&mut self, sealed: &Sealed) -> Result<(), ChannelError> {
         self.check_process()?;
         let Some((seq, plaintext)) = self.rx.open(sealed) else { return Ok(()) };
-        let answer = Answer::from_bytes(&plaintext);
+        let answer = ShieldAnswer::from_bytes(&plaintext);
         let ran = seq.checked_sub(1) == Some(self.seq);
         let due = ran || (seq == self.seq && self.pending.is_some());
         if answer.op != HALT || answer.status != status::DONE || !due {
@@ -179,8 +181,8 @@ impl OwnerChannel {
         set: u8,
         carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
     ) -> Result<Statistics, E> {
-        let first = self.call(&Request::stats(set, 0), carry)?;
-        let second = self.call(&Request::stats(set, 1), carry)?;
+        let first = self.call(&ShieldRequest::stats(set, 0), carry)?;
+        let second = self.call(&ShieldRequest::stats(set, 1), carry)?;
         Ok(Statistics::from_payloads([&first.payload, &second.payload]))
     }
 
@@ -195,7 +197,7 @@ impl OwnerChannel {
     pub fn settle<E: From<ChannelError>>(
         &mut self,
         carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
-    ) -> Result<Answer, E> {
+    ) -> Result<ShieldAnswer, E> {
         let sealed = *self.pending().ok_or(ChannelError::Idle)?;
         for _ in 1..TRIES {
             let answered = carry(&sealed).and_then(|answer| Ok(self.answer(&answer)?));
@@ -212,9 +214,9 @@ impl OwnerChannel {
     /// As [`OwnerChannel::settle`], or (with `E: From<ChannelError>`) a status other than done.
     pub fn call<E: From<ChannelError>>(
         &mut self,
-        request: &Request,
+        request: &ShieldRequest,
         carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
-    ) -> Result<Answer, E> {
+    ) -> Result<ShieldAnswer, E> {
         self.request(request)?;
         let answer = self.settle(carry)?;
         if answer.status == status::DONE {
@@ -244,7 +246,7 @@ impl OwnerChannel {
             }
             regions.push((page, map));
         }
-        let page = self.call(&Request::statement(0), carry)?;
+        let page = self.call(&ShieldRequest::statement(0), carry)?;
         let shield =
             ShieldStatement::from_payload(&page.payload).ok_or(self.impossible("shield page"))?;
         if shield.requests != self.seq {
@@ -270,7 +272,7 @@ impl OwnerChannel {
         r: &Region,
         carry: &mut dyn FnMut(&Sealed) -> Result<Sealed, E>,
     ) -> Result<RegionStatement, E> {
-        let answer = self.call(&Request::statement(1 + u32::from(r.id)), carry)?;
+        let answer = self.call(&ShieldRequest::statement(1 + u32::from(r.id)), carry)?;
         let page =
             RegionStatement::from_payload(&answer.payload).ok_or(self.impossible("region page"))?;
         let fits = page.mode == r.mode
@@ -291,7 +293,7 @@ impl OwnerChannel {
     ) -> Result<WrittenMap, E> {
         let mut map = WrittenMap::empty(r.chunks());
         for word in 0..r.chunks().div_ceil(MAP_BITS) {
-            let answer = self.call(&Request::map(r.id, word as u32), carry)?;
+            let answer = self.call(&ShieldRequest::map(r.id, word as u32), carry)?;
             if !map.set_page(word, &answer.payload) {
                 return Err(self.impossible("written map past the region").into());
             }

@@ -6,14 +6,14 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::cipher::Direction;
-use super::{Answer, HALT, MESSAGE_LEN, PAYLOAD_LEN, Request, Sealed, status};
+use super::{HALT, MESSAGE_LEN, PAYLOAD_LEN, Sealed, ShieldAnswer, ShieldRequest, status};
 use crate::load::SessionKeys;
 
 /// The Shield's reaction to a message.
 #[derive(Debug)]
 pub enum Received {
     /// The next request: run it, then call [`ShieldChannel::answer`].
-    Run(Request),
+    Run(ShieldRequest),
     /// The last request again: resend this stored answer.
     Repeat(Box<Sealed>),
     /// Anything else: nothing changes.
@@ -65,7 +65,7 @@ impl ShieldChannel {
                 self.last = *sealed;
                 self.stored = None;
                 self.running = true;
-                Received::Run(Request::from_bytes(&plaintext))
+                Received::Run(ShieldRequest::from_bytes(&plaintext))
             }
             _ => Received::Refused,
         }
@@ -75,12 +75,12 @@ impl ShieldChannel {
     /// request. `payload` is the last statement. It must be the last message.
     pub fn halt(&self, payload: [u8; PAYLOAD_LEN]) -> Sealed {
         let answer =
-            Answer { op: HALT, region: 0, status: status::DONE, addr: 0, value: 0, payload };
+            ShieldAnswer { op: HALT, region: 0, status: status::DONE, addr: 0, value: 0, payload };
         self.tx.seal(self.seq.wrapping_add(1), &answer.to_bytes())
     }
 
     /// Seals and stores the answer to the running request.
-    pub fn answer(&mut self, answer: &Answer) -> Sealed {
+    pub fn answer(&mut self, answer: &ShieldAnswer) -> Sealed {
         let mut plaintext = answer.to_bytes();
         let sealed = self.tx.seal(self.seq, &plaintext);
         plaintext.zeroize();

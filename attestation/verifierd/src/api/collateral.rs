@@ -20,7 +20,6 @@ use crate::app::App;
 use crate::appraiser::{self, AppraisalInput, Collateral, Received, StoredPolicy};
 use crate::audit;
 use crate::auth::Identity;
-use crate::lanes::Lane;
 use crate::name::{is_name, name_rule};
 use crate::problem::{Kind, Result};
 use crate::secrets::sha256;
@@ -28,6 +27,7 @@ use crate::store::{
     AnchorRow, Change, Changed, CollateralRows, CorimRow, Event, PolicyRow, RevocationRow,
     SignerRow, revoked_value,
 };
+use crate::work_queue::WorkQueue;
 
 pub fn router() -> Router<Arc<App>> {
     Router::new()
@@ -327,7 +327,7 @@ async fn add_policy(
     name("policy", &id)?;
     let media_type = media_type(&headers);
     let policy = StoredPolicy::parse(&id, 0, &media_type, &body)?;
-    app.lane(&identity.tenant).check(policy.rego()).await?;
+    app.work_queue(&identity.tenant).check(policy.rego()).await?;
     let digest = sha256(&body);
     let row = PolicyRow {
         name: id,
@@ -376,11 +376,11 @@ async fn dry_run(
     body: Bytes,
 ) -> Result<Json<Value>> {
     let media_type = media_type(&headers);
-    let lane = app.lane(&identity.tenant);
-    let run = lane.dry_run()?;
+    let work_queue = app.work_queue(&identity.tenant);
+    let run = work_queue.dry_run()?;
     let collateral = app.read_collateral(&identity.tenant).await?;
     let policy = Arc::new(StoredPolicy::parse("dry-run", 0, &media_type, &body)?);
-    lane.check(policy.rego()).await?;
+    work_queue.check(policy.rego()).await?;
     let audience = app.config.load().audience.clone();
     let rows = app.store.appraisals(&identity.tenant, i64::MAX, &[], page(query.limit)).await?;
     let signer = app.signer.load_full();
@@ -396,7 +396,7 @@ async fn dry_run(
             Arc::clone(&signer),
             Arc::clone(&app.chains),
         );
-        let work = move |lane: &Lane| {
+        let work = move |work_queue: &WorkQueue| {
             let input = AppraisalInput {
                 evidence: &Received::new(evidence),
                 layer,
@@ -408,9 +408,9 @@ async fn dry_run(
                 shown_svn: 0,
                 now,
             };
-            collateral.appraise(&policy, &input, &*chains, lane)
+            collateral.appraise(&policy, &input, &*chains, work_queue)
         };
-        let outcome = lane.work(work).await?;
+        let outcome = work_queue.work(work).await?;
         let verdict = if outcome.verified.is_some() { "accepted" } else { "denied" };
         accepted += usize::from(outcome.verified.is_some());
         if verdict != row.verdict {

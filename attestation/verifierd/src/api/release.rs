@@ -36,7 +36,7 @@ pub fn router() -> Router<Arc<App>> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct ReleaseRequest {
     key: String,
     version: Option<i64>,
     session: String,
@@ -102,7 +102,7 @@ async fn release(
     Extension(identity): Extension<Identity>,
     body: Bytes,
 ) -> Result<Json<Value>> {
-    let request: Request = read_json(&body)?;
+    let request: ReleaseRequest = read_json(&body)?;
     let session =
         Session::open(&app.kek.load(), Protocol::Native, &identity.tenant, &request.session)?;
     let layer = session.layer()?;

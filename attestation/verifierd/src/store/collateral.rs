@@ -298,6 +298,185 @@ macro_rules! one {
     };
 }
 
+/// Removes the row of this name or id: `None` if there is none.
+macro_rules! remove {
+    ($tx:expr, $table:literal, $key:literal, $tenant:expr, $name:expr) => {
+        one!(
+            $tx,
+            concat!("DELETE FROM ", $table, " WHERE tenant = $1 AND ", $key, " = $2"),
+            $tenant,
+            $name
+        )
+        .then_some(true)
+    };
+}
+
+/// Adds a trust anchor: whether it is new.
+macro_rules! add_anchor {
+    ($tx:expr, $tenant:expr, $row:expr) => {{
+        let (tenant, row): (&str, &AnchorRow) = ($tenant, $row);
+        let new = one!(
+            $tx,
+            "INSERT INTO anchor (tenant, name, kind, debug, certificate, created) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (tenant, name) DO NOTHING",
+            tenant,
+            &row.name,
+            &row.kind,
+            row.debug,
+            &row.certificate,
+            row.created
+        );
+        let same: Option<(i64,)> = sqlx::query_as(
+            "SELECT created FROM anchor WHERE tenant = $1 AND name = $2 AND kind = $3 AND debug = $4 AND certificate = $5",
+        )
+        .bind(tenant)
+        .bind(&row.name)
+        .bind(&row.kind)
+        .bind(row.debug)
+        .bind(&row.certificate)
+        .fetch_optional(&mut *$tx)
+        .await?;
+        if same.is_none() {
+            return Err(Kind::Conflict.because(format!("trust anchor {} exists", row.name)));
+        }
+        new
+    }};
+}
+
+/// Adds a signer, or replaces the one of this name: whether that changes anything.
+macro_rules! put_signer {
+    ($tx:expr, $tenant:expr, $row:expr) => {{
+        let row: &SignerRow = $row;
+        one!(
+            $tx,
+            "INSERT INTO signer (tenant, name, content, created) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) \
+             DO UPDATE SET content = excluded.content, created = excluded.created WHERE signer.content <> excluded.content",
+            $tenant,
+            &row.name,
+            &row.content,
+            row.created
+        )
+    }};
+}
+
+/// Adds reference values: whether they are new.
+macro_rules! add_corim {
+    ($tx:expr, $tenant:expr, $row:expr) => {{
+        let (tenant, row): (&str, &CorimRow) = ($tenant, $row);
+        let new = one!(
+            $tx,
+            "INSERT INTO corim (tenant, id, media_type, content, active, created) VALUES ($1, $2, $3, $4, 1, $5) \
+             ON CONFLICT (tenant, id) DO NOTHING",
+            tenant,
+            &row.id,
+            &row.media_type,
+            &row.content,
+            row.created
+        );
+        let (content,): (Vec<u8>,) =
+            sqlx::query_as("SELECT content FROM corim WHERE tenant = $1 AND id = $2")
+                .bind(tenant)
+                .bind(&row.id)
+                .fetch_one(&mut *$tx)
+                .await?;
+        if content != row.content {
+            return Err(Kind::Conflict.because(format!("reference values {} exist", row.id)));
+        }
+        new
+    }};
+}
+
+/// Activates (1) or deactivates (0) reference values: whether that changes them, or `None` if there
+/// are none of this id.
+macro_rules! set_active {
+    ($tx:expr, $tenant:expr, $id:expr, $active:literal) => {{
+        let known: Option<(i64,)> =
+            sqlx::query_as("SELECT active FROM corim WHERE tenant = $1 AND id = $2")
+                .bind($tenant)
+                .bind($id)
+                .fetch_optional(&mut *$tx)
+                .await?;
+        let set = one!(
+            $tx,
+            "UPDATE corim SET active = $3 WHERE tenant = $1 AND id = $2 AND active <> $3",
+            $tenant,
+            $id,
+            $active
+        );
+        known.map(|_| set)
+    }};
+}
+
+/// Adds the next version of a policy: the newest version, and whether it is new.
+macro_rules! add_policy {
+    ($tx:expr, $tenant:expr, $row:expr) => {{
+        let (tenant, row): (&str, &PolicyRow) = ($tenant, $row);
+        let newest: Option<(i64, Vec<u8>, String)> = sqlx::query_as(
+            "SELECT version, sha256, media_type FROM policy WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1",
+        )
+        .bind(tenant)
+        .bind(&row.name)
+        .fetch_optional(&mut *$tx)
+        .await?;
+        let same = newest
+            .as_ref()
+            .is_some_and(|(_, sha256, kind)| *sha256 == row.sha256 && *kind == row.media_type);
+        let version = newest.map_or(0, |(version, ..)| version) + i64::from(!same);
+        let new = !same
+            && one!(
+                $tx,
+                "INSERT INTO policy (tenant, name, version, media_type, content, sha256, created) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                tenant,
+                &row.name,
+                version,
+                &row.media_type,
+                &row.content,
+                &row.sha256,
+                row.created
+            );
+        (version, new)
+    }};
+}
+
+/// Adds a revocation: whether it is new.
+macro_rules! revoke {
+    ($tx:expr, $tenant:expr, $row:expr) => {{
+        let row: &RevocationRow = $row;
+        one!(
+            $tx,
+            "INSERT INTO revocation (tenant, kind, value, reason, created) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (tenant, kind, value) DO NOTHING",
+            $tenant,
+            &row.kind,
+            &row.value,
+            &row.reason,
+            row.created
+        )
+    }};
+}
+
+/// Withdraws revocations: `None` if there are none.
+macro_rules! unrevoke {
+    ($tx:expr, $tenant:expr, $kind:expr, $value:expr) => {{
+        let (tenant, kind, value): (&str, &str, &str) = ($tenant, $kind, $value);
+        let stored: Vec<(String,)> =
+            sqlx::query_as("SELECT value FROM revocation WHERE tenant = $1 AND kind = $2")
+                .bind(tenant)
+                .bind(kind)
+                .fetch_all(&mut *$tx)
+                .await?;
+        let mut found = None;
+        for (stored,) in stored {
+            if stored == value || revoked_value(kind, &stored).is_ok_and(|stored| stored == value) {
+                let sql = "DELETE FROM revocation WHERE tenant = $1 AND kind = $2 AND value = $3";
+                found = one!($tx, sql, tenant, kind, &stored).then_some(true).or(found);
+            }
+        }
+        found
+    }};
+}
+
 impl Store {
     /// Generation of a tenant's collateral.
     ///
@@ -371,155 +550,21 @@ impl Store {
             let mut number = 0;
             // `None`: nothing of this name. `false`: no change.
             let done = match change {
-                Change::AddAnchor(row) => {
-                    let new = one!(
-                        tx,
-                        "INSERT INTO anchor (tenant, name, kind, debug, certificate, created) VALUES ($1, $2, $3, $4, $5, $6) \
-                         ON CONFLICT (tenant, name) DO NOTHING",
-                        tenant,
-                        &row.name,
-                        &row.kind,
-                        row.debug,
-                        &row.certificate,
-                        row.created
-                    );
-                    let same: Option<(i64,)> = sqlx::query_as(
-                        "SELECT created FROM anchor WHERE tenant = $1 AND name = $2 AND kind = $3 AND debug = $4 AND certificate = $5",
-                    )
-                    .bind(tenant)
-                    .bind(&row.name)
-                    .bind(&row.kind)
-                    .bind(row.debug)
-                    .bind(&row.certificate)
-                    .fetch_optional(&mut *tx)
-                    .await?;
-                    if same.is_none() {
-                        return Err(
-                            Kind::Conflict.because(format!("trust anchor {} exists", row.name))
-                        );
-                    }
-                    Some(new)
-                }
-                Change::RemoveAnchor(name) => {
-                    one!(tx, "DELETE FROM anchor WHERE tenant = $1 AND name = $2", tenant, name)
-                        .then_some(true)
-                }
-                Change::PutSigner(row) => Some(one!(
-                    tx,
-                    "INSERT INTO signer (tenant, name, content, created) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) \
-                     DO UPDATE SET content = excluded.content, created = excluded.created WHERE signer.content <> excluded.content",
-                    tenant,
-                    &row.name,
-                    &row.content,
-                    row.created
-                )),
-                Change::RemoveSigner(name) => {
-                    one!(tx, "DELETE FROM signer WHERE tenant = $1 AND name = $2", tenant, name)
-                        .then_some(true)
-                }
-                Change::AddCorim(row) => {
-                    let new = one!(
-                        tx,
-                        "INSERT INTO corim (tenant, id, media_type, content, active, created) VALUES ($1, $2, $3, $4, 1, $5) \
-                         ON CONFLICT (tenant, id) DO NOTHING",
-                        tenant,
-                        &row.id,
-                        &row.media_type,
-                        &row.content,
-                        row.created
-                    );
-                    let (content,): (Vec<u8>,) =
-                        sqlx::query_as("SELECT content FROM corim WHERE tenant = $1 AND id = $2")
-                            .bind(tenant)
-                            .bind(&row.id)
-                            .fetch_one(&mut *tx)
-                            .await?;
-                    if content != row.content {
-                        return Err(
-                            Kind::Conflict.because(format!("reference values {} exist", row.id))
-                        );
-                    }
-                    Some(new)
-                }
-                Change::RemoveCorim(id) => {
-                    one!(tx, "DELETE FROM corim WHERE tenant = $1 AND id = $2", tenant, id)
-                        .then_some(true)
-                }
-                Change::Activate(id) | Change::Deactivate(id) => {
-                    let active = i64::from(matches!(change, Change::Activate(_)));
-                    let known: Option<(i64,)> =
-                        sqlx::query_as("SELECT active FROM corim WHERE tenant = $1 AND id = $2")
-                            .bind(tenant)
-                            .bind(id)
-                            .fetch_optional(&mut *tx)
-                            .await?;
-                    let set = one!(
-                        tx,
-                        "UPDATE corim SET active = $3 WHERE tenant = $1 AND id = $2 AND active <> $3",
-                        tenant,
-                        id,
-                        active
-                    );
-                    known.map(|_| set)
-                }
+                Change::AddAnchor(row) => Some(add_anchor!(tx, tenant, row)),
+                Change::RemoveAnchor(name) => remove!(tx, "anchor", "name", tenant, name),
+                Change::PutSigner(row) => Some(put_signer!(tx, tenant, row)),
+                Change::RemoveSigner(name) => remove!(tx, "signer", "name", tenant, name),
+                Change::AddCorim(row) => Some(add_corim!(tx, tenant, row)),
+                Change::RemoveCorim(id) => remove!(tx, "corim", "id", tenant, id),
+                Change::Activate(id) => set_active!(tx, tenant, id, 1),
+                Change::Deactivate(id) => set_active!(tx, tenant, id, 0),
                 Change::AddPolicy(row) => {
-                    let newest: Option<(i64, Vec<u8>, String)> = sqlx::query_as(
-                        "SELECT version, sha256, media_type FROM policy WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1",
-                    )
-                    .bind(tenant)
-                    .bind(&row.name)
-                    .fetch_optional(&mut *tx)
-                    .await?;
-                    let same = newest.as_ref().is_some_and(|(_, sha256, kind)| {
-                        *sha256 == row.sha256 && *kind == row.media_type
-                    });
-                    number = newest.map_or(0, |(version, ..)| version) + i64::from(!same);
-                    what = format!("{what}@{number}");
-                    Some(
-                        !same
-                            && one!(
-                                tx,
-                                "INSERT INTO policy (tenant, name, version, media_type, content, sha256, created) \
-                                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
-                                tenant,
-                                &row.name,
-                                number,
-                                &row.media_type,
-                                &row.content,
-                                &row.sha256,
-                                row.created
-                            ),
-                    )
+                    let (version, new) = add_policy!(tx, tenant, row);
+                    (what, number) = (format!("{what}@{version}"), version);
+                    Some(new)
                 }
-                Change::Revoke(row) => Some(one!(
-                    tx,
-                    "INSERT INTO revocation (tenant, kind, value, reason, created) VALUES ($1, $2, $3, $4, $5) \
-                     ON CONFLICT (tenant, kind, value) DO NOTHING",
-                    tenant,
-                    &row.kind,
-                    &row.value,
-                    &row.reason,
-                    row.created
-                )),
-                Change::Unrevoke(kind, value) => {
-                    let stored: Vec<(String,)> = sqlx::query_as(
-                        "SELECT value FROM revocation WHERE tenant = $1 AND kind = $2",
-                    )
-                    .bind(tenant)
-                    .bind(kind)
-                    .fetch_all(&mut *tx)
-                    .await?;
-                    let mut found = None;
-                    for (stored,) in stored {
-                        if stored == *value
-                            || revoked_value(kind, &stored).is_ok_and(|stored| stored == *value)
-                        {
-                            let sql = "DELETE FROM revocation WHERE tenant = $1 AND kind = $2 AND value = $3";
-                            found = one!(tx, sql, tenant, kind, &stored).then_some(true).or(found);
-                        }
-                    }
-                    found
-                }
+                Change::Revoke(row) => Some(revoke!(tx, tenant, row)),
+                Change::Unrevoke(kind, value) => unrevoke!(tx, tenant, kind, value),
             };
             let Some(done) = done else { return Ok(Changed::Missing) };
             if done && change.adds() {

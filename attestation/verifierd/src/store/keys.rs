@@ -122,6 +122,63 @@ pub struct NewRelease<'a> {
     pub record: &'a AppraisalRecord,
 }
 
+impl NewRelease<'_> {
+    /// Checks that the service still remembers the session.
+    fn check_session(&self) -> Result<()> {
+        if self.now >= self.challenge.remembered {
+            let ago = self.now - self.challenge.remembered;
+            return Err(
+                Kind::SessionExpired.because(format!("the session ended {ago} seconds ago"))
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What limits the releases of a key version.
+struct LimitsRow {
+    disabled: i64,
+    key_disabled: i64,
+    released: i64,
+    max_releases: i64,
+    not_before: i64,
+    not_after: i64,
+}
+
+row!(LimitsRow { disabled, key_disabled, released, max_releases, not_before, not_after });
+
+/// Selects a [`LimitsRow`].
+const LIMITS: &str = "SELECT v.disabled, n.disabled AS key_disabled, v.released, v.max_releases, v.not_before, v.not_after \
+     FROM key_version v JOIN key_name n ON n.tenant = v.tenant AND n.name = v.name \
+     WHERE v.tenant = $1 AND v.name = $2 AND v.version = $3";
+
+impl LimitsRow {
+    /// Checks that neither the key nor the version is disabled.
+    fn check_enabled(&self, new: &NewRelease<'_>) -> Result<()> {
+        if self.disabled != 0 || self.key_disabled != 0 {
+            return Err(
+                Kind::KeyDisabled.because(format!("key {} version {}", new.name, new.version))
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks the validity window and the number of releases.
+    fn check_release(&self, now: i64) -> Result<()> {
+        let (from, to) = (self.not_before, self.not_after);
+        if now < from || (to != 0 && now >= to) {
+            return Err(
+                Kind::KeyWindow.because(format!("now is {now}, the window is {from} to {to}"))
+            );
+        }
+        let (released, most) = (self.released, self.max_releases);
+        if most != 0 && released >= most {
+            return Err(Kind::KeyExhausted.because(format!("released {released} times of {most}")));
+        }
+        Ok(())
+    }
+}
+
 /// A committed release.
 #[derive(Clone, Debug)]
 pub struct Released {
@@ -181,6 +238,101 @@ fn head_of(seq: i64, digest: &[u8]) -> Result<Head> {
         Kind::Internal.because("the stored head of the receipts has a wrong length")
     })?;
     Ok(Head { seq: seq.max(0) as u64, digest })
+}
+
+/// The earlier release of the same key version for the same evidence, if there is one.
+macro_rules! released_before {
+    ($tx:expr, $new:expr) => {{
+        let new: &NewRelease<'_> = $new;
+        let before: Option<(Vec<u8>, Vec<u8>, i64, i64)> = sqlx::query_as(
+            "SELECT recipient, box, seq, expires FROM released WHERE tenant = $1 AND name = $2 AND version = $3 AND evidence = $4",
+        )
+        .bind(new.tenant)
+        .bind(new.name)
+        .bind(new.version)
+        .bind(new.evidence.to_vec())
+        .fetch_optional(&mut *$tx)
+        .await?;
+        match before {
+            None => None,
+            Some((recipient, bytes, seq, expires)) => {
+                if recipient != new.recipient {
+                    return Err(Kind::NonceUsed
+                        .because("this evidence had the key released to another recipient"));
+                }
+                if new.now >= expires {
+                    return Err(Kind::SessionExpired.because("the box has ended; attest again"));
+                }
+                let (receipt,): (Vec<u8>,) =
+                    sqlx::query_as("SELECT content FROM receipt WHERE tenant = $1 AND seq = $2")
+                        .bind(new.tenant)
+                        .bind(seq)
+                        .fetch_one(&mut *$tx)
+                        .await?;
+                let head = head_of(seq, &receipt::digest(&receipt))?;
+                Some(Released { bytes, receipt, head, expires, fresh: false })
+            }
+        }
+    }};
+}
+
+/// Uses the nonce of a release's challenge.
+macro_rules! use_nonce {
+    ($tx:expr, $new:expr) => {{
+        let new: &NewRelease<'_> = $new;
+        let used = sqlx::query(USE)
+            .bind(new.tenant)
+            .bind(&new.challenge.token)
+            .bind(new.challenge.expires.max(new.expires))
+            .bind(None::<String>)
+            .bind(new.challenge.expires)
+            .execute(&mut *$tx)
+            .await?
+            .rows_affected();
+        if used == 0 {
+            return Err(Kind::NonceUsed.because("evidence for this challenge was submitted before"));
+        }
+    }};
+}
+
+/// Counts a release, and inserts its box, its receipt and the new head of the tenant's chain.
+macro_rules! insert_release {
+    ($tx:expr, $new:expr, $released:expr) => {{
+        let (new, released): (&NewRelease<'_>, &Released) = ($new, &$released);
+        let seq = released.head.seq as i64;
+        sqlx::query("UPDATE key_version SET released = released + 1 WHERE tenant = $1 AND name = $2 AND version = $3")
+            .bind(new.tenant)
+            .bind(new.name)
+            .bind(new.version)
+            .execute(&mut *$tx)
+            .await?;
+        sqlx::query(
+            "INSERT INTO released (tenant, name, version, evidence, recipient, box, seq, expires) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(new.tenant)
+        .bind(new.name)
+        .bind(new.version)
+        .bind(new.evidence.to_vec())
+        .bind(new.recipient)
+        .bind(&released.bytes)
+        .bind(seq)
+        .bind(released.expires)
+        .execute(&mut *$tx)
+        .await?;
+        sqlx::query("INSERT INTO receipt (tenant, seq, time, name, content) VALUES ($1, $2, $3, $4, $5)")
+            .bind(new.tenant)
+            .bind(seq)
+            .bind(new.now)
+            .bind(new.name)
+            .bind(&released.receipt)
+            .execute(&mut *$tx)
+            .await?;
+        sqlx::query("UPDATE tenant SET head = $2 WHERE name = $1")
+            .bind(new.tenant)
+            .bind(released.head.digest.to_vec())
+            .execute(&mut *$tx)
+            .await?;
+    }};
 }
 
 impl Store {
@@ -383,124 +535,31 @@ impl Store {
             if generation != new.generation {
                 return Ok(None);
             }
-            let row: Option<(i64, i64, i64, i64, i64, i64)> = sqlx::query_as(
-                "SELECT v.disabled, n.disabled, v.released, v.max_releases, v.not_before, v.not_after FROM key_version v \
-                 JOIN key_name n ON n.tenant = v.tenant AND n.name = v.name WHERE v.tenant = $1 AND v.name = $2 AND v.version = $3",
-            )
-            .bind(new.tenant)
-            .bind(new.name)
-            .bind(new.version)
-            .fetch_optional(&mut *tx)
-            .await?;
-            let Some((off, all_off, released, most, from, to)) = row else {
-                return Err(Kind::NotFound
-                    .because(format!("key {} has no version {}", new.name, new.version)));
-            };
-            if off != 0 || all_off != 0 {
-                return Err(
-                    Kind::KeyDisabled.because(format!("key {} version {}", new.name, new.version))
-                );
-            }
-            let before: Option<(Vec<u8>, Vec<u8>, i64, i64)> = sqlx::query_as(
-                "SELECT recipient, box, seq, expires FROM released WHERE tenant = $1 AND name = $2 AND version = $3 AND evidence = $4",
-            )
-            .bind(new.tenant)
-            .bind(new.name)
-            .bind(new.version)
-            .bind(new.evidence.to_vec())
-            .fetch_optional(&mut *tx)
-            .await?;
-            if let Some((recipient, bytes, seq, expires)) = before {
-                if recipient != new.recipient {
-                    return Err(Kind::NonceUsed
-                        .because("this evidence had the key released to another recipient"));
-                }
-                if new.now >= expires {
-                    return Err(Kind::SessionExpired.because("the box has ended; attest again"));
-                }
-                let (receipt,): (Vec<u8>,) =
-                    sqlx::query_as("SELECT content FROM receipt WHERE tenant = $1 AND seq = $2")
-                        .bind(new.tenant)
-                        .bind(seq)
-                        .fetch_one(&mut *tx)
-                        .await?;
-                let head = head_of(seq, &receipt::digest(&receipt))?;
-                return Ok(Some(Released { bytes, receipt, head, expires, fresh: false }));
-            }
-            if new.now >= new.challenge.remembered {
-                return Err(Kind::SessionExpired.because(format!(
-                    "the session ended {} seconds ago",
-                    new.now - new.challenge.remembered
-                )));
-            }
-            if new.now < from || (to != 0 && new.now >= to) {
-                return Err(Kind::KeyWindow
-                    .because(format!("now is {}, the window is {from} to {to}", new.now)));
-            }
-            if most != 0 && released >= most {
-                return Err(
-                    Kind::KeyExhausted.because(format!("released {released} times of {most}"))
-                );
-            }
-            if !new.used {
-                let new_nonce = sqlx::query(USE)
-                    .bind(new.tenant)
-                    .bind(&new.challenge.token)
-                    .bind(new.challenge.expires.max(new.expires))
-                    .bind(None::<String>)
-                    .bind(new.challenge.expires)
-                    .execute(&mut *tx)
-                    .await?
-                    .rows_affected();
-                if new_nonce == 0 {
-                    return Err(
-                        Kind::NonceUsed.because("evidence for this challenge was submitted before")
-                    );
-                }
-            }
-            let (bytes, receipt) = make(head_of(seq - 1, &head)?)?;
-            let digest = receipt::digest(&receipt);
-            sqlx::query("UPDATE key_version SET released = released + 1 WHERE tenant = $1 AND name = $2 AND version = $3")
+            let limits: Option<LimitsRow> = sqlx::query_as(LIMITS)
                 .bind(new.tenant)
                 .bind(new.name)
                 .bind(new.version)
-                .execute(&mut *tx)
+                .fetch_optional(&mut *tx)
                 .await?;
-            sqlx::query(
-                "INSERT INTO released (tenant, name, version, evidence, recipient, box, seq, expires) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            )
-            .bind(new.tenant)
-            .bind(new.name)
-            .bind(new.version)
-            .bind(new.evidence.to_vec())
-            .bind(new.recipient)
-            .bind(&bytes)
-            .bind(seq)
-            .bind(new.expires)
-            .execute(&mut *tx)
-            .await?;
-            sqlx::query("INSERT INTO receipt (tenant, seq, time, name, content) VALUES ($1, $2, $3, $4, $5)")
-                .bind(new.tenant)
-                .bind(seq)
-                .bind(new.now)
-                .bind(new.name)
-                .bind(&receipt)
-                .execute(&mut *tx)
-                .await?;
-            sqlx::query("UPDATE tenant SET head = $2 WHERE name = $1")
-                .bind(new.tenant)
-                .bind(digest.to_vec())
-                .execute(&mut *tx)
-                .await?;
+            let limits = limits.ok_or_else(|| {
+                Kind::NotFound.because(format!("key {} has no version {}", new.name, new.version))
+            })?;
+            limits.check_enabled(new)?;
+            if let Some(released) = released_before!(tx, new) {
+                return Ok(Some(released));
+            }
+            new.check_session()?;
+            limits.check_release(new.now)?;
+            if !new.used {
+                use_nonce!(tx, new);
+            }
+            let (bytes, receipt) = make(head_of(seq - 1, &head)?)?;
+            let head = head_of(seq, &receipt::digest(&receipt))?;
+            let released = Released { bytes, receipt, head, expires: new.expires, fresh: true };
+            insert_release!(tx, new, released);
             record!(tx, new.tenant, new.record);
             tx.commit().await?;
-            Ok(Some(Released {
-                bytes,
-                receipt,
-                head: head_of(seq, &digest)?,
-                expires: new.expires,
-                fresh: true,
-            }))
+            Ok(Some(released))
         })
     }
 

@@ -43,13 +43,13 @@ pub enum ToAgent {
         /// Every answer up to this number has arrived.
         acked: u64,
         /// The operation.
-        op: Op,
+        op: DeviceOp,
     },
 }
 
 /// An operation on a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Op {
+pub enum DeviceOp {
     /// Accesses of the control window: [`shef_device::Device::ctl_batch`].
     Ctl(Vec<CtlOp>),
     /// A message to the Security Kernel.
@@ -78,7 +78,7 @@ pub enum Op {
     Close,
 }
 
-impl Op {
+impl DeviceOp {
     /// Bytes of card memory that it transfers.
     pub fn bulk(&self) -> u64 {
         match self {
@@ -89,17 +89,18 @@ impl Op {
     }
 
     /// Whether `answer` has the form of its answer.
-    pub fn takes(&self, answer: &Answer) -> bool {
+    pub fn takes(&self, answer: &DeviceAnswer) -> bool {
         match (self, answer) {
-            (Self::Ctl(ops), Answer::Values(values)) => fits(ops, values),
-            (Self::Kernel(_), Answer::Bytes(_)) => true,
-            (Self::MemRead { len, .. }, Answer::Bytes(bytes)) => {
+            (Self::Ctl(ops), DeviceAnswer::Values(values)) => fits(ops, values),
+            (Self::Kernel(_), DeviceAnswer::Bytes(_)) => true,
+            (Self::MemRead { len, .. }, DeviceAnswer::Bytes(bytes)) => {
                 bytes.len() as u64 == u64::from(*len)
             }
-            (Self::WaitInterrupt, Answer::Flag(_)) => true,
-            (Self::MemWrite { .. } | Self::WaitHint | Self::Reset | Self::Close, Answer::Done) => {
-                true
-            }
+            (Self::WaitInterrupt, DeviceAnswer::Flag(_)) => true,
+            (
+                Self::MemWrite { .. } | Self::WaitHint | Self::Reset | Self::Close,
+                DeviceAnswer::Done,
+            ) => true,
             _ => false,
         }
     }
@@ -158,7 +159,7 @@ pub enum ToOwner {
         /// Clock cycles of the card, if it counts them.
         cycles: Option<u64>,
         /// The result.
-        answer: Answer,
+        answer: DeviceAnswer,
     },
     /// A request failed; the session continues.
     Failed {
@@ -180,7 +181,7 @@ pub enum ToOwner {
 
 /// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum DeviceAnswer {
     /// The operation is done and returns no data.
     Done,
     /// Whether an interrupt arrived.
@@ -336,9 +337,9 @@ impl ToAgent {
     }
 }
 
-fn write_op(w: &mut Writer, op: &Op) {
+fn write_op(w: &mut Writer, op: &DeviceOp) {
     match op {
-        Op::Ctl(ops) => {
+        DeviceOp::Ctl(ops) => {
             w.u8(0);
             for op in ops {
                 match *op {
@@ -360,28 +361,28 @@ fn write_op(w: &mut Writer, op: &Op) {
                 }
             }
         }
-        Op::Kernel(request) => {
+        DeviceOp::Kernel(request) => {
             w.u8(1);
             w.raw(request);
         }
-        Op::MemRead { addr, len } => {
+        DeviceOp::MemRead { addr, len } => {
             w.u8(2);
             w.u64(*addr);
             w.u32(*len);
         }
-        Op::MemWrite { addr, data } => {
+        DeviceOp::MemWrite { addr, data } => {
             w.u8(3);
             w.u64(*addr);
             w.raw(data);
         }
-        Op::WaitHint => w.u8(4),
-        Op::WaitInterrupt => w.u8(5),
-        Op::Reset => w.u8(6),
-        Op::Close => w.u8(7),
+        DeviceOp::WaitHint => w.u8(4),
+        DeviceOp::WaitInterrupt => w.u8(5),
+        DeviceOp::Reset => w.u8(6),
+        DeviceOp::Close => w.u8(7),
     }
 }
 
-fn read_op(r: &mut Reader<'_>) -> Result<Op, WireError> {
+fn read_op(r: &mut Reader<'_>) -> Result<DeviceOp, WireError> {
     Ok(match r.u8("kind of request")? {
         0 => {
             let mut rest = Reader::new(r.rest());
@@ -414,7 +415,7 @@ fn read_op(r: &mut Reader<'_>) -> Result<Op, WireError> {
                     }
                 });
             }
-            Op::Ctl(ops)
+            DeviceOp::Ctl(ops)
         }
         1 => {
             let request = r.rest();
@@ -426,19 +427,19 @@ fn read_op(r: &mut Reader<'_>) -> Result<Op, WireError> {
                     expected: "at most 8192 bytes",
                 });
             }
-            Op::Kernel(request.to_vec())
+            DeviceOp::Kernel(request.to_vec())
         }
-        2 => Op::MemRead { addr: r.u64("address")?, len: bulk(r.u32("length")? as usize)? },
+        2 => DeviceOp::MemRead { addr: r.u64("address")?, len: bulk(r.u32("length")? as usize)? },
         3 => {
             let addr = r.u64("address")?;
             let data = r.rest();
             bulk(data.len())?;
-            Op::MemWrite { addr, data: data.to_vec() }
+            DeviceOp::MemWrite { addr, data: data.to_vec() }
         }
-        4 => Op::WaitHint,
-        5 => Op::WaitInterrupt,
-        6 => Op::Reset,
-        7 => Op::Close,
+        4 => DeviceOp::WaitHint,
+        5 => DeviceOp::WaitInterrupt,
+        6 => DeviceOp::Reset,
+        7 => DeviceOp::Close,
         found => {
             return Err(WireError::Value {
                 what: "kind of request",
@@ -513,16 +514,16 @@ impl ToOwner {
                 w.u64(*id);
                 w.option(*cycles);
                 match answer {
-                    Answer::Done => w.u8(0),
-                    Answer::Flag(flag) => {
+                    DeviceAnswer::Done => w.u8(0),
+                    DeviceAnswer::Flag(flag) => {
                         w.u8(1);
                         w.u8((*flag).into());
                     }
-                    Answer::Values(values) => {
+                    DeviceAnswer::Values(values) => {
                         w.u8(2);
                         values.iter().for_each(|value| w.u32(*value));
                     }
-                    Answer::Bytes(bytes) => {
+                    DeviceAnswer::Bytes(bytes) => {
                         w.u8(3);
                         w.raw(bytes);
                     }
@@ -599,16 +600,18 @@ impl ToOwner {
             DONE => {
                 let (id, cycles) = (r.u64("number")?, r.option("cycles")?);
                 let answer = match r.u8("kind of answer")? {
-                    0 => Answer::Done,
-                    1 => Answer::Flag(r.flag("flag")?),
+                    0 => DeviceAnswer::Done,
+                    1 => DeviceAnswer::Flag(r.flag("flag")?),
                     2 => {
                         let (words, odd) = r.rest().as_chunks::<4>();
                         if !odd.is_empty() {
                             return Err(WireError::Short { what: "value" });
                         }
-                        Answer::Values(words.iter().map(|word| u32::from_be_bytes(*word)).collect())
+                        DeviceAnswer::Values(
+                            words.iter().map(|word| u32::from_be_bytes(*word)).collect(),
+                        )
                     }
-                    3 => Answer::Bytes(r.rest().to_vec()),
+                    3 => DeviceAnswer::Bytes(r.rest().to_vec()),
                     found => {
                         return Err(WireError::Value {
                             what: "kind of answer",

@@ -23,7 +23,7 @@ pub(crate) mod error;
 mod message;
 
 pub use bytes::{Frames, WireError};
-pub use message::{Answer, DeviceState, Listed, Op, ToAgent, ToOwner, Token};
+pub use message::{DeviceAnswer, DeviceOp, DeviceState, Listed, ToAgent, ToOwner, Token};
 
 /// First version of the protocol that this program supports.
 pub const VERSION_MIN: u16 = 1;

@@ -68,7 +68,7 @@ impl Parcel {
     }
 
     /// Bytes of ciphertext that arrived, and a copy of the tags.
-    pub(crate) fn came(&self) -> Result<(usize, Vec<u8>), SdkError> {
+    pub(crate) fn fetched(&self) -> Result<(usize, Vec<u8>), SdkError> {
         match &self.held {
             Held::Slot(slot) => {
                 let mut tags = vec![0; self.ranges.tags.1];

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
-use shef_proto::channel::{Request, Statement, WrittenMap};
+use shef_proto::channel::{ShieldRequest, Statement, WrittenMap};
 use shef_proto::config::{Mode, Region};
 use shef_seal::{OpenPolicy, Opened, Opener, SealError, Sealer, Spent};
 
@@ -294,7 +294,7 @@ impl Session<'_, Keyed> {
 
     /// Makes the Shield raise the epoch of a region.
     pub(crate) fn raise_epoch(&mut self, region: u8, epoch: u64) -> Result<(), SdkError> {
-        self.call(&Request::epoch(region, epoch)).map(drop)
+        self.call(&ShieldRequest::epoch(region, epoch)).map(drop)
     }
 
     /// Reads `len` bytes of results from card memory and opens them under the statement. A policy

@@ -6,14 +6,14 @@
 use std::time::Instant;
 
 use shef_proto::channel::{
-    Answer, ChannelError, MESSAGE_LEN, Op, OwnerChannel, Request, Sealed, ShieldStatement, State,
-    Statement, Statistics, status,
+    ChannelError, MESSAGE_LEN, Op, OwnerChannel, Sealed, ShieldAnswer, ShieldRequest,
+    ShieldStatement, State, Statement, Statistics, status,
 };
 use shef_proto::config::Config;
 use shef_proto::crypto::scrub::{DERIVATION, Scrub, scrubbed};
 use shef_proto::entropy::Entropy;
+use shef_proto::fork::Forked;
 use shef_proto::load::{FirstEpoch, SessionKeys};
-use shef_proto::maker::Copied;
 use shef_seal::{Opener, Spent};
 use shef_verify::VerifiedShieldEvidence;
 use zeroize::Zeroizing;
@@ -116,7 +116,10 @@ impl Keyed {
     /// Refuses a forked copy of the process that made the session. It has the same keys and
     /// counters and would seal other data under them.
     pub(crate) fn check_process(&self) -> Result<(), SdkError> {
-        self.keys.maker().check().map_err(|Copied { made, found }| SdkError::Forked { made, found })
+        self.keys
+            .fork_guard()
+            .check()
+            .map_err(|Forked { made, found }| SdkError::Forked { made, found })
     }
 }
 
@@ -333,7 +336,7 @@ impl<'h> Session<'h, Attested> {
 /// A channel error; use by a forked process maps to this library's own error.
 fn of_channel(error: ChannelError) -> SdkError {
     match error {
-        ChannelError::Copied { made, found } => SdkError::Forked { made, found },
+        ChannelError::Forked { made, found } => SdkError::Forked { made, found },
         error => error.into(),
     }
 }
@@ -364,7 +367,7 @@ impl<'h> Session<'h, Keyed> {
         &mut self.state.patience
     }
 
-    pub(crate) fn call(&mut self, request: &Request) -> Result<Answer, SdkError> {
+    pub(crate) fn call(&mut self, request: &ShieldRequest) -> Result<ShieldAnswer, SdkError> {
         self.sends(request, self.state.channel.seq() + 1);
         let answer = self.ask(|channel, _, carry| channel.call(request, carry))?;
         self.took(request);
@@ -372,7 +375,7 @@ impl<'h> Session<'h, Keyed> {
     }
 
     /// Whatever the outcome of this request, statements before it do not cover its effects.
-    fn sends(&mut self, request: &Request, seq: u64) {
+    fn sends(&mut self, request: &ShieldRequest, seq: u64) {
         let changes = [Op::Write, Op::Flush, Op::Invalidate, Op::Epoch];
         if changes.iter().any(|op| *op as u8 == request.op) {
             self.state.stale_before = seq;
@@ -380,7 +383,7 @@ impl<'h> Session<'h, Keyed> {
     }
 
     /// Records the changes of a completed request.
-    fn took(&mut self, request: &Request) {
+    fn took(&mut self, request: &ShieldRequest) {
         if request.op == Op::Epoch as u8
             && let Some(epoch) = self.state.epochs.get_mut(usize::from(request.region))
         {
@@ -394,7 +397,7 @@ impl<'h> Session<'h, Keyed> {
     ///
     /// # Errors
     /// [`SdkError::Unanswered`] again, and an error if the Shield has ended the session.
-    pub fn settle(&mut self) -> Result<Option<Answer>, SdkError> {
+    pub fn settle(&mut self) -> Result<Option<ShieldAnswer>, SdkError> {
         self.state.check_process()?;
         let Some(request) = self.state.channel.pending_request().copied() else { return Ok(None) };
         let answer = self.carried(|channel, _, carry| channel.settle(carry))?;
@@ -463,7 +466,7 @@ impl<'h> Session<'h, Keyed> {
     ///
     /// # Errors
     /// Another request is in flight.
-    pub fn seal_request(&mut self, request: &Request) -> Result<Sealed, SdkError> {
+    pub fn seal_request(&mut self, request: &ShieldRequest) -> Result<Sealed, SdkError> {
         let sealed = self.state.channel.request(request).map_err(of_channel)?;
         self.sends(request, self.state.channel.seq());
         Ok(sealed)
@@ -473,7 +476,7 @@ impl<'h> Session<'h, Keyed> {
     ///
     /// # Errors
     /// The answer is not authentic.
-    pub fn take_answer(&mut self, answer: &[u8]) -> Result<Answer, SdkError> {
+    pub fn take_answer(&mut self, answer: &[u8]) -> Result<ShieldAnswer, SdkError> {
         let sealed = answer.try_into().map_err(|_| SdkError::Length {
             what: "sealed answer",
             found: answer.len(),
@@ -492,7 +495,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Channel errors.
     pub fn ping(&mut self) -> Result<(), SdkError> {
-        self.call(&Request::ping()).map(drop)
+        self.call(&ShieldRequest::ping()).map(drop)
     }
 
     /// Reads a register of the accelerator over the sealed channel.
@@ -500,7 +503,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Channel errors.
     pub fn read_register(&mut self, addr: u32) -> Result<u32, SdkError> {
-        Ok(self.call(&Request::read(addr))?.value as u32)
+        Ok(self.call(&ShieldRequest::read(addr))?.value as u32)
     }
 
     /// Writes a register of the accelerator over the sealed channel.
@@ -508,7 +511,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Channel errors.
     pub fn write_register(&mut self, addr: u32, value: u32) -> Result<(), SdkError> {
-        self.call(&Request::write(addr, value)).map(drop)
+        self.call(&ShieldRequest::write(addr, value)).map(drop)
     }
 
     /// Polls a register over the sealed channel until one of the bits of `mask` is set; returns its
@@ -589,7 +592,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Channel errors.
     pub fn invalidate(&mut self) -> Result<(), SdkError> {
-        self.call(&Request::invalidate()).map(drop)
+        self.call(&ShieldRequest::invalidate()).map(drop)
     }
 
     /// Makes the Shield seal and write back every dirty line.
@@ -597,7 +600,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// Channel errors.
     pub fn flush(&mut self) -> Result<(), SdkError> {
-        self.call(&Request::flush()).map(drop)
+        self.call(&ShieldRequest::flush()).map(drop)
     }
 
     /// Reads the statement. Read it after the last flush.
@@ -627,7 +630,7 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// [`SdkError::Unanswered`] if the last words do not arrive; the session is over in any case.
     pub fn close(self) -> Result<Closed, SdkError> {
-        self.end(&Request::close())
+        self.end(&ShieldRequest::close())
     }
 
     /// Ends the session without a flush.
@@ -635,10 +638,10 @@ impl<'h> Session<'h, Keyed> {
     /// # Errors
     /// As [`Session::close`].
     pub fn abort(self) -> Result<Closed, SdkError> {
-        self.end(&Request::abort())
+        self.end(&ShieldRequest::abort())
     }
 
-    fn end(mut self, request: &Request) -> Result<Closed, SdkError> {
+    fn end(mut self, request: &ShieldRequest) -> Result<Closed, SdkError> {
         let mut sealed = [0; MESSAGE_LEN];
         // These are the last words with any status: a fault may have stopped the flush.
         let answer = self.ask(|channel, _, carry| {

@@ -411,14 +411,14 @@ fn unwritten(source: io::Error) -> SdkError {
 }
 
 /// A fetched piece: its first byte, its ciphertext and tags, and a buffer for its plaintext.
-struct Came<'a> {
+struct FetchedPiece<'a> {
     at: usize,
     parcel: Parcel,
     room: Room<'a>,
 }
 
-/// Answer of the thread that takes a piece.
-type Answer<'a> = Result<Came<'a>, SdkError>;
+/// An opened piece, with its plaintext in the buffer.
+type OpenedPiece<'a> = Result<FetchedPiece<'a>, SdkError>;
 
 /// This thread fetches pieces from the device, and opens those for which no other thread is free.
 fn receive<'a>(
@@ -435,10 +435,10 @@ fn receive<'a>(
     tell(watch, 0, total)?;
     let mut carrier = Carrier::new(host, total)?;
     let most = carrier.bytes(chunk);
-    let open = |mut came: Came<'a>| -> Answer<'a> {
-        let Came { at, parcel, room } = &mut came;
+    let open = |mut piece: FetchedPiece<'a>| -> OpenedPiece<'a> {
+        let FetchedPiece { at, parcel, room } = &mut piece;
         // Rejects a piece of the wrong length: the opener compares it with its buffer.
-        let (len, tags) = parcel.came()?;
+        let (len, tags) = parcel.fetched()?;
         let bring = |at: usize, out: &mut [u8]| parcel.get(at, out);
         opener.open_piece_from(
             statement,
@@ -449,17 +449,18 @@ fn receive<'a>(
             room.bytes(),
             bring,
         )?;
-        Ok(came)
+        Ok(piece)
     };
-    // A thread that takes a piece from the queue answers on the piece's own channel: the results
+    // A thread that takes a piece from the queue returns it on the piece's own channel: the results
     // are awaited in order.
     let helpers = helpers(total);
-    let (queue, taken) = mpsc::sync_channel::<(Came<'a>, mpsc::Sender<Answer<'a>>)>(helpers);
+    let (queue, taken) =
+        mpsc::sync_channel::<(FetchedPiece<'a>, mpsc::Sender<OpenedPiece<'a>>)>(helpers);
     let taken = Mutex::new(taken);
     let open_next = || {
         // Other threads can use the queue while this piece is opened.
         let next = lock(&taken).recv();
-        next.map(|(came, answer)| drop(answer.send(open(came)))).is_ok()
+        next.map(|(piece, opened)| drop(opened.send(open(piece)))).is_ok()
     };
     std::thread::scope(|scope| {
         (0..helpers).for_each(|_| drop(scope.spawn(|| while open_next() {})));
@@ -469,10 +470,11 @@ fn receive<'a>(
             Ranges { data: (region.base + at as u64, len), tags }
         };
         let (mut awaited, mut done) = (VecDeque::new(), 0);
-        let mut finish = |sink: &mut dyn Sink<'a>, first: Option<mpsc::Receiver<Answer<'a>>>| {
-            // There is no answer if a helper panicked, and then the scope panics too.
+        let mut finish = |sink: &mut dyn Sink<'a>,
+                          first: Option<mpsc::Receiver<OpenedPiece<'a>>>| {
+            // Nothing is sent if a helper panicked, and then the scope panics too.
             let gone = SdkError::Length { what: "results", found: done, expected: total };
-            let Came { at, parcel, room } =
+            let FetchedPiece { at, parcel, room } =
                 first.and_then(|first| first.recv().ok()).ok_or(gone)??;
             sink.filled(room).map_err(unwritten)?;
             done = total.min(at + most);
@@ -490,14 +492,14 @@ fn receive<'a>(
             }
             let parcel = carrier.fetch(ranges(at))?;
             soon = soon.max(at + most);
-            let (answer, first) = mpsc::channel();
+            let (opened, first) = mpsc::channel();
             awaited.push_back(first);
-            let came = Came { at, room: sink.room(parcel.bytes()), parcel };
+            let piece = FetchedPiece { at, room: sink.room(parcel.bytes()), parcel };
             if let Err(
-                TrySendError::Full((came, answer)) | TrySendError::Disconnected((came, answer)),
-            ) = queue.try_send((came, answer))
+                TrySendError::Full((piece, opened)) | TrySendError::Disconnected((piece, opened)),
+            ) = queue.try_send((piece, opened))
             {
-                let _ = answer.send(open(came));
+                let _ = opened.send(open(piece));
             }
         }
         drop(queue);

@@ -14,9 +14,9 @@ use shef_proto::hpke_suite::PublicKey;
 use shef_proto::receipt::{Head, Receipt};
 use shef_verify::rego::Evaluate;
 use shef_verify::{
-    Appraisal, AppraisalPolicy, Policy, ReferenceValues, Request, Revocations, TrustAnchor,
-    TrustAnchors, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence, appraise_kernel,
-    appraise_shield, floor,
+    Appraisal, AppraisalPolicy, AppraisalRequest, Policy, ReferenceValues, Revocations,
+    TrustAnchor, TrustAnchors, Verified, VerifiedKernelEvidence, VerifiedShieldEvidence,
+    appraise_kernel, appraise_shield, floor,
 };
 
 use crate::SdkError;
@@ -186,12 +186,12 @@ impl Verifier {
         challenge: &'a Challenge,
         layer: Layer,
         now: i64,
-    ) -> Request<'a> {
-        Request {
+    ) -> AppraisalRequest<'a> {
+        AppraisalRequest {
             revocations: self.revocations.as_ref(),
             challenged: challenge.drawn(now),
             rego: self.rego.as_ref().map(|rego| &*rego.0 as &dyn Evaluate),
-            ..Request::new(
+            ..AppraisalRequest::new(
                 evidence,
                 &self.anchors,
                 &self.reference,

@@ -82,7 +82,7 @@ pub struct Server {
 }
 
 /// An answer: body and, optionally, a descriptor.
-type Answer<'a> = (Vec<u8>, Option<BorrowedFd<'a>>);
+type Reply<'a> = (Vec<u8>, Option<BorrowedFd<'a>>);
 
 impl Server {
     /// Listens on a socket at `path` ([`Listening::bind`]). Clients see `regions` by index (a PCI
@@ -258,7 +258,7 @@ impl Server {
         mut fds: Vec<OwnedFd>,
         negotiated: &mut bool,
         backend: &mut dyn Backend,
-    ) -> Result<Answer<'_>, u32> {
+    ) -> Result<Reply<'_>, u32> {
         let request = Request::decode(header.command, body)?;
         if *negotiated == matches!(request, Request::Version { .. }) {
             return Err(errno::EINVAL);
@@ -342,7 +342,7 @@ impl Server {
         }
     }
 
-    fn region_info(&self, argsz: u32, index: u32) -> Result<Answer<'_>, u32> {
+    fn region_info(&self, argsz: u32, index: u32) -> Result<Reply<'_>, u32> {
         if index >= region::COUNT || argsz < 32 {
             return Err(errno::EINVAL);
         }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use shef_console::CliError;
 use shef_console::output::Output;
-use shef_lab::bench::Bench;
+use shef_lab::probe::Probe;
 
 use super::report::Step;
 
@@ -45,8 +45,8 @@ impl<'a> Steps<'a> {
     }
 
     /// The beginning of a step, at the device's present cycle.
-    pub fn begin(bench: Option<&Bench>) -> Begun {
-        Begun { at: Instant::now(), cycles: bench.and_then(Bench::cycles) }
+    pub fn begin(probe: Option<&Probe>) -> Begun {
+        Begun { at: Instant::now(), cycles: probe.and_then(Probe::cycles) }
     }
 
     /// Ends a step.
@@ -57,26 +57,26 @@ impl<'a> Steps<'a> {
         &mut self,
         name: &'static str,
         begun: &Begun,
-        bench: &Bench,
+        probe: &Probe,
         ended: Ended,
     ) -> Result<(), CliError> {
-        let cycles = begun.cycles.zip(bench.cycles()).map(|(from, to)| to - from);
+        let cycles = begun.cycles.zip(probe.cycles()).map(|(from, to)| to - from);
         self.add(name, ms(begun.at), cycles, ended)
     }
 
-    /// Runs a step on the device of `bench`.
+    /// Runs a step on the device of `probe`.
     ///
     /// # Errors
     /// Those of the step, and if stdout cannot be written.
     pub fn run(
         &mut self,
         name: &'static str,
-        bench: &Bench,
+        probe: &Probe,
         step: impl FnOnce() -> Result<Ended, CliError>,
     ) -> Result<(), CliError> {
-        let begun = Self::begin(Some(bench));
+        let begun = Self::begin(Some(probe));
         let ended = step()?;
-        self.end(name, &begun, bench, ended)
+        self.end(name, &begun, probe, ended)
     }
 
     /// Records a finished step.

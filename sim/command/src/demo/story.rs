@@ -10,9 +10,9 @@ use shef_card::{BareCard, CardOptions, Engine, KernelView};
 use shef_console::output::{Output, count};
 use shef_console::{CliError, hex};
 use shef_lab::attacks;
-use shef_lab::bench::Bench;
 use shef_lab::data;
 use shef_lab::knn::{self, Buffers};
+use shef_lab::probe::Probe;
 use shef_lab::reference;
 use shef_lab::world::{Cards, Plan, World, card};
 use shef_proto::channel::Counter;
@@ -40,7 +40,7 @@ struct Context<'a> {
 struct Stage {
     world: World,
     host: Host,
-    bench: Bench,
+    probe: Probe,
     certificates: Vec<Vec<u8>>,
     booted: Option<KernelView>,
 }
@@ -78,25 +78,25 @@ pub fn tell(
     let mut steps = Steps::new(output);
     let mut stage = device(&context, dir, keep.is_some(), &mut steps)?;
     let image = stage.world.image().clone();
-    steps.run("image", &stage.bench, || container(&image))?;
-    let begun = Steps::begin(Some(&stage.bench));
+    steps.run("image", &stage.probe, || container(&image))?;
+    let begun = Steps::begin(Some(&stage.probe));
     let (release, ended) = kernel_attestation(&mut stage, &image)?;
-    steps.end("kernel-attestation", &begun, &stage.bench, ended)?;
+    steps.end("kernel-attestation", &begun, &stage.probe, ended)?;
 
     let mut found = Found::default();
-    let Stage { world, host, bench, certificates, booted } = &mut stage;
-    let session = begin(&context, world, host, bench, &mut steps, &mut found)?;
-    let session = compute(&context, session, bench, &mut steps, &mut found, keep.as_deref_mut())?;
+    let Stage { world, host, probe, certificates, booted } = &mut stage;
+    let session = begin(&context, world, host, probe, &mut steps, &mut found)?;
+    let session = compute(&context, session, probe, &mut steps, &mut found, keep.as_deref_mut())?;
 
-    let begun = Steps::begin(Some(bench));
+    let begun = Steps::begin(Some(probe));
     let closed = session.close()?;
     let record = host.close_record()?;
-    let ran = bench.kernel();
+    let ran = probe.kernel();
     if let Some(keep) = keep.as_deref_mut() {
-        keep.messages(&bench.tap().stop_recording())?;
+        keep.messages(&probe.tap().stop_recording())?;
     }
     let ended = close(&closed, &record, host)?;
-    steps.end("close", &begun, bench, ended)?;
+    steps.end("close", &begun, probe, ended)?;
 
     let bare = without_a_shield(&context, &mut steps)?;
     if let Some(keep) = keep {
@@ -146,20 +146,20 @@ fn device(
     };
     let spinner = context.output.spinner("making a device");
     let mut world = World::new(&dir.join("demo"), plan)?;
-    let (mut host, bench) = world.card(&mut |text| spinner.message(text))?;
+    let (mut host, probe) = world.card(&mut |text| spinner.message(text))?;
     if record {
-        bench.tap().record();
+        probe.tap().record();
     }
     let certificates = host.certificates()?;
     drop(spinner);
     let detail = "UDS, DeviceID certificate, measured Security Kernel, attestation key";
     steps.add("device", ms(begun), None, Ended::new(certificates.len() == 2, detail))?;
-    let booted = bench.kernel();
+    let booted = probe.kernel();
     for stage in booted.iter().flat_map(|kernel| &kernel.boot) {
         let (name, detail) = boot_stage(stage.name);
         steps.add(name, stage.ms, Some(stage.cycles), Ended::new(true, detail))?;
     }
-    Ok(Stage { world, host, bench, certificates, booted })
+    Ok(Stage { world, host, probe, certificates, booted })
 }
 
 /// Name and description of a part of the boot.
@@ -213,17 +213,17 @@ fn begin<'h>(
     context: &Context<'_>,
     world: &mut World,
     host: &'h mut Host,
-    bench: &Bench,
+    probe: &Probe,
     steps: &mut Steps<'_>,
     found: &mut Found,
 ) -> Result<Session<'h, Keyed>, CliError> {
-    let begun = Steps::begin(Some(bench));
+    let begun = Steps::begin(Some(probe));
     let spinner = context.output.spinner("the Shield derives its key pair");
     let session = world.attest(host)?;
     drop(spinner);
-    steps.end("shield-attestation", &begun, bench, attested(context, &session, found))?;
+    steps.end("shield-attestation", &begun, probe, attested(context, &session, found))?;
 
-    let begun = Steps::begin(Some(bench));
+    let begun = Steps::begin(Some(probe));
     let spinner = context.output.spinner("the Shield opens the Load Key");
     let session = world.key(session)?;
     drop(spinner);
@@ -233,7 +233,7 @@ fn begin<'h>(
     let transcript = session.transcript();
     found.sealed.transcript = hex::encode(&transcript);
     let detail = format!("confirmed by the Shield, session {}", short(&transcript[..16]));
-    steps.end("load-key", &begun, bench, Ended::new(true, detail))?;
+    steps.end("load-key", &begun, probe, Ended::new(true, detail))?;
     Ok(session)
 }
 
@@ -256,7 +256,7 @@ fn attested(context: &Context<'_>, session: &Session<'_, Attested>, found: &mut 
 fn compute<'h>(
     context: &Context<'_>,
     mut session: Session<'h, Keyed>,
-    bench: &Bench,
+    probe: &Probe,
     steps: &mut Steps<'_>,
     found: &mut Found,
     keep: Option<&mut Keep>,
@@ -269,7 +269,7 @@ fn compute<'h>(
     ];
     let outputs = [(b.result.region().clone(), knn::result_len(query.rows.len()))];
 
-    steps.run("seal", bench, || {
+    steps.run("seal", probe, || {
         attacks::upload(&mut session, &b, train, query)?;
         found.sealed.inputs = memory_digest(session.host(), &inputs)?;
         let detail = format!(
@@ -279,8 +279,8 @@ fn compute<'h>(
         );
         Ok(Ended::new(true, detail))
     })?;
-    steps.run("compute", bench, || launch(context, &mut session, &b, bench, found))?;
-    steps.run("results", bench, || {
+    steps.run("compute", probe, || launch(context, &mut session, &b, probe, found))?;
+    steps.run("results", probe, || {
         let ended = results(context, &mut session, &b, found)?;
         found.sealed.results = memory_digest(session.host(), &outputs)?;
         if let Some(keep) = keep {
@@ -297,7 +297,7 @@ fn launch(
     context: &Context<'_>,
     session: &mut Session<'_, Keyed>,
     b: &Buffers,
-    bench: &Bench,
+    probe: &Probe,
     found: &mut Found,
 ) -> Result<Ended, CliError> {
     let Settings { train, query, .. } = context.settings;
@@ -313,11 +313,11 @@ fn launch(
     for (addr, value) in knn::job(b.train.addr(), b.query.addr(), b.result.addr(), rows, queries) {
         session.write_register(addr, value)?;
     }
-    let start = bench.cycles();
+    let start = probe.cycles();
     session.write_register(knn::reg::CTRL, 1)?;
     let status = session.wait_register(knn::reg::STATUS, knn::DONE | knn::ERROR)?;
     session.flush()?;
-    found.shielded = start.zip(bench.last_write_cycle()).map(|(from, to)| to.saturating_sub(from));
+    found.shielded = start.zip(probe.last_write_cycle()).map(|(from, to)| to.saturating_sub(from));
     drop(spinner);
     let detail = format!("k-nearest-neighbour, k = 3, over {rows} x {queries} rows");
     Ok(Ended::new(status & knn::ERROR == 0, detail))

@@ -10,8 +10,8 @@ use shef_card::{CardOptions, Engine, RtlOptions};
 use shef_console::CliError;
 use shef_console::output::Output;
 use shef_lab::attacks::{Attack, Lab, Target};
-use shef_lab::bench::Bench;
 use shef_lab::data::Dataset;
+use shef_lab::probe::Probe;
 use shef_lab::world::{Cards, Plan, World};
 
 use super::report::AttackResult;
@@ -105,11 +105,11 @@ impl Trials<'_> {
     /// Runs attacks on one card until none is left.
     fn work(&self, dir: &Path, plan: Plan) -> Result<(), CliError> {
         let mut world = World::new(dir, plan)?;
-        let (mut host, bench) = world.card(&mut |_| {})?;
+        let (mut host, probe) = world.card(&mut |_| {})?;
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(attack) = self.attacks.get(at) else { return Ok(()) };
-            let result = self.one(attack, &mut world, &mut host, &bench);
+            let result = self.one(attack, &mut world, &mut host, &probe);
             self.results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
         }
     }
@@ -119,26 +119,26 @@ impl Trials<'_> {
         attack: &Attack,
         world: &mut World,
         host: &mut Host,
-        bench: &Bench,
+        probe: &Probe,
     ) -> AttackResult {
         let (train, query) = (&self.train, &self.query);
         let begin = Instant::now();
-        let from = bench.cycles();
-        bench.tap().honest();
+        let from = probe.cycles();
+        probe.tap().honest();
         let ready = match attack.target {
             Target::Session => world.ready(host),
             Target::Load | Target::Boot => host.reset(),
         };
         let outcome = ready.map_err(CliError::from).and_then(|()| {
-            bench.unwatch()?;
-            let outcome = (attack.run)(&mut Lab { world, host, bench, train, query })?;
-            Ok((outcome, bench.words_delivered()?))
+            probe.unwatch()?;
+            let outcome = (attack.run)(&mut Lab { world, host, probe, train, query })?;
+            Ok((outcome, probe.words_delivered()?))
         });
         let (detected, words_delivered, code, detail) = match outcome {
             Ok((outcome, words)) => (outcome.detected, words, outcome.code, outcome.detail),
             // An error that an attack does not expect is not a detection.
             Err(error) => {
-                (false, bench.words_delivered().unwrap_or(0), error.code.to_string(), error.message)
+                (false, probe.words_delivered().unwrap_or(0), error.code.to_string(), error.message)
             }
         };
         AttackResult {
@@ -149,7 +149,7 @@ impl Trials<'_> {
             code,
             detail,
             ms: ms(begin),
-            cycles: from.zip(bench.cycles()).map(|(from, to)| to - from),
+            cycles: from.zip(probe.cycles()).map(|(from, to)| to - from),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use shef_model::{Accelerator, Model};
 use shef_proto::channel::{
-    Answer, ChannelError, MESSAGE_LEN, OwnerChannel, Request, Sealed, Statement,
+    ChannelError, MESSAGE_LEN, OwnerChannel, Sealed, ShieldAnswer, ShieldRequest, Statement,
 };
 use shef_proto::config::{Config, Mode, OnFault, Region, Set};
 use shef_proto::entropy::SeededEntropy;
@@ -145,14 +145,14 @@ impl Owner {
     }
 
     /// Returns the answer with any status.
-    pub fn ask(&mut self, request: Request) -> Answer {
+    pub fn ask(&mut self, request: ShieldRequest) -> ShieldAnswer {
         let sealed = self.channel.request(&request).unwrap();
         let answer = ring(&mut self.model, &sealed).expect("not refused");
         self.channel.answer(&answer).unwrap()
     }
 
     pub fn write(&mut self, addr: u32, value: u32) {
-        assert_eq!(self.ask(Request::write(addr, value)).status, 0);
+        assert_eq!(self.ask(ShieldRequest::write(addr, value)).status, 0);
     }
 
     pub fn statement(&mut self) -> Statement {

@@ -1,7 +1,7 @@
 //! `shef_kernel` with the probe program in its ROM, and requests for tests.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use crate::rv32::Ask;
+use crate::rv32::CoreOp;
 use shef_rtl::{DesignSpec, KernelSim, KernelStraps, Library, build_once, counted, kernel_spec};
 use std::path::Path;
 
@@ -105,18 +105,18 @@ impl Kernel {
             .count()
     }
 
-    pub fn ask(&mut self, ask: Ask, address: u32, value: u32) -> (u32, u32) {
+    pub fn ask(&mut self, ask: CoreOp, address: u32, value: u32) -> (u32, u32) {
         self.within(300_000, [ask as u32, address, value, 0]).expect("an answer")
     }
 
     pub fn read(&mut self, address: u32) -> u32 {
-        let (word, trap) = self.ask(Ask::Read, address, 0);
+        let (word, trap) = self.ask(CoreOp::Read, address, 0);
         assert_eq!(trap, 0, "read of {address:#x}");
         word
     }
 
     pub fn write(&mut self, address: u32, value: u32) {
-        assert_eq!(self.ask(Ask::Write, address, value).1, 0, "write of {address:#x}");
+        assert_eq!(self.ask(CoreOp::Write, address, value).1, 0, "write of {address:#x}");
     }
 
     pub fn bytes(&mut self, address: u32, len: u32) -> Vec<u8> {
@@ -129,17 +129,20 @@ impl Kernel {
 
     /// Writes of `CONTROL` may clear the mailbox with the answer.
     pub fn control(&mut self, bit: u32) -> Option<(u32, u32)> {
-        self.within(100_000, [Ask::Write as u32, CONTROL, 1 << bit, 0])
+        self.within(100_000, [CoreOp::Write as u32, CONTROL, 1 << bit, 0])
     }
 
     pub fn or(&mut self, address: u32, words: u32) -> u32 {
-        let answer = self.within(1_000_000, [Ask::Or as u32, address, words, 0]);
+        let answer = self.within(1_000_000, [CoreOp::Or as u32, address, words, 0]);
         let (word, trap) = answer.expect("an answer");
         assert_eq!(trap, 0);
         word
     }
 
     pub fn fill(&mut self, address: u32, words: u32, value: u32) {
-        assert_eq!(self.within(1_000_000, [Ask::Fill as u32, address, words, value]), Some((0, 0)));
+        assert_eq!(
+            self.within(1_000_000, [CoreOp::Fill as u32, address, words, value]),
+            Some((0, 0))
+        );
     }
 }

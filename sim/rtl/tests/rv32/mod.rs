@@ -132,7 +132,7 @@ pub const MTVEC: i32 = 0x305;
 
 /// Commands of the program in ROM: the first word of a request; address and value follow.
 #[derive(Clone, Copy)]
-pub enum Ask {
+pub enum CoreOp {
     Read = 0,
     Write = 1,
     /// Calls the address.
@@ -144,8 +144,8 @@ pub enum Ask {
     WriteByte = 5,
 }
 
-/// Serves the mailbox: a request is [`Ask`], address, value; the answer is a word, and 1 + mcause if
-/// it trapped (else 0).
+/// Serves the mailbox: a request is [`CoreOp`], address, value; the answer is a word, and 1 + mcause
+/// if it trapped (else 0).
 pub fn probe() -> Vec<u32> {
     const RA: Reg = 1;
     const FLAG: Reg = 5;
@@ -166,12 +166,12 @@ pub fn probe() -> Vec<u32> {
     a.lw(ASK, 0, REQUEST).lw(ADDRESS, 4, REQUEST).lw(VALUE, 8, REQUEST).lw(FILL, 12, REQUEST);
     a.addi(CAUSE, 0, 0).addi(RESULT, 0, 0);
     for (ask, to) in [
-        (Ask::Read, "read"),
-        (Ask::Write, "write"),
-        (Ask::Call, "call"),
-        (Ask::Or, "or"),
-        (Ask::Fill, "fill"),
-        (Ask::WriteByte, "byte"),
+        (CoreOp::Read, "read"),
+        (CoreOp::Write, "write"),
+        (CoreOp::Call, "call"),
+        (CoreOp::Or, "or"),
+        (CoreOp::Fill, "fill"),
+        (CoreOp::WriteByte, "byte"),
     ] {
         a.addi(T, 0, ask as i32).beq(ASK, T, to);
     }

@@ -10,7 +10,7 @@ use crate::host;
 use crate::owner::Owner;
 use crate::traffic::Op;
 use crate::{BenchError, Result};
-use shef_proto::channel::Request;
+use shef_proto::channel::ShieldRequest;
 use shef_proto::config::{Mode, OnFault, Region};
 use shef_proto::load::first_epochs;
 use shef_regs::{ctl, krn};
@@ -20,20 +20,22 @@ use shef_rtl::{AxiMemoryConfig, Hostile};
 pub fn run(s: &mut Session) -> Result<()> {
     let mut channel = restore(s)?;
     registers(s)?;
-    channel.must(&mut s.bench, &Request::ping())?;
+    channel.must(&mut s.bench, &ShieldRequest::ping())?;
     accelerator(s, &mut channel)?;
     for set in 0..s.config.sets().len() {
         for page in 0..2 {
-            channel
-                .must(&mut s.bench, &Request::stats(u8::try_from(set).unwrap_or_default(), page))?;
+            channel.must(
+                &mut s.bench,
+                &ShieldRequest::stats(u8::try_from(set).unwrap_or_default(), page),
+            )?;
         }
     }
     gaps(s)?;
     // an epoch that is not above the current one, and an epoch for a region without epochs
     for r in s.config.regions().iter().map(|r| r.id).collect::<Vec<_>>() {
-        refused(s, &mut channel, &Request::epoch(r, s.epoch))?;
+        refused(s, &mut channel, &ShieldRequest::epoch(r, s.epoch))?;
     }
-    channel.must(&mut s.bench, &Request::close())?;
+    channel.must(&mut s.bench, &ShieldRequest::close())?;
     registers(s)?;
     // a session whose epochs are not set yet
     Owner::open(&mut s.bench, &s.config, &first_epochs(&s.config, 0), s.seed ^ 1)?;
@@ -42,7 +44,7 @@ pub fn run(s: &mut Session) -> Result<()> {
     s.bench.burst(&reads)?;
 
     let mut channel = restore(s)?;
-    channel.must(&mut s.bench, &Request::abort())?;
+    channel.must(&mut s.bench, &ShieldRequest::abort())?;
 
     // no set has the first number, so the command reaches no set
     for id in [0xc0, 0x00] {
@@ -92,16 +94,16 @@ fn accelerator(s: &mut Session, channel: &mut RecordedChannel) -> Result<()> {
     };
     put(s, &ANSWERS, 1);
     put(s, &["reg_rdata"], 0x5a);
-    channel.must(&mut s.bench, &Request::write(0x10, 7))?;
-    channel.must(&mut s.bench, &Request::read(0x10))?;
+    channel.must(&mut s.bench, &ShieldRequest::write(0x10, 7))?;
+    channel.must(&mut s.bench, &ShieldRequest::read(0x10))?;
     put(s, &["reg_bresp", "reg_rresp"], 2);
-    refused(s, channel, &Request::write(0x10, 7))?;
-    refused(s, channel, &Request::read(0x10))?;
+    refused(s, channel, &ShieldRequest::write(0x10, 7))?;
+    refused(s, channel, &ShieldRequest::read(0x10))?;
     put(s, &["reg_bresp", "reg_rresp"], 0);
     put(s, &ANSWERS, 0);
     // the second access is not forwarded at all
-    refused(s, channel, &Request::read(0x10))?;
-    refused(s, channel, &Request::write(0x10, 7))?;
+    refused(s, channel, &ShieldRequest::read(0x10))?;
+    refused(s, channel, &ShieldRequest::write(0x10, 7))?;
     // an interrupt, which the bench acknowledges at once
     let before = s.bench.core().interrupts();
     put(s, &["acc_irq"], 1);
@@ -114,7 +116,7 @@ fn accelerator(s: &mut Session, channel: &mut RecordedChannel) -> Result<()> {
     }
 }
 
-fn refused(s: &mut Session, channel: &mut RecordedChannel, request: &Request) -> Result<()> {
+fn refused(s: &mut Session, channel: &mut RecordedChannel, request: &ShieldRequest) -> Result<()> {
     match channel.ask(&mut s.bench, request)?.status {
         0 => Err(BenchError::Refused {
             what: "a request that cannot be done",
@@ -156,7 +158,7 @@ fn commands_that_break(s: &mut Session) -> Result<()> {
     let free = board.used.iter().copied().find(|c| !board.plain.contains_key(c));
     // under `halt` there are no more answers
     let (Some(chunk), false) = (free, s.config.on_fault() == OnFault::Halt) else { return Ok(()) };
-    for request in [Request::invalidate(), Request::epoch(r.id, s.epoch + 1)] {
+    for request in [ShieldRequest::invalidate(), ShieldRequest::epoch(r.id, s.epoch + 1)] {
         let mut channel = restore(s)?;
         s.bench.burst(&[Op::Write {
             id: 1,

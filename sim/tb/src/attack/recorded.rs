@@ -4,11 +4,13 @@
 use crate::bench::RtlBench;
 use crate::host;
 use crate::{BenchError, Result};
-use shef_proto::channel::{Answer, OwnerChannel, Request, Sealed, ShieldChannel, ShieldStatement};
+use shef_proto::channel::{
+    OwnerChannel, Sealed, ShieldAnswer, ShieldChannel, ShieldRequest, ShieldStatement,
+};
 use shef_proto::load::SessionKeys;
 
 /// A request, its sealed message and the sealed answer.
-pub type Exchange = (Request, Sealed, Sealed);
+pub type Exchange = (ShieldRequest, Sealed, Sealed);
 
 /// The owner's channel and all exchanges so far.
 pub struct RecordedChannel {
@@ -32,26 +34,26 @@ impl RecordedChannel {
     /// exchange as many messages as this channel has.
     pub fn next_message(&self, keys: &SessionKeys) -> Result<Sealed> {
         let (mut owner, mut shield) = (OwnerChannel::new(keys), ShieldChannel::new(keys));
-        let ping = Request::ping();
+        let ping = ShieldRequest::ping();
         for _ in &self.wire {
             let _ = shield.receive(&owner.request(&ping)?);
-            owner.answer(&shield.answer(&Answer::to(&ping, 0)))?;
+            owner.answer(&shield.answer(&ShieldAnswer::to(&ping, 0)))?;
         }
         Ok(owner.request(&ping)?)
     }
 
     /// Seals a request without sending it.
-    pub fn seal(&mut self, request: &Request) -> Result<Sealed> {
+    pub fn seal(&mut self, request: &ShieldRequest) -> Result<Sealed> {
         Ok(self.channel.request(request)?)
     }
 
     /// Opens the answer to [`RecordedChannel::seal`]; `None` if it is not authentic.
     pub fn accept(
         &mut self,
-        request: &Request,
+        request: &ShieldRequest,
         sealed: &Sealed,
         answer: &Sealed,
-    ) -> Option<Answer> {
+    ) -> Option<ShieldAnswer> {
         let a = self.channel.answer(answer).ok()?;
         self.wire.push((*request, *sealed, *answer));
         Some(a)
@@ -65,7 +67,7 @@ impl RecordedChannel {
     }
 
     /// Sends a request and returns the answer, whatever its status.
-    pub fn ask(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Answer> {
+    pub fn ask(&mut self, bench: &mut RtlBench, request: &ShieldRequest) -> Result<ShieldAnswer> {
         let sealed = self.seal(request)?;
         let answer = host::carry(bench, &sealed)?;
         self.accept(request, &sealed, &answer)
@@ -74,7 +76,11 @@ impl RecordedChannel {
 
     /// Sends a request and returns the answer's status, or `None` if the Shield ended the session
     /// instead.
-    pub fn try_command(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Option<u16>> {
+    pub fn try_command(
+        &mut self,
+        bench: &mut RtlBench,
+        request: &ShieldRequest,
+    ) -> Result<Option<u16>> {
         let sealed = self.seal(request)?;
         let status = host::ring(bench, &sealed, 0..host::WORDS)?;
         let answer = host::shown(bench)?;
@@ -87,7 +93,7 @@ impl RecordedChannel {
     }
 
     /// Like [`RecordedChannel::ask`], but any status other than done is an error.
-    pub fn must(&mut self, bench: &mut RtlBench, request: &Request) -> Result<Answer> {
+    pub fn must(&mut self, bench: &mut RtlBench, request: &ShieldRequest) -> Result<ShieldAnswer> {
         let a = self.ask(bench, request)?;
         if a.status == 0 {
             Ok(a)
@@ -98,7 +104,7 @@ impl RecordedChannel {
 
     /// Reads page 0 of the statement.
     pub fn page0(&mut self, bench: &mut RtlBench) -> Result<ShieldStatement> {
-        let a = self.must(bench, &Request::statement(0))?;
+        let a = self.must(bench, &ShieldRequest::statement(0))?;
         ShieldStatement::from_payload(&a.payload)
             .ok_or(BenchError::Refused { what: "page 0", status: 0 })
     }

@@ -9,7 +9,7 @@ use crate::owner::Owner;
 use crate::traffic::Op;
 use crate::{BenchError, Result, host};
 use shef_model::SparseMemory;
-use shef_proto::channel::Request;
+use shef_proto::channel::ShieldRequest;
 use shef_proto::config::{Config, MAX_EPOCH, Mode, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::PublicKey;
@@ -206,7 +206,7 @@ impl Session {
         }
         s.snapshot = s.bench.core().save()?;
         s.wire.clone_from(&channel.wire);
-        channel.must(&mut s.bench, &Request::close())?;
+        channel.must(&mut s.bench, &ShieldRequest::close())?;
         host::wait_for(&mut s.bench, "CLOSED", |s| {
             ctl::STATUS_STATE.get(s) == ctl::STATUS_STATE_CLOSED
         })?;
@@ -221,7 +221,7 @@ impl Session {
         let mut ops = Vec::new();
         for r in &regions {
             if r.mode.has_epoch() && !first {
-                channel.must(&mut self.bench, &Request::epoch(r.id, self.epoch))?;
+                channel.must(&mut self.bench, &ShieldRequest::epoch(r.id, self.epoch))?;
             }
             for c in self.scoreboards[usize::from(r.id)].used.clone() {
                 let mut data = vec![0; r.chunk as usize];
@@ -266,7 +266,7 @@ impl Session {
             }
         }
         self.all_okay(&ops)?;
-        channel.must(&mut self.bench, &Request::invalidate())?;
+        channel.must(&mut self.bench, &ShieldRequest::invalidate())?;
         let mut ops = Vec::new();
         for r in &regions {
             for (c, plain) in &self.scoreboards[usize::from(r.id)].plain {
@@ -288,7 +288,7 @@ impl Session {
         if let Some(i) = (0..ops.len()).find(|i| got[*i] != want[*i]) {
             return Err(BenchError::Unequal(format!("{:?}", ops[i])));
         }
-        channel.must(&mut self.bench, &Request::invalidate())?;
+        channel.must(&mut self.bench, &ShieldRequest::invalidate())?;
         Ok(())
     }
 
@@ -323,7 +323,7 @@ impl Session {
         }
         if !ops.is_empty() {
             self.all_okay(&ops)?;
-            channel.must(&mut self.bench, &Request::invalidate())?;
+            channel.must(&mut self.bench, &ShieldRequest::invalidate())?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Seeded traffic through a whole session, on either bench.
 
-use shef_proto::channel::Request;
+use shef_proto::channel::ShieldRequest;
 use shef_proto::config::{Config, Mode};
 use shef_proto::load::first_epochs;
 use shef_rtl::agent::Rng;
@@ -22,7 +22,7 @@ pub fn run(
     let mut traffic = Traffic::new(seed);
     let mut content = Rng::new(seed ^ 0xc0_17e7);
     let mut trace = Vec::new();
-    let call = |owner: &mut Owner, bench: &mut dyn Bench, request: Request| {
+    let call = |owner: &mut Owner, bench: &mut dyn Bench, request: ShieldRequest| {
         owner.call(bench, &request).unwrap_or_else(|e| panic!("{again}: {e}"));
     };
     for round in 0..rounds {
@@ -41,8 +41,11 @@ pub fn run(
                     want.okay
                 );
             }
-            let flush =
-                if traffic.rng().one_in(2) { Request::flush() } else { Request::invalidate() };
+            let flush = if traffic.rng().one_in(2) {
+                ShieldRequest::flush()
+            } else {
+                ShieldRequest::invalidate()
+            };
             call(&mut owner, bench, flush);
         }
         // Memory contents, byte for byte.
@@ -82,7 +85,7 @@ pub fn run(
                 config.regions().iter().filter(|r| matches!(r.mode, Mode::Input | Mode::Output))
             {
                 let epoch = reference.epochs[usize::from(r.id)];
-                call(&mut owner, bench, Request::epoch(r.id, epoch));
+                call(&mut owner, bench, ShieldRequest::epoch(r.id, epoch));
             }
         }
     }

@@ -59,7 +59,7 @@ pub fn run_claims(bytes: &[u8]) -> String {
 
 pub fn run_appraisal(bytes: &[u8]) -> String {
     let good = good();
-    let request = shef_verify::Request::new(
+    let request = shef_verify::AppraisalRequest::new(
         bytes,
         &good.anchors,
         &good.values,
@@ -339,7 +339,7 @@ pub fn run_rego(bytes: &[u8]) -> String {
         outcome(policy.map_err(|error| error.code()), |rego| {
             assert!(rego.id().starts_with("sha256:"));
             let (good, policy) = (good(), AppraisalPolicy::new(good_policy()).with_rego(rego));
-            let request = shef_verify::Request::new(
+            let request = shef_verify::AppraisalRequest::new(
                 &good.kernel,
                 &good.anchors,
                 &good.values,
@@ -350,7 +350,8 @@ pub fn run_rego(bytes: &[u8]) -> String {
                 NOW,
             );
             let appraisal =
-                appraise(&shef_verify::Request { rego: Some(&Unconfined), ..request }).appraisal;
+                appraise(&shef_verify::AppraisalRequest { rego: Some(&Unconfined), ..request })
+                    .appraisal;
             assert_eq!(
                 appraisal.accepted(),
                 appraisal.check(CheckId::Rego).is_some_and(|check| check.passed)

@@ -115,11 +115,11 @@ fn channel() -> (OwnerChannel, [channel::Sealed; 2]) {
         let Received::Run(request) = shield.receive(request) else {
             panic!("the next request is run")
         };
-        shield.answer(&channel::Answer::to(&request, 0))
+        shield.answer(&channel::ShieldAnswer::to(&request, 0))
     };
-    let first = answer(&owner.request(&channel::Request::read(8)).unwrap());
+    let first = answer(&owner.request(&channel::ShieldRequest::read(8)).unwrap());
     owner.answer(&first).unwrap();
-    let second = answer(&owner.request(&channel::Request::read(16)).unwrap());
+    let second = answer(&owner.request(&channel::ShieldRequest::read(16)).unwrap());
     (owner, [second, first])
 }
 

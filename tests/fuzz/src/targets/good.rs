@@ -226,7 +226,7 @@ pub mod seeds {
     use shef_proto::channel::{FaultKind, RefusalKind, RegionStatement, ShieldStatement, State};
     use shef_proto::config::Mode;
     use shef_proto::evidence::{DebugState, RootOfTrust};
-    use shef_remote::wire::{Answer, DeviceState, Listed, Op, ToAgent, ToOwner, Token};
+    use shef_remote::wire::{DeviceAnswer, DeviceOp, DeviceState, Listed, ToAgent, ToOwner, Token};
     use shef_vfio_user::wire;
 
     pub fn claims() -> Vec<Vec<u8>> {
@@ -384,18 +384,18 @@ pub mod seeds {
 
     pub fn agent_requests() -> Vec<Vec<u8>> {
         let ops = vec![
-            Op::Ctl(vec![
+            DeviceOp::Ctl(vec![
                 CtlOp::Write { offset: 8, value: 1 },
                 CtlOp::Read { offset: 4 },
                 CtlOp::Poll { offset: 4, clear: 1, some: 2, polls: 9 },
             ]),
-            Op::Kernel(vec![1, 2, 3]),
-            Op::MemRead { addr: 0x1000, len: 64 },
-            Op::MemWrite { addr: 0x1000, data: vec![5; 64] },
-            Op::WaitHint,
-            Op::WaitInterrupt,
-            Op::Reset,
-            Op::Close,
+            DeviceOp::Kernel(vec![1, 2, 3]),
+            DeviceOp::MemRead { addr: 0x1000, len: 64 },
+            DeviceOp::MemWrite { addr: 0x1000, data: vec![5; 64] },
+            DeviceOp::WaitHint,
+            DeviceOp::WaitInterrupt,
+            DeviceOp::Reset,
+            DeviceOp::Close,
         ];
         let requests = ops.into_iter().enumerate().map(|(at, op)| ToAgent::Request {
             id: at as u64 + 1,
@@ -435,10 +435,10 @@ pub mod seeds {
 
     pub fn agent_answers() -> Vec<Vec<u8>> {
         let answers = [
-            Answer::Done,
-            Answer::Flag(true),
-            Answer::Values(vec![1, 2]),
-            Answer::Bytes(vec![3; 40]),
+            DeviceAnswer::Done,
+            DeviceAnswer::Flag(true),
+            DeviceAnswer::Values(vec![1, 2]),
+            DeviceAnswer::Bytes(vec![3; 40]),
         ];
         let done = answers.into_iter().enumerate().map(|(at, answer)| ToOwner::Done {
             id: at as u64,

@@ -19,7 +19,7 @@ use super::service::{
     furnished_with, release, two_tenants,
 };
 use crate::{ACCEPTED, Seen};
-use shef_fixtures::service::{Answer, Device, Service, b64, now, unb64};
+use shef_fixtures::service::{Device, HttpResponse, Service, b64, now, unb64};
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (103, limit),
@@ -35,7 +35,7 @@ pub(super) const CASES: &[(u32, Run)] = &[
 ];
 
 /// Requests a release with fresh evidence.
-fn fetch(service: &Service, device: &Device, key: &str, version: Option<u64>) -> Answer {
+fn fetch(service: &Service, device: &Device, key: &str, version: Option<u64>) -> HttpResponse {
     let (_, recipient) = derive_key_pair(b"one-time key of the owner");
     let (session, nonce) = service.operator.session(Layer::Shield, Some(&recipient));
     let mut body = json!({"key": key, "session": session, "evidence": b64(&device.evidence(Layer::Shield, &nonce))});
@@ -300,7 +300,7 @@ fn secrets() -> Vec<Seen> {
     add_data_key(&service, "data", &json!({}));
     add_image_key(&service, "image", &json!({}));
     let mut answers = Vec::new();
-    let mut keep = |answer: Answer| answers.extend(answer.bytes);
+    let mut keep = |answer: HttpResponse| answers.extend(answer.bytes);
     keep(fetch(&service, &device, "data", None));
     let (session, nonce) = service.operator.session(Layer::Kernel, None);
     keep(release(&service.operator, "image", &session, &device.evidence(Layer::Kernel, &nonce)));

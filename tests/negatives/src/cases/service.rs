@@ -19,7 +19,7 @@ use tower::ServiceExt as _;
 
 use super::Run;
 use crate::{ACCEPTED, Seen};
-use shef_fixtures::service::{Answer, Client, Device, Service, b64, fixed_clock, now};
+use shef_fixtures::service::{Client, Device, HttpResponse, Service, b64, fixed_clock, now};
 
 pub(super) const CASES: &[(u32, Run)] = &[
     (1, empty),
@@ -44,7 +44,7 @@ const PATHS: [&str; 4] = ["/v1/sessions", "/v1/appraise", "/v1/explain", "/v1/re
 
 /// The service's answer: accepted, or the code of its problem; the whole answer must be a
 /// well-formed problem.
-pub fn answered(variant: impl Into<String>, answer: &Answer) -> Seen {
+pub fn answered(variant: impl Into<String>, answer: &HttpResponse) -> Seen {
     if (200..300).contains(&answer.status) {
         return Seen::new(variant, ACCEPTED);
     }
@@ -89,11 +89,11 @@ pub fn two_tenants(text: String) -> String {
     )
 }
 
-pub fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> Answer {
+pub fn submit(client: &Client, path: &str, session: &str, evidence: &[u8]) -> HttpResponse {
     client.post(path, &json!({"session": session, "evidence": b64(evidence)}))
 }
 
-pub fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> Answer {
+pub fn release(client: &Client, key: &str, session: &str, evidence: &[u8]) -> HttpResponse {
     client.post("/v1/release", &json!({"key": key, "session": session, "evidence": b64(evidence)}))
 }
 
@@ -299,7 +299,7 @@ fn parallel() -> Vec<Seen> {
     for _ in 0..4 {
         let (session, nonce) = service.operator.session(Layer::Kernel, None);
         let evidence = device.evidence(Layer::Kernel, &nonce);
-        let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let answers: Vec<HttpResponse> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
                     scope.spawn(|| submit(&service.operator, "/v1/appraise", &session, &evidence))
@@ -412,7 +412,7 @@ fn clock_steps() -> Vec<Seen> {
 
 /// An answer about evidence: accepted, or the first check that failed, with the claims of the
 /// appraisal.
-fn appraised(variant: &str, answer: &Answer) -> Seen {
+fn appraised(variant: &str, answer: &HttpResponse) -> Seen {
     let body: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
     let appraisal = &body["appraisal"];
     let Some(checks) = appraisal["checks"].as_array() else { return answered(variant, answer) };

@@ -8,7 +8,7 @@ use crate::attack::layout::{Part, shared};
 use crate::attack::session::Session;
 use crate::bench::Bench;
 use crate::traffic::{Op, Outcome};
-use shef_proto::channel::{FaultKind, Request};
+use shef_proto::channel::{FaultKind, ShieldRequest};
 use shef_regs::ctl;
 use shef_rtl::Hostile;
 
@@ -41,7 +41,8 @@ impl Trial<'_> {
         // A flush writes the data to memory. The Shield may stop during it, or have closed itself
         // before.
         self.v.transactions += 1;
-        let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
+        let request =
+            if self.rng.one_in(3) { ShieldRequest::invalidate() } else { ShieldRequest::flush() };
         self.command(&request);
         self.channel.try_command(&mut self.s.bench, &request)?;
         // A lost response is detected after the time-out.
@@ -136,7 +137,11 @@ impl Trial<'_> {
             // A Shield that ended the session answers only with its final statement. The flush
             // skips a region that froze before; the statement reports it. With a silent page, this
             // happens if a later response is taken for a missing one.
-            let request = if self.rng.one_in(3) { Request::invalidate() } else { Request::flush() };
+            let request = if self.rng.one_in(3) {
+                ShieldRequest::invalidate()
+            } else {
+                ShieldRequest::flush()
+            };
             self.command(&request);
             let mut noticed = self.channel.try_command(&mut self.s.bench, &request)? != Some(0);
             if !noticed && self.by_region() {

@@ -10,7 +10,7 @@ use crate::attack::{Kind, State};
 use crate::host;
 use crate::owner::Owner;
 use crate::traffic::{Op, Outcome};
-use shef_proto::channel::{MESSAGE_LEN, Request, Sealed};
+use shef_proto::channel::{MESSAGE_LEN, Sealed, ShieldRequest};
 use shef_proto::config::{Mode, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::hpke_suite::generate_key_pair;
@@ -28,14 +28,14 @@ pub fn channel_refused(status: u32) -> bool {
 }
 
 impl Trial<'_> {
-    fn some_request(&mut self) -> Request {
+    fn some_request(&mut self) -> ShieldRequest {
         let with_epoch = self.regions(Mode::has_epoch);
         match (self.below(8), pick(&mut self.rng, &with_epoch)) {
-            (0, Some(r)) => Request::epoch(r.id, self.s.epoch + 1 + self.rng.below(9)),
-            (1, _) => Request::invalidate(),
-            (2, Some(r)) => Request::statement(1 + u32::from(r.id)),
-            (3, _) => Request::flush(),
-            _ => Request::ping(),
+            (0, Some(r)) => ShieldRequest::epoch(r.id, self.s.epoch + 1 + self.rng.below(9)),
+            (1, _) => ShieldRequest::invalidate(),
+            (2, Some(r)) => ShieldRequest::statement(1 + u32::from(r.id)),
+            (3, _) => ShieldRequest::flush(),
+            _ => ShieldRequest::ping(),
         }
     }
 
@@ -120,8 +120,8 @@ impl Trial<'_> {
 
     /// Sends two messages in the wrong order: the second is refused until the first has run.
     pub(super) fn messages_exchanged(&mut self) -> Result<()> {
-        self.must(&Request::ping())?;
-        self.must(&Request::ping())?;
+        self.must(&ShieldRequest::ping())?;
+        self.must(&ShieldRequest::ping())?;
         let [.., (_, first, answer), (_, second, _)] = self.channel.wire[..] else { return Ok(()) };
         let memory = timing(&mut self.rng);
         self.s.bench.restore(&self.s.snapshot, memory, self.stalls)?;
@@ -198,7 +198,7 @@ impl Trial<'_> {
         let state = ctl::STATUS_STATE.get(status);
         if again {
             // The session that it opened continues.
-            self.must(&Request::ping())?;
+            self.must(&ShieldRequest::ping())?;
             self.v.detected = state == ctl::STATUS_STATE_KEYED;
             return self.check_unharmed();
         }

@@ -8,7 +8,7 @@ use crate::bench::Bench;
 use crate::host;
 use crate::traffic::{Op, Outcome};
 use crate::{BenchError, Result};
-use shef_proto::channel::{FaultKind, Request, ShieldStatement, status};
+use shef_proto::channel::{FaultKind, ShieldRequest, ShieldStatement, status};
 use shef_proto::config::{Mode, OnFault, Region};
 use shef_regs::ctl;
 
@@ -160,10 +160,10 @@ impl Trial<'_> {
         if self.s.config.on_fault() != OnFault::Halt && self.rng.one_in(4) {
             // Nothing reaches the accelerator either.
             let some = [
-                Request::write(0x10, 7),
-                Request::read(0x10),
-                Request::flush(),
-                Request::invalidate(),
+                ShieldRequest::write(0x10, 7),
+                ShieldRequest::read(0x10),
+                ShieldRequest::flush(),
+                ShieldRequest::invalidate(),
             ];
             let Some(request) = pick(&mut self.rng, &some) else { return Ok(()) };
             self.command(&request);
@@ -193,7 +193,7 @@ impl Trial<'_> {
         }
         if self.rng.one_in(2) {
             // Chunks that were dirty in it are not sealed any more.
-            self.must(&Request::flush())?;
+            self.must(&ShieldRequest::flush())?;
             self.check_written();
             let transactions =
                 may_be_refused((0..4).filter_map(|_| self.read_of_frozen(frozen)).collect());
@@ -243,7 +243,7 @@ impl Trial<'_> {
     pub(super) fn check_unharmed(&mut self) -> Result<()> {
         let flush = self.rng.one_in(2);
         if flush {
-            self.must(&Request::flush())?;
+            self.must(&ShieldRequest::flush())?;
         }
         let status = self.s.bench.ctl_read(ctl::STATUS)?;
         if ctl::STATUS_STOPPED.get(status) != 0 || ctl::STATUS_FAULT_KIND.get(status) != 0 {

@@ -8,7 +8,7 @@ use crate::attack::Kind;
 use crate::attack::session::{Piece, piece};
 use crate::bench::Bench;
 use crate::traffic::Op;
-use shef_proto::channel::{FaultKind, Request};
+use shef_proto::channel::{FaultKind, ShieldRequest};
 use shef_proto::config::{Mode, Region};
 use std::ops::Range;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ impl Trial<'_> {
         let next = self.s.epoch + 1 + self.below(3);
         self.v.act =
             format!("region {} chunk {c} of epoch {} in epoch {next}", r.name, self.s.epoch);
-        self.must(&Request::epoch(r.id, next))?;
+        self.must(&ShieldRequest::epoch(r.id, next))?;
         self.epochs.insert(r.id, next);
         let got = self.execute(&may_be_refused(vec![after]))?;
         let through = got[0].okay.contains(&true);
@@ -215,7 +215,7 @@ impl Trial<'_> {
         let outputs = self.regions(|m| m == Mode::Output);
         let Some(r) = pick(&mut self.rng, &outputs) else { return self.stale_scratch() };
         self.warm_up()?;
-        self.must(&Request::flush())?;
+        self.must(&ShieldRequest::flush())?;
         self.check_written();
         let c = loop {
             let c = self.some_chunk(&r);
@@ -228,7 +228,7 @@ impl Trial<'_> {
         self.v.act = format!("result {} chunk {c}", r.name);
         self.v.transactions += 1;
         // The owner opens the chunks that the written map marks as sealed in this epoch.
-        let answer = self.must(&Request::map(r.id, (c / 384) as u32))?;
+        let answer = self.must(&ShieldRequest::map(r.id, (c / 384) as u32))?;
         let bit = c % 384;
         let says = answer.payload[bit as usize / 8] >> (bit % 8) & 1 == 1;
         if says != self.plain(&r, c).is_some() {
@@ -261,7 +261,7 @@ impl Trial<'_> {
         let now = self.s.bench.core().memory().clone();
         let transaction = self.write_of(&r, c);
         self.execute(&[transaction])?;
-        self.must(&Request::invalidate())?;
+        self.must(&ShieldRequest::invalidate())?;
         self.check_written();
         self.old = now;
         self.spare(&r, c / 4 * 4..c / 4 * 4 + 4);

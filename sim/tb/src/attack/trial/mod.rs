@@ -15,7 +15,7 @@ use super::session::Session;
 use super::{Kind, State};
 use crate::{BenchError, Result};
 use shef_model::SparseMemory;
-use shef_proto::channel::{Answer, Request};
+use shef_proto::channel::{ShieldAnswer, ShieldRequest};
 use shef_proto::config::{Mode, OnFault, Region};
 use shef_rtl::AxiMemoryConfig;
 use shef_rtl::agent::Rng;
@@ -221,7 +221,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Sends an honest request that must succeed.
-    fn must(&mut self, request: &Request) -> Result<Answer> {
+    fn must(&mut self, request: &ShieldRequest) -> Result<ShieldAnswer> {
         self.v.transactions += 1;
         self.v.honest += 1;
         self.channel.must(&mut self.s.bench, request)

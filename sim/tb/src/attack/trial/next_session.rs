@@ -13,7 +13,7 @@ use crate::host;
 use crate::owner::Owner;
 use crate::traffic::{Op, Outcome};
 use crate::{BenchError, Result};
-use shef_proto::channel::{FaultKind, MESSAGE_LEN, Request, Statement};
+use shef_proto::channel::{FaultKind, MESSAGE_LEN, ShieldRequest, Statement};
 use shef_proto::config::{MAX_EPOCH, Mode, OnFault, Region};
 use shef_proto::entropy::SeededEntropy;
 use shef_proto::load::{first_epochs, seal_load_key};
@@ -56,13 +56,13 @@ impl Next {
 
 impl Trial<'_> {
     /// Counts a command that is part of the act.
-    pub(super) fn command(&mut self, request: &Request) {
+    pub(super) fn command(&mut self, request: &ShieldRequest) {
         let names = [
-            (Request::flush().op, "flush"),
-            (Request::invalidate().op, "invalidate"),
-            (Request::epoch(0, 0).op, "epoch"),
-            (Request::close().op, "close"),
-            (Request::abort().op, "abort"),
+            (ShieldRequest::flush().op, "flush"),
+            (ShieldRequest::invalidate().op, "invalidate"),
+            (ShieldRequest::epoch(0, 0).op, "epoch"),
+            (ShieldRequest::close().op, "close"),
+            (ShieldRequest::abort().op, "abort"),
         ];
         self.v
             .commands
@@ -92,11 +92,14 @@ impl Trial<'_> {
                     self.s.epoch + 1 - (1 << self.rng.below(48)),
                     self.rng.below(self.s.epoch),
                 ];
-                Request::epoch(r.id, pick(&mut self.rng, &epochs).unwrap_or(0).min(self.s.epoch))
+                ShieldRequest::epoch(
+                    r.id,
+                    pick(&mut self.rng, &epochs).unwrap_or(0).min(self.s.epoch),
+                )
             }
-            Some(r) => Request::epoch(r.id, self.s.epoch + 1 + self.rng.below(9)),
-            None if self.rng.one_in(2) => Request::flush(),
-            None => Request::invalidate(),
+            Some(r) => ShieldRequest::epoch(r.id, self.s.epoch + 1 + self.rng.below(9)),
+            None if self.rng.one_in(2) => ShieldRequest::flush(),
+            None => ShieldRequest::invalidate(),
         };
         let up = request.value > self.s.epoch;
         if let Some(r) = &region {
@@ -156,7 +159,7 @@ impl Trial<'_> {
             want: Outcome { okay: vec![true], data: Vec::new() },
             required: true,
         }])?;
-        self.must(&Request::flush())?;
+        self.must(&ShieldRequest::flush())?;
         if piece(&self.s.bench, r, c) != (sealed, tag) {
             self.v
                 .refused_wrong
@@ -198,7 +201,8 @@ impl Trial<'_> {
             // A Shield halted by a fault is closed.
             _ if self.state()? == ctl::STATUS_STATE_CLOSED => {}
             End::Close | End::Abort => {
-                let request = if end == End::Close { Request::close() } else { Request::abort() };
+                let request =
+                    if end == End::Close { ShieldRequest::close() } else { ShieldRequest::abort() };
                 self.command(&request);
                 let well = ctl::STATUS_FAULT_KIND.get(self.s.bench.ctl_read(ctl::STATUS)?) == 0;
                 let status = self.channel.try_command(&mut self.s.bench, &request)?;
@@ -475,7 +479,7 @@ impl Trial<'_> {
         // Statistics restart.
         let set = self.below(config.sets().len() as u64) as u8;
         let page = self.below(2) as u32;
-        match next.owner.call(&mut self.s.bench, &Request::stats(set, page)) {
+        match next.owner.call(&mut self.s.bench, &ShieldRequest::stats(set, page)) {
             Ok(counted) if counted.payload.iter().any(|b| *b != 0) => {
                 self.v.accepted_wrong.push(format!(
                     "statistics of set {set} at the beginning of a session: {counted:?}"
@@ -546,8 +550,11 @@ impl Trial<'_> {
         let mut refused = 0;
         for (k, transactions) in [first, second, third].iter().enumerate() {
             if k == 2 {
-                let request =
-                    if self.rng.one_in(2) { Request::flush() } else { Request::invalidate() };
+                let request = if self.rng.one_in(2) {
+                    ShieldRequest::flush()
+                } else {
+                    ShieldRequest::invalidate()
+                };
                 self.command(&request);
                 match next.owner.call(&mut self.s.bench, &request) {
                     Err(e) if required => return Err(e),
@@ -633,7 +640,7 @@ impl Trial<'_> {
             .statement(&mut self.s.bench)
             .is_ok_and(|s| !s.shield().stopped && s.shield().faults == 0)
         {
-            next.owner.call(&mut self.s.bench, &Request::invalidate())?;
+            next.owner.call(&mut self.s.bench, &ShieldRequest::invalidate())?;
         } else {
             // A session that reports that it is not clean opens no result.
             self.v.detected = true;

@@ -10,28 +10,28 @@ use crate::tap::Tap;
 use shef_console::CliError;
 
 /// Where a card is.
-pub enum Place {
+pub enum Location {
     /// In this process.
-    Here(shef_card::Bench),
+    InProcess(shef_card::CardProbe),
     /// In another process.
-    There(RefCell<Control>),
+    Served(RefCell<Control>),
 }
 
 /// Observation and fault injection for one card.
-pub struct Bench {
-    place: Place,
+pub struct Probe {
+    location: Location,
     tap: Tap,
 }
 
-impl Bench {
+impl Probe {
     /// For a card and the tap of its device.
-    pub fn new(place: Place, tap: Tap) -> Self {
-        Self { place, tap }
+    pub fn new(location: Location, tap: Tap) -> Self {
+        Self { location, tap }
     }
 
     /// Where the card is.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
     /// The tap between the parties and the card.
@@ -44,9 +44,9 @@ impl Bench {
     /// # Errors
     /// Control socket errors, as for all methods below.
     pub fn watch(&self, range: Range<u64>) -> Result<(), CliError> {
-        match &self.place {
-            Place::Here(bench) => bench.watch(range),
-            Place::There(control) => control.borrow_mut().watch(range).map_err(card)?,
+        match &self.location {
+            Location::InProcess(probe) => probe.watch(range),
+            Location::Served(control) => control.borrow_mut().watch(range).map_err(card)?,
         }
         Ok(())
     }
@@ -56,9 +56,9 @@ impl Bench {
     /// # Errors
     /// Control socket errors.
     pub fn unwatch(&self) -> Result<(), CliError> {
-        match &self.place {
-            Place::Here(bench) => bench.unwatch(),
-            Place::There(control) => control.borrow_mut().unwatch().map_err(card)?,
+        match &self.location {
+            Location::InProcess(probe) => probe.unwatch(),
+            Location::Served(control) => control.borrow_mut().unwatch().map_err(card)?,
         }
         Ok(())
     }
@@ -68,9 +68,9 @@ impl Bench {
     /// # Errors
     /// Control socket errors.
     pub fn words_delivered(&self) -> Result<u64, CliError> {
-        match &self.place {
-            Place::Here(bench) => Ok(bench.words_delivered()),
-            Place::There(control) => control.borrow_mut().words_delivered().map_err(card),
+        match &self.location {
+            Location::InProcess(probe) => Ok(probe.words_delivered()),
+            Location::Served(control) => control.borrow_mut().words_delivered().map_err(card),
         }
     }
 
@@ -79,26 +79,30 @@ impl Bench {
     /// # Errors
     /// Control socket errors.
     pub fn fail_reads(&self, range: Range<u64>) -> Result<(), CliError> {
-        match &self.place {
-            Place::Here(bench) => bench.fail_reads(range),
-            Place::There(control) => control.borrow_mut().fail_reads(range).map_err(card)?,
+        match &self.location {
+            Location::InProcess(probe) => probe.fail_reads(range),
+            Location::Served(control) => control.borrow_mut().fail_reads(range).map_err(card)?,
         }
         Ok(())
     }
 
     /// Clock cycles so far, if there is a clock. For figures only.
     pub fn cycles(&self) -> Option<u64> {
-        match &self.place {
-            Place::Here(bench) => bench.cycles(),
-            Place::There(control) => control.borrow_mut().cycles().ok().and_then(|(now, _)| now),
+        match &self.location {
+            Location::InProcess(probe) => probe.cycles(),
+            Location::Served(control) => {
+                control.borrow_mut().cycles().ok().and_then(|(now, _)| now)
+            }
         }
     }
 
     /// Cycle at which the memory acknowledged the last write. For figures only.
     pub fn last_write_cycle(&self) -> Option<u64> {
-        match &self.place {
-            Place::Here(bench) => bench.last_write_cycle(),
-            Place::There(control) => control.borrow_mut().cycles().ok().and_then(|(_, last)| last),
+        match &self.location {
+            Location::InProcess(probe) => probe.last_write_cycle(),
+            Location::Served(control) => {
+                control.borrow_mut().cycles().ok().and_then(|(_, last)| last)
+            }
         }
     }
 
@@ -107,9 +111,9 @@ impl Bench {
     /// # Errors
     /// A card of another process, whose boot cannot be disturbed from here.
     pub fn fail_boot(&self, fault: BootFault) -> Result<(), CliError> {
-        match &self.place {
-            Place::Here(bench) => bench.fail_boot(fault),
-            Place::There(_) => {
+        match &self.location {
+            Location::InProcess(probe) => probe.fail_boot(fault),
+            Location::Served(_) => {
                 return Err(CliError::internal("only a card of this process boots with a fault"));
             }
         }
@@ -118,9 +122,9 @@ impl Bench {
 
     /// The Security Kernel, if it is the firmware on the RTL of a card of this process.
     pub fn kernel(&self) -> Option<KernelView> {
-        match &self.place {
-            Place::Here(bench) => bench.kernel(),
-            Place::There(_) => None,
+        match &self.location {
+            Location::InProcess(probe) => probe.kernel(),
+            Location::Served(_) => None,
         }
     }
 }

@@ -1,27 +1,27 @@
-//! The process that made a sealing key or counter.
+//! Detects that a fork uses the sealing keys or counters of another process.
 //!
 //! A fork of a process has the same keys and counters: it would seal other data under the same IV.
-//! So every message counter under a key remembers its [`Maker`], and works in no other process.
+//! So every message counter under a key holds a [`ForkGuard`], and works in no other process.
 //! Systems without fork have one process and need no check.
 
-/// The process that made a key or a counter.
+/// Remembers the process that made a key or a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Maker {
+pub struct ForkGuard {
     #[cfg(unix)]
     process: shef_process::Process,
 }
 
-/// Ids of two processes: the maker, and the fork that uses its keys.
+/// A fork uses the keys of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
-    /// The maker.
+pub struct Forked {
+    /// The process that made them.
     pub made: u32,
     /// This process.
     pub found: u32,
 }
 
-impl Maker {
-    /// This process.
+impl ForkGuard {
+    /// A guard for what this process makes.
     #[must_use]
     pub fn this() -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Maker {
         }
     }
 
-    /// Checks that this process is the maker.
+    /// Checks that this is the process that made the guard.
     ///
     /// # Errors
     /// It is a fork.
@@ -38,12 +38,12 @@ impl Maker {
         not(unix),
         expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "there is one process")
     )]
-    pub fn check(self) -> Result<(), Copied> {
+    pub fn check(self) -> Result<(), Forked> {
         #[cfg(unix)]
         {
             let found = shef_process::Process::this();
             if found != self.process {
-                return Err(Copied { made: self.process.number(), found: found.number() });
+                return Err(Forked { made: self.process.number(), found: found.number() });
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Work that takes long enough to delay others: appraisals, and dry runs of policies over recorded
 //! evidence.
 //!
-//! Each tenant has a separate lane, with separate workers for policies in Rego: a slow policy
+//! Each tenant has a separate work queue, with separate workers for policies in Rego: a slow policy
 //! delays only its tenant. The work runs off the threads that serve connections.
 
 use std::sync::Arc;
@@ -30,8 +30,8 @@ const UNUSED: Duration = Duration::from_secs(60);
 /// Maximum concurrent work of one tenant, whatever the number of processors.
 const MOST: usize = 16;
 
-/// The lane of one tenant.
-pub struct Lane {
+/// The work queue of one tenant.
+pub struct WorkQueue {
     tenant: String,
     /// Slots for work in progress.
     places: Arc<Semaphore>,
@@ -52,9 +52,9 @@ pub struct DryRun {
     _place: OwnedSemaphorePermit,
 }
 
-impl Lane {
-    /// The lane of a tenant that may have `most` items of work in progress or waiting. Waiting work
-    /// also takes one of the `waiting` slots that all lanes share.
+impl WorkQueue {
+    /// The queue of a tenant that may have `most` items of work in progress or waiting. Waiting
+    /// work also takes one of the `waiting` slots that all queues share.
     #[must_use]
     pub fn new(
         tenant: &str,
@@ -100,9 +100,9 @@ impl Lane {
             let place = timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
             place.ok().and_then(Result::ok).ok_or_else(busy)?
         };
-        let lane = Arc::clone(self);
+        let work_queue = Arc::clone(self);
         let done = spawn_blocking(move || {
-            let done = work(&lane);
+            let done = work(&work_queue);
             drop(place);
             done
         });
@@ -130,7 +130,7 @@ impl Lane {
     /// progress.
     pub async fn check(self: &Arc<Self>, policy: Option<&Rego>) -> Result<()> {
         let Some(policy) = policy.cloned() else { return Ok(()) };
-        let checked = self.work(move |lane| lane.workers.check(&policy)).await?;
+        let checked = self.work(move |work_queue| work_queue.workers.check(&policy)).await?;
         checked.map_err(|error| Kind::Policy.because(error.to_string()))
     }
 
@@ -146,7 +146,7 @@ impl Lane {
     }
 }
 
-impl Evaluate for Lane {
+impl Evaluate for WorkQueue {
     fn evaluate(&self, policy: &Rego, input: &str) -> Result<bool, RegoError> {
         let answer = self.workers.evaluate(policy, input);
         let reason = match &answer {
@@ -199,14 +199,14 @@ mod tests {
 
     #[test]
     fn dry_runs_are_one_at_a_time_and_end() {
-        let lane =
-            Lane::new("t", 8, Arc::new(Semaphore::new(8)), Workers::default(), Arc::default());
-        let run = lane.dry_run().unwrap();
-        refused(lane.dry_run(), Kind::DryRun);
+        let work_queue =
+            WorkQueue::new("t", 8, Arc::new(Semaphore::new(8)), Workers::default(), Arc::default());
+        let run = work_queue.dry_run().unwrap();
+        refused(work_queue.dry_run(), Kind::DryRun);
         run.goes_on(3, 30).unwrap();
         drop(run);
         let Some(start) = Instant::now().checked_sub(DRY_RUN) else { return };
-        let late = DryRun { start, ..lane.dry_run().unwrap() };
+        let late = DryRun { start, ..work_queue.dry_run().unwrap() };
         refused(late.goes_on(3, 30), Kind::DryRunTime);
     }
 
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn work_waits_for_a_while_and_not_in_crowds() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let lane = Arc::new(Lane::new(
+        let work_queue = Arc::new(WorkQueue::new(
             "t",
             64,
             Arc::new(Semaphore::new(1)),
@@ -224,22 +224,23 @@ mod tests {
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));
         let begin = || {
-            let (lane, wait) = (Arc::clone(&lane), Arc::clone(&wait));
-            runtime
-                .spawn(async move { lane.work(move |_| wait.lock().unwrap().recv().is_ok()).await })
+            let (work_queue, wait) = (Arc::clone(&work_queue), Arc::clone(&wait));
+            runtime.spawn(async move {
+                work_queue.work(move |_| wait.lock().unwrap().recv().is_ok()).await
+            })
         };
-        let all: Vec<_> = (0..lane.places.available_permits()).map(|_| begin()).collect();
+        let all: Vec<_> = (0..work_queue.places.available_permits()).map(|_| begin()).collect();
         runtime.block_on(async {
-            while lane.places.available_permits() > 0 {
+            while work_queue.places.available_permits() > 0 {
                 tokio::task::yield_now().await;
             }
             let start = Instant::now();
             let waits = begin();
-            while lane.waiting.available_permits() > 0 && start.elapsed() < PATIENCE / 2 {
+            while work_queue.waiting.available_permits() > 0 && start.elapsed() < PATIENCE / 2 {
                 tokio::task::yield_now().await;
             }
             refused(
-                timeout(PATIENCE / 2, lane.work(|_| ())).await.expect("it does not wait"),
+                timeout(PATIENCE / 2, work_queue.work(|_| ())).await.expect("it does not wait"),
                 Kind::Busy,
             );
             refused(
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn a_tenant_has_so_much_work_and_no_more() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let lane = Arc::new(Lane::new(
+        let work_queue = Arc::new(WorkQueue::new(
             "t",
             1,
             Arc::new(Semaphore::new(1)),
@@ -273,14 +274,16 @@ mod tests {
             let (go, wait) = std::sync::mpsc::channel::<()>();
             let (begins, began) = std::sync::mpsc::channel::<()>();
             let first = tokio::spawn({
-                let lane = Arc::clone(&lane);
-                async move { lane.work(move |_| begins.send(()).is_ok() && wait.recv().is_ok()).await }
+                let work_queue = Arc::clone(&work_queue);
+                async move {
+                    work_queue.work(move |_| begins.send(()).is_ok() && wait.recv().is_ok()).await
+                }
             });
             began.recv().unwrap();
-            refused(lane.work(|_| ()).await, Kind::Busy);
+            refused(work_queue.work(|_| ()).await, Kind::Busy);
             go.send(()).unwrap();
             assert!(first.await.unwrap().unwrap());
-            lane.work(|_| ()).await.unwrap();
+            work_queue.work(|_| ()).await.unwrap();
         });
     }
 }
