@@ -121,7 +121,6 @@ impl Staged {
     pub fn new_secret(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         Self::new(path, &options)
     }
@@ -295,16 +294,9 @@ impl Drop for Staged {
 }
 
 /// Device and inode.
-#[cfg(unix)]
 pub fn id(meta: &std::fs::Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     Some((meta.dev(), meta.ino()))
-}
-
-/// Device and inode.
-#[cfg(not(unix))]
-pub fn id(_: &std::fs::Metadata) -> Option<(u64, u64)> {
-    None
 }
 
 /// The folder that contains a path.
@@ -397,7 +389,6 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Opens a pipe or device. Opening does not block, writing does.
-#[cfg(unix)]
 fn open_direct(path: &Path, meta: &std::fs::Metadata) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -415,22 +406,9 @@ fn open_direct(path: &Path, meta: &std::fs::Metadata) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a device.
-#[cfg(not(unix))]
-fn open_direct(path: &Path, _: &std::fs::Metadata) -> io::Result<File> {
-    OpenOptions::new().write(true).open(path)
-}
-
 /// Whether the mode grants access to the owner only.
-#[cfg(unix)]
 fn is_private(meta: &std::fs::Metadata) -> bool {
     std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o077 == 0
-}
-
-/// Whether the mode grants access to the owner only.
-#[cfg(not(unix))]
-fn is_private(_: &std::fs::Metadata) -> bool {
-    false
 }
 
 /// Makes a new name survive a crash; a folder that cannot be read cannot be synced.
@@ -438,7 +416,6 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder_of(path)).map_or(Ok(()), |folder| folder.sync_all())
 }
 
-#[cfg(unix)]
 fn owned_like(file: &File, old: &std::fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let new = file.metadata()?;
@@ -448,12 +425,7 @@ fn owned_like(file: &File, old: &std::fs::Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
-#[cfg(not(unix))]
-fn owned_like(_: &File, _: &std::fs::Metadata) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

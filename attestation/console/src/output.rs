@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use shef_proto::text::misleads;
 
+use crate::codes;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -67,7 +69,9 @@ impl Flags {
 
 /// A warning for people, on stderr, from code without an [`Output`].
 pub fn warn(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "warning: {text}");
+    for line in text.to_string().lines() {
+        let _ = writeln!(std::io::stderr(), "warning: {}", inert(line));
+    }
 }
 
 /// Standard output, after [`keep_stdout`].
@@ -93,6 +97,8 @@ pub struct Output {
     verbose: u8,
     color: bool,
     progress: bool,
+    /// The reader of standard output has closed the pipe.
+    closed: AtomicBool,
 }
 
 impl Output {
@@ -105,7 +111,18 @@ impl Output {
                 std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
             }
         };
-        Self { json, quiet, verbose, color, progress: !quiet && std::io::stderr().is_terminal() }
+        let progress = !quiet && std::io::stderr().is_terminal();
+        Self { json, quiet, verbose, color, progress, closed: AtomicBool::new(false) }
+    }
+
+    /// Text, for a program without [`Flags`].
+    pub fn plain() -> Self {
+        Self::new(false, false, 0, Color::Auto)
+    }
+
+    /// Whether the reader of standard output has closed the pipe: an endless command ends.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Whether the document is JSON.
@@ -113,11 +130,11 @@ impl Output {
         self.json
     }
 
-    /// Prints a line of a text document; prints nothing if the document is JSON.
+    /// Prints a line of a text document; prints nothing if the document is JSON. A closed pipe is no
+    /// error: the command does its work, and its exit status is that of the result.
     ///
     /// # Errors
-    /// If stdout cannot be written; [`CliError::unread`] if the pipe is closed, which ends the
-    /// command with success.
+    /// If stdout cannot be written.
     pub fn line(&self, text: impl std::fmt::Display) -> Result<(), CliError> {
         if self.json {
             return Ok(());
@@ -157,27 +174,32 @@ impl Output {
             }
         };
         match wrote {
-            Ok(()) => Ok(()),
-            // A closed pipe is success.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CliError::unread()),
-            Err(e) => Err(CliError::input(
-                "SHEF-CLI-015",
-                format!("cannot write to standard output: {e}"),
-            )),
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+                self.closed.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            wrote => wrote.map_err(|e| CliError::write_stdout(&e)),
         }
     }
 
     /// A message for people, on stderr.
     pub fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            let _ = writeln!(std::io::stderr(), "{}", inert(&text.to_string()));
+        }
+    }
+
+    /// A [warning](warn()), unless the user wants no notes.
+    pub fn warn(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            warn(text);
         }
     }
 
     /// A message that only `-v` shows.
     pub fn detail(&self, text: impl std::fmt::Display) {
         if self.verbose > 0 {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            let _ = writeln!(std::io::stderr(), "{}", inert(&text.to_string()));
         }
     }
 
@@ -216,9 +238,6 @@ impl Output {
 
     /// Prints an error, once, with its code and its help.
     pub fn error(&self, error: &CliError) {
-        if error.exit == Exit::Done {
-            return;
-        }
         interrupt::silences();
         let mut err = std::io::stderr().lock();
         let label = if std::io::stderr().is_terminal() && self.color {
@@ -232,20 +251,19 @@ impl Output {
         if !help.is_empty() {
             let _ = writeln!(err, "help: {help}");
         }
-        let _ = writeln!(err, "help: for details, run `shef explain {code}`");
+        let _ = writeln!(err, "help: for details, run `{} explain {code}`", codes::explainer());
     }
 }
 
 /// Exit status after `--help`, `--version` or a usage error (`wrong`) was `printed`. If stdout
 /// cannot be written, stderr reports it; a closed pipe is success.
-pub fn usage(wrong: bool, printed: std::io::Result<()>) -> Exit {
+pub(crate) fn usage(wrong: bool, printed: std::io::Result<()>) -> Exit {
     match printed {
         _ if wrong => Exit::Usage,
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            let error =
-                CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"));
-            Output::new(false, false, 0, Color::Auto).error(&error);
-            error.exit
+            let error = CliError::write_stdout(&e);
+            Output::plain().error(&error);
+            error.exit()
         }
         _ => Exit::Done,
     }
