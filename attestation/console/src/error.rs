@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use shef_proto::fault::{self, Coded, Fault};
+use shef_proto::fault::Coded;
 
 use crate::codes;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ impl CliError {
     /// An error with this code, which determines the exit status.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         let code = code.into();
-        let fault = fault::of(&code).unwrap_or(Fault::Undecided);
-        Self { code, message: message.into(), exit: fault.into() }
+        let exit = exit::of(&code);
+        Self { code, message: message.into(), exit }
     }
 
     /// An internal error, which should never occur.

@@ -1,6 +1,6 @@
 //! Exit statuses: public interface, in one table (`docs/reference/exit-statuses.md`).
 
-use shef_proto::fault::Fault;
+use shef_proto::fault::{self, Fault};
 
 /// Exit status of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,11 @@ impl From<Fault> for Exit {
             _ => Self::Internal,
         }
     }
+}
+
+/// The status of a program that ends with this code.
+pub fn of(code: &str) -> Exit {
+    fault::of(code).unwrap_or(Fault::Undecided).into()
 }
 
 impl From<Exit> for std::process::ExitCode {

@@ -1,11 +1,10 @@
 //! `explain CODE`: the meaning of a code, offline.
 
 use serde::Serialize;
-use shef_proto::fault::{self, Fault};
 
 use crate::codes::groups;
 use crate::error::CliError;
-use crate::exit::{self, Exit};
+use crate::exit;
 use crate::output::Output;
 
 #[derive(Serialize)]
@@ -15,11 +14,6 @@ struct Explained {
     summary: &'static str,
     help: &'static str,
     exit: u8,
-}
-
-/// The exit status of a program that ends with this code.
-fn status(id: &str) -> Exit {
-    fault::of(id).unwrap_or(Fault::Undecided).into()
 }
 
 /// Explains one code, or lists all of them.
@@ -35,7 +29,7 @@ pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
                 part,
                 summary: c.summary,
                 help: c.help,
-                exit: status(c.id) as u8,
+                exit: exit::of(c.id) as u8,
             })
         })
         .collect();
@@ -60,7 +54,7 @@ pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
             output.line(format_args!(
                 "Exit status {}: {}",
                 e.exit,
-                exit::meaning(status(e.code))
+                exit::meaning(exit::of(e.code))
             ))?;
             output.document(e)
         }

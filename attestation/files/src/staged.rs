@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use crate::folder;
+
 /// Writes or replaces a file: readers see the old content or the new, and an error (a full disk)
 /// leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or device
 /// (`/dev/stdout`) is written to directly. A pipe without a reader is an error.
@@ -299,11 +301,6 @@ pub fn id(meta: &std::fs::Metadata) -> Option<(u64, u64)> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// The folder that contains a path.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// A path whose last component need not exist, in an existing folder; the folder's links are
 /// resolved.
 ///
@@ -313,7 +310,7 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the path does not end with a name")
     })?;
-    Ok(folder_of(path).canonicalize()?.join(name))
+    Ok(folder(path).canonicalize()?.join(name))
 }
 
 /// A new name beside `path` for an unfinished file: `.NAME.16 hexadecimal digits.part`.
@@ -321,12 +318,9 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// Errors of the system's source of randomness.
 pub fn beside(path: &Path) -> io::Result<PathBuf> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
-    name.push(format!(".{:016x}.part", u64::from_le_bytes(random)));
-    Ok(folder_of(path).join(name))
+    crate::beside(&folder(path).join(name))
 }
 
 fn part_of(path: &Path, options: &OpenOptions) -> io::Result<(PathBuf, File)> {
@@ -413,7 +407,7 @@ fn is_private(meta: &std::fs::Metadata) -> bool {
 
 /// Makes a new name survive a crash; a folder that cannot be read cannot be synced.
 fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path)).map_or(Ok(()), |folder| folder.sync_all())
+    File::open(folder(path)).map_or(Ok(()), |opened| opened.sync_all())
 }
 
 fn owned_like(file: &File, old: &std::fs::Metadata) -> io::Result<()> {

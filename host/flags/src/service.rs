@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use shef::{Service, TlsFiles};
-
 use shef_console::{CliError, file};
 
 /// A verifier service's address, and the client's identity.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use shef::TlsFiles;
-
 use shef_console::{CliError, file};
 
 /// Certificates for an agent; default: those in SHEF_TLS_CONFIG or ~/.config/shef/client.toml.
