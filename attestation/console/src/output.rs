@@ -90,6 +90,12 @@ pub fn keep_stdout() -> Result<(), CliError> {
     Ok(())
 }
 
+/// Styles of a terminal, after the escape character.
+const GOOD: &str = "[32m";
+const BAD: &str = "[31;1m";
+const HEADING: &str = "[1m";
+const PLAIN: &str = "[0m";
+
 /// How to print.
 pub struct Output {
     json: bool,
@@ -130,8 +136,9 @@ impl Output {
         self.json
     }
 
-    /// Prints a line of a text document; prints nothing if the document is JSON. A closed pipe is no
-    /// error: the command does its work, and its exit status is that of the result.
+    /// Prints a line of a text document; prints nothing if the document is JSON. Misleading
+    /// characters of other programs' texts are escaped. A closed pipe is no error: the command does
+    /// its work, and its exit status is that of the result.
     ///
     /// # Errors
     /// If stdout cannot be written.
@@ -139,6 +146,8 @@ impl Output {
         if self.json {
             return Ok(());
         }
+        let text = text.to_string();
+        let text = if self.color { inert_but_styles(&text) } else { inert(&text) };
         self.raw(format!("{text}\n").as_bytes())
     }
 
@@ -219,32 +228,28 @@ impl Output {
 
     /// `text` in the style of a success.
     pub fn good(&self, text: &str) -> String {
-        self.paint(text, "32")
+        self.paint(text, GOOD)
     }
 
     /// `text` in the style of a failure.
     pub fn bad(&self, text: &str) -> String {
-        self.paint(text, "31;1")
+        self.paint(text, BAD)
     }
 
     /// `text` in the style of a heading.
     pub fn heading(&self, text: &str) -> String {
-        self.paint(text, "1")
+        self.paint(text, HEADING)
     }
 
     fn paint(&self, text: &str, style: &str) -> String {
-        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color { format!("\x1b{style}{text}\x1b{PLAIN}") } else { text.to_owned() }
     }
 
     /// Prints an error, once, with its code and its help.
     pub fn error(&self, error: &CliError) {
         interrupt::silences();
         let mut err = std::io::stderr().lock();
-        let label = if std::io::stderr().is_terminal() && self.color {
-            "\x1b[31;1merror\x1b[0m"
-        } else {
-            "error"
-        };
+        let label = if std::io::stderr().is_terminal() { &self.bad("error") } else { "error" };
         let code = inert(&error.code);
         let _ = writeln!(err, "{label} [{code}]: {}", inert(&error.message));
         let help = error.help();
@@ -289,6 +294,18 @@ fn inert(text: &str) -> String {
     out
 }
 
+/// The same for a line with styles of [`Output`].
+fn inert_but_styles(text: &str) -> String {
+    let mut parts = text.split('\x1b');
+    let mut out = inert(parts.next().unwrap_or_default());
+    for part in parts {
+        let ours = [GOOD, BAD, HEADING, PLAIN].iter().any(|style| part.starts_with(style));
+        out.push_str(if ours { "\x1b" } else { r"\u{1b}" });
+        out.push_str(&inert(part));
+    }
+    out
+}
+
 /// See [`Output::spinner`].
 pub struct Spinner(Option<ProgressBar>);
 
@@ -317,5 +334,11 @@ mod tests {
     fn text_of_others_looks_like_no_line_of_ours() {
         let shown = inert("refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
         assert_eq!(shown, r"refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
+        let output = Output::new(false, false, 0, Color::Always);
+        let line = format!("{} card\u{1b}[8m\u{9b}2J\u{202e}", output.bad("denied"));
+        assert_eq!(
+            inert_but_styles(&line),
+            "\u{1b}[31;1mdenied\u{1b}[0m card\\u{1b}[8m\\u{9b}2J\\u{202e}"
+        );
     }
 }
