@@ -122,10 +122,10 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
                 .and_then(|card| card.missing.clone()),
             Err(error) => Some(Missing::from(error)),
         };
-        let status = missing.as_ref().map(|missing| format!("fault {}", missing.code));
+        let fault = missing.as_ref().map(|missing| format!("fault {}", missing.code));
         Listed {
             uri: (*uri).to_owned(),
-            status: status.unwrap_or_else(|| (*status).to_owned()),
+            status: fault.unwrap_or_else(|| (*status).to_owned()),
             ueid: None,
             description: (*description).to_owned(),
             missing,
