@@ -1,12 +1,13 @@
-//! Files that commands change while a service reads them, or that another administrator changes at
-//! the same time.
+//! Files of programs: those that commands change while a service reads them or another administrator
+//! changes them, [inputs](regular) and [outputs](staged).
 //!
 //! A command takes the [`lock`] of the folder, reads the file, and [`replace`]s it. A reader finds
 //! the old or the new file, always complete: the new one is written as a [`Part`], under a name
-//! that no other file has. Except for [`open_linked`], no function here follows a symbolic link at
+//! that no other file has. Except for [`read_linked`], no function here follows a symbolic link at
 //! the end of a path. Root trusts neither folders that others can change nor their files.
 
-pub mod output;
+pub mod regular;
+pub mod staged;
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -311,7 +312,7 @@ fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io::Result<()>
         let text = if found.is_symlink() {
             "it is a symbolic link: name the file itself"
         } else {
-            "it is no regular file"
+            "it is not a regular file"
         };
         return Err(io::Error::new(ErrorKind::InvalidInput, text));
     }
@@ -380,23 +381,6 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a regular file for reading, also through a symbolic link: certificate managers and
-/// orchestrators link the current version of a file.
-///
-/// # Errors
-/// It cannot be opened, or is not a regular file.
-pub fn open_linked(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK)
-        .open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
-    }
-}
-
 /// Reads a file to its end, at most 64 MiB.
 ///
 /// # Errors
@@ -431,12 +415,13 @@ pub fn read(path: &Path) -> io::Result<String> {
     text(&open(path)?)
 }
 
-/// Reads a file by the rules of [`open_linked`].
+/// Reads a regular file, also through a symbolic link: certificate managers and orchestrators link
+/// the current version of a file.
 ///
 /// # Errors
-/// Those of [`open_linked`] and [`contents`], or it is not UTF-8.
+/// Those of [`regular::open`] and [`contents`], or it is not UTF-8.
 pub fn read_linked(path: &Path) -> io::Result<String> {
-    text(&open_linked(path)?)
+    text(&regular::open(path)?)
 }
 
 /// Replaces a file by `bytes` as a whole, and syncs it to disk. The new file has the owner and mode
@@ -585,7 +570,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&socket).status().unwrap();
         assert!(made.success());
         assert!(read(&socket).is_err());
-        assert!(read_linked(&socket).unwrap_err().to_string().contains("no regular file"));
+        assert!(read_linked(&socket).unwrap_err().to_string().contains("not a regular file"));
         assert!(read_linked(Path::new("/dev/zero")).is_err());
     }
 

@@ -19,6 +19,7 @@ pub mod crypto;
 mod der;
 pub mod entropy;
 pub mod evidence;
+pub mod fault;
 pub mod fork;
 pub mod hpke_suite;
 pub mod image;

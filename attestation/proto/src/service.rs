@@ -56,11 +56,6 @@ pub const CODES: &[Code] = &[
         "A receipt was changed, left out or put elsewhere, or the end is missing. The text names the first one that does not fit.",
     ),
     Code::new(
-        "SHEF-SVC-011",
-        "output cannot be written",
-        "The command did what it was asked for, but its standard output takes no more. A token that was not shown is lost: make another one.",
-    ),
-    Code::new(
         "SHEF-SVC-020",
         "not found",
         "There is no such path, or nothing of this name for this tenant. GET of the collection (/v1/keys, /v1/policies) lists what there is.",

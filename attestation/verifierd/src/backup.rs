@@ -192,7 +192,8 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
             }
         }
         audit.finish(&heads.head).map_err(bad)?;
-        let (events, events_head) = events_of(store, &tenant.name, &mut |_| Ok(())).await?;
+        let (events, events_head) =
+            events_of::<Problem>(store, &tenant.name, &mut |_| Ok(())).await?;
         list.push(Audited {
             tenant: tenant.name.clone(),
             from: heads.kept,
@@ -205,11 +206,11 @@ async fn audit_in(config: &Config, store: &Store) -> Result<Vec<Audited>> {
 }
 
 /// Verifies the chain of a tenant's events, and passes each to `take`.
-async fn events_of(
+async fn events_of<E: From<Problem>>(
     store: &Store,
     tenant: &str,
-    take: &mut dyn FnMut(&EventRow) -> Result<()>,
-) -> Result<(i64, Vec<u8>)> {
+    take: &mut dyn FnMut(&EventRow) -> Result<(), E>,
+) -> Result<(i64, Vec<u8>), E> {
     let mut chain = EventChain::new(tenant);
     loop {
         let rows = store.events(tenant, chain.head().0, PAGE).await?;
@@ -229,13 +230,14 @@ async fn events_of(
 ///
 /// # Errors
 /// There is no such tenant, an event breaks its chain, or `out` fails.
-pub async fn events(
+pub async fn events<E: From<Problem>>(
     config: &Config,
     tenant: Option<&str>,
-    mut out: impl FnMut(&str) -> Result<()>,
-) -> Result<()> {
+    mut out: impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
     if let Some(name) = tenant.filter(|name| config.tenant(name).is_none()) {
-        return Err(Kind::Config.because(format!("there is no tenant {name} in the configuration")));
+        let text = format!("there is no tenant {name} in the configuration");
+        return Err(Kind::Config.because(text).into());
     }
     let store = look(config, true).await?;
     let result = async {

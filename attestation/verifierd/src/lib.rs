@@ -31,3 +31,12 @@ pub mod store;
 pub mod time;
 pub mod tls;
 pub mod work_queue;
+
+/// The codes of the program's libraries.
+#[must_use]
+pub fn codes() -> Vec<(&'static str, Vec<&'static shef_proto::code::Code>)> {
+    vec![
+        ("wire formats", shef_proto::CODES.iter().collect()),
+        ("appraisal", shef_verify::CODES.iter().collect()),
+    ]
+}

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
-use shef_files::output;
+use shef_console::{CliError, Common, Exit, Output, exit, output, program};
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::init::Listed;
@@ -23,7 +23,9 @@ static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 #[command(
     name = "shef-verifierd",
     version,
-    about = "Verifier service: appraises evidence, releases keys, keeps receipts"
+    about = "Verifier service: appraises evidence, releases keys, keeps receipts",
+    after_help = exit::help(),
+    max_term_width = 100
 )]
 struct Args {
     #[command(subcommand)]
@@ -166,13 +168,8 @@ enum Command {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Explain a code.
-    Explain {
-        /// The code.
-        code: String,
-    },
-    /// Print the version.
-    Version,
+    #[command(flatten)]
+    Common(Common),
 }
 
 #[derive(Subcommand)]
@@ -185,13 +182,9 @@ enum Signing {
     },
 }
 
-/// Prints a line, or ends the command with an error. A closed pipe is success.
+/// Prints a line.
 macro_rules! say {
-    ($($text:tt)*) => { say(format_args!($($text)*))? };
-}
-
-fn say(text: impl std::fmt::Display) -> Result<()> {
-    output::line(text).map_err(|error| Kind::Output.because(format!("standard output: {error}")))
+    ($output:expr, $($text:tt)*) => { $output.line(format_args!($($text)*))? };
 }
 
 fn role(name: &str) -> Result<Role> {
@@ -212,7 +205,7 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs() as i64)
 }
 
-fn block<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+fn block<T, E: From<Problem>>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Kind::Internal.because(error.to_string()))?.block_on(future)
 }
@@ -227,88 +220,89 @@ fn close_memory() -> Result<()> {
     Ok(())
 }
 
-fn command(command: Command) -> Result<()> {
+fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
     close_memory()?;
     match command {
         Command::Init { dir, listen, host, audience, tenant } => {
-            set_up(&dir, listen, &host, audience, &tenant)
+            set_up(output, &dir, listen, &host, audience, &tenant)?;
         }
         Command::Run { config } => block(run::run(config, |address| {
             // Keep serving all the same.
-            if let Err(problem) = say(format_args!("{{\"listen\": \"{address}\"}}")) {
-                tracing::warn!(code = problem.kind.code(), %problem, "nobody was told that it listens");
+            if let Err(error) = output.line(format_args!("{{\"listen\": \"{address}\"}}")) {
+                tracing::warn!(code = %error.code, %error, "cannot announce that the service listens");
             }
-        })),
+        }))?,
         Command::Check { config } => {
             let report = block(check::check(&Config::read(&config)?, now()))?;
-            report.warnings.iter().for_each(|warning| output::note(&format!("warning: {warning}")));
-            report.notes.iter().try_for_each(say)?;
-            say!("the configuration is good");
-            Ok(())
+            report.warnings.iter().for_each(output::warn);
+            report.notes.iter().try_for_each(|note| output.line(note))?;
+            say!(output, "the configuration is good");
         }
         Command::Signing { command: Signing::Rotate { config } } => {
             let config = Config::read(&config)?;
             let (old, new) = signing::rotate(&config)?;
-            say!("{} signs as {new} from the next SIGHUP on", config.signing_key.display());
+            say!(output, "{} signs as {new} from the next SIGHUP on", config.signing_key.display());
             say!(
+                output,
                 "{old} is retired: its public key is in {}, which every replica needs",
                 config.rotated().display()
             );
-            Ok(())
         }
         Command::Events { config, tenant } => {
-            block(backup::events(&Config::read(&config)?, tenant.as_deref(), |line| say(line)))
+            let config = Config::read(&config)?;
+            block(backup::events(&config, tenant.as_deref(), |line| output.line(line)))?;
         }
         Command::Client { dir, tenant, role: role_name, name } => {
             let identity =
                 Identity { tenant: named(&tenant)?, name: named(&name)?, role: role(&role_name)? };
             init::client(&dir, &name, &identity, now())?;
-            say!("made {0}/{name}.pem and {0}/{name}.key for {1}", dir.display(), identity.uri());
-            Ok(())
+            say!(
+                output,
+                "made {0}/{name}.pem and {0}/{name}.key for {1}",
+                dir.display(),
+                identity.uri()
+            );
         }
         Command::Server { dir, name, host } => {
             init::server(&dir, &named(&name)?, &host, now())?;
             say!(
+                output,
                 "made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]",
                 dir.display()
             );
-            say!("    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
-            Ok(())
+            say!(output, "    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
         }
         Command::Revoke { dir, certificates, days, new_list } => {
-            revoke(&dir, &certificates, days, new_list)
+            revoke(output, &dir, &certificates, days, new_list)?;
         }
-        Command::Token { name, role: role_name } => token(&name, &role_name),
+        Command::Token { name, role: role_name } => token(output, &name, &role_name)?,
         Command::Backup { config, out } => {
             block(backup::backup(&Config::read(&config)?, &out))?;
-            say!("made {}", out.display());
-            Ok(())
+            say!(output, "made {}", out.display());
         }
         Command::Restore { config, from } => {
             block(backup::restore(&Config::read(&config)?, &from, now()))?;
             say!(
+                output,
                 "restored as of the copy: post again what was changed since then, revocations first; sessions that were open must be asked for again"
             );
-            Ok(())
         }
-        Command::Rekey { config, to } => rekey(&config, &to),
-        Command::Audit { config } => audit(&config),
-        Command::Explain { code } => explain(&code),
-        Command::Version => {
-            say!("shef-verifierd {}", env!("CARGO_PKG_VERSION"));
-            Ok(())
-        }
+        Command::Rekey { config, to } => rekey(output, &config, &to)?,
+        Command::Audit { config } => audit(output, &config)?,
+        Command::Common(common) => return common.run::<Args>(output),
     }
+    Ok(Exit::Done)
 }
 
 /// Makes a folder for the service, and says how to start it.
 fn set_up(
+    output: &Output,
     dir: &Path,
     listen: String,
     host: &[String],
     audience: Option<String>,
     tenant: &str,
-) -> Result<()> {
+) -> Result<(), CliError> {
     let port = listen.rsplit(':').next().unwrap_or("8443");
     let host = host.iter().map(|host| init::host(host)).collect::<Result<Vec<_>>>()?;
     let audience =
@@ -317,17 +311,34 @@ fn set_up(
             name => format!("https://{name}:{port}"),
         });
     init::init(dir, &init::Setup { listen, hosts: host, audience, tenant: named(tenant)? }, now())?;
-    say!("made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml", dir.display());
+    say!(
+        output,
+        "made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml",
+        dir.display()
+    );
     Ok(())
 }
 
 /// Writes the list of revoked client certificates, and says whether the configuration uses it.
-fn revoke(dir: &Path, certificates: &[PathBuf], days: u32, new_list: bool) -> Result<()> {
+fn revoke(
+    output: &Output,
+    dir: &Path,
+    certificates: &[PathBuf],
+    days: u32,
+    new_list: bool,
+) -> Result<(), CliError> {
     let Listed { all, added } = init::revoke(dir, certificates, days, new_list, now())?;
     let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
-    say!("{} names {all} certificates, {added} of them new, for {days} days", list.display());
+    say!(
+        output,
+        "{} names {all} certificates, {added} of them new, for {days} days",
+        list.display()
+    );
     if !file.exists() {
-        say!("for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP");
+        say!(
+            output,
+            "for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP"
+        );
         return Ok(());
     }
     if !Config::read(&file)?.tls.crls.contains(&list) {
@@ -336,41 +347,47 @@ fn revoke(dir: &Path, certificates: &[PathBuf], days: u32, new_list: bool) -> Re
             file.display(),
             list.display()
         );
-        return Err(Kind::Config.because(text));
+        return Err(Kind::Config.because(text).into());
     }
-    say!("{} names it: SIGHUP puts it in force", file.display());
+    say!(output, "{} names it: SIGHUP puts it in force", file.display());
     Ok(())
 }
 
 /// Prints a new bearer token and its entry for the configuration.
-fn token(name: &str, role_name: &str) -> Result<()> {
+fn token(output: &Output, name: &str, role_name: &str) -> Result<(), CliError> {
     let (name, role) = (named(name)?, role(role_name)?);
     let token = format!("shef_{}", hex::encode(secrets::random::<32>()));
-    say!("token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
-    say!("[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
-    say!("sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
+    say!(output, "token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
+    say!(output, "[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
+    say!(output, "sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
     Ok(())
 }
 
 /// Seals the database under another KEK, and says what the configuration has to name.
-fn rekey(config: &Path, to: &Path) -> Result<()> {
+fn rekey(output: &Output, config: &Path, to: &Path) -> Result<(), CliError> {
     let read = Config::read(config)?;
     match block(rekey::rekey(&read, to))? {
-        Some(count) => say!("{count} secrets are sealed under {}", to.display()),
-        None => say!("the database is sealed under {} already", to.display()),
+        Some(count) => say!(output, "{count} secrets are sealed under {}", to.display()),
+        None => say!(output, "the database is sealed under {} already", to.display()),
     }
-    say!("in {}, below [storage]\n    kek = {:?}\nthen SIGHUP", config.display(), read.named(to));
+    say!(
+        output,
+        "in {}, below [storage]\n    kek = {:?}\nthen SIGHUP",
+        config.display(),
+        read.named(to)
+    );
     Ok(())
 }
 
 /// Prints the heads of the receipts and events of each tenant, after checking the chains.
-fn audit(config: &Path) -> Result<()> {
+fn audit(output: &Output, config: &Path) -> Result<(), CliError> {
     for audited in block(backup::audit(&Config::read(config)?))? {
         let digest = hex::encode(audited.head.digest);
         if audited.head.seq == 0 {
-            say!("{}: there is no receipt yet", audited.tenant);
+            say!(output, "{}: there is no receipt yet", audited.tenant);
         } else {
             say!(
+                output,
                 "{}: receipts {} to {} hold, head {digest}",
                 audited.tenant,
                 audited.from.seq + 1,
@@ -378,6 +395,7 @@ fn audit(config: &Path) -> Result<()> {
             );
         }
         say!(
+            output,
             "{}: {} events hold, head {}",
             audited.tenant,
             audited.events,
@@ -387,60 +405,28 @@ fn audit(config: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints what a code means.
-fn explain(code: &str) -> Result<()> {
-    let wanted = code.trim().to_ascii_uppercase();
-    let all = shef_verify::CODES.iter().chain(shef_proto::CODES);
-    let found = all.into_iter().find(|known| known.id == wanted);
-    let found = found.ok_or_else(|| {
-        Kind::NotFound
-            .because(format!("the service has no code {wanted}; `shef explain` knows the others"))
-    })?;
-    say!("{}: {}\n\n{}", found.id, found.summary, found.help);
-    Ok(())
-}
-
-/// Exit statuses, the same in the whole project: 0 done, 1 checked and negative, 2 wrong usage, 4
-/// transport, 5 bad input or configuration, 70 internal.
-fn status(problem: &Problem) -> u8 {
-    match problem.kind {
-        Kind::Audit => 1,
-        // Only from `explain`: no other command looks up anything by name.
-        Kind::NotFound => 2,
-        Kind::Store | Kind::Listen => 4,
-        Kind::Internal => 70,
-        _ => 5,
-    }
-}
-
 fn main() -> ExitCode {
     if let Some(ended) = shef_rego::serve() {
         return ended;
     }
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return ExitCode::from(output::usage(error.use_stderr(), error.print())),
-    };
-    let filter = EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false)
-        .init();
-    match command(args.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            let code = problem.kind.code();
-            let what = problem.kind.summary();
-            output::note(&format!("error [{code}]: {what}: {}", problem.with_cause()));
-            if let Some(known) = shef_proto::code::find(shef_proto::CODES, code) {
-                output::note(&format!("help: {}", known.help));
-            }
-            ExitCode::from(status(&problem))
-        }
-    }
+    let ended = program::main(
+        "shef-verifierd",
+        shef_verifierd::codes,
+        |_| Output::plain(),
+        |output, args: Args| {
+            let filter =
+                EnvFilter::try_from_env("SHEF_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+            tracing_subscriber::fmt()
+                .json()
+                .flatten_event(true)
+                .with_env_filter(filter)
+                .with_writer(std::io::stderr)
+                .log_internal_errors(false)
+                .init();
+            command(output, args.command)
+        },
+    );
+    ended.into()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -450,7 +436,7 @@ mod tests {
     #[test]
     fn every_command_closes_its_memory() {
         use rustix::process::{DumpableBehavior, dumpable_behavior};
-        command(Command::Version).unwrap();
+        command(&Output::plain(), Command::Common(Common::Version)).unwrap();
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
     }
 }

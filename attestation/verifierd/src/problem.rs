@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use shef_proto::code;
+use shef_proto::fault::Coded;
 use shef_proto::service::CODES;
 
 macro_rules! kinds {
@@ -62,8 +63,6 @@ kinds! {
     Backup = ("SHEF-SVC-009", 0),
     /// Broken chain of receipts.
     Audit = ("SHEF-SVC-010", 0),
-    /// A command cannot write its output.
-    Output = ("SHEF-SVC-011", 0),
 
     /// No such path or object.
     NotFound = ("SHEF-SVC-020", 404),
@@ -151,11 +150,17 @@ pub struct Problem {
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.kind.summary(), self.detail)
+        write!(f, "{}: {}", self.kind.summary(), self.with_cause())
     }
 }
 
 impl std::error::Error for Problem {}
+
+impl Coded for Problem {
+    fn code(&self) -> &str {
+        self.kind.code()
+    }
+}
 
 impl Problem {
     /// A problem.

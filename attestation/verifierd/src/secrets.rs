@@ -56,7 +56,7 @@ pub fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>> {
     let open = if files::foreign(files::folder(path)).map_err(cannot)? {
         files::open
     } else {
-        files::open_linked
+        files::regular::open
     };
     let mut file = open(path).map_err(cannot)?;
     let mode = file.metadata().map_err(cannot)?.permissions().mode() & 0o777;

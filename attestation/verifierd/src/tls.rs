@@ -92,7 +92,7 @@ pub(crate) fn names_in(path: &Path, pem: &[u8]) -> Result<Names> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    files::open_linked(path)
+    files::regular::open(path)
         .and_then(|file| files::contents(&file))
         .map_err(|error| cannot(path, error))
 }
@@ -220,7 +220,7 @@ fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(),
 /// accept the certificate.
 pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     use std::os::unix::fs::PermissionsExt as _;
-    let file = files::open_linked(&tls.key).map_err(|error| cannot(&tls.key, error))?;
+    let file = files::regular::open(&tls.key).map_err(|error| cannot(&tls.key, error))?;
     let mode =
         file.metadata().map_err(|error| cannot(&tls.key, error))?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {

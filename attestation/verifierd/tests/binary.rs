@@ -242,9 +242,9 @@ fn an_ipv6_address_is_a_host_and_an_unknown_code_is_wrong_use() {
         let text = std::fs::read_to_string(path.join("verifierd.toml")).unwrap();
         assert!(text.contains("audience = \"https://[::1]:8443\""), "{text}");
     }
-    fails(&["explain", "SHEF-XYZ-999"], 2, "SHEF-SVC-020");
+    fails(&["explain", "SHEF-XYZ-999"], 2, "SHEF-CLI-002");
     // A closed pipe is success.
-    for args in [&["version"][..], &["explain", "shef-svc-042"]] {
+    for args in [&["version"][..], &["explain", "shef-svc-042"], &["explain"], &["man", "run"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let status = Command::new(env!("CARGO_BIN_EXE_shef-verifierd"))

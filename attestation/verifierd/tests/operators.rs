@@ -16,7 +16,7 @@ use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::app::Clock;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
-use shef_verifierd::problem::Kind;
+use shef_verifierd::problem::{Kind, Problem};
 use shef_verifierd::role::Role;
 use shef_verifierd::secrets::{SystemEntropy, sha256};
 use shef_verifierd::time::DAY;
@@ -374,7 +374,7 @@ fn changes_and_refusals_are_events_of_one_chain() {
         let mut lines = Vec::new();
         let done = service.runtime.block_on(backup::events(&config(&service), None, |line| {
             lines.push(serde_json::from_str::<Value>(line).unwrap());
-            Ok(())
+            Ok::<_, Problem>(())
         }));
         done.map(|()| lines).map_err(|problem| problem.kind)
     };

@@ -241,7 +241,7 @@ fn no_pipe_in_the_place_of_a_file_holds_a_command_up() {
             let output = bounded(&[command, "--config", &dir.config]);
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(
-                output.status.code() == Some(5) && said.contains("it is no regular file"),
+                output.status.code() == Some(5) && said.contains("it is not a regular file"),
                 "{command}, {name}: {output:?}"
             );
         }
@@ -682,8 +682,7 @@ fn output_that_cannot_be_written_is_an_error() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.code() == Some(5)
-                && said
-                    .contains("error [SHEF-SVC-011]: output cannot be written: standard output: "),
+                && said.contains("error [SHEF-CLI-015]: cannot write to standard output: "),
             "{args:?}: {said}"
         );
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use shef_device::DeviceError;
+use shef_proto::fault::Coded;
 use shef_remote::wire::codes;
 
 /// Why the agent does not start, or stops.
@@ -43,22 +44,13 @@ impl AgentError {
         }
     }
 
-    /// Exit status of a program that ends with this error, as in `shef`: 5 if its user or the
-    /// operator has to correct something, 4 for a device, the path to it, or an address.
-    pub fn exit(&self) -> u8 {
-        match self {
-            Self::Config { .. } | Self::Files { .. } => 5,
-            Self::Device(error)
-                if [codes::TLS_FILES, codes::NO_DEVICE, codes::NOT_ALLOWED]
-                    .contains(&error.code()) =>
-            {
-                5
-            }
-            Self::Listen { .. } | Self::Device(_) => 4,
-        }
-    }
-
     pub(crate) fn file(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Self {
         Self::Files { message: format!("cannot {what} {}: {error}", path.display()) }
+    }
+}
+
+impl Coded for AgentError {
+    fn code(&self) -> &str {
+        self.code()
     }
 }

@@ -26,3 +26,14 @@ pub use error::AgentError;
 pub use open::{Opener, open};
 pub use server::Agent;
 pub use state::Running;
+
+/// The codes of the program's libraries.
+pub fn codes() -> Vec<(&'static str, Vec<&'static shef_proto::code::Code>)> {
+    vec![
+        ("wire formats", shef_proto::CODES.iter().collect()),
+        ("device", shef_device::CODES.iter().collect()),
+        ("PCI cards", shef_vfio::CODES.iter().collect()),
+        ("vfio-user", shef_vfio_user::CODES.iter().collect()),
+        ("agent", shef_remote::wire::codes::CODES.iter().collect()),
+    ]
+}

@@ -2,31 +2,21 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 use shef_agent::init::{Plan, add_owner, init, readmit, renew, revoke, shell};
 use shef_agent::{Agent, AgentError, Config, confirm, told};
+use shef_console::output::{Color, warn};
+use shef_console::{CliError, Common, Exit, Output, exit, program};
 use shef_device::Uri;
-use shef_files::output;
-use shef_remote::wire::codes;
 use shef_remote::{Limits, TlsFiles, list};
 use tokio::signal::unix::SignalKind;
 
-/// Exit statuses, the same as those of `shef`.
-const EXIT: &str = "Exit status:
-   0  done
-   2  usage error
-   3  undecided: a revocation that no agent has confirmed
-   4  device or transport
-   5  bad input or configuration
-";
-
 /// Runs next to the card: carries ciphertext between owners and cards.
 #[derive(Parser)]
-#[command(name = "shef-agent", version, about, after_help = EXIT, max_term_width = 100)]
+#[command(name = "shef-agent", version, about, after_help = exit::help(), max_term_width = 100)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -101,50 +91,43 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    #[command(flatten)]
+    Common(Common),
 }
 
-fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return ExitCode::from(output::usage(error.use_stderr(), error.print())),
+fn main() -> std::process::ExitCode {
+    let output = |args: &Args| {
+        let json = matches!(args.command, Command::Status { json: true, .. });
+        Output::new(json, false, 0, Color::Auto)
     };
-    match run(args.command) {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            let code = error.code().to_owned();
-            output::note(&format!("error [{code}]: {error}"));
-            if let Some(known) = shef_proto::code::find(codes::CODES, &code) {
-                output::note(&format!("help: {}", known.help));
-            }
-            ExitCode::from(error.exit())
-        }
-    }
+    let run = |output: &Output, args: Args| run(output, args.command);
+    program::main("shef-agent", shef_agent::codes, output, run).into()
 }
 
-/// Exit status: 0, or 3 if the outcome could not be confirmed.
-fn run(command: Command) -> Result<u8, AgentError> {
+fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
     match command {
         Command::Init { dir, listen, names, owners, devices } => {
             let devices = devices.iter().map(|text| device(text)).collect::<Result<Vec<_>, _>>()?;
             let plan = Plan { dir, listen, names, owners, devices };
             init(&plan)?;
             let shown = plan.dir.display();
-            say(&format!("CA, certificates and configuration are in {shown}"))?;
+            output.line(format_args!("CA, certificates and configuration are in {shown}"))?;
             for owner in &plan.owners {
-                take(&plan.dir, owner)?;
+                take(output, &plan.dir, owner)?;
             }
-            say(&format!("next: shef-agent run --config {}", shell(&plan.dir.join("agent.toml"))))?;
+            let config = shell(&plan.dir.join("agent.toml"));
+            output.line(format_args!("next: shef-agent run --config {config}"))?;
         }
         Command::AddOwner { dir, name } => {
             add_owner(&dir, &name)?;
-            take(&dir, &name)?;
+            take(output, &dir, &name)?;
         }
         Command::Renew { dir, name, readmit: again } => {
             let file = match &name {
                 Some(name) if again => readmit(&dir, name)?,
                 name => renew(&dir, name.as_deref())?,
             };
-            say(&match name {
+            output.line(match name {
                 Some(name) => {
                     format!("owner {name}: take {} to the owner's machine", file.display())
                 }
@@ -154,34 +137,25 @@ fn run(command: Command) -> Result<u8, AgentError> {
         Command::Revoke { dir, whom } => {
             let done = revoke(&dir, &whom)?;
             let (line, warning) = told(&whom, &done, confirm(&dir));
-            say(&line)?;
+            output.line(line)?;
             if let Some(warning) = warning {
-                warning.lines().for_each(|line| output::note(&format!("warning: {line}")));
-                return Ok(UNDECIDED);
+                warn(warning);
+                return Ok(Exit::Undecided);
             }
         }
-        Command::Run { config, log_json } => serve(&config, log_json)?,
-        Command::Status { agent, client, json } => status(&agent, client.as_deref(), json)?,
+        Command::Run { config, log_json } => serve(output, &config, log_json)?,
+        Command::Status { agent, client, json: _ } => status(output, &agent, client.as_deref())?,
+        Command::Common(common) => return common.run::<Args>(output),
     }
-    Ok(0)
+    Ok(Exit::Done)
 }
 
 /// How a running agent applies changes.
 const RELOAD: &str = "reload the agent with `systemctl reload shef-agent`, or SIGHUP";
 
-/// Exit status if the outcome could not be confirmed.
-const UNDECIDED: u8 = 3;
-
-/// One line on stdout. A closed pipe is success.
-fn say(line: &str) -> Result<(), AgentError> {
-    output::line(line).map_err(|error| AgentError::Files {
-        message: format!("the command did its work, and cannot write to standard output: {error}"),
-    })
-}
-
 /// Prints what an owner needs from the agent's folder.
-fn take(dir: &std::path::Path, owner: &str) -> Result<(), AgentError> {
-    say(&format!(
+fn take(output: &Output, dir: &std::path::Path, owner: &str) -> Result<(), CliError> {
+    output.line(format_args!(
         "owner {owner}: take {}/owners/{owner} to the owner's machine and set SHEF_TLS_CONFIG to its client.toml",
         dir.display()
     ))
@@ -220,7 +194,7 @@ fn notify(state: &str) {
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
 }
 
-fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
+fn serve(output: &Output, path: &std::path::Path, log_json: bool) -> Result<(), CliError> {
     let filter =
         tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -266,8 +240,8 @@ fn serve(path: &std::path::Path, log_json: bool) -> Result<(), AgentError> {
             }
         });
         // The agent serves nevertheless.
-        if let Err(error) = say(&serde_json::json!(ready).to_string()) {
-            tracing::warn!(code = error.code(), "cannot announce that the agent listens: {error}");
+        if let Err(error) = output.line(serde_json::json!(ready)) {
+            tracing::warn!(code = %error.code, "cannot announce that the agent listens: {error}");
         }
         tracing::info!(listen = %ready.listen, devices = config.devices.len(), "ready");
         notify("READY=1");
@@ -285,7 +259,7 @@ struct Shown {
     description: String,
 }
 
-fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(), AgentError> {
+fn status(output: &Output, agent: &str, client: Option<&std::path::Path>) -> Result<(), CliError> {
     let (host, port) = agent
         .rsplit_once(':')
         .filter(|(host, _)| !host.contains('/'))
@@ -297,7 +271,7 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
         })?;
     let tls = client.map_or_else(TlsFiles::find, TlsFiles::from_config)?;
     if let Some(notice) = tls.notice() {
-        output::note(&format!("warning: {notice}"));
+        warn(notice);
     }
     let devices: Vec<Shown> = list(host, port, &tls, &Limits::default())?
         .into_iter()
@@ -309,27 +283,23 @@ fn status(agent: &str, client: Option<&std::path::Path>, json: bool) -> Result<(
             description: d.description,
         })
         .collect();
-    if json {
-        say(&serde_json::json!({ "devices": devices }).to_string())?;
+    if devices.is_empty() {
+        output.line("this agent has no device for this owner")?;
     } else {
-        if devices.is_empty() {
-            say("this agent has no device for this owner")?;
-            return Ok(());
-        }
-        say(&format!(
+        output.line(format_args!(
             "{:<16} {:<10} {:<16} {:>12}  {}",
             "DEVICE", "STATE", "OWNER", "MOVED", "DESCRIPTION"
         ))?;
-        for d in devices {
-            say(&format!(
-                "{:<16} {:<10} {:<16} {:>8} MiB  {}",
-                d.name,
-                d.state,
-                d.owner.as_deref().unwrap_or("-"),
-                d.moved_bytes >> 20,
-                d.description
-            ))?;
-        }
     }
-    Ok(())
+    for d in &devices {
+        output.line(format_args!(
+            "{:<16} {:<10} {:<16} {:>8} MiB  {}",
+            d.name,
+            d.state,
+            d.owner.as_deref().unwrap_or("-"),
+            d.moved_bytes >> 20,
+            d.description
+        ))?;
+    }
+    output.document(&serde_json::json!({ "devices": devices }))
 }

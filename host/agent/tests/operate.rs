@@ -331,6 +331,16 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
             && stdout.contains("free"),
         "{stdout}"
     );
+    let (exit, stdout, _) = run(&["explain", "shef-agt-016"]);
+    assert!(
+        exit == 0
+            && stdout.starts_with("SHEF-AGT-016 (agent)")
+            && stdout.ends_with("Exit status 5: bad input or configuration\n"),
+        "{stdout}"
+    );
+    let (exit, _, stderr) = run(&["explain", "SHEF-AGT-999"]);
+    assert!(exit == 2 && stderr.contains("run `shef-agent explain SHEF-CLI-002`"), "{stderr}");
+    assert_eq!(run(&["version"]), run(&["--version"]));
     // Output that cannot be written is an error.
     for args in [
         &["status", "--agent", &at, "--client", &client][..],
@@ -345,9 +355,7 @@ fn the_program_says_what_to_do_and_whose_fault_it_is_by_its_exit_status() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        let told = said.contains(
-            "error [SHEF-AGT-017]: the command did its work, and cannot write to standard output: ",
-        ) || args == ["--help"];
+        let told = said.contains("error [SHEF-CLI-015]: cannot write to standard output: ");
         assert!(output.status.code() == Some(5) && told, "{args:?}: {said}");
     }
     for (args, expected, says) in [
@@ -649,7 +657,7 @@ fn a_pipe_in_the_place_of_a_file_stops_no_agent() {
     let kept = "the last one stays in force";
     let good = std::fs::read(&list_file).unwrap();
     pipe(&list_file);
-    eventually("the pipe", || said(kept) == 1 && said("it is no regular file") == 1);
+    eventually("the pipe", || said(kept) == 1 && said("it is not a regular file") == 1);
     assert_eq!((asks("alice"), asks("bob")), ("SHEF-AGT-011".into(), "accepted".into()));
     // An endless file changes nothing either.
     std::fs::File::create(&new).unwrap().set_len(1 << 40).unwrap();
@@ -674,7 +682,7 @@ fn a_pipe_in_the_place_of_a_file_stops_no_agent() {
             assert!(String::from_utf8_lossy(&output.stdout).contains("listen"), "{output:?}");
         } else {
             assert!(
-                output.status.code() == Some(5) && text.contains("it is no regular file"),
+                output.status.code() == Some(5) && text.contains("it is not a regular file"),
                 "{name}: {output:?}"
             );
         }

@@ -16,8 +16,8 @@ use shef_console::Exit;
 use shef_console::Output;
 use shef_console::file::{self, Outputs};
 use shef_console::hex;
-use shef_console::service::ServiceArgs;
-use shef_console::tls::TlsArgs;
+use shef_flags::ServiceArgs;
+use shef_flags::TlsArgs;
 
 /// Layer of a device that provides the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -71,7 +71,7 @@ impl ImageArgs {
     ) -> Result<(), CliError> {
         let (Some(_), Some(key)) = (&self.image, &self.image_key) else { return Ok(()) };
         let Some(service) = service else {
-            return Err(CliError::usage(
+            return Err(CliError::new(
                 "SHEF-CLI-001",
                 "--load has the image's key from a service: expected --verifier https://HOST:PORT",
             ));
@@ -150,7 +150,7 @@ impl AttestArgs {
         let service = if local { None } else { self.service.find()? };
         if service.is_none() && (self.policy.is_some() || self.result.is_some()) {
             let what = "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
-            return Err(CliError::usage("SHEF-CLI-001", what));
+            return Err(CliError::new("SHEF-CLI-001", what));
         }
         Ok(service)
     }
@@ -164,7 +164,7 @@ impl AttestArgs {
         let nonce = hex::decode(nonce, "--nonce")?;
         if !(NONCE_MIN..=NONCE_MAX).contains(&nonce.len()) {
             let message = format!("--nonce has {} bytes, expected 32 to 64", nonce.len());
-            return Err(CliError::input("SHEF-CLI-018", message));
+            return Err(CliError::new("SHEF-CLI-018", message));
         }
         Ok(Challenge::of(nonce, audience.to_owned()))
     }
@@ -221,7 +221,7 @@ pub fn warn_of_end(output: &Output, uri: &Uri, tls: &TlsArgs) -> Result<(), CliE
     }
     let files = tls.files()?.map_or_else(|| shef::TlsFiles::find().ok(), Some);
     if let Some(notice) = files.and_then(|files| files.notice()) {
-        output.note(format_args!("warning: {notice}"));
+        output.warn(notice);
     }
     Ok(())
 }

@@ -85,11 +85,7 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
     let after = args.after.as_deref().map(|given| head(given, "--after")).transpose()?;
     let known = args.head.as_deref().map(|given| head(given, "--head")).transpose()?;
 
-    let broken = |e: ReceiptError| CliError {
-        code: e.code().into(),
-        message: e.to_string(),
-        exit: Exit::No,
-    };
+    let broken = |e: ReceiptError| CliError::new(e.code(), e.to_string());
     let kept = pages[0].kept.as_ref().filter(|kept| after.is_none() && kept.seq > 0);
     let after = match kept {
         None => after,
@@ -109,7 +105,7 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
                 path.display(),
                 page.tenant
             );
-            return Err(CliError::input("SHEF-CLI-016", message));
+            return Err(CliError::new("SHEF-CLI-016", message));
         }
         for row in &page.receipts {
             let bytes = base64(&row.receipt, path, "a receipt")?;
@@ -148,12 +144,12 @@ pub fn run(output: &Output, command: &AuditCommand) -> Result<Exit, CliError> {
 
 fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, CliError> {
     serde_json::from_str(&text(path)?)
-        .map_err(|e| CliError::input("SHEF-CLI-016", format!("{}: {e}", path.display())))
+        .map_err(|e| CliError::new("SHEF-CLI-016", format!("{}: {e}", path.display())))
 }
 
 fn base64(given: &str, path: &Path, what: &str) -> Result<Vec<u8>, CliError> {
     let bad = |e| {
-        CliError::input(
+        CliError::new(
             "SHEF-CLI-016",
             format!("{}: {what} is no base64url without padding: {e}", path.display()),
         )
@@ -162,14 +158,13 @@ fn base64(given: &str, path: &Path, what: &str) -> Result<Vec<u8>, CliError> {
 }
 
 fn keys(path: &Path) -> Result<Vec<PublicKey>, CliError> {
-    let wrong =
-        |what: String| CliError::input("SHEF-CLI-016", format!("{}: {what}", path.display()));
+    let wrong = |what: String| CliError::new("SHEF-CLI-016", format!("{}: {what}", path.display()));
     shef::service::keys_from_jwks(text(path)?.as_bytes()).map_err(wrong)
 }
 
 fn head(given: &str, flag: &str) -> Result<Head, CliError> {
     let wrong = || {
-        CliError::usage(
+        CliError::new(
             "SHEF-CLI-001",
             format!("{flag} is {given:?}, expected SEQ:DIGEST, as 12:9f86..."),
         )

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use shef::files::resolved;
 use shef::{KeyFolder, SystemEntropy};
-use shef_proto::cose::CoseError;
+use shef_files::staged::resolved;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rego::Workers;
 use shef_verify::bundle::{Bundle, BundleError, MAX_BUNDLE};
@@ -125,21 +124,14 @@ struct Written {
 }
 
 fn named(path: &Path) -> impl Fn(BundleError) -> CliError + '_ {
-    move |e| {
-        let exit = match &e {
-            BundleError::Cose(CoseError::Signature | CoseError::HighS) => Exit::No,
-            BundleError::NoEvidence => Exit::Undecided,
-            _ => Exit::Input,
-        };
-        CliError { code: e.code().into(), message: format!("{}: {e}", path.display()), exit }
-    }
+    move |e| CliError::new(e.code(), format!("{}: {e}", path.display()))
 }
 
 impl FileArgs {
     fn open(&self) -> Result<Bundle, CliError> {
         let maker = hex::decode(&value(&self.maker)?, "the maker's key")?;
         let maker = PublicKey::from_bytes(&maker)
-            .map_err(|e| CliError::input(e.code(), format!("the maker's key: {e}")))?;
+            .map_err(|e| CliError::new(e.code(), format!("the maker's key: {e}")))?;
         Bundle::open(&read(&self.file, MAX_BUNDLE as u64)?, &maker, portable)
             .map_err(named(&self.file))
     }
@@ -158,7 +150,7 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
             let key = keys.signing_key(&mut SystemEntropy::new()?)?;
             let bytes = bundle.sign(&key);
             if bytes.len() > MAX_BUNDLE {
-                return Err(CliError::input(
+                return Err(CliError::new(
                     "SHEF-CLI-019",
                     format!(
                         "the bundle would have {} bytes, the limit is {MAX_BUNDLE}",
@@ -195,7 +187,7 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
             let bundle = file.open()?;
             let path = place(out)?;
             if path.symlink_metadata().is_ok() {
-                return Err(CliError::input(
+                return Err(CliError::new(
                     "SHEF-CLI-015",
                     format!("{} exists already; give a new folder", out.display()),
                 ));
@@ -213,7 +205,7 @@ fn place(folder: &Path) -> Result<PathBuf, CliError> {
     // `..` and `/` do not name a folder that can be replaced or created.
     if folder.file_name().is_none() {
         let message = format!("{} does not end with the name of a folder", folder.display());
-        return Err(CliError::input("SHEF-CLI-027", message));
+        return Err(CliError::new("SHEF-CLI-027", message));
     }
     if folder.exists() {
         return folder.canonicalize().map_err(failed);
@@ -232,7 +224,7 @@ fn import(output: &Output, bundle: &Bundle, into: &Path) -> Result<Exit, CliErro
             folder.display(),
             bundle.created
         );
-        CliError { code: "SHEF-CLI-023".into(), message, exit: Exit::No }
+        CliError::new("SHEF-CLI-023", message)
     };
     let older = |folder: &Path| match installed(folder, into)? {
         Some(found) if found > bundle.created => Err(newer(into, found)),
@@ -282,7 +274,7 @@ fn verify(
     let newer = revocations
         .map(|path| {
             Revocations::from_toml(&text(path)?)
-                .map_err(|e| CliError::input(e.code(), format!("{}: {e}", path.display())))
+                .map_err(|e| CliError::new(e.code(), format!("{}: {e}", path.display())))
         })
         .transpose()?;
     let rego = Workers::default();
@@ -340,7 +332,7 @@ fn is_part(name: &OsStr) -> bool {
 fn installed(folder: &Path, named: &Path) -> Result<Option<i64>, CliError> {
     let failed = |e| CliError::read_file(named, &e);
     let refused = |what: String| {
-        Err(CliError::input(
+        Err(CliError::new(
             "SHEF-CLI-027",
             format!("{} is not a folder of imported trust data: {what}", named.display()),
         ))
@@ -367,7 +359,7 @@ fn installed(folder: &Path, named: &Path) -> Result<Option<i64>, CliError> {
     text.trim()
         .parse()
         .map(Some)
-        .map_err(|_| CliError::input("SHEF-CLI-016", format!("{} is not a time", path.display())))
+        .map_err(|_| CliError::new("SHEF-CLI-016", format!("{} is not a time", path.display())))
 }
 
 /// Folders beside `path` that killed imports into it left behind, and their creation times.

@@ -1,5 +1,6 @@
 //! `shef device list|info|doctor|reset|watch`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,13 @@ use shef_vfio::System;
 
 use crate::attest::{open, warn_of_end};
 use crate::doctor;
+use crate::simulator::{self, Missing};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
 use shef_console::hex;
 use shef_console::output::count;
-use shef_console::tls::TlsArgs;
+use shef_flags::TlsArgs;
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {
@@ -77,6 +79,8 @@ struct Listed {
     /// Of a card, if requested and the card could be opened.
     ueid: Option<String>,
     description: String,
+    /// Why it cannot be opened now, if it cannot.
+    missing: Option<Missing>,
 }
 
 /// The cards of this machine, then the supported forms of URIs.
@@ -99,6 +103,7 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
                 },
                 Err(error) => format!("fault {}", error.code()),
             },
+            missing: None,
             ueid: ueids.then(|| ueid(card).ok()).flatten().map(|ueid| ueid.to_string()),
             description: format!(
                 "card {} in this machine, driver {}",
@@ -107,11 +112,24 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
             ),
         })
         .collect();
-    all.extend(FORMS.iter().map(|(uri, status, description)| Listed {
-        uri: (*uri).to_owned(),
-        status: (*status).to_owned(),
-        ueid: None,
-        description: (*description).to_owned(),
+    let simulated = simulator::cards();
+    all.extend(FORMS.iter().map(|(uri, status, description)| {
+        let missing = match &simulated {
+            _ if !uri.starts_with("sim:") => None,
+            Ok(cards) => cards
+                .iter()
+                .find(|card| uri.split('?').next() == Some(card.uri.as_str()))
+                .and_then(|card| card.missing.clone()),
+            Err(error) => Some(Missing::from(error)),
+        };
+        let fault = missing.as_ref().map(|missing| format!("fault {}", missing.code));
+        Listed {
+            uri: (*uri).to_owned(),
+            status: fault.unwrap_or_else(|| (*status).to_owned()),
+            ueid: None,
+            description: (*description).to_owned(),
+            missing,
+        }
     }));
     all
 }
@@ -132,7 +150,7 @@ const FORMS: &[(&str, &str, &str)] = &[
         "form",
         "the card in this machine that has this ueid, whichever slot it is in",
     ),
-    ("tls://HOST:PORT/DEVICE", "available", "a card behind an agent"),
+    ("tls://HOST:PORT/DEVICE", "form", "a card behind an agent"),
 ];
 
 /// The result of one poll of a device.
@@ -173,13 +191,13 @@ fn watch(
     count: Option<u64>,
 ) -> Result<(), CliError> {
     if !(interval.is_finite() && (0.0..=86_400.0).contains(&interval)) {
-        return Err(CliError::usage(
+        return Err(CliError::new(
             "SHEF-CLI-001",
             "--interval is a number of seconds from 0 to 86400",
         ));
     }
     if output.json() && count.is_none() {
-        return Err(CliError::usage(
+        return Err(CliError::new(
             "SHEF-CLI-001",
             "--json prints one document at the end: give --count",
         ));
@@ -194,7 +212,7 @@ fn watch(
     let begin = Instant::now();
     let mut changes: Vec<Change> = Vec::new();
     let mut look = 0;
-    while count.is_none_or(|n| look < n) {
+    while !output.is_closed() && count.is_none_or(|n| look < n) {
         if look > 0 {
             std::thread::sleep(Duration::from_secs_f64(interval));
         }
@@ -297,6 +315,14 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
                 ))?;
                 if let Some(ueid) = &form.ueid {
                     output.line(format_args!("{:<32} pci:ueid={ueid}", ""))?;
+                }
+            }
+            // Several devices may lack the same.
+            let mut told = BTreeSet::new();
+            for missing in all.iter().filter_map(|form| form.missing.as_ref()) {
+                if told.insert(&missing.code) {
+                    output.line(format_args!("\n{}: {}", missing.code, missing.message))?;
+                    output.line(format_args!("help: {}", missing.help))?;
                 }
             }
             output.document(&all)?;

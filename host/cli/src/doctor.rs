@@ -54,7 +54,7 @@ pub fn run(output: &Output, device: Option<&str>, system: &System) -> Result<Exi
         Some(text) => match text.parse::<Uri>()? {
             Uri::Pci { function, iommu } => vec![(function, iommu)],
             other => {
-                return Err(CliError::usage(
+                return Err(CliError::new(
                     "SHEF-CLI-001",
                     format!(
                         "doctor examines cards of this machine, as pci:0000:65:00.0; {other} is opened with `shef device info {other}`"

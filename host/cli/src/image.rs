@@ -198,7 +198,7 @@ pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
                 None => vendor_key.clone(),
             };
             let key = PublicKey::from_bytes(&hex::decode(&key, "the vendor's key")?)
-                .map_err(|e| CliError::input(e.code(), format!("the vendor's key: {e}")))?;
+                .map_err(|e| CliError::new(e.code(), format!("the vendor's key: {e}")))?;
             let container = container(file)?;
             let checked = match image_key {
                 None => container.header().verify(&key).map(|()| None),
@@ -223,11 +223,9 @@ pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
                     Document::new(container.header(), "verified", digest).print(output)?;
                     Ok(Exit::Done)
                 }
-                Err(error) => Err(CliError {
-                    code: error.code().into(),
-                    message: format!("{}: {error}", file.display()),
-                    exit: Exit::No,
-                }),
+                Err(error) => {
+                    Err(CliError::new(error.code(), format!("{}: {error}", file.display())))
+                }
             }
         }
     }
@@ -235,7 +233,7 @@ pub fn run(output: &Output, command: &ImageCommand) -> Result<Exit, CliError> {
 
 fn container(file: &std::path::Path) -> Result<Container, CliError> {
     Container::parse(&read(file, MAX_CONTAINER)?)
-        .map_err(|e| CliError::input(e.code(), format!("{}: {e}", file.display())))
+        .map_err(|e| CliError::new(e.code(), format!("{}: {e}", file.display())))
 }
 
 /// The design in an image.
@@ -289,15 +287,15 @@ impl BuildArgs {
             let missing: Vec<&str> =
                 flags.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
             let other = "; or --project DIR or --simulated-card alone";
-            return Err(CliError::usage(
+            return Err(CliError::new(
                 "SHEF-CLI-001",
                 format!("an image names its whole design: expected {}{other}", missing.join(", ")),
             ));
         };
         let shield = shef_gen::shield::parse(&text(path)?)
-            .map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
+            .map_err(|e| CliError::new(e.code(), format!("{}:{e}", path.display())))?;
         for warning in &shield.warnings {
-            output.note(format_args!("warning: {}:{warning}", path.display()));
+            output.warn(format_args!("{}:{warning}", path.display()));
         }
         Ok(Design {
             config: shield.config,

@@ -19,8 +19,8 @@ use shef_console::Exit;
 use shef_console::Output;
 use shef_console::file::{Outputs, Slot};
 use shef_console::hex;
-use shef_console::service::ServiceArgs;
-use shef_console::tls::TlsArgs;
+use shef_flags::ServiceArgs;
+use shef_flags::TlsArgs;
 
 /// The material of a key, and the conditions of its release.
 #[derive(clap::Args)]
@@ -158,7 +158,7 @@ impl VersionArgs {
             }
             (None, None, Some(path), None) => Ok(Material::Secret(read_secret(path, 512)?)),
             (None, None, None, Some(len)) => Ok(Material::Generate(len)),
-            _ => Err(CliError::usage(
+            _ => Err(CliError::new(
                 "SHEF-CLI-001",
                 "expected one of --image with --vendor, --secret, --generate",
             )),

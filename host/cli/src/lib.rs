@@ -18,10 +18,11 @@ mod verify;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
+use shef_console::codes::{self, Groups};
 use shef_console::output::Flags;
-use shef_console::{CliError, Exit, Output, codes, exit, explain, generated};
+use shef_console::{CliError, Common, Exit, Output, exit, program};
 
 /// Attested, shielded FPGA accelerators.
 #[derive(Parser)]
@@ -65,40 +66,26 @@ enum Command {
     /// Evidence and everything for its appraisal, in one signed file
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
-    /// Explain a code, such as SHEF-ATT-012; without a code, list them all
-    Explain {
-        /// The code
-        code: Option<String>,
-    },
-    /// Print completions for a shell
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
-    /// Print the manual page (roff) of the program, or of one of its commands
-    Man {
-        /// The command
-        command: Option<String>,
-    },
+    #[command(flatten)]
+    Common(Common),
+}
+
+/// The codes of the program's libraries.
+pub fn codes() -> Groups {
+    let mut groups = shef::codes();
+    // Cards and `shef shield` report these.
+    groups.push(("Security Kernel", shef_kernel::CODES.iter().collect()));
+    groups.push(("generators", shef_gen::CODES.iter().collect()));
+    groups
 }
 
 /// Runs the command line and returns the exit status.
 pub fn main() -> Exit {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => {
-            return shef_console::output::usage(error.use_stderr(), error.print());
-        }
-    };
-    let output = args.flags.output();
-    let globals = args.flags.arguments();
-    match close_memory(&args.command).and_then(|()| run(&output, &globals, args.command)) {
-        Ok(exit) => exit,
-        Err(error) => {
-            output.error(&error);
-            error.exit
-        }
-    }
+    let output = |args: &Args| args.flags.output();
+    program::main("shef", codes, output, |output, args: Args| {
+        close_memory(&args.command)?;
+        run(output, &args.flags.arguments(), args.command)
+    })
 }
 
 /// Keys of parties and sessions stay in this process.
@@ -123,24 +110,20 @@ fn run(output: &Output, globals: &[OsString], command: Command) -> Result<Exit, 
         Command::Verify(args) => verify::run(output, &args),
         Command::Audit(command) => audit::run(output, &command),
         Command::Bundle(command) => bundle::run(output, &command),
-        Command::Explain { code } => {
-            // The simulator's program also knows the codes of simulated cards.
-            let known = code.as_deref().is_some_and(|code| codes::find(code).is_some());
-            if !known && simulator::is_there() {
-                let rest: Vec<OsString> = code.into_iter().map(OsString::from).collect();
-                return simulator::becomes(globals, Some("explain"), simulator::Rest::from(rest));
-            }
-            explain::run(output, code.as_deref()).map(|()| Exit::Done)
-        }
-        Command::Completions { shell } => {
-            generated::completions(output, Args::command(), "shef", shell)
+        // The simulator's program also knows the codes of simulated cards.
+        Command::Common(Common::Explain { code })
+            if code.as_deref().is_none_or(|code| codes::find(code).is_none())
+                && simulator::is_there() =>
+        {
+            let rest: Vec<OsString> = code.into_iter().map(OsString::from).collect();
+            simulator::becomes(globals, Some("explain"), simulator::Rest::from(rest))
         }
         // The demo is a command of the other program.
-        Command::Man { command } if command.as_deref() == Some("demo") => {
+        Command::Common(Common::Man { command }) if command.as_deref() == Some("demo") => {
             let rest = simulator::Rest::from(vec!["demo".into()]);
             simulator::becomes(globals, Some("man"), rest)
         }
-        Command::Man { command } => generated::manual(output, Args::command(), command.as_deref()),
+        Command::Common(common) => common.run::<Args>(output),
     }
 }
 

@@ -5,5 +5,5 @@
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 
 fn main() -> std::process::ExitCode {
-    shef_rego::serve().unwrap_or_else(|| std::process::ExitCode::from(shef_cli::main() as u8))
+    shef_rego::serve().unwrap_or_else(|| shef_cli::main().into())
 }

@@ -106,7 +106,7 @@ fn outside_of_git(folder: &Path) -> Result<(), CliError> {
     let real = std::fs::canonicalize(folder).map_err(|e| CliError::write_file(folder, &e))?;
     match real.ancestors().find(|there| there.join(".git").symlink_metadata().is_ok()) {
         None => Ok(()),
-        Some(tree) => Err(CliError::input(
+        Some(tree) => Err(CliError::new(
             "SHEF-CLI-025",
             format!(
                 "{} is in the git work tree {}, expected a folder outside of it",

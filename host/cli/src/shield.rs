@@ -73,7 +73,7 @@ impl Source {
             error
         })?;
         let text = String::from_utf8(bytes).map_err(|e| {
-            CliError::input(
+            CliError::new(
                 "SHEF-CLI-016",
                 format!(
                     "{}: not UTF-8 text at byte {}",
@@ -82,13 +82,13 @@ impl Source {
                 ),
             )
         })?;
-        let shield = parse(&text)
-            .map_err(|e| CliError::input(e.code(), format!("{}:{e}", path.display())))?;
+        let shield =
+            parse(&text).map_err(|e| CliError::new(e.code(), format!("{}:{e}", path.display())))?;
         if !output.json() {
             shield
                 .warnings
                 .iter()
-                .for_each(|w| output.note(format_args!("warning: {}:{w}", path.display())));
+                .for_each(|w| output.warn(format_args!("{}:{w}", path.display())));
         }
         Ok(shield)
     }
@@ -183,13 +183,13 @@ fn estimate(
     latency: u64,
 ) -> Result<(), CliError> {
     if !(1.0..=10_000.0).contains(&clock_mhz) {
-        return Err(CliError::usage(
+        return Err(CliError::new(
             "SHEF-CLI-001",
             format!("--clock-mhz is from 1 to 10000, found {clock_mhz}"),
         ));
     }
     if !(1..=100_000).contains(&latency) {
-        return Err(CliError::usage(
+        return Err(CliError::new(
             "SHEF-CLI-001",
             format!("--latency is from 1 to 100000, found {latency}"),
         ));

@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use shef_console::{CliError, Exit, exit, interrupt};
+use serde::{Deserialize, Serialize};
+use shef_console::{CliError, Exit, interrupt};
 
 /// Arguments of the other program.
 #[derive(clap::Args)]
@@ -44,6 +44,41 @@ pub fn becomes(globals: &[OsString], command: Option<&str>, rest: Rest) -> Resul
     Err(missing(&program, &error))
 }
 
+/// What prevents a card from being opened now.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Missing {
+    /// Code.
+    pub code: String,
+    /// What is missing.
+    pub message: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+impl From<&CliError> for Missing {
+    fn from(error: &CliError) -> Self {
+        let (code, message) = (error.code.clone().into_owned(), error.message.clone());
+        Self { code, message, help: error.help().to_owned() }
+    }
+}
+
+/// A kind of simulated card, as `shef-sim list` prints it.
+#[derive(Deserialize)]
+pub struct Kind {
+    /// Its URI.
+    pub uri: String,
+    /// What this machine lacks for it.
+    pub missing: Option<Missing>,
+}
+
+/// The kinds of simulated cards.
+///
+/// # Errors
+/// As [`document`].
+pub fn cards() -> Result<Vec<Kind>, CliError> {
+    document(&["list".into()])
+}
+
 /// The design of a simulated card, as `shef-sim design` prints it.
 #[derive(Deserialize)]
 pub struct Design {
@@ -57,15 +92,12 @@ pub struct Design {
     pub config: String,
 }
 
-/// The error that the other program printed, with its exit status.
-fn error_of(output: &std::process::Output) -> CliError {
-    let printed = String::from_utf8_lossy(&output.stderr);
-    let exit = exit::TABLE.iter().find(|(exit, _)| Some(*exit as i32) == output.status.code());
-    match (shef::simulator_message(&printed), exit) {
-        (Some((code, message)), Some((exit, _))) => {
-            CliError { code: code.into(), message, exit: *exit }
-        }
-        _ => CliError::internal(format!("shef-sim failed: {printed}")),
+/// The error that the other program printed.
+fn error_of(printed: &[u8]) -> CliError {
+    let printed = String::from_utf8_lossy(printed);
+    match shef::simulator_message(&printed) {
+        Some((code, message)) => CliError::new(code, message),
+        None => CliError::internal(format!("shef-sim failed: {printed}")),
     }
 }
 
@@ -84,7 +116,7 @@ pub fn document<T: DeserializeOwned>(args: &[OsString]) -> Result<T, CliError> {
     interrupt::forgets(id);
     let output = output.map_err(|e| missing(program.get_program().as_ref(), &e))?;
     if !output.status.success() {
-        return Err(error_of(&output));
+        return Err(error_of(&output.stderr));
     }
     serde_json::from_slice(&output.stdout).map_err(|e| {
         CliError::internal(format!("{} printed no document: {e}", program.get_program().display()))

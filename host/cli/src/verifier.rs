@@ -8,7 +8,7 @@ use crate::verify::now;
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
-use shef_console::service::ServiceArgs;
+use shef_flags::ServiceArgs;
 
 /// A certificate with fewer days left needs attention.
 const WARN_DAYS: i64 = 14;

@@ -147,7 +147,7 @@ pub fn read_secret(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, CliErr
         }
     }
     if len > max {
-        return Err(CliError::input(
+        return Err(CliError::new(
             "SHEF-CLI-019",
             format!("{} has more than {max} bytes", path.display()),
         ));
@@ -159,7 +159,7 @@ pub fn read_secret(path: &Path, max: usize) -> Result<Zeroizing<Vec<u8>>, CliErr
 /// Reads a text file.
 pub fn text(path: &Path) -> Result<String, CliError> {
     String::from_utf8(read(path, MAX_TEXT)?).map_err(|_| {
-        CliError::input("SHEF-CLI-016", format!("{} is not text in UTF-8", path.display()))
+        CliError::new("SHEF-CLI-016", format!("{} is not text in UTF-8", path.display()))
     })
 }
 
@@ -187,7 +187,7 @@ impl TrustArgs {
     /// A file cannot be read or is malformed; the message names it.
     pub fn load(&self) -> Result<Bundle, CliError> {
         let named = |path: &Path, e: PolicyError| {
-            CliError::input(e.code(), format!("{}: {e}", path.display()))
+            CliError::new(e.code(), format!("{}: {e}", path.display()))
         };
         let mut bundle = Bundle {
             policy: text(&self.policy)?,
@@ -246,7 +246,7 @@ fn digests(path: &Path, text: &str) -> Result<BTreeSet<String>, CliError> {
         .map(|(line, entry)| {
             let found: String = entry.chars().take(80).collect();
             let refused = || {
-                CliError::input(
+                CliError::new(
                     "SHEF-CLI-018",
                     format!("{}:{line}: {found:?}: expected {}", path.display(), name::DIGEST),
                 )
@@ -263,7 +263,7 @@ impl EvidenceArgs {
     /// A file cannot be read, or an argument is malformed.
     pub fn load(&self) -> Result<BundledEvidence, CliError> {
         let layer = Layer::from_name(&self.layer).ok_or_else(|| {
-            CliError::usage(
+            CliError::new(
                 "SHEF-CLI-001",
                 format!("there is no layer {:?}, only kernel and shield", self.layer),
             )
@@ -277,7 +277,7 @@ impl EvidenceArgs {
         }
         if let Ok(wrapper) = Cmw::parse(&evidence) {
             let inner = wrapper.evidence().map_err(|e| {
-                CliError::input(e.code(), format!("{}: {e}", self.evidence.display()))
+                CliError::new(e.code(), format!("{}: {e}", self.evidence.display()))
             })?;
             evidence = inner.to_vec();
         }
@@ -293,7 +293,7 @@ impl EvidenceArgs {
 }
 
 fn undecided<T>(message: String) -> Result<T, CliError> {
-    Err(CliError { code: "SHEF-CLI-022".into(), message, exit: Exit::Undecided })
+    Err(CliError::new("SHEF-CLI-022", message))
 }
 
 /// An appraisal as a document.
@@ -342,7 +342,7 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     let (layer, now) = (evidence.layer, now(args.now));
     let bundle = Bundle { created: now, evidence: Some(evidence.clone()), ..args.trust.load()? };
 
-    let bad = |e: shef_verify::bundle::BundleError| CliError::input(e.code(), e.to_string());
+    let bad = |e: shef_verify::bundle::BundleError| CliError::new(e.code(), e.to_string());
     if bundle.trust_anchors().map_err(|e| bad(e.into()))?.list().is_empty() {
         return undecided(format!("{} holds no trust anchor", args.trust.anchors.display()));
     }
@@ -405,7 +405,7 @@ fn write_ear(
     };
     let kid = hex::encode(&shef_verify::corim::vendor_id(&key.public_key())[..8]);
     let token = ear::sign(outcome, evidence.layer, &issue, &NamedKey { kid, key })
-        .map_err(|e| CliError::input(e.code(), e.to_string()))?;
+        .map_err(|e| CliError::new(e.code(), e.to_string()))?;
     outputs.fill(slot, token + "\n")?;
     outputs.place()
 }

@@ -235,11 +235,14 @@ fn places_that_cannot_be_written() {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let output = shef(&["explain"]).stdout(writer).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    // An endless command ends.
+    for args in [&["explain"][..], &["device", "watch", "sim:model", "--interval", "0.01"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = shef(args).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    }
 }
 
 #[test]
@@ -266,6 +269,34 @@ fn devices_are_listed_and_described() {
             .iter()
             .any(|d| d["uri"] == "sim:rtl" && d["status"] == "available")
     );
+    // What a simulated card lacks is its state.
+    let list = |name: &str| {
+        let mut command = shef(&["device", "list", "--json"]);
+        let output = command.env(name, "/no/such").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice::<Vec<serde_json::Value>>(&output.stdout).unwrap()
+    };
+    for (name, lacks) in [
+        ("SHEF_SIM", &[("sim:model", "SHEF-DEV-017"), ("sim:rtl", "SHEF-DEV-017")][..]),
+        ("SHEF_VERILATOR", &[("sim:rtl", "SHEF-RTL-001"), ("sim:rtl?project=DIR", "SHEF-RTL-001")]),
+        ("CXX", &[("sim:rtl", "SHEF-RTL-003")]),
+        ("SHEF_IBEX", &[("sim:rtl", "SHEF-RTL-017")]),
+    ] {
+        let all = list(name);
+        let of = |uri: &str| all.iter().find(|d| d["uri"] == uri).unwrap();
+        for (uri, code) in lacks {
+            let missing = &of(uri)["missing"];
+            assert_eq!(of(uri)["status"], format!("fault {code}"), "{name}: {uri}");
+            assert!(missing["message"].as_str().unwrap().contains("/no/such"), "{missing}");
+            assert!(missing["help"].as_str().unwrap().len() > 20, "{missing}");
+        }
+        let model = if name == "SHEF_SIM" { "fault SHEF-DEV-017" } else { "available" };
+        assert_eq!(of("sim:model")["status"], model, "{name}");
+    }
+    let shown = shef(&["device", "list"]).env("SHEF_VERILATOR", "/no/such").output().unwrap();
+    let shown = text(&shown.stdout);
+    assert_eq!(shown.matches("\nSHEF-RTL-001: ").count(), 1, "{shown}");
+    assert_eq!(shown.matches("\nhelp: ").count(), 1, "{shown}");
     let output = run(&["device", "info", "sim:model", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -670,6 +701,19 @@ fn evidence_is_verified_from_files() {
             )),
             "SHEF-ATT-020"
         );
+        // A closed pipe is no error, and it turns no denial into success.
+        for (policy, status) in [("production.toml", 1), ("policy.toml", 0)] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let policy = dir.path().join(policy);
+            let args = ["verify", "--layer", layer, "--evidence", &evidence, "--nonce", &nonce];
+            let trust = ["--audience", "data-owner", "--reference", &reference];
+            let mut command = shef(&args);
+            command.args(trust).args(["--anchors", &anchors, "--policy"]).arg(policy);
+            let output = command.stdout(writer).output().unwrap();
+            assert_eq!(output.status.code(), Some(status), "{}", text(&output.stderr));
+            assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+        }
 
         // An undecidable case is neither yes nor no.
         fs::write(dir.path().join("empty"), "").unwrap();

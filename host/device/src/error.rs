@@ -186,3 +186,9 @@ shef_proto::coded! {
             shef-sim` builds it",
     }
 }
+
+impl shef_proto::fault::Coded for DeviceError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+}

@@ -23,7 +23,6 @@ pub mod mailbox;
 pub mod memory;
 pub mod name;
 pub mod pci;
-pub mod regular;
 pub mod ring;
 mod ueid;
 mod uri;

@@ -129,7 +129,7 @@ impl TlsFiles {
 
 /// Reads one of these files.
 fn read(path: &Path) -> Result<Vec<u8>, DeviceError> {
-    shef_device::regular::read(path, MOST).map_err(|e| trouble(path, &e))
+    shef_files::regular::read(path, MOST).map_err(|e| trouble(path, &e))
 }
 
 /// The certificates of a PEM file, at least one.
@@ -149,7 +149,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DeviceE
 /// # Errors
 /// SHEF-AGT-003.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, DeviceError> {
-    let file = shef_device::regular::open(path).map_err(|e| trouble(path, &e))?;
+    let file = shef_files::regular::open(path).map_err(|e| trouble(path, &e))?;
     let mode = file.metadata().map_err(|e| trouble(path, &e))?.permissions().mode() & 0o777;
     if mode & 0o027 != 0 {
         let what = format!(

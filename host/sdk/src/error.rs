@@ -4,23 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shef_proto::channel::FaultKind;
+use shef_proto::fault::{self, Coded, Fault};
 use shef_proto::text::misleads;
-
-/// Category of an error: determines how a program reacts, and how a command exits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fault {
-    /// A check failed: the answer is no.
-    Answer,
-    /// No decision is possible, because a message or a value is missing.
-    Undecided,
-    /// The device or the path to it.
-    Device,
-    /// The caller's input.
-    Input,
-    /// A bug in this library.
-    Internal,
-}
 
 shef_proto::coded! {
     /// Why an operation failed.
@@ -531,11 +516,6 @@ impl From<shef_proto::mailbox::MailboxError> for SdkError {
     }
 }
 
-/// Whether a simulated card reports with this code that a project is not as it must be.
-fn of_project(code: &str) -> bool {
-    ["SHEF-CARD-003", "SHEF-CARD-004"].contains(&code) || code.starts_with("SHEF-GEN-")
-}
-
 /// Text from the peer, safe to show on one line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().take(400).map(|c| if misleads(c) { '\u{fffd}' } else { c }).collect()
@@ -615,110 +595,76 @@ impl SdkError {
                 C::Status { .. } | C::Halted { ran: true, .. } | C::Impossible { .. },
             ) => Ran::Ran,
             Self::NotFinished { .. } | Self::WaitEnded { .. } => Ran::Ran,
+            // A code from elsewhere shows nothing about the Shield.
+            Self::Device(shef_device::DeviceError::Remote { .. }) => Ran::Unknown,
             error if error.at_fault() == Fault::Input => Ran::DidNotRun,
             _ => Ran::Unknown,
         }
     }
 
-    /// Who is at fault.
+    /// Who is at fault: by the code ([`fault::of`]), unless the error holds more than its code says.
     pub fn at_fault(&self) -> Fault {
-        use shef_device::DeviceError as D;
         use shef_proto::channel::{ChannelError as C, status};
-        use shef_proto::load::LoadError as L;
-        #[cfg(feature = "tls")]
-        use shef_remote::wire::codes;
-        use shef_seal::SealError as S;
-        use shef_verify::LoadKeyError as K;
         match self {
-            Self::WorkerGone => Fault::Internal,
             // Such a code carries no information, whatever its origin.
             _ if self.code() == NOT_THEIRS => Fault::Undecided,
-            Self::Cancelled { .. }
-            | Self::WaitEnded { .. }
-            | Self::Unanswered { .. }
-            | Self::RequestRefused
-            | Self::Length { .. }
-            | Self::Channel(C::NotAuthentic { .. })
-            | Self::ServiceEnded { .. }
-            | Self::ServiceUnreachable { .. }
-            | Self::ServiceExpired { .. }
-            | Self::ServiceAnswer { .. } => Fault::Undecided,
-            // Too many requests, or a fault of the service: it may answer later.
+            // A fault of the service, or too many requests: it may answer later.
             Self::Refused { status: 429 | 500.., .. } => Fault::Undecided,
-            // The service understood the request but does not grant it: disabled, exhausted, too
-            // late.
-            Self::Refused { status: 409 | 410, .. } => Fault::Answer,
-            Self::Refused { .. }
-            | Self::ServiceUrl { .. }
-            | Self::ServiceCertificate { .. }
-            | Self::ClientCertificate { .. }
-            | Self::Policy(_)
-            | Self::MasterKey { .. } => Fault::Input,
-            Self::ShieldBusy { .. }
-            | Self::NotFinished { .. }
-            | Self::Entropy { .. }
-            | Self::Traces { .. }
-            | Self::Channel(C::Status { status: status::REGISTER, .. }) => Fault::Device,
+            Self::Channel(C::Status { status: status::REGISTER, .. }) => Fault::Device,
             // The caller's request is impossible.
-            Self::Seal(
-                S::Region { .. }
-                | S::KeyTaken { .. }
-                | S::Epoch { .. }
-                | S::Length { .. }
-                | S::Exhausted { .. }
-                | S::Session
-                | S::Forked { .. },
-            )
-            | Self::Load(L::Epochs(_) | L::Info)
-            | Self::LoadKey(K::Config | K::Load(_))
-            | Self::Channel(
-                C::Busy { .. } | C::Idle | C::Closed | C::Status { status: status::BAD, .. },
-            )
-            | Self::StaleStatement { .. }
-            | Self::Forked { .. }
-            | Self::OtherSession { .. }
-            | Self::Seeded { .. }
-            | Self::ResultsWait { .. }
-            | Self::KeyOpen { .. } => Fault::Input,
-            #[cfg(feature = "corim")]
-            Self::Corim(_) => Fault::Input,
-            Self::MessageTooLong { .. }
-            | Self::NoRegion { .. }
-            | Self::WrongMode { .. }
-            | Self::TooLong { .. }
-            | Self::KeyFile { .. }
-            | Self::KeyFormat { .. }
-            | Self::Stream { .. }
-            | Self::Lanes { .. }
-            | Self::RingOver { .. } => Fault::Input,
-            Self::Device(
-                D::UnknownUri { .. }
-                | D::MalformedUri { .. }
-                | D::NotInThisVersion { .. }
-                | D::NotBuilt { .. }
-                | D::NoSimulator { .. },
-            ) => Fault::Input,
-            // Certificates belong to the user; so does the name of an agent's device.
-            #[cfg(feature = "tls")]
-            Self::Device(D::Transport { code, .. }) if *code == codes::TLS_FILES => Fault::Input,
-            #[cfg(feature = "tls")]
-            Self::Device(D::Remote { code, .. })
-                if code == codes::NO_DEVICE || code == codes::NOT_ALLOWED =>
-            {
-                Fault::Input
-            }
-            // A project's folder belongs to the user.
-            Self::Device(D::Simulator { code, .. }) if of_project(code) => Fault::Input,
-            Self::Device(D::Remote { code, .. }) if of_project(code) => Fault::Input,
-            Self::Device(_) => Fault::Device,
-            _ => Fault::Answer,
+            Self::Channel(C::Status { status: status::BAD, .. }) => Fault::Input,
+            // The verdict stands even if this version does not know the check's code.
+            Self::Denied { .. } => Fault::Answer,
+            error => fault::of(error.code()).unwrap_or(match error {
+                Self::Device(_) => Fault::Device,
+                _ => Fault::Undecided,
+            }),
         }
+    }
+}
+
+impl Coded for SdkError {
+    fn code(&self) -> &str {
+        self.code()
+    }
+
+    fn fault(&self) -> Fault {
+        self.at_fault()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_from_elsewhere_does_not_show_that_nothing_ran() {
+        for code in ["SHEF-GEN-010", "SHEF-CARD-003", "SHEF-AGT-006"] {
+            let (code, message) = (code.to_owned(), String::new());
+            let error = SdkError::from(shef_device::DeviceError::Remote { code, message });
+            assert_eq!((error.at_fault(), error.ran()), (Fault::Input, Ran::Unknown));
+        }
+    }
+
+    #[test]
+    fn what_is_known_beside_the_code_decides_whose_fault_it_is() {
+        let refused = |code: &str, status| {
+            SdkError::Refused { code: code.to_owned(), text: String::new(), status }.at_fault()
+        };
+        assert_eq!(refused("SHEF-SVC-031", 500), Fault::Undecided);
+        assert_eq!(refused("SHEF-SVC-054", 409), Fault::Input);
+        assert_eq!(refused("SHEF-SVC-063", 409), Fault::Answer);
+        assert_eq!(refused("SHEF-SVC-999", 409), Fault::Undecided);
+        let denied =
+            |code: &str| SdkError::Denied { code: code.to_owned(), text: String::new() }.at_fault();
+        assert_eq!(denied("SHEF-ATT-999"), Fault::Answer);
+        assert_eq!(denied("SHEF-SDK-018"), Fault::Undecided, "not the service's code");
+        let gone = SdkError::from(shef_device::DeviceError::Remote {
+            code: "SHEF-DEV-999".to_owned(),
+            message: String::new(),
+        });
+        assert_eq!(gone.at_fault(), Fault::Device);
+    }
 
     #[test]
     fn codes_of_others_are_believed_by_what_they_may_say() {

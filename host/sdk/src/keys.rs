@@ -161,7 +161,7 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`].
     pub fn store_secret_text(&self, name: &str, text: &str) -> Result<(), SdkError> {
         let path = self.path.join(name);
-        crate::files::write_new_secret(&path, text.as_bytes())
+        shef_files::staged::write_new_secret(&path, text.as_bytes())
             .map_err(|e| SdkError::key_file(&path, &e))
     }
 
@@ -242,7 +242,7 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`].
     pub fn store_public(&self, name: &str, bytes: &[u8]) -> Result<(), SdkError> {
         let path = self.path.join(name);
-        crate::files::write_file(&path, bytes).map_err(|e| SdkError::key_file(&path, &e))
+        shef_files::staged::write_file(&path, bytes).map_err(|e| SdkError::key_file(&path, &e))
     }
 
     /// Reads public bytes.
@@ -251,7 +251,7 @@ impl KeyFolder {
     /// [`SdkError::KeyFile`].
     pub fn public(&self, name: &str) -> Result<Vec<u8>, SdkError> {
         let path = self.path.join(name);
-        shef_device::regular::read(&path, MOST_PUBLIC).map_err(|e| SdkError::key_file(&path, &e))
+        shef_files::regular::read(&path, MOST_PUBLIC).map_err(|e| SdkError::key_file(&path, &e))
     }
 }
 

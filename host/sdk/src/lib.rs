@@ -51,7 +51,6 @@
 
 mod entropy;
 mod error;
-pub mod files;
 mod host;
 mod keys;
 mod manufacturer;
@@ -62,8 +61,7 @@ mod vendor;
 mod verifier;
 
 pub use entropy::{Source, SystemEntropy};
-pub use error::{Fault, Ran, SdkError};
-pub use files::{write_file, write_new_secret};
+pub use error::{Ran, SdkError};
 pub use host::open::{OpenOptions, open, open_with};
 #[cfg(feature = "vfio-user")]
 pub use host::simulator::{
@@ -80,9 +78,11 @@ pub use owner::wait::{Patience, WaitWatch, Waited};
 pub use owner::worker::{End, Pending, Worker};
 pub use progress::{Cancel, Progress, Watch, unwatched};
 pub use shef_device::{Device, DeviceError, Ueid, Uri};
+pub use shef_files::staged::{write_file, write_new_secret};
 /// Messages between the parties: configurations, Load Keys, images, certificates.
 pub use shef_proto as proto;
 pub use shef_proto::code::Code;
+pub use shef_proto::fault::Fault;
 #[cfg(feature = "tls")]
 pub use shef_remote::TlsFiles;
 /// Sealed memory: opening of results, and the policy for it.

@@ -119,7 +119,7 @@ impl Design {
         if len > MAX_TOML {
             return Err(bad(format!("shield.toml has {len} bytes, at most {MAX_TOML}")));
         }
-        let source = shef_device::regular::read(&toml, MAX_TOML)
+        let source = shef_files::regular::read(&toml, MAX_TOML)
             .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
             .map_err(|e| bad(format!("shield.toml cannot be read: {e}")))?;
         let shield = shef_gen::shield::parse(&source)

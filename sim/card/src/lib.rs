@@ -50,6 +50,16 @@ pub fn config() -> Result<Config, CardError> {
     Ok(shield.config)
 }
 
+/// Checks that this machine has the tools that build a card around the RTL.
+///
+/// # Errors
+/// [`CardError::Rtl`] names the first that is missing.
+pub fn rtl_tools() -> Result<(), CardError> {
+    shef_rtl::find_toolchain()?;
+    shef_rtl::find_ibex()?;
+    Ok(())
+}
+
 /// Codes of this crate and its dependencies, in groups.
 pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
     vec![

@@ -5,13 +5,15 @@
 
 mod demo;
 mod design;
+mod list;
 mod makers;
 mod serve;
 mod trust;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
+use shef_console::codes::Groups;
 use shef_console::output::Flags;
-use shef_console::{CliError, Exit, Output, codes, exit, explain, generated};
+use shef_console::{CliError, Common, Exit, Output, exit, program};
 
 pub use demo::{DemoArgs, demo, remote, report};
 
@@ -34,42 +36,29 @@ enum Command {
     /// Write the trust data that verifiers need to accept a simulated card: its maker's root,
     /// reference values, a policy
     Trust(trust::TrustArgs),
+    /// List the kinds of simulated cards, and what this machine lacks for them
+    List,
     /// Print the digest of a design, and write the payload of an image for it
     Design(design::DesignArgs),
-    /// Explain a code, such as SHEF-CARD-003; without a code, list them all
-    Explain {
-        /// The code
-        code: Option<String>,
-    },
-    /// Print completions for a shell
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
-    /// Print the manual page (roff) of the program, or of one of its commands
-    Man {
-        /// The command
-        command: Option<String>,
-    },
+    #[command(flatten)]
+    Common(Common),
+}
+
+/// The codes of the program's libraries.
+pub fn codes() -> Groups {
+    let mut groups = shef::codes();
+    groups.extend(shef_card::codes());
+    groups
 }
 
 /// Runs the command line and returns the exit status.
 pub fn main() -> Exit {
-    codes::add(shef_card::codes);
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => {
-            return shef_console::output::usage(error.use_stderr(), error.print());
-        }
-    };
-    let output = args.flags.output();
-    match shef_console::output::keep_stdout().and_then(|()| run(&output, args.command)) {
-        Ok(exit) => exit,
-        Err(error) => {
-            output.error(&error);
-            error.exit
-        }
-    }
+    let output = |args: &Args| args.flags.output();
+    // `shef sim` and `shef demo` are this program.
+    program::main("shef", codes, output, |output, args: Args| {
+        shef_console::output::keep_stdout()?;
+        run(output, args.command)
+    })
 }
 
 fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
@@ -81,11 +70,8 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         }
         Command::Serve(args) => serve::run(output, &args).map(|()| Exit::Done),
         Command::Trust(args) => trust::run(output, &args).map(|()| Exit::Done),
+        Command::List => list::run(output).map(|()| Exit::Done),
         Command::Design(args) => design::run(output, &args).map(|()| Exit::Done),
-        Command::Explain { code } => explain::run(output, code.as_deref()).map(|()| Exit::Done),
-        Command::Completions { shell } => {
-            generated::completions(output, Args::command(), "shef-sim", shell)
-        }
-        Command::Man { command } => generated::manual(output, Args::command(), command.as_deref()),
+        Command::Common(common) => common.run::<Args>(output),
     }
 }

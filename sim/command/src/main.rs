@@ -5,5 +5,5 @@
 static ALLOCATOR: shef_erase::Erasing = shef_erase::Erasing;
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(shef_sim::main() as u8)
+    shef_sim::main().into()
 }

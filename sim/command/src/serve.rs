@@ -91,7 +91,7 @@ struct Ready {
 impl ServeArgs {
     /// The card's engine and design.
     fn options(&self) -> Result<CardOptions, CliError> {
-        let wrong = |what: &str| Err(CliError::usage("SHEF-CLI-001", what));
+        let wrong = |what: &str| Err(CliError::new("SHEF-CLI-001", what));
         let engine = match self.device {
             DeviceKind::Model if self.project.is_some() => {
                 return wrong(

@@ -39,7 +39,7 @@ impl Dataset {
         let mut raw = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut raw).map_err(|e| CliError::read_file(path, &e))?;
         if raw.len() as u64 > MAX_FILE {
-            return Err(CliError::input(
+            return Err(CliError::new(
                 "SHEF-CLI-013",
                 format!("{} has more than {MAX_FILE} bytes", path.display()),
             ));
@@ -54,13 +54,13 @@ impl Dataset {
     pub fn parse(raw: &[u8], name: &str) -> Result<Self, CliError> {
         let text = if raw.starts_with(&[0x1f, 0x8b]) { gunzip(raw, name)? } else { raw.to_vec() };
         if text.len() as u64 > MAX_TEXT {
-            return Err(CliError::input(
+            return Err(CliError::new(
                 "SHEF-CLI-013",
                 format!("{name} holds more than {MAX_TEXT} bytes of text"),
             ));
         }
         let text = String::from_utf8(text).map_err(|e| {
-            CliError::input(
+            CliError::new(
                 "SHEF-CLI-012",
                 format!(
                     "{name} is not text: byte {:#04x} at offset {}",
@@ -78,10 +78,10 @@ impl Dataset {
                 continue;
             }
             let (row, label) = parse_line(line).map_err(|what| {
-                CliError::input("SHEF-CLI-012", format!("{name}, line {}: {what}", index + 1))
+                CliError::new("SHEF-CLI-012", format!("{name}, line {}: {what}", index + 1))
             })?;
             if data.rows.len() == MAX_ROWS {
-                return Err(CliError::input(
+                return Err(CliError::new(
                     "SHEF-CLI-013",
                     format!("{name} has more than {MAX_ROWS} rows"),
                 ));
@@ -90,7 +90,7 @@ impl Dataset {
             data.labels.push(label);
         }
         if data.rows.is_empty() {
-            return Err(CliError::input("SHEF-CLI-013", format!("{name} holds no rows")));
+            return Err(CliError::new("SHEF-CLI-013", format!("{name} holds no rows")));
         }
         Ok(data)
     }
@@ -100,7 +100,7 @@ impl Dataset {
     /// # Errors
     /// SHEF-CLI-014 if either part is empty or larger than the accelerator supports.
     pub fn split(&self, train: usize) -> Result<(Self, Self), CliError> {
-        let bad = |what: String| CliError::input("SHEF-CLI-014", what);
+        let bad = |what: String| CliError::new("SHEF-CLI-014", what);
         if train == 0 || train >= self.rows.len() {
             return Err(bad(format!(
                 "--train {train} leaves no training rows or no queries: the file has {} rows",
@@ -140,7 +140,7 @@ impl Dataset {
 
 fn gunzip(raw: &[u8], name: &str) -> Result<Vec<u8>, CliError> {
     let damaged =
-        |what: String| CliError::input("SHEF-CLI-011", format!("{name} is damaged: {what}"));
+        |what: String| CliError::new("SHEF-CLI-011", format!("{name} is damaged: {what}"));
     let mut text = Vec::new();
     let mut rest = raw;
     while !rest.is_empty() {
@@ -151,7 +151,7 @@ fn gunzip(raw: &[u8], name: &str) -> Result<Vec<u8>, CliError> {
             .read_to_end(&mut text)
             .map_err(|e| damaged(e.to_string()))?;
         if text.len() as u64 > MAX_TEXT {
-            return Err(CliError::input(
+            return Err(CliError::new(
                 "SHEF-CLI-013",
                 format!("{name} holds more than {MAX_TEXT} bytes of text"),
             ));

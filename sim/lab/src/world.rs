@@ -635,5 +635,5 @@ fn anchor(
     debug: bool,
     root: &[u8],
 ) -> Result<TrustAnchor, CliError> {
-    TrustAnchor::new(name, kind, debug, root).map_err(|e| CliError::input(e.code(), e.to_string()))
+    TrustAnchor::new(name, kind, debug, root).map_err(|e| CliError::new(e.code(), e.to_string()))
 }

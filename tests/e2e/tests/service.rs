@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use shef::{Connected, Expect, SdkError, Session, TlsFiles};
 use shef_card::{self as sim, Control, Engine};
-use shef_console::service::ServiceArgs;
 use shef_e2e::{ATTACKS, Served, shef_program};
 use shef_fixtures::memory::Needles;
+use shef_flags::ServiceArgs;
 use shef_lab::world::{Cards, Plan, World};
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::receipt::Audit;
@@ -654,7 +654,7 @@ fn a_device_is_attested_and_keys_are_managed_from_the_command_line() {
         "2",
     ];
     assert_eq!(verifier.ok("operator", &add)["layer"], "kernel");
-    verifier.fails("operator", &add, 1, "SHEF-SVC-054");
+    verifier.fails("operator", &add, 5, "SHEF-SVC-054");
     let (key_box, receipt) = (path("box"), path("receipt"));
     let release = [
         "keys",

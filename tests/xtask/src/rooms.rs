@@ -1,5 +1,6 @@
-//! Structure of the sources: the modules of a crate do not import each other in circles, and no
-//! package of `host/` or `attestation/` depends on one of `sim/` or `tests/`.
+//! Structure of the sources: the modules of a crate do not import each other in circles, no package
+//! of `host/` or `attestation/` depends on one of `sim/` or `tests/`, and none of `attestation/` on
+//! one of `host/`.
 //!
 //! Manifests and sources are all that this reads. A path is an import wherever it stands: in `use`,
 //! in an expression, in a macro. It leads to the module that declares the item, also if other
@@ -12,9 +13,13 @@ use proc_macro2::{Delimiter, Group, LexError, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// Folders of the packages that ship, and of those that they must not depend on.
-const SHIPPED: [&str; 2] = ["host/", "attestation/"];
-const TESTING: [&str; 2] = ["sim/", "tests/"];
+/// Folders whose packages must not depend on those of other folders.
+const BELOW: &[(&str, &[&str])] = &[
+    ("attestation/", &["host/", "sim/", "tests/"]),
+    ("host/", &["sim/", "tests/"]),
+    // Tests of shipped packages use these fixtures, which contain no simulator.
+    (FIXTURES, &["sim/", "tests/"]),
+];
 
 /// A module, by the names that lead to it from the crate's root.
 type Module = Vec<String>;
@@ -295,23 +300,24 @@ fn shown(name: &str, imports: &Imports) -> Vec<String> {
     circles(imports).into_iter().map(line).collect()
 }
 
-/// The fixtures without a simulator. Tests of shipped packages use them, and so they are held to the
-/// same rule.
+/// The fixtures without a simulator.
 const FIXTURES: &str = "tests/fixtures";
 
-/// The dependencies of shipped packages on packages that simulate or test. `manifests` are by
-/// folder; `workspace` is the root's.
+/// The dependencies against [`BELOW`]. `manifests` are by folder; `workspace` is the root's.
 fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String> {
-    let below = |folder: &str, rooms: [&str; 2]| rooms.iter().any(|room| folder.starts_with(room));
     let package =
         |manifest: &Table| manifest.get("package")?.get("name")?.as_str().map(str::to_owned);
-    let testing = manifests.iter().filter(|(folder, _)| below(folder, TESTING));
-    let testing: BTreeMap<String, &String> =
-        testing.filter_map(|(folder, manifest)| Some((package(manifest)?, folder))).collect();
+    let packages: BTreeMap<String, &String> = manifests
+        .iter()
+        .filter_map(|(folder, manifest)| Some((package(manifest)?, folder)))
+        .collect();
     let shared = workspace.get("workspace").and_then(|table| table.get("dependencies"));
     let mut found = Vec::new();
-    let held = |folder: &str| below(folder, SHIPPED) || folder == FIXTURES;
-    for (folder, manifest) in manifests.iter().filter(|(folder, _)| held(folder)) {
+    let held = manifests.iter().filter_map(|(folder, manifest)| {
+        let (_, above) = BELOW.iter().find(|(room, _)| folder.starts_with(room))?;
+        Some((folder, manifest, above))
+    });
+    for (folder, manifest, above) in held {
         let targets = manifest.get("target").and_then(Value::as_table);
         let tables = targets.into_iter().flatten().filter_map(|(_, target)| target.as_table());
         for (kind, list) in tables.chain([manifest]).flatten() {
@@ -322,8 +328,11 @@ fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String>
                 let renamed = [Some(value), shared.and_then(|shared| shared.get(key))];
                 let renamed =
                     renamed.into_iter().flatten().find_map(|value| value.get("package")?.as_str());
-                let to = testing.get(renamed.unwrap_or(key));
-                if let Some(to) = to.filter(|to| kind != "dev-dependencies" || **to != FIXTURES) {
+                let to = packages.get(renamed.unwrap_or(key)).filter(|to| {
+                    above.iter().any(|room| to.starts_with(room))
+                        && (kind != "dev-dependencies" || **to != FIXTURES)
+                });
+                if let Some(to) = to {
                     found.push(format!("{folder}: {kind} name {key}, which is {to}"));
                 }
             }
@@ -335,8 +344,8 @@ fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String>
 /// Checks the packages whose manifests and sources are among `paths`.
 ///
 /// # Errors
-/// The modules of a crate import each other in a circle; a package of `host/` or `attestation/`
-/// depends on one of `sim/` or `tests/`; a file is unreadable.
+/// The modules of a crate import each other in a circle; a package depends on one that is above it;
+/// a file is unreadable.
 pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
     let read = |path: &str| fs_err::read_to_string(root().join(path));
     let manifest =
@@ -478,23 +487,22 @@ mod tests {
             ("[features]\ncard = []", false),
             ("[dev-dependencies]\nfixtures.workspace = true", false),
             ("[dependencies]\nfixtures.workspace = true", true),
+            ("[dependencies]\nagent.workspace = true", false),
         ] {
-            for (folder, ships) in
-                [("host/sdk", true), ("attestation/kernel", true), ("sim/tb", false)]
+            let of_host = dependencies.contains("agent");
+            for (folder, held) in
+                [("host/sdk", up), ("attestation/kernel", up || of_host), ("sim/tb", false)]
             {
                 let manifests = [
                     (folder, package("it", dependencies)),
                     ("sim/card", package("card", "[dependencies]\nit.workspace = true")),
                     ("attestation/seal", package("seal", "")),
+                    ("host/agent", package("agent", "")),
                     (FIXTURES, package("fixtures", "")),
                 ];
                 let manifests = manifests.map(|(folder, table)| (folder.to_owned(), table)).into();
                 let found = upward(&manifests, &workspace);
-                assert_eq!(
-                    found.len(),
-                    usize::from(up && ships),
-                    "{folder} {dependencies}: {found:?}"
-                );
+                assert_eq!(found.len(), usize::from(held), "{folder} {dependencies}: {found:?}");
             }
         }
     }

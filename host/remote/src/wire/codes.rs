@@ -124,14 +124,20 @@ pub const CODES: &[Code] = &[
     Code::new(
         CONFIG,
         "an argument or the configuration of the agent is wrong",
-        "correct the argument or key in the message; unknown keys in agent.toml are errors, and \
-        `shef-agent help COMMAND` lists the arguments",
+        "the message begins with the place. A flag: `shef-agent help COMMAND` shows its form. \
+        agent.toml with line and column: correct the key; unknown keys are errors. An owner's \
+        name or a fingerprint: it was never given (`issued` lists all), was given to another key \
+        (take a new name), or is revoked (`renew --readmit` lifts that)",
     ),
     Code::new(
         FILES,
         "a file or folder of the agent cannot be read or written",
-        "check path, permissions and free space (`df -h`); --dir is the folder from `shef-agent \
-        init`, which never overwrites a file",
+        "the message names the file and the cause. Permission denied, or a folder of another \
+        user: run the command as the user that the message names. Locked: another command \
+        is changing the folder; run this one again. No space: `df -h`. No such \
+        file in --dir: give the folder from `shef-agent init`, or put the file back. The file or \
+        folder exists: `init` and `add-owner` overwrite nothing (`renew` makes a new certificate). \
+        Not a certificate or key: restore the file, or issue it again",
     ),
     Code::new(
         LISTEN,

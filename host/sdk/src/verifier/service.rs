@@ -400,7 +400,7 @@ impl Service {
         proxy: Option<&Named>,
     ) -> Result<ureq::Agent, SdkError> {
         let read = |path: &std::path::Path| {
-            shef_device::regular::read(path, 1 << 20)
+            shef_files::regular::read(path, 1 << 20)
                 .map_err(|error| SdkError::key_file(path, &error))
         };
         let certificate = |der: &CertificateDer<'static>| Certificate::from_der(der).to_owned();

@@ -145,7 +145,7 @@ impl Keep {
         certificates: &[Vec<u8>],
     ) -> Result<(), CliError> {
         let verifier = world.verifier();
-        let att = |e: shef_verify::PolicyError| CliError::input(e.code(), e.to_string());
+        let att = |e: shef_verify::PolicyError| CliError::new(e.code(), e.to_string());
         self.write("policy.toml", verifier.policy().to_toml().map_err(att)?.as_bytes())?;
         self.write("reference.toml", verifier.reference().to_toml().map_err(att)?.as_bytes())?;
         let anchors: Vec<String> =

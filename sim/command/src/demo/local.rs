@@ -5,7 +5,7 @@ use std::process::Command;
 
 use shef::Service;
 use shef_console::CliError;
-use shef_console::service::identity;
+use shef_flags::identity;
 
 use super::process::{Guard, port, program, run, start};
 

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use shef_console::output::Output;
-use shef_console::tls::TlsArgs;
 use shef_console::{CliError, Exit, interrupt};
+use shef_flags::TlsArgs;
 
 use keep::Keep;
 use local::Local;
@@ -44,20 +44,11 @@ pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
         .map(|a| a.name)
         .collect();
     if !failed.is_empty() {
-        output.error(&CliError {
-            code: "SHEF-CLI-020".into(),
-            message: format!("failed: {}", failed.join(", ")),
-            exit: Exit::No,
-        });
-        return Ok(Exit::No);
+        return Err(CliError::new("SHEF-CLI-020", format!("failed: {}", failed.join(", "))));
     }
     if !undetected.is_empty() {
-        output.error(&CliError {
-            code: "SHEF-CLI-021".into(),
-            message: format!("not refused: {}", undetected.join(", ")),
-            exit: Exit::No,
-        });
-        return Ok(Exit::No);
+        let message = format!("not refused: {}", undetected.join(", "));
+        return Err(CliError::new("SHEF-CLI-021", message));
     }
     Ok(Exit::Done)
 }

@@ -87,5 +87,5 @@ pub fn program(name: &str) -> Result<PathBuf, CliError> {
 }
 
 fn failed(what: &str, why: &dyn std::fmt::Display) -> CliError {
-    CliError::device("SHEF-CLI-024", format!("cannot start {what}: {why}"))
+    CliError::new("SHEF-CLI-024", format!("cannot start {what}: {why}"))
 }

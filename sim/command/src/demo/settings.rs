@@ -6,8 +6,8 @@ use shef::{Service, Uri};
 use shef_card::{Control, Engine, RtlOptions, SimKernel};
 use shef_console::CliError;
 use shef_console::file::{self, Outputs};
-use shef_console::service::ServiceArgs;
-use shef_console::tls::TlsArgs;
+use shef_flags::ServiceArgs;
+use shef_flags::TlsArgs;
 use shef_lab::attacks::{ATTACKS, Attack, Target};
 use shef_lab::data::Dataset;
 use shef_lab::world::Cards;
@@ -118,7 +118,7 @@ pub struct Settings {
 }
 
 fn usage<T>(text: impl Into<String>) -> Result<T, CliError> {
-    Err(CliError::usage("SHEF-CLI-001", text))
+    Err(CliError::new("SHEF-CLI-001", text))
 }
 
 /// Checks the flags and reads the data.

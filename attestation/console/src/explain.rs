@@ -1,9 +1,10 @@
-//! `shef explain CODE`: the meaning of a code, offline.
+//! `explain CODE`: the meaning of a code, offline.
 
 use serde::Serialize;
 
 use crate::codes::groups;
 use crate::error::CliError;
+use crate::exit;
 use crate::output::Output;
 
 #[derive(Serialize)]
@@ -12,6 +13,7 @@ struct Explained {
     part: &'static str,
     summary: &'static str,
     help: &'static str,
+    exit: u8,
 }
 
 /// Explains one code, or lists all of them.
@@ -27,6 +29,7 @@ pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
                 part,
                 summary: c.summary,
                 help: c.help,
+                exit: exit::of(c.id) as u8,
             })
         })
         .collect();
@@ -41,12 +44,18 @@ pub fn run(output: &Output, id: Option<&str>) -> Result<(), CliError> {
             let wanted = id.trim().to_ascii_uppercase();
             let Some(e) = all.iter().find(|e| e.code == wanted) else {
                 let shown: String = id.chars().take(40).collect();
-                return Err(CliError::usage("SHEF-CLI-002", format!("unknown code {shown:?}")));
+                return Err(CliError::new("SHEF-CLI-002", format!("unknown code {shown:?}")));
             };
             output.line(format_args!("{} ({})", output.heading(e.code), e.part))?;
             output.line(e.summary)?;
             output.line("")?;
             output.line(e.help)?;
+            output.line("")?;
+            output.line(format_args!(
+                "Exit status {}: {}",
+                e.exit,
+                exit::meaning(exit::of(e.code))
+            ))?;
             output.document(e)
         }
     }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use shef::files::{Staged, id};
+use shef_files::staged::{Staged, id};
 
-use crate::{CliError, Exit, interrupt};
+use crate::{CliError, interrupt};
 
 /// Device and inode of every file that this process read as an input, with its name: outputs must
 /// not replace them.
@@ -71,29 +71,28 @@ impl Drop for TempFolder {
 /// SHEF-CLI-010, for pipes and devices too; SHEF-CLI-019 for a larger one.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     is_input(path);
-    shef_device::regular::read(path, most).map_err(|e| match e.kind() {
-        std::io::ErrorKind::FileTooLarge => CliError::input(
-            "SHEF-CLI-019",
-            format!("{} has more than {most} bytes", path.display()),
-        ),
+    shef_files::regular::read(path, most).map_err(|e| match e.kind() {
+        std::io::ErrorKind::FileTooLarge => {
+            CliError::new("SHEF-CLI-019", format!("{} has more than {most} bytes", path.display()))
+        }
         _ => CliError::read_file(path, &e),
     })
 }
 
-/// Writes or replaces an output file ([`shef::write_file`]).
+/// Writes or replaces an output file ([`shef_files::staged::write_file`]).
 ///
 /// # Errors
 /// SHEF-CLI-015, with the file's name; a failed write leaves no partial file.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
-    shef::write_file(path, bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
+    shef_files::staged::write_file(path, bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
 }
 
-/// Writes a file that must not exist, for its owner only ([`shef::write_new_secret`]).
+/// Writes a file that must not exist, for its owner only ([`shef_files::staged::write_new_secret`]).
 ///
 /// # Errors
 /// As [`write()`].
 pub fn write_new_secret(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    shef::write_new_secret(path, bytes).map_err(|e| CliError::write_file(path, &e))
+    shef_files::staged::write_new_secret(path, bytes).map_err(|e| CliError::write_file(path, &e))
 }
 
 /// All output files of a command. They are prepared before the command makes a request that cannot
@@ -170,7 +169,7 @@ impl Outputs {
                 first",
                 path.display()
             );
-            return Err(CliError::input("SHEF-CLI-015", message));
+            return Err(CliError::new("SHEF-CLI-015", message));
         }
         Ok(Slot(self.files.len() - 1))
     }
@@ -252,11 +251,7 @@ impl Outputs {
 }
 
 fn clash(path: &Path, what: &str) -> CliError {
-    CliError {
-        code: "SHEF-CLI-026".into(),
-        message: format!("the output {} {what}", path.display()),
-        exit: Exit::Usage,
-    }
+    CliError::new("SHEF-CLI-026", format!("the output {} {what}", path.display()))
 }
 
 /// A path in a JSON document. In a name that is not UTF-8, each invalid byte becomes U+FFFD: a

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Opens a regular file. A pipe or a terminal would make the caller wait for a writer, and a device
@@ -11,13 +12,8 @@ use std::path::Path;
 /// The system's; [`io::ErrorKind::InvalidInput`] for a folder, pipe, socket or device.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true);
     // Opening a pipe blocks until its other end is open.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        libc::O_NONBLOCK | libc::O_NOCTTY,
-    );
+    let options = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
     let file = options.open(path)?;
     if file.metadata()?.is_file() {
         Ok(file)

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use crate::folder;
+
 /// Writes or replaces a file: readers see the old content or the new, and an error (a full disk)
 /// leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or device
 /// (`/dev/stdout`) is written to directly. A pipe without a reader is an error.
@@ -121,7 +123,6 @@ impl Staged {
     pub fn new_secret(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
-        #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         Self::new(path, &options)
     }
@@ -295,21 +296,9 @@ impl Drop for Staged {
 }
 
 /// Device and inode.
-#[cfg(unix)]
 pub fn id(meta: &std::fs::Metadata) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     Some((meta.dev(), meta.ino()))
-}
-
-/// Device and inode.
-#[cfg(not(unix))]
-pub fn id(_: &std::fs::Metadata) -> Option<(u64, u64)> {
-    None
-}
-
-/// The folder that contains a path.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A path whose last component need not exist, in an existing folder; the folder's links are
@@ -321,7 +310,7 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the path does not end with a name")
     })?;
-    Ok(folder_of(path).canonicalize()?.join(name))
+    Ok(folder(path).canonicalize()?.join(name))
 }
 
 /// A new name beside `path` for an unfinished file: `.NAME.16 hexadecimal digits.part`.
@@ -329,12 +318,9 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// Errors of the system's source of randomness.
 pub fn beside(path: &Path) -> io::Result<PathBuf> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().ok_or(io::ErrorKind::InvalidInput)?);
-    name.push(format!(".{:016x}.part", u64::from_le_bytes(random)));
-    Ok(folder_of(path).join(name))
+    crate::beside(&folder(path).join(name))
 }
 
 fn part_of(path: &Path, options: &OpenOptions) -> io::Result<(PathBuf, File)> {
@@ -397,7 +383,6 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Opens a pipe or device. Opening does not block, writing does.
-#[cfg(unix)]
 fn open_direct(path: &Path, meta: &std::fs::Metadata) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -415,30 +400,16 @@ fn open_direct(path: &Path, meta: &std::fs::Metadata) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a device.
-#[cfg(not(unix))]
-fn open_direct(path: &Path, _: &std::fs::Metadata) -> io::Result<File> {
-    OpenOptions::new().write(true).open(path)
-}
-
 /// Whether the mode grants access to the owner only.
-#[cfg(unix)]
 fn is_private(meta: &std::fs::Metadata) -> bool {
     std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o077 == 0
 }
 
-/// Whether the mode grants access to the owner only.
-#[cfg(not(unix))]
-fn is_private(_: &std::fs::Metadata) -> bool {
-    false
-}
-
 /// Makes a new name survive a crash; a folder that cannot be read cannot be synced.
 fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path)).map_or(Ok(()), |folder| folder.sync_all())
+    File::open(folder(path)).map_or(Ok(()), |opened| opened.sync_all())
 }
 
-#[cfg(unix)]
 fn owned_like(file: &File, old: &std::fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let new = file.metadata()?;
@@ -448,12 +419,7 @@ fn owned_like(file: &File, old: &std::fs::Metadata) -> io::Result<()> {
     file.set_permissions(old.permissions())
 }
 
-#[cfg(not(unix))]
-fn owned_like(_: &File, _: &std::fs::Metadata) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

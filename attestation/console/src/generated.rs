@@ -1,7 +1,6 @@
 //! What a program generates from its own flags: manual pages and completions.
 
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::output::Output;
 
 /// Prints the manual page, in roff, of a program or of one of its commands.
@@ -12,29 +11,28 @@ pub fn manual(
     output: &Output,
     mut page: clap::Command,
     command: Option<&str>,
-) -> Result<Exit, CliError> {
+) -> Result<(), CliError> {
     page.build();
     if let Some(name) = command {
         let found = page.find_subcommand(name).cloned();
         page = found
-            .ok_or_else(|| CliError::usage("SHEF-CLI-001", format!("unknown command {name:?}")))?;
+            .ok_or_else(|| CliError::new("SHEF-CLI-001", format!("unknown command {name:?}")))?;
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text).map_err(|e| CliError::internal(e.to_string()))?;
-    output.text(&text).map(|()| Exit::Done)
+    output.text(&text)
 }
 
-/// Prints completions of the program `name` for a shell.
+/// Prints completions of a program for a shell.
 ///
 /// # Errors
 /// Errors of stdout.
 pub fn completions(
     output: &Output,
     mut command: clap::Command,
-    name: &str,
     shell: clap_complete::Shell,
-) -> Result<Exit, CliError> {
-    let mut text = Vec::new();
+) -> Result<(), CliError> {
+    let (name, mut text) = (command.get_name().to_owned(), Vec::new());
     clap_complete::generate(shell, &mut command, name, &mut text);
-    output.text(&text).map(|()| Exit::Done)
+    output.text(&text)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use shef::files::{beside, exchange, rename_new};
+use shef_files::staged::{beside, exchange, rename_new};
 
 use crate::{CliError, file};
 
@@ -22,7 +22,7 @@ pub fn is_ours(
     let refused = |what: String| {
         let message =
             format!("this command did not create the folder {}: it holds {what}", dir.display());
-        Err(CliError::input("SHEF-CLI-027", message))
+        Err(CliError::new("SHEF-CLI-027", message))
     };
     let mut left = vec![String::new()];
     let mut empty = true;

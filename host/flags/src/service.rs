@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use shef::{Service, TlsFiles};
-
-use crate::error::CliError;
+use shef_console::{CliError, file};
 
 /// A verifier service's address, and the client's identity.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -41,14 +40,12 @@ impl ServiceArgs {
         let Some(prefix) = or_env(self.identity.clone(), "SHEF_VERIFIER_AS") else {
             let message = "a verifier service requires a certificate: expected --as PREFIX for \
                 PREFIX.pem and PREFIX.key, or SHEF_VERIFIER_AS";
-            return Err(CliError::usage("SHEF-CLI-001", message));
+            return Err(CliError::new("SHEF-CLI-001", message));
         };
         let ca = or_env(self.verifier_ca.clone(), "SHEF_VERIFIER_CA")
             .unwrap_or_else(|| prefix.with_file_name("ca.pem"));
         let files = identity(&prefix, ca);
-        [&files.ca, &files.cert, &files.key]
-            .into_iter()
-            .for_each(|path| crate::file::is_input(path));
+        [&files.ca, &files.cert, &files.key].into_iter().for_each(|path| file::is_input(path));
         Ok(Some(Service::new(&url, files)?))
     }
 
@@ -58,10 +55,7 @@ impl ServiceArgs {
     /// As [`ServiceArgs::find`], and an error if they name no service.
     pub fn open(&self) -> Result<Service, CliError> {
         self.find()?.ok_or_else(|| {
-            CliError::usage(
-                "SHEF-CLI-001",
-                "expected --verifier https://HOST:PORT, or SHEF_VERIFIER",
-            )
+            CliError::new("SHEF-CLI-001", "expected --verifier https://HOST:PORT, or SHEF_VERIFIER")
         })
     }
 }

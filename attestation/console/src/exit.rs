@@ -1,4 +1,6 @@
-//! Exit statuses: public interface, in one table.
+//! Exit statuses: public interface, in one table (`docs/reference/exit-statuses.md`).
+
+use shef_proto::fault::{self, Fault};
 
 /// Exit status of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,30 @@ pub enum Exit {
     Internal = 70,
 }
 
+impl From<Fault> for Exit {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Answer => Self::No,
+            Fault::Usage => Self::Usage,
+            Fault::Undecided => Self::Undecided,
+            Fault::Device => Self::Device,
+            Fault::Input => Self::Input,
+            _ => Self::Internal,
+        }
+    }
+}
+
+/// The status of a program that ends with this code.
+pub fn of(code: &str) -> Exit {
+    fault::of(code).unwrap_or(Fault::Undecided).into()
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        (exit as u8).into()
+    }
+}
+
 /// All statuses with their meaning, for `--help`.
 pub const TABLE: &[(Exit, &str)] = &[
     (Exit::Done, "done, or checked and affirmed"),
@@ -30,6 +56,11 @@ pub const TABLE: &[(Exit, &str)] = &[
     (Exit::Input, "bad input or configuration"),
     (Exit::Internal, "internal error"),
 ];
+
+/// The meaning of a status.
+pub fn meaning(status: Exit) -> &'static str {
+    TABLE.iter().find(|(exit, _)| *exit == status).map_or("", |(_, meaning)| meaning)
+}
 
 /// The table as text for `--help`.
 pub fn help() -> String {

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use shef::TlsFiles;
-
-use crate::error::CliError;
+use shef_console::{CliError, file};
 
 /// Certificates for an agent; default: those in SHEF_TLS_CONFIG or ~/.config/shef/client.toml.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -32,18 +31,17 @@ impl TlsArgs {
                 if let Ok(files) = TlsFiles::find() {
                     [&files.ca, &files.cert, &files.key]
                         .into_iter()
-                        .for_each(|path| crate::file::is_input(path));
+                        .for_each(|path| file::is_input(path));
                 }
                 Ok(None)
             }
             (Some(ca), Some(cert), Some(key)) => {
-                [ca, cert, key].into_iter().for_each(|path| crate::file::is_input(path));
+                [ca, cert, key].into_iter().for_each(|path| file::is_input(path));
                 Ok(Some(TlsFiles { ca: ca.clone(), cert: cert.clone(), key: key.clone() }))
             }
-            _ => Err(CliError::usage(
-                "SHEF-CLI-001",
-                "--tls-ca, --tls-cert and --tls-key go together",
-            )),
+            _ => {
+                Err(CliError::new("SHEF-CLI-001", "--tls-ca, --tls-cert and --tls-key go together"))
+            }
         }
     }
 }

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use shef_proto::text::misleads;
 
+use crate::codes;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -67,7 +69,9 @@ impl Flags {
 
 /// A warning for people, on stderr, from code without an [`Output`].
 pub fn warn(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "warning: {text}");
+    for line in text.to_string().lines() {
+        let _ = writeln!(std::io::stderr(), "warning: {}", inert(line));
+    }
 }
 
 /// Standard output, after [`keep_stdout`].
@@ -86,6 +90,12 @@ pub fn keep_stdout() -> Result<(), CliError> {
     Ok(())
 }
 
+/// Styles of a terminal, after the escape character.
+const GOOD: &str = "[32m";
+const BAD: &str = "[31;1m";
+const HEADING: &str = "[1m";
+const PLAIN: &str = "[0m";
+
 /// How to print.
 pub struct Output {
     json: bool,
@@ -93,6 +103,8 @@ pub struct Output {
     verbose: u8,
     color: bool,
     progress: bool,
+    /// The reader of standard output has closed the pipe.
+    closed: AtomicBool,
 }
 
 impl Output {
@@ -105,7 +117,18 @@ impl Output {
                 std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
             }
         };
-        Self { json, quiet, verbose, color, progress: !quiet && std::io::stderr().is_terminal() }
+        let progress = !quiet && std::io::stderr().is_terminal();
+        Self { json, quiet, verbose, color, progress, closed: AtomicBool::new(false) }
+    }
+
+    /// Text, for a program without [`Flags`].
+    pub fn plain() -> Self {
+        Self::new(false, false, 0, Color::Auto)
+    }
+
+    /// Whether the reader of standard output has closed the pipe: an endless command ends.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Whether the document is JSON.
@@ -113,15 +136,18 @@ impl Output {
         self.json
     }
 
-    /// Prints a line of a text document; prints nothing if the document is JSON.
+    /// Prints a line of a text document; prints nothing if the document is JSON. Misleading
+    /// characters of other programs' texts are escaped. A closed pipe is no error: the command does
+    /// its work, and its exit status is that of the result.
     ///
     /// # Errors
-    /// If stdout cannot be written; [`CliError::unread`] if the pipe is closed, which ends the
-    /// command with success.
+    /// If stdout cannot be written.
     pub fn line(&self, text: impl std::fmt::Display) -> Result<(), CliError> {
         if self.json {
             return Ok(());
         }
+        let text = text.to_string();
+        let text = if self.color { inert_but_styles(&text) } else { inert(&text) };
         self.raw(format!("{text}\n").as_bytes())
     }
 
@@ -157,27 +183,32 @@ impl Output {
             }
         };
         match wrote {
-            Ok(()) => Ok(()),
-            // A closed pipe is success.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Err(CliError::unread()),
-            Err(e) => Err(CliError::input(
-                "SHEF-CLI-015",
-                format!("cannot write to standard output: {e}"),
-            )),
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+                self.closed.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            wrote => wrote.map_err(|e| CliError::write_stdout(&e)),
         }
     }
 
     /// A message for people, on stderr.
     pub fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            let _ = writeln!(std::io::stderr(), "{}", inert(&text.to_string()));
+        }
+    }
+
+    /// A [warning](warn()), unless the user wants no notes.
+    pub fn warn(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            warn(text);
         }
     }
 
     /// A message that only `-v` shows.
     pub fn detail(&self, text: impl std::fmt::Display) {
         if self.verbose > 0 {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            let _ = writeln!(std::io::stderr(), "{}", inert(&text.to_string()));
         }
     }
 
@@ -197,55 +228,47 @@ impl Output {
 
     /// `text` in the style of a success.
     pub fn good(&self, text: &str) -> String {
-        self.paint(text, "32")
+        self.paint(text, GOOD)
     }
 
     /// `text` in the style of a failure.
     pub fn bad(&self, text: &str) -> String {
-        self.paint(text, "31;1")
+        self.paint(text, BAD)
     }
 
     /// `text` in the style of a heading.
     pub fn heading(&self, text: &str) -> String {
-        self.paint(text, "1")
+        self.paint(text, HEADING)
     }
 
     fn paint(&self, text: &str, style: &str) -> String {
-        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color { format!("\x1b{style}{text}\x1b{PLAIN}") } else { text.to_owned() }
     }
 
     /// Prints an error, once, with its code and its help.
     pub fn error(&self, error: &CliError) {
-        if error.exit == Exit::Done {
-            return;
-        }
         interrupt::silences();
         let mut err = std::io::stderr().lock();
-        let label = if std::io::stderr().is_terminal() && self.color {
-            "\x1b[31;1merror\x1b[0m"
-        } else {
-            "error"
-        };
+        let label = if std::io::stderr().is_terminal() { &self.bad("error") } else { "error" };
         let code = inert(&error.code);
         let _ = writeln!(err, "{label} [{code}]: {}", inert(&error.message));
         let help = error.help();
         if !help.is_empty() {
             let _ = writeln!(err, "help: {help}");
         }
-        let _ = writeln!(err, "help: for details, run `shef explain {code}`");
+        let _ = writeln!(err, "help: for details, run `{} explain {code}`", codes::explainer());
     }
 }
 
 /// Exit status after `--help`, `--version` or a usage error (`wrong`) was `printed`. If stdout
 /// cannot be written, stderr reports it; a closed pipe is success.
-pub fn usage(wrong: bool, printed: std::io::Result<()>) -> Exit {
+pub(crate) fn usage(wrong: bool, printed: std::io::Result<()>) -> Exit {
     match printed {
         _ if wrong => Exit::Usage,
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            let error =
-                CliError::input("SHEF-CLI-015", format!("cannot write to standard output: {e}"));
-            Output::new(false, false, 0, Color::Auto).error(&error);
-            error.exit
+            let error = CliError::write_stdout(&e);
+            Output::plain().error(&error);
+            error.exit()
         }
         _ => Exit::Done,
     }
@@ -267,6 +290,18 @@ fn inert(text: &str) -> String {
         } else {
             out.push(c);
         }
+    }
+    out
+}
+
+/// The same for a line with styles of [`Output`].
+fn inert_but_styles(text: &str) -> String {
+    let mut parts = text.split('\x1b');
+    let mut out = inert(parts.next().unwrap_or_default());
+    for part in parts {
+        let ours = [GOOD, BAD, HEADING, PLAIN].iter().any(|style| part.starts_with(style));
+        out.push_str(if ours { "\x1b" } else { r"\u{1b}" });
+        out.push_str(&inert(part));
     }
     out
 }
@@ -299,5 +334,11 @@ mod tests {
     fn text_of_others_looks_like_no_line_of_ours() {
         let shown = inert("refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
         assert_eq!(shown, r"refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
+        let output = Output::new(false, false, 0, Color::Always);
+        let line = format!("{} card\u{1b}[8m\u{9b}2J\u{202e}", output.bad("denied"));
+        assert_eq!(
+            inert_but_styles(&line),
+            "\u{1b}[31;1mdenied\u{1b}[0m card\\u{1b}[8m\\u{9b}2J\\u{202e}"
+        );
     }
 }

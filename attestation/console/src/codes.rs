@@ -1,4 +1,4 @@
-//! The codes of the whole program.
+//! The codes of the running program.
 
 use std::sync::OnceLock;
 
@@ -7,26 +7,23 @@ use shef_proto::code::Code;
 /// Codes, grouped by crate.
 pub type Groups = Vec<(&'static str, Vec<&'static Code>)>;
 
-/// Codes of the program that no library below this one has.
-static OTHERS: OnceLock<fn() -> Groups> = OnceLock::new();
+/// The program whose `explain` knows the codes, and the codes of this program's libraries.
+static PROGRAM: OnceLock<(&'static str, fn() -> Groups)> = OnceLock::new();
 
-/// Adds codes of the program to [`groups`], once, at its start.
-pub fn add(others: fn() -> Groups) {
-    let _ = OTHERS.set(others);
+/// Sets both, once, at the start of the program.
+pub(crate) fn set(explainer: &'static str, libraries: fn() -> Groups) {
+    let _ = PROGRAM.set((explainer, libraries));
 }
 
-/// All codes of the program, grouped by crate.
+/// The program whose `explain` knows the codes.
+pub(crate) fn explainer() -> &'static str {
+    PROGRAM.get().map_or("shef", |(explainer, _)| explainer)
+}
+
+/// All codes of the running program, grouped by crate.
 pub fn groups() -> Groups {
-    let mut groups = shef::codes();
-    groups.extend(OTHERS.get().map(|others| others()).unwrap_or_default());
-    // Cards and `shef shield` report these.
-    for (part, codes) in [("Security Kernel", shef_kernel::CODES), ("generators", shef_gen::CODES)]
-    {
-        if groups.iter().all(|(known, _)| *known != part) {
-            groups.push((part, codes.iter().collect()));
-        }
-    }
-    groups.push(("command shef", CODES.iter().collect()));
+    let mut groups = PROGRAM.get().map(|(_, libraries)| libraries()).unwrap_or_default();
+    groups.push(("commands", CODES.iter().collect()));
     groups
 }
 
@@ -35,14 +32,14 @@ pub fn find(id: &str) -> Option<&'static Code> {
     groups().into_iter().flat_map(|(_, codes)| codes).find(|code| code.id == id)
 }
 
-/// Codes of the command itself.
+/// Codes of commands.
 pub const CODES: &[Code] = &[
-    Code::new("SHEF-CLI-001", "flags conflict", "see `shef COMMAND --help`"),
+    Code::new("SHEF-CLI-001", "flags conflict", "`--help` after the command lists its flags"),
     Code::new(
         "SHEF-CLI-002",
         "there is no such code",
-        "every error prints its code, such as SHEF-ATT-012; `shef explain` without a code lists \
-        them all",
+        "every error prints its code, such as SHEF-ATT-012; `explain` without a code lists those of \
+        the program",
     ),
     Code::new("SHEF-CLI-010", "a file cannot be read", "check path and permissions"),
     Code::new(
@@ -68,7 +65,9 @@ pub const CODES: &[Code] = &[
     Code::new(
         "SHEF-CLI-015",
         "a file or folder cannot be written",
-        "check path, permissions and free space (`df -h`), then run the command again",
+        "check path, permissions and free space (`df -h`), then run the command again. If the file \
+        is standard output, the command did its work: what it did not show, such as a token, is \
+        lost",
     ),
     Code::new(
         "SHEF-CLI-016",
@@ -136,33 +135,3 @@ pub const CODES: &[Code] = &[
     ),
     Code::new("SHEF-CLI-070", "internal error", "please report it together with the command"),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn every_code_is_listed_once_and_explained() {
-        let mut seen = HashSet::new();
-        for (part, codes) in groups() {
-            assert!(!codes.is_empty(), "{part} lists no codes");
-            for code in codes {
-                assert!(seen.insert(code.id), "{} twice", code.id);
-                let (prefix, number) = code.id.rsplit_once('-').unwrap();
-                assert!(
-                    prefix.starts_with("SHEF-")
-                        && number.len() == 3
-                        && number.bytes().all(|b| b.is_ascii_digit()),
-                    "{}",
-                    code.id
-                );
-                assert!(
-                    !code.summary.is_empty() && !code.help.is_empty(),
-                    "{} is not explained",
-                    code.id
-                );
-            }
-        }
-    }
-}

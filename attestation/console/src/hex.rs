@@ -13,7 +13,7 @@ pub fn encode(bytes: &[u8]) -> String {
 /// SHEF-CLI-018.
 pub fn decode(text: &str, what: &str) -> Result<Vec<u8>, CliError> {
     hex::decode(text.trim())
-        .map_err(|e| CliError::input("SHEF-CLI-018", format!("{what} is not hexadecimal: {e}")))
+        .map_err(|e| CliError::new("SHEF-CLI-018", format!("{what} is not hexadecimal: {e}")))
 }
 
 /// Like [`decode`], for exactly `N` bytes.
@@ -23,7 +23,7 @@ pub fn decode(text: &str, what: &str) -> Result<Vec<u8>, CliError> {
 pub fn decode_array<const N: usize>(text: &str, what: &str) -> Result<[u8; N], CliError> {
     let bytes = decode(text, what)?;
     let len = bytes.len();
-    bytes.try_into().map_err(|_| {
-        CliError::input("SHEF-CLI-018", format!("{what} has {len} bytes, expected {N}"))
-    })
+    bytes
+        .try_into()
+        .map_err(|_| CliError::new("SHEF-CLI-018", format!("{what} has {len} bytes, expected {N}")))
 }

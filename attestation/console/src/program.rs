@@ -1,0 +1,66 @@
+//! How a program begins and ends, and the commands that every program has.
+
+use clap::{CommandFactory, Parser};
+
+use crate::codes::{self, Groups};
+use crate::{CliError, Exit, Output, explain, generated, output};
+
+/// Parses the command line, runs the command, and prints its error. `codes` are those of the
+/// program's libraries; errors propose `explain` of the program `explainer`. Returns the exit
+/// status.
+pub fn main<A: Parser>(
+    explainer: &'static str,
+    codes: fn() -> Groups,
+    output: impl FnOnce(&A) -> Output,
+    run: impl FnOnce(&Output, A) -> Result<Exit, CliError>,
+) -> Exit {
+    codes::set(explainer, codes);
+    let args = match A::try_parse() {
+        Ok(args) => args,
+        Err(error) => return output::usage(error.use_stderr(), error.print()),
+    };
+    let output = output(&args);
+    run(&output, args).unwrap_or_else(|error| {
+        output.error(&error);
+        error.exit()
+    })
+}
+
+/// The commands of every program.
+#[derive(clap::Subcommand, Debug)]
+pub enum Common {
+    /// Explain a code, such as SHEF-ATT-012; without a code, list them all
+    Explain {
+        /// The code
+        code: Option<String>,
+    },
+    /// Print the version
+    Version,
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff) of the program, or of one of its commands
+    Man {
+        /// The command
+        command: Option<String>,
+    },
+}
+
+impl Common {
+    /// Runs the command, for a program with the arguments `A`.
+    ///
+    /// # Errors
+    /// There is no such code or command, or standard output cannot be written.
+    pub fn run<A: CommandFactory>(self, output: &Output) -> Result<Exit, CliError> {
+        let program = A::command();
+        match self {
+            Self::Explain { code } => explain::run(output, code.as_deref())?,
+            Self::Version => output.text(program.render_version().as_bytes())?,
+            Self::Completions { shell } => generated::completions(output, program, shell)?,
+            Self::Man { command } => generated::manual(output, program, command.as_deref())?,
+        }
+        Ok(Exit::Done)
+    }
+}
