@@ -45,7 +45,7 @@ impl TempFolder {
     /// # Errors
     /// SHEF-CLI-015.
     pub fn new() -> Result<Self, CliError> {
-        interrupt::removes_parts()?;
+        interrupt::cleans_up()?;
         let mut parts = interrupt::parts();
         let folder = tempfile::tempdir();
         let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
@@ -150,7 +150,7 @@ impl Outputs {
         path: &Path,
         stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
     ) -> Result<Slot, CliError> {
-        interrupt::removes_parts()?;
+        interrupt::cleans_up()?;
         let mut parts = interrupt::parts();
         let file = stage(path).map_err(|e| CliError::write_file(path, &e))?;
         parts.extend(file.part().map(Path::to_owned));
@@ -228,12 +228,14 @@ impl Outputs {
                 return Err(error);
             }
         }
+        let placed: Vec<PathBuf> =
+            self.files.iter().filter_map(|(_, file, _)| file.part().map(Path::to_owned)).collect();
         let (mut done, mut kept) = (Ok(()), Vec::new());
         for (path, file, _) in self.files.drain(..) {
             done = done.and(file.keep().map_err(|e| CliError::write_file(&path, &e)));
             kept.push(path.display().to_string());
         }
-        parts.clear();
+        parts.retain(|part| !placed.contains(part));
         // A reader may be slow: an interrupt ends the write.
         drop(parts);
         for (path, mut file, _) in direct {

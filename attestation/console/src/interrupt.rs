@@ -1,5 +1,5 @@
-//! Clean-up after an interrupt (Ctrl-C, SIGTERM, SIGHUP) of a command: no folder and no process
-//! remains.
+//! Clean-up after an interrupt (Ctrl-C, Ctrl-\, SIGTERM, SIGHUP) of a command: no folder, no
+//! process, and nothing at a service remains.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::error::CliError;
 
-const SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+const SIGNALS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// Set by an interrupt under [`removes`].
+/// Set by an interrupt after [`cleans_up`].
 static ENDING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Processes that end with this one.
@@ -36,8 +36,18 @@ pub fn stops(stop: &Arc<AtomicBool>) -> Result<(), CliError> {
 
 type Hooks = BTreeMap<u64, Box<dyn FnOnce() + Send>>;
 
-/// What an interrupt under [`removes`] does first.
+/// What an interrupt does first.
 static HOOKS: Mutex<Hooks> = Mutex::new(BTreeMap::new());
+
+/// Held while a [`guarded`] function runs, and from the first hook to the end of the process.
+static ELSEWHERE: Mutex<()> = Mutex::new(());
+
+/// Unfinished files, and folders of intermediate results.
+static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn locked<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Keeps a hook of [`first`]; dropping it forgets the hook.
 #[derive(Debug)]
@@ -45,82 +55,82 @@ pub struct Hook(u64);
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        HOOKS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        locked(&HOOKS).remove(&self.0);
     }
 }
 
-/// An interrupt under [`removes`] calls `hook` before it ends anything, as long as the returned
+/// After [`cleans_up`], an interrupt calls `hook` before it ends anything, as long as the returned
 /// value exists. For what this process has left elsewhere, at a service.
 #[must_use]
 pub fn first(hook: impl FnOnce() + Send + 'static) -> Hook {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    HOOKS.lock().unwrap_or_else(PoisonError::into_inner).insert(number, Box::new(hook));
+    locked(&HOOKS).insert(number, Box::new(hook));
     Hook(number)
 }
 
-/// From now on an interrupt calls the hooks of [`first`], ends every [`child`], removes the folder
-/// `dir`, and ends the process as usual.
+/// Runs `work`, which leaves something elsewhere that a hook of [`first`] removes: before the hooks
+/// or never, so that nothing is left after them.
+pub fn guarded<T>(work: impl FnOnce() -> T) -> T {
+    loop {
+        let held = locked(&ELSEWHERE);
+        if !ENDING.load(Ordering::Relaxed) {
+            return work();
+        }
+        drop(held);
+        silences();
+    }
+}
+
+/// The files and folders that an interrupt removes after [`cleans_up`]. The interrupt waits while
+/// this lock is held.
+pub fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
+    locked(&PARTS)
+}
+
+/// From now on an interrupt calls the hooks of [`first`], ends every [`child`], removes what is in
+/// [`parts`], and ends the process as usual. A second interrupt ends the process at once.
 ///
 /// # Errors
 /// SHEF-CLI-070 if the system refuses the handler.
-pub fn removes(dir: &Path) -> Result<(), CliError> {
-    for signal in SIGNALS {
-        signal_hook::flag::register(signal, Arc::clone(&ENDING)).map_err(|e| refused(&e))?;
+pub fn cleans_up() -> Result<(), CliError> {
+    // One thread: of two, the faster one would end the process before the other has cleaned up.
+    static BEGUN: Mutex<bool> = Mutex::new(false);
+    let mut begun = locked(&BEGUN);
+    if std::mem::replace(&mut *begun, true) {
+        return Ok(());
     }
+    stops(&ENDING)?;
     let mut signals = Signals::new(SIGNALS).map_err(|e| refused(&e))?;
-    let dir: PathBuf = dir.to_owned();
     std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let hooks = std::mem::take(&mut *HOOKS.lock().unwrap_or_else(PoisonError::into_inner));
-            hooks.into_values().for_each(|hook| hook());
-            let _ended = end_children();
-            // Other threads may still be writing there: the next pass removes the files that they
-            // add.
-            let _ = (0..100).find(|_| std::fs::remove_dir_all(&dir).is_ok());
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        let Some(signal) = signals.forever().next() else { return };
+        let _closed = locked(&ELSEWHERE);
+        let hooks = std::mem::take(&mut *locked(&HOOKS));
+        hooks.into_values().for_each(|hook| hook());
+        let _ended = end_children();
+        let parts = parts();
+        for part in parts.iter() {
+            remove(part);
         }
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
     });
     Ok(())
 }
 
-/// Unfinished files, and folders of intermediate results.
-static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// The files and folders that an interrupt removes after [`removes_parts`]. The interrupt waits
-/// while this lock is held.
-pub fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
-    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// From now on an interrupt ends every [`child`], removes what is in [`parts`], and ends the process
-/// as usual.
-///
-/// # Errors
-/// SHEF-CLI-070 if the system refuses the handler.
-pub fn removes_parts() -> Result<(), CliError> {
-    static BEGUN: Mutex<bool> = Mutex::new(false);
-    let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
-    if !std::mem::replace(&mut *begun, true) {
-        let mut signals = Signals::new(SIGNALS).map_err(|e| refused(&e))?;
-        std::thread::spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                let _ended = end_children();
-                let parts = parts();
-                for part in parts.iter() {
-                    let _ = std::fs::remove_file(part).or_else(|_| std::fs::remove_dir_all(part));
-                }
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-        });
+/// Removes a file, or a folder in which other threads may still be writing: each pass removes the
+/// files that they have added.
+fn remove(part: &Path) {
+    const PASSES: usize = 100;
+    if std::fs::remove_file(part).is_err() {
+        let gone = |_: &usize| std::fs::remove_dir_all(part).is_ok() || !part.exists();
+        let _ = (0..PASSES).find(gone);
     }
-    Ok(())
 }
 
 /// Ends every [`child`]. While the returned lock is held, no thread starts another one: until the
 /// process ends.
 fn end_children() -> MutexGuard<'static, Vec<Pid>> {
-    let children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
+    let children = locked(&CHILDREN);
     for child in children.iter() {
         let _ = kill_process(*child, Signal::KILL);
     }
@@ -132,7 +142,7 @@ fn end_children() -> MutexGuard<'static, Vec<Pid>> {
 /// # Errors
 /// The system's.
 pub fn child(command: &mut Command) -> std::io::Result<Child> {
-    let mut children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut children = locked(&CHILDREN);
     let child = command.spawn()?;
     children.push(Pid::from_child(&child));
     Ok(child)
@@ -140,10 +150,7 @@ pub fn child(command: &mut Command) -> std::io::Result<Child> {
 
 /// An interrupt no longer ends the child with this process id.
 pub fn forgets(child: u32) {
-    CHILDREN
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .retain(|pid| pid.as_raw_nonzero().get().cast_unsigned() != child);
+    locked(&CHILDREN).retain(|pid| pid.as_raw_nonzero().get().cast_unsigned() != child);
 }
 
 /// Does not return if an interrupt is ending this process: errors in its threads are then

@@ -144,10 +144,13 @@ pub struct AttestArgs {
 
 impl AttestArgs {
     /// The verifier service, if one provides the challenge.
-    fn service(&self) -> Result<Option<Service>, CliError> {
+    fn service(&self, output: &Output) -> Result<Option<Service>, CliError> {
         // A local challenge is not the service's, so a service from the environment does not apply.
         let local = self.nonce.is_some() || self.audience.is_some();
         let service = if local { None } else { self.service.find()? };
+        if local && std::env::var_os("SHEF_VERIFIER").is_some_and(|url| !url.is_empty()) {
+            output.note("the challenge is local: the service in SHEF_VERIFIER appraises nothing");
+        }
         if service.is_none() && (self.policy.is_some() || self.result.is_some()) {
             let what = "--policy and --result are of a verifier service: expected --verifier https://HOST:PORT, or SHEF_VERIFIER in the environment";
             return Err(CliError::new("SHEF-CLI-001", what));
@@ -238,7 +241,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 /// Device and service errors; denied evidence ends with exit status 1.
 pub fn run(output: &Output, args: &AttestArgs) -> Result<Exit, CliError> {
     let layer = args.layer.layer();
-    let service = args.service()?;
+    let service = args.service(output)?;
     let container = args.image.read()?;
     args.tls.files()?;
     sources_are_inputs(&args.device)?;

@@ -75,7 +75,7 @@ pub struct Identity {
     pub design_digest: [u8; 32],
     /// Name of its accelerator.
     pub accelerator: String,
-    /// Plaintext of an image for it ([`crate::RtlOptions::program`]), for parties without its
+    /// Plaintext of an image for it ([`crate::Design::program`]), for parties without its
     /// sources.
     pub program: Vec<u8>,
     /// The card's engine, as a device URI.

@@ -110,28 +110,28 @@ struct Entrusted {
     _interrupted: Hook,
 }
 
-/// The anchors, reference values and keys of the demo of this `id`. Returns those that are left.
+/// Removes the anchors and reference values of the demo of this `id`, and disables its keys.
+/// Returns those that are left. After a request without an answer it sends no other, which would
+/// wait as long.
 fn withdraw(service: &Service, id: &str) -> Vec<String> {
-    let gone = |result: Result<(), SdkError>| match result {
-        Ok(()) | Err(SdkError::Refused { status: 404, .. }) => true,
-        Err(_) => false,
-    };
-    let mut left = Vec::new();
-    for anchor in ["simulated", "simulated-debug"] {
-        let name = format!("{id}-{anchor}");
-        if !gone(service.remove("trust-anchors", &name)) {
-            left.push(format!("trust anchor {name}"));
+    let (mut left, mut answers) = (Vec::new(), true);
+    let mut gone = |what: String, request: &dyn Fn() -> Result<(), SdkError>| {
+        let result = answers.then(request);
+        answers = matches!(result, Some(Ok(()) | Err(SdkError::Refused { .. })));
+        if !matches!(result, Some(Ok(()) | Err(SdkError::Refused { status: 404, .. }))) {
+            left.push(what);
         }
-    }
-    if !gone(service.remove("corims", id)) {
-        left.push(format!("reference values {id}"));
-    }
+    };
+    // Keys first: they are what a stranger could use.
     for key in ["image", "data"] {
         let name = format!("{id}-{key}");
-        if !gone(service.switch_key(&name, None, false)) {
-            left.push(format!("key {name}"));
-        }
+        gone(format!("key {name}"), &|| service.switch_key(&name, None, false));
     }
+    for anchor in ["simulated", "simulated-debug"] {
+        let name = format!("{id}-{anchor}");
+        gone(format!("trust anchor {name}"), &|| service.remove("trust-anchors", &name));
+    }
+    gone(format!("reference values {id}"), &|| service.remove("corims", id));
     left
 }
 
@@ -158,7 +158,12 @@ impl Entrusted {
         let (at, of) = (service.clone(), id.clone());
         let interrupted = interrupt::first(move || withdraw_and_warn(&at, &of));
         let entrusted = Self { service: service.clone(), id, master, _interrupted: interrupted };
-        let id = &entrusted.id;
+        interrupt::guarded(|| entrusted.post(verifier, vendor, image))?;
+        Ok(entrusted)
+    }
+
+    fn post(&self, verifier: &Verifier, vendor: &IpVendor, image: &Image) -> Result<(), SdkError> {
+        let (service, id) = (&self.service, &self.id);
         for anchor in verifier.anchors() {
             let name = format!("{id}-{}", anchor.name());
             service.add_anchor(&TrustAnchor::new(
@@ -183,10 +188,10 @@ impl Entrusted {
             min_svn: IMAGE_SVN,
             vendor: &vendor.public_key(),
         };
-        service.add_key(&entrusted.image_key(), Layer::Kernel, &key(image))?;
-        let data = KeyMaterial::Secret(&entrusted.master);
-        service.add_key(&entrusted.data_key(), Layer::Shield, &key(data))?;
-        Ok(entrusted)
+        service.add_key(&self.image_key(), Layer::Kernel, &key(image))?;
+        let data = KeyMaterial::Secret(&self.master);
+        service.add_key(&self.data_key(), Layer::Shield, &key(data))?;
+        Ok(())
     }
 
     fn image_key(&self) -> String {

@@ -538,32 +538,53 @@ fn an_interrupted_demo_leaves_nothing_at_a_service() {
     let service = verifier.service();
     let own = Policy::strict("demo", &[RootOfTrust::ShefBoot]);
     let own = service.add_policy("demo", &own).unwrap();
-    let mut demo = Command::new(shef_program())
-        .args(["demo", "--device", "sim:model", "--verifier", &verifier.url(), "--as"])
-        .arg(verifier.dir.join("operator"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
     let enabled = || {
         let keys = service.keys().unwrap();
         keys.iter().filter(|key| key["disabled"] == false).count()
     };
-    let begin = std::time::Instant::now();
-    while enabled() < 2 {
-        assert!(demo.try_wait().unwrap().is_none() && begin.elapsed().as_secs() < 120);
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let mut kill = Command::new("kill");
-    assert!(kill.args(["-TERM", &demo.id().to_string()]).status().unwrap().success());
-    let output = demo.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code().is_none() && !said.contains("still has"), "{said}");
-    assert_eq!(enabled(), 0);
-    for (kind, list) in [("trust-anchors", "anchors"), ("corims", "corims")] {
-        let left = service.get(&format!("/v1/{kind}")).unwrap();
-        let found = left.to_string();
-        assert!(!found.contains("demo-"), "{list}: {found}");
+    let objects = || {
+        let count = |kind: &str| {
+            service.get(&format!("/v1/{kind}")).unwrap().to_string().matches("\"demo-").count()
+        };
+        enabled() + count("trust-anchors") + count("corims")
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let wave = dir.path().join("wave.fst").to_str().unwrap().to_owned();
+    let model: &[&str] = &["sim:model"];
+    let rtl: &[&str] = &["sim:rtl?kernel=native", "--wave", &wave];
+    // With the first object posted, others are about to be.
+    let rounds = [
+        ("-TERM", model, 1),
+        ("-TERM", model, 1),
+        ("-TERM", model, 1),
+        ("-QUIT", model, 1),
+        ("-TERM", rtl, 1),
+        ("-TERM", model, 5),
+    ];
+    for (signal, device, most) in rounds {
+        let mut demo = Command::new(shef_program())
+            .args(["demo", "--verifier", &verifier.url(), "--as"])
+            .arg(verifier.dir.join("operator"))
+            .arg("--device")
+            .args(device)
+            .env("TMPDIR", dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begin = std::time::Instant::now();
+        while objects() < most {
+            assert!(demo.try_wait().unwrap().is_none() && begin.elapsed().as_secs() < 120);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let mut kill = Command::new("kill");
+        assert!(kill.args([signal, &demo.id().to_string()]).status().unwrap().success());
+        let output = demo.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code().is_none() && !said.contains("still has"), "{said}");
+        assert_eq!(objects(), 0, "{signal} {device:?}");
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap()).collect();
+        assert!(left.is_empty(), "{signal} {device:?}: {left:?}");
     }
     let policies = service.get("/v1/policies").unwrap();
     let mut named = policies["policies"].as_array().unwrap().iter();
@@ -789,12 +810,16 @@ fn evidence_to_a_nonce_of_ones_own_is_verified_from_files() {
         command
             .args(["--json", "attest", &card.uri(), "--nonce", nonce, "--audience", "me", "--out"])
             .arg(&out)
+            .env("SHEF_VERIFIER", "https://localhost:1")
             .output()
             .unwrap()
     };
     assert_eq!(attest("0011").status.code(), Some(5));
     let nonce = "5a".repeat(32);
-    assert_eq!(attest(&nonce).status.code(), Some(0));
+    let attested = attest(&nonce);
+    assert_eq!(attested.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&attested.stderr);
+    assert!(said.contains("the service in SHEF_VERIFIER appraises nothing"), "{said}");
     let evidence = shef_proto::evidence::Evidence::parse(&std::fs::read(&out).unwrap()).unwrap();
     let claims = &evidence.unverified_claims().common;
     assert_eq!((hex::encode(&claims.nonce), claims.audience.as_str()), (nonce, "me"));

@@ -14,8 +14,9 @@ mod trials;
 use std::path::Path;
 use std::time::Instant;
 
+use shef_console::file::TempFolder;
 use shef_console::output::Output;
-use shef_console::{CliError, Exit, interrupt};
+use shef_console::{CliError, Exit};
 use shef_flags::TlsArgs;
 
 use keep::Keep;
@@ -32,8 +33,7 @@ use steps::ms;
 /// Wrong flags, bad data, and errors that prevent the honest run. A successful attack is no error
 /// but an exit status of 1.
 pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
-    let dir = folder()?;
-    interrupt::removes(dir.path())?;
+    let dir = TempFolder::new()?;
     let report = demo_in(output, args, dir.path())?;
     output.document(&report)?;
     let failed: Vec<&str> = report.steps.iter().filter(|s| !s.ok).map(|s| s.name).collect();
@@ -56,14 +56,9 @@ pub fn run(output: &Output, args: &DemoArgs) -> Result<Exit, CliError> {
 /// Runs everything and returns the report.
 ///
 /// # Errors
-/// As [`run`].
+/// As `shef demo`: wrong flags, bad data, and errors that prevent the honest run.
 pub fn demo(output: &Output, args: &DemoArgs) -> Result<Report, CliError> {
-    demo_in(output, args, folder()?.path())
-}
-
-/// A temporary folder for keys and sockets.
-fn folder() -> Result<tempfile::TempDir, CliError> {
-    tempfile::tempdir().map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))
+    demo_in(output, args, TempFolder::new()?.path())
 }
 
 fn demo_in(output: &Output, args: &DemoArgs, dir: &Path) -> Result<Report, CliError> {

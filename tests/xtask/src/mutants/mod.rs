@@ -223,15 +223,23 @@ pub fn by_hand() -> Result<Vec<Mutant>> {
     Ok(all)
 }
 
+/// What tests read at run time, by folder and end of the name: the RTL, which mutants change, and
+/// inputs, which they do not.
+const READ: [(&str, &[&str]); 4] = [
+    ("shell-rtl", RTL),
+    ("sim/rtl/tests", RTL),
+    ("tests/vectors", &["json"]),
+    ("attestation/firmware", &["img", "sig"]),
+];
+const RTL: &[&str] = &["sv", "svh", "toml", "uasm", "vlt"];
+
 /// Copies the RTL and applies the mutant; gives the copy's root.
 fn weaken(m: &Mutant) -> Result<PathBuf> {
     let copy = m.copy();
     files::remove(&copy)?;
-    for folder in ["shell-rtl", "sim/rtl/tests"] {
-        let source = |path: &Path| {
-            ["sv", "svh", "toml", "uasm", "vlt"].iter().any(|end| files::is(path, end))
-        };
-        files::copy(&root().join(folder), &copy.join(folder), source)?;
+    for (folder, kinds) in READ {
+        let wanted = |path: &Path| kinds.iter().any(|end| files::is(path, end));
+        files::copy(&root().join(folder), &copy.join(folder), wanted)?;
     }
     for e in &m.edit {
         let path = copy.join("shell-rtl").join(&e.file);

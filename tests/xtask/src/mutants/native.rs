@@ -1,11 +1,11 @@
 //! Mutants of boot ROM and Security Kernel. Their Rust sources are those of the firmware and of the
 //! native build, whose tests must detect the change.
 //!
-//! The sources are copied to a separate workspace that keeps its target folder: each mutant
-//! rebuilds only the changed crates.
+//! The workspace is copied to a folder that keeps its target folder: each mutant rebuilds only the
+//! changed crates.
 
 use super::{Edit, Mutant};
-use crate::process::{self, Context, Result, ensure, output};
+use crate::process::{self, Result, ensure, output};
 use crate::{files, root};
 use fs_err as fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Folder of these sources.
 pub const BELOW: &str = "attestation/";
-/// Other folders that the tests read.
-const READ: [&str; 2] = ["tests/vectors", "shell-rtl/regs"];
+/// Folders of the workspace's packages and of what their tests read.
+const COPIED: [&str; 5] = [BELOW, "host", "shell-rtl", "sim", "tests"];
 
 /// Runs the mutant's test on a copy with its edits; gives the outcome and the output.
 pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String)> {
@@ -26,7 +26,7 @@ pub fn try_test(mutant: &Mutant) -> Result<(&'static str, String)> {
         return Ok(("NO TEST", String::new()));
     };
     let of = of_target(package, target);
-    let folder = prepare(mutant, package)?;
+    let folder = prepare(mutant)?;
     let (built, text) = cargo(&folder, &of, &["--no-run"])?;
     if !built {
         return Ok(("NO BUILD", text));
@@ -53,7 +53,7 @@ pub fn find_test(mutant: &Mutant) -> Result<Option<String>> {
     let _alone = alone()?;
     let of = mutant.edit.iter().find_map(|edit| edit.file.split('/').nth(1)).unwrap_or_default();
     let package = format!("shef-{of}");
-    let folder = prepare(mutant, &package)?;
+    let folder = prepare(mutant)?;
     let tests = fs::read_dir(root().join(BELOW).join(of).join("tests"))?.flatten();
     let files = tests.map(|entry| entry.path()).filter(|path| path.is_file());
     let mut targets: Vec<String> = files.map(|path| files::stem(&path)).collect();
@@ -100,11 +100,14 @@ fn alone() -> Result<(fs::File, MutexGuard<'static, ()>)> {
 }
 
 /// Copies the sources with the mutant's edits; gives the folder.
-fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf> {
+fn prepare(mutant: &Mutant) -> Result<PathBuf> {
     let folder = process::target_dir().join("mutants-native");
-    for below in [BELOW, READ[0], READ[1]] {
+    for below in COPIED {
         for path in files::below(&root().join(below))? {
             let path = path.strip_prefix(root())?;
+            if path.components().any(|part| part.as_os_str() == "target") {
+                continue;
+            }
             let mut bytes = fs::read(root().join(path))?;
             for edit in mutant.edit.iter().filter(|edit| Path::new(&edit.file) == path) {
                 bytes = mutant.applied(edit, &String::from_utf8_lossy(&bytes))?.into_bytes();
@@ -112,7 +115,7 @@ fn prepare(mutant: &Mutant, package: &str) -> Result<PathBuf> {
             files::update(&folder.join(path), &bytes)?;
         }
     }
-    files::update(&folder.join("Cargo.toml"), workspace(package)?.as_bytes())?;
+    files::update(&folder.join("Cargo.toml"), workspace()?.as_bytes())?;
     files::update(&folder.join("Cargo.lock"), &fs::read(root().join("Cargo.lock"))?)?;
     // Modification times do not always show cargo that a source changed.
     for edit in &mutant.edit {
@@ -135,14 +138,10 @@ fn cargo(folder: &Path, of: &[&str], more: &[&str]) -> Result<(bool, String)> {
     Ok((out.status.success(), out.all()))
 }
 
-/// The workspace's manifest with one member; cargo adds the member's dependencies.
-fn workspace(package: &str) -> Result<String> {
+/// The workspace's manifest with cargo's own profiles, which build faster.
+fn workspace() -> Result<String> {
     let mut manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml"))?.parse()?;
     manifest.remove("profile");
-    let workspace = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut);
-    let workspace = workspace.context("Cargo.toml has no workspace")?;
-    let folder = package.strip_prefix("shef-").unwrap_or(package);
-    workspace.insert("members".into(), vec![format!("{BELOW}{folder}")].into());
     Ok(toml::to_string(&manifest)?)
 }
 

@@ -175,7 +175,7 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
         Ok(all) => all,
         Err(e) => return plan.add(lanes, "mutants of the RTL", &[], |_| checked(Err(e))),
     };
-    let native = ["attestation/", "tests/vectors/", "shell-rtl/regs/", "Cargo."];
+    let native = ["attestation/", "tests/fixtures/", "tests/vectors/", "shell-rtl/regs/", "Cargo."];
     let attestation = plan.tree.digest(|path| native.iter().any(|from| path.starts_with(from)));
     for mutant in all {
         let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
