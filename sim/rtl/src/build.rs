@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Builds (or takes from the cache) and loads a design.
 ///
@@ -283,116 +283,94 @@ impl Job<'_> {
         progress(&format!("{top}: Verilator"));
         let start = Instant::now();
         let obj = self.dir.join("obj");
-        let stage = self.stage()?;
-        self.verilate(verilator_flags, &stage, &obj)?;
-        let verilated = start.elapsed();
-        self.write_shim(&obj, digest)?;
-        let runtime = self.runtime(progress)?;
-        let units = grouped(&obj)?;
-        progress(&format!("{top}: g++"));
-        let objects = self.compile(&units, &obj)?;
-        self.link(&objects, &runtime)?;
-        let _ = fs::remove_dir_all(&obj);
-        let _ = fs::remove_dir_all(&stage);
-        self.write_record(verilated, start.elapsed() - verilated)
-    }
-
-    /// Translates the staged sources to C++ in `obj`.
-    fn verilate(&self, flags: &[String], stage: &Path, obj: &Path) -> Result<()> {
         let log = self.dir.join("verilator.log");
+        let stage = self.stage()?;
+        let verilator = |more: &[&str]| {
+            let mut c = Command::new(&self.tc.verilator);
+            c.current_dir(&stage)
+                .env("VERILATOR_ROOT", &self.tc.root)
+                .args(verilator_flags)
+                .args(more);
+            let headers = self
+                .sources
+                .iter()
+                .filter(|s| is_header(&s.source.path))
+                .filter_map(|s| s.name.parent());
+            let folders: BTreeSet<&Path> = headers.chain([Path::new(INCLUDE)]).collect();
+            c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
+            c.args(self.sources.iter().filter(|s| !is_header(&s.source.path)).map(|s| &s.name));
+            c
+        };
+        let refused = || {
+            self.name_outside(&log)?;
+            Err(Error::Verilate {
+                top: top.clone(),
+                log: log.display().to_string(),
+                tail: tail(&log),
+            })
+        };
         if !self.spec.projects.is_empty() {
-            self.check_preprocessed(self.verilator(flags, stage, &["-E"]), &log)?;
+            // Without its warnings, which quote the sources.
+            let text = self.dir.join("preprocessed.sv");
+            if !self.run_to(verilator(&["-E"]), &text, &log, "verilator")? {
+                return refused();
+            }
+            let bytes = fs::read(&text).map_err(|e| Error::io("cannot read", &text, &e))?;
+            let is = |s: &Staged, name: &Path| {
+                s.name == name
+                    || name.strip_prefix(INCLUDE).is_ok_and(|n| s.source.spellings.contains(n))
+            };
+            let file = |name: &str| {
+                self.sources
+                    .iter()
+                    .find(|s| is(s, Path::new(name)))
+                    .map(|s| s.source.path.as_path())
+            };
+            preprocessed(self.spec, &bytes, file)?;
+            let _ = fs::remove_file(&text);
         }
-        let verilator = self.verilator(flags, stage, &["--Mdir", "../obj"]);
-        if !self.logged(verilator, &log, "verilator")? {
-            return Err(self.verilator_failed(&log));
+        if !self.logged(verilator(&["--Mdir", "../obj"]), &log, "verilator")? {
+            return refused();
         }
-        self.read_only_the_stage(obj)
-    }
-
-    /// Verilator on the staged sources, with flags of this call and `more`.
-    fn verilator(&self, flags: &[String], stage: &Path, more: &[&str]) -> Command {
-        let mut c = Command::new(&self.tc.verilator);
-        c.current_dir(stage).env("VERILATOR_ROOT", &self.tc.root).args(flags).args(more);
-        let (headers, units): (Vec<&Staged>, Vec<&Staged>) =
-            self.sources.iter().partition(|s| is_header(&s.source.path));
-        let headers = headers.iter().filter_map(|s| s.name.parent());
-        let folders: BTreeSet<&Path> = headers.chain([Path::new(INCLUDE)]).collect();
-        c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
-        c.args(units.iter().map(|s| &s.name));
-        c
-    }
-
-    /// Checks what the preprocessor makes of a project's sources.
-    fn check_preprocessed(&self, preprocessor: Command, log: &Path) -> Result<()> {
-        // Without its warnings, which quote the sources.
-        let text = self.dir.join("preprocessed.sv");
-        if !self.run_to(preprocessor, &text, log, "verilator")? {
-            return Err(self.verilator_failed(log));
-        }
-        let bytes = fs::read(&text).map_err(|e| Error::io("cannot read", &text, &e))?;
-        let is = |s: &Staged, name: &Path| {
-            s.name == name
-                || name.strip_prefix(INCLUDE).is_ok_and(|n| s.source.spellings.contains(n))
-        };
-        let file = |name: &str| {
-            self.sources.iter().find(|s| is(s, Path::new(name))).map(|s| s.source.path.as_path())
-        };
-        preprocessed(self.spec, &bytes, file)?;
-        let _ = fs::remove_file(&text);
-        Ok(())
-    }
-
-    /// The error of a failed run of Verilator.
-    fn verilator_failed(&self, log: &Path) -> Error {
-        if let Err(error) = self.name_outside(log) {
-            return error;
-        }
-        Error::Verilate {
-            top: self.spec.top.clone(),
-            log: log.display().to_string(),
-            tail: tail(log),
-        }
-    }
-
-    /// Writes the shim between Verilator's class and this crate.
-    fn write_shim(&self, obj: &Path, digest: &str) -> Result<()> {
+        self.read_only_the_stage(&obj)?;
+        let verilated = start.elapsed();
         let header = obj.join("Vtop.h");
         let text =
             fs::read_to_string(&header).map_err(|e| Error::io("cannot read", &header, &e))?;
         let shim = obj.join("shim.cpp");
-        fs::write(&shim, shim_source(&self.spec.top, &text, digest, self.spec)?)
-            .map_err(|e| Error::io("cannot write", &shim, &e))
-    }
+        fs::write(&shim, shim_source(top, &text, digest, self.spec)?)
+            .map_err(|e| Error::io("cannot write", &shim, &e))?;
 
-    /// Links the library of the design.
-    fn link(&self, objects: &[PathBuf], runtime: &Path) -> Result<()> {
+        let runtime = self.runtime(progress)?;
+        let units = grouped(&obj)?;
+        progress(&format!("{top}: g++"));
+        let objects = self.compile(&units, &obj)?;
         let so = self.dir.join("model.so");
         let mut c = Command::new(&self.tc.cxx);
-        c.args(["-shared", "-pthread", "-Wl,-Bsymbolic", "-o"]).arg(&so).args(objects).arg(runtime);
+        c.args(["-shared", "-pthread", "-Wl,-Bsymbolic", "-o"])
+            .arg(&so)
+            .args(&objects)
+            .arg(&runtime);
         if self.spec.trace {
             c.args(["-llz4", "-lz"]);
         }
         let log = self.dir.join("link.log");
-        if self.logged(c, &log, "g++")? {
-            return Ok(());
+        if !self.logged(c, &log, "g++")? {
+            return Err(Error::Compile {
+                top: top.clone(),
+                log: log.display().to_string(),
+                tail: tail(&log),
+            });
         }
-        Err(Error::Compile {
-            top: self.spec.top.clone(),
-            log: log.display().to_string(),
-            tail: tail(&log),
-        })
-    }
-
-    /// Records design and build times.
-    fn write_record(&self, verilator: Duration, cxx: Duration) -> Result<()> {
+        let _ = fs::remove_dir_all(&obj);
+        let _ = fs::remove_dir_all(&stage);
         let record = self.dir.join(RECORD);
         let text = format!(
             "{{\"design\":\"{}\",\"profile\":\"{:?}\",\"verilator_ms\":{},\"cxx_ms\":{}}}\n",
             self.label(),
             self.spec.profile,
-            verilator.as_millis(),
-            cxx.as_millis()
+            verilated.as_millis(),
+            (start.elapsed() - verilated).as_millis()
         );
         fs::write(&record, text).map_err(|e| Error::io("cannot write", &record, &e))
     }

@@ -309,146 +309,138 @@ fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(failed)
 }
 
-/// A walk over the files that a design reaches.
-struct Walk<'a> {
-    spec: &'a DesignSpec,
-    index: &'a Index,
-    seen: BTreeSet<PathBuf>,
-    spellings: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Modules and packages, with the files that declare them.
-    declared: BTreeMap<String, PathBuf>,
-    /// Macros that the files define, with their parameters.
-    defined: BTreeSet<String>,
-    /// Uses of macros: file, offset and name.
-    macros: Vec<(PathBuf, usize, String)>,
-    /// Each file after its dependencies.
-    out: Vec<Source>,
-}
-
-impl<'a> Walk<'a> {
-    fn new(spec: &'a DesignSpec, index: &'a Index) -> Self {
-        Self {
-            spec,
-            index,
-            seen: BTreeSet::new(),
-            spellings: BTreeMap::new(),
-            declared: BTreeMap::new(),
-            defined: spec.defines.iter().map(|(name, _)| name.clone()).collect(),
-            macros: Vec::new(),
-            out: Vec::new(),
-        }
-    }
-
-    fn visit(&mut self, path: &Path) -> Result<()> {
-        if !self.seen.insert(path.to_path_buf()) {
-            return Ok(());
-        }
-        let bytes = read(path, self.spec)?;
-        let text = Text::of(&bytes);
-        if !self.spec.is_foreign(path) {
-            self.check_directives(path, &bytes, &text)?;
-            self.declare(path, &text)?;
-        }
-        self.defined.extend(text.defined.iter().map(|name| (*name).to_owned()));
-        for (at, name) in &text.includes {
-            self.include(path, &bytes, *at, *name)?;
-        }
-        for name in &text.identifiers {
-            if let Some(path) = self.index.find(name)? {
-                self.visit(path)?;
-            }
-        }
-        self.out.push(Source { path: path.to_path_buf(), bytes, spellings: BTreeSet::new() });
-        Ok(())
-    }
-
-    /// Rejects a file with words that a measured design must not contain, and notes its uses of
-    /// macros. Only the shipped waivers may contain Verilator options in Verilator's own format.
-    fn check_directives(&mut self, path: &Path, bytes: &[u8], text: &Text<'_>) -> Result<()> {
-        let project = self.spec.project_of(path).is_some();
-        let refused = if path.extension().is_none_or(|x| x != "vlt") {
-            let uses = text.macros.iter();
-            let uses = uses.map(|(at, name)| (path.to_path_buf(), *at, (*name).to_owned()));
-            self.macros.extend(uses);
-            text.refused(project)
-        } else {
-            project.then(|| (0, "a project has no options of Verilator".to_owned()))
-        };
-        refused.map_or(Ok(()), |(at, what)| Err(Error::at(path, bytes, at, what)))
-    }
-
-    /// Notes the modules and packages of a file, which no other file may declare.
-    fn declare(&mut self, path: &Path, text: &Text<'_>) -> Result<()> {
-        for (_, name) in &text.declared {
-            match self.declared.get(*name) {
-                Some(other) if other != path => return Err(Error::ambiguous(name, other, path)),
-                _ => self.declared.insert((*name).to_owned(), path.to_path_buf()),
-            };
-            if self.spec.project_of(path).is_some() {
-                self.index.owns(name, path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Visits the file that an include directive of `path` names.
-    fn include(&mut self, path: &Path, bytes: &[u8], at: usize, name: Option<&[u8]>) -> Result<()> {
-        let index = self.index;
-        let found = match spelled(name) {
-            Some(spelling) => index.included(&spelling)?.map(|path| (spelling, path)),
-            None => None,
-        };
-        if let Some((spelling, path)) = found {
-            if spelling.components().count() > 1 {
-                self.spellings.entry(path.to_path_buf()).or_default().insert(spelling);
-            }
-            return self.visit(path);
-        }
-        // Foreign sources conditionally include files for other tools.
-        if self.spec.is_foreign(path) {
-            return Ok(());
-        }
-        let what = match name {
-            Some(name) => format!(
-                "`include \"{}\": expected a file of the project, named below its folder",
-                name.escape_ascii()
-            ),
-            None => "`include: expected the name of a file, not a macro".to_owned(),
-        };
-        Err(Error::at(path, bytes, at, what))
-    }
-
-    /// The files, packages first. Rejects uses of macros that no file defines.
-    fn finish(self) -> Result<Vec<Source>> {
-        let Self { mut spellings, defined, macros, mut out, .. } = self;
-        if let Some((path, at, name)) = macros.iter().find(|(_, _, name)| !defined.contains(name))
-            && let Some(source) = out.iter().find(|source| source.path == *path)
-        {
-            return Err(Error::at(path, &source.bytes, *at, refused_directive(name)));
-        }
-        for source in &mut out {
-            source.spellings = spellings.remove(&source.path).unwrap_or_default();
-        }
-        out.sort_by_key(|s| !is_package(&s.path)); // stable: keeps the order of use
-        Ok(out)
-    }
-}
-
 /// The files that the sources of a design and its module `top` reach: packages first, each after its
 /// dependencies.
 pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
+    struct Walk<'a> {
+        spec: &'a DesignSpec,
+        index: &'a Index,
+        seen: BTreeSet<PathBuf>,
+        spellings: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+        /// Modules and packages, with the files that declare them.
+        declared: BTreeMap<String, PathBuf>,
+        /// Macros that the files define, with their parameters.
+        defined: BTreeSet<String>,
+        /// Uses of macros: file, offset and name.
+        macros: Vec<(PathBuf, usize, String)>,
+        out: Vec<Source>,
+    }
+    impl Walk<'_> {
+        fn visit(&mut self, path: &Path) -> Result<()> {
+            if !self.seen.insert(path.to_path_buf()) {
+                return Ok(());
+            }
+            let bytes = read(path, self.spec)?;
+            let text = Text::of(&bytes);
+            let foreign = self.spec.is_foreign(path);
+            if !foreign {
+                let project = self.spec.project_of(path).is_some();
+                // Only the shipped waivers may contain Verilator options in Verilator's own format.
+                if path.extension().is_none_or(|x| x != "vlt") {
+                    if let Some((at, what)) = text.refused(project) {
+                        return Err(Error::at(path, &bytes, at, what));
+                    }
+                    self.macros.extend(
+                        text.macros
+                            .iter()
+                            .map(|(at, name)| (path.to_path_buf(), *at, (*name).to_owned())),
+                    );
+                } else if project {
+                    return Err(Error::at(
+                        path,
+                        &bytes,
+                        0,
+                        "a project has no options of Verilator".to_owned(),
+                    ));
+                }
+                for (_, name) in &text.declared {
+                    match self.declared.get(*name) {
+                        Some(other) if other != path => {
+                            return Err(Error::ambiguous(name, other, path));
+                        }
+                        _ => self.declared.insert((*name).to_owned(), path.to_path_buf()),
+                    };
+                    if project {
+                        self.index.owns(name, path)?;
+                    }
+                }
+            }
+            self.defined.extend(text.defined.iter().map(|name| (*name).to_owned()));
+            for (place, name) in &text.includes {
+                let found = match spelled(name) {
+                    Some(spelling) => self.index.included(&spelling)?.map(|path| (spelling, path)),
+                    None => None,
+                };
+                match found {
+                    Some((spelling, path)) => {
+                        if spelling.components().count() > 1 {
+                            self.spellings.entry(path.to_path_buf()).or_default().insert(spelling);
+                        }
+                        self.visit(path)?;
+                    }
+                    // Foreign sources conditionally include files for other tools.
+                    None if foreign => {}
+                    None => {
+                        let what = match name {
+                            Some(name) => {
+                                format!(
+                                    "`include \"{}\": expected a file of the project, named below its folder",
+                                    name.escape_ascii()
+                                )
+                            }
+                            None => "`include: expected the name of a file, not a macro".to_owned(),
+                        };
+                        return Err(Error::at(path, &bytes, *place, what));
+                    }
+                }
+            }
+            for name in &text.identifiers {
+                if let Some(path) = self.index.find(name)? {
+                    self.visit(path)?;
+                }
+            }
+            self.out.push(Source { path: path.to_path_buf(), bytes, spellings: BTreeSet::new() });
+            Ok(())
+        }
+    }
     let search: Vec<PathBuf> = spec.search.iter().chain(&spec.foreign).cloned().collect();
     let index = Index::new(&spec.sources, &search)?;
-    let found = index.find(top)?;
-    if found.is_none() && spec.sources.is_empty() {
-        let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
-        return Err(Error::SourceMissing { module: top.to_owned(), searched: searched.join(", ") });
+    let mut start = spec.sources.clone();
+    match index.find(top)? {
+        Some(p) => start.push(p.to_path_buf()),
+        None if spec.sources.is_empty() => {
+            let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
+            return Err(Error::SourceMissing {
+                module: top.to_owned(),
+                searched: searched.join(", "),
+            });
+        }
+        None => {}
     }
-    let mut walk = Walk::new(spec, &index);
-    for path in spec.sources.iter().map(PathBuf::as_path).chain(found) {
+    let mut walk = Walk {
+        spec,
+        index: &index,
+        seen: BTreeSet::new(),
+        spellings: BTreeMap::new(),
+        declared: BTreeMap::new(),
+        defined: spec.defines.iter().map(|(name, _)| name.clone()).collect(),
+        macros: Vec::new(),
+        out: Vec::new(),
+    };
+    for path in &start {
         walk.visit(path)?;
     }
-    walk.finish()
+    let Walk { mut spellings, defined, macros, mut out, .. } = walk;
+    if let Some((path, at, name)) = macros.iter().find(|(_, _, name)| !defined.contains(name))
+        && let Some(source) = out.iter().find(|source| source.path == *path)
+    {
+        return Err(Error::at(path, &source.bytes, *at, refused_directive(name)));
+    }
+    for source in &mut out {
+        source.spellings = spellings.remove(&source.path).unwrap_or_default();
+    }
+    out.sort_by_key(|s| !is_package(&s.path)); // stable: keeps the order of use
+    Ok(out)
 }
 
 /// Checks a project's design as preprocessed by Verilator: a macro can assemble names that no
@@ -489,8 +481,8 @@ pub(crate) fn preprocessed<'a>(
 
 /// An include's file name below the folders of a design; `None` if it may lead outside, or contains
 /// characters that a line of the manifest cannot hold.
-fn spelled(name: Option<&[u8]>) -> Option<PathBuf> {
-    let name = std::str::from_utf8(name?)
+fn spelled(name: &Option<&[u8]>) -> Option<PathBuf> {
+    let name = std::str::from_utf8((*name)?)
         .ok()
         .filter(|n| n.bytes().all(|b| b.is_ascii_graphic() && b != b'\\'))?;
     let parts = Path::new(name).components().filter(|part| *part != Component::CurDir);
