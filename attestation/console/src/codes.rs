@@ -8,10 +8,13 @@ use shef_proto::code::Code;
 pub type Groups = Vec<(&'static str, Vec<&'static Code>)>;
 
 /// The program whose `explain` knows the codes, and the codes of this program's libraries.
-static PROGRAM: OnceLock<(&'static str, fn() -> Groups)> = OnceLock::new();
+static PROGRAM: OnceLock<(&'static str, Libraries)> = OnceLock::new();
+
+/// Gives the codes of a program's libraries.
+pub type Libraries = fn() -> Groups;
 
 /// Sets both, once, at the start of the program.
-pub(crate) fn set(explainer: &'static str, libraries: fn() -> Groups) {
+pub(crate) fn set(explainer: &'static str, libraries: Libraries) {
     let _ = PROGRAM.set((explainer, libraries));
 }
 

@@ -1428,7 +1428,10 @@ fn same_messages(seeds: std::ops::Range<u64>) {
                     10 => plan.push(ShieldRequest::invalidate()),
                     11 => plan.push(ShieldRequest::epoch(rng.below(4) as u8, epoch + rng.below(3))),
                     12 => {
-                        plan.push(ShieldRequest::stats(rng.below(3) as u8, 2 + rng.below(3) as u32))
+                        plan.push(ShieldRequest::stats(
+                            rng.below(3) as u8,
+                            2 + rng.below(3) as u32,
+                        ));
                     }
                     _ if rng.one_in(12) => plan.push(ShieldRequest::read(0x100)),
                     _ => plan.push(ShieldRequest {
@@ -1818,10 +1821,10 @@ fn remains(secret: u64, moment: usize, end: End) -> Remains {
         match end {
             End::Wipe => {}
             End::Close => {
-                assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE)
+                assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
             }
             End::Abort => {
-                assert_eq!(s.call(&mut owner, &ShieldRequest::abort()).status, status::DONE)
+                assert_eq!(s.call(&mut owner, &ShieldRequest::abort()).status, status::DONE);
             }
             End::Halt => {
                 // no chunk was sealed there
