@@ -64,7 +64,6 @@ pub fn rtl_tools() -> Result<(), CardError> {
 pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
     vec![
         ("Security Kernel", shef_kernel::CODES.iter().collect()),
-        ("functional model", shef_model::CODES.iter().collect()),
         ("Verilated RTL", shef_rtl::CODES.iter().collect()),
         ("generators", shef_gen::CODES.iter().collect()),
         ("simulated card", CODES.iter().collect()),

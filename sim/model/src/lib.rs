@@ -16,6 +16,3 @@ pub use digits::Digits;
 pub use engine::{Counters, MemoryFault, WriteTap};
 pub use memory::{Bytes, SparseMemory};
 pub use model::{Bare, Model};
-
-/// The model adds no error codes: it answers as the Shield does.
-pub const CODES: &[shef_proto::code::Code] = &[];

@@ -128,7 +128,7 @@ mod tests {
         }
         assert!(named("shef-verify").unwrap()["purl"].is_null());
         // Dependencies of the tests only.
-        for name in ["ureq", "tempfile", "shef", "proptest"] {
+        for name in ["ureq", "shef-fixtures", "shef", "proptest"] {
             assert!(named(name).is_none(), "{name} is listed");
         }
         let refs: BTreeSet<&str> = sbom["dependencies"]
