@@ -16,6 +16,8 @@ use crate::secrets::{SystemEntropy, random};
 use crate::tls;
 
 const CA_NAME: &str = "shef-verifierd CA";
+/// Name of the configuration.
+const CONFIG: &str = "verifierd.toml";
 /// Days for which a certificate is valid.
 const DAYS: u32 = 365;
 
@@ -190,7 +192,7 @@ pub struct Listed {
 
 /// Refuses to begin a list where there may have been one: its entries would be let in again.
 fn refuse_lost_list(folder: &Path, path: &Path, new_list: bool) -> Result<()> {
-    let config = folder.join("verifierd.toml");
+    let config = folder.join(CONFIG);
     let named = if config.exists() {
         let text = owned(&config)?;
         Config::parse(&text, &config.display().to_string(), folder)?
@@ -256,7 +258,7 @@ pub struct Setup {
 /// The configuration would not be valid, a host is neither a name nor an address, the folder is not
 /// empty, or it cannot be written. The folder is then left as it was.
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
-    let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
+    let (config, text) = (folder.join(CONFIG), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
     setup.hosts.iter().try_for_each(|text| host(text).map(drop))?;
     let failed = |error: std::io::Error| {
@@ -266,11 +268,10 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
         };
         kind.because(format!("{}: {error}", folder.display()))
     };
-    std::fs::create_dir_all(files::folder(folder)).map_err(failed)?;
     let mut part = None;
-    files::make_folder(folder, 0o755, failed, |beside| {
-        part = Some(beside.display().to_string());
-        fill(beside, &text, setup, now)
+    files::set_up_folder(folder, 0o755, CONFIG, failed, |inside| {
+        part = Some(inside.display().to_string());
+        fill(inside, &text, setup, now)
     })
     .map_err(|mut problem| {
         // The problem names the final folder.
@@ -298,7 +299,7 @@ fn fill(folder: &Path, config: &str, setup: &Setup, now: i64) -> Result<()> {
     write(&folder.join("signing.key"), 0o600, &hex_line(&signing.to_bytes())[..])?;
     let kek = folder.join("kek");
     write_secret(&kek, &kek, &Zeroizing::new(random()))?;
-    write(&folder.join("verifierd.toml"), 0o644, config.as_bytes())
+    write(&folder.join(CONFIG), 0o644, config.as_bytes())
 }
 
 fn config_text(setup: &Setup) -> String {

@@ -1,8 +1,9 @@
 //! `shef-agent init`, `add-owner`, `renew` and `revoke`: the agent's CA, certificates,
 //! configuration, systemd unit.
 //!
-//! A new folder is built next to its final place and moved there when it is complete. A replaced
-//! file is written next to the old one and renamed.
+//! The agent's folder is filled from one inside it, the configuration last. An owner's folder is
+//! built next to its final place and moved there when it is complete. A replaced file is written
+//! next to the old one and renamed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ const UNIT: &str = include_str!("../shef-agent.service");
 /// the whole certificate, which the log shows, and SHA-256 of the public key. Older lines lack the
 /// key; version 0.1 wrote the SHA-256 of the whole certificate and the name.
 const ISSUED: &str = "issued";
+/// The configuration.
+pub(crate) const CONFIG: &str = "agent.toml";
 /// Revoked certificates, in the same format.
 pub(crate) const REVOKED: &str = "revoked";
 
@@ -82,9 +85,14 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
             plan.listen
         ),
     })?;
-    let whole =
-        std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
-    made(&whole, |dir| {
+    let whole: PathBuf = std::path::absolute(&plan.dir)
+        .map_err(|e| AgentError::file("find", &plan.dir, &e))?
+        .components()
+        .collect();
+    let mut part = None;
+    let failed = |e: std::io::Error| AgentError::file("make", &plan.dir, &e);
+    files::set_up_folder(&plan.dir, 0o700, CONFIG, failed, |dir| {
+        part = Some(dir.to_owned());
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
         private(&dir.join("ca.key"), key.serialize_pem().as_bytes())?;
         let (ca, certificate) = Ca::new(CA_NAME, key, now()).map_err(|e| wrong(&e))?;
@@ -103,9 +111,10 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         for owner in &plan.owners {
             certify(dir, owner, &ca)?;
         }
-        public(&dir.join("agent.toml"), config(listen, &plan.devices).as_bytes())?;
-        public(&dir.join("shef-agent.service"), unit(&whole)?.as_bytes())
+        public(&dir.join("shef-agent.service"), unit(&whole)?.as_bytes())?;
+        public(&dir.join(CONFIG), config(listen, &plan.devices).as_bytes())
     })
+    .map_err(|error| of_final(error, part, &plan.dir))
 }
 
 /// The CA of the folder.
@@ -435,22 +444,25 @@ fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentEr
     replace(&path, format!("{issued}{name} {owner} {whole} {key}\n").as_bytes())
 }
 
-/// Creates a folder completely or not at all ([`files::make_folder`]), and its parents.
+/// Creates a missing folder completely or not at all ([`files::make_folder`]).
 fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Result<(), AgentError> {
+    let mut part = None;
     let failed = |e: std::io::Error| AgentError::file("make", path, &e);
-    let mut beside = None;
-    parents(path.parent().unwrap_or(Path::new("/")))?;
-    files::make_folder(path, 0o700, failed, |part| {
-        beside = Some(part.display().to_string());
-        fill(part)
+    files::make_folder(path, 0o700, failed, |beside| {
+        part = Some(beside.to_owned());
+        fill(beside)
     })
-    .map_err(|error| match (error, beside) {
-        // The error names the final folder.
-        (AgentError::Files { message }, Some(part)) => {
-            AgentError::Files { message: message.replace(&part, &path.display().to_string()) }
-        }
+    .map_err(|error| of_final(error, part, path))
+}
+
+/// An error that names the final folder in place of the one that was filled.
+fn of_final(error: AgentError, part: Option<PathBuf>, path: &Path) -> AgentError {
+    match (error, part) {
+        (AgentError::Files { message }, Some(part)) => AgentError::Files {
+            message: message.replace(&*part.to_string_lossy(), &path.to_string_lossy()),
+        },
         (error, _) => error,
-    })
+    }
 }
 
 /// Replaces a file atomically.
@@ -601,27 +613,9 @@ fn wrong(error: &dyn std::fmt::Display) -> AgentError {
     AgentError::Files { message: format!("cannot make a certificate: {error}") }
 }
 
+/// Creates a private folder, whatever the umask.
 fn folder(path: &Path) -> Result<(), AgentError> {
-    folder_with(path, 0o700)
-}
-
-/// Creates a folder with exactly this mode, regardless of the umask.
-fn folder_with(path: &Path, mode: u32) -> Result<(), AgentError> {
-    let mut builder = fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
-    let made = builder.create(path).and_then(|()| {
-        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
-    });
-    made.map_err(|e| AgentError::file("make", path, &e))
-}
-
-/// Creates the missing folders up to and including `path`, which the agent's user can traverse.
-fn parents(path: &Path) -> Result<(), AgentError> {
-    if path.as_os_str().is_empty() || path.is_dir() {
-        return Ok(());
-    }
-    parents(files::folder(path))?;
-    folder_with(path, 0o755)
+    files::new_folder(path, 0o700).map_err(|e| AgentError::file("make", path, &e))
 }
 
 /// A path as one word of a shell command.
