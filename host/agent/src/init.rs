@@ -124,12 +124,11 @@ fn authority(dir: &Path) -> Result<Ca, AgentError> {
     let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
     let root = dir.join("ca.pem");
     let certificate = files::read(&root).map_err(|e| AgentError::file("read", &root, &e))?;
-    let pair = Ca::of_pair(CA_NAME, key, &certificate);
-    let what = "it is not the key of ca.pem beside it, and nobody would accept what it signs";
-    pair.ok_or_else(|| AgentError::file("use", &path, &what))
+    Ca::of_pair(CA_NAME, key, &certificate, now())
+        .map_err(|what| AgentError::file("use", &path, &what))
 }
 
-/// Issues a certificate for one more owner.
+/// Issues a certificate for one more owner, or completes an interrupted call for this owner.
 ///
 /// # Errors
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
@@ -137,6 +136,11 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     check(owner)?;
     let _alone = lock(dir)?;
     let mine = dir.join("owners").join(owner);
+    if !mine.exists()
+        && let Some(part) = interrupted(dir, owner)?
+    {
+        return fs::rename(&part, &mine).map_err(|e| AgentError::file("rename", &part, &e));
+    }
     if mine.exists() {
         let message = format!(
             "owner {owner} has a folder, {}: `shef-agent renew --dir {} {owner}` issues a new certificate",
@@ -147,6 +151,29 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     }
     refuse_used(dir, owner)?;
     certify(dir, owner, &authority(dir)?)
+}
+
+/// The complete folder of an owner that an interrupted command recorded, but did not rename.
+fn interrupted(dir: &Path, owner: &str) -> Result<Option<PathBuf>, AgentError> {
+    let (owners, record) = (dir.join("owners"), dir.join(ISSUED));
+    let read = |e: std::io::Error| AgentError::file("read", &owners, &e);
+    let issued = files::read(&record).map_err(|e| AgentError::file("read", &record, &e))?;
+    for entry in fs::read_dir(&owners).map_err(read)? {
+        let entry = entry.map_err(read)?;
+        let name = entry.file_name();
+        let digits = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(owner)?.strip_prefix('.')?.strip_suffix(".part"));
+        if !digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            continue;
+        }
+        let Ok(Some(names)) = present(&entry.path().join("cert.pem")) else { continue };
+        let recorded = |one: Issued<'_>| one.owner == owner && one.has(&names[0]);
+        if issued.lines().filter_map(Issued::of).any(recorded) {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses a name that another key has had: its certificates may still be valid, and a card in its
@@ -203,6 +230,9 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
             if !mine.exists() {
                 let (folder, dir_text) = (mine.display(), shell(dir));
                 let message = match used(dir, owner)? {
+                    Some(_) if interrupted(dir, owner)?.is_some() => format!(
+                        "no folder {folder}, as `shef-agent add-owner` was interrupted: `shef-agent add-owner --dir {dir_text} {owner}` completes it"
+                    ),
                     None => format!(
                         "no owner {owner} in {}: `shef-agent add-owner --dir {dir_text} {owner}` makes one",
                         dir.join("owners").display()
@@ -284,12 +314,14 @@ fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
 }
 
 /// Result of a revocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Revocation {
     /// Number of certificates added to the list.
     pub added: usize,
     /// Owner of the certificates; `None` if this CA's record does not have them.
     pub owner: Option<String>,
+    /// Files that could not be read: certificates that only they name are not in the list.
+    pub unread: Vec<String>,
 }
 
 /// A line of the record of issued certificates.
@@ -331,7 +363,8 @@ impl<'a> Issued<'a> {
 }
 
 /// Adds every certificate of an owner, or the one with a fingerprint, to the revocation list.
-/// [`crate::confirm`] reports whether a running agent applies it.
+/// [`crate::confirm`] reports whether a running agent applies it. Needs only that list: what the
+/// record and the owner's folder do not tell is in [`Revocation::unread`].
 ///
 /// # Errors
 /// SHEF-AGT-016 if there is no match or `whom` is ambiguous, SHEF-AGT-017.
@@ -345,12 +378,20 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    let issued = read(&dir.join(ISSUED))?;
+    let mut unread = Vec::new();
+    let mut or_note = |error: AgentError| unread.push(error.to_string());
+    let issued = read(&dir.join(ISSUED)).unwrap_or_else(|error| {
+        or_note(error);
+        String::new()
+    });
     let issued: Vec<Issued<'_>> = issued.lines().filter_map(Issued::of).collect();
     let bad = |message| Err(AgentError::Config { message });
     // The certificate in the owner's folder counts even if the record has lost it.
     let present = match is_name(whom) {
-        true => present(&dir.join("owners").join(whom).join("cert.pem"))?,
+        true => present(&dir.join("owners").join(whom).join("cert.pem")).unwrap_or_else(|error| {
+            or_note(error);
+            None
+        }),
         false => None,
     };
     let unrecorded = present
@@ -372,9 +413,11 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let (found, owner): (Vec<String>, _) = match (&named[..], &meant[..], fingerprint) {
         ([], [], Some(fingerprint)) => (vec![fingerprint], None),
         ([], [], None) => {
-            return bad(format!(
+            let expected = format!(
                 "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
-            ));
+            );
+            let lines: Vec<String> = [expected].into_iter().chain(unread).collect();
+            return bad(lines.join("\n"));
         }
         ([_, ..], [_, ..], _) => {
             return bad(format!(
@@ -392,7 +435,7 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {comment}\n")));
     // Also if nothing is new: an agent that could not read the list before reads it again.
     replace(&list, text.as_bytes())?;
-    Ok(Revocation { added: new.len(), owner })
+    Ok(Revocation { added: new.len(), owner, unread })
 }
 
 /// The revocation list of a folder.
@@ -494,23 +537,25 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
         _ => AgentError::file("lock", dir, &e),
     };
     // For a folder that is not an agent's, the error suggests no command.
-    for file in ["ca.pem", ISSUED] {
-        match fs::symlink_metadata(dir.join(file)) {
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(refused(e)),
-            Err(_) => {
-                let (shown, quoted) = (dir.display(), shell(dir));
-                let message = format!(
-                    "{shown} is not an agent's folder: expected ca.pem and {ISSUED} in it, which \
-                    `shef-agent init --dir {quoted}` makes"
-                );
-                return Err(AgentError::Files { message });
-            }
-        }
+    let has = |file| match fs::symlink_metadata(dir.join(file)) {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(refused(e)),
+        found => Ok(found.is_ok()),
+    };
+    // To revoke a fingerprint, the list is enough.
+    if !has(REVOKED)? && !(has("ca.pem")? && has(ISSUED)?) {
+        let (shown, quoted) = (dir.display(), shell(dir));
+        let message = format!(
+            "{shown} is not an agent's folder: expected ca.pem and {ISSUED} in it, which \
+            `shef-agent init --dir {quoted}` makes"
+        );
+        return Err(AgentError::Files { message });
     }
     let alone = files::lock(dir, Owner::Root).map_err(refused)?;
     // Also its subfolders: one of them may have another owner.
     let owners = dir.join("owners");
+    if !owners.is_symlink() && !owners.exists() {
+        return Ok(alone);
+    }
     let each = fs::read_dir(&owners).map_err(|e| AgentError::file("read", &owners, &e))?;
     let each: Vec<_> =
         each.collect::<Result<_, _>>().map_err(|e| AgentError::file("read", &owners, &e))?;
@@ -977,7 +1022,7 @@ mod tests {
                 scope.spawn(move || {
                     assert_eq!(
                         revoke(dir, &of(number)).unwrap(),
-                        Revocation { added: 1, owner: None }
+                        Revocation { added: 1, owner: None, ..Revocation::default() }
                     );
                 });
             }
@@ -1030,7 +1075,8 @@ mod tests {
         );
         assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
         // Old and new certificates alike, once.
-        let known = |added| Revocation { added, owner: Some("alice".into()) };
+        let known =
+            |added| Revocation { added, owner: Some("alice".into()), ..Revocation::default() };
         assert_eq!(
             (revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()),
             (known(2), known(0))
@@ -1041,7 +1087,7 @@ mod tests {
         assert!(
             revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob)
         );
-        let of_bob = Revocation { added: 1, owner: Some("bob".into()) };
+        let of_bob = Revocation { added: 1, owner: Some("bob".into()), ..Revocation::default() };
         assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), of_bob);
         assert!(
             revoked().contains(&bob)
@@ -1092,13 +1138,86 @@ mod tests {
         let alice = Identity::of(&CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
         assert_eq!(
             revoke(&plan.dir, "alice").unwrap(),
-            Revocation { added: 1, owner: Some("alice".into()) }
+            Revocation { added: 1, owner: Some("alice".into()), ..Revocation::default() }
         );
         assert!(Revoked::load(&plan.dir.join(REVOKED)).unwrap().contains(&alice));
         // What a command leaves that is killed.
         let left = "bob.00112233445566ff.part";
         fs::rename(plan.dir.join("owners/alice"), plan.dir.join("owners").join(left)).unwrap();
         assert_eq!(renew(&plan.dir, Some(left)).unwrap_err().code(), "SHEF-AGT-016");
+    }
+
+    /// The list alone keeps an owner out: whatever else cannot be read is only reported.
+    #[test]
+    fn a_revocation_needs_nothing_but_the_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan { owners: vec!["alice".into(), "bob".into()], ..plan(dir.path()) };
+        init(&plan).unwrap();
+        let of = |owner: &str| plan.dir.join("owners").join(owner).join("cert.pem");
+        let identity = |owner: &str| {
+            Identity::of(&shef_remote::certificates(&of(owner)).unwrap().remove(0)).unwrap()
+        };
+        let [alice, bob] = ["alice", "bob"].map(identity);
+        let revoked = || Revoked::load(&plan.dir.join(REVOKED)).unwrap();
+        fs::write(of("alice"), "garbage").unwrap();
+        let done = revoke(&plan.dir, "alice").unwrap();
+        assert_eq!((done.added, done.owner.as_deref()), (1, Some("alice")));
+        assert!(done.unread.len() == 1 && done.unread[0].contains("alice/cert.pem"), "{done:?}");
+        let (_, warning) = crate::told("alice", &done, Ok(()));
+        assert!(warning.unwrap().contains("are not in the list"));
+        assert!(revoked().contains(&alice));
+        fs::remove_file(of("bob")).unwrap();
+        std::os::unix::fs::symlink(of("alice"), of("bob")).unwrap();
+        assert_eq!(revoke(&plan.dir, "bob").unwrap().unread.len(), 1);
+        assert!(revoked().contains(&bob));
+        // Neither name nor record: the cause is in the error.
+        fs::write(plan.dir.join(ISSUED), "").unwrap();
+        let error = revoke(&plan.dir, "alice").unwrap_err().to_string();
+        assert!(
+            error.contains("no certificate was issued") && error.contains("cert.pem"),
+            "{error}"
+        );
+        // A fingerprint, with the list alone.
+        for file in [ISSUED, "ca.pem", "ca.key"] {
+            fs::remove_file(plan.dir.join(file)).unwrap();
+        }
+        fs::remove_dir_all(plan.dir.join("owners")).unwrap();
+        let other = "7".repeat(64);
+        let done = revoke(&plan.dir, &other).unwrap();
+        assert!(done.added == 1 && done.unread.len() == 1, "{done:?}");
+        assert!(revoked().lists(&other));
+    }
+
+    /// The record has the certificate before the folder gets its name: a command that was killed in
+    /// between is completed by the same command.
+    #[test]
+    fn an_owner_whose_command_was_killed_is_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        let owners = plan.dir.join("owners");
+        let (mine, part) = (owners.join("bob"), owners.join("bob.00112233445566ff.part"));
+        add_owner(&plan.dir, "bob").unwrap();
+        let recorded = fs::read_to_string(plan.dir.join(ISSUED)).unwrap();
+        let key = fs::read(mine.join("key.pem")).unwrap();
+        fs::rename(&mine, &part).unwrap();
+        let other = owners.join("bob.x.00112233445566ff.part");
+        fs::create_dir(&other).unwrap();
+        let renewed = renew(&plan.dir, Some("bob")).unwrap_err().to_string();
+        assert!(
+            renewed.contains("add-owner --dir") && renewed.contains("completes it"),
+            "{renewed}"
+        );
+        add_owner(&plan.dir, "bob").unwrap();
+        assert_eq!(fs::read(mine.join("key.pem")).unwrap(), key);
+        assert_eq!(fs::read_to_string(plan.dir.join(ISSUED)).unwrap(), recorded);
+        renew(&plan.dir, Some("bob")).unwrap();
+        // What is not in the record was not issued.
+        fs::rename(&mine, &part).unwrap();
+        let without: String = recorded.lines().filter(|line| !line.contains("bob")).collect();
+        fs::write(plan.dir.join(ISSUED), without + "\n").unwrap();
+        add_owner(&plan.dir, "bob").unwrap();
+        assert!(part.exists() && fs::read(mine.join("key.pem")).unwrap() != key);
     }
 
     #[test]
@@ -1147,7 +1266,7 @@ mod tests {
         with(&name);
         assert_eq!(
             revoke(&plan.dir, &name).unwrap(),
-            Revocation { added: 1, owner: Some(name.clone()) }
+            Revocation { added: 1, owner: Some(name.clone()), ..Revocation::default() }
         );
         let revoked = || Revoked::load(&plan.dir.join(REVOKED)).unwrap();
         assert!(revoked().lists(&other) && !revoked().lists(&name));
@@ -1162,10 +1281,13 @@ mod tests {
         fs::write(plan.dir.join(ISSUED), &issued).unwrap();
         assert_eq!(
             revoke(&plan.dir, bob).unwrap(),
-            Revocation { added: 1, owner: Some("bob".into()) }
+            Revocation { added: 1, owner: Some("bob".into()), ..Revocation::default() }
         );
         assert!(revoked().lists(of("bob").fingerprint));
-        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, owner: None });
+        assert_eq!(
+            revoke(&plan.dir, &name).unwrap(),
+            Revocation { added: 1, owner: None, ..Revocation::default() }
+        );
     }
 
     #[test]
