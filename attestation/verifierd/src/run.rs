@@ -148,8 +148,8 @@ async fn every(
 }
 
 impl Running {
-    /// Applies revocations, which depend on nothing else: the revocation lists, and with a new
-    /// configuration what it takes from callers. Nobody gets more rights by this.
+    /// Applies revocations, which depend on nothing else: the revocation lists, and what a new
+    /// configuration takes from callers.
     ///
     /// # Errors
     /// A list cannot be used; the old lists stay.
@@ -157,8 +157,7 @@ impl Running {
         if let Some(new) = new {
             self.app.withdraw(new);
         }
-        let lists = new.map_or(&[][..], |new| &new.tls.crls);
-        if let Some(material) = self.tls.load().with_lists(lists)? {
+        if let Some(material) = self.tls.load().narrowed(new.map(|new| &new.tls))? {
             self.tls.store(material);
         }
         Ok(())

@@ -214,23 +214,30 @@ impl Material {
         })
     }
 
-    /// The same certificate and clients, with the present content of their revocation lists and
-    /// with these lists. `None` without lists.
+    /// The same server certificate, with the present content of the revocation lists and those of a
+    /// new configuration, and without the CAs of clients that it does not name. `None` if there are
+    /// no lists and all these CAs.
     ///
     /// # Errors
     /// A list cannot be used.
-    pub fn with_lists(&self, more: &[PathBuf]) -> Result<Option<Arc<Self>>> {
+    pub fn narrowed(&self, new: Option<&Tls>) -> Result<Option<Arc<Self>>> {
         let Some(clients) = &self.clients else { return Ok(None) };
-        let mut lists = clients.lists.clone();
-        for list in more {
+        let (mut cas, mut lists) = (clients.cas.clone(), clients.lists.clone());
+        for list in new.map_or(&[][..], |new| &new.crls) {
             if !lists.iter().any(|known| same_file(known, list)) {
                 lists.push(list.clone());
             }
         }
-        if lists.is_empty() {
+        if let Some(named) = new.and_then(|new| certificates(&new.client_ca).ok()) {
+            cas.retain(|ca| named.contains(ca));
+            if cas.is_empty() {
+                cas = named;
+            }
+        }
+        if lists.is_empty() && cas == clients.cas {
             return Ok(None);
         }
-        let clients = Clients::new(clients.cas.clone(), clients.auth, lists)?;
+        let clients = Clients::new(cas, clients.auth, lists)?;
         let config = builder()
             .map_err(|error| Kind::Material.because(error.to_string()))?
             .with_client_cert_verifier(Arc::clone(&clients.verifier))

@@ -477,9 +477,20 @@ fn revocation_depends_on_nothing_else_in_the_configuration() {
         service.running().revoke(None).unwrap();
         assert_eq!(refused(), [true, true, false], "{with}");
         // A list that cannot be read readmits nobody.
+        let list = std::fs::read(dir.join("crl.pem")).unwrap();
         std::fs::write(dir.join("crl.pem"), "nothing").unwrap();
         assert!(service.running().revoke(None).is_err());
         assert_eq!(refused(), [true, true, false], "{with}");
+        std::fs::write(dir.join("crl.pem"), list).unwrap();
+        // A CA that the configuration does not name any more.
+        if !with.contains("client_ca") {
+            set_up(&dir.join("other"));
+            let other = |text: String| {
+                text.replace("client_ca = \"ca.pem\"", "client_ca = \"other/ca.pem\"")
+            };
+            assert!(reload(&service, other).is_err(), "{with}");
+            assert_eq!(refused(), [true, true, true], "{with}");
+        }
     }
 }
 
