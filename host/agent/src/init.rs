@@ -542,7 +542,8 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
         found => Ok(found.is_ok()),
     };
     // To revoke a fingerprint, the list is enough.
-    if !has(REVOKED)? && !(has("ca.pem")? && has(ISSUED)?) {
+    let is_agents = has(REVOKED)? || has("ca.pem")? && has(ISSUED)?;
+    if !is_agents {
         let (shown, quoted) = (dir.display(), shell(dir));
         let message = format!(
             "{shown} is not an agent's folder: expected ca.pem and {ISSUED} in it, which \
