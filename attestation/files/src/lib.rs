@@ -182,6 +182,24 @@ pub fn beside(path: &Path) -> io::Result<PathBuf> {
     Ok(name.into())
 }
 
+/// Whether `user` is the number of owners outside the user namespace of an unprivileged user, who is
+/// root in it (`unshare --map-root-user`): no user inside has that number, and this command is no
+/// more than that user. `map` and `outside` are `/proc/self/uid_map` and the kernel's `overflowuid`.
+fn is_outside(user: u32, map: &str, outside: &str) -> bool {
+    let ranges: Vec<[u64; 3]> = map
+        .lines()
+        .filter_map(|line| {
+            let numbers = line.split_whitespace().map(|number| number.parse().ok());
+            numbers.collect::<Option<Vec<_>>>()?.try_into().ok()
+        })
+        .collect();
+    let inside =
+        |user: u64| ranges.iter().find(|range| (range[0]..range[0] + range[2]).contains(&user));
+    outside.trim().parse() == Ok(user)
+        && inside(user.into()).is_none()
+        && inside(0).is_some_and(|root| root[1] != 0)
+}
+
 /// Rejects a path that other users can redirect. Root must own each folder and link on it, and
 /// others may write only to folders with the sticky bit, which protects root's entries, and to its
 /// `end` if that is to be closed to them.
@@ -189,13 +207,16 @@ fn check_way(path: &Path, end_is_closed: bool) -> io::Result<()> {
     if !is_root() {
         return Ok(());
     }
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let (map, outside) = (read("/proc/self/uid_map"), read("/proc/sys/kernel/overflowuid"));
+    let foreign = |user| user != 0 && !is_outside(user, &map, &outside);
     for way in [std::path::absolute(path)?, path.canonicalize()?] {
         for step in way.ancestors() {
             let (entry, found) = (std::fs::symlink_metadata(step)?, std::fs::metadata(step)?);
             let open = found.mode() & 0o022 != 0
                 && found.mode() & 0o1000 == 0
                 && (end_is_closed || step != way);
-            if entry.uid() != 0 || found.uid() != 0 || open {
+            if foreign(entry.uid()) || foreign(found.uid()) || open {
                 let user = if entry.uid() == 0 { found.uid() } else { entry.uid() };
                 let text = format!(
                     "{} belongs to user {user} with mode {:o}, and this command runs as root: expected a path that only root can change. Run it as that user, or choose another folder",
@@ -218,7 +239,9 @@ fn set_mode(path: &Path, mode: impl FnOnce(u32) -> u32) -> io::Result<()> {
         let text = format!("it belongs to user {}", found.uid());
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
-    folder.set_permissions(Permissions::from_mode(mode(found.mode() & 0o7777)))
+    let (old, new) = (found.mode() & 0o7777, mode(found.mode() & 0o7777));
+    // Some file systems have one mode.
+    if new == old { Ok(()) } else { folder.set_permissions(Permissions::from_mode(new)) }
 }
 
 /// Makes one folder with exactly this mode, whatever the umask.
@@ -784,6 +807,24 @@ mod tests {
         std::os::unix::fs::chown(&home, Some(0), None).unwrap();
         all(0o1777);
         set_up(&home.join("v")).unwrap();
+    }
+
+    #[test]
+    fn an_owner_outside_the_namespace_of_an_unprivileged_user_is_no_other_user() {
+        let whole = "         0          0 4294967295\n";
+        let unshared = "         0       1000          1\n";
+        let container = "0 1000 1\n1 100000 65536\n";
+        for (user, map, outside, expected) in [
+            (65534, unshared, "65534\n", true),
+            (65534, whole, "65534\n", false),
+            // A user of the container, and real root with users that it does not map.
+            (65534, container, "65534\n", false),
+            (65534, "0 0 1\n", "65534\n", false),
+            (1000, unshared, "65534\n", false),
+            (65534, "", "", false),
+        ] {
+            assert_eq!(is_outside(user, map, outside), expected, "{user} {map:?}");
+        }
     }
 
     #[test]
