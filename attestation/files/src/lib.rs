@@ -201,8 +201,8 @@ fn is_outside(user: u32, map: &str, outside: &str) -> bool {
 }
 
 /// Rejects a path that other users can redirect. Root must own each folder and link on it, and
-/// others may write only to folders with the sticky bit, which protects root's entries, and to its
-/// `end` if that is to be closed to them.
+/// others may write only to folders with the sticky bit, which protects root's entries. The last
+/// folder may be open to them unless `end_is_closed`.
 fn check_way(path: &Path, end_is_closed: bool) -> io::Result<()> {
     if !is_root() {
         return Ok(());
@@ -375,7 +375,7 @@ fn move_up(part: &Path, folder: &Path, last: &str) -> io::Result<()> {
     let moved = all.iter().try_for_each(|name| {
         let (from, to) = (part.join(name), folder.join(name));
         if to.is_symlink() || to.exists() {
-            let text = format!("{} came up during the set-up", to.display());
+            let text = format!("{} appeared during the set-up", to.display());
             return Err(io::Error::new(ErrorKind::AlreadyExists, text));
         }
         std::fs::rename(from, to)
@@ -882,9 +882,9 @@ mod tests {
             assert_eq!(fails(path, &|_| ()), "full");
         }
         assert!(!new.exists() && names(&old).unwrap().is_empty());
-        // A file that came up stays.
+        // A file that appeared stays.
         let text = fails(&old, &|path| std::fs::write(path.join("key"), "a user's").unwrap());
-        assert!(text.contains("came up"), "{text}");
+        assert!(text.contains("appeared"), "{text}");
         assert_eq!(names(&old).unwrap(), ["key"]);
         assert_eq!(read(&old.join("key")).unwrap(), "a user's");
         // What a killed one leaves.

@@ -115,10 +115,10 @@ impl Ca {
     }
 
     /// The CA with this name and key, if a certificate in `certificates` (PEM) is one of this CA
-    /// that has not ended at `now`. What it signs would not verify with another one.
+    /// that has not ended at `now`. Its signatures would not verify under another certificate.
     ///
     /// # Errors
-    /// There is no such certificate: the reason, as what the key is.
+    /// There is no such certificate; the reason begins with a lower-case letter.
     pub fn of_pair(
         name: &str,
         key: KeyPair,
@@ -129,7 +129,7 @@ impl Ca {
         let own = params.self_signed(&key).ok().and_then(|own| read(own.der()));
         let own = own.ok_or("it is not a key that signs certificates")?;
         let mut reason =
-            "it is not the key of ca.pem beside it, and nobody would accept what it signs";
+            "it is not the key of ca.pem beside it, so no verifier accepts its signatures";
         for der in CertificateDer::pem_slice_iter(certificates.as_bytes()) {
             let Some(found) = der.ok().and_then(|der| read(&der)) else { continue };
             let same = |of: fn(&TbsCertificate) -> Option<Vec<u8>>| {
@@ -139,11 +139,11 @@ impl Ca {
                 continue;
             }
             reason = if !same(|tbs| tbs.subject().to_der().ok()) {
-                "ca.pem beside it has the same key but another subject, and nobody would accept what the key signs"
+                "ca.pem beside it has the same key but another subject, so no verifier accepts its signatures"
             } else if !is_ca(&found) {
-                "ca.pem beside it is not a CA's certificate (CA:TRUE), and nobody would accept what the key signs"
+                "ca.pem beside it is not a CA's certificate (CA:TRUE), so no verifier accepts its signatures"
             } else if has_ended(&found, now) {
-                "ca.pem beside it has ended, and nobody would accept what the key signs"
+                "ca.pem beside it has ended, so no verifier accepts its signatures"
             } else {
                 return Ok(Self(Issuer::new(params, key)));
             };
