@@ -5,13 +5,19 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
 
 use rcgen::string::Ia5String;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyUsagePurpose, RevokedCertParams,
-    SanType, SerialNumber,
-};
 pub use rcgen::{Certificate, CertificateRevocationList, Error, KeyPair};
-use rustls::pki_types::DnsName;
+use rcgen::{
+    CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyIdMethod, KeyUsagePurpose, PublicKeyData as _, RevokedCertParams, SanType,
+    SerialNumber,
+};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, DnsName};
+use x509_cert::TbsCertificate;
+use x509_cert::crl::CertificateList;
+use x509_cert::der::{Decode as _, Encode as _};
+use x509_cert::ext::pkix::BasicConstraints;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -63,6 +69,20 @@ impl Validity {
     }
 }
 
+fn read(der: &CertificateDer<'_>) -> Option<x509_cert::Certificate> {
+    x509_cert::Certificate::from_der(der).ok()
+}
+
+fn is_ca(certificate: &x509_cert::Certificate) -> bool {
+    let found = certificate.tbs_certificate().get_extension::<BasicConstraints>();
+    found.is_ok_and(|found| found.is_some_and(|(_, constraints)| constraints.ca))
+}
+
+fn has_ended(certificate: &x509_cert::Certificate, now: i64) -> bool {
+    let end = certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs();
+    u64::try_from(now).is_ok_and(|now| now > end)
+}
+
 fn at(seconds: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
@@ -89,29 +109,59 @@ impl Ca {
     /// The name cannot be in a certificate.
     pub fn new(name: &str, key: KeyPair, from: i64) -> Result<(Self, Certificate), Error> {
         let mut params = params(name, CA_USAGES, Validity { from, days: CA_DAYS });
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Constrained(0));
         let certificate = params.self_signed(&key)?;
         Ok((Self(Issuer::new(params, key)), certificate))
     }
 
-    /// The CA with this name and key, if the key is that of a certificate in `certificates` (PEM).
-    /// A certificate signed by another key would not verify.
+    /// The CA with this name and key, if a certificate in `certificates` (PEM) is one of this CA
+    /// that has not ended at `now`. Its signatures would not verify under another certificate.
+    ///
+    /// # Errors
+    /// There is no such certificate; the reason begins with a lower-case letter.
+    pub fn of_pair(
+        name: &str,
+        key: KeyPair,
+        certificates: &str,
+        now: i64,
+    ) -> Result<Self, &'static str> {
+        let params = params(name, CA_USAGES, Validity { from: 0, days: CA_DAYS });
+        let own = params.self_signed(&key).ok().and_then(|own| read(own.der()));
+        let own = own.ok_or("it is not a key that signs certificates")?;
+        let mut reason =
+            "it is not the key of ca.pem beside it, so no verifier accepts its signatures";
+        for der in CertificateDer::pem_slice_iter(certificates.as_bytes()) {
+            let Some(found) = der.ok().and_then(|der| read(&der)) else { continue };
+            let same = |of: fn(&TbsCertificate) -> Option<Vec<u8>>| {
+                of(found.tbs_certificate()) == of(own.tbs_certificate())
+            };
+            if !same(|tbs| tbs.subject_public_key_info().to_der().ok()) {
+                continue;
+            }
+            reason = if !same(|tbs| tbs.subject().to_der().ok()) {
+                "ca.pem beside it has the same key but another subject, so no verifier accepts its signatures"
+            } else if !is_ca(&found) {
+                "ca.pem beside it is not a CA's certificate (CA:TRUE), so no verifier accepts its signatures"
+            } else if has_ended(&found, now) {
+                "ca.pem beside it has ended, so no verifier accepts its signatures"
+            } else {
+                return Ok(Self(Issuer::new(params, key)));
+            };
+        }
+        Err(reason)
+    }
+
+    /// Whether this CA's key signed a list.
     #[must_use]
-    pub fn of_pair(name: &str, key: KeyPair, certificates: &str) -> Option<Self> {
-        use rcgen::PublicKeyData as _;
-        use rustls::pki_types::CertificateDer;
-        use rustls::pki_types::pem::PemObject as _;
-        use x509_cert::der::{Decode as _, Encode as _};
-        let own = key.subject_public_key_info();
-        let theirs = CertificateDer::pem_slice_iter(certificates.as_bytes()).any(|der| {
-            let read = der.ok().and_then(|der| {
-                let certificate = x509_cert::Certificate::from_der(&der).ok()?;
-                certificate.tbs_certificate().subject_public_key_info().to_der().ok()
-            });
-            read.is_some_and(|theirs| theirs == own)
-        });
-        let params = || params(name, CA_USAGES, Validity { from: 0, days: CA_DAYS });
-        theirs.then(|| Self(Issuer::new(params(), key)))
+    pub fn signed(&self, list: &CertificateList, provider: &CryptoProvider) -> bool {
+        let (Ok(message), Some(signature)) =
+            (list.tbs_cert_list.to_der(), list.signature.as_bytes())
+        else {
+            return false;
+        };
+        let key = self.0.key().der_bytes();
+        let algorithms = provider.signature_verification_algorithms.all;
+        algorithms.iter().any(|one| one.verify_signature(key, &message, signature).is_ok())
     }
 
     /// A certificate for `key`.

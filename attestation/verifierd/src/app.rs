@@ -294,6 +294,12 @@ impl App {
         Ok(())
     }
 
+    /// Takes from callers the rights that they do not have in a new configuration. Depends on
+    /// nothing else in it.
+    pub fn withdraw(&self, new: &Config) {
+        self.config.store(Arc::new(self.config.load().without_removed(new)));
+    }
+
     /// Unseals a secret from the database.
     ///
     /// # Errors

@@ -252,7 +252,7 @@ struct TokenFile {
 }
 
 /// A bearer token, by its digest.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Name in the audit log.
     pub name: String,
@@ -566,6 +566,12 @@ impl Config {
         all
     }
 
+    /// Whether this is one of the revocation lists, whatever the spelling of its path.
+    #[must_use]
+    pub fn names_list(&self, path: &Path) -> bool {
+        self.tls.crls.iter().any(|list| same_file(list, path))
+    }
+
     /// The purpose of `path`, if the configuration already uses it.
     #[must_use]
     pub fn reserved(&self, path: &Path) -> Option<&'static str> {
@@ -604,6 +610,29 @@ impl Config {
         let mut name = self.signing_key.as_os_str().to_owned();
         name.push(".retired");
         name.into()
+    }
+
+    /// This configuration without the rights of callers that `other` takes from them.
+    #[must_use]
+    pub fn without_removed(&self, other: &Self) -> Self {
+        let mut kept = self.clone();
+        kept.tenants.retain_mut(|tenant| {
+            let Some(new) = other.tenant(&tenant.name) else { return false };
+            tenant.tokens.retain(|token| new.tokens.contains(token));
+            for (name, policies) in &new.submitters {
+                let own = tenant.submitters.entry(name.clone()).or_insert_with(|| policies.clone());
+                own.retain(|policy| policies.contains(policy));
+            }
+            true
+        });
+        kept.operators.retain(|operator| other.operators.contains(operator));
+        if kept.compat.anonymous_tenant != other.compat.anonymous_tenant {
+            kept.compat.anonymous_tenant = None;
+        }
+        kept.compat
+            .anonymous_resources
+            .retain(|path| other.compat.anonymous_resources.contains(path));
+        kept
     }
 
     /// Settings that differ in another configuration and need a restart.

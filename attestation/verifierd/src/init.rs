@@ -10,12 +10,14 @@ use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
 use zeroize::Zeroizing;
 
 use crate::auth::Identity;
-use crate::config::Config;
+use crate::config::{Config, same_file};
 use crate::problem::{Kind, Result};
 use crate::secrets::{SystemEntropy, random};
 use crate::tls;
 
 const CA_NAME: &str = "shef-verifierd CA";
+/// Name of the configuration.
+const CONFIG: &str = "verifierd.toml";
 /// Days for which a certificate is valid.
 const DAYS: u32 = 365;
 
@@ -76,20 +78,17 @@ fn owned(path: &Path) -> Result<String> {
 }
 
 /// The CA in `folder`.
-fn authority(folder: &Path) -> Result<Ca> {
-    let (pem, root) = (owned(&folder.join("ca.key"))?, owned(&folder.join("ca.pem"))?);
+fn authority(folder: &Path, now: i64) -> Result<Ca> {
+    let key_file = folder.join("ca.key");
+    let (pem, root) = (owned(&key_file)?, owned(&folder.join("ca.pem"))?);
     let key = KeyPair::from_pem(&pem).map_err(cannot)?;
-    Ca::of_pair(CA_NAME, key, &root).ok_or_else(|| {
-        Kind::Material.because(format!(
-            "{} is not the key of ca.pem beside it, and nobody would accept what it signs",
-            folder.join("ca.key").display()
-        ))
-    })
+    Ca::of_pair(CA_NAME, key, &root, now)
+        .map_err(|what| Kind::Material.because(format!("{}: {what}", key_file.display())))
 }
 
 /// Generates a key and a certificate by the CA in `folder`, as PEM.
 fn issue(folder: &Path, holder: Holder<'_>, now: i64) -> Result<(String, String)> {
-    let ca = authority(folder)?;
+    let ca = authority(folder, now)?;
     let key = KeyPair::generate().map_err(cannot)?;
     let certificate = ca.issue(holder, &key, Validity { from: now, days: DAYS }).map_err(cannot)?;
     Ok((key.serialize_pem(), certificate.pem()))
@@ -119,10 +118,11 @@ pub fn client(folder: &Path, name: &str, identity: &Identity, now: i64) -> Resul
 }
 
 /// Writes the CA's revocation list `crl.pem`: its present entries and these certificates, valid for
-/// `days`.
+/// `days`. Only with `new_list`, a missing list is begun.
 ///
 /// # Errors
-/// The folder has no CA, a file is not a certificate of this CA, or the list cannot be written.
+/// The folder has no CA, a file is not one certificate of this CA, the list is missing or another
+/// CA's, or it cannot be written.
 pub fn revoke(
     folder: &Path,
     certificates: &[PathBuf],
@@ -134,20 +134,24 @@ pub fn revoke(
     let cannot_write =
         |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let _alone = files::lock(folder, Owner::Service).map_err(cannot_write)?;
-    if !path.is_symlink() && !path.exists() {
+    let there = path.is_symlink() || path.exists();
+    if !there {
         refuse_lost_list(folder, &path, new_list)?;
     }
-    let root = folder.join("ca.pem");
+    let (root, authority) = (folder.join("ca.pem"), authority(folder, now)?);
     // Read the same file whose ownership was checked.
-    let held = if path.is_symlink() || path.exists() { Some(owned(&path)?) } else { None };
     let ca = tls::names_in(&root, owned(&root)?.as_bytes())?;
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-    if let Some(held) = held {
-        for entry in tls::revocations_in(&path, held.as_bytes())?
-            .into_iter()
-            .flat_map(|list| list.tbs_cert_list.revoked_certificates)
-            .flatten()
-        {
+    let held = if there { tls::revocations_in(&path, owned(&path)?.as_bytes())? } else { vec![] };
+    for list in held {
+        // Serial numbers of another CA would name other certificates.
+        if !authority.signed(&list, &rustls::crypto::aws_lc_rs::default_provider()) {
+            let (shown, root) = (path.display(), root.display());
+            return Err(Kind::Material.because(format!(
+                "{shown}: expected a list that the key of {root} signed; restore that one, or move this one elsewhere and add it to tls.crls"
+            )));
+        }
+        for entry in list.tbs_cert_list.revoked_certificates.into_iter().flatten() {
             revoked.insert(
                 entry.serial_number.as_bytes().to_vec(),
                 entry.revocation_date.to_unix_duration().as_secs() as i64,
@@ -156,7 +160,7 @@ pub fn revoke(
     }
     let before = revoked.len();
     for certificate in certificates {
-        let names = tls::names(certificate)?;
+        let names = tls::only_names(certificate)?;
         if names.issuer.is_none() || names.issuer != ca.subject {
             return Err(Kind::Material.because(format!(
                 "{}: not a certificate of the CA in {}",
@@ -173,7 +177,7 @@ pub fn revoke(
         revoked.entry(names.serial).or_insert(now);
     }
     let listed = Listed { all: revoked.len(), added: revoked.len() - before };
-    let list = authority(folder)?.revocations(revoked, Validity { from: now, days: days.max(1) });
+    let list = authority.revocations(revoked, Validity { from: now, days: days.max(1) });
     let pem = list.and_then(|list| list.pem()).map_err(cannot)?;
     files::replace(&path, 0o644, pem.as_bytes()).map_err(cannot_write)?;
     Ok(listed)
@@ -188,30 +192,28 @@ pub struct Listed {
     pub added: usize,
 }
 
-/// Refuses to begin a list where there may have been one: its entries would be let in again.
+/// Refuses to begin a list where there may have been one: its entries would be let in again. The
+/// configuration of the service may be elsewhere, or name the list through a link.
 fn refuse_lost_list(folder: &Path, path: &Path, new_list: bool) -> Result<()> {
-    let config = folder.join("verifierd.toml");
-    let named = if config.exists() {
-        let text = owned(&config)?;
-        Config::parse(&text, &config.display().to_string(), folder)?
-            .tls
-            .crls
-            .contains(&path.to_owned())
+    let config = folder.join(CONFIG);
+    let lists = if config.exists() {
+        Config::parse(&owned(&config)?, &config.display().to_string(), folder)?.tls.crls
     } else {
-        !new_list
+        Vec::new()
     };
-    if !named {
+    let (shown, config) = (path.display(), config.display());
+    if let Some(lost) = lists.iter().find(|list| same_file(list, path) || !list.exists()) {
+        let lost = lost.display();
+        return Err(Kind::Material.because(format!(
+            "{lost} is missing, and {config} names it: a new list would let in again whom it refused. Restore it; for a new list, take it from the configuration first"
+        )));
+    }
+    if new_list {
         return Ok(());
     }
-    let (shown, known) = (path.display(), config.exists());
-    Err(Kind::Material.because(if known {
-        format!(
-            "{shown} is missing, and {} names it: a new list would let in again whom it refused. Restore it; for a new list, take it from the configuration first",
-            config.display()
-        )
-    } else {
-        format!("{shown} is missing: bring the present list of the service here, or pass --new-list if there is none")
-    }))
+    Err(Kind::Material.because(format!(
+        "{shown} is missing: bring the present list of the service here, or pass --new-list if there is none"
+    )))
 }
 
 /// A host name or address in the form that certificates use.
@@ -256,7 +258,7 @@ pub struct Setup {
 /// The configuration would not be valid, a host is neither a name nor an address, the folder is not
 /// empty, or it cannot be written. The folder is then left as it was.
 pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
-    let (config, text) = (folder.join("verifierd.toml"), config_text(setup));
+    let (config, text) = (folder.join(CONFIG), config_text(setup));
     Config::parse(&text, &config.display().to_string(), folder)?;
     setup.hosts.iter().try_for_each(|text| host(text).map(drop))?;
     let failed = |error: std::io::Error| {
@@ -266,11 +268,10 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
         };
         kind.because(format!("{}: {error}", folder.display()))
     };
-    std::fs::create_dir_all(files::folder(folder)).map_err(failed)?;
     let mut part = None;
-    files::make_folder(folder, 0o755, failed, |beside| {
-        part = Some(beside.display().to_string());
-        fill(beside, &text, setup, now)
+    files::set_up_folder(folder, 0o755, CONFIG, failed, |inside| {
+        part = Some(inside.display().to_string());
+        fill(inside, &text, setup, now)
     })
     .map_err(|mut problem| {
         // The problem names the final folder.
@@ -298,7 +299,7 @@ fn fill(folder: &Path, config: &str, setup: &Setup, now: i64) -> Result<()> {
     write(&folder.join("signing.key"), 0o600, &hex_line(&signing.to_bytes())[..])?;
     let kek = folder.join("kek");
     write_secret(&kek, &kek, &Zeroizing::new(random()))?;
-    write(&folder.join("verifierd.toml"), 0o644, config.as_bytes())
+    write(&folder.join(CONFIG), 0o644, config.as_bytes())
 }
 
 fn config_text(setup: &Setup) -> String {

@@ -95,6 +95,7 @@ enum Command {
         host: Vec<String>,
     },
     /// Renew the CA's list of revoked client certificates, crl.pem; optionally add certificates.
+    /// Status 3 if the configuration beside it does not pass check.
     Revoke {
         /// The folder created by init.
         #[arg(long)]
@@ -106,7 +107,8 @@ enum Command {
         /// rejected.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
-        /// Begin a list where there is neither a crl.pem nor the service's configuration.
+        /// Begin a list if there is none yet. A lost one is restored: a new one would let its
+        /// certificates in again.
         #[arg(long)]
         new_list: bool,
     },
@@ -273,7 +275,7 @@ fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
             say!(output, "    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
         }
         Command::Revoke { dir, certificates, days, new_list } => {
-            revoke(output, &dir, &certificates, days, new_list)?;
+            return revoke(output, &dir, &certificates, days, new_list);
         }
         Command::Token { name, role: role_name } => token(output, &name, &role_name)?,
         Command::Backup { config, out } => {
@@ -311,46 +313,59 @@ fn set_up(
             name => format!("https://{name}:{port}"),
         });
     init::init(dir, &init::Setup { listen, hosts: host, audience, tenant: named(tenant)? }, now())?;
+    let config = dir.join("verifierd.toml");
     say!(
         output,
-        "made {0}\nstart with: shef-verifierd run --config {0}/verifierd.toml",
-        dir.display()
+        "made {}\nstart with: shef-verifierd run --config {}",
+        dir.display(),
+        config.display()
     );
     Ok(())
 }
 
 /// Writes the list of revoked client certificates, and says whether the configuration uses it.
+/// Undecided if the configuration cannot be checked, or the check fails.
 fn revoke(
     output: &Output,
     dir: &Path,
     certificates: &[PathBuf],
     days: u32,
     new_list: bool,
-) -> Result<(), CliError> {
+) -> Result<Exit, CliError> {
     let Listed { all, added } = init::revoke(dir, certificates, days, new_list, now())?;
     let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
-    say!(
-        output,
-        "{} names {all} certificates, {added} of them new, for {days} days",
-        list.display()
-    );
+    let named = &list;
+    let list = named.display();
+    say!(output, "{list} names {all} certificates, {added} of them new, for {days} days");
     if !file.exists() {
         say!(
             output,
             "for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP"
         );
-        return Ok(());
+        return Ok(Exit::Done);
     }
-    if !Config::read(&file)?.tls.crls.contains(&list) {
+    let unconfirmed = |problem: Problem| {
+        output::warn(format!(
+            "the list is written, but not confirmed: {problem}. At SIGHUP, a running service reads the lists that it knows, and keeps the rest of its configuration; it does not start again with this one"
+        ));
+        Ok(Exit::Undecided)
+    };
+    let config = match Config::read(&file) {
+        Ok(config) => config,
+        Err(problem) => return unconfirmed(problem),
+    };
+    if !config.names_list(named) {
         let text = format!(
-            "{} does not name {}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
-            file.display(),
-            list.display()
+            "{} does not name {list}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
+            file.display()
         );
         return Err(Kind::Config.because(text).into());
     }
     say!(output, "{} names it: SIGHUP puts it in force", file.display());
-    Ok(())
+    match block(check::check(&config, now())) {
+        Ok(_) => Ok(Exit::Done),
+        Err(problem) => unconfirmed(problem),
+    }
 }
 
 /// Prints a new bearer token and its entry for the configuration.

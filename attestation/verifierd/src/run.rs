@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::app::{App, Clock};
 use crate::config::Config;
 use crate::metrics::Counter;
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
 use crate::router::router;
 use crate::server::{self, Timing};
 use crate::time::DAY;
@@ -148,12 +148,30 @@ async fn every(
 }
 
 impl Running {
-    /// Applies a new configuration. Open connections stay; their certificates are checked against
-    /// it at their next request. Returns the names of changed settings that need a restart.
+    /// Applies revocations, which depend on nothing else: the revocation lists, and what a new
+    /// configuration takes from callers.
     ///
     /// # Errors
-    /// The new configuration cannot be used; the old one stays.
+    /// A list cannot be used; the old lists stay.
+    pub fn revoke(&self, new: Option<&Config>) -> Result<()> {
+        if let Some(new) = new {
+            self.app.withdraw(new);
+        }
+        if let Some(material) = self.tls.load().narrowed(new.map(|new| &new.tls))? {
+            self.tls.store(material);
+        }
+        Ok(())
+    }
+
+    /// Applies a new configuration, [revocations](Self::revoke) first. Open connections stay; their
+    /// certificates are checked against it at their next request. Returns the names of changed
+    /// settings that need a restart.
+    ///
+    /// # Errors
+    /// The new configuration cannot be used; the old one stays, without what was revoked.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>> {
+        // A new configuration may drop a list that cannot be read.
+        let revoked = self.revoke(Some(&config));
         let result = async {
             let server = tls::server(&config.tls, self.app.now())?;
             let ignored = self.fixed.fixed(&config);
@@ -167,6 +185,11 @@ impl Running {
             None,
             &[if result.is_ok() { "done" } else { "refused" }],
         );
+        if result.is_err()
+            && let Err(problem) = revoked
+        {
+            lists_stay(&problem);
+        }
         result
     }
 
@@ -179,6 +202,11 @@ impl Running {
         }
         self.app.store.close().await;
     }
+}
+
+/// Logs that revocations are not in force.
+fn lists_stay(problem: &Problem) {
+    tracing::error!(code = problem.kind.code(), %problem, "the old revocation lists stay");
 }
 
 /// Runs until SIGTERM or SIGINT, and passes the listening address to `ready`; SIGHUP reloads the
@@ -201,14 +229,19 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
             _ = hup.recv() => {
                 let result = match Config::read(&path) {
                     Ok(config) => running.reload(config).await,
-                    Err(problem) => Err(problem),
+                    Err(problem) => {
+                        if let Err(problem) = running.revoke(None) {
+                            lists_stay(&problem);
+                        }
+                        Err(problem)
+                    }
                 };
                 match result {
                     Ok(ignored) if ignored.is_empty() => tracing::info!("configuration read again"),
                     Ok(ignored) => {
                         tracing::warn!(ignored = ignored.join(", "), "configuration read again; what is ignored counts after a restart");
                     }
-                    Err(problem) => tracing::error!(code = problem.kind.code(), %problem, "the old configuration stays"),
+                    Err(problem) => tracing::error!(code = problem.kind.code(), %problem, "the old configuration stays, without what was revoked"),
                 }
             }
             _ = term.recv() => break,

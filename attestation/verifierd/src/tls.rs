@@ -1,12 +1,12 @@
 //! TLS: version 1.3 only, client certificates of the configured CA, revocation lists.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
+use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
 use shef_files as files;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode as _;
@@ -18,7 +18,7 @@ use x509_cert::ext::pkix::{
 };
 use zeroize::Zeroizing;
 
-use crate::config::{ClientAuth, Tls};
+use crate::config::{ClientAuth, Tls, same_file};
 use crate::problem::{Kind, Problem, Result};
 use crate::time::{self, DAY};
 
@@ -61,15 +61,22 @@ pub struct Names {
     pub client: bool,
 }
 
-/// The identifiers in the first certificate of a file.
+/// The identifiers in the certificate of a file.
 ///
 /// # Errors
-/// Not a certificate.
-pub fn names(path: &Path) -> Result<Names> {
-    names_in(path, &read(path)?)
+/// Not one certificate.
+pub(crate) fn only_names(path: &Path) -> Result<Names> {
+    let pem = read(path)?;
+    match CertificateDer::pem_slice_iter(&pem).count() {
+        0 | 1 => names_in(path, &pem),
+        count => {
+            let text = format!("expected one certificate, found {count}: put each in its own file");
+            Err(cannot(path, text))
+        }
+    }
 }
 
-/// Like [`names`], from the content of the file.
+/// The identifiers in the first certificate of a file's content.
 ///
 /// # Errors
 /// Not a certificate.
@@ -152,7 +159,48 @@ pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
 pub struct Material {
     /// For new connections.
     pub config: Arc<ServerConfig>,
-    clients: Option<Arc<dyn ClientCertVerifier>>,
+    /// Who may connect, unless client certificates are off.
+    clients: Option<Clients>,
+}
+
+/// The clients whose certificates are accepted.
+struct Clients {
+    cas: Vec<CertificateDer<'static>>,
+    auth: ClientAuth,
+    /// Files of the revocation lists.
+    lists: Vec<PathBuf>,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl Clients {
+    /// Reads the lists.
+    fn new(
+        cas: Vec<CertificateDer<'static>>,
+        auth: ClientAuth,
+        lists: Vec<PathBuf>,
+    ) -> Result<Self> {
+        let mut crls = Vec::new();
+        for path in &lists {
+            crls.extend(self::lists(path, &read(path)?)?);
+        }
+        // With lists, a client whose CA has no list is rejected, and so is every client once a list
+        // has expired.
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = shef_tls::client_verifier(&cas, &provider, |mut verifier| {
+            verifier = verifier.with_crls(crls.clone());
+            if !lists.is_empty() {
+                verifier = verifier.enforce_revocation_expiration();
+            }
+            if auth == ClientAuth::Optional {
+                verifier = verifier.allow_unauthenticated();
+            }
+            verifier
+        });
+        let verifier = verifier.map_err(|error| {
+            Kind::Material.because(format!("the CAs of clients and their lists: {error}"))
+        })?;
+        Ok(Self { cas, auth, lists, verifier })
+    }
 }
 
 impl Material {
@@ -161,10 +209,52 @@ impl Material {
     #[must_use]
     pub fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
         let Some((own, others)) = chain.split_first() else { return false };
-        self.clients
-            .as_ref()
-            .is_some_and(|clients| clients.verify_client_cert(own, others, UnixTime::now()).is_ok())
+        self.clients.as_ref().is_some_and(|clients| {
+            clients.verifier.verify_client_cert(own, others, UnixTime::now()).is_ok()
+        })
     }
+
+    /// The same server certificate, with the present content of the revocation lists and those of a
+    /// new configuration, and without the CAs of clients that it does not name. `None` if there are
+    /// no lists and all these CAs.
+    ///
+    /// # Errors
+    /// A list cannot be used.
+    pub fn narrowed(&self, new: Option<&Tls>) -> Result<Option<Arc<Self>>> {
+        let Some(clients) = &self.clients else { return Ok(None) };
+        let (mut cas, mut lists) = (clients.cas.clone(), clients.lists.clone());
+        for list in new.map_or(&[][..], |new| &new.crls) {
+            if !lists.iter().any(|known| same_file(known, list)) {
+                lists.push(list.clone());
+            }
+        }
+        if let Some(named) = new.and_then(|new| certificates(&new.client_ca).ok()) {
+            cas.retain(|ca| named.contains(ca));
+            if cas.is_empty() {
+                cas = named;
+            }
+        }
+        if lists.is_empty() && cas == clients.cas {
+            return Ok(None);
+        }
+        let clients = Clients::new(cas, clients.auth, lists)?;
+        let config = builder()
+            .map_err(|error| Kind::Material.because(error.to_string()))?
+            .with_client_cert_verifier(Arc::clone(&clients.verifier))
+            .with_cert_resolver(Arc::clone(&self.config.cert_resolver));
+        Ok(Some(Self::of(config, Some(clients))))
+    }
+
+    fn of(mut config: ServerConfig, clients: Option<Clients>) -> Arc<Self> {
+        // HTTP/1.1 only: requests are small, and one protocol is less to get wrong.
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(Self { config: Arc::new(config), clients })
+    }
+}
+
+fn builder() -> Result<ConfigBuilder<ServerConfig, WantsVerifier>, rustls::Error> {
+    ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
 }
 
 /// Checks that clients can accept a server certificate: they reject a certificate outside its
@@ -232,38 +322,17 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         .map_err(|what| cannot(&tls.certificate, what))?;
     let pem = Zeroizing::new(files::contents(&file).map_err(|error| cannot(&tls.key, error))?);
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| cannot(&tls.key, error))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| cannot(&tls.certificate, error))?;
+    let builder = builder().map_err(|error| cannot(&tls.certificate, error))?;
     let (builder, clients) = if tls.client_auth == ClientAuth::Off {
         (builder.with_no_client_auth(), None)
     } else {
-        let mut crls = Vec::new();
-        for path in &tls.crls {
-            crls.extend(lists(path, &read(path)?)?);
-        }
-        // With lists, a client whose CA has no list is rejected, and so is every client once a list
-        // has expired.
-        let verifier =
-            shef_tls::client_verifier(&certificates(&tls.client_ca)?, &provider, |mut verifier| {
-                verifier = verifier.with_crls(crls.clone());
-                if !tls.crls.is_empty() {
-                    verifier = verifier.enforce_revocation_expiration();
-                }
-                if tls.client_auth == ClientAuth::Optional {
-                    verifier = verifier.allow_unauthenticated();
-                }
-                verifier
-            });
-        let verifier = verifier.map_err(|error| cannot(&tls.client_ca, error))?;
-        (builder.with_client_cert_verifier(Arc::clone(&verifier)), Some(verifier))
+        let cas = certificates(&tls.client_ca)?;
+        let clients = Clients::new(cas, tls.client_auth, tls.crls.clone())?;
+        (builder.with_client_cert_verifier(Arc::clone(&clients.verifier)), Some(clients))
     };
     let fits = builder.with_single_cert(chain, key);
-    let mut config = fits.map_err(|error| {
+    let config = fits.map_err(|error| {
         cannot(&tls.certificate, format!("with the key {}: {error}", tls.key.display()))
     })?;
-    // HTTP/1.1 only: requests are small, and one protocol is less to get wrong.
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(Material { config: Arc::new(config), clients }))
+    Ok(Material::of(config, clients))
 }

@@ -302,8 +302,8 @@ fn commands_refuse_what_would_not_work_and_say_what_to_write() {
         "::1",
     ]);
     let kek = prints(&["rekey", "--config", &dir.config, "--to", &format!("{folder}/../v/kek-2")]);
-    let said =
-        fails(&["revoke", "--dir", folder, &format!("{folder}/operator.pem")], 5, "SHEF-SVC-001");
+    let operator = format!("{folder}/operator.pem");
+    let said = fails(&["revoke", "--new-list", "--dir", folder, &operator], 5, "SHEF-SVC-001");
     let list = "crls = [\"crl.pem\"]";
     assert!(said.contains(list) && dir.path.join("crl.pem").exists(), "{said}");
     assert_eq!(
@@ -350,13 +350,86 @@ struct Case {
     answer: Option<serde_json::Value>,
 }
 
+/// A set-up keeps the folder that it gets, and its permissions do not depend on the umask.
+#[test]
+fn a_set_up_fills_the_folder_that_is_there() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let init = |folder: &str, current: &Path| {
+        let made = Command::new("sh")
+            .args(["-c", "umask 0; exec \"$0\" init --dir \"$1\""])
+            .args([env!("CARGO_BIN_EXE_shef-verifierd"), folder])
+            .current_dir(current)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{folder}: {}", String::from_utf8_lossy(&made.stderr));
+    };
+    std::fs::create_dir(at("here")).unwrap();
+    std::fs::set_permissions(at("here"), PermissionsExt::from_mode(0o777)).unwrap();
+    let id = || std::fs::metadata(at("here")).unwrap().ino();
+    let before = id();
+    init(".", &at("here"));
+    assert_eq!(id(), before);
+    init("p/q/v/", dir.path());
+    for folder in ["here", "p", "p/q", "p/q/v"] {
+        assert_eq!(std::fs::metadata(at(folder)).unwrap().mode() & 0o7777, 0o755, "{folder}");
+    }
+    for folder in ["here", "p/q/v"] {
+        let config = at(folder).join("verifierd.toml");
+        assert!(command(&["check", "--config", config.to_str().unwrap()]).status.success());
+    }
+}
+
+/// A new list would let in again whom the lost one refused.
+#[test]
+fn a_lost_list_is_not_begun_anew_however_the_configuration_names_it() {
+    let dir = dir();
+    let (folder, list) = (dir.path.to_str().unwrap(), dir.path.join("crl.pem"));
+    let certificate = dir.path.join("operator.pem");
+    let revoke = |more: &[&'static str]| {
+        [&["revoke", "--dir", folder, certificate.to_str().unwrap()], more].concat()
+    };
+    // The live configuration may be elsewhere.
+    let said = fails(&revoke(&[]), 5, "SHEF-SVC-002");
+    assert!(said.contains("--new-list") && !list.exists(), "{said}");
+    assert!(fails(&revoke(&["--new-list"]), 5, "SHEF-SVC-001").contains("does not name"));
+    std::os::unix::fs::symlink("crl.pem", dir.path.join("link.pem")).unwrap();
+    let text = std::fs::read_to_string(&dir.config).unwrap();
+    let content = std::fs::read(&list).unwrap();
+    let whole = list.to_str().unwrap();
+    for spelling in ["crl.pem", "./crl.pem", "../v/crl.pem", "link.pem", whole] {
+        let named = format!("crls = [{spelling:?}]\nclient_ca =");
+        dir.configure(|_| text.replace("client_ca =", &named));
+        let said = command(&revoke(&[]));
+        let line = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.status.success() && line.contains("SIGHUP puts it"), "{spelling}: {said:?}");
+        std::fs::remove_file(&list).unwrap();
+        for more in [&[][..], &["--new-list"]] {
+            let said = fails(&revoke(more), 5, "SHEF-SVC-002");
+            assert!(said.contains("verifierd.toml names it"), "{spelling}: {said}");
+            assert!(!list.exists(), "{spelling}");
+        }
+        std::fs::write(&list, &content).unwrap();
+    }
+    // A configuration that a service would refuse: the list is written, and nothing is confirmed.
+    let retired = "key = \"signing.key\"\nretired = [\"gone.pub\"]";
+    for (good, broken) in [("key = \"signing.key\"", retired), ("[storage]", "[storag]")] {
+        let named = "crls = [\"crl.pem\"]\nclient_ca =";
+        dir.configure(|_| text.replace("client_ca =", named).replace(good, broken));
+        let said = command(&revoke(&[]));
+        let warning = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.status.code() == Some(3) && warning.contains("not confirmed"), "{said:?}");
+    }
+}
+
 /// A list that is not in the configuration revokes nothing, and a file has one purpose.
 #[test]
 fn commands_look_whether_they_had_an_effect() {
     let dir = dir();
     let folder = dir.path.to_str().unwrap();
     let certificate = dir.path.join("operator.pem");
-    let revoke = ["revoke", "--dir", folder, certificate.to_str().unwrap()];
+    let revoke = ["revoke", "--new-list", "--dir", folder, certificate.to_str().unwrap()];
     assert!(fails(&revoke, 5, "SHEF-SVC-001").contains("does not name"));
     let text = std::fs::read_to_string(&dir.config).unwrap();
     std::fs::write(&dir.config, text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="))

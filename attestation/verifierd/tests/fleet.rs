@@ -387,7 +387,7 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     // An empty list, then one with a client, which stays on later lists.
     let revoke = |files: &[&str], days, at| {
         let files: Vec<_> = files.iter().map(|file| dir.join(file)).collect();
-        init::revoke(dir, &files, days, false, at).map(|listed| (listed.all, listed.added))
+        init::revoke(dir, &files, days, true, at).map(|listed| (listed.all, listed.added))
     };
     assert_eq!(revoke(&[], 30, now()).unwrap(), (0, 0));
     reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="))
@@ -435,4 +435,111 @@ fn a_revoked_client_is_refused_and_a_list_past_its_end_refuses_all() {
     std::fs::write(dir.join("crl.pem"), "nothing").unwrap();
     assert_eq!(reload(&service, |text| text), Err(Kind::Material));
     assert_eq!(refused(), [true, false, false]);
+}
+
+/// What takes rights from callers is applied on its own, whatever else keeps a configuration from
+/// being used.
+#[test]
+fn revocation_depends_on_nothing_else_in_the_configuration() {
+    let token = "a-token";
+    let entry = format!(
+        "[[tenant.token]]\nname = \"t\"\nrole = \"audit\"\nsha256 = \"{}\"\n",
+        hex::encode(sha256(token.as_bytes()))
+    );
+    for (broken, with) in [
+        ("key = \"signing.key\"", "key = \"signing.key\"\nretired = [\"gone.pub\"]"),
+        ("certificate = \"server.pem\"", "certificate = \"missing.pem\""),
+        ("client_ca = \"ca.pem\"", "client_ca = \"missing.pem\""),
+        ("kek = \"kek\"", "kek = \"gone\""),
+    ] {
+        let service = Service::with(|text| format!("{text}{entry}"), Default::default());
+        let dir = &service.dir;
+        let open = service.client("default", Role::Audit, "gone");
+        service.client("default", Role::Audit, "stays");
+        let revoke = |file: &str, new| init::revoke(dir, &[dir.join(file)], 30, new, now());
+        let refused = || ["gone", "stays", "operator"].map(|name| !reaches(dir, &service, name));
+        let with_token = service.stranger().with_token(token);
+        with_token.get("/v1/devices").ok();
+        open.get("/v1/devices").ok();
+        revoke("gone.pem", true).unwrap();
+        // The first list of the configuration, and no token.
+        let lists = |text: String| {
+            text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca =")
+                .replace(&entry, "")
+                .replace(broken, with)
+        };
+        assert!(reload(&service, lists).is_err(), "{with}");
+        assert_eq!(refused(), [true, false, false], "{with}");
+        open.get("/v1/devices").problem(401, "SHEF-SVC-027");
+        with_token.get("/v1/devices").problem(401, "SHEF-SVC-027");
+        // One more certificate, while the file cannot be read at all.
+        revoke("stays.pem", false).unwrap();
+        service.running().revoke(None).unwrap();
+        assert_eq!(refused(), [true, true, false], "{with}");
+        // A list that cannot be read readmits nobody.
+        let list = std::fs::read(dir.join("crl.pem")).unwrap();
+        std::fs::write(dir.join("crl.pem"), "nothing").unwrap();
+        assert!(service.running().revoke(None).is_err());
+        assert_eq!(refused(), [true, true, false], "{with}");
+        std::fs::write(dir.join("crl.pem"), list).unwrap();
+        // A CA that the configuration does not name any more.
+        if !with.contains("client_ca") {
+            set_up(&dir.join("other"));
+            let other = |text: String| {
+                text.replace("client_ca = \"ca.pem\"", "client_ca = \"other/ca.pem\"")
+            };
+            assert!(reload(&service, other).is_err(), "{with}");
+            assert_eq!(refused(), [true, true, true], "{with}");
+        }
+    }
+}
+
+/// Of what the CA's key signs, nothing would verify under another certificate, and the list of
+/// another CA has that CA's serial numbers.
+#[test]
+fn only_the_ca_of_the_folder_and_its_list_are_used() {
+    use shef_tls::ca::{Ca, KeyPair};
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (dir, other) = (folder.path(), other.path());
+    [dir, other].into_iter().for_each(set_up);
+    let operator = dir.join("operator.pem");
+    let revoke = |files: &[&Path]| {
+        let files: Vec<_> = files.iter().map(|path| path.to_path_buf()).collect();
+        init::revoke(dir, &files, 30, true, now())
+    };
+    // Two certificates in one file.
+    let both = dir.join("both.pem");
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap();
+    std::fs::write(&both, text(&operator) + &text(&dir.join("server.pem"))).unwrap();
+    let two = revoke(&[&both]).unwrap_err();
+    assert!(two.detail.contains("expected one certificate, found 2"), "{two}");
+    assert!(!dir.join("crl.pem").exists());
+    // The list of another CA.
+    init::revoke(other, &[other.join("operator.pem")], 30, true, now()).unwrap();
+    std::fs::copy(other.join("crl.pem"), dir.join("crl.pem")).unwrap();
+    let foreign = revoke(&[&operator]).unwrap_err();
+    assert!(foreign.detail.contains("expected a list that the key of"), "{foreign}");
+    assert_eq!(text(&dir.join("crl.pem")), text(&other.join("crl.pem")));
+    std::fs::remove_file(dir.join("crl.pem")).unwrap();
+    assert_eq!(revoke(&[&operator]).unwrap().all, 1);
+    assert_eq!(revoke(&[]).unwrap().all, 1);
+    // Another certificate of the same key: another subject, an end in the past, not a CA's.
+    let root = text(&dir.join("ca.pem"));
+    let key = || KeyPair::from_pem(&text(&dir.join("ca.key"))).unwrap();
+    let named = |name, from| Ca::new(name, key(), from).unwrap().1.pem();
+    let ca = Ca::of_pair("shef-verifierd CA", key(), &root, now()).unwrap();
+    let holder = shef_tls::ca::Holder::Client { name: "shef-verifierd CA", uri: None };
+    let leaf = ca.issue(holder, &key(), shef_tls::ca::Validity { from: now(), days: 30 }).unwrap();
+    for (pem, reason) in [
+        (named("another CA", now()), "another subject"),
+        (named("shef-verifierd CA", now() - 3660 * DAY), "has ended"),
+        (leaf.pem(), "not a CA's certificate"),
+    ] {
+        std::fs::write(dir.join("ca.pem"), pem).unwrap();
+        let refused = init::server(dir, "second", &["localhost".into()], now()).unwrap_err();
+        assert!(refused.detail.contains(reason), "{refused}");
+        assert!(revoke(&[]).unwrap_err().detail.contains(reason));
+    }
+    std::fs::write(dir.join("ca.pem"), root).unwrap();
+    init::server(dir, "second", &["localhost".into()], now()).unwrap();
 }

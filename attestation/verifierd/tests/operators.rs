@@ -607,7 +607,7 @@ fn a_revoked_client_goes_with_its_next_request() {
     let stays = service.client("default", Role::Audit, "stays");
     gone.get("/v1/devices").ok();
     stays.get("/v1/devices").ok();
-    init::revoke(&service.dir, &[service.dir.join("gone.pem")], 30, false, now()).unwrap();
+    init::revoke(&service.dir, &[service.dir.join("gone.pem")], 30, true, now()).unwrap();
     reload(&service, |text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
     // The connections are older: a new one would fail in the handshake.
     let refused = gone.get("/v1/devices").problem(401, "SHEF-SVC-027");
@@ -776,7 +776,7 @@ fn files_that_root_makes_are_the_services() {
         now(),
     )
     .unwrap();
-    init::revoke(&dir, &[], 30, false, now()).unwrap();
+    init::revoke(&dir, &[], 30, true, now()).unwrap();
     runtime.block_on(shef_verifierd::rekey::rekey(&config(&service), &dir.join("kek-2"))).unwrap();
     let text = std::fs::read_to_string(dir.join("verifierd.toml"))
         .unwrap()
@@ -803,14 +803,21 @@ fn files_that_root_makes_are_the_services() {
     give("crl.pem", other);
     init::revoke(&dir, &[], 30, false, now()).unwrap();
     assert_eq!(owner("crl.pem"), other);
-    // In an empty folder of the service, everything that `init` creates is the service's.
+    // That user can exchange folders on the path of a set-up: `init` makes nothing there.
     std::fs::create_dir(dir.join("new")).unwrap();
     give("new", other);
-    set_up(&dir.join("new"));
-    for entry in std::fs::read_dir(dir.join("new")).unwrap() {
-        let found = entry.unwrap().metadata().unwrap();
-        assert_eq!((found.uid(), found.gid()), other);
+    for name in ["new", "missing/new"] {
+        let setup = init::Setup {
+            listen: "127.0.0.1:0".into(),
+            hosts: vec!["localhost".into()],
+            audience: AUDIENCE.into(),
+            tenant: "default".into(),
+        };
+        let refused = init::init(&dir.join(name), &setup, now()).unwrap_err();
+        assert!(refused.detail.contains("expected a path that only root can change"), "{refused}");
     }
+    assert_eq!(std::fs::read_dir(dir.join("new")).unwrap().count(), 0);
+    assert!(!dir.join("missing").exists());
 }
 
 /// A device that was never accepted counts as stale until it is forgotten. An accepted one cannot

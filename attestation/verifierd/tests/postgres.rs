@@ -45,7 +45,7 @@ impl Postgres {
         use std::os::unix::fs::PermissionsExt as _;
         let bin = find()?;
         let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         // PostgreSQL refuses to run as root.
         let root = Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0";

@@ -221,7 +221,7 @@ fn no_pipe_in_the_place_of_a_file_holds_a_command_up() {
             .unwrap()
     };
     // It says that the configuration does not name the list yet.
-    command(&["revoke", "--dir", text(&dir.path)]);
+    command(&["revoke", "--new-list", "--dir", text(&dir.path)]);
     dir.configure(|text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
     succeeds(&["signing", "rotate", "--config", &dir.config]);
     for name in [
@@ -671,7 +671,7 @@ fn output_that_cannot_be_written_is_an_error() {
         &["explain", "SHEF-SVC-042"],
         &["version"],
         &["backup", "--config", &dir.config, "--out", text(&copy)],
-        &["revoke", "--dir", &folder],
+        &["revoke", "--new-list", "--dir", &folder],
         &["client", "--dir", &folder, "--role", "attest", "--name", "fleet"],
         &["server", "--dir", &folder, "--name", "second"],
         &["signing", "rotate", "--config", &dir.config],

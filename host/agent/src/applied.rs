@@ -202,6 +202,10 @@ pub fn told(
             connected until one does; an agent applies the list when it starts"
         )
     });
-    let warnings: Vec<String> = unknown.into_iter().chain(open).collect();
+    let unread = done
+        .unread
+        .iter()
+        .map(|what| format!("{what}. Certificates that only this file names are not in the list"));
+    let warnings: Vec<String> = unknown.into_iter().chain(unread).chain(open).collect();
     (line, (!warnings.is_empty()).then(|| warnings.join("\n")))
 }

@@ -1,8 +1,9 @@
 //! `shef-agent init`, `add-owner`, `renew` and `revoke`: the agent's CA, certificates,
 //! configuration, systemd unit.
 //!
-//! A new folder is built next to its final place and moved there when it is complete. A replaced
-//! file is written next to the old one and renamed.
+//! The agent's folder is filled from one inside it, the configuration last. An owner's folder is
+//! built next to its final place and moved there when it is complete. A replaced file is written
+//! next to the old one and renamed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ const UNIT: &str = include_str!("../shef-agent.service");
 /// the whole certificate, which the log shows, and SHA-256 of the public key. Older lines lack the
 /// key; version 0.1 wrote the SHA-256 of the whole certificate and the name.
 const ISSUED: &str = "issued";
+/// The configuration.
+pub(crate) const CONFIG: &str = "agent.toml";
 /// Revoked certificates, in the same format.
 pub(crate) const REVOKED: &str = "revoked";
 
@@ -82,9 +85,14 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
             plan.listen
         ),
     })?;
-    let whole =
-        std::path::absolute(&plan.dir).map_err(|e| AgentError::file("find", &plan.dir, &e))?;
-    made(&whole, |dir| {
+    let whole: PathBuf = std::path::absolute(&plan.dir)
+        .map_err(|e| AgentError::file("find", &plan.dir, &e))?
+        .components()
+        .collect();
+    let mut part = None;
+    let failed = |e: std::io::Error| AgentError::file("make", &plan.dir, &e);
+    files::set_up_folder(&plan.dir, 0o700, CONFIG, failed, |dir| {
+        part = Some(dir.to_owned());
         let key = KeyPair::generate().map_err(|e| wrong(&e))?;
         private(&dir.join("ca.key"), key.serialize_pem().as_bytes())?;
         let (ca, certificate) = Ca::new(CA_NAME, key, now()).map_err(|e| wrong(&e))?;
@@ -103,9 +111,10 @@ pub fn init(plan: &Plan) -> Result<(), AgentError> {
         for owner in &plan.owners {
             certify(dir, owner, &ca)?;
         }
-        public(&dir.join("agent.toml"), config(listen, &plan.devices).as_bytes())?;
-        public(&dir.join("shef-agent.service"), unit(&whole)?.as_bytes())
+        public(&dir.join("shef-agent.service"), unit(&whole)?.as_bytes())?;
+        public(&dir.join(CONFIG), config(listen, &plan.devices).as_bytes())
     })
+    .map_err(|error| of_final(error, part, &plan.dir))
 }
 
 /// The CA of the folder.
@@ -115,12 +124,11 @@ fn authority(dir: &Path) -> Result<Ca, AgentError> {
     let key = KeyPair::from_pem(&pem).map_err(|e| AgentError::file("read", &path, &e))?;
     let root = dir.join("ca.pem");
     let certificate = files::read(&root).map_err(|e| AgentError::file("read", &root, &e))?;
-    let pair = Ca::of_pair(CA_NAME, key, &certificate);
-    let what = "it is not the key of ca.pem beside it, and nobody would accept what it signs";
-    pair.ok_or_else(|| AgentError::file("use", &path, &what))
+    Ca::of_pair(CA_NAME, key, &certificate, now())
+        .map_err(|what| AgentError::file("use", &path, &what))
 }
 
-/// Issues a certificate for one more owner.
+/// Issues a certificate for one more owner, or completes an interrupted call for this owner.
 ///
 /// # Errors
 /// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
@@ -128,6 +136,11 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     check(owner)?;
     let _alone = lock(dir)?;
     let mine = dir.join("owners").join(owner);
+    if !mine.exists()
+        && let Some(part) = interrupted(dir, owner)?
+    {
+        return fs::rename(&part, &mine).map_err(|e| AgentError::file("rename", &part, &e));
+    }
     if mine.exists() {
         let message = format!(
             "owner {owner} has a folder, {}: `shef-agent renew --dir {} {owner}` issues a new certificate",
@@ -138,6 +151,29 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     }
     refuse_used(dir, owner)?;
     certify(dir, owner, &authority(dir)?)
+}
+
+/// The complete folder of an owner that an interrupted command recorded, but did not rename.
+fn interrupted(dir: &Path, owner: &str) -> Result<Option<PathBuf>, AgentError> {
+    let (owners, record) = (dir.join("owners"), dir.join(ISSUED));
+    let read = |e: std::io::Error| AgentError::file("read", &owners, &e);
+    let issued = files::read(&record).map_err(|e| AgentError::file("read", &record, &e))?;
+    for entry in fs::read_dir(&owners).map_err(read)? {
+        let entry = entry.map_err(read)?;
+        let name = entry.file_name();
+        let digits = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(owner)?.strip_prefix('.')?.strip_suffix(".part"));
+        if !digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            continue;
+        }
+        let Ok(Some(names)) = present(&entry.path().join("cert.pem")) else { continue };
+        let recorded = |one: Issued<'_>| one.owner == owner && one.has(&names[0]);
+        if issued.lines().filter_map(Issued::of).any(recorded) {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses a name that another key has had: its certificates may still be valid, and a card in its
@@ -194,6 +230,9 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
             if !mine.exists() {
                 let (folder, dir_text) = (mine.display(), shell(dir));
                 let message = match used(dir, owner)? {
+                    Some(_) if interrupted(dir, owner)?.is_some() => format!(
+                        "no folder {folder}, as `shef-agent add-owner` was interrupted: `shef-agent add-owner --dir {dir_text} {owner}` completes it"
+                    ),
                     None => format!(
                         "no owner {owner} in {}: `shef-agent add-owner --dir {dir_text} {owner}` makes one",
                         dir.join("owners").display()
@@ -275,12 +314,14 @@ fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
 }
 
 /// Result of a revocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Revocation {
     /// Number of certificates added to the list.
     pub added: usize,
     /// Owner of the certificates; `None` if this CA's record does not have them.
     pub owner: Option<String>,
+    /// Files that could not be read: certificates that only they name are not in the list.
+    pub unread: Vec<String>,
 }
 
 /// A line of the record of issued certificates.
@@ -322,7 +363,8 @@ impl<'a> Issued<'a> {
 }
 
 /// Adds every certificate of an owner, or the one with a fingerprint, to the revocation list.
-/// [`crate::confirm`] reports whether a running agent applies it.
+/// [`crate::confirm`] reports whether a running agent applies it. Needs only that list: what the
+/// record and the owner's folder do not tell is in [`Revocation::unread`].
 ///
 /// # Errors
 /// SHEF-AGT-016 if there is no match or `whom` is ambiguous, SHEF-AGT-017.
@@ -336,12 +378,20 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    let issued = read(&dir.join(ISSUED))?;
+    let mut unread = Vec::new();
+    let mut or_note = |error: AgentError| unread.push(error.to_string());
+    let issued = read(&dir.join(ISSUED)).unwrap_or_else(|error| {
+        or_note(error);
+        String::new()
+    });
     let issued: Vec<Issued<'_>> = issued.lines().filter_map(Issued::of).collect();
     let bad = |message| Err(AgentError::Config { message });
     // The certificate in the owner's folder counts even if the record has lost it.
     let present = match is_name(whom) {
-        true => present(&dir.join("owners").join(whom).join("cert.pem"))?,
+        true => present(&dir.join("owners").join(whom).join("cert.pem")).unwrap_or_else(|error| {
+            or_note(error);
+            None
+        }),
         false => None,
     };
     let unrecorded = present
@@ -363,9 +413,11 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let (found, owner): (Vec<String>, _) = match (&named[..], &meant[..], fingerprint) {
         ([], [], Some(fingerprint)) => (vec![fingerprint], None),
         ([], [], None) => {
-            return bad(format!(
+            let expected = format!(
                 "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
-            ));
+            );
+            let lines: Vec<String> = [expected].into_iter().chain(unread).collect();
+            return bad(lines.join("\n"));
         }
         ([_, ..], [_, ..], _) => {
             return bad(format!(
@@ -383,7 +435,7 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     new.iter().for_each(|fingerprint| text.push_str(&format!("{fingerprint} # {comment}\n")));
     // Also if nothing is new: an agent that could not read the list before reads it again.
     replace(&list, text.as_bytes())?;
-    Ok(Revocation { added: new.len(), owner })
+    Ok(Revocation { added: new.len(), owner, unread })
 }
 
 /// The revocation list of a folder.
@@ -435,22 +487,25 @@ fn note(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentEr
     replace(&path, format!("{issued}{name} {owner} {whole} {key}\n").as_bytes())
 }
 
-/// Creates a folder completely or not at all ([`files::make_folder`]), and its parents.
+/// Creates a missing folder completely or not at all ([`files::make_folder`]).
 fn made(path: &Path, fill: impl FnOnce(&Path) -> Result<(), AgentError>) -> Result<(), AgentError> {
+    let mut part = None;
     let failed = |e: std::io::Error| AgentError::file("make", path, &e);
-    let mut beside = None;
-    parents(path.parent().unwrap_or(Path::new("/")))?;
-    files::make_folder(path, 0o700, failed, |part| {
-        beside = Some(part.display().to_string());
-        fill(part)
+    files::make_folder(path, 0o700, failed, |beside| {
+        part = Some(beside.to_owned());
+        fill(beside)
     })
-    .map_err(|error| match (error, beside) {
-        // The error names the final folder.
-        (AgentError::Files { message }, Some(part)) => {
-            AgentError::Files { message: message.replace(&part, &path.display().to_string()) }
-        }
+    .map_err(|error| of_final(error, part, path))
+}
+
+/// An error that names the final folder in place of the one that was filled.
+fn of_final(error: AgentError, part: Option<PathBuf>, path: &Path) -> AgentError {
+    match (error, part) {
+        (AgentError::Files { message }, Some(part)) => AgentError::Files {
+            message: message.replace(&*part.to_string_lossy(), &path.to_string_lossy()),
+        },
         (error, _) => error,
-    })
+    }
 }
 
 /// Replaces a file atomically.
@@ -482,23 +537,26 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
         _ => AgentError::file("lock", dir, &e),
     };
     // For a folder that is not an agent's, the error suggests no command.
-    for file in ["ca.pem", ISSUED] {
-        match fs::symlink_metadata(dir.join(file)) {
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(refused(e)),
-            Err(_) => {
-                let (shown, quoted) = (dir.display(), shell(dir));
-                let message = format!(
-                    "{shown} is not an agent's folder: expected ca.pem and {ISSUED} in it, which \
-                    `shef-agent init --dir {quoted}` makes"
-                );
-                return Err(AgentError::Files { message });
-            }
-        }
+    let has = |file| match fs::symlink_metadata(dir.join(file)) {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(refused(e)),
+        found => Ok(found.is_ok()),
+    };
+    // To revoke a fingerprint, the list is enough.
+    let is_agents = has(REVOKED)? || has("ca.pem")? && has(ISSUED)?;
+    if !is_agents {
+        let (shown, quoted) = (dir.display(), shell(dir));
+        let message = format!(
+            "{shown} is not an agent's folder: expected ca.pem and {ISSUED} in it, which \
+            `shef-agent init --dir {quoted}` makes"
+        );
+        return Err(AgentError::Files { message });
     }
     let alone = files::lock(dir, Owner::Root).map_err(refused)?;
     // Also its subfolders: one of them may have another owner.
     let owners = dir.join("owners");
+    if !owners.is_symlink() && !owners.exists() {
+        return Ok(alone);
+    }
     let each = fs::read_dir(&owners).map_err(|e| AgentError::file("read", &owners, &e))?;
     let each: Vec<_> =
         each.collect::<Result<_, _>>().map_err(|e| AgentError::file("read", &owners, &e))?;
@@ -601,27 +659,9 @@ fn wrong(error: &dyn std::fmt::Display) -> AgentError {
     AgentError::Files { message: format!("cannot make a certificate: {error}") }
 }
 
+/// Creates a private folder, whatever the umask.
 fn folder(path: &Path) -> Result<(), AgentError> {
-    folder_with(path, 0o700)
-}
-
-/// Creates a folder with exactly this mode, regardless of the umask.
-fn folder_with(path: &Path, mode: u32) -> Result<(), AgentError> {
-    let mut builder = fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
-    let made = builder.create(path).and_then(|()| {
-        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
-    });
-    made.map_err(|e| AgentError::file("make", path, &e))
-}
-
-/// Creates the missing folders up to and including `path`, which the agent's user can traverse.
-fn parents(path: &Path) -> Result<(), AgentError> {
-    if path.as_os_str().is_empty() || path.is_dir() {
-        return Ok(());
-    }
-    parents(files::folder(path))?;
-    folder_with(path, 0o755)
+    files::new_folder(path, 0o700).map_err(|e| AgentError::file("make", path, &e))
 }
 
 /// A path as one word of a shell command.
@@ -983,7 +1023,7 @@ mod tests {
                 scope.spawn(move || {
                     assert_eq!(
                         revoke(dir, &of(number)).unwrap(),
-                        Revocation { added: 1, owner: None }
+                        Revocation { added: 1, owner: None, ..Revocation::default() }
                     );
                 });
             }
@@ -1036,7 +1076,8 @@ mod tests {
         );
         assert_eq!(renew(&plan.dir, Some("carol")).unwrap_err().code(), "SHEF-AGT-017");
         // Old and new certificates alike, once.
-        let known = |added| Revocation { added, owner: Some("alice".into()) };
+        let known =
+            |added| Revocation { added, owner: Some("alice".into()), ..Revocation::default() };
         assert_eq!(
             (revoke(&plan.dir, "alice").unwrap(), revoke(&plan.dir, "alice").unwrap()),
             (known(2), known(0))
@@ -1047,7 +1088,7 @@ mod tests {
         assert!(
             revoked().contains(&alice) && revoked().contains(&renewed) && !revoked().contains(&bob)
         );
-        let of_bob = Revocation { added: 1, owner: Some("bob".into()) };
+        let of_bob = Revocation { added: 1, owner: Some("bob".into()), ..Revocation::default() };
         assert_eq!(revoke(&plan.dir, &bob.fingerprint().to_uppercase()).unwrap(), of_bob);
         assert!(
             revoked().contains(&bob)
@@ -1098,13 +1139,86 @@ mod tests {
         let alice = Identity::of(&CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
         assert_eq!(
             revoke(&plan.dir, "alice").unwrap(),
-            Revocation { added: 1, owner: Some("alice".into()) }
+            Revocation { added: 1, owner: Some("alice".into()), ..Revocation::default() }
         );
         assert!(Revoked::load(&plan.dir.join(REVOKED)).unwrap().contains(&alice));
         // What a command leaves that is killed.
         let left = "bob.00112233445566ff.part";
         fs::rename(plan.dir.join("owners/alice"), plan.dir.join("owners").join(left)).unwrap();
         assert_eq!(renew(&plan.dir, Some(left)).unwrap_err().code(), "SHEF-AGT-016");
+    }
+
+    /// The list alone keeps an owner out: whatever else cannot be read is only reported.
+    #[test]
+    fn a_revocation_needs_nothing_but_the_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan { owners: vec!["alice".into(), "bob".into()], ..plan(dir.path()) };
+        init(&plan).unwrap();
+        let of = |owner: &str| plan.dir.join("owners").join(owner).join("cert.pem");
+        let identity = |owner: &str| {
+            Identity::of(&shef_remote::certificates(&of(owner)).unwrap().remove(0)).unwrap()
+        };
+        let [alice, bob] = ["alice", "bob"].map(identity);
+        let revoked = || Revoked::load(&plan.dir.join(REVOKED)).unwrap();
+        fs::write(of("alice"), "garbage").unwrap();
+        let done = revoke(&plan.dir, "alice").unwrap();
+        assert_eq!((done.added, done.owner.as_deref()), (1, Some("alice")));
+        assert!(done.unread.len() == 1 && done.unread[0].contains("alice/cert.pem"), "{done:?}");
+        let (_, warning) = crate::told("alice", &done, Ok(()));
+        assert!(warning.unwrap().contains("are not in the list"));
+        assert!(revoked().contains(&alice));
+        fs::remove_file(of("bob")).unwrap();
+        std::os::unix::fs::symlink(of("alice"), of("bob")).unwrap();
+        assert_eq!(revoke(&plan.dir, "bob").unwrap().unread.len(), 1);
+        assert!(revoked().contains(&bob));
+        // Neither name nor record: the cause is in the error.
+        fs::write(plan.dir.join(ISSUED), "").unwrap();
+        let error = revoke(&plan.dir, "alice").unwrap_err().to_string();
+        assert!(
+            error.contains("no certificate was issued") && error.contains("cert.pem"),
+            "{error}"
+        );
+        // A fingerprint, with the list alone.
+        for file in [ISSUED, "ca.pem", "ca.key"] {
+            fs::remove_file(plan.dir.join(file)).unwrap();
+        }
+        fs::remove_dir_all(plan.dir.join("owners")).unwrap();
+        let other = "7".repeat(64);
+        let done = revoke(&plan.dir, &other).unwrap();
+        assert!(done.added == 1 && done.unread.len() == 1, "{done:?}");
+        assert!(revoked().lists(&other));
+    }
+
+    /// The record has the certificate before the folder gets its name: a command that was killed in
+    /// between is completed by the same command.
+    #[test]
+    fn an_owner_whose_command_was_killed_is_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        let owners = plan.dir.join("owners");
+        let (mine, part) = (owners.join("bob"), owners.join("bob.00112233445566ff.part"));
+        add_owner(&plan.dir, "bob").unwrap();
+        let recorded = fs::read_to_string(plan.dir.join(ISSUED)).unwrap();
+        let key = fs::read(mine.join("key.pem")).unwrap();
+        fs::rename(&mine, &part).unwrap();
+        let other = owners.join("bob.x.00112233445566ff.part");
+        fs::create_dir(&other).unwrap();
+        let renewed = renew(&plan.dir, Some("bob")).unwrap_err().to_string();
+        assert!(
+            renewed.contains("add-owner --dir") && renewed.contains("completes it"),
+            "{renewed}"
+        );
+        add_owner(&plan.dir, "bob").unwrap();
+        assert_eq!(fs::read(mine.join("key.pem")).unwrap(), key);
+        assert_eq!(fs::read_to_string(plan.dir.join(ISSUED)).unwrap(), recorded);
+        renew(&plan.dir, Some("bob")).unwrap();
+        // What is not in the record was not issued.
+        fs::rename(&mine, &part).unwrap();
+        let without: String = recorded.lines().filter(|line| !line.contains("bob")).collect();
+        fs::write(plan.dir.join(ISSUED), without + "\n").unwrap();
+        add_owner(&plan.dir, "bob").unwrap();
+        assert!(part.exists() && fs::read(mine.join("key.pem")).unwrap() != key);
     }
 
     #[test]
@@ -1153,7 +1267,7 @@ mod tests {
         with(&name);
         assert_eq!(
             revoke(&plan.dir, &name).unwrap(),
-            Revocation { added: 1, owner: Some(name.clone()) }
+            Revocation { added: 1, owner: Some(name.clone()), ..Revocation::default() }
         );
         let revoked = || Revoked::load(&plan.dir.join(REVOKED)).unwrap();
         assert!(revoked().lists(&other) && !revoked().lists(&name));
@@ -1168,10 +1282,13 @@ mod tests {
         fs::write(plan.dir.join(ISSUED), &issued).unwrap();
         assert_eq!(
             revoke(&plan.dir, bob).unwrap(),
-            Revocation { added: 1, owner: Some("bob".into()) }
+            Revocation { added: 1, owner: Some("bob".into()), ..Revocation::default() }
         );
         assert!(revoked().lists(of("bob").fingerprint));
-        assert_eq!(revoke(&plan.dir, &name).unwrap(), Revocation { added: 1, owner: None });
+        assert_eq!(
+            revoke(&plan.dir, &name).unwrap(),
+            Revocation { added: 1, owner: None, ..Revocation::default() }
+        );
     }
 
     #[test]

@@ -295,7 +295,7 @@ fn valid_from(bed: &Bed, owner: &str, begin: i64, days: u32) -> TlsFiles {
     let validity = Validity { from: now + begin * 86_400, days };
     let ca = std::fs::read_to_string(bed.agent_dir().join("ca.key")).unwrap();
     let root = std::fs::read_to_string(bed.agent_dir().join("ca.pem")).unwrap();
-    let ca = Ca::of_pair("shef-agent CA", KeyPair::from_pem(&ca).unwrap(), &root).unwrap();
+    let ca = Ca::of_pair("shef-agent CA", KeyPair::from_pem(&ca).unwrap(), &root, now).unwrap();
     let key = KeyPair::generate().unwrap();
     let cert = ca.issue(Holder::Client { name: owner, uri: None }, &key, validity).unwrap();
     let (cert_file, key_file) =
