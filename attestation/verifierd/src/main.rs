@@ -334,9 +334,8 @@ fn revoke(
 ) -> Result<Exit, CliError> {
     let Listed { all, added } = init::revoke(dir, certificates, days, new_list, now())?;
     let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
-    let named = &list;
-    let list = named.display();
-    say!(output, "{list} names {all} certificates, {added} of them new, for {days} days");
+    let shown = list.display();
+    say!(output, "{shown} names {all} certificates, {added} of them new, for {days} days");
     if !file.exists() {
         say!(
             output,
@@ -354,9 +353,9 @@ fn revoke(
         Ok(config) => config,
         Err(problem) => return unconfirmed(problem),
     };
-    if !config.names_list(named) {
+    if !config.names_list(&list) {
         let text = format!(
-            "{} does not name {list}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
+            "{} does not name {shown}, so nothing is revoked; below [tls]: crls = [\"crl.pem\"], then SIGHUP",
             file.display()
         );
         return Err(Kind::Config.because(text).into());

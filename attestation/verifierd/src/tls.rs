@@ -1,6 +1,6 @@
 //! TLS: version 1.3 only, client certificates of the configured CA, revocation lists.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject as _;
@@ -166,40 +166,33 @@ pub struct Material {
 /// The clients whose certificates are accepted.
 struct Clients {
     cas: Vec<CertificateDer<'static>>,
-    auth: ClientAuth,
-    /// Files of the revocation lists.
-    lists: Vec<PathBuf>,
+    /// Its revocation lists and whether certificates are required.
+    tls: Tls,
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
 impl Clients {
     /// Reads the lists.
-    fn new(
-        cas: Vec<CertificateDer<'static>>,
-        auth: ClientAuth,
-        lists: Vec<PathBuf>,
-    ) -> Result<Self> {
+    fn new(cas: Vec<CertificateDer<'static>>, tls: Tls) -> Result<Self> {
         let mut crls = Vec::new();
-        for path in &lists {
-            crls.extend(self::lists(path, &read(path)?)?);
+        for path in &tls.crls {
+            crls.extend(lists(path, &read(path)?)?);
         }
         // With lists, a client whose CA has no list is rejected, and so is every client once a list
         // has expired.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let verifier = shef_tls::client_verifier(&cas, &provider, |mut verifier| {
             verifier = verifier.with_crls(crls.clone());
-            if !lists.is_empty() {
+            if !tls.crls.is_empty() {
                 verifier = verifier.enforce_revocation_expiration();
             }
-            if auth == ClientAuth::Optional {
+            if tls.client_auth == ClientAuth::Optional {
                 verifier = verifier.allow_unauthenticated();
             }
             verifier
         });
-        let verifier = verifier.map_err(|error| {
-            Kind::Material.because(format!("the CAs of clients and their lists: {error}"))
-        })?;
-        Ok(Self { cas, auth, lists, verifier })
+        let verifier = verifier.map_err(|error| cannot(&tls.client_ca, error))?;
+        Ok(Self { cas, tls, verifier })
     }
 }
 
@@ -222,10 +215,10 @@ impl Material {
     /// A list cannot be used.
     pub fn narrowed(&self, new: Option<&Tls>) -> Result<Option<Arc<Self>>> {
         let Some(clients) = &self.clients else { return Ok(None) };
-        let (mut cas, mut lists) = (clients.cas.clone(), clients.lists.clone());
+        let (mut cas, mut tls) = (clients.cas.clone(), clients.tls.clone());
         for list in new.map_or(&[][..], |new| &new.crls) {
-            if !lists.iter().any(|known| same_file(known, list)) {
-                lists.push(list.clone());
+            if !tls.crls.iter().any(|known| same_file(known, list)) {
+                tls.crls.push(list.clone());
             }
         }
         if let Some(named) = new.and_then(|new| certificates(&new.client_ca).ok()) {
@@ -234,10 +227,10 @@ impl Material {
                 cas = named;
             }
         }
-        if lists.is_empty() && cas == clients.cas {
+        if tls.crls.is_empty() && cas == clients.cas {
             return Ok(None);
         }
-        let clients = Clients::new(cas, clients.auth, lists)?;
+        let clients = Clients::new(cas, tls)?;
         let config = builder()
             .map_err(|error| Kind::Material.because(error.to_string()))?
             .with_client_cert_verifier(Arc::clone(&clients.verifier))
@@ -326,8 +319,7 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
     let (builder, clients) = if tls.client_auth == ClientAuth::Off {
         (builder.with_no_client_auth(), None)
     } else {
-        let cas = certificates(&tls.client_ca)?;
-        let clients = Clients::new(cas, tls.client_auth, tls.crls.clone())?;
+        let clients = Clients::new(certificates(&tls.client_ca)?, tls.clone())?;
         (builder.with_client_cert_verifier(Arc::clone(&clients.verifier)), Some(clients))
     };
     let fits = builder.with_single_cert(chain, key);

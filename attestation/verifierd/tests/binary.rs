@@ -423,6 +423,33 @@ fn a_lost_list_is_not_begun_anew_however_the_configuration_names_it() {
     }
 }
 
+#[test]
+fn a_file_with_an_error_holds_no_revocation_back() {
+    let dir = dir();
+    let (folder, bob) = (dir.path.to_str().unwrap(), dir.path.join("bob.pem"));
+    let revoke = ["revoke", "--dir", folder];
+    assert!(
+        command(&["client", "--dir", folder, "--role", "audit", "--name", "bob"]).status.success()
+    );
+    fails(&[&revoke[..], &["--new-list"]].concat(), 5, "SHEF-SVC-001");
+    dir.configure(|text| text.replace("client_ca =", "crls = [\"crl.pem\"]\nclient_ca ="));
+    let (mut process, log) = started(&dir);
+    let url = format!("https://{}", log.last().unwrap()["address"].as_str().unwrap());
+    let client = Client::new(&dir.path, &url, Some("bob"));
+    client.get("/v1/devices").ok();
+    assert!(command(&[&revoke[..], &[bob.to_str().unwrap()]].concat()).status.success());
+    dir.configure(|text| text.replace("[storage]", "[storag]"));
+    signal(&process.child, "-HUP");
+    let refused = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        client.try_send("GET", "/v1/devices", &[], b"").map_or(true, |answer| answer.status == 401)
+    });
+    assert!(refused, "the revoked client is accepted");
+    process.client.get("/v1/devices").ok();
+    signal(&process.child, "-TERM");
+    assert_eq!(process.child.wait().unwrap().code(), Some(0));
+}
+
 /// A list that is not in the configuration revokes nothing, and a file has one purpose.
 #[test]
 fn commands_look_whether_they_had_an_effect() {

@@ -855,7 +855,7 @@ fn each_trouble_on_the_way_has_its_own_words() {
     // A revoked client, and then an expired revocation list, under which every client is rejected.
     verifier.client("gone", Role::Operator, now());
     let reload = |issued: i64| {
-        init::revoke(&verifier.dir, &[verifier.dir.join("gone.pem")], 1, false, issued).unwrap();
+        init::revoke(&verifier.dir, &[verifier.dir.join("gone.pem")], 1, true, issued).unwrap();
         let text = std::fs::read_to_string(verifier.dir.join("verifierd.toml")).unwrap();
         let text = text.replace("\nclient_ca", "\ncrls = [\"crl.pem\"]\nclient_ca");
         let config = Config::parse(&text, "verifierd.toml", &verifier.dir).unwrap();
