@@ -105,88 +105,6 @@ fn array(d: &mut Decoder<'_>, max: usize) -> Result<usize, ConfigError> {
     usize::try_from(n).ok().filter(|&n| n <= max).ok_or(ConfigError::Malformed("too many entries"))
 }
 
-fn decode_set(d: &mut Decoder<'_>) -> Result<Set, ConfigError> {
-    if map(d)? != 7 {
-        return Err(ConfigError::Malformed("wrong number of entries in a set"));
-    }
-    key(d, 1)?;
-    let lanes = d.u8()?;
-    key(d, 2)?;
-    let big_lines = d.u16()?;
-    key(d, 3)?;
-    let small_lines = d.u16()?;
-    key(d, 4)?;
-    let ring_beats = d.u16()?;
-    key(d, 5)?;
-    let acc = d.u8()?;
-    key(d, 6)?;
-    let cache_bytes = d.u32()?;
-    key(d, 7)?;
-    Ok(Set { lanes, big_lines, small_lines, ring_beats, acc, cache_bytes, cache_line: d.u16()? })
-}
-
-fn decode_region(d: &mut Decoder<'_>) -> Result<Region, ConfigError> {
-    let entries = map(d)?;
-    key(d, 1)?;
-    let id = d.u8()?;
-    key(d, 2)?;
-    let name = d.str()?.to_string();
-    key(d, 3)?;
-    let mode = Mode::from_number(d.u8()?).ok_or(ConfigError::Malformed("unknown mode"))?;
-    key(d, 4)?;
-    let base = d.u64()?;
-    key(d, 5)?;
-    let size = d.u64()?;
-    key(d, 6)?;
-    let chunk = d.u32()?;
-    key(d, 7)?;
-    let key_bits = d.u16()?;
-    key(d, 8)?;
-    let port = d.u8()?;
-    key(d, 9)?;
-    let set = d.u8()?;
-    // The mode determines which optional entries are present.
-    let expected = 10
-        + u64::from(mode.has_tags())
-        + u64::from(mode == Mode::Tree)
-        + u64::from(mode == Mode::Counted);
-    if entries != expected {
-        return Err(ConfigError::Malformed("missing or unknown entries in a region"));
-    }
-    let mut tag_base = 0;
-    if mode.has_tags() {
-        key(d, 10)?;
-        tag_base = d.u64()?;
-    }
-    let mut node_base = None;
-    if mode == Mode::Tree {
-        key(d, 11)?;
-        node_base = Some(d.u64()?);
-    }
-    key(d, 12)?;
-    let prefetch = d.u8()?;
-    let mut counter_bits = None;
-    if mode == Mode::Counted {
-        key(d, 13)?;
-        counter_bits = Some(d.u8()?);
-    }
-    Ok(Region {
-        id,
-        name,
-        mode,
-        base,
-        size,
-        chunk,
-        key_bits,
-        port,
-        set,
-        tag_base,
-        node_base,
-        prefetch,
-        counter_bits,
-    })
-}
-
 fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
     let mut d = Decoder::new(bytes);
     let d = &mut d;
@@ -209,12 +127,94 @@ fn decode(bytes: &[u8]) -> Result<Config, ConfigError> {
     key(d, 5)?;
     let mut sets = Vec::new();
     for _ in 0..array(d, MAX_SETS)? {
-        sets.push(decode_set(d)?);
+        if map(d)? != 7 {
+            return Err(ConfigError::Malformed("wrong number of entries in a set"));
+        }
+        key(d, 1)?;
+        let lanes = d.u8()?;
+        key(d, 2)?;
+        let big_lines = d.u16()?;
+        key(d, 3)?;
+        let small_lines = d.u16()?;
+        key(d, 4)?;
+        let ring_beats = d.u16()?;
+        key(d, 5)?;
+        let acc = d.u8()?;
+        key(d, 6)?;
+        let cache_bytes = d.u32()?;
+        key(d, 7)?;
+        sets.push(Set {
+            lanes,
+            big_lines,
+            small_lines,
+            ring_beats,
+            acc,
+            cache_bytes,
+            cache_line: d.u16()?,
+        });
     }
     key(d, 6)?;
     let mut regions = Vec::new();
     for _ in 0..array(d, MAX_REGIONS)? {
-        regions.push(decode_region(d)?);
+        let entries = map(d)?;
+        key(d, 1)?;
+        let id = d.u8()?;
+        key(d, 2)?;
+        let name = d.str()?.to_string();
+        key(d, 3)?;
+        let mode = Mode::from_number(d.u8()?).ok_or(ConfigError::Malformed("unknown mode"))?;
+        key(d, 4)?;
+        let base = d.u64()?;
+        key(d, 5)?;
+        let size = d.u64()?;
+        key(d, 6)?;
+        let chunk = d.u32()?;
+        key(d, 7)?;
+        let key_bits = d.u16()?;
+        key(d, 8)?;
+        let port = d.u8()?;
+        key(d, 9)?;
+        let set = d.u8()?;
+        // The mode determines which optional entries are present.
+        let expected = 10
+            + u64::from(mode.has_tags())
+            + u64::from(mode == Mode::Tree)
+            + u64::from(mode == Mode::Counted);
+        if entries != expected {
+            return Err(ConfigError::Malformed("missing or unknown entries in a region"));
+        }
+        let mut tag_base = 0;
+        if mode.has_tags() {
+            key(d, 10)?;
+            tag_base = d.u64()?;
+        }
+        let mut node_base = None;
+        if mode == Mode::Tree {
+            key(d, 11)?;
+            node_base = Some(d.u64()?);
+        }
+        key(d, 12)?;
+        let prefetch = d.u8()?;
+        let mut counter_bits = None;
+        if mode == Mode::Counted {
+            key(d, 13)?;
+            counter_bits = Some(d.u8()?);
+        }
+        regions.push(Region {
+            id,
+            name,
+            mode,
+            base,
+            size,
+            chunk,
+            key_bits,
+            port,
+            set,
+            tag_base,
+            node_base,
+            prefetch,
+            counter_bits,
+        });
     }
     if d.position() != bytes.len() {
         return Err(ConfigError::Malformed("trailing bytes"));

@@ -8,107 +8,6 @@ use super::{
     MAX_REGIONS, MAX_ROOT, MAX_SETS, Mode, PAGE, Region, Set,
 };
 
-/// Whether a region follows some rules; if not, the field that breaks one, and the rule.
-type RuleResult = Result<(), (Field, String)>;
-
-fn bad(field: Field, rule: impl Into<String>) -> RuleResult {
-    Err((field, rule.into()))
-}
-
-/// Chunk size, key size, and the place of the data in memory.
-fn check_data(r: &Region) -> RuleResult {
-    if !r.chunk.is_power_of_two() || !(64..=4096).contains(&r.chunk) {
-        return bad(
-            Field::Chunk,
-            alloc::format!("chunk must be a power of two from 64 to 4096, found {}", r.chunk),
-        );
-    }
-    if !matches!(r.key_bits, 128 | 256) {
-        return bad(
-            Field::Key,
-            alloc::format!("key must be 128 or 256 bits, found {}", r.key_bits),
-        );
-    }
-    if !r.base.is_multiple_of(PAGE) {
-        return bad(Field::Base, alloc::format!("base 0x{:x} is not a multiple of 4 KiB", r.base));
-    }
-    if r.size == 0 || !r.size.is_multiple_of(PAGE) {
-        return bad(
-            Field::Size,
-            alloc::format!("size 0x{:x} is not a positive multiple of 4 KiB", r.size),
-        );
-    }
-    if r.base.checked_add(r.size).is_none() {
-        return bad(Field::Size, "the region runs past the last address");
-    }
-    if r.chunks() > 1 << 31 {
-        return bad(Field::Size, alloc::format!("{} chunks, at most 2^31", r.chunks()));
-    }
-    Ok(())
-}
-
-/// The place of the tags in memory.
-fn check_tags(r: &Region) -> RuleResult {
-    if r.mode.has_tags() {
-        if !r.tag_base.is_multiple_of(PAGE) {
-            return bad(
-                Field::TagBase,
-                alloc::format!("tag_base 0x{:x} is not a multiple of 4 KiB", r.tag_base),
-            );
-        }
-        if r.tag_base.checked_add(r.tag_size()).is_none() {
-            return bad(Field::TagBase, "the tags run past the last address");
-        }
-    } else if r.tag_base != 0 {
-        return bad(Field::TagBase, "a bypass region has no tags");
-    }
-    Ok(())
-}
-
-/// The place of a tree's nodes in memory.
-fn check_nodes(r: &Region) -> RuleResult {
-    match (r.mode, r.node_base) {
-        (Mode::Tree, None) => {
-            return bad(Field::NodeBase, "a tree region needs node_base");
-        }
-        (Mode::Tree, Some(n)) if !n.is_multiple_of(PAGE) => {
-            return bad(
-                Field::NodeBase,
-                alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB"),
-            );
-        }
-        (Mode::Tree, Some(n)) if n.checked_add(r.node_size()).is_none() => {
-            return bad(Field::NodeBase, "the nodes run past the last address");
-        }
-        (Mode::Tree, Some(_)) | (_, None) => {}
-        (_, Some(_)) => {
-            return bad(Field::NodeBase, "only a tree region has node_base");
-        }
-    }
-    Ok(())
-}
-
-/// Prefetch and counters.
-fn check_engine_options(r: &Region) -> RuleResult {
-    if r.prefetch > MAX_PREFETCH {
-        return bad(
-            Field::Prefetch,
-            alloc::format!("prefetch must be 0 to {MAX_PREFETCH} chunks, found {}", r.prefetch),
-        );
-    }
-    match (r.mode, r.counter_bits) {
-        (Mode::Counted, Some(36 | 48)) => {}
-        (Mode::Counted, _) => {
-            return bad(Field::Counter, "counter must be 36 or 48 bits");
-        }
-        (_, None) => {}
-        (_, Some(_)) => {
-            return bad(Field::Counter, "only a counted region has counter");
-        }
-    }
-    Ok(())
-}
-
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let counts = [
@@ -137,6 +36,7 @@ impl Config {
         }
         for (i, r) in self.regions.iter().enumerate() {
             self.check_region(i, r)?;
+            self.check_place(i, r)?;
         }
         for i in 0..self.sets.len() {
             if !self.regions.iter().any(|r| usize::from(r.set) == i) {
@@ -246,7 +146,10 @@ impl Config {
     }
 
     /// Checks a region against its engine set.
-    fn check_fit(&self, i: usize, r: &Region) -> RuleResult {
+    fn check_place(&self, i: usize, r: &Region) -> Result<(), ConfigError> {
+        let bad = |field: Field, rule: String| {
+            Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule })
+        };
         let set = &self.sets[usize::from(r.set)];
         if let Some(first) = self.regions[..i].iter().find(|o| o.set == r.set && o.port != r.port) {
             return bad(
@@ -329,23 +232,9 @@ impl Config {
     }
 
     fn check_region(&self, i: usize, r: &Region) -> Result<(), ConfigError> {
-        self.check_name(i, r)
-            .and_then(|()| check_data(r))
-            .and_then(|()| check_tags(r))
-            .and_then(|()| check_nodes(r))
-            .and_then(|()| check_engine_options(r))
-            .and_then(|()| self.check_references(r))
-            .and_then(|()| self.check_fit(i, r))
-            .map_err(|(field, rule)| ConfigError::Region {
-                region: i,
-                name: r.name.clone(),
-                field,
-                rule,
-            })
-    }
-
-    /// Number and name.
-    fn check_name(&self, i: usize, r: &Region) -> RuleResult {
+        let bad = |field: Field, rule: String| {
+            Err(ConfigError::Region { region: i, name: r.name.clone(), field, rule })
+        };
         if usize::from(r.id) != i {
             return bad(Field::Region, alloc::format!("number {} at place {i} of the list", r.id));
         }
@@ -354,16 +243,88 @@ impl Config {
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
         if !name_ok {
-            return bad(Field::Name, "a name is 1 to 32 of a-z 0-9 _ -");
+            return bad(Field::Name, "a name is 1 to 32 of a-z 0-9 _ -".to_string());
         }
         if self.regions[..i].iter().any(|o| o.name == r.name) {
-            return bad(Field::Name, "another region has this name");
+            return bad(Field::Name, "another region has this name".to_string());
         }
-        Ok(())
-    }
-
-    /// The memory port and the engine set exist.
-    fn check_references(&self, r: &Region) -> RuleResult {
+        if !r.chunk.is_power_of_two() || !(64..=4096).contains(&r.chunk) {
+            return bad(
+                Field::Chunk,
+                alloc::format!("chunk must be a power of two from 64 to 4096, found {}", r.chunk),
+            );
+        }
+        if !matches!(r.key_bits, 128 | 256) {
+            return bad(
+                Field::Key,
+                alloc::format!("key must be 128 or 256 bits, found {}", r.key_bits),
+            );
+        }
+        if !r.base.is_multiple_of(PAGE) {
+            return bad(
+                Field::Base,
+                alloc::format!("base 0x{:x} is not a multiple of 4 KiB", r.base),
+            );
+        }
+        if r.size == 0 || !r.size.is_multiple_of(PAGE) {
+            return bad(
+                Field::Size,
+                alloc::format!("size 0x{:x} is not a positive multiple of 4 KiB", r.size),
+            );
+        }
+        if r.base.checked_add(r.size).is_none() {
+            return bad(Field::Size, "the region runs past the last address".to_string());
+        }
+        if r.chunks() > 1 << 31 {
+            return bad(Field::Size, alloc::format!("{} chunks, at most 2^31", r.chunks()));
+        }
+        if r.mode.has_tags() {
+            if !r.tag_base.is_multiple_of(PAGE) {
+                return bad(
+                    Field::TagBase,
+                    alloc::format!("tag_base 0x{:x} is not a multiple of 4 KiB", r.tag_base),
+                );
+            }
+            if r.tag_base.checked_add(r.tag_size()).is_none() {
+                return bad(Field::TagBase, "the tags run past the last address".to_string());
+            }
+        } else if r.tag_base != 0 {
+            return bad(Field::TagBase, "a bypass region has no tags".to_string());
+        }
+        match (r.mode, r.node_base) {
+            (Mode::Tree, None) => {
+                return bad(Field::NodeBase, "a tree region needs node_base".to_string());
+            }
+            (Mode::Tree, Some(n)) if !n.is_multiple_of(PAGE) => {
+                return bad(
+                    Field::NodeBase,
+                    alloc::format!("node_base 0x{n:x} is not a multiple of 4 KiB"),
+                );
+            }
+            (Mode::Tree, Some(n)) if n.checked_add(r.node_size()).is_none() => {
+                return bad(Field::NodeBase, "the nodes run past the last address".to_string());
+            }
+            (Mode::Tree, Some(_)) | (_, None) => {}
+            (_, Some(_)) => {
+                return bad(Field::NodeBase, "only a tree region has node_base".to_string());
+            }
+        }
+        if r.prefetch > MAX_PREFETCH {
+            return bad(
+                Field::Prefetch,
+                alloc::format!("prefetch must be 0 to {MAX_PREFETCH} chunks, found {}", r.prefetch),
+            );
+        }
+        match (r.mode, r.counter_bits) {
+            (Mode::Counted, Some(36 | 48)) => {}
+            (Mode::Counted, _) => {
+                return bad(Field::Counter, "counter must be 36 or 48 bits".to_string());
+            }
+            (_, None) => {}
+            (_, Some(_)) => {
+                return bad(Field::Counter, "only a counted region has counter".to_string());
+            }
+        }
         if r.port >= self.ports {
             return bad(
                 Field::Port,
