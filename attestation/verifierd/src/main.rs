@@ -107,8 +107,8 @@ enum Command {
         /// rejected.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
-        /// Begin a list if there is none yet. A lost one is restored: a new one would let its
-        /// certificates in again.
+        /// Begin the first list. Restore a lost list instead: a new one would readmit its
+        /// certificates.
         #[arg(long)]
         new_list: bool,
     },

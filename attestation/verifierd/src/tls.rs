@@ -159,7 +159,7 @@ pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
 pub struct Material {
     /// For new connections.
     pub config: Arc<ServerConfig>,
-    /// Who may connect, unless client certificates are off.
+    /// The permitted clients; `None` if client certificates are off.
     clients: Option<Clients>,
 }
 

@@ -476,7 +476,7 @@ fn revocation_depends_on_nothing_else_in_the_configuration() {
         revoke("stays.pem", false).unwrap();
         service.running().revoke(None).unwrap();
         assert_eq!(refused(), [true, true, false], "{with}");
-        // A list that cannot be read readmits nobody.
+        // An unreadable list readmits no client.
         let list = std::fs::read(dir.join("crl.pem")).unwrap();
         std::fs::write(dir.join("crl.pem"), "nothing").unwrap();
         assert!(service.running().revoke(None).is_err());

@@ -363,8 +363,8 @@ impl<'a> Issued<'a> {
 }
 
 /// Adds every certificate of an owner, or the one with a fingerprint, to the revocation list.
-/// [`crate::confirm`] reports whether a running agent applies it. Needs only that list: what the
-/// record and the owner's folder do not tell is in [`Revocation::unread`].
+/// [`crate::confirm`] reports whether a running agent applies it. Only the list must be readable;
+/// [`Revocation::unread`] names what else could not be read.
 ///
 /// # Errors
 /// SHEF-AGT-016 if there is no match or `whom` is ambiguous, SHEF-AGT-017.

@@ -298,7 +298,7 @@ macro_rules! one {
     };
 }
 
-/// Removes the row of this name or id: `None` if there is none.
+/// Removes the row with this name or id; `None` if it does not exist.
 macro_rules! remove {
     ($tx:expr, $table:literal, $key:literal, $tenant:expr, $name:expr) => {
         one!(
@@ -386,8 +386,8 @@ macro_rules! add_corim {
     }};
 }
 
-/// Activates (1) or deactivates (0) reference values: whether that changes them, or `None` if there
-/// are none of this id.
+/// Activates (1) or deactivates (0) reference values. Returns whether that changes them, or `None`
+/// if this id does not exist.
 macro_rules! set_active {
     ($tx:expr, $tenant:expr, $id:expr, $active:literal) => {{
         let known: Option<(i64,)> =
@@ -456,7 +456,7 @@ macro_rules! revoke {
     }};
 }
 
-/// Withdraws revocations: `None` if there are none.
+/// Withdraws a revocation; `None` if it does not exist.
 macro_rules! unrevoke {
     ($tx:expr, $tenant:expr, $kind:expr, $value:expr) => {{
         let (tenant, kind, value): (&str, &str, &str) = ($tenant, $kind, $value);
