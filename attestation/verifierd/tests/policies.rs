@@ -241,7 +241,7 @@ fn one_tenants_policies_are_no_other_tenants_loss() {
     );
     let mut process = run(&dir);
     let (client, other) =
-        (process.client.clone(), Client::new(&dir.path, &process.client.url, Some("other")));
+        (process.client.clone(), Client::new(&dir.path, process.client.url(), Some("other")));
     let device = Device::new(1);
     for client in [&client, &other] {
         furnish(client, &device);

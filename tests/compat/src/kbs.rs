@@ -14,7 +14,7 @@ use kbs_types::{
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 
-use crate::service::{Client, HttpResponse};
+use crate::service::{Client, Expect as _, HttpResponse};
 use crate::{Case, Outcome, World, demand, text};
 use shef_fixtures::device::Device;
 

@@ -20,7 +20,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
 use serde_json::{Value, json};
 use shef_proto::evidence::RootOfTrust;
 
-use service::{Client, Service, Tape};
+use service::{Client, Expect as _, Service, Tape};
 use shef_fixtures::device::{Device, reference};
 
 /// Result of a case; the error is a message.

@@ -6,19 +6,17 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
-use ureq::tls::{
-    Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, TlsProvider, parse_pem,
-};
 
 use crate::Outcome;
 use shef_fixtures::device::AUDIENCE;
 use shef_fixtures::exchange::{self, Body, Exchange, RecordedRequest, Values};
+pub use shef_fixtures::https::HttpResponse;
+use shef_fixtures::https::Https;
 
 /// The process, which ends when the value is dropped.
 pub struct Service {
@@ -101,38 +99,8 @@ impl Service {
     }
 
     fn client(&self, by: &'static str, name: Option<&str>) -> Outcome<Client> {
-        let read = |file: String| std::fs::read(self.dir().join(file));
-        let mut authorities = Vec::new();
-        for item in parse_pem(&read("ca.pem".into())?) {
-            if let PemItem::Certificate(certificate) = item? {
-                authorities.push(certificate);
-            }
-        }
-        let certificate = match name {
-            None => None,
-            Some(name) => {
-                let chain = [Certificate::from_pem(&read(format!("{name}.pem"))?)?];
-                Some(ClientCert::new_with_certs(
-                    &chain,
-                    PrivateKey::from_pem(&read(format!("{name}.key"))?)?,
-                ))
-            }
-        };
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(
-                rustls::crypto::aws_lc_rs::default_provider(),
-            ))
-            .root_certs(RootCerts::new_with_certs(&authorities))
-            .client_cert(certificate)
-            .build();
-        let agent = ureq::Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .build()
-            .into();
-        Ok(Client { agent, url: self.url.clone(), by, tape: None })
+        let https = Https::new(&self.dir(), &self.url, name)?;
+        Ok(Client { https, by, tape: None })
     }
 }
 
@@ -159,41 +127,28 @@ pub struct Tape {
 /// An HTTP client.
 #[derive(Clone)]
 pub struct Client {
-    agent: ureq::Agent,
-    url: String,
+    https: Https,
     by: &'static str,
     tape: Option<Rc<RefCell<Tape>>>,
 }
 
-/// An answer.
-pub struct HttpResponse {
-    pub status: u16,
-    headers: ureq::http::HeaderMap,
-    pub bytes: Vec<u8>,
+/// What a case expects of a response.
+pub trait Expect {
+    /// The JSON of a response with this status.
+    fn expect(&self, status: u16) -> Outcome<Value>;
 }
 
-impl HttpResponse {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    pub fn json(&self) -> Outcome<Value> {
-        serde_json::from_slice(&self.bytes).map_err(|_| {
-            format!("{}: not JSON: {:?}", self.status, String::from_utf8_lossy(&self.bytes)).into()
-        })
-    }
-
-    /// The JSON of an answer with this status.
-    pub fn expect(&self, status: u16) -> Outcome<Value> {
+impl Expect for HttpResponse {
+    fn expect(&self, status: u16) -> Outcome<Value> {
+        let text = || String::from_utf8_lossy(&self.bytes);
         if self.status != status {
-            return Err(format!(
-                "status {}, expected {status}: {}",
-                self.status,
-                String::from_utf8_lossy(&self.bytes)
-            )
-            .into());
+            return Err(format!("status {}, expected {status}: {}", self.status, text()).into());
         }
-        if self.bytes.is_empty() { Ok(Value::Null) } else { self.json() }
+        if self.bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&self.bytes)
+            .map_err(|_| format!("{status}: not JSON: {:?}", text()).into())
     }
 }
 
@@ -217,22 +172,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Outcome<HttpResponse> {
-        let mut request =
-            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let mut response = if body.is_empty() && method != "POST" && method != "PUT" {
-            self.agent.run(request.body(())?)?
-        } else {
-            self.agent.run(request.body(body)?)?
-        };
-        let bytes = response.body_mut().with_config().limit(16 << 20).read_to_vec()?;
-        let answer = HttpResponse {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            bytes,
-        };
+        let answer = self.https.send(method, path, headers, body)?;
         if let Some(tape) = &self.tape {
             tape.borrow_mut().record(self.by, (method, path, headers, body), &answer);
         }

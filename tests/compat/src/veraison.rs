@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as B64};
 use serde_json::{Value, json};
 use shef_proto::evidence::Layer;
 
-use crate::service::Client;
+use crate::service::{Client, Expect as _, HttpResponse};
 use crate::{Case, Outcome, World, demand, text};
 
 const SESSION: &str = "application/vnd.veraison.challenge-response-session+json";
@@ -47,7 +47,7 @@ impl Session {
         accept: &str,
         media: &str,
         body: &[u8],
-    ) -> Outcome<crate::service::HttpResponse> {
+    ) -> Outcome<HttpResponse> {
         client.send("POST", &self.path, &[("accept", accept), ("content-type", media)], body)
     }
 
@@ -79,7 +79,7 @@ pub fn denied(world: &World, accept: &str) -> Outcome<String> {
     Ok(text(&done, "result")?.to_owned())
 }
 
-fn problem(answer: &crate::service::HttpResponse, status: u16) -> Outcome<String> {
+fn problem(answer: &HttpResponse, status: u16) -> Outcome<String> {
     demand!(
         answer.header("content-type") == Some("application/problem+json"),
         "content type {:?}",

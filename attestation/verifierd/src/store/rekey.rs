@@ -120,7 +120,7 @@ impl Store {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         Err(Kind::Store.because(
-            "everything is sealed under the new KEK, but the journal still holds what was sealed under the old one, because other              processes read it: run the same command again",
+            "everything is sealed under the new KEK, but the journal still holds what was sealed under the old one, because other processes read it: run the same command again",
         ))
     }
 
