@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use shef_files::staged::{Staged, id};
+use shef_files::id;
+use shef_files::staged::Staged;
 
 use crate::{CliError, interrupt};
 
@@ -13,7 +14,7 @@ static INPUTS: Mutex<Vec<(PathBuf, (u64, u64))>> = Mutex::new(Vec::new());
 
 /// Records an input that other code reads: no output replaces it.
 pub fn is_input(path: &Path) {
-    if let Some(id) = path.metadata().ok().as_ref().and_then(id) {
+    if let Some(id) = path.metadata().ok().as_ref().map(id) {
         INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), id));
     }
 }

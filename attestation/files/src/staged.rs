@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::folder;
+use crate::{folder, id};
 
 /// Writes or replaces a file: readers see the old content or the new, and an error (a full disk)
 /// leaves the old. A replaced file keeps its mode and owner. A link is followed; a pipe or device
@@ -81,7 +81,7 @@ impl Staged {
                 let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
                 return Ok(Self {
                     path,
-                    old: id(&meta),
+                    old: Some(id(&meta)),
                     rule: Rule::Replace,
                     state: State::Direct(file, Zeroizing::default()),
                     private: false,
@@ -99,7 +99,7 @@ impl Staged {
         };
         let staged = Self {
             path,
-            old: old.as_ref().and_then(id),
+            old: old.as_ref().map(id),
             rule: Rule::Replace,
             state: State::Part(part, file),
             private,
@@ -293,12 +293,6 @@ impl Drop for Staged {
             State::Direct(..) | State::Done => Ok(()),
         };
     }
-}
-
-/// Device and inode.
-pub fn id(meta: &std::fs::Metadata) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    Some((meta.dev(), meta.ino()))
 }
 
 /// A path whose last component need not exist, in an existing folder; the folder's links are

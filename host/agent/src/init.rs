@@ -862,10 +862,8 @@ mod tests {
         for folder in ["owners", "owners/carol"].map(|folder| plan.dir.join(folder)) {
             let (before, mode) = (issued(), fs::metadata(&folder).unwrap().permissions());
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-            let results = [
-                add_owner(&plan.dir, "dave").map(drop),
-                renew(&plan.dir, Some("carol")).map(drop),
-            ];
+            let results =
+                [add_owner(&plan.dir, "dave").map(drop), renew(&plan.dir, Some("carol")).map(drop)];
             assert!(
                 results.iter().all(|result| result.is_err() == root),
                 "{}: {results:?}",
