@@ -8,6 +8,7 @@ use serde_json::json;
 use shef_proto::evidence::Layer;
 use shef_proto::hpke_suite::generate_key_pair;
 use shef_verifierd::secrets::{Kek, SystemEntropy, read_secret};
+use sqlx::Connection as _;
 
 use shef_fixtures::service::*;
 
@@ -423,8 +424,9 @@ fn a_lost_list_is_not_begun_anew_however_the_configuration_names_it() {
     }
 }
 
-#[test]
-fn a_file_with_an_error_holds_no_revocation_back() {
+/// A running service refuses a client that `revoke` named after SIGHUP, whatever `hinder` did before
+/// the signal. Its result is dropped afterwards.
+fn revokes_at_a_signal<T>(hinder: impl FnOnce(&Dir) -> T) {
     let dir = dir();
     let (folder, bob) = (dir.path.to_str().unwrap(), dir.path.join("bob.pem"));
     let revoke = ["revoke", "--dir", folder];
@@ -438,16 +440,38 @@ fn a_file_with_an_error_holds_no_revocation_back() {
     let client = Client::new(&dir.path, &url, Some("bob"));
     client.get("/v1/devices").ok();
     assert!(command(&[&revoke[..], &[bob.to_str().unwrap()]].concat()).status.success());
-    dir.configure(|text| text.replace("[storage]", "[storag]"));
+    let hindered = hinder(&dir);
     signal(&process.child, "-HUP");
     let refused = (0..1000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         client.try_send("GET", "/v1/devices", &[], b"").map_or(true, |answer| answer.status == 401)
     });
     assert!(refused, "the revoked client is accepted");
+    drop(hindered);
     process.client.get("/v1/devices").ok();
     signal(&process.child, "-TERM");
     assert_eq!(process.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_file_with_an_error_holds_no_revocation_back() {
+    revokes_at_a_signal(|dir| dir.configure(|text| text.replace("[storage]", "[storag]")));
+}
+
+#[test]
+fn a_database_that_another_process_holds_holds_no_revocation_back() {
+    revokes_at_a_signal(|dir| {
+        // Writers wait until the end of this transaction.
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let database = dir.path.join("verifierd.db");
+        let connection = runtime.block_on(async {
+            let mut connection =
+                sqlx::SqliteConnection::connect(database.to_str().unwrap()).await.unwrap();
+            sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
+            connection
+        });
+        (connection, runtime)
+    });
 }
 
 /// A list that is not in the configuration revokes nothing, and a file has one purpose.

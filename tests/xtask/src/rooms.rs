@@ -341,11 +341,27 @@ fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String>
     found
 }
 
+/// The packages of [`PICTURE`]'s rooms that it does not name.
+fn not_shown(manifests: &BTreeMap<String, Table>, picture: &str) -> Vec<String> {
+    let folders = manifests.keys().filter(|folder| {
+        ["attestation/", "host/", "sim/"].iter().any(|room| folder.starts_with(room))
+    });
+    let named = |folder: &&String| {
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        picture.contains(&format!(">{name}</text>"))
+    };
+    let line = |folder: &String| format!("{folder}: {PICTURE} does not show it");
+    folders.filter(|folder| !named(folder)).map(line).collect()
+}
+
+/// The picture of the folders and their packages.
+const PICTURE: &str = "docs/pictures/rooms.light.svg";
+
 /// Checks the packages whose manifests and sources are among `paths`.
 ///
 /// # Errors
-/// The modules of a crate import each other in a circle; a package depends on one that is above it;
-/// a file is unreadable.
+/// The modules of a crate import each other in a circle; a package depends on one that is above it,
+/// or is not in the picture; a file is unreadable.
 pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
     let read = |path: &str| fs_err::read_to_string(root().join(path));
     let manifest =
@@ -365,6 +381,7 @@ pub fn check<'a>(paths: impl Iterator<Item = &'a str>) -> Result<()> {
         found.extend(shown(folder, &of.imports()));
     }
     found.extend(upward(&manifests, &manifest("Cargo.toml")?));
+    found.extend(not_shown(&manifests, &read(PICTURE)?));
     ensure!(
         found.is_empty(),
         "expected imports in one direction; move what both sides need to the file where it \
@@ -505,5 +522,16 @@ mod tests {
                 assert_eq!(found.len(), usize::from(held), "{folder} {dependencies}: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_package_that_the_picture_does_not_show_is_found() {
+        let manifests = ["host/sdk", "sim/new", "tests/new"]
+            .map(|folder| (folder.to_owned(), Table::new()))
+            .into();
+        assert_eq!(
+            not_shown(&manifests, "<text>sdk</text>"),
+            [format!("sim/new: {PICTURE} does not show it")]
+        );
     }
 }

