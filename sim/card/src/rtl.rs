@@ -9,7 +9,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use shef_device::SimKernel;
 use shef_model::SparseMemory;
-use shef_rtl::{AxiMemoryConfig, CoreSim, HostMemory, Library, build_with, kernel_spec};
+use shef_rtl::{
+    AxiMemoryConfig, CoreSim, HostMemory, Library, Unshielded, build_with, kernel_spec,
+};
 
 use crate::backend::Backend;
 use crate::host_port::{HostPort, Interrupts};
@@ -249,7 +251,8 @@ impl Backend for RtlBackend {
     }
 }
 
-/// The accelerator wired to memory without a Shield, to compare cycles.
+/// The accelerator wired to memory without a Shield, to compare cycles. The memory takes the bursts
+/// that a Shield with the design's regions takes, and refuses the others.
 pub struct BareCard {
     core: CoreSim,
 }
@@ -265,7 +268,11 @@ impl BareCard {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, CardError> {
         let options = RtlOptions { wave: None, ..options.clone() };
-        Ok(Self { core: start(BARE, design, &options, progress)? })
+        let mut core = start(BARE, design, &options, progress)?;
+        for memory in core.axi_memories() {
+            memory.unshielded = Some(Unshielded::new(design.config().regions()));
+        }
+        Ok(Self { core })
     }
 
     /// Writes memory, without time passing.

@@ -3,7 +3,7 @@
 
 use crate::agent::{Agent, Stalls};
 use crate::axi_memory::{BEAT, Ports};
-use crate::{Port, Result, Sim};
+use crate::{AxiBurst, Port, Result, Sim};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -30,32 +30,41 @@ pub enum AxiOp {
         /// Strobes per beat; empty: all bytes.
         strobes: Vec<u64>,
     },
-    /// A request with this size and burst type, to test refusals; the data of a write is zero.
+    /// Any request: narrow, unaligned, or to be refused.
     Odd {
-        /// Whether it writes.
-        write: bool,
         /// AXI id.
         id: u8,
-        /// Byte address.
-        addr: u64,
-        /// 1 to 256.
-        beats: u32,
-        /// AxSIZE.
-        size: u8,
-        /// AxBURST.
-        burst: u8,
+        /// The request.
+        burst: AxiBurst,
+        /// Of a write, 64 bytes for each beat; empty: zeros.
+        data: Vec<u8>,
+        /// Strobes per beat; empty: all bytes.
+        strobes: Vec<u64>,
     },
 }
 
 impl AxiOp {
+    /// A request without data: a write writes zeros.
+    #[must_use]
+    pub fn odd(id: u8, burst: AxiBurst) -> Self {
+        Self::Odd { id, burst, data: Vec::new(), strobes: Vec::new() }
+    }
+
     fn addr(&self) -> u64 {
         match self {
-            Self::Read { addr, .. } | Self::Write { addr, .. } | Self::Odd { addr, .. } => *addr,
+            Self::Read { addr, .. } | Self::Write { addr, .. } => *addr,
+            Self::Odd { burst, .. } => burst.addr,
         }
     }
 
-    fn is_write(&self) -> bool {
-        matches!(self, Self::Write { .. } | Self::Odd { write: true, .. })
+    /// Whether it writes.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        match self {
+            Self::Read { .. } => false,
+            Self::Write { .. } => true,
+            Self::Odd { burst, .. } => burst.write,
+        }
     }
 
     fn id(&self) -> u8 {
@@ -64,10 +73,13 @@ impl AxiOp {
         }
     }
 
+    /// Its beats.
+    #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "at most 256 beats")]
-    fn beats(&self) -> u32 {
+    pub fn beats(&self) -> u32 {
         match self {
-            Self::Read { beats, .. } | Self::Odd { beats, .. } => *beats,
+            Self::Read { beats, .. } => *beats,
+            Self::Odd { burst, .. } => burst.beats,
             Self::Write { data, .. } => (data.len() / BEAT) as u32,
         }
     }
@@ -294,7 +306,7 @@ impl AxiMaster {
             {
                 let (addr, size, burst) = match &op {
                     AxiOp::Read { addr, .. } | AxiOp::Write { addr, .. } => (*addr, 6, 1),
-                    AxiOp::Odd { addr, size, burst, .. } => (*addr, *size, *burst),
+                    AxiOp::Odd { burst, .. } => (burst.addr, burst.size, burst.burst),
                 };
                 sim.set(p[2], u64::from(op.id()));
                 sim.set(p[3], addr);
@@ -315,8 +327,10 @@ impl AxiMaster {
         for k in 0..n {
             let mut d = [0; BEAT];
             let mut s = u64::MAX;
-            if let AxiOp::Write { data, strobes, .. } = op {
-                d.copy_from_slice(&data[k * BEAT..(k + 1) * BEAT]);
+            if let AxiOp::Write { data, strobes, .. } | AxiOp::Odd { data, strobes, .. } = op {
+                if let Some(beat) = data.chunks(BEAT).nth(k) {
+                    d.copy_from_slice(beat);
+                }
                 s = strobes.get(k).copied().unwrap_or(u64::MAX);
             }
             self.w_queue.push_back((d, s, k + 1 == n));

@@ -3,6 +3,7 @@
 
 use crate::agent::{Agent, Rng, Stalls};
 use crate::memory::SparseMemory;
+use crate::unshielded::{AxiBurst, Unshielded, WriteBeat};
 use crate::{Port, Result, Sim};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -225,7 +226,9 @@ impl Ports {
 #[derive(Clone, Copy)]
 struct Burst {
     id: u8,
-    addr: u64,
+    axi: AxiBurst,
+    /// All its beats are refused.
+    refused: bool,
     beats: u32,
     done: u32,
     at: u64,
@@ -242,7 +245,8 @@ pub(crate) const READY: usize = 1;
 ///
 /// It also checks the master: bursts must be INCR of whole beats inside a 4 KiB page, WLAST must be
 /// on the last beat, and a valid request must stay unchanged until it is accepted
-/// ([`AxiMemory::violations`]).
+/// ([`AxiMemory::violations`]). With [`AxiMemory::unshielded`], the master is an accelerator without a
+/// Shield: any size and alignment is legal, and what its Shield would refuse is answered with SLVERR.
 pub struct AxiMemory {
     p: Ports,
     /// The bytes.
@@ -253,6 +257,8 @@ pub struct AxiMemory {
     pub counters: BusCounters,
     /// Reads of beats in these ranges answer SLVERR, as do write bursts that touch them.
     pub error_ranges: Vec<Range<u64>>,
+    /// The rules for an accelerator without a Shield; `None` for the port of a Shield.
+    pub unshielded: Option<Unshielded>,
     /// Bursts that start at these addresses are accepted and never answered.
     pub silent_ranges: Vec<Range<u64>>,
     /// While set, no channel moves.
@@ -293,6 +299,7 @@ impl AxiMemory {
             config,
             counters: BusCounters::default(),
             error_ranges: Vec::new(),
+            unshielded: None,
             silent_ranges: Vec::new(),
             frozen: false,
             on_read: None,
@@ -375,6 +382,9 @@ impl AxiMemory {
         (self.r_on, self.b_on, self.extra_r) = (false, false, false);
         (self.r_taken, self.b_taken) = (false, false);
         self.quiet = false;
+        if let Some(rules) = &mut self.unshielded {
+            rules.new_epoch();
+        }
         self.p.reset(sim);
     }
 
@@ -397,25 +407,22 @@ impl AxiMemory {
         let p = if write { &self.p.aw } else { &self.p.ar };
         let v = [2, 3, 4, 5, 6].map(|i: usize| sim.get(p[i]));
         let [id, addr, len, size, burst] = v;
-        let name = if write { "write" } else { "read" };
-        if size != 6 || burst != 1 {
-            self.violation(format!("{name} of {addr:#x} with size {size}, burst {burst}"));
+        let beats = len as u32 + 1;
+        let mut axi = AxiBurst { write, addr, beats, size: size as u8, burst: burst as u8 };
+        let refused = self.unshielded.as_ref().is_some_and(|rules| rules.refuses(axi));
+        if self.unshielded.is_none() {
+            let name = if write { "write" } else { "read" };
+            if size != 6 || burst != 1 {
+                self.violation(format!("{name} of {addr:#x} with size {size}, burst {burst}"));
+            }
+            if addr % 64 != 0 || axi.crosses_page() {
+                self.violation(format!(
+                    "{name} of {beats} beats at {addr:#x} is not aligned or crosses a page"
+                ));
+            }
+            axi = AxiBurst { addr: addr & !63, size: 6, ..axi };
         }
-        if addr % 64 != 0 || (addr % 4096) + (len + 1) * 64 > 4096 {
-            self.violation(format!(
-                "{name} of {} beats at {addr:#x} is not aligned or crosses a page",
-                len + 1
-            ));
-        }
-        Burst {
-            id: id as u8,
-            addr: addr & !63,
-            beats: len as u32 + 1,
-            done: 0,
-            at: 0,
-            resp: OKAY,
-            hostile: None,
-        }
+        Burst { id: id as u8, axi, refused, beats, done: 0, at: 0, resp: OKAY, hostile: None }
     }
 
     fn store(&mut self, addr: u64, mut data: [u8; BEAT], mut strb: u64) {
@@ -436,10 +443,22 @@ impl AxiMemory {
         }
     }
 
+    /// Whether a written beat is refused. The first beat of a chunk makes the rest of it zeros.
+    fn refuses_beat(&mut self, line: u64, strb: u64) -> bool {
+        match self.unshielded.as_mut().map(|rules| rules.write(line, strb)) {
+            Some(WriteBeat::Refused) => true,
+            Some(WriteBeat::First(chunk, len)) => {
+                (chunk..chunk + len).step_by(BEAT).for_each(|at| self.memory.write(at, &[0; BEAT]));
+                false
+            }
+            Some(WriteBeat::Stored) | None => false,
+        }
+    }
+
     /// A W beat for the oldest write burst.
     fn write_beat(&mut self, data: [u8; BEAT], strb: u64, last: bool) {
         let Some(b) = self.writes.front_mut() else { return };
-        let addr = b.addr + u64::from(b.done) * BEAT as u64;
+        let addr = b.axi.line(b.done);
         b.done += 1;
         let (end, burst) = (b.done == b.beats, *b);
         if last != end {
@@ -450,7 +469,8 @@ impl AxiMemory {
                 burst.beats
             ));
         }
-        let failed = Self::hit(&self.error_ranges, addr, BEAT as u64);
+        let refused = burst.refused || self.refuses_beat(addr, strb);
+        let failed = refused || Self::hit(&self.error_ranges, addr, BEAT as u64);
         if failed {
             if let Some(b) = self.writes.front_mut() {
                 b.resp = SLVERR;
@@ -459,7 +479,7 @@ impl AxiMemory {
             self.store(addr, data, strb);
         }
         if end && let Some(mut b) = self.writes.pop_front() {
-            if Self::hit(&self.silent_ranges, b.addr, 1) {
+            if Self::hit(&self.silent_ranges, b.axi.addr, 1) {
                 return;
             }
             b.at = self.now + self.config.write_latency.max(1);
@@ -491,10 +511,14 @@ impl AxiMemory {
 
     fn present_r(&mut self, sim: &mut Sim, i: usize) {
         let b = self.reads[i];
-        let addr = b.addr + u64::from(b.done) * BEAT as u64;
-        let failed = Self::hit(&self.error_ranges, addr, BEAT as u64);
+        let addr = b.axi.line(b.done);
+        let refused =
+            b.refused || self.unshielded.as_ref().is_some_and(|rules| !rules.can_read(addr));
+        let failed = refused || Self::hit(&self.error_ranges, addr, BEAT as u64);
         let data = sim.raw_mut(self.p.r[3]);
-        if failed {
+        if refused {
+            data.fill(0);
+        } else if failed {
             data.fill(0xee);
         } else {
             self.memory.read(addr, data);
@@ -559,7 +583,9 @@ impl Agent for AxiMemory {
                 Hostile::EarlyLast => b.beats > 1,
                 _ => false,
             });
-            if b.hostile != Some(Hostile::LoseRead) && !Self::hit(&self.silent_ranges, b.addr, 1) {
+            if b.hostile != Some(Hostile::LoseRead)
+                && !Self::hit(&self.silent_ranges, b.axi.addr, 1)
+            {
                 self.reads.push_back(b);
             }
         }

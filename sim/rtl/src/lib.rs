@@ -42,6 +42,7 @@ mod sources;
 mod spec;
 pub mod system_sim;
 mod toolchain;
+mod unshielded;
 mod verilog;
 
 pub use agent::{Agent, cycle, cycle_until};
@@ -65,6 +66,7 @@ pub use sources::{Measured, Source, kernel_spec, module_spec, rtl_sources, sv_fi
 pub use spec::{DesignSpec, Lint, Profile};
 pub use system_sim::{SystemSim, SystemSnapshot};
 pub use toolchain::{Toolchain, find_ibex, find_toolchain, repo_root};
+pub use unshielded::{AxiBurst, Unshielded};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = Error::CODES;

@@ -2,7 +2,8 @@
 
 use shef_rtl::agent::Rng;
 use shef_rtl::{
-    AxiLite, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Sim, build,
+    AxiBurst, AxiLite, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Sim,
+    build,
 };
 use std::collections::HashMap;
 
@@ -135,7 +136,7 @@ fn every_breach_is_seen() {
     let mut acc = AxiMaster::new(&s, "acc0_", None).expect("master");
     acc.read(4096 - 64, 2);
     acc.finish(&mut s, &mut [&mut mem], 200).unwrap();
-    acc.push(AxiOp::Odd { write: true, id: 0, addr: 0, beats: 2, size: 6, burst: 2 });
+    acc.push(AxiOp::odd(0, AxiBurst { write: true, addr: 0, beats: 2, size: 6, burst: 2 }));
     acc.finish(&mut s, &mut [&mut mem], 200).unwrap();
     assert_eq!(mem.violations().len(), 2, "{:?}", mem.violations());
 }

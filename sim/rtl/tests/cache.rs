@@ -6,8 +6,8 @@ mod clocked;
 use clocked::Clocked;
 use shef_rtl::agent::Rng;
 use shef_rtl::{
-    Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Library, Port, Sim,
-    build_once, cycle,
+    Agent, AxiBurst, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Library,
+    Port, Sim, build_once, cycle,
 };
 use std::collections::BTreeSet;
 
@@ -232,7 +232,7 @@ fn random_traffic(line: u64, seed: u64, disturbed: bool) {
                 b.acc.push(if size == 6 {
                     AxiOp::Read { id, addr, beats }
                 } else {
-                    AxiOp::Odd { write: false, id, addr, beats, size, burst: 1 }
+                    AxiOp::odd(id, AxiBurst { write: false, addr, beats, size, burst: 1 })
                 });
             }
         }
@@ -306,11 +306,13 @@ fn statistics_count_segments_and_beats_of_the_accelerator() {
     b.finish();
     assert_eq!(b.counts.seen, [0, 0, 0, 2, 0, 3]);
     // one segment, though it is processed in pieces of 64 beats
-    b.acc.push(AxiOp::Odd { write: false, id: 1, addr: BASES[0], beats: 256, size: 1, burst: 1 });
+    let narrow = AxiBurst { write: false, addr: BASES[0], beats: 256, size: 1, burst: 1 };
+    b.acc.push(AxiOp::odd(1, narrow));
     b.finish();
     assert_eq!(b.counts.seen, [1, 0, 0, 2, 256, 3]);
     // refused: no segment
-    b.acc.push(AxiOp::Odd { write: true, id: 1, addr: BASES[2], beats: 2, size: 6, burst: 1 });
+    let write = AxiBurst { write: true, addr: BASES[2], beats: 2, size: 6, burst: 1 };
+    b.acc.push(AxiOp::odd(1, write));
     b.finish();
     assert_eq!(b.counts.seen, [1, 0, 0, 2, 256, 3]);
 }
@@ -330,7 +332,7 @@ fn refused_bursts_are_shown_to_the_set_and_change_nothing() {
     ];
     for (k, (write, addr, beats, size, burst)) in odd.into_iter().enumerate() {
         let before = (b.mem.counters.reads, b.mem.counters.writes);
-        b.acc.push(AxiOp::Odd { write, id: 7, addr, beats, size, burst });
+        b.acc.push(AxiOp::odd(7, AxiBurst { write, addr, beats, size, burst }));
         let d = b.finish().remove(0);
         assert!(d.resp.iter().all(|r| *r == 2) && d.data.iter().all(|x| *x == 0), "{k}: {d:?}");
         b.until("not shown", 2000, |b| b.s.peek("idle") == 1 && b.mem.idle());

@@ -8,8 +8,8 @@ use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
 use clocked::Clocked;
 use shef_rtl::agent::Rng;
 use shef_rtl::{
-    Agent, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile, Library,
-    Port, Sim, build_once, cycle,
+    Agent, AxiBurst, AxiDone, AxiMaster, AxiMemory, AxiMemoryConfig, AxiOp, DesignSpec, Hostile,
+    Library, Port, Sim, build_once, cycle,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -426,14 +426,14 @@ fn random_read(rng: &mut Rng, r: &Region, limit: u64) -> AxiOp {
     if size == 6 {
         AxiOp::Read { id, addr, beats }
     } else {
-        AxiOp::Odd { write: false, id, addr, beats, size: size as u8, burst: 1 }
+        AxiOp::odd(id, AxiBurst { write: false, addr, beats, size: size as u8, burst: 1 })
     }
 }
 
 fn shape(op: &AxiOp) -> (u64, u32, u64) {
     match op {
         AxiOp::Read { addr, beats, .. } => (*addr, 6, u64::from(*beats)),
-        AxiOp::Odd { addr, beats, size, .. } => (*addr, u32::from(*size), u64::from(*beats)),
+        AxiOp::Odd { burst, .. } => (burst.addr, u32::from(burst.size), u64::from(burst.beats)),
         AxiOp::Write { .. } => unreachable!(),
     }
 }
@@ -613,8 +613,7 @@ fn refusals() {
     assert_eq!(b.mon.refusals.len(), 2);
     assert!(b.mon.refusals.iter().all(|r| r.0 == REFUSE_NOT_KEYED && r.1 == 0xff));
     b.load(5);
-    let odd =
-        |write, addr, beats, size, burst| AxiOp::Odd { write, id: 2, addr, beats, size, burst };
+    let odd = |write, addr, beats, size, burst| AxiBurst { write, addr, beats, size, burst };
     let cases = [
         (odd(false, 0x0, 1, 6, 0), REFUSE_BURST, 0xff),
         (odd(false, 0x0, 4, 6, 2), REFUSE_BURST, 0xff),
@@ -633,11 +632,8 @@ fn refusals() {
     ];
     for (op, kind, region) in cases {
         let before = b.mon.refusals.len();
-        let addr = match &op {
-            AxiOp::Odd { addr, .. } => *addr,
-            _ => 0,
-        };
-        b.acc.push(op.clone());
+        let addr = op.addr;
+        b.acc.push(AxiOp::odd(2, op));
         let d = b.finish(2000).remove(0);
         assert!(d.resp.iter().all(|r| *r == 2) && d.data.iter().all(|x| *x == 0), "{op:?}");
         for _ in 0..8 {

@@ -8,7 +8,8 @@ use shef_model::bus::{Burst, NoAccelerator, Resp, WriteBeat};
 use shef_proto::config::{Config, Region};
 use shef_rtl::agent::Agent;
 use shef_rtl::{
-    AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec, Library, build,
+    AxiBurst, AxiDone, AxiMasters, AxiMemoryConfig, AxiOp, CoreSim, CoreSnapshot, DesignSpec,
+    Library, build,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -210,14 +211,10 @@ impl RtlBench {
                     data: data.clone(),
                     strobes: strobes.clone(),
                 },
-                Op::Wrap { write, id, addr, beats } => AxiOp::Odd {
-                    write: *write,
-                    id: *id,
-                    addr: *addr,
-                    beats: *beats,
-                    size: 6,
-                    burst: 2,
-                },
+                Op::Wrap { write, id, addr, beats } => AxiOp::odd(
+                    *id,
+                    AxiBurst { write: *write, addr: *addr, beats: *beats, size: 6, burst: 2 },
+                ),
             });
             if self.pushed.1 == 0 {
                 self.pushed.0 = tag;
@@ -359,12 +356,8 @@ impl RtlBench {
 fn outcome(d: AxiDone) -> Outcome {
     let mut o = Outcome { okay: d.resp.iter().map(|r| *r == 0).collect(), data: d.data };
     if d.lost {
-        let (answers, bytes) = match &d.op {
-            AxiOp::Read { beats, .. } | AxiOp::Odd { write: false, beats, .. } => {
-                (*beats as usize, 64 * *beats as usize)
-            }
-            _ => (1, 0),
-        };
+        let beats = d.op.beats() as usize;
+        let (answers, bytes) = if d.op.is_write() { (1, 0) } else { (beats, 64 * beats) };
         o.okay.resize(answers, false);
         o.data.resize(bytes, 0);
     }
