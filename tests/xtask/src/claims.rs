@@ -1,6 +1,6 @@
 //! Checks `docs/threat-model.md` and `docs/audits.md` against the code: everything that they name
-//! exists, and every proof and every weakened Shield belongs to a countermeasure. Targets that
-//! cargo does not build as tests contain no tests.
+//! exists, and every proof and every weakened Shield belongs to a countermeasure. The tests that
+//! mutants name exist. Targets that cargo does not build as tests contain no tests.
 
 use crate::files;
 use crate::{formal, mutants, root};
@@ -105,6 +105,15 @@ fn audits_name_tests_that_exist() {
         {
             assert!(tests.has(name), "docs/audits.md names {name}, and there is no such test");
         }
+    }
+}
+
+#[test]
+fn mutants_name_tests_that_exist() {
+    let tests = Tests::of_the_workspace();
+    for mutant in mutants::load().expect("mutants") {
+        let Some(test) = &mutant.test else { continue };
+        assert!(tests.has(test), "mutant {}: there is no test {test}", mutant.name);
     }
 }
 

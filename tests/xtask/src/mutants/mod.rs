@@ -39,9 +39,9 @@ pub struct Mutant {
     pub name: String,
     /// The claim that no longer holds.
     pub breaks: String,
-    /// `package/test-target/test-name` of the test that must fail; if missing, the hostile bench is
-    /// the test.
-    test: Option<String>,
+    /// `package/test-target/test-name` of the test that must fail (`lib` for unit tests of a
+    /// library); if missing, the hostile bench is the test.
+    pub test: Option<String>,
     /// Configuration in which the hostile bench attacks it; if missing, no configuration has the
     /// weakened part, or no act of the bench can reveal it.
     attack: Option<String>,
@@ -98,7 +98,7 @@ const ATTEMPTS: u64 = 4000;
 /// The detector.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The test that the mutant names.
+    /// The test that the mutant names, or the hostile bench if it names none.
     Test,
     /// The hostile bench, or the test if the bench detects nothing.
     Attack,
@@ -122,7 +122,7 @@ pub fn unnamed(filter: &str) -> Result<()> {
 /// Runs the mutants whose names contain `filter`, and prints the table.
 pub fn run(verilator: &Path, filter: &str, by: By) -> Result<()> {
     let mut all = load()?;
-    all.retain(|m| m.name.contains(filter) && (by == By::Attack || m.test.is_some()));
+    all.retain(|m| m.name.contains(filter));
     ensure!(!all.is_empty(), "no mutant has {filter:?} in its name; tests/mutants lists them");
     let mut binaries = Vec::new();
     if by == By::Attack || all.iter().any(|m| !m.is_native()) {
@@ -142,7 +142,7 @@ pub fn run(verilator: &Path, filter: &str, by: By) -> Result<()> {
         say(&format!("mutant {name} ({breaks})"));
         let start = Instant::now();
         let caught = if by == By::Attack { attack_mutant(m, verilator)? } else { None };
-        let test = m.test.as_deref().unwrap_or_default();
+        let test = m.test.as_deref().unwrap_or("the hostile bench");
         let outcome = match caught {
             Some(_) => "caught",
             None => m.try_test(m.binary(&binaries), verilator)?,
@@ -282,7 +282,7 @@ impl Mutant {
     pub fn text(&self) -> String {
         let edits: String =
             self.edit.iter().map(|e| format!("{}\0{}\0{}\0", e.file, e.find, e.replace)).collect();
-        format!("{:?} {edits}", self.test)
+        format!("{:?} {edits}", self.test.as_ref().or(self.attack.as_ref()))
     }
 
     /// Whether it changes a file for which `wanted` is true.
@@ -301,15 +301,21 @@ impl Mutant {
         all.iter().find(|b| b.name() == program)
     }
 
-    /// Runs its test on a copy with the mutant.
+    /// Runs its test, or the hostile bench if it names none, on a copy with the mutant.
     pub fn try_test(&self, binary: Option<&Binary>, verilator: &Path) -> Result<&'static str> {
         if self.is_native() {
             let (outcome, text) = native::try_test(self)?;
             self.log(&text)?;
             return Ok(outcome);
         }
-        let Some(binary) = binary else {
-            return Ok(if self.test.is_some() { "NO TEST" } else { "SURVIVED" });
+        let binary = match (binary, &self.test) {
+            (Some(binary), _) => binary,
+            (None, Some(_)) => return Ok("NO TEST"),
+            (None, None) => {
+                let caught = attack_mutant(self, verilator)?.is_some();
+                let _ = fs::remove_dir_all(self.copy());
+                return Ok(if caught { "caught" } else { "SURVIVED" });
+            }
         };
         if !self.sound(binary, verilator)? {
             return Ok("TEST FAILS");

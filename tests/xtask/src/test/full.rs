@@ -178,10 +178,9 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
     let native = ["attestation/", "tests/fixtures/", "tests/vectors/", "shell-rtl/regs/", "Cargo."];
     let attestation = plan.tree.digest(|path| native.iter().any(|from| path.starts_with(from)));
     for mutant in all {
-        let Some(binary) = mutant.binary(&built.binaries).cloned() else { continue };
+        let binary = mutant.binary(&built.binaries).cloned();
         let name = format!("mutant {}", mutant.name);
-        let of_the_test =
-            |path: &str| path.starts_with("sim/") && test_of(path) == Some(&binary.target);
+        let of_the_test = |path: &str| path.starts_with("sim/") && is_source(binary.as_ref(), path);
         let test = plan.tree.digest(of_the_test);
         let kernel = match mutant.weakens(of_the_kernel) {
             true => plan.tree.digest(|path| drives_the_rtl(path) && of_the_kernel(path)),
@@ -192,13 +191,18 @@ fn mutations<'a>(plan: &'a Plan, lanes: &Lanes<'a>, built: &'a Built, rtl: &str)
             false => passes::key(&name, &[rtl, &kernel, &test, &mutant.text()]),
         };
         plan.add_keyed(lanes, &name, &[BUILD, VERILATOR], key, move || {
-            match mutant.try_test(Some(&binary), plan.verilator()) {
+            match mutant.try_test(binary.as_ref(), plan.verilator()) {
                 Ok("caught") => Outcome::passed(),
                 Ok(other) => Outcome::failed(format!("{}: {other}", mutant.breaks)),
                 Err(e) => checked(Err(e)),
             }
         });
     }
+}
+
+/// Whether a file is the source of a test program.
+fn is_source(binary: Option<&binaries::Binary>, path: &str) -> bool {
+    binary.is_some_and(|binary| test_of(path) == Some(&binary.target))
 }
 
 /// Whether a file is RTL, or drives RTL in any bench or test.
