@@ -478,6 +478,9 @@ impl AxiMemory {
         } else {
             self.store(addr, data, strb);
         }
+        if end && let Some(rules) = &mut self.unshielded {
+            rules.end_of_write();
+        }
         if end && let Some(mut b) = self.writes.pop_front() {
             if Self::hit(&self.silent_ranges, b.axi.addr, 1) {
                 return;

@@ -3,7 +3,7 @@
 
 use crate::axi_memory::BEAT;
 use shef_proto::config::{Mode, Region};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A burst as AR or AW requests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,10 @@ pub struct Unshielded {
     regions: Vec<Region>,
     /// The touched chunks of `output` regions by address, a bit for each written byte.
     written: HashMap<u64, Vec<u64>>,
+    /// Chunks of `output` regions in which all bytes are written.
+    closed: BTreeSet<u64>,
+    /// Chunks that the present burst writes.
+    present: BTreeSet<u64>,
 }
 
 /// What becomes of a beat that the accelerator writes.
@@ -78,12 +82,17 @@ impl Unshielded {
     /// The rules for these regions, in a new epoch.
     #[must_use]
     pub fn new(regions: &[Region]) -> Self {
-        Self { regions: regions.to_vec(), written: HashMap::new() }
+        Self {
+            regions: regions.to_vec(),
+            written: HashMap::new(),
+            closed: BTreeSet::new(),
+            present: BTreeSet::new(),
+        }
     }
 
     /// Begins a new epoch of all `output` regions.
     pub fn new_epoch(&mut self) {
-        self.written.clear();
+        *self = Self::new(&self.regions);
     }
 
     fn region(&self, addr: u64) -> Option<&Region> {
@@ -119,24 +128,26 @@ impl Unshielded {
     /// for others.
     pub fn write(&mut self, line: u64, strobes: u64) -> WriteBeat {
         let Some((chunk, len)) = self.output_chunk(line) else { return WriteBeat::Stored };
+        if self.closed.contains(&chunk) {
+            return WriteBeat::Refused;
+        }
         if strobes == 0 {
-            let closed = self.written.get(&chunk).is_some_and(|bytes| is_closed(bytes));
-            return if closed { WriteBeat::Refused } else { WriteBeat::Stored };
+            return WriteBeat::Stored;
         }
         let lines = usize::try_from(len / BEAT as u64).unwrap_or(1);
         let at = usize::try_from((line - chunk) / BEAT as u64).unwrap_or(0);
         let first = !self.written.contains_key(&chunk);
         let bytes = self.written.entry(chunk).or_insert_with(|| vec![0; lines]);
-        if is_closed(bytes) {
-            return WriteBeat::Refused;
-        }
         bytes[at] |= strobes;
+        self.present.insert(chunk);
         if first { WriteBeat::First(chunk, len) } else { WriteBeat::Stored }
     }
-}
 
-fn is_closed(bytes: &[u64]) -> bool {
-    bytes.iter().all(|line| *line == u64::MAX)
+    /// The end of a burst that writes: it closes the chunks that it made whole.
+    pub fn end_of_write(&mut self) {
+        let whole = |chunk: &u64| self.written[chunk].iter().all(|line| *line == u64::MAX);
+        self.closed.extend(std::mem::take(&mut self.present).iter().filter(|chunk| whole(chunk)));
+    }
 }
 
 #[cfg(test)]
