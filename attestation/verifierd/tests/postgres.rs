@@ -3,7 +3,7 @@
 //! not installed.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -188,6 +188,72 @@ fn over_tls_or_not_at_all(server: &Postgres) {
     assert_eq!(open(server.url_with("localhost", &ours)), Ok(()));
     assert_eq!(open(server.url_with("localhost", &other)), Err(Kind::Store));
     assert_eq!(open(server.url_with("127.0.0.1", &ours)), Err(Kind::Store));
+}
+
+/// PgBouncer in front of the server; it ends when the value is dropped.
+struct Pooler(Child, u16);
+
+impl Pooler {
+    /// `None` if it is not installed.
+    fn start(server: &Postgres, mode: &str) -> Option<Self> {
+        let program = Path::new("/usr/sbin/pgbouncer").to_owned();
+        let mut command = server.command(program.clone());
+        let version = command.arg("--version").stdout(Stdio::piped()).output().ok()?;
+        let version = String::from_utf8(version.stdout).unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let minor = version.split(['.', '\n']).nth(1).and_then(|minor| minor.parse::<u32>().ok());
+        // Newer versions can give each session its statements.
+        let statements = if minor > Some(20) { "max_prepared_statements = 0\n" } else { "" };
+        let file = server.folder.path().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\nverifier = host=127.0.0.1 port={} user=shef\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\nignore_startup_parameters = extra_float_digits,options\n{statements}",
+            server.port
+        );
+        std::fs::write(&file, text).unwrap();
+        let child = server.command(program).arg(&file).spawn().unwrap();
+        let pooler = Self(child, port);
+        let start = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{version} does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(pooler)
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_pooler_of_transactions_is_refused_by_name_and_one_of_sessions_serves() {
+    let Some(server) = Postgres::start() else {
+        println!("skipped: PostgreSQL is not installed, or does not start as an unprivileged user");
+        return;
+    };
+    let (runtime, kek) = (Runtime::new().unwrap(), Kek::new(&[7; 32]));
+    for (mode, serves) in [("transaction", false), ("session", true)] {
+        let Some(pooler) = Pooler::start(&server, mode) else {
+            println!("skipped: PgBouncer is not installed");
+            return;
+        };
+        let url = format!("postgres://shef@127.0.0.1:{}/verifier", pooler.1);
+        let looked = runtime.block_on(Store::look(&Database::Postgres(url), &kek, false));
+        match looked {
+            Ok(_) => assert!(serves, "{mode}"),
+            Err(problem) => {
+                let text = format!("{problem:?}");
+                assert!(
+                    !serves && text.contains("behind a pooler that pools transactions"),
+                    "{text}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

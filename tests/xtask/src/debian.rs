@@ -21,12 +21,14 @@ pub fn has_trace_libraries() -> bool {
     runs(Command::new(compiler()).args(headers).args(empty))
 }
 
-/// Whether a PostgreSQL server is installed in Debian's folder.
+/// Whether a PostgreSQL server is installed in Debian's folder, and a pooler for it.
 pub fn has_postgres() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql");
-    versions.is_ok_and(|versions| {
-        versions.flatten().any(|version| version.path().join("bin/postgres").is_file())
-    })
+    let pooler = Path::new("/usr/sbin/pgbouncer").is_file();
+    pooler
+        && versions.is_ok_and(|versions| {
+            versions.flatten().any(|version| version.path().join("bin/postgres").is_file())
+        })
 }
 
 /// Whether OpenSSL's headers are installed, and pkg-config to find them.

@@ -305,7 +305,11 @@ impl Plan {
             let (openssl, clients) = compat::PACKAGES;
             let short: [Packages; 2] = [
                 ("liblz4-dev zlib1g-dev", "wave files", debian::has_trace_libraries),
-                ("postgresql", "the verifier service on PostgreSQL", debian::has_postgres),
+                (
+                    "postgresql pgbouncer",
+                    "the verifier service on PostgreSQL",
+                    debian::has_postgres,
+                ),
             ];
             let full: [Packages; 2] = [
                 ("chromium", "the operator's page in a browser", debian::has_chromium),
