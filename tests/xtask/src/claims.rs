@@ -49,14 +49,19 @@ impl Tests {
         let [package, program, function] = name.split('/').collect::<Vec<_>>()[..] else {
             return false;
         };
-        let function = function.rsplit("::").next().unwrap_or(function);
-        let known = match function.strip_suffix('*') {
+        self.has_function(package, function)
+            && self.programs.contains(&format!("{package}/{program}"))
+    }
+
+    /// Whether a crate has `FUNCTION`, `MODULE::FUNCTION` or `FUNC*`.
+    fn has_function(&self, package: &str, path: &str) -> bool {
+        let function = path.rsplit("::").next().unwrap_or(path);
+        match function.strip_suffix('*') {
             Some(start) => {
                 self.functions.iter().any(|known| known.starts_with(&format!("{package}/{start}")))
             }
             None => self.functions.contains(&format!("{package}/{function}")),
-        };
-        known && self.programs.contains(&format!("{package}/{program}"))
+        }
     }
 }
 
@@ -104,6 +109,14 @@ fn audits_name_tests_that_exist() {
             && !function.contains('.')
         {
             assert!(tests.has(name), "docs/audits.md names {name}, and there is no such test");
+        }
+        // A test by its module: `CRATE/MODULE::FUNCTION`.
+        if let [package, path] = parts[..]
+            && packages.contains(package)
+            && path.contains("::")
+        {
+            let known = tests.has_function(package, path);
+            assert!(known, "docs/audits.md names {name}, and there is no such test");
         }
     }
 }
