@@ -1,6 +1,7 @@
 // shef_lookup: a line is readable only after its chunk has arrived and matched, or is known without
 // memory (never written, fully written, or allocated by a write to `output`). A segment goes to its
 // chunk's line. A line is reallocated only when it is not being read, written, fetched or sealed.
+// Its state changes only in the steps listed in `legal`.
 // No chunk has two lines. A sealed chunk is whole, not being written, under the name of its
 // allocation, and never of an `input` region. With the proof of the response gate (`resp`): no byte
 // leaves before its tag has matched. The outputs of the helpers for room, choice and prefetch are
@@ -13,6 +14,7 @@
 module lookup
   import shef_pkg::*;
   import shef_set_pkg::*;
+  import shef_line_pkg::*;
 (
     input wire           clk_i,
     input wire           rst_ni,
@@ -224,6 +226,61 @@ module lookup
     cover (init && rst_ni && merge_valid);
   end
 
+  // ---- the steps of a line ----
+  // What a line may become in one cycle without being allocated. failed: its chunk did not match;
+  // last: its version cannot be raised.
+  function automatic logic legal(input line_status_t from, input line_status_t to,
+      input logic failed, input logic last);
+    logic state, request, bytes, name, dead;
+    dead = from.name inside {N_FROZEN, N_DEAD};
+    unique case (from.state)
+      S_FREE: state = to.state == S_FREE;
+      S_AHEAD: state = to.state inside {S_AHEAD, S_SPEC, S_CLEAN, S_DIRTY} ||
+          (to.state == S_FREE && failed);
+      S_SPEC: state = to.state inside {S_SPEC, S_CLEAN, S_DIRTY} ||
+          (to.state == S_FREE && failed);
+      S_CLEAN: state = to.state inside {S_CLEAN, S_DIRTY};
+      S_DIRTY, S_EVICT: state = to.state inside {S_DIRTY, S_EVICT, S_SEAL} ||
+          (to.state == S_CLEAN && (dead || last));
+      S_SEAL: state = to.state inside {S_SEAL, S_CLEAN};
+      default: state = 1'b0;
+    endcase
+    unique case (from.request)
+      R_NONE: request = to.request inside {R_NONE, R_CHUNK};
+      R_VERSION: request = to.request inside {R_VERSION, R_NONE};
+      R_CHUNK: request = to.request inside {R_CHUNK, R_NONE};
+      default: request = to.request inside {R_BOTH, R_CHUNK, R_NONE};
+    endcase
+    unique case (from.bytes)
+      B_PART: bytes = to.bytes inside {B_PART, B_WANTED, B_WHOLE};
+      B_WANTED: bytes = to.bytes inside {B_WANTED, B_WHOLE} || (to.bytes == B_PART && dead);
+      B_WHOLE: bytes = to.bytes == B_WHOLE || (to.bytes == B_PART && dead);
+      default: bytes = 1'b0;
+    endcase
+    name = from.name == N_LIVE || to.name inside {N_LOST, N_DEAD};
+    return state && request && bytes && name;
+  endfunction
+  // a line that is allocated, and as what
+  function automatic logic legal_take(input line_status_t from, input line_status_t to);
+    return from.state inside {S_FREE, S_SPEC, S_CLEAN} && from.request == R_NONE &&
+        from.bytes != B_WANTED && from.reads == '0 && from.writes == '0 &&
+        to.state inside {S_AHEAD, S_CLEAN, S_DIRTY} && to.bytes != B_WANTED && to.name == N_LIVE &&
+        !to.fetched && !to.full && !to.last;
+  endfunction
+  // the line in the last cycle, and what happened to it then
+  line_status_t was[N];
+  lines_t take_1, failed_1, last_1;
+  logic same_life;               // neither reset nor wiped in the last cycle
+  always_ff @(posedge clk_i) begin
+    same_life <= rst_ni && !clr_i;
+    for (int i = 0; i < int'(N); i++) begin
+      was[i] <= dut.line_q[i];
+      take_1[i] <= take && new_line == 6'(i);
+      failed_1[i] <= verified && failed_i && verified_line_i == 2'(i);
+      last_1[i] <= known && known_last_i && known_line_i == 2'(i);
+    end
+  end
+
   // ---- supporting invariants ----
   function automatic logic one_at_most(input lines_t x);
     return (x & (x - 1'b1)) == '0;
@@ -241,16 +298,9 @@ module lookup
     if (init && rst_ni) begin
       assert (one_at_most(dut.merge_cand_q) && one_at_most(dut.seal_cand_q) &&
           (!dut.merge_valid_q || dut.merge_line_q < 6'd3));
-      assert (dut.ask_q == asks && dut.fetch_q == (fetches | merges) &&
-          (merges & (fetches | asks)) == '0);
-      assert (dut.seal_q == (seals | sealing) && (seals & sealing) == '0 &&
+      assert ((merges & (fetches | asks)) == '0 && (seals & sealing) == '0 &&
           (sealing == '0 || sealing == one_hot(dut.seal_line_q)));
-      assert ((dut.seal_q & ~good) == '0 && (dut.whole_q & ~good) == '0 &&
-          (dut.seal_q & (dut.dirty_q | dut.wheld_q)) == '0);
-      assert (dut.plain_q == '0 && (~dut.free_q & ~used) == '0);
-      assert ((dut.free_q & (dut.ask_q | dut.fetch_q | dut.dirty_q | dut.seal_q | dut.rheld_q |
-          dut.wheld_q)) == '0);
-      assert ((dut.spec_q & (dut.dirty_q | dut.seal_q | dut.rheld_q | dut.wheld_q)) == '0);
+      assert ((readable & ~good) == '0);
       if (dut.spec_go && dut.spec_valid) assert ((dut.u_prefetch.match_q & dut.live) == '0);
       if (dut.spec_valid) assert (dut.spec_name.region <= 4'd1);
     end
@@ -258,29 +308,44 @@ module lookup
   for (genvar i = 0; i < int'(N); i++) begin : g_line
     always_comb begin
       if (init && rst_ni) begin
-        assert (dut.rrefs_q[i] == reads[i] && dut.wrefs_q[i] == writes[i]);
-        assert (dut.rheld_q[i] == (reads[i] != '0) && dut.wheld_q[i] == (writes[i] != '0));
+        if (same_life) begin
+          if (take_1[i]) assert (legal_take(was[i], dut.line_q[i]));
+          else assert (legal(was[i], dut.line_q[i], failed_1[i], last_1[i]));
+        end
+        assert (dut.line_q[i].reads == reads[i] && dut.line_q[i].writes == writes[i]);
+        assert (dut.line_q[i].request ==
+            line_request_e'({fetches[i] || merges[i], asks[i]}));
+        assert ((dut.line_q[i].state == S_SEAL) == (seals[i] || sealing[i]));
+        unique case (dut.line_q[i].state)
+          S_FREE: assert (dut.line_q[i].request == R_NONE && dut.line_q[i].bytes != B_WANTED &&
+              reads[i] == '0 && writes[i] == '0);
+          S_AHEAD, S_SPEC: assert (dut.line_q[i].bytes != B_WANTED && reads[i] == '0 &&
+              writes[i] == '0);
+          S_CLEAN: ;
+          S_DIRTY, S_EVICT: assert (name_region[i] != 2'd0);
+          S_SEAL: assert (dut.line_q[i].request == R_NONE && writes[i] == '0 && good[i] &&
+              name_region[i] != 2'd0);
+          default: assert (1'b0);
+        endcase
+        assert (dut.line_q[i].bytes inside {B_PART, B_WANTED, B_WHOLE});
+        if (dut.line_q[i].state != S_FREE) assert (used[i]);
+        if (writes[i] != '0) assert (name_region[i] != 2'd0);
         if (used[i])
-          assert (dut.region_q[i] == {2'd0, name_region[i]} && dut.chunk_q[i] == name_chunk[i] &&
-              name_region[i] < 2'd3);
-        if (dut.dirty_q[i] || dut.seal_q[i] || dut.wheld_q[i])
-          assert (used[i] && name_region[i] != 2'd0);
-        if (used[i]) assert (dut.out_q[i] == (name_region[i] == 2'd2));
-        if (dut.dead_q[i]) assert (used[i] && frozen[name_region[i]]);
+          assert (dut.name_q[i] == {2'd0, name_region[i], name_chunk[i]} && name_region[i] < 2'd3);
+        if (dut.dead_o[i]) assert (used[i] && frozen[name_region[i]]);
         // the comparisons are exact for the bits of the names
         if (dut.live[i]) begin
           for (int d = 0; d < 2; d++) begin
             if (dut.b_valid_q[d])
-              assert (dut.b_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.b_name[d]));
+              assert (dut.b_match_q[d][i] == (dut.name_q[i] == dut.b_name[d]));
             if (dut.d_valid_q[d])
-              assert (dut.d_match_q[d][i] == ({dut.region_q[i], dut.chunk_q[i]} == dut.d_name[d]));
+              assert (dut.d_match_q[d][i] == (dut.name_q[i] == dut.d_name[d]));
           end
           if (dut.spec_valid)
-            assert (dut.u_prefetch.match_q[i] ==
-                ({dut.region_q[i], dut.chunk_q[i]} == dut.spec_name));
+            assert (dut.u_prefetch.match_q[i] == (dut.name_q[i] == dut.spec_name));
           for (int j = 0; j < i; j++)
             if (dut.live[j])
-              assert ({dut.region_q[i], dut.chunk_q[i]} != {dut.region_q[j], dut.chunk_q[j]});
+              assert (dut.name_q[i] != dut.name_q[j]);
         end
       end
     end
@@ -299,7 +364,7 @@ module lookup
           if (dut.look_q[d].hit && dut.d_line[d] != '0)
             assert (dut.d_line[d] == one_hot(dut.look_q[d].line));
         end
-        if (d == 1 && dut.look_q[d].hit && (dut.d_line[d] & dut.seal_q) != '0)
+        if (d == 1 && dut.look_q[d].hit && (dut.d_line[d] & dut.seal) != '0)
           assert (dut.look_q[d].seal && !dut.look_q[d].dirty);
       end
       if (init && rst_ni && dut.b_valid_q[d])

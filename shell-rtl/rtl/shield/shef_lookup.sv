@@ -36,6 +36,7 @@
 module shef_lookup
   import shef_pkg::*;
   import shef_set_pkg::*;
+  import shef_line_pkg::*;
 #(
     parameter int unsigned NRegions = 1,
     parameter int unsigned BigLines = 8,
@@ -172,38 +173,44 @@ module shef_lookup
   endfunction
 
   // ---- state of the lines ----
-  lines_t free_q;
-  lines_t orphan_q;         // dropped, but a response may still read it
-  lines_t out_q, plain_q;   // mode of its region
-  lines_t ask_q;            // its version was requested
-  lines_t fetch_q;          // waits for memory
-  lines_t dirty_q, seal_q;  // has bytes that are not in memory; is on its way there
-  lines_t whole_q;          // all bytes are known
-  lines_t all_q;            // all bytes are valid, whatever the marks
-  lines_t full_q;           // every byte was written since it became dirty
-  lines_t want_q;           // a read waits for it to be whole
-  lines_t evict_q;          // selected for sealing
-  lines_t last_q;           // its version cannot be raised
-  lines_t dead_q;           // its region is frozen
-  lines_t spec_q;           // prefetched, and not requested yet
-  lines_t ahead_q;          // and its stream continues
-  lines_t rheld_q, wheld_q;
-  logic [6:0] rrefs_q[NLines];
-  logic [1:0] wrefs_q[NLines];
-  key_t chunk_q[NLines];
-  reg_idx_t region_q[NLines];
-  lines_t live;             // its name is valid
+  name_t name_q[NLines];
+  line_status_t line_q[NLines];
+  // what follows from the state, by line
+  lines_t live;              // has a chunk, which segments find
+  lines_t avail;             // may be allocated
+  lines_t ahead, spec;       // spec: ahead or not
+  lines_t dirty, evicted, seal;
+  lines_t full, outs;        // outs: of an `output` region
+  lines_t rheld, wheld;      // by reads, by writes
+  lines_t fetching;
 
-  assign live = ~free_q & ~orphan_q;
-  assign readable_o = whole_q;
-  assign fetched_o = all_q;
-  assign closed_o = full_q & out_q;
-  assign asked_o = ask_q;
-  assign last_o = last_q;
-  assign dead_o = dead_q;
-  assign fetching_o = (fetch_q | ask_q) != '0;
-  assign dirty_o = (dirty_q | seal_q) != '0;
-  assign write_held_o = wheld_q != '0;
+  always_comb begin
+    for (int i = 0; i < int'(NLines); i++) begin
+      ahead[i] = line_q[i].state == S_AHEAD;
+      spec[i] = line_q[i].state == S_AHEAD || line_q[i].state == S_SPEC;
+      dirty[i] = line_q[i].state == S_DIRTY || line_q[i].state == S_EVICT;
+      evicted[i] = line_q[i].state == S_EVICT;
+      seal[i] = line_q[i].state == S_SEAL;
+      fetching[i] = line_q[i].request != R_NONE;
+      full[i] = line_q[i].full;
+      outs[i] = IsOutput[name_q[i].region];
+      rheld[i] = line_q[i].reads != '0;
+      wheld[i] = line_q[i].writes != '0;
+      live[i] = line_q[i].state != S_FREE &&
+          (line_q[i].name == N_LIVE || line_q[i].name == N_FROZEN);
+      avail[i] = line_q[i].state == S_FREE || !(ahead[i] || dirty[i] || seal[i] || fetching[i] ||
+          rheld[i] || wheld[i] || line_q[i].bytes == B_WANTED);
+      readable_o[i] = line_q[i].bytes == B_WHOLE;
+      fetched_o[i] = line_q[i].fetched;
+      closed_o[i] = full[i] && outs[i];
+      asked_o[i] = line_q[i].request == R_VERSION || line_q[i].request == R_BOTH;
+      last_o[i] = line_q[i].last;
+      dead_o[i] = line_q[i].name == N_FROZEN || line_q[i].name == N_DEAD;
+    end
+  end
+  assign fetching_o = fetching != '0;
+  assign dirty_o = (dirty | seal) != '0;
+  assign write_held_o = wheld != '0;
 
   // ---- the decision, as the stages before it see it ----
   // allocators of a line: a read, a write, a prefetched chunk
@@ -217,7 +224,7 @@ module shef_lookup
   logic [1:0] ref_up;        // into a line
   logic [2:0] took;          // a line is allocated
   logic [1:0] take_class;
-  lines_t take_one, hit_one;
+  lines_t take_one, hit_one, hit_rd, hit_wr;
   lines_t cand[2];         // the next line to allocate, of each class
   line_t cand_line[2];
   logic [1:0] cand_ok;
@@ -226,7 +233,7 @@ module shef_lookup
   logic [1:0] short_q;       // a segment of that side found no line
   lines_t seal_cand_q;       // may be on its way to memory after this cycle
 
-  // ---- first stage: compare with all lines; second: look up the state of its line ----
+  // ---- the stages ----
   typedef struct packed {
     logic hit;     // a line has its chunk
     logic dirty;
@@ -290,68 +297,80 @@ module shef_lookup
       input logic is_out);
     look_t k;
     k.hit = l != '0;
-    k.dirty = (l & dirty_q & ~seal_cand_q) != '0;
-    k.seal = (l & (seal_q | seal_cand_q)) != '0;
-    k.last = (l & last_q) != '0;
-    k.held = (l & rheld_q) != '0;
+    k.dirty = (l & dirty & ~seal_cand_q) != '0;
+    k.seal = (l & (seal | seal_cand_q)) != '0;
+    k.last = (l & last_o) != '0;
+    k.held = (l & rheld) != '0;
     k.line = n;
     k.bad = is_bad;
     k.out = is_out;
     return k;
   endfunction
 
-  for (genvar d = 0; d < 2; d++) begin : g_slot
-    logic [2:0] same_in, same_b, same_d;   // has the chunk of that allocator
-    logic new_in, new_b, new_d;            // the allocated line gets its chunk
+  // a line is allocated for this chunk
+  function automatic logic allocated(input name_t n);
+    logic [2:0] same;
+    for (int t = 0; t < 3; t++) same[t] = n == taker[t];
+    return (took & same) != '0;
+  endfunction
+
+  // ---- first stage: compare with all lines ----
+  logic [1:0] new_in, new_b, new_d;   // the allocated line gets its chunk
+  for (genvar d = 0; d < 2; d++) begin : g_compare
+    always_comb begin
+      // chunks to prefetch are compared in cycles without an incoming read
+      in_name[d] = (d == RD && !in_valid[RD]) ? spec_next
+          : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
+      match[d] = '0;
+      if (in_valid[d] || (d == RD && spec_load)) begin
+        for (int i = 0; i < int'(NLines); i++) match[d][i] = name_q[i] == in_name[d];
+      end
+      new_in[d] = allocated(in_name[d]);
+    end
+    always_ff @(posedge clk_i) begin
+      if (!rst_ni) begin
+        b_valid_q[d] <= 1'b0;
+        b_seg_q[d] <= '0;
+        b_match_q[d] <= '0;
+      end else begin
+        if (in_ready[d]) begin
+          b_valid_q[d] <= in_valid[d];
+          b_seg_q[d] <= in_seg[d];
+        end
+        b_match_q[d] <= ((in_ready[d] ? match[d] : b_match_q[d]) & ~take_one) |
+            ((in_ready[d] ? new_in[d] : new_b[d]) ? take_one : '0);
+      end
+    end
+  end
+
+  // ---- second stage: look up the state of its line, and again while it waits behind ----
+  for (genvar d = 0; d < 2; d++) begin : g_look
     logic [1:0] b_cand;
     lines_t b_line;
     look_t b_look, d_look;
-    // chunks to prefetch are compared in cycles without an incoming read
-    assign in_name[d] = (d == RD && !in_valid[RD]) ? spec_next
-        : '{region: in_seg[d].region, chunk: in_seg[d].chunk[ChunkW-1:0]};
-    assign b_name[d] = '{region: b_seg_q[d].region, chunk: b_seg_q[d].chunk[ChunkW-1:0]};
-    assign d_name[d] = '{region: d_seg_q[d].region, chunk: d_seg_q[d].chunk[ChunkW-1:0]};
     always_comb begin
-      match[d] = '0;
-      if (in_valid[d] || (d == RD && spec_load)) begin
-        for (int i = 0; i < int'(NLines); i++)
-          match[d][i] = {region_q[i], chunk_q[i]} == in_name[d];
-      end
-    end
-    for (genvar t = 0; t < 3; t++) begin : g_same
-      assign same_in[t] = in_name[d] == taker[t];
-      assign same_b[t] = b_name[d] == taker[t];
-      assign same_d[t] = d_name[d] == taker[t];
-    end
-    assign new_in = (took & same_in) != '0;
-    assign new_b = (took & same_b) != '0;
-    assign new_d = (took & same_d) != '0;
-    assign b_line = b_match_q[d] & live;
-    assign d_line[d] = d_match_q[d] & live;
-
-    always_comb begin
-      for (int c = 0; c < 2; c++) begin
-        b_cand[c] = (b_line & cand[c]) != '0;
-        d_cand[d][c] = (d_line[d] & cand[c]) != '0;
-      end
+      b_name[d] = '{region: b_seg_q[d].region, chunk: b_seg_q[d].chunk[ChunkW-1:0]};
+      new_b[d] = allocated(b_name[d]);
+      new_d[d] = allocated(d_name[d]);
+      b_line = b_match_q[d] & live;
+      for (int c = 0; c < 2; c++) b_cand[c] = (b_line & cand[c]) != '0;
       b_look = look_at(b_line, index_of(64'(b_line)), b_seg_q[d].refuse != REFUSE_NONE ||
-          frozen_i[b_seg_q[d].region],
-                       IsOutput[b_seg_q[d].region]);
+          frozen_i[b_seg_q[d].region], IsOutput[b_seg_q[d].region]);
       d_look = look_at(d_line[d], look_q[d].line, look_q[d].bad ||
           frozen_i[d_seg_q[d].region], look_q[d].out);
       // the line is taken from it, or allocated for its chunk
       if ((take_class & b_cand) != '0) b_look.hit = 1'b0;
       if ((take_class & d_cand[d]) != '0) d_look.hit = 1'b0;
-      if (new_b) begin
+      if (new_b[d]) begin
         b_look.hit = 1'b1;
         b_look.line = take_idx;
       end
-      if (new_d) begin
+      if (new_d[d]) begin
         d_look.hit = 1'b1;
         d_look.line = take_idx;
       end
       // effects of the previous segment on the same line
-      if (same_b[d] && ref_up[d]) begin
+      if (b_name[d] == d_name[d] && ref_up[d]) begin
         if (d == RD) b_look.held = 1'b1;
         else begin
           b_look.dirty = 1'b1;
@@ -359,29 +378,19 @@ module shef_lookup
         end
       end
     end
-
     always_ff @(posedge clk_i) begin
       if (!rst_ni) begin
-        b_valid_q[d] <= 1'b0;
-        b_seg_q[d] <= '0;
-        b_match_q[d] <= '0;
         d_valid_q[d] <= 1'b0;
         d_seg_q[d] <= '0;
         d_match_q[d] <= '0;
         look_q[d] <= '0;
       end else begin
-        if (in_ready[d]) begin
-          b_valid_q[d] <= in_valid[d];
-          b_seg_q[d] <= in_seg[d];
-        end
-        b_match_q[d] <= ((in_ready[d] ? match[d] : b_match_q[d]) & ~take_one) |
-            ((in_ready[d] ? new_in : new_b) ? take_one : '0);
         if (d_load[d]) begin
           d_valid_q[d] <= b_valid_q[d];
           d_seg_q[d] <= b_seg_q[d];
         end
         d_match_q[d] <= ((d_load[d] ? b_match_q[d] : d_match_q[d]) & ~take_one) |
-            ((d_load[d] ? new_b : new_d) ? take_one : '0);
+            ((d_load[d] ? new_b[d] : new_d[d]) ? take_one : '0);
         look_q[d] <= d_load[d] ? b_look : d_look;
       end
     end
@@ -409,12 +418,19 @@ module shef_lookup
   assign spec_stop = short_q[WR] || flush_i || stop_i || hold_rd_i;
   assign spec_big = IsBig[spec_name.region];
 
-  // ---- which side is decided ----
+  // ---- third stage: which side is decided ----
   logic turn_q;  // 1: writes first
   logic rd_want, wr_want, side_wr, side_valid, spec_turn;
   logic [1:0] go, run_q;
   seg_t seg;
 
+  always_comb begin
+    for (int d = 0; d < 2; d++) begin
+      d_name[d] = '{region: d_seg_q[d].region, chunk: d_seg_q[d].chunk[ChunkW-1:0]};
+      d_line[d] = d_match_q[d] & live;
+      for (int c = 0; c < 2; c++) d_cand[d][c] = (d_line[d] & cand[c]) != '0;
+    end
+  end
   // held back while a command runs, and for a cycle when lines lost their names: look up again
   assign rd_want = d_valid_q[RD] && rsp_room_i && rd_refusal_room_i && (run_q[RD] || stop_i);
   assign wr_want = d_valid_q[WR] && wsg_room_i && (run_q[WR] || stop_i);
@@ -433,14 +449,13 @@ module shef_lookup
   end
 
   // ---- available lines ----
-  lines_t avail;
   logic [1:0] room_rd, room_wr, big;
   logic is_held;             // by reads, now
 
   assign big = {IsBig[d_seg_q[WR].region], IsBig[d_seg_q[RD].region]};
-  assign avail = free_q | ~(ask_q | fetch_q | dirty_q | seal_q | rheld_q | wheld_q | ahead_q |
-      (want_q & ~whole_q));
-  assign hit_one = (hit_up[RD] ? d_line[RD] : '0) | (hit_up[WR] ? d_line[WR] : '0);
+  assign hit_rd = hit_up[RD] ? d_line[RD] : '0;
+  assign hit_wr = hit_up[WR] ? d_line[WR] : '0;
+  assign hit_one = hit_rd | hit_wr;
   assign take_one = (take_class[0] ? cand[0] : '0) | (take_class[1] ? cand[1] : '0);
   for (genvar c = 0; c < 2; c++) begin : g_class
     shef_victim #(.N(NLines)) u_victim (
@@ -450,67 +465,65 @@ module shef_lookup
         .one_o(cand[c]), .line_o(cand_line[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) u_rheld (
-        .clk_i, .rst_ni, .clr_i, .x_i(rheld_q & CLASS[c]),
+        .clk_i, .rst_ni, .clr_i, .x_i(rheld & CLASS[c]),
         .up_i(ref_up[RD] && big[RD] == (c == 1) && !(hit_up[RD] && is_held)), .room_o(room_rd[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], RESERVE))) u_dirty (
-        .clk_i, .rst_ni, .clr_i, .x_i((dirty_q | seal_q) & CLASS[c]),
+        .clk_i, .rst_ni, .clr_i, .x_i((dirty | seal) & CLASS[c]),
         .up_i(ref_up[WR] && big[WR] == (c == 1) && !plan[WR].enter), .room_o(room_wr[c])
     );
     shef_tally #(.N(NLines), .Limit(less(LINES[c], SPEC_RESERVE))) u_ahead (
-        .clk_i, .rst_ni, .clr_i, .x_i(ahead_q & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)),
+        .clk_i, .rst_ni, .clr_i, .x_i(ahead & CLASS[c]), .up_i(take_spec && spec_big == (c == 1)),
         .room_o(spec_room[c])
     );
   end
 
-  // ---- decision ----
+  // ---- third stage: the decision ----
   logic [1:0] counter, need_ask, short_of_lines, may, unfit, room;
   // the written bit was requested in the last cycle; it is kept here
   logic [1:0] asked_q, ask_bit_q, have_q;
   logic [1:0] bit_known, bit_wrong;
   logic [1:0] may_class[3];
   logic [1:0] enters;
-  logic turned_away, new_marks;
+  logic turned_away, new_marks, spec_counter;
   refuse_kind_e kind;
 
-  for (genvar d = 0; d < 2; d++) begin : g_side
-    assign counter[d] = HasVersions[d_seg_q[d].region] && !IsTree[d_seg_q[d].region];
-    // a chunk of an `output` region is read when it was written, and written when it was not
-    assign bit_known[d] = asked_q[d] || have_q[d];
-    assign bit_wrong[d] = (have_q[d] ? ask_bit_q[d] : ask_bit_i) == (d == WR);
-    assign unfit[d] = plan[d].miss && look_q[d].out && bit_known[d] && bit_wrong[d];
-    assign may[d] = !stop_i && plan[d].miss && (!look_q[d].out || (bit_known[d] && !bit_wrong[d]));
-    assign room[d] = (d == WR) ? room_wr[big[d]] : room_rd[big[d]];
-    for (genvar c = 0; c < 2; c++) begin : g_may
-      assign may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok[c] &&
-          ((d == WR) ? room_wr[c] : room_rd[c]) && (!counter[d] || ver_ready_i);
+  always_comb begin
+    for (int unsigned d = 0; d < 2; d++) begin
+      plan[d] = plan_of(d == WR, look_q[d]);
+      counter[d] = HasVersions[d_seg_q[d].region] && !IsTree[d_seg_q[d].region];
+      // a chunk of an `output` region is read when it was written, and written when it was not
+      bit_known[d] = asked_q[d] || have_q[d];
+      bit_wrong[d] = (have_q[d] ? ask_bit_q[d] : ask_bit_i) == (d == WR);
+      unfit[d] = plan[d].miss && look_q[d].out && bit_known[d] && bit_wrong[d];
+      may[d] = !stop_i && plan[d].miss && (!look_q[d].out || (bit_known[d] && !bit_wrong[d]));
+      room[d] = (d == WR) ? room_wr[big[d]] : room_rd[big[d]];
+      for (int c = 0; c < 2; c++)
+        may_class[d][c] = may[d] && big[d] == (c == 1) && cand_ok[c] && room[d] &&
+            (!counter[d] || ver_ready_i);
+      takes[d] = may_class[d] != '0;
+      enters[d] = !stop_i && (plan[d].enter || (plan[d].fresh && room[d]));
+      leaves[d] = stop_i || plan[d].sure || enters[d] || unfit[d];
+      took[d] = go[d] && takes[d];
+      fire[d] = go[d] && (takes[d] || leaves[d]);
+      hit_up[d] = go[d] && enters[d];
+      ref_up[d] = go[d] && (takes[d] || enters[d]);
+      need_ask[d] = go[d] && !stop_i && plan[d].miss && look_q[d].out && !bit_known[d];
     end
-    assign plan[d] = plan_of(d == WR, look_q[d]);
-    assign takes[d] = may_class[d] != '0;
-    assign enters[d] = !stop_i && (plan[d].enter || (plan[d].fresh && room[d]));
-    assign leaves[d] = stop_i || plan[d].sure || enters[d] || unfit[d];
-    assign took[d] = go[d] && takes[d];
-    assign fire[d] = go[d] && (takes[d] || leaves[d]);
-    assign hit_up[d] = go[d] && enters[d];
-    assign ref_up[d] = go[d] && (takes[d] || enters[d]);
-    assign need_ask[d] = go[d] && !stop_i && plan[d].miss && look_q[d].out && !bit_known[d];
+    short_of_lines[RD] = go[RD] && may[RD] && !cand_ok[big[RD]];
+    short_of_lines[WR] = go[WR] &&
+        ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok[big[WR]] || !room[WR])));
+    spec_counter = HasVersions[spec_name.region] && !IsTree[spec_name.region];
+    for (int c = 0; c < 2; c++) begin
+      may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop &&
+          spec_big == (c == 1) && cand_ok[c] && (!spec_counter || ver_ready_i);
+      take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) ||
+          (!side_valid && may_class[SPEC][c]);
+    end
+    take_spec = !side_valid && may_class[SPEC] != '0;
+    took[SPEC] = take_spec;
   end
-  assign is_held = (d_line[RD] & rheld_q) != '0;
-  assign short_of_lines[RD] = go[RD] && may[RD] && !cand_ok[big[RD]];
-  assign short_of_lines[WR] = go[WR] &&
-      ((!stop_i && plan[WR].fresh && !room[WR]) || (may[WR] && (!cand_ok[big[WR]] || !room[WR])));
-
-  logic spec_counter;
-  assign spec_counter = HasVersions[spec_name.region] && !IsTree[spec_name.region];
-  for (genvar c = 0; c < 2; c++) begin : g_take
-    assign may_class[SPEC][c] = spec_go && spec_valid && !failed_i && stream && !spec_stop &&
-        spec_big == (c == 1) && cand_ok[c] &&
-        (!spec_counter || ver_ready_i);
-    assign take_class[c] = (go[RD] && may_class[RD][c]) || (go[WR] && may_class[WR][c]) ||
-        (!side_valid && may_class[SPEC][c]);
-  end
-  assign take_spec = !side_valid && may_class[SPEC] != '0;
-  assign took[SPEC] = take_spec;
+  assign is_held = (d_line[RD] & rheld) != '0;
 
   logic taking, refused;
   line_t line;
@@ -527,13 +540,13 @@ module shef_lookup
       (took[RD] && HasVersions[d_seg_q[RD].region]) ||
       (took[WR] && HasVersions[d_seg_q[WR].region]);
   // a line that is whole through a fetch resets its marks when it becomes dirty
-  assign new_marks = (d_line[WR] & all_q) != '0;
+  assign new_marks = (d_line[WR] & fetched_o) != '0;
   assign new_valid_o = taking || (hit_up[WR] && !plan[WR].enter && new_marks);
   assign new_line_o = line;
   assign taken_o = took[RD] || took[WR];
   assign spec_taken_o = take_spec;
-  assign spec_used_o = hit_up[RD] && (d_line[RD] & spec_q) != '0;
-  assign spec_failed_o = failed_i && spec_q[verified_line_i];
+  assign spec_used_o = hit_up[RD] && (d_line[RD] & spec) != '0;
+  assign spec_failed_o = failed_i && spec[verified_line_i];
   assign short_o = short_of_lines != '0;
   assign ask_valid_o = need_ask != '0;
   assign lseg_o = '{id: seg.id, err: refused, line: line, offset: seg.offset, size: seg.size,
@@ -584,8 +597,8 @@ module shef_lookup
 
   for (genvar c = 0; c < 2; c++) begin : g_evict
     shef_evict #(.N(NLines), .Lines(LINES[c]), .Class(CLASS[c])) u_evict (
-        .clk_i, .rst_ni, .clr_i, .dirty_i(dirty_q), .evict_i(evict_q), .seal_i(seal_q),
-        .full_i(full_q), .out_i(out_q), .wheld_i(wheld_q),
+        .clk_i, .rst_ni, .clr_i, .dirty_i(dirty), .evict_i(evicted), .seal_i(seal),
+        .full_i(full), .out_i(outs), .wheld_i(wheld),
         .needed_rd_i(short_q[RD] && short_big_q[RD] == (c == 1)),
         .needed_wr_i(short_q[WR] && short_big_q[WR] == (c == 1)),
         .room_i(room_wr[c]), .waited_i(evict_age_q == 13'(EVICT_WAIT)), .evict_o(evict_one[c])
@@ -610,18 +623,19 @@ module shef_lookup
   end
 
   // ---- lines to seal ----
-  lines_t sealable, seal_ok, sealable_q, seal_pick, seal_start, seal_prev_q;
+  lines_t plain, sealable, seal_ok, sealable_q, seal_pick, seal_start, seal_prev_q;
   lines_t seal_one_q;
   line_t seal_line_q;
-  assign sealable = dirty_q & ~wheld_q & ~fetch_q & ~ask_q & (whole_q | plain_q) &
-      (full_q | evict_q | {NLines{flush_i}});
+  always_comb for (int i = 0; i < int'(NLines); i++) plain[i] = IsPlain[name_q[i].region];
+  assign sealable = dirty & ~wheld & ~fetching & (readable_o | plain) &
+      (full | evicted | {NLines{flush_i}});
   assign seal_ok = seal_cand_q & sealable & ~{NLines{stop_i}};
   // a segment that finds its line in this cycle keeps it open
-  assign seal_start = seal_ok & ~(hit_up[WR] ? d_line[WR] : '0);
+  assign seal_start = seal_ok & ~hit_wr;
   assign seal_valid_o = seal_one_q != '0;
   assign seal_line_o = seal_line_q;
-  assign seal_region_o = region_q[seal_line_q];
-  assign seal_chunk_o = chunk_idx_t'(chunk_q[seal_line_q]);
+  assign seal_region_o = name_q[seal_line_q].region;
+  assign seal_chunk_o = chunk_idx_t'(name_q[seal_line_q].chunk);
   shef_pick #(.N(NLines)) u_seal_pick (
       .clk_i, .rst_ni, .clr_i, .x_i(sealable_q & ~seal_cand_q & ~seal_prev_q), .next_i(1'b1),
       .one_o(seal_pick)
@@ -646,14 +660,17 @@ module shef_lookup
   lines_t lacking, lacking_q, merge_pick, merge_cand_q, merge_start;
   logic merge_valid_q, merge_ready, merge_chosen_q, merge_shows_q;
   line_t merge_line_q;
-  assign lacking = ~(free_q | ask_q | fetch_q | whole_q | seal_q) &
-      (want_q | (dirty_q & ~plain_q & (evict_q | {NLines{flush_i}})));
+  always_comb begin
+    for (int i = 0; i < int'(NLines); i++)
+      lacking[i] = line_q[i].request == R_NONE && !seal[i] && (line_q[i].bytes == B_WANTED ||
+          (line_q[i].bytes == B_PART && dirty[i] && !plain[i] && (evicted[i] || flush_i)));
+  end
   assign merge_ready = merge_chosen_q && (!merge_valid_q || merge_ready_i);
   assign merge_start = (merge_ready && !stop_i) ? merge_cand_q & lacking : '0;
   assign merge_valid_o = merge_valid_q;
   assign merge_line_o = merge_line_q;
-  assign merge_region_o = region_q[merge_line_q];
-  assign merge_chunk_o = chunk_idx_t'(chunk_q[merge_line_q]);
+  assign merge_region_o = name_q[merge_line_q].region;
+  assign merge_chunk_o = chunk_idx_t'(name_q[merge_line_q].chunk);
   shef_pick #(.N(NLines)) u_merge_pick (
       .clk_i, .rst_ni, .clr_i, .x_i(lacking_q), .next_i(!merge_chosen_q && !merge_shows_q),
       .one_o(merge_pick)
@@ -683,7 +700,7 @@ module shef_lookup
 
   // ---- updates ----
   lines_t known_one, verified_one, come;   // come: the chunk came from memory
-  lines_t read_up, write_up, read_done, write_done, sealed_one, unsealed_one;
+  lines_t read_done, write_done, sealed_one, unsealed_one;
   assign known_one = known_i ? one_hot(known_line_i) : '0;
   assign verified_one = one_hot(verified_line_i);
   assign come = (verified_i ? verified_one : '0) | (filled_i ? one_hot(filled_line_i) : '0);
@@ -691,101 +708,86 @@ module shef_lookup
   assign unsealed_one = unsealed_i ? one_hot(unsealed_line_i) : '0;
   assign read_done = rsp_done_i ? one_hot(rsp_line_i) : '0;
   assign write_done = wsg_done_i ? one_hot(wsg_line_i) : '0;
-  assign read_up = (hit_up[RD] ? d_line[RD] : '0) | (took[RD] ? take_one : '0);
-  assign write_up = (hit_up[WR] ? d_line[WR] : '0) | (took[WR] ? take_one : '0);
 
-  lines_t gone, failed_one, zero_one, filled_one, written_one;
+  lines_t freezes, failed_one, zero_one, no_chunk_one, filled_one, written_one, settled_one;
+  logic [MAX_REGIONS-1:0] drops;
   name_t take_name;
-  assign gone = dead_q & ~take_one;   // remains of a frozen region
+  line_status_t taken;
+  line_status_t line_d[NLines];
   assign failed_one = failed_i ? verified_one : '0;
   assign zero_one = known_zero_i ? known_one : '0;
+  assign no_chunk_one = (known_zero_i || known_dead_i) ? known_one : '0;
   assign filled_one = (wsg_done_i && wsg_full_i) ? write_done : '0;
-  assign written_one = (hit_up[WR] && !plan[WR].enter) ? d_line[WR] : '0;
+  assign written_one = plan[WR].enter ? '0 : hit_wr;
+  // at the last version nothing has been written yet: writes wait for this response
+  assign settled_one = dead_o | (known_last_i ? known_one : '0);
+  assign drops = drop_i ? MAX_REGIONS'(drop_mask_i) : '0;
+  always_comb
+    for (int i = 0; i < int'(NLines); i++)
+      freezes[i] = frozen_i[name_q[i].region] && line_q[i].state != S_FREE;
   assign take_name = took[SPEC] ? spec_name : d_name[side_wr];
 
-  function automatic lines_t put(input lines_t x, input lines_t at, input logic value);
-    return (x & ~at) | (value ? at : '0);
-  endfunction
-
+  // a line as it is allocated
+  always_comb begin
+    taken = '0;
+    taken.state = took[WR] ? S_DIRTY : take_spec ? S_AHEAD : S_CLEAN;
+    taken.request = line_request_e'({!took[WR], HasVersions[take_name.region]});
+    if (took[WR] && look_q[WR].out) taken.bytes = B_WHOLE;
+    taken.reads = 7'(took[RD]);
+    taken.writes = 2'(took[WR]);
+  end
+  // and every other one
+  always_comb begin
+    for (int i = 0; i < int'(NLines); i++) begin
+      line_d[i] = line_q[i];
+      unique case (line_q[i].state)
+        S_AHEAD, S_SPEC:
+          if (failed_one[i]) line_d[i].state = S_FREE;
+          else if (hit_one[i])
+            line_d[i].state = (written_one[i] && !settled_one[i]) ? S_DIRTY : S_CLEAN;
+          else if (stream_end || dead_o[i]) line_d[i].state = S_SPEC;
+        S_CLEAN: if (written_one[i] && !settled_one[i]) line_d[i].state = S_DIRTY;
+        S_DIRTY, S_EVICT:
+          if (seal_start[i]) line_d[i].state = S_SEAL;
+          else if (settled_one[i]) line_d[i].state = S_CLEAN;
+          else if (hit_wr[i]) line_d[i].state = S_DIRTY;
+          else if (evict_one[0][i] || evict_one[1][i]) line_d[i].state = S_EVICT;
+        S_SEAL: if (sealed_one[i] || unsealed_one[i]) line_d[i].state = S_CLEAN;
+        default: ;   // S_FREE
+      endcase
+      unique case (line_q[i].request)
+        R_NONE: if (merge_start[i]) line_d[i].request = R_CHUNK;
+        R_VERSION: if (known_one[i]) line_d[i].request = R_NONE;
+        R_CHUNK: if (come[i] || failed_one[i] || no_chunk_one[i]) line_d[i].request = R_NONE;
+        R_BOTH: if (known_one[i]) line_d[i].request = no_chunk_one[i] ? R_NONE : R_CHUNK;
+      endcase
+      if (dead_o[i]) line_d[i].bytes = B_PART;
+      else if (come[i] || zero_one[i] || filled_one[i]) line_d[i].bytes = B_WHOLE;
+      else if (hit_rd[i] && line_q[i].bytes == B_PART) line_d[i].bytes = B_WANTED;
+      if (line_q[i].name != N_LIVE || drops[name_q[i].region])
+        line_d[i].name = freezes[i] ? N_DEAD : N_LOST;
+      else line_d[i].name = freezes[i] ? N_FROZEN : N_LIVE;
+      if (come[i] || (sealed_one[i] && full[i])) line_d[i].fetched = 1'b1;
+      if (filled_one[i]) line_d[i].full = 1'b1;
+      if (known_one[i]) line_d[i].last = known_last_i;
+      if (sealed_one[i]) begin
+        line_d[i].full = 1'b0;
+        line_d[i].last = sealed_last_i;
+      end
+      if (hit_rd[i] != read_done[i])
+        line_d[i].reads = read_done[i] ? line_q[i].reads - 1'b1 : line_q[i].reads + 1'b1;
+      if (hit_wr[i] != write_done[i])
+        line_d[i].writes = write_done[i] ? line_q[i].writes - 1'b1 : line_q[i].writes + 1'b1;
+    end
+  end
   always_ff @(posedge clk_i) begin
-    if (!rst_ni || clr_i) begin
-      free_q <= '1;
-      orphan_q <= '0;
-      out_q <= '0;
-      plain_q <= '0;
-      ask_q <= '0;
-      fetch_q <= '0;
-      dirty_q <= '0;
-      seal_q <= '0;
-      whole_q <= '0;
-      all_q <= '0;
-      full_q <= '0;
-      want_q <= '0;
-      evict_q <= '0;
-      last_q <= '0;
-      dead_q <= '0;
-      spec_q <= '0;
-      ahead_q <= '0;
-      rheld_q <= '0;
-      wheld_q <= '0;
-      for (int i = 0; i < int'(NLines); i++) begin
-        rrefs_q[i] <= '0;
-        wrefs_q[i] <= '0;
-        chunk_q[i] <= '0;
-        region_q[i] <= '0;
-      end
-    end else begin
-      free_q <= (free_q | (spec_failed_o ? verified_one : '0)) & ~take_one;
-      orphan_q <= (orphan_q & ~take_one) | gone;
-      out_q <= put(out_q, take_one, IsOutput[take_name.region]);
-      plain_q <= put(plain_q, take_one, IsPlain[take_name.region]);
-      ask_q <= put(ask_q & ~known_one, take_one, HasVersions[take_name.region]);
-      fetch_q <= put((fetch_q | merge_start) & ~come & ~failed_one &
-          ~(known_dead_i ? known_one : zero_one), take_one, !took[WR]);
-      seal_q <= (seal_q & ~sealed_one & ~unsealed_one) | seal_start;
-      // at the last version nothing has been written yet: writes wait for this response
-      dirty_q <= put((dirty_q | written_one) & ~seal_start & ~(known_last_i ? known_one : '0),
-          take_one, took[WR]) & ~gone;
-      whole_q <= put(whole_q | come | zero_one | filled_one, take_one, took[WR] && look_q[WR].out) &
-          ~gone;
-      all_q <= (all_q | come | (sealed_one & full_q)) & ~take_one;
-      full_q <= (full_q | filled_one) & ~sealed_one & ~take_one;
-      want_q <= (want_q | (hit_up[RD] ? d_line[RD] & ~whole_q : '0)) & ~come & ~zero_one &
-          ~take_one & ~gone;
-      evict_q <= (evict_q | evict_one[0] | evict_one[1]) & ~(hit_up[WR] ? d_line[WR] : '0) &
-          ~sealed_one & ~(known_last_i ? known_one : '0) &
-          ~take_one & ~gone;
-      last_q <= put(put(last_q & ~take_one, known_one, known_last_i), sealed_one, sealed_last_i);
-      spec_q <= put(spec_q & ~hit_one, take_one, take_spec);
-      ahead_q <= stream_end ? '0 : put(ahead_q & ~hit_one & ~failed_one, take_one, take_spec) &
-          ~gone;
-      for (int i = 0; i < int'(NLines); i++)
-        dead_q[i] <= frozen_i[region_q[i]] && !free_q[i] && !take_one[i];
-      if (taking) begin
-        for (int i = 0; i < int'(NLines); i++) begin
-          if (take_one[i]) begin
-            chunk_q[i] <= take_name.chunk;
-            region_q[i] <= take_name.region;
-          end
-        end
-      end
-      // reference counts
-      for (int i = 0; i < int'(NLines); i++) begin
-        if (read_up[i] != read_done[i]) begin
-          rrefs_q[i] <= read_done[i] ? rrefs_q[i] - 1'b1 : rrefs_q[i] + 1'b1;
-          rheld_q[i] <= !read_done[i] || rrefs_q[i] != 7'd1;
-        end
-        if (write_up[i] != write_done[i]) begin
-          wrefs_q[i] <= write_done[i] ? wrefs_q[i] - 1'b1 : wrefs_q[i] + 1'b1;
-          wheld_q[i] <= !write_done[i] || wrefs_q[i] != 2'd1;
-        end
-      end
-      if (drop_i) begin
-        for (int i = 0; i < int'(NLines); i++) begin
-          for (int unsigned r = 0; r < NRegions; r++) begin
-            if (drop_mask_i[r] && region_q[i] == reg_idx_t'(r)) orphan_q[i] <= 1'b1;
-          end
-        end
+    for (int i = 0; i < int'(NLines); i++) begin
+      if (!rst_ni || clr_i) begin
+        name_q[i] <= '0;
+        line_q[i] <= '0;
+      end else begin
+        if (take_one[i]) name_q[i] <= take_name;
+        line_q[i] <= take_one[i] ? taken : line_d[i];
       end
     end
   end
