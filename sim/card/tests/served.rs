@@ -73,6 +73,17 @@ fn every_kind_of_reset_powers_the_card_on_anew() {
     assert_eq!(card.ctl_read32(mailbox::ANSWER).unwrap(), 0);
 }
 
+/// The functional model has no ports: it refuses the protocol checker, and reports nothing.
+#[test]
+fn the_checker_needs_rtl() {
+    let served = Served::new(1 << 30);
+    let mut control = served.control();
+    let error = control.check(None).unwrap_err().to_string();
+    assert!(error.contains("use the RTL"), "{error}");
+    assert_eq!(control.checked().unwrap(), Default::default());
+    control.uncheck().unwrap();
+}
+
 #[test]
 fn card_memory_is_one_however_it_is_reached() {
     let served = Served::new(1 << 36);
