@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Served, make};
+use shef_card::control::ControlRequest;
 use shef_card::{CardError, Control, LinkFault, ServeOptions, serve};
 use shef_device::pci::{Function, IDS, PciCard};
 use shef_device::{Device, mailbox};
@@ -82,6 +83,9 @@ fn the_checker_needs_rtl() {
     assert!(error.contains("use the RTL"), "{error}");
     assert_eq!(control.checked().unwrap(), Default::default());
     control.uncheck().unwrap();
+    // The status register may be left out.
+    let request = serde_json::from_str(r#"{"do":"check"}"#).unwrap();
+    assert!(matches!(request, ControlRequest::Check { done: None }));
 }
 
 #[test]
