@@ -7,7 +7,9 @@
 // arise, out_valid_o/out_take_i, and lost_o counts those that found the queue full. A request is
 // checked in the first cycle in which it is offered, and breaks at most one rule of content.
 //
-// Simulation only: all state belongs to one process, which assigns it as a program does.
+// Simulation only, and not in waves: all state belongs to one process, which assigns it as a program
+// does.
+// verilator tracing_off
 // verilator lint_off BLKSEQ
 // verilator lint_off UNUSEDSIGNAL
 // (functions that look at some fields of a struct)
@@ -693,4 +695,5 @@ endmodule
 // verilator lint_on UNSIGNED
 // verilator lint_on UNUSEDSIGNAL
 // verilator lint_on BLKSEQ
+// verilator tracing_on
 `default_nettype wire

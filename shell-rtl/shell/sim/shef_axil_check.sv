@@ -4,7 +4,9 @@
 // done_on_i, and the word at done_addr_i under done_mask_i is done_value_i, for the first time
 // since it was not.
 //
-// Simulation only: all state belongs to one process, which assigns it as a program does.
+// Simulation only, and not in waves: all state belongs to one process, which assigns it as a program
+// does.
+// verilator tracing_off
 // verilator lint_off BLKSEQ
 // verilator lint_off UNUSEDSIGNAL
 // (addresses and write data that no rule concerns)
@@ -196,4 +198,5 @@ module shef_axil_check
 endmodule
 // verilator lint_on UNUSEDSIGNAL
 // verilator lint_on BLKSEQ
+// verilator tracing_on
 `default_nettype wire
