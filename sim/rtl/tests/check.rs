@@ -542,7 +542,7 @@ impl Flight {
         let step = 1 << self.size;
         let at =
             if beat == 0 { self.addr } else { (self.addr & !(step - 1)) + (beat << self.size) };
-        let (low, high) = (at % 64, at % 64 | (step - 1));
+        let (low, high) = (at % 64, (at % 64) | (step - 1));
         (u64::MAX << low) & (u64::MAX >> (63 - high))
     }
 }
