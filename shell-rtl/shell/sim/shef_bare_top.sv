@@ -3,7 +3,9 @@
 //
 // Flat AXI ports as in shef_sim_top; irq_req stays high from an interrupt of the accelerator until
 // irq_ack. The obs_* outputs count deliveries to the accelerator.
+// chk_*: the protocol checker (shef_check).
 `include "shef_ports.svh"
+`include "shef_check_ports.svh"
 `default_nettype none
 module shef_bare_top
   import shef_pkg::*;
@@ -15,7 +17,8 @@ module shef_bare_top
     `SHEF_AXI_M_PORTS(mem, [N_ACC]),
     output logic      irq_req,
     input  wire logic irq_ack,
-    `SHEF_OBS_PORTS([N_ACC])
+    `SHEF_OBS_PORTS([N_ACC]),
+    `SHEF_CHECK_PORTS
 );
   logic irq, irq_prev_q, irq_q;
   axi_ax_t [N_ACC-1:0] m_aw, m_ar;
@@ -36,12 +39,12 @@ module shef_bare_top
     `SHEF_OBS([p], mem_req[p], mem_rsp[p]);
   end
 
-  logic unused_cleared;
+  logic cleared;
   shef_accel u_accel (
       .clk_i(clk),
       .rst_ni(rst_n),
       .clear_i(1'b0),
-      .cleared_o(unused_cleared),
+      .cleared_o(cleared),
       .reg_awaddr_i(ctl_awaddr),
       .reg_awvalid_i(ctl_awvalid),
       .reg_awready_o(ctl_awready),
@@ -88,5 +91,8 @@ module shef_bare_top
     end
   end
   assign irq_req = irq_q;
+
+  `SHEF_CHECK(mem_req, mem_rsp, `SHEF_AXIL_REQ(ctl), `SHEF_AXIL_RSP(ctl), rst_n, irq, 1'b0, cleared,
+      chk_close, 1'b0, '0);
 endmodule
 `default_nettype wire

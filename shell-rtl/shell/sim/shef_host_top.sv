@@ -2,8 +2,10 @@
 //
 // ctl, krn, mem, irq, host and dma_irq as in shef_dma_core; mem_*[p] is memory port p. obs_*[p]
 // observe accelerator port p of the Shield (one pulse for each accepted read request and each
-// delivered beat); they are outputs only and there is no way in.
+// delivered beat); they are outputs only and there is no way in. chk_*: the protocol checker,
+// beside the core (shef_check).
 `include "shef_ports.svh"
+`include "shef_check_ports.svh"
 `default_nettype none
 module shef_host_top
   import shef_pkg::*;
@@ -24,7 +26,8 @@ module shef_host_top
     input  wire logic   dma_irq_ready,
     output logic        irq_req,
     input  wire logic   irq_ack,
-    `SHEF_OBS_PORTS([N_ACC])
+    `SHEF_OBS_PORTS([N_ACC]),
+    `SHEF_CHECK_PORTS
 );
   axi_req_t [N_PORTS-1:0] mem_req;
   axi_rsp_t [N_PORTS-1:0] mem_rsp;
@@ -59,5 +62,7 @@ module shef_host_top
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
     `SHEF_OBS([p], u_core.u_core.acc_req[p], u_core.u_core.acc_rsp[p]);
   end
+
+  `SHEF_CHECK_CORE(u_core.u_core);
 endmodule
 `default_nettype wire

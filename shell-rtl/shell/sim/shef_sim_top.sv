@@ -2,8 +2,9 @@
 //
 // ctl, krn, mem and irq as in shef_core; mem_*[p] is memory port p. obs_*[p] observe accelerator
 // port p of the Shield (one pulse for each accepted read request and each delivered beat); they are
-// outputs only and there is no way in.
+// outputs only and there is no way in. chk_*: the protocol checker, beside the core (shef_check).
 `include "shef_ports.svh"
+`include "shef_check_ports.svh"
 `default_nettype none
 module shef_sim_top
   import shef_pkg::*;
@@ -18,7 +19,8 @@ module shef_sim_top
     `SHEF_AXI_M_PORTS(mem, [N_PORTS]),
     output logic      irq_req,
     input  wire logic irq_ack,
-    `SHEF_OBS_PORTS([N_ACC])
+    `SHEF_OBS_PORTS([N_ACC]),
+    `SHEF_CHECK_PORTS
 );
   axi_req_t [N_PORTS-1:0] mem_req;
   axi_rsp_t [N_PORTS-1:0] mem_rsp;
@@ -47,5 +49,7 @@ module shef_sim_top
   for (genvar p = 0; p < int'(N_ACC); p++) begin : g_obs
     `SHEF_OBS([p], u_core.acc_req[p], u_core.acc_rsp[p]);
   end
+
+  `SHEF_CHECK_CORE(u_core);
 endmodule
 `default_nettype wire

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use shef_model::SparseMemory;
+use shef_rtl::check::{Checked, DoneRegister};
 
 use crate::CardError;
 use crate::host_port::HostPort;
@@ -52,6 +53,12 @@ pub(crate) trait Backend {
         let _ = host;
         Ok(false)
     }
+    /// Turns the protocol checker on, with the status register of a job.
+    fn check(&mut self, done: Option<DoneRegister>) -> Result<(), CardError>;
+    /// Turns it off.
+    fn uncheck(&mut self);
+    /// What the checker saw since the last call.
+    fn checked(&mut self) -> Checked;
     /// Makes memory answer reads of these addresses with a bus error.
     fn fail_reads(&mut self, range: Range<u64>);
 }

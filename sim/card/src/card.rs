@@ -13,6 +13,7 @@ use shef_proto::entropy::SeededEntropy;
 use shef_proto::evidence::RootOfTrust;
 use shef_proto::hpke_suite::PublicKey;
 use shef_rtl::Library;
+use shef_rtl::check::{Checked, DoneRegister};
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
@@ -195,6 +196,26 @@ impl CardProbe {
     /// Memory answers reads of these addresses with a bus error until the card is reset.
     pub fn fail_reads(&self, range: Range<u64>) {
         self.backend.borrow_mut().fail_reads(range);
+    }
+
+    /// Turns the protocol checker of the accelerator's ports on. With the status register of a job,
+    /// it also demands that no burst is open when the register says that the job is done. Neither
+    /// the design's digest nor its cycles change.
+    ///
+    /// # Errors
+    /// [`CardError::Design`] for the functional model, which has no ports.
+    pub fn check(&self, done: Option<DoneRegister>) -> Result<(), CardError> {
+        self.backend.borrow_mut().check(done)
+    }
+
+    /// Turns the checker off.
+    pub fn uncheck(&self) {
+        self.backend.borrow_mut().uncheck();
+    }
+
+    /// What the checker saw since the last call.
+    pub fn checked(&self) -> Checked {
+        self.backend.borrow_mut().checked()
     }
 
     /// Clock cycles so far, if there is a clock.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::CardError;
+use crate::check::{Checked, DoneRegister};
 use crate::link::LinkFault;
 
 /// Maximum size of a request.
@@ -48,6 +49,15 @@ pub enum ControlRequest {
         /// One past the last.
         end: u64,
     },
+    /// Turns the protocol checker on.
+    Check {
+        /// The status register of a job, if bursts must be complete when it is done.
+        done: Option<DoneRegister>,
+    },
+    /// Turns the checker off.
+    Uncheck,
+    /// Takes the checker's reports.
+    Checked,
     /// The clock.
     Cycles,
     /// Enables or disables debug, which wipes the card and restarts it with another identity.
@@ -122,6 +132,8 @@ pub enum ControlResponse {
         /// Words.
         words: u64,
     },
+    /// To [`ControlRequest::Checked`].
+    Checked(Checked),
     /// To [`ControlRequest::Cycles`].
     Cycles {
         /// Cycles so far, if there is a clock.
@@ -279,6 +291,33 @@ impl Control {
     /// [`CardError::Control`].
     pub fn fail_reads(&mut self, range: Range<u64>) -> Result<(), CardError> {
         self.done(&ControlRequest::FailReads { start: range.start, end: range.end })
+    }
+
+    /// Like [`crate::CardProbe::check`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn check(&mut self, done: Option<DoneRegister>) -> Result<(), CardError> {
+        self.done(&ControlRequest::Check { done })
+    }
+
+    /// Like [`crate::CardProbe::uncheck`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn uncheck(&mut self) -> Result<(), CardError> {
+        self.done(&ControlRequest::Uncheck)
+    }
+
+    /// Like [`crate::CardProbe::checked`].
+    ///
+    /// # Errors
+    /// [`CardError::Control`].
+    pub fn checked(&mut self) -> Result<Checked, CardError> {
+        match self.ask(&ControlRequest::Checked)? {
+            ControlResponse::Checked(checked) => Ok(checked),
+            other => Err(self.bad(format!("unexpected answer {other:?}"))),
+        }
     }
 
     /// Cycles so far, and the cycle of the last acknowledged write, if there is a clock.

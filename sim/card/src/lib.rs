@@ -31,7 +31,7 @@ pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, shell_digest}
 pub use rtl::{BareCard, RtlOptions};
 pub use serve::{ServeOptions, serve};
 pub use shef_device::SimKernel;
-pub use shef_rtl::repo_root as repository;
+pub use shef_rtl::{check, repo_root as repository};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = CardError::CODES;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use shef_model::{Digits, MemoryFault, Model, SparseMemory};
+use shef_rtl::check::{Checked, DoneRegister};
 
 use crate::backend::Backend;
 use crate::{CardError, Design};
@@ -94,6 +95,17 @@ impl Backend for ModelBackend {
 
     fn words_delivered(&self) -> u64 {
         self.model.words_delivered()
+    }
+
+    fn check(&mut self, _: Option<DoneRegister>) -> Result<(), CardError> {
+        let what = "the model has no ports that a checker could watch: use the RTL".to_owned();
+        Err(CardError::Design { what })
+    }
+
+    fn uncheck(&mut self) {}
+
+    fn checked(&mut self) -> Checked {
+        Checked::default()
     }
 
     fn fail_reads(&mut self, range: Range<u64>) {

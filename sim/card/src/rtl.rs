@@ -9,6 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use shef_device::SimKernel;
 use shef_model::SparseMemory;
+use shef_rtl::check::{Checked, DoneRegister};
 use shef_rtl::{
     AxiMemoryConfig, CoreSim, HostMemory, Library, Unshielded, build_with, kernel_spec,
 };
@@ -21,6 +22,8 @@ use crate::{CardError, Design};
 const BARE: &str = "shef_bare_top";
 /// Cycles per wait of the host.
 const WAIT_CYCLES: u64 = 64;
+/// Cycles in which the checker's reports come out.
+const CHECK_CYCLES: u64 = 64;
 
 /// Options for the RTL.
 #[derive(Debug, Clone, Default)]
@@ -244,6 +247,18 @@ impl Backend for RtlBackend {
         Ok(true)
     }
 
+    fn check(&mut self, done: Option<DoneRegister>) -> Result<(), CardError> {
+        Ok(self.core.check(done)?)
+    }
+
+    fn uncheck(&mut self) {
+        self.core.uncheck();
+    }
+
+    fn checked(&mut self) -> Checked {
+        self.core.checked()
+    }
+
     fn fail_reads(&mut self, range: Range<u64>) {
         for memory in self.core.axi_memories() {
             memory.error_ranges.push(range.clone());
@@ -273,6 +288,22 @@ impl BareCard {
             memory.unshielded = Some(Unshielded::new(design.config().regions()));
         }
         Ok(Self { core })
+    }
+
+    /// Turns the protocol checker on, with the status register of a job if there is one.
+    ///
+    /// # Errors
+    /// If the simulation shell has no checker.
+    pub fn check(&mut self, done: Option<DoneRegister>) -> Result<(), CardError> {
+        Ok(self.core.check(done)?)
+    }
+
+    /// What the checker saw since the last call. It takes this as the end of a job, at which chunks
+    /// of `output` regions are closed.
+    pub fn checked(&mut self) -> Checked {
+        self.core.close_outputs();
+        self.core.step(CHECK_CYCLES);
+        self.core.checked()
     }
 
     /// Writes memory, without time passing.

@@ -246,6 +246,13 @@ fn probe(card: &mut Card, request: ControlRequest) -> ControlResponse {
                 last_write: probe.last_write_cycle(),
             };
         }
+        ControlRequest::Check { done } => {
+            if let Err(error) = probe.check(done) {
+                return ControlResponse::Error { message: error.to_string() };
+            }
+        }
+        ControlRequest::Uncheck => probe.uncheck(),
+        ControlRequest::Checked => return ControlResponse::Checked(probe.checked()),
         ControlRequest::Debug { on } => {
             if let Err(error) = card.set_debug(on) {
                 return ControlResponse::Error { message: error.to_string() };

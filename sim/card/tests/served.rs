@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Served, make};
+use shef_card::control::ControlRequest;
 use shef_card::{CardError, Control, LinkFault, ServeOptions, serve};
 use shef_device::pci::{Function, IDS, PciCard};
 use shef_device::{Device, mailbox};
@@ -71,6 +72,20 @@ fn every_kind_of_reset_powers_the_card_on_anew() {
     let mut card = served.open();
     assert_eq!(card.ctl_read32(mailbox::STATUS).unwrap(), mailbox::STATUS_IDLE);
     assert_eq!(card.ctl_read32(mailbox::ANSWER).unwrap(), 0);
+}
+
+/// The functional model has no ports: it refuses the protocol checker, and reports nothing.
+#[test]
+fn the_checker_needs_rtl() {
+    let served = Served::new(1 << 30);
+    let mut control = served.control();
+    let error = control.check(None).unwrap_err().to_string();
+    assert!(error.contains("use the RTL"), "{error}");
+    assert_eq!(control.checked().unwrap(), Default::default());
+    control.uncheck().unwrap();
+    // The status register may be left out.
+    let request = serde_json::from_str(r#"{"do":"check"}"#).unwrap();
+    assert!(matches!(request, ControlRequest::Check { done: None }));
 }
 
 #[test]

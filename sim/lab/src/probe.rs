@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use shef_card::check::{Checked, DoneRegister};
 use shef_card::{BootFault, CardError, Control, KernelView};
 
 use crate::tap::Tap;
@@ -84,6 +85,29 @@ impl Probe {
             Location::Served(control) => control.borrow_mut().fail_reads(range).map_err(card)?,
         }
         Ok(())
+    }
+
+    /// Turns the protocol checker of the accelerator's ports on ([`shef_card::CardProbe::check`]).
+    ///
+    /// # Errors
+    /// A card without RTL, and control socket errors.
+    pub fn check(&self, done: Option<DoneRegister>) -> Result<(), CliError> {
+        match &self.location {
+            Location::InProcess(probe) => probe.check(done),
+            Location::Served(control) => control.borrow_mut().check(done),
+        }
+        .map_err(card)
+    }
+
+    /// What the checker saw since the last call.
+    ///
+    /// # Errors
+    /// Control socket errors.
+    pub fn checked(&self) -> Result<Checked, CliError> {
+        match &self.location {
+            Location::InProcess(probe) => Ok(probe.checked()),
+            Location::Served(control) => control.borrow_mut().checked().map_err(card),
+        }
     }
 
     /// Clock cycles so far, if there is a clock. For figures only.

@@ -2,6 +2,7 @@
 //! clock.
 
 use crate::agent::Agent;
+use crate::check::{Checked, Checker, DoneRegister};
 use crate::memory::SparseMemory;
 use crate::{
     AxiLite, AxiMemory, AxiMemoryConfig, BusCounters, Error, Library, Port, Result, Sim, Snapshot,
@@ -115,6 +116,7 @@ pub struct CoreSim {
     irq: Option<(Port, Port)>,
     rst: Port,
     interrupts: u64,
+    checker: Option<Checker>,
     /// Agents that run in every cycle.
     agents: Vec<Box<dyn Agent>>,
 }
@@ -156,6 +158,7 @@ impl CoreSim {
             irq: pair("irq_req", "irq_ack"),
             rst: sim.port_of("rst_n", 1)?,
             interrupts: 0,
+            checker: Checker::find(&sim),
             agents: Vec::new(),
             sim,
         };
@@ -233,7 +236,11 @@ impl CoreSim {
         if let Some(k) = &mut self.krn {
             k.abort(&mut self.sim);
         }
-        self.sim.run(4);
+        for _ in 0..4 {
+            self.sim.settle();
+            self.sample_checker();
+            self.sim.edge();
+        }
         self.mems.iter_mut().for_each(|m| m.reset(&mut self.sim));
         self.watches.iter_mut().for_each(Watch::clear);
         self.sim.set(self.rst, 1);
@@ -255,7 +262,7 @@ impl CoreSim {
     }
 
     /// Restores a snapshot, with a memory of this timing; all faults, hooks and violations are
-    /// cleared.
+    /// cleared, and the checker is off.
     ///
     /// # Errors
     /// When it is of another design.
@@ -272,6 +279,8 @@ impl CoreSim {
             self.sim.set(req, 0);
         }
         self.sim.set(self.rst, 1);
+        // The state contains the inputs of the checker.
+        self.uncheck();
         self.ctl.abort(&mut self.sim);
         if let Some(k) = &mut self.krn {
             k.abort(&mut self.sim);
@@ -279,6 +288,48 @@ impl CoreSim {
         self.watches.iter_mut().for_each(Watch::clear);
         self.sim.eval();
         Ok(())
+    }
+
+    /// Turns the protocol checker on, from the next cycle on; no cycle of the design changes. With a
+    /// status register it also demands that no burst is open when a job is done.
+    ///
+    /// # Errors
+    /// When the top module has no checker.
+    pub fn check(&mut self, done: Option<DoneRegister>) -> Result<()> {
+        let Some(checker) = &mut self.checker else { return Err(Checker::missing(&self.sim)) };
+        checker.start(&mut self.sim, done);
+        Ok(())
+    }
+
+    /// Turns the checker off.
+    pub fn uncheck(&mut self) {
+        if let Some(checker) = &mut self.checker {
+            checker.stop(&mut self.sim);
+        }
+    }
+
+    /// Without a Shield: ends a job, for the rules about `output` chunks, in one cycle.
+    pub fn close_outputs(&mut self) {
+        for now in [true, false] {
+            if let Some(checker) = &mut self.checker {
+                checker.close(&mut self.sim, now);
+            }
+            if now {
+                self.cycle();
+            }
+        }
+    }
+
+    /// The checker's reports since the last call.
+    pub fn checked(&mut self) -> Checked {
+        self.checker.as_mut().map(|c| c.take(&self.sim)).unwrap_or_default()
+    }
+
+    #[inline]
+    fn sample_checker(&mut self) {
+        if let Some(checker) = &mut self.checker {
+            checker.sample(&self.sim);
+        }
     }
 
     #[inline]
@@ -306,6 +357,7 @@ impl CoreSim {
     #[inline]
     fn cycle_all(&mut self, port: Option<bool>, agents: &mut [&mut dyn Agent]) {
         self.sim.settle();
+        self.sample_checker();
         self.mems[0].sample(&self.sim);
         for k in 1..self.mems.len() {
             self.at_port(k, |m, sim| m.sample(sim));

@@ -23,6 +23,8 @@
 //! [`Port`] once and use [`Sim::get`] and [`Sim::set`]. A packed struct port is one wide vector,
 //! first member in the top bits.
 //!
+//! [`check`]: the protocol checker of an accelerator's ports, in every simulation shell.
+//!
 //! Verilator comes from `SHEF_VERILATOR` (a `verilator_bin` or `verilator`), else from the
 //! project's tools folder. Results are kept in the folder `verilated` of `SHEF_CACHE`, else of
 //! `target`.
@@ -33,6 +35,7 @@ mod axi_lite;
 mod axi_master;
 mod axi_memory;
 mod build;
+pub mod check;
 mod core_sim;
 mod error;
 mod host_memory;

@@ -1,6 +1,7 @@
 //! The digits accelerator without a Shield matches a plain computation.
 
 use shef_rtl::agent::Rng;
+use shef_rtl::check::{Checked, DoneRegister};
 use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, Error, Library, build};
 
 const CTRL: u32 = 0x00;
@@ -254,6 +255,41 @@ fn errors_end_the_run() {
     }
 }
 
+/// A job in the regions of `shield.toml`, with the checker on or off: its cycles, and what the
+/// checker saw.
+fn checked(on: bool, result_at: u64) -> ([u64; 2], Checked) {
+    let mut rng = Rng::new(11);
+    let mut c = core(AxiMemoryConfig::seeded(11));
+    if on {
+        let done = DoneRegister { offset: STATUS as u16, mask: DONE, value: DONE };
+        c.check(Some(done)).expect("checker");
+    }
+    let places = Job {
+        train_at: 0,
+        label_at: 0x8_0000,
+        query_at: 0x10_0000,
+        result_at,
+        ..Job::new(&mut rng, 200, 90, 256)
+    };
+    let cycles = places.check(&mut c).expect("results");
+    c.close_outputs();
+    c.step(64);
+    ([cycles, c.cycles()], c.checked())
+}
+
+#[test]
+fn the_checker_changes_no_cycle_and_finds_nothing() {
+    let ((plain, nothing), (watched, seen)) = (checked(false, 0x20_0000), checked(true, 0x20_0000));
+    assert_eq!(nothing, Checked::default());
+    assert_eq!(plain, watched, "cycles of the accelerator, and of the simulation");
+    assert_eq!((seen.reports, seen.lost), (Vec::new(), 0));
+    assert!(seen.bursts > 100, "{}", seen.bursts);
+    // The same job with its results in an `input` region.
+    let (_, seen) = checked(true, 0x18_0000);
+    assert!(!seen.reports.is_empty());
+    assert!(seen.reports.iter().all(|r| r.rule == "SHEF_ERRM_READ_ONLY"), "{:#?}", seen.reports);
+}
+
 #[test]
 fn registers() {
     let mut c = core(AxiMemoryConfig::bench(10, 10));
@@ -290,4 +326,46 @@ fn registers() {
     assert_eq!(got, job.want());
     c.step(10);
     assert_eq!(c.interrupts(), before + 1);
+}
+
+/// A measurement, not a test: cost of the checker, on and off in turns.
+mod long {
+    use super::*;
+
+    /// Time of this thread on a processor, in nanoseconds.
+    fn busy() -> u64 {
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+        stat.split(' ').next().and_then(|n| n.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    #[ignore = "a measurement"]
+    fn cost_of_the_checker() {
+        let library = library();
+        let mut best = [u64::MAX; 2];
+        for _ in 0..5 {
+            for (on, best) in best.iter_mut().enumerate() {
+                let mut rng = Rng::new(3);
+                let mut c = CoreSim::new(&library, AxiMemoryConfig::bench(40, 20)).expect("sim");
+                if on == 1 {
+                    c.check(None).expect("checker");
+                }
+                let job = Job::new(&mut rng, 4096, 400, 256);
+                let job = Job {
+                    train_at: 0,
+                    label_at: 0x8_0000,
+                    query_at: 0x10_0000,
+                    result_at: 0x20_0000,
+                    ..job
+                };
+                job.prepare(&mut c).expect("registers");
+                c.ctl_write(CTRL, 1).expect("start");
+                let from = busy();
+                c.wait_ctl(STATUS, BUSY | DONE, DONE, 5_000, 10_000_000).expect("done");
+                *best = (busy() - from).min(*best);
+                println!("checker {on}: {} ns in {} cycles", busy() - from, c.cycles());
+            }
+        }
+        println!("cost of the checker: {} per mille", 1000 * best[1] / best[0] - 1000);
+    }
 }

@@ -14,6 +14,7 @@ use shef_regs::ctl::{
     STATUS_STATE_KEYED as KEYED,
 };
 use shef_regs::krn::{CTRL as KRN_CTRL, PUBKEY as KRN_PUBKEY, SEED as KRN_SEED};
+use shef_rtl::check::{Checked, DoneRegister};
 use shef_rtl::{AxiMemoryConfig, CoreSim, Hostile, Library, build, module_spec};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -345,6 +346,47 @@ fn an_accelerator_that_takes_no_answers_holds_no_command() {
             assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
         }
     }
+}
+
+/// Two sessions with one job each, the memory from `base` on; the checker is on or off. Returns the
+/// cycles and what the checker saw.
+fn watched(on: bool, base: u32) -> (u64, Checked) {
+    let mut s = Shield::new(false);
+    if on {
+        s.core.check(Some(DoneRegister { offset: 4, mask: 1, value: 1 })).expect("checker");
+    }
+    for session in 0..2 {
+        let mut owner = s.keyed();
+        s.write(&mut owner, 0x08, 16);
+        for (addr, value) in [(0x0c, session), (0x10, base), (0x18, 3), (0x00, 1)] {
+            s.write(&mut owner, addr, value);
+        }
+        for _ in 0..20 {
+            s.core.step(1_000);
+            if s.read(&mut owner, 0x04) & 1 == 1 {
+                break;
+            }
+        }
+        assert_eq!(s.call(&mut owner, &ShieldRequest::flush()).status, status::DONE);
+        assert_eq!(s.call(&mut owner, &ShieldRequest::close()).status, status::DONE);
+    }
+    (s.core.cycles(), s.core.checked())
+}
+
+/// The checker is in the shell of every design and only watches: no cycle changes, and legal
+/// sessions raise nothing. A burst outside of all regions has one report, not a second one for its
+/// refusal.
+#[test]
+fn the_checker_changes_no_cycle_and_names_a_stray_burst() {
+    let ((plain, nothing), (cycles, seen)) = (watched(false, SCRATCH), watched(true, SCRATCH));
+    assert_eq!((plain, nothing), (cycles, Checked::default()));
+    assert_eq!(seen, Checked { reports: Vec::new(), lost: 0, bursts: 2 * 2 * 16 });
+    // Sixteen blocks, of which the last eight are behind the region.
+    let (_, seen) = watched(true, SCRATCH + 0xf000);
+    let rules: Vec<&str> = seen.reports.iter().map(|r| r.rule.as_str()).collect();
+    assert_eq!(rules, ["SHEF_ERRM_RANGE"; 2 * 2 * 8], "{:#?}", seen.reports);
+    let burst = seen.reports[0].burst.as_ref().expect("a burst");
+    assert_eq!((burst.write, burst.addr, burst.beats), (true, 0x2_0000, 8));
 }
 
 /// A memory port that fails while the Shield wipes itself is reported before a seed is used.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use shef::{SdkError, Uri};
+use shef_card::check::DoneRegister;
 use shef_card::{CardError, Design};
 use shef_lab::world::{Cards, Plan, World};
 use shef_seal::OpenPolicy;
@@ -36,7 +37,10 @@ fn vectors_are_added_behind_the_shield() {
     let mut world =
         World::new(dir.path(), Plan { cards, seed: None, name: "vecadd".into(), service: None })
             .unwrap();
-    let (mut host, _) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
+    let (mut host, probe) = world.card(&mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
+    // The protocol checker finds nothing to report.
+    let done = DoneRegister { offset: STATUS as u16, mask: DONE, value: DONE };
+    probe.check(Some(done)).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(host.info().uri, format!("sim:rtl?project={}", example().display()));
     let mut session = world.session(&mut host).unwrap();
 
@@ -82,6 +86,9 @@ fn vectors_are_added_behind_the_shield() {
     assert!(seen.iter().any(|&x| x != 0), "the scratch region was never written back");
     assert!(seen.chunks(BLOCK).zip(plain.chunks(BLOCK)).all(|(x, y)| x != y));
     session.close().unwrap();
+    let checked = probe.checked().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((checked.reports, checked.lost), (Vec::new(), 0));
+    assert!(checked.bursts > 4 * BLOCKS as u64, "{} bursts", checked.bursts);
 }
 
 /// The program of the page about accelerators compiles and runs unchanged.
