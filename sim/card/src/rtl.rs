@@ -9,7 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use shef_device::SimKernel;
 use shef_model::SparseMemory;
-use shef_rtl::{AxiMemoryConfig, CoreSim, HostMemory, Library, build_with, kernel_spec};
+use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec};
 
 use crate::backend::Backend;
 use crate::host_port::{HostPort, Interrupts};
@@ -69,7 +69,8 @@ fn library(
     if let Some(found) = loaded.get(&key) {
         return Ok(found.clone());
     }
-    let mut spec = if top == BARE { design.bare_spec(top)? } else { design.spec(top)? };
+    let sources = if top == BARE { design.bare_sources(top)? } else { design.sources(top)? };
+    let mut spec = DesignSpec::from(sources);
     spec.trace = trace;
     let library = build_with(&spec, progress)?;
     if top != BARE && library.design_digest() != design.digest() {

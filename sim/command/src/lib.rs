@@ -48,6 +48,8 @@ enum Command {
 pub fn codes() -> Groups {
     let mut groups = shef::codes();
     groups.extend(shef_card::codes());
+    // `cargo xtask` runs the benches and has no `explain`.
+    groups.push(("benches", shef_tb::CODES.iter().collect()));
     groups
 }
 

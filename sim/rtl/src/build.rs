@@ -1,10 +1,10 @@
 //! Runs Verilator, shim generator, g++ and linker once per content.
 
 use crate::sim::Library;
-use crate::sources::{Source, is_header, preprocessed};
-use crate::toolchain::{Toolchain, find_toolchain, repo_root, target_dir};
+use crate::toolchain::{Toolchain, find_toolchain, target_dir};
 use crate::{DesignSpec, Error, Lint, Profile, Result};
 use sha2::{Digest, Sha256};
+use shef_project::{Source, is_header, preprocessed, repo_root, stem};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -47,18 +47,19 @@ pub fn build_once(spec: &DesignSpec) -> Result<&'static Library> {
 /// As [`build`].
 pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<Library> {
     let tc = find_toolchain()?;
-    let (measured, built) = spec.read()?;
+    let (measured, built) = spec.sources.read()?;
     let digest = measured.digest();
     let mut h = Sha256::new();
     h.update(digest);
-    if spec.measured.is_some() {
+    if spec.sources.measured.is_some() {
         for source in &built {
             h.update(Sha256::digest(&source.bytes));
         }
     }
     let verilator_flags = verilator_flags(spec);
     let cxx_flags = cxx_flags(spec, &tc);
-    for s in [RECIPE, READING, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
+    let tools = [RECIPE, &tc.verilator_version, &tc.cxx, &tc.cxx_version];
+    for s in tools.iter().chain(READING) {
         h.update(s);
         h.update([0]);
     }
@@ -79,12 +80,12 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     let key = hex::encode(&h.finalize()[..16]);
     let cache = cache_dir();
     fs::create_dir_all(&cache).map_err(|e| Error::io("cannot create", &cache, &e))?;
-    let dir = cache.join(format!("{}-{key}", spec.top));
+    let dir = cache.join(format!("{}-{key}", spec.sources.top));
     let so = dir.join("model.so");
     if !so.is_file() {
-        let _lock = lock(&cache.join(format!("{}-{key}.lock", spec.top)))?;
+        let _lock = lock(&cache.join(format!("{}-{key}.lock", spec.sources.top)))?;
         if !so.is_file() {
-            let tmp = cache.join(format!("{}-{key}.part", spec.top));
+            let tmp = cache.join(format!("{}-{key}.part", spec.sources.top));
             fresh_dir(&tmp)?;
             let job = Job {
                 spec,
@@ -102,7 +103,7 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
             fs::rename(&tmp, &dir).map_err(|e| Error::io("cannot rename", &tmp, &e))?;
         }
     }
-    Library::load(&so, &spec.top)
+    Library::load(&so, &spec.sources.top)
 }
 
 /// Folder of build results: `verilated` below `SHEF_CACHE`, which several checkouts may share, else
@@ -118,8 +119,7 @@ pub fn cache_dir() -> PathBuf {
 /// The recipe for objects: this file. A change to it rebuilds them.
 const RECIPE: &str = include_str!("build.rs");
 /// Rules for sources. A change to them also rebuilds objects.
-const READING: &str =
-    concat!(include_str!("spec.rs"), include_str!("sources.rs"), include_str!("verilog.rs"));
+const READING: &[&str] = &[include_str!("spec.rs"), shef_project::RULES];
 
 /// The meaning of `-march=native` on this machine: results are not shared between processors of
 /// different instruction sets.
@@ -180,9 +180,9 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
         f.push("--savable".into());
     }
     f.push("--top-module".into());
-    f.push(spec.top.clone());
-    f.extend(spec.params.iter().map(|(k, v)| format!("-G{k}={v}")));
-    f.extend(spec.defines.iter().map(|(k, v)| format!("+define+{k}={v}")));
+    f.push(spec.sources.top.clone());
+    f.extend(spec.sources.params.iter().map(|(k, v)| format!("-G{k}={v}")));
+    f.extend(spec.sources.defines.iter().map(|(k, v)| format!("+define+{k}={v}")));
     f
 }
 
@@ -252,7 +252,7 @@ fn staged(spec: &DesignSpec, sources: Vec<Source>) -> Vec<Staged> {
         .into_iter()
         .map(|source| Staged {
             name: name(&source.path),
-            foreign: spec.is_foreign(&source.path),
+            foreign: spec.sources.is_foreign(&source.path),
             source,
         })
         .collect()
@@ -279,7 +279,7 @@ impl Job<'_> {
         digest: &str,
         progress: &mut dyn FnMut(&str),
     ) -> Result<()> {
-        let top = &self.spec.top;
+        let top = &self.spec.sources.top;
         progress(&format!("{top}: Verilator"));
         let start = Instant::now();
         let obj = self.dir.join("obj");
@@ -309,7 +309,7 @@ impl Job<'_> {
                 tail: tail(&log),
             })
         };
-        if !self.spec.projects.is_empty() {
+        if !self.spec.sources.projects.is_empty() {
             // Without its warnings, which quote the sources.
             let text = self.dir.join("preprocessed.sv");
             if !self.run_to(verilator(&["-E"]), &text, &log, "verilator")? {
@@ -326,7 +326,7 @@ impl Job<'_> {
                     .find(|s| is(s, Path::new(name)))
                     .map(|s| s.source.path.as_path())
             };
-            preprocessed(self.spec, &bytes, file)?;
+            preprocessed(&self.spec.sources, &bytes, file)?;
             let _ = fs::remove_file(&text);
         }
         if !self.logged(verilator(&["--Mdir", "../obj"]), &log, "verilator")? {
@@ -383,9 +383,9 @@ impl Job<'_> {
             .find(|s| s.name.starts_with(OUTSIDE))
             .and_then(|s| s.source.path.parent()?.file_name());
         let folder = outside.map(|f| f.to_string_lossy().into_owned());
-        let params = self.spec.params.iter().map(|(k, v)| format!("{k}={v}"));
+        let params = self.spec.sources.params.iter().map(|(k, v)| format!("{k}={v}"));
         let label: Vec<String> =
-            [self.spec.top.clone()].into_iter().chain(folder).chain(params).collect();
+            [self.spec.sources.top.clone()].into_iter().chain(folder).chain(params).collect();
         label.join(" ").replace(['"', '\\'], "")
     }
 
@@ -428,7 +428,7 @@ impl Job<'_> {
             None => Ok(()),
             Some(path) => {
                 let what = "Verilator read this file, which is no source of the design".to_owned();
-                Err(Error::Source { place: path.display().to_string(), what })
+                Err(shef_project::Error::Source { place: path.display().to_string(), what }.into())
             }
         }
     }
@@ -482,7 +482,7 @@ impl Job<'_> {
     fn compile(&self, units: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>> {
         let next = std::sync::atomic::AtomicUsize::new(0);
         let failed: std::sync::Mutex<Option<Error>> = std::sync::Mutex::new(None);
-        let object = |u: &Path| out.join(format!("{}.o", crate::sources::stem(u)));
+        let object = |u: &Path| out.join(format!("{}.o", stem(u)));
         std::thread::scope(|s| {
             for _ in 0..2 {
                 s.spawn(|| {
@@ -492,12 +492,12 @@ impl Job<'_> {
                         if failed.lock().is_ok_and(|f| f.is_some()) {
                             break;
                         }
-                        let log = out.join(format!("{}.log", crate::sources::stem(u)));
+                        let log = out.join(format!("{}.log", stem(u)));
                         let mut c = Command::new(&self.tc.cxx);
                         c.args(self.cxx_flags);
                         // Verilator's "slow" code runs once: optimising its megabytes of initial
                         // values would take minutes
-                        if crate::sources::stem(u).contains("__Slow") {
+                        if stem(u).contains("__Slow") {
                             c.arg("-O0");
                         }
                         for include in ["include", "include/vltstd"] {
@@ -512,7 +512,7 @@ impl Job<'_> {
                                     Error::TraceLibraries
                                 } else {
                                     Error::Compile {
-                                        top: self.spec.top.clone(),
+                                        top: self.spec.sources.top.clone(),
                                         log: log.display().to_string(),
                                         tail: t,
                                     }

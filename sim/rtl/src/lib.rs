@@ -34,15 +34,14 @@ mod axi_master;
 mod axi_memory;
 mod build;
 mod core_sim;
+mod designs;
 mod error;
 mod host_memory;
 pub mod kernel_sim;
 mod sim;
-mod sources;
 mod spec;
 pub mod system_sim;
 mod toolchain;
-mod verilog;
 
 pub use agent::{Agent, cycle, cycle_until};
 pub use axi_lite::AxiLite;
@@ -59,12 +58,13 @@ pub use kernel_sim::{
     Environment, Fabric, KernelClock, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment,
     Noise, fair_noise, sparse_noise,
 };
+pub use designs::{kernel_spec, module_spec, system_spec};
 pub use shef_model::memory;
+pub use shef_project::{SourceSet, repo_root};
 pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage};
-pub use sources::{Measured, Source, kernel_spec, module_spec, rtl_sources, sv_files, system_spec};
 pub use spec::{DesignSpec, Lint, Profile};
 pub use system_sim::{SystemSim, SystemSnapshot};
-pub use toolchain::{Toolchain, find_ibex, find_toolchain, repo_root};
+pub use toolchain::{Toolchain, find_ibex, find_toolchain};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = Error::CODES;

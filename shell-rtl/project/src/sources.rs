@@ -1,8 +1,7 @@
 //! Selects the files of a design: packages first, then everything that the top module reaches.
 
-use crate::toolchain::{find_ibex, repo_root};
 use crate::verilog::{Text, origin, refused_directive};
-use crate::{DesignSpec, Error, Result};
+use crate::{Error, Result, SourceSet, repo_root};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -41,16 +40,19 @@ pub fn sv_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-pub(crate) fn stem(p: &Path) -> String {
+/// The name of a file without its extension.
+#[must_use]
+pub fn stem(p: &Path) -> String {
     p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Whether it is read only where another file includes it.
-pub(crate) fn is_header(p: &Path) -> bool {
+#[must_use]
+pub fn is_header(p: &Path) -> bool {
     p.extension().is_some_and(|x| x == "svh" || x == "vh")
 }
 
-pub(crate) fn is_package(p: &Path) -> bool {
+fn is_package(p: &Path) -> bool {
     stem(p).ends_with("_pkg")
 }
 
@@ -64,48 +66,18 @@ pub fn rtl_sources() -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// A design with the Shield's RTL and this `top`; it takes modules by file name from
-/// `shell-rtl/rtl` and `shell-rtl/shell/sim`. Add an accelerator with [`DesignSpec::search`].
-///
-/// # Errors
-/// When no file is named after the top module.
-pub fn module_spec(top: &str) -> Result<DesignSpec> {
-    let spec = DesignSpec::new(top).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
-    spec.resolve_sources()?;
-    Ok(spec)
-}
+impl SourceSet {
+    /// A design with the Shield's RTL and this `top`; it takes modules by file name from
+    /// `shell-rtl/rtl` and `shell-rtl/shell/sim`. Add an accelerator with [`SourceSet::search`].
+    ///
+    /// # Errors
+    /// When no file is named after the top module.
+    pub fn shipped(top: &str) -> Result<Self> {
+        let set = Self::new(top).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
+        set.resolve_sources()?;
+        Ok(set)
+    }
 
-/// The Security Kernel's subsystem `shef_kernel`, around Ibex. `boot` is a folder with the package
-/// `shef_kernel_rom_pkg`; by default, it is the shipped boot ROM.
-///
-/// # Errors
-/// When Ibex or a source is missing.
-pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
-    with_kernel("shef_kernel_top", "shell-rtl/shell/kernel", boot)
-}
-
-/// The whole system `shef_system`: the Security Kernel as in [`kernel_spec`], Shield and DMA
-/// engine. Add an accelerator with [`DesignSpec::search`].
-///
-/// # Errors
-/// When Ibex or a source is missing.
-pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
-    with_kernel("shef_system_top", "shell-rtl/shell/system", boot)
-}
-
-fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec> {
-    let ibex = find_ibex()?;
-    let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
-    let spec = boot.into_iter().fold(spec, DesignSpec::search).search(shell);
-    let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
-    let spec = foreign
-        .iter()
-        .fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
-    spec.resolve_sources()?;
-    Ok(spec)
-}
-
-impl DesignSpec {
     /// Names, as in the design, of the modules that the top module's text names: those that the top
     /// tests.
     ///
@@ -127,7 +99,7 @@ impl DesignSpec {
     /// The files of the design, in compilation order.
     ///
     /// # Errors
-    /// As [`DesignSpec::measure`].
+    /// As [`SourceSet::measure`].
     pub fn resolve_sources(&self) -> Result<Vec<PathBuf>> {
         Ok(closure(self, &self.top)?.into_iter().map(|source| source.path).collect())
     }
@@ -142,7 +114,10 @@ impl DesignSpec {
     }
 
     /// The measured part of the design, and every file that is built.
-    pub(crate) fn read(&self) -> Result<(Measured, Vec<Source>)> {
+    ///
+    /// # Errors
+    /// As [`SourceSet::measure`].
+    pub fn read(&self) -> Result<(Measured, Vec<Source>)> {
         let built = closure(self, &self.top)?;
         let top = self.measured.as_deref().unwrap_or(&self.top);
         let mut sources = built.clone();
@@ -182,7 +157,7 @@ impl DesignSpec {
     /// SHA-256 of the manifest.
     ///
     /// # Errors
-    /// As [`DesignSpec::measure`].
+    /// As [`SourceSet::measure`].
     pub fn digest(&self) -> Result<[u8; 32]> {
         Ok(self.measure()?.digest())
     }
@@ -223,7 +198,7 @@ pub struct Source {
     /// Its content.
     pub bytes: Vec<u8>,
     /// Names by which other files include it, if they are longer than its file name.
-    pub(crate) spellings: BTreeSet<PathBuf>,
+    pub spellings: BTreeSet<PathBuf>,
 }
 
 /// Sources by name, per folder: the first folder with a name provides the file.
@@ -287,7 +262,10 @@ fn file_name(p: &Path) -> String {
 }
 
 /// The bytes of a source, which must be a regular file: a FIFO or device may not end.
-fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
+fn read(path: &Path, set: &SourceSet) -> Result<Vec<u8>> {
+    if let Some((_, text)) = set.generated.iter().find(|(name, _)| name == path) {
+        return Ok(text.clone().into_bytes());
+    }
     let failed = |e: std::io::Error| Error::io("cannot read", path, &e);
     if !path.metadata().map_err(failed)?.is_file() {
         return Err(Error::Source {
@@ -295,7 +273,7 @@ fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
             what: "expected a regular file".to_owned(),
         });
     }
-    if let Some(project) = spec.project_of(path) {
+    if let Some(project) = set.project_of(path) {
         let (real, folder) =
             (path.canonicalize().map_err(failed)?, project.canonicalize().map_err(failed)?);
         if !real.starts_with(folder) {
@@ -311,9 +289,9 @@ fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
 
 /// The files that the sources of a design and its module `top` reach: packages first, each after its
 /// dependencies.
-pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
+fn closure(set: &SourceSet, top: &str) -> Result<Vec<Source>> {
     struct Walk<'a> {
-        spec: &'a DesignSpec,
+        set: &'a SourceSet,
         index: &'a Index,
         seen: BTreeSet<PathBuf>,
         spellings: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
@@ -330,11 +308,11 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
             if !self.seen.insert(path.to_path_buf()) {
                 return Ok(());
             }
-            let bytes = read(path, self.spec)?;
+            let bytes = read(path, self.set)?;
             let text = Text::of(&bytes);
-            let foreign = self.spec.is_foreign(path);
+            let foreign = self.set.is_foreign(path);
             if !foreign {
-                let project = self.spec.project_of(path).is_some();
+                let project = self.set.project_of(path).is_some();
                 // Only the shipped waivers may contain Verilator options in Verilator's own format.
                 if path.extension().is_none_or(|x| x != "vlt") {
                     if let Some((at, what)) = text.refused(project) {
@@ -403,12 +381,12 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
             Ok(())
         }
     }
-    let search: Vec<PathBuf> = spec.search.iter().chain(&spec.foreign).cloned().collect();
-    let index = Index::new(&spec.sources, &search)?;
-    let mut start = spec.sources.clone();
+    let search: Vec<PathBuf> = set.search.iter().chain(&set.foreign).cloned().collect();
+    let mut start = set.named();
+    let index = Index::new(&start, &search)?;
     match index.find(top)? {
         Some(p) => start.push(p.to_path_buf()),
-        None if spec.sources.is_empty() => {
+        None if start.is_empty() => {
             let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
             return Err(Error::SourceMissing {
                 module: top.to_owned(),
@@ -418,12 +396,12 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
         None => {}
     }
     let mut walk = Walk {
-        spec,
+        set,
         index: &index,
         seen: BTreeSet::new(),
         spellings: BTreeMap::new(),
         declared: BTreeMap::new(),
-        defined: spec.defines.iter().map(|(name, _)| name.clone()).collect(),
+        defined: set.defines.iter().map(|(name, _)| name.clone()).collect(),
         macros: Vec::new(),
         out: Vec::new(),
     };
@@ -445,8 +423,11 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
 
 /// Checks a project's design as preprocessed by Verilator: a macro can assemble names that no
 /// source shows. `file` finds a source by its name in Verilator's output.
-pub(crate) fn preprocessed<'a>(
-    spec: &DesignSpec,
+///
+/// # Errors
+/// A name is declared twice, or something reaches outside of the measured design.
+pub fn preprocessed<'a>(
+    set: &SourceSet,
     text: &[u8],
     file: impl Fn(&str) -> Option<&'a Path>,
 ) -> Result<()> {
@@ -465,11 +446,11 @@ pub(crate) fn preprocessed<'a>(
         let (path, line) = source(at);
         return Err(Error::Source { place: format!("{}:{line}", path.display()), what });
     }
-    let index = Index::new(&spec.sources, &spec.search)?;
+    let index = Index::new(&set.named(), &set.search)?;
     let mut declared = BTreeMap::new();
     for (at, name) in read.declared {
         let (path, _) = source(at);
-        if spec.project_of(&path).is_some() {
+        if set.project_of(&path).is_some() {
             index.owns(name, &path)?;
         }
         if let Some(other) = declared.insert(name, path.clone()) {
