@@ -7,8 +7,11 @@ use std::sync::Arc;
 use shef_gen::shield::Synthesis;
 use shef_proto::config::Config;
 
+use crate::error::place;
+use crate::file::{NAME as FILE, Project, is_name};
 use crate::program::Program;
-use crate::{Error, Result, SourceSet, stem, sv_files};
+use crate::verilog::Text;
+use crate::{Error, Listed, Result, Source, SourceSet, frontend, ports, stem, sv_files};
 
 /// Device type of the simulated card, whose images are designs as sources.
 pub const TARGET: &str = "shef-sim";
@@ -18,6 +21,10 @@ pub const ACCELERATOR: &str = "digits-knn";
 const ACCEL: &str = "shef_accel";
 /// The generated package.
 const PACKAGE: &str = "shef_cfg_pkg";
+/// Its file.
+const PACKAGE_FILE: &str = "shef_cfg_pkg.sv";
+/// The generated module `shef_accel`, in a folder so that it is no file of a project.
+const WRAPPER_FILE: &str = "shef/shef_accel.sv";
 /// The module that a design's digest measures, with everything below it.
 const MEASURED: &str = "shef_core";
 /// Folder of the digits accelerator.
@@ -49,19 +56,29 @@ struct Parts {
     folder: Option<(PathBuf, PathBuf)>,
     /// The text of the generated package, unless it is the shipped one.
     package: Option<String>,
+    /// The text of a generated module `shef_accel`, if the top module has another name.
+    wrapper: Option<String>,
+    /// The top module.
+    top: String,
+    /// The sources, unless the folder is searched for them.
+    listed: Option<Listed>,
+    /// Macros.
+    defines: Vec<(String, String)>,
 }
 
 impl Parts {
     /// The design under a top module of the simulation shell. Modules of the Shield take precedence
     /// over files of the project.
     fn sources(&self, top: &str) -> Result<SourceSet> {
-        let package = self.package.iter().cloned();
-        let set = package.fold(SourceSet::shipped(top)?, |set, text| {
-            set.generated(&format!("{PACKAGE}.sv"), text)
-        });
-        Ok(match &self.folder {
-            Some((_, full)) => set.project(full),
-            None => set.search(DIGITS),
+        let mut set = SourceSet::shipped(top)?;
+        for (name, text) in [(PACKAGE_FILE, &self.package), (WRAPPER_FILE, &self.wrapper)] {
+            set = text.iter().cloned().fold(set, |set, text| set.generated(name, text));
+        }
+        set.defines.clone_from(&self.defines);
+        Ok(match (&self.folder, &self.listed) {
+            (Some(_), Some(listed)) => set.listed(listed.clone(), ACCEL),
+            (Some((_, full)), None) => set.project(full),
+            (None, _) => set.search(DIGITS),
         })
     }
 }
@@ -69,6 +86,7 @@ impl Parts {
 impl Design {
     fn read(name: String, config: Config, parts: Parts) -> Result<Self> {
         let measured = parts.sources(MEASURED)?.measure()?;
+        check_top(&measured.sources, &parts.top)?;
         let digest = measured.digest();
         let program = Program::of(measured, &config, &name);
         Ok(Self(Arc::new(Contents { name, config, parts, digest, program })))
@@ -79,7 +97,14 @@ impl Design {
     /// # Errors
     /// If sources are missing.
     pub fn digits() -> Result<Self> {
-        let parts = Parts { folder: None, package: None };
+        let parts = Parts {
+            folder: None,
+            package: None,
+            wrapper: None,
+            top: ACCEL.to_owned(),
+            listed: None,
+            defines: Vec::new(),
+        };
         Self::read(ACCELERATOR.to_owned(), digits_config()?, parts)
     }
 
@@ -104,50 +129,35 @@ impl Design {
         if !full.is_dir() {
             return Err(bad("it is not a folder".to_owned()));
         }
-        let name = full.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let fits = (1..=64).contains(&name.len())
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
-        if !fits {
-            return Err(bad(format!(
-                "the folder's name {name:?} names the accelerator: 1 to 64 letters, digits, '_', '-', '.'"
-            )));
-        }
+        let project = Project::read(dir, &full)?;
+        let name = match project.name {
+            Some(name) => name,
+            None => {
+                let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if !is_name(&name) {
+                    return Err(bad(format!(
+                        "the folder's name {name:?} names the accelerator: 1 to 64 letters, digits, '_', '-', '.'; \
+                         or name it in a {FILE}"
+                    )));
+                }
+                name
+            }
+        };
+        let top = project.top.unwrap_or_else(|| ACCEL.to_owned());
 
-        let toml = dir.join("shield.toml");
-        let meta =
-            std::fs::metadata(&toml).map_err(|e| bad(format!("no shield.toml in it: {e}")))?;
-        if !meta.is_file() {
-            return Err(bad("shield.toml is no regular file".to_owned()));
-        }
-        let len = meta.len();
-        if len > MAX_TOML {
-            return Err(bad(format!("shield.toml has {len} bytes, at most {MAX_TOML}")));
-        }
+        let toml = project.shield;
+        let file = toml.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        std::fs::metadata(&toml).map_err(|e| bad(format!("no {file} in it: {e}")))?;
         let source = shef_files::regular::read(&toml, MAX_TOML)
             .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
-            .map_err(|e| bad(format!("shield.toml cannot be read: {e}")))?;
+            .map_err(|e| bad(format!("{file} cannot be read: {e}")))?;
         let shield = shef_gen::shield::parse(&source)
             .map_err(|error| Error::Shield { file: toml, error })?;
 
-        let own = sv_files(&full)?;
-        if !own.iter().any(|p| stem(p) == ACCEL) {
-            return Err(bad(format!(
-                "no {ACCEL}.sv in it: the accelerator is a module {ACCEL} in a file of this name"
-            )));
-        }
-        let root = crate::repo_root();
-        let mut shipped = Vec::new();
-        for folder in ["shell-rtl/rtl", "shell-rtl/shell/sim"] {
-            shipped.extend(sv_files(&root.join(folder))?.iter().map(|p| stem(p)));
-        }
-        if let Some(taken) =
-            own.iter().find(|p| shipped.iter().any(|name| name.eq_ignore_ascii_case(&stem(p))))
-        {
-            return Err(bad(format!(
-                "{} has the name of a module of the Shield: give it another",
-                taken.display()
-            )));
-        }
+        let own = match &project.sources {
+            Some(contents) => contents.listed.files.clone(),
+            None => folder_sources(dir, &full, &top)?,
+        };
         let package = shef_gen::shield::systemverilog(&shield.config, shield.synthesis);
         for copy in own.iter().filter(|p| stem(p).eq_ignore_ascii_case(PACKAGE)) {
             if std::fs::read(copy).map_err(|e| bad(format!("{}: {e}", copy.display())))?
@@ -160,14 +170,41 @@ impl Design {
                 return Err(bad(what));
             }
         }
-        Self::read(
-            name,
-            shield.config,
-            Parts { folder: Some((dir.to_owned(), full)), package: Some(package) },
-        )
+        let contents = project.sources;
+        let parameters = contents.as_ref().map_or(&[][..], |contents| &contents.parameters);
+        let wrapper = (top != ACCEL).then(|| ports::wrapper(&top, parameters));
+        let (listed, defines) = match contents {
+            Some(contents) => (Some(contents.listed), contents.defines),
+            None => (None, Vec::new()),
+        };
+        let folder = Some((dir.to_owned(), full));
+        let parts = Parts { folder, package: Some(package), wrapper, top, listed, defines };
+        Self::read(name, shield.config, parts)
     }
 
-    /// Name of the accelerator: that of the folder.
+    /// The ports of the accelerator's top module as the netlist's front end reads them, one a line.
+    /// It works in `scratch`, an empty folder.
+    ///
+    /// # Errors
+    /// [`Error::FrontEnd`].
+    pub fn ports(&self, scratch: &Path) -> Result<Vec<String>> {
+        let parts = &self.0.parts;
+        let mut set = parts.sources(MEASURED)?;
+        set.top.clone_from(&parts.top);
+        frontend::ports(&set, &set.measure()?.sources, &parts.top, scratch)
+    }
+
+    /// The top module of the accelerator.
+    pub fn top(&self) -> &str {
+        &self.0.parts.top
+    }
+
+    /// The sources that are not published with the Shield's, by their names in the manifest.
+    pub fn own_sources(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.0.program.sources()
+    }
+
+    /// Name of the accelerator.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -214,6 +251,47 @@ impl Design {
     }
 }
 
+/// The sources of a folder without a list: `top` and the modules below it have a file of their name.
+fn folder_sources(dir: &Path, full: &Path, top: &str) -> Result<Vec<PathBuf>> {
+    let bad = |what: String| Error::Folder { dir: dir.to_owned(), what };
+    let own = sv_files(full)?;
+    if !own.iter().any(|p| stem(p) == top) {
+        return Err(bad(format!(
+            "no {top}.sv in it: the accelerator is a module {top} in a file of this name"
+        )));
+    }
+    let root = crate::repo_root();
+    let mut shipped = Vec::new();
+    for folder in ["shell-rtl/rtl", "shell-rtl/shell/sim"] {
+        shipped.extend(sv_files(&root.join(folder))?.iter().map(|p| stem(p)));
+    }
+    let taken = own.iter().find(|p| shipped.iter().any(|name| name.eq_ignore_ascii_case(&stem(p))));
+    match taken {
+        Some(taken) => Err(bad(format!(
+            "{} has the name of a module of the Shield: give it another",
+            taken.display()
+        ))),
+        None => Ok(own),
+    }
+}
+
+/// Checks that one source declares the module `top`, with the ports of an accelerator.
+fn check_top(sources: &[Source], top: &str) -> Result<()> {
+    let declares =
+        |source: &&Source| Text::of(&source.bytes).declared.iter().any(|(_, name)| *name == top);
+    let Some(source) = sources.iter().find(declares) else {
+        let what = format!("expected a module {top}, and no source of the project declares it");
+        return Err(Error::Top { place: top.to_owned(), what });
+    };
+    match ports::missing(&source.bytes, top) {
+        None => Ok(()),
+        Some((at, port)) => Err(Error::Top {
+            place: place(&source.path, &source.bytes, at),
+            what: format!("module {top} has no port {port}, which every accelerator has"),
+        }),
+    }
+}
+
 /// The configuration of the Shield around the digits accelerator: its `shield.toml`, resolved.
 ///
 /// # Errors
@@ -235,7 +313,11 @@ mod tests {
         let example = crate::repo_root().join("examples/vecadd");
         for design in [Design::digits().unwrap(), Design::project(&example).unwrap()] {
             for top in ["shef_sim_top", "shef_host_top"] {
-                assert_eq!(design.sources(top).unwrap().digest().unwrap(), design.digest(), "{top}");
+                assert_eq!(
+                    design.sources(top).unwrap().digest().unwrap(),
+                    design.digest(),
+                    "{top}"
+                );
             }
         }
     }

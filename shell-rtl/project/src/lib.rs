@@ -2,11 +2,16 @@
 //!
 //! A [`SourceSet`] names a top module and the places of its sources, and reads and measures them.
 //! A [`Design`] is a Shield around an accelerator, with its digest and the payload of its image;
-//! [`Design::project`] reads that of a user's folder. Neither needs a simulator.
+//! [`Design::project`] reads that of a user's folder, which has a `shef.toml` or follows the names
+//! of files. Neither needs a simulator.
 #![forbid(unsafe_code)]
 
 mod design;
 mod error;
+mod file;
+mod frontend;
+mod list;
+mod ports;
 mod program;
 mod root;
 mod set;
@@ -17,8 +22,8 @@ pub use design::{ACCELERATOR, Design, TARGET, digits_config};
 pub use error::Error;
 pub use program::Program;
 pub use root::repo_root;
-pub use set::SourceSet;
-pub use sources::{Measured, Source, is_header, preprocessed, rtl_sources, stem, sv_files};
+pub use set::{Listed, SourceSet};
+pub use sources::{Measured, Source, preprocessed, rtl_sources, stem, sv_files};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = Error::CODES;

@@ -19,7 +19,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use shef_proto::config::Config;
 
-use crate::{Error, Measured, Result, SourceSet};
+use crate::{Error, Measured, Result};
 
 /// Folders whose sources are public.
 const PUBLIC: [&str; 2] = ["shell-rtl/rtl/", "shell-rtl/shell/"];
@@ -43,10 +43,7 @@ pub struct Program {
 impl Program {
     /// The program of a design with these sources and this configuration.
     pub(crate) fn of(measured: Measured, config: &Config, accelerator: &str) -> Self {
-        let named = measured
-            .sources
-            .into_iter()
-            .map(|source| (SourceSet::manifest_name(&source.path), source.bytes));
+        let named = measured.sources.into_iter().map(|source| (source.name, source.bytes));
         let sources = named.filter(|(name, _)| !public(name)).collect();
         Self {
             manifest: measured.manifest,
@@ -138,6 +135,11 @@ impl Program {
         Ok(Self { manifest: text(manifest)?, config, accelerator: text(accelerator)?, sources })
     }
 
+    /// The vendor's sources, by their names in the manifest.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.sources.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
     /// Name of the accelerator.
     pub fn accelerator(&self) -> &str {
         &self.accelerator
@@ -185,8 +187,9 @@ mod tests {
 
     fn design() -> Program {
         let (a, b) = (b"module a".to_vec(), b"module b".to_vec());
-        let line =
-            |name: &str, bytes: &[u8]| format!("file {name} {}\n", hex::encode(Sha256::digest(bytes)));
+        let line = |name: &str, bytes: &[u8]| {
+            format!("file {name} {}\n", hex::encode(Sha256::digest(bytes)))
+        };
         let manifest = "shef-design-1\ntop a\n".to_owned()
             + &line("a.sv", &a)
             + &line("shell-rtl/accel/b.sv", &b)

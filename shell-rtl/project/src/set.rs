@@ -3,6 +3,24 @@
 use crate::repo_root;
 use std::path::{Path, PathBuf};
 
+/// Sources that a user lists, instead of a folder to search.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Listed {
+    /// Canonical path of the project's folder, which contains all of them.
+    pub root: PathBuf,
+    /// Sources in the order of compilation. A file belongs to the design if the design uses a name
+    /// that it declares, or if it declares nothing.
+    pub files: Vec<PathBuf>,
+    /// Sources for names that `files` do not declare (`-v`).
+    pub libraries: Vec<PathBuf>,
+    /// Folders with such sources, by file name (`-y`).
+    pub folders: Vec<PathBuf>,
+    /// Extensions of files in `folders`, besides `v` and `sv` (`+libext+`).
+    pub extensions: Vec<String>,
+    /// Folders of headers; the first that has a header provides it.
+    pub include: Vec<PathBuf>,
+}
+
 /// The sources of a design: a top module, and where its files are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceSet {
@@ -21,6 +39,10 @@ pub struct SourceSet {
     /// Folders of users' RTL, which are searched as well; their files must not read anything
     /// outside of them.
     pub projects: Vec<PathBuf>,
+    /// The sources that a user lists. Other files name only the module `entry` of them.
+    pub listed: Option<Listed>,
+    /// The module of a user's project that files outside of it instantiate.
+    pub entry: String,
     /// Parameters of the top module (`-G`).
     pub params: Vec<(String, String)>,
     /// Macros (`+define+`).
@@ -40,6 +62,8 @@ impl SourceSet {
             search: Vec::new(),
             foreign: Vec::new(),
             projects: Vec::new(),
+            listed: None,
+            entry: String::new(),
             params: Vec::new(),
             defines: Vec::new(),
             measured: None,
@@ -72,6 +96,15 @@ impl SourceSet {
     pub fn project(mut self, p: impl AsRef<Path>) -> Self {
         self.projects.push(p.as_ref().to_owned());
         self.search(p)
+    }
+
+    /// Adds the sources that a user lists; files outside of the project instantiate `entry` of them.
+    #[must_use]
+    pub fn listed(mut self, listed: Listed, entry: &str) -> Self {
+        self.projects.push(listed.root.clone());
+        self.listed = Some(listed);
+        entry.clone_into(&mut self.entry);
+        self
     }
 
     /// Adds a folder of third-party RTL.

@@ -9,7 +9,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use shef_device::SimKernel;
 use shef_model::SparseMemory;
-use shef_rtl::{AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec};
+use shef_rtl::{
+    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec,
+};
 
 use crate::backend::Backend;
 use crate::host_port::{HostPort, Interrupts};

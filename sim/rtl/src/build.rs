@@ -4,7 +4,7 @@ use crate::sim::Library;
 use crate::toolchain::{Toolchain, find_toolchain, target_dir};
 use crate::{DesignSpec, Error, Lint, Profile, Result};
 use sha2::{Digest, Sha256};
-use shef_project::{Source, is_header, preprocessed, repo_root, stem};
+use shef_project::{Source, preprocessed, repo_root, stem};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -230,8 +230,8 @@ fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
 /// One file of a design, as staged for Verilator.
 struct Staged {
     source: Source,
-    /// Path below Verilator's working folder: as below the repository, or `outside/` and the file's
-    /// name (which is unique in a design).
+    /// Path below Verilator's working folder: as below the repository, or `outside/` and the name in
+    /// the manifest (which is unique in a design).
     name: PathBuf,
     /// Read as in synthesis.
     foreign: bool,
@@ -241,17 +241,15 @@ struct Staged {
 /// checkout finds the results of another.
 fn staged(spec: &DesignSpec, sources: Vec<Source>) -> Vec<Staged> {
     let (root, target) = (repo_root(), target_dir());
-    let name = |path: &Path| {
+    let name = |source: &Source| {
+        let path = &source.path;
         let below = path.strip_prefix(&root).ok().filter(|_| !path.starts_with(&target));
-        below.map_or_else(
-            || Path::new(OUTSIDE).join(path.file_name().unwrap_or_default()),
-            Path::to_path_buf,
-        )
+        below.map_or_else(|| Path::new(OUTSIDE).join(&source.name), Path::to_path_buf)
     };
     sources
         .into_iter()
         .map(|source| Staged {
-            name: name(&source.path),
+            name: name(&source),
             foreign: spec.sources.is_foreign(&source.path),
             source,
         })
@@ -291,14 +289,12 @@ impl Job<'_> {
                 .env("VERILATOR_ROOT", &self.tc.root)
                 .args(verilator_flags)
                 .args(more);
-            let headers = self
-                .sources
-                .iter()
-                .filter(|s| is_header(&s.source.path))
-                .filter_map(|s| s.name.parent());
-            let folders: BTreeSet<&Path> = headers.chain([Path::new(INCLUDE)]).collect();
-            c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
-            c.args(self.sources.iter().filter(|s| !is_header(&s.source.path)).map(|s| &s.name));
+            let headers = self.sources.iter().filter(|s| !s.source.unit);
+            let folders: BTreeSet<&Path> = headers.filter_map(|s| s.name.parent()).collect();
+            // A spelling names one header; a name may be that of several.
+            let folders = [Path::new(INCLUDE)].into_iter().chain(folders);
+            c.args(folders.map(|f| format!("+incdir+{}", f.display())));
+            c.args(self.sources.iter().filter(|s| s.source.unit).map(|s| &s.name));
             c
         };
         let refused = || {

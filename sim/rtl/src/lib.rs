@@ -52,13 +52,13 @@ pub use axi_memory::{
 };
 pub use build::{build, build_once, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
+pub use designs::{kernel_spec, module_spec, system_spec};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{
     Environment, Fabric, KernelClock, KernelPort, KernelSim, KernelSnapshot, KernelStraps, Moment,
     Noise, fair_noise, sparse_noise,
 };
-pub use designs::{kernel_spec, module_spec, system_spec};
 pub use shef_model::memory;
 pub use shef_project::{SourceSet, repo_root};
 pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage};
