@@ -38,8 +38,10 @@ mod designs;
 mod error;
 mod host_memory;
 pub mod kernel_sim;
+mod shim;
 mod sim;
 mod spec;
+mod stage;
 pub mod system_sim;
 mod toolchain;
 
