@@ -146,7 +146,7 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
 fn flags_that_do_not_go_together() {
     model_fails(&["--wave", "x.fst"], 2, "SHEF-CLI-001");
     model_fails(&["--stalls", "1"], 2, "SHEF-CLI-001");
-    model_fails(&["--memory-latency", "9"], 2, "SHEF-CLI-001");
+    model_fails(&["--latency", "9"], 2, "SHEF-CLI-001");
     fails(&["demo", "--device", "sim:model", "--json", "--attack", "kindness"], 2, "SHEF-CLI-001");
     for args in [&["demo", "--keep-secrets"][..], &["demo", "--train", "x"], &["nothing"], &[]] {
         assert_eq!(run(args).status.code(), Some(2), "{args:?}");
@@ -755,7 +755,7 @@ fn completions_and_manual_pages_are_generated() {
         assert!(text(&output.stdout).contains("image-key"), "{shell}");
         let output = run(&["sim", "completions", shell]);
         assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains("memory-latency"), "{shell}");
+        assert!(text(&output.stdout).contains("stalls"), "{shell}");
     }
     assert!(text(&run(&["man"]).stdout).contains(".TH"));
     assert!(text(&run(&["man", "demo"]).stdout).contains("keep"));

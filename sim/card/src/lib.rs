@@ -27,7 +27,7 @@ pub use link::LinkFault;
 pub use platform::{KERNEL_SVN, kernel_digest, shell_digest};
 pub use rtl::{BareCard, RtlOptions};
 pub use serve::{ServeOptions, serve};
-pub use shef_device::SimKernel;
+pub use shef_device::{SimKernel, SimParameters};
 pub use shef_project::{
     ACCELERATOR, Design, TARGET, digits_config as config, repo_root as repository,
 };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use shef_device::SimKernel;
+use shef_device::{SimKernel, SimParameters};
 use shef_model::SparseMemory;
 use shef_rtl::{
     AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, build_with, kernel_spec,
@@ -35,6 +35,19 @@ pub struct RtlOptions {
     pub dma: bool,
     /// Which Security Kernel the card has.
     pub kernel: SimKernel,
+}
+
+impl From<&SimParameters> for RtlOptions {
+    /// Those of a URI; project and seed belong to the card ([`crate::CardOptions`]).
+    fn from(parameters: &SimParameters) -> Self {
+        Self {
+            memory_latency: parameters.latency,
+            stalls: parameters.stalls,
+            wave: parameters.wave.clone(),
+            kernel: parameters.kernel,
+            dma: false,
+        }
+    }
 }
 
 impl RtlOptions {
