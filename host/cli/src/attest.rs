@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::Serialize;
 use shef::{Challenge, Host, OpenOptions, SdkError, Service, SystemEntropy, Uri};
+use shef_device::SimParameters;
 use shef_proto::evidence::{Layer, NONCE_MAX, NONCE_MIN};
 use shef_verify::cmw::{Cmw, Record};
 
@@ -196,7 +197,7 @@ struct Document {
 /// # Errors
 /// An invalid URI.
 pub fn sources_are_inputs(device: &str) -> Result<(), CliError> {
-    if let Uri::SimRtl { project: Some(project), .. } = device.parse()? {
+    if let Uri::SimRtl(SimParameters { project: Some(project), .. }) = device.parse()? {
         file::are_inputs(&project);
     }
     Ok(())

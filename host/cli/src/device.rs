@@ -138,7 +138,11 @@ fn list(system: &System, ueids: bool) -> Vec<Listed> {
 const FORMS: &[(&str, &str, &str)] = &[
     ("sim:model", "available", "simulated card around the functional model"),
     ("sim:rtl", "available", "simulated card around the Verilated RTL"),
-    ("sim:rtl?project=DIR", "available", "the same around a design of your own"),
+    (
+        "sim:rtl?project=DIR",
+        "available",
+        "the same around a project; also &kernel=native&latency=N&stalls=SEED&seed=N&wave=FILE",
+    ),
     ("vfio-user:/SOCKET", "form", "a card served by another process"),
     (
         "pci:DOMAIN:BUS:DEVICE.FUNCTION",

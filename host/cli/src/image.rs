@@ -1,6 +1,5 @@
 //! `shef image build|secret|inspect|verify`.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -11,12 +10,12 @@ use shef_proto::hpke_suite::PublicKey;
 use shef_proto::image::{Container, Description, Header, ImageKey};
 use shef_verify::corim::CorimSigner;
 
-use crate::simulator;
+use crate::project;
 use crate::verify::{read, text};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
-use shef_console::file::{self, Outputs};
+use shef_console::file::Outputs;
 use shef_console::hex;
 use shef_console::output::count;
 
@@ -29,7 +28,7 @@ pub const MAX_CONTAINER: u64 = 1 << 30;
     after_help = "The design is --project DIR, --simulated-card, or all of --config, --payload, --design, --accelerator and --target."
 )]
 pub struct BuildArgs {
-    /// Folder of your own design, with shield.toml and shef_accel.sv, for a simulated card
+    /// Folder of a project, for a simulated card
     #[arg(long, value_name = "DIR", conflicts_with_all = ["simulated_card", "config", "payload", "design", "accelerator", "target"])]
     project: Option<PathBuf>,
     /// The design of a simulated card without a project
@@ -246,30 +245,21 @@ struct Design {
 }
 
 impl BuildArgs {
-    /// The design of a simulated card, which the simulator's program reads and measures.
+    /// The design of a project, or of a simulated card without one.
     fn simulated(&self) -> Result<Option<Design>, CliError> {
-        if self.project.is_none() && !self.simulated_card {
-            return Ok(None);
-        }
-        if let Some(project) = &self.project {
-            file::are_inputs(project);
-        }
-        let folder = file::TempFolder::new()?;
-        let payload = folder.path().join("payload");
-        let mut args: Vec<OsString> = vec!["design".into(), "--out".into(), (&payload).into()];
-        if let Some(project) = &self.project {
-            args.extend(["--project".into(), project.into()]);
-        }
-        let design: simulator::Design = simulator::document(&args)?;
-        let config = hex::decode(&design.config, "the configuration")?;
-        let config = Config::from_cbor(&config)
-            .map_err(|e| CliError::internal(format!("the configuration: {e}")))?;
+        let design = match &self.project {
+            Some(project) => project::design(project)?,
+            None if self.simulated_card => {
+                shef_project::Design::digits().map_err(project::failed)?
+            }
+            None => return Ok(None),
+        };
         Ok(Some(Design {
-            config,
-            payload: read(&payload, MAX_CONTAINER)?,
-            digest: hex::decode_array::<32>(&design.digest, "the design digest")?,
-            accelerator: design.accelerator,
-            target: design.target,
+            config: design.config().clone(),
+            payload: design.program().map_err(project::failed)?,
+            digest: design.digest(),
+            accelerator: design.name().to_owned(),
+            target: shef_project::TARGET.to_owned(),
         }))
     }
 

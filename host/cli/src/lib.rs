@@ -10,6 +10,7 @@ mod device;
 mod doctor;
 mod image;
 mod keys;
+mod project;
 mod secret;
 mod shield;
 mod simulator;
@@ -45,6 +46,9 @@ enum Command {
     /// Build, inspect or verify an image container, or draw the device secret of an image
     #[command(subcommand)]
     Image(image::ImageCommand),
+    /// Check the project of an accelerator: sources, ports, regions and digest
+    #[command(subcommand)]
+    Project(project::ProjectCommand),
     /// Check, generate, estimate or show a Shield from its shield.toml
     #[command(subcommand)]
     Shield(shield::ShieldCommand),
@@ -75,6 +79,7 @@ pub fn codes() -> Groups {
     let mut groups = shef::codes();
     // Cards and `shef shield` report these.
     groups.push(("Security Kernel", shef_kernel::CODES.iter().collect()));
+    groups.push(("projects", shef_project::CODES.iter().collect()));
     groups.push(("generators", shef_gen::CODES.iter().collect()));
     groups
 }
@@ -102,6 +107,7 @@ fn run(output: &Output, globals: &[OsString], command: Command) -> Result<Exit, 
         Command::Demo(rest) => simulator::becomes(globals, Some("demo"), rest),
         Command::Device(command) => device::run(output, &command),
         Command::Image(command) => image::run(output, &command),
+        Command::Project(command) => project::run(output, &command).map(|()| Exit::Done),
         Command::Shield(command) => shield::run(output, &command).map(|()| Exit::Done),
         Command::Sim(rest) => simulator::becomes(globals, None, rest),
         Command::Attest(args) => attest::run(output, &args),

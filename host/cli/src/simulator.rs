@@ -79,19 +79,6 @@ pub fn cards() -> Result<Vec<Kind>, CliError> {
     document(&["list".into()])
 }
 
-/// The design of a simulated card, as `shef-sim design` prints it.
-#[derive(Deserialize)]
-pub struct Design {
-    /// Name of the accelerator.
-    pub accelerator: String,
-    /// Type of device.
-    pub target: String,
-    /// Digest of the design in hexadecimal.
-    pub digest: String,
-    /// The Shield's configuration: CBOR in hexadecimal.
-    pub config: String,
-}
-
 /// The error that the other program printed.
 fn error_of(printed: &[u8]) -> CliError {
     let printed = String::from_utf8_lossy(printed);

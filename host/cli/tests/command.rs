@@ -146,7 +146,7 @@ fn devices_that_do_not_exist_or_cannot_be_opened() {
 fn flags_that_do_not_go_together() {
     model_fails(&["--wave", "x.fst"], 2, "SHEF-CLI-001");
     model_fails(&["--stalls", "1"], 2, "SHEF-CLI-001");
-    model_fails(&["--memory-latency", "9"], 2, "SHEF-CLI-001");
+    model_fails(&["--latency", "9"], 2, "SHEF-CLI-001");
     fails(&["demo", "--device", "sim:model", "--json", "--attack", "kindness"], 2, "SHEF-CLI-001");
     for args in [&["demo", "--keep-secrets"][..], &["demo", "--train", "x"], &["nothing"], &[]] {
         assert_eq!(run(args).status.code(), Some(2), "{args:?}");
@@ -486,12 +486,16 @@ fn an_image_has_no_default_design() {
     let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd");
     let args: Vec<&str> = base.into_iter().chain(["--project", project, "--json"]).collect();
     let built: serde_json::Value = serde_json::from_slice(&run(&args).stdout).unwrap();
-    let own = run(&["sim", "design", "--project", project, "--json"]);
+    let own = run(&["project", "check", project, "--no-ports", "--json"]);
     let own: serde_json::Value = serde_json::from_slice(&own.stdout).unwrap();
-    assert_eq!(built["accelerator"], "vecadd");
-    assert_eq!(own["digest"].as_str().unwrap().len(), 64);
-    for (field, of) in [("design_digest", "digest"), ("config_digest", "config_digest")] {
-        assert_eq!(built[field], own[of], "{field}");
+    assert_eq!(own["design_digest"].as_str().unwrap().len(), 64);
+    for field in ["accelerator", "target", "design_digest", "config_digest"] {
+        assert_eq!(built[field], own[field], "{field}");
+    }
+    // Neither needs a simulator.
+    for args in [&args[..], &["project", "check", project, "--no-ports"]] {
+        let output = shef(args).env("SHEF_SIM", "/none").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
     for (flag, value) in all {
         assert_eq!(
@@ -573,12 +577,13 @@ fn a_file_that_does_not_fit_leaves_no_part() {
     // The payload of a simulated card is a temporary file, too: here the image is the first file.
     let other = tempfile::tempdir().unwrap();
     let payload = other.path().join("payload").display().to_string();
-    let design = run(&["sim", "design", "--json", "--out", &payload]);
-    let design: serde_json::Value = serde_json::from_slice(&design.stdout).unwrap();
+    let design = shef_project::Design::digits().unwrap();
+    fs::write(&payload, design.program().unwrap()).unwrap();
+    let digest = hex::encode(design.digest());
     let digits = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shell-rtl/accel/digits/shield.toml");
     let build: Vec<&str> = ["image", "build", "--config", digits, "--payload", &payload]
         .into_iter()
-        .chain(["--design", design["digest"].as_str().unwrap(), "--accelerator", "digits-knn"])
+        .chain(["--design", &digest, "--accelerator", "digits-knn"])
         .chain(["--target", "shef-sim", "--svn", "1", "--vendor", &vendor, "--out", &image])
         .collect();
     for before in [None, Some(b"the image before")] {
@@ -750,7 +755,7 @@ fn completions_and_manual_pages_are_generated() {
         assert!(text(&output.stdout).contains("image-key"), "{shell}");
         let output = run(&["sim", "completions", shell]);
         assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains("memory-latency"), "{shell}");
+        assert!(text(&output.stdout).contains("stalls"), "{shell}");
     }
     assert!(text(&run(&["man"]).stdout).contains(".TH"));
     assert!(text(&run(&["man", "demo"]).stdout).contains("keep"));

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `sim:model` | simulated card around the functional model |
 //! | `sim:rtl` | simulated card around the Verilated RTL |
-//! | `sim:rtl?project=DIR` | the same around a user's own design |
+//! | `sim:rtl?project=DIR` | the same around a user's project; more parameters are in [`SimParameters`] |
 //! | `vfio-user:/path/socket` | a card served by another process |
 //! | `pci:0000:65:00.0` | a card in this machine, through VFIO; `?iommu=type1`, `iommufd` or `none` says how |
 //! | `pci:ueid=01...` | the card of this machine that has this ueid, in any slot |
@@ -24,6 +24,7 @@ pub mod memory;
 pub mod name;
 pub mod pci;
 pub mod ring;
+mod simulated;
 mod ueid;
 mod uri;
 
@@ -32,8 +33,9 @@ pub use dma_slots::{DmaSlot, DmaSlots, SLOT_BYTES};
 pub use error::DeviceError;
 pub use event::{Event, poll_readable, poll_writable};
 pub use memory::{OutOfRange, SharedMemory};
+pub use simulated::{SimKernel, SimParameter, SimParameters};
 pub use ueid::Ueid;
-pub use uri::{Bdf, Iommu, SimKernel, Uri, is_name};
+pub use uri::{Bdf, Iommu, Uri, is_name};
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = DeviceError::CODES;

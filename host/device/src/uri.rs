@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::simulated::SimParameters;
 use crate::{DeviceError, Ueid};
 
 /// Longest accepted URI.
@@ -61,30 +62,14 @@ impl Iommu {
         [(Self::Type1, "type1"), (Self::Iommufd, "iommufd"), (Self::None, "none")];
 }
 
-/// Security Kernel of a simulated card.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum SimKernel {
-    /// Boot ROM and firmware, on the processor in the RTL.
-    #[default]
-    Firmware,
-    /// The same kernel as a function of the simulator. It has a different measurement.
-    Native,
-}
-
 /// Address of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Uri {
     /// `sim:model`
     SimModel,
-    /// `sim:rtl`, with `?kernel=native` for the native Security Kernel (default: `firmware`), and
-    /// with `project=DIR`, last, for a user's own design
-    SimRtl {
-        /// Folder of the design; `None` for the project's own design.
-        project: Option<PathBuf>,
-        /// Its Security Kernel.
-        kernel: SimKernel,
-    },
+    /// `sim:rtl`, with `?` and parameters, such as `project=DIR&kernel=native`
+    SimRtl(SimParameters),
     /// `vfio-user:/path/socket`
     VfioUser {
         /// Path of the socket.
@@ -126,7 +111,7 @@ impl Uri {
 
     /// Whether the device is a simulated card in this process.
     pub fn is_simulated(&self) -> bool {
-        matches!(self, Self::SimModel | Self::SimRtl { .. })
+        matches!(self, Self::SimModel | Self::SimRtl(_))
     }
 }
 
@@ -134,15 +119,7 @@ impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SimModel => f.write_str("sim:model"),
-            Self::SimRtl { project, kernel } => {
-                f.write_str("sim:rtl")?;
-                let native = *kernel == SimKernel::Native;
-                if native {
-                    f.write_str("?kernel=native")?;
-                }
-                let Some(dir) = project else { return Ok(()) };
-                write!(f, "{}project={}", if native { '&' } else { '?' }, dir.display())
-            }
+            Self::SimRtl(parameters) => write!(f, "sim:rtl{}", parameters.query()),
             Self::VfioUser { socket } => write!(f, "vfio-user:{}", socket.display()),
             Self::Pci { function, iommu } => write!(f, "pci:{function}{iommu}"),
             Self::PciUeid { ueid, iommu } => write!(f, "pci:ueid={ueid}{iommu}"),
@@ -198,27 +175,8 @@ fn simulated(rest: &str) -> Result<Uri, String> {
             Err("the model needs the accelerator in Rust, so it has no projects: use sim:rtl?project=DIR".to_owned())
         }
         ("model", Some(_)) => Err("sim:model takes no parameters".to_owned()),
-        ("rtl", None) => Ok(Uri::SimRtl { project: None, kernel: SimKernel::Firmware }),
-        ("rtl", Some(query)) => {
-            let (kernel, project) = match query.strip_prefix("kernel=") {
-                Some(rest) => {
-                    let (name, project) = rest.split_once('&').map_or((rest, None), |(name, project)| (name, Some(project)));
-                    let kernel = match name {
-                        "firmware" => SimKernel::Firmware,
-                        "native" => SimKernel::Native,
-                        other => return Err(format!("unknown Security Kernel {other:?}, expected firmware or native")),
-                    };
-                    (kernel, project)
-                }
-                None => (SimKernel::Firmware, Some(query)),
-            };
-            match project.map(|project| project.strip_prefix("project=")) {
-                Some(Some("")) => Err("project= needs a folder".to_owned()),
-                Some(Some(dir)) => Ok(Uri::SimRtl { project: Some(PathBuf::from(dir)), kernel }),
-                None => Ok(Uri::SimRtl { project: None, kernel }),
-                Some(None) => Err("the parameters of sim:rtl are kernel=native or kernel=firmware and, last, project=DIR".to_owned()),
-            }
-        }
+        ("rtl", None) => Ok(Uri::SimRtl(SimParameters::default())),
+        ("rtl", Some(query)) => SimParameters::parse(query).map(Uri::SimRtl),
         _ => Err(format!("unknown simulated device {kind:?}, expected sim:model or sim:rtl")),
     }
 }
@@ -314,6 +272,8 @@ mod tests {
             "sim:model",
             "sim:rtl",
             "sim:rtl?project=/tmp/my design",
+            "sim:rtl?project=/tmp/Übung=1%25%26%23?&kernel=native&latency=100&stalls=7&seed=3&wave=run.fst",
+            "sim:rtl?wave=a%0Ab%FF",
             "vfio-user:/run/shef.sock",
             "pci:0000:65:00.0",
             "pci:10000:01:00.0",
@@ -337,6 +297,29 @@ mod tests {
         }
     }
 
+    /// In any order; values are percent-decoded.
+    #[test]
+    fn parameters_of_a_simulated_card_have_no_order() {
+        for text in [
+            "sim:rtl?seed=3&wave=run.fst&kernel=native&project=%2ftmp/a%26b&stalls=7&latency=100",
+            "sim:rtl?latency=0100&project=/tmp/%61%26b&wave=run.fst&stalls=7&kernel=native&seed=3",
+        ] {
+            let Ok(Uri::SimRtl(parameters)) = text.parse() else { panic!("{text}") };
+            let all = SimParameters {
+                project: Some("/tmp/a&b".into()),
+                kernel: crate::SimKernel::Native,
+                latency: Some(100),
+                stalls: Some(7),
+                seed: Some(3),
+                wave: Some("run.fst".into()),
+            };
+            assert_eq!(parameters, all);
+        }
+        let error = "sim:rtl?latencies=3".parse::<Uri>().unwrap_err().to_string();
+        let known = "project, kernel, latency, stalls, seed, wave";
+        assert!(error.contains("\"latencies\"") && error.contains(known), "{error}");
+    }
+
     #[test]
     fn bad_uris_have_codes() {
         for (text, code) in [
@@ -350,6 +333,17 @@ mod tests {
             ("sim:model?project=/x", "SHEF-DEV-002"),
             ("sim:rtl?project=", "SHEF-DEV-002"),
             ("sim:rtl?dir=/x", "SHEF-DEV-002"),
+            ("sim:rtl?", "SHEF-DEV-002"),
+            ("sim:rtl?project=/x&project=/x", "SHEF-DEV-002"),
+            ("sim:rtl?project=/x&", "SHEF-DEV-002"),
+            ("sim:rtl?project=%2", "SHEF-DEV-002"),
+            ("sim:rtl?project=%zz", "SHEF-DEV-002"),
+            ("sim:rtl?project=%+1", "SHEF-DEV-002"),
+            ("sim:rtl?project=a%00", "SHEF-DEV-002"),
+            ("sim:rtl?kernel=other", "SHEF-DEV-002"),
+            ("sim:rtl?latency=+1", "SHEF-DEV-002"),
+            ("sim:rtl?latency=", "SHEF-DEV-002"),
+            ("sim:rtl?seed=18446744073709551616", "SHEF-DEV-002"),
             ("sim:rtl\n", "SHEF-DEV-002"),
             ("vfio-user:relative", "SHEF-DEV-002"),
             ("pci:65:00.0", "SHEF-DEV-002"),

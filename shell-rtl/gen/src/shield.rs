@@ -28,7 +28,8 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(source: &str, span: Range<usize>) -> Self {
+    /// The place of a span in a text.
+    pub fn of(source: &str, span: Range<usize>) -> Self {
         let start = span.start.min(source.len());
         let line_start = source[..start].rfind('\n').map_or(0, |n| n + 1);
         let text = source[line_start..].lines().next().unwrap_or("").to_string();
@@ -41,6 +42,25 @@ impl Place {
             text,
         }
     }
+
+    /// A message with the line, marked at this place.
+    pub fn render(&self, message: &str) -> String {
+        let number = self.line.to_string();
+        let margin = " ".repeat(number.len());
+        let indent: String = self
+            .text
+            .chars()
+            .take(self.column - 1)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
+        format!(
+            "{}:{}: {message}\n{margin} |\n{number} | {}\n{margin} | {indent}{}",
+            self.line,
+            self.column,
+            self.text,
+            "^".repeat(self.width)
+        )
+    }
 }
 
 shef_proto::coded! {
@@ -49,7 +69,7 @@ shef_proto::coded! {
     #[non_exhaustive]
     pub enum ShieldError {
         /// Not TOML, unknown key, wrong type.
-        #[error("{}", render(place, message))]
+        #[error("{}", place.render(message))]
         Parse {
             /// position
             place: Place,
@@ -58,7 +78,7 @@ shef_proto::coded! {
         } = "SHEF-GEN-010": "shield.toml is not TOML, or has an unknown key or a value of the wrong type",
             "The message points at line and column. docs/reference/shield-config.md lists all keys.",
         /// A rule is broken.
-        #[error("{}", render(place, message))]
+        #[error("{}", place.render(message))]
         Rule {
             /// position
             place: Place,
@@ -96,26 +116,8 @@ pub struct Warning {
 
 impl core::fmt::Display for Warning {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(&render(&self.place, &self.message))
+        f.write_str(&self.place.render(&self.message))
     }
-}
-
-fn render(place: &Place, message: &str) -> String {
-    let number = place.line.to_string();
-    let margin = " ".repeat(number.len());
-    let indent: String = place
-        .text
-        .chars()
-        .take(place.column - 1)
-        .map(|c| if c == '\t' { '\t' } else { ' ' })
-        .collect();
-    format!(
-        "{}:{}: {message}\n{margin} |\n{number} | {}\n{margin} | {indent}{}",
-        place.line,
-        place.column,
-        place.text,
-        "^".repeat(place.width)
-    )
 }
 
 /// A number: an integer, or a string with a unit (`"4 KiB"`, `"1 MiB"`) or in hexadecimal beyond

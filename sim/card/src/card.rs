@@ -6,7 +6,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
-use shef_device::{CTL_BYTES, Device, DeviceError, DeviceInfo, SimKernel, Uri, mailbox};
+use shef_device::{
+    CTL_BYTES, Device, DeviceError, DeviceInfo, SimKernel, SimParameters, Uri, mailbox,
+};
 use shef_kernel::device_id_key;
 use shef_model::SparseMemory;
 use shef_proto::entropy::SeededEntropy;
@@ -73,7 +75,14 @@ impl CardOptions {
             Engine::Model => Uri::SimModel,
             Engine::Rtl(options) => {
                 let project = self.design.folder().map(Path::to_owned);
-                Uri::SimRtl { project, kernel: options.kernel }
+                Uri::SimRtl(SimParameters {
+                    project,
+                    kernel: options.kernel,
+                    latency: options.memory_latency,
+                    stalls: options.stalls,
+                    seed: self.seed,
+                    wave: options.wave.clone(),
+                })
             }
         }
     }

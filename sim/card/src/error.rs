@@ -11,14 +11,9 @@ shef_proto::coded! {
         /// The boot code stopped.
         #[error("boot: {0}")]
         Boot(#[from] shef_kernel::BootError) => (error) error.code(),
-        /// The `shield.toml` of a user's design is invalid.
-        #[error("{}:{error}", file.display())]
-        Shield {
-            /// The file.
-            file: std::path::PathBuf,
-            /// The error, with its position.
-            error: shef_gen::shield::ShieldError,
-        } => { error, .. } error.code(),
+        /// The design cannot be read.
+        #[error(transparent)]
+        Project(#[from] shef_project::Error) => (error) error.code(),
         /// The card's socket cannot be served.
         #[error(transparent)]
         Serve(#[from] shef_vfio_user::VfioUserError) => (error) error.code(),
@@ -29,23 +24,6 @@ shef_proto::coded! {
             what: String,
         } = "SHEF-CARD-001": "the simulated design does not do what the card needs",
             "it was changed or built from other sources: rebuild it, and compare with shell-rtl/shell/sim",
-        /// The configuration of the model cannot be read.
-        #[error("configuration: {what}")]
-        Config {
-            /// What is wrong.
-            what: String,
-        } = "SHEF-CARD-002": "the simulated card has no valid configuration",
-            "check shell-rtl/accel/digits/shield.toml with `cargo xtask generate`",
-        /// The folder of a user's design is incomplete.
-        #[error("project {}: {what}", dir.display())]
-        Project {
-            /// The folder.
-            dir: std::path::PathBuf,
-            /// What is wrong.
-            what: String,
-        } = "SHEF-CARD-003": "the folder of a design of your own lacks something",
-            "sim:rtl?project=DIR needs DIR/shield.toml and a module shef_accel in DIR/shef_accel.sv; docs/how-to/your-accelerator.md shows \
-             how",
         /// Card memory cannot be created.
         #[error("card memory of {bytes:#x} bytes: {what}")]
         Memory {

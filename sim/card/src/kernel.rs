@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use shef_device::{SimKernel, mailbox};
 use shef_kernel::{Kernel, KernelImage, Medium, SIGNATURE_FILE_LEN, SIMULATED_SIGNER, boot};
+use shef_project::TARGET;
 use shef_proto::cose::SigningKey;
 use shef_proto::entropy::Entropy;
 use shef_rtl::{
@@ -15,7 +16,7 @@ use shef_rtl::{
 
 use crate::CardError;
 use crate::platform::{
-    CardPlatform, FIRMWARE, Fuses, Hardware, KERNEL_SVN, Source, TARGET, kernel_image, shell_digest,
+    CardPlatform, FIRMWARE, Fuses, Hardware, KERNEL_SVN, Source, kernel_image, shell_digest,
 };
 
 /// Signature of [`FIRMWARE`].

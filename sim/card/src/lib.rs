@@ -9,7 +9,6 @@ mod backend;
 mod card;
 mod config_space;
 pub mod control;
-mod design;
 mod dma;
 mod error;
 mod host_port;
@@ -17,38 +16,27 @@ mod kernel;
 mod link;
 mod model;
 mod platform;
-mod program;
 mod rtl;
 mod serve;
 
 pub use card::{Blank, Card, CardOptions, CardProbe, Engine, MEMORY_BYTES};
 pub use control::{Control, Identity};
-pub use design::Design;
 pub use error::CardError;
 pub use kernel::{BootFault, BootStage, KernelView};
 pub use link::LinkFault;
-pub use platform::{ACCELERATOR, KERNEL_SVN, TARGET, kernel_digest, shell_digest};
+pub use platform::{KERNEL_SVN, kernel_digest, shell_digest};
 pub use rtl::{BareCard, RtlOptions};
 pub use serve::{ServeOptions, serve};
-pub use shef_device::SimKernel;
-pub use shef_rtl::{check, repo_root as repository};
+pub use shef_device::{SimKernel, SimParameters};
+pub use shef_project::{
+    ACCELERATOR, Design, TARGET, digits_config as config, repo_root as repository,
+};
+pub use shef_rtl::check;
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = CardError::CODES;
 
 use shef_proto::code::Code;
-use shef_proto::config::Config;
-
-/// The configuration of the Shield in the card: `shell-rtl/accel/digits/shield.toml`, resolved.
-///
-/// # Errors
-/// [`CardError::Config`].
-pub fn config() -> Result<Config, CardError> {
-    let shield =
-        shef_gen::shield::parse(include_str!("../../../shell-rtl/accel/digits/shield.toml"))
-            .map_err(|e| CardError::Config { what: e.to_string() })?;
-    Ok(shield.config)
-}
 
 /// Checks that this machine has the tools that build a card around the RTL.
 ///
@@ -65,6 +53,7 @@ pub fn codes() -> Vec<(&'static str, Vec<&'static Code>)> {
     vec![
         ("Security Kernel", shef_kernel::CODES.iter().collect()),
         ("Verilated RTL", shef_rtl::CODES.iter().collect()),
+        ("projects", shef_project::CODES.iter().collect()),
         ("generators", shef_gen::CODES.iter().collect()),
         ("simulated card", CODES.iter().collect()),
     ]

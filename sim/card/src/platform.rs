@@ -6,6 +6,7 @@ use std::rc::Rc;
 use sha2::{Digest, Sha256};
 use shef_device::SimKernel;
 use shef_kernel::{BootPlatform, EntropyQuality, KernelImage, Platform, PlatformError, Shell};
+use shef_project::{Program, TARGET};
 use shef_proto::entropy::{Entropy, SeededEntropy};
 use shef_proto::evidence::{DebugState, RootOfTrust};
 use shef_regs::krn;
@@ -13,12 +14,6 @@ use zeroize::Zeroizing;
 
 use crate::CardError;
 use crate::backend::Backend;
-use crate::program::Program;
-
-/// Name of this type of device; images name it as their target.
-pub const TARGET: &str = "shef-sim";
-/// Name of the accelerator that is part of the design.
-pub const ACCELERATOR: &str = "digits-knn";
 
 /// Security version of the kernel.
 pub const KERNEL_SVN: u64 = 1;

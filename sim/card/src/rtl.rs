@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use shef_device::SimKernel;
+use shef_device::{SimKernel, SimParameters};
 use shef_model::SparseMemory;
 use shef_rtl::check::{Checked, DoneRegister};
 use shef_rtl::{
-    AxiMemoryConfig, CoreSim, HostMemory, Library, Unshielded, build_with, kernel_spec,
+    AxiMemoryConfig, CoreSim, DesignSpec, HostMemory, Library, Unshielded, build_with, kernel_spec,
 };
 
 use crate::backend::Backend;
@@ -38,6 +38,19 @@ pub struct RtlOptions {
     pub dma: bool,
     /// Which Security Kernel the card has.
     pub kernel: SimKernel,
+}
+
+impl From<&SimParameters> for RtlOptions {
+    /// Those of a URI; project and seed belong to the card ([`crate::CardOptions`]).
+    fn from(parameters: &SimParameters) -> Self {
+        Self {
+            memory_latency: parameters.latency,
+            stalls: parameters.stalls,
+            wave: parameters.wave.clone(),
+            kernel: parameters.kernel,
+            dma: false,
+        }
+    }
 }
 
 impl RtlOptions {
@@ -74,7 +87,8 @@ fn library(
     if let Some(found) = loaded.get(&key) {
         return Ok(found.clone());
     }
-    let mut spec = if top == BARE { design.bare_spec(top)? } else { design.spec(top)? };
+    let sources = if top == BARE { design.bare_sources(top)? } else { design.sources(top)? };
+    let mut spec = DesignSpec::from(sources);
     spec.trace = trace;
     let library = build_with(&spec, progress)?;
     if top != BARE && library.design_digest() != design.digest() {

@@ -4,7 +4,6 @@
 //! starts this program for a device `sim:`.
 
 mod demo;
-mod design;
 mod list;
 mod makers;
 mod serve;
@@ -38,8 +37,6 @@ enum Command {
     Trust(trust::TrustArgs),
     /// List the kinds of simulated cards, and what this machine lacks for them
     List,
-    /// Print the digest of a design, and write the payload of an image for it
-    Design(design::DesignArgs),
     #[command(flatten)]
     Common(Common),
 }
@@ -48,6 +45,8 @@ enum Command {
 pub fn codes() -> Groups {
     let mut groups = shef::codes();
     groups.extend(shef_card::codes());
+    // `cargo xtask` runs the benches and has no `explain`.
+    groups.push(("benches", shef_tb::CODES.iter().collect()));
     groups
 }
 
@@ -71,7 +70,6 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         Command::Serve(args) => serve::run(output, &args).map(|()| Exit::Done),
         Command::Trust(args) => trust::run(output, &args).map(|()| Exit::Done),
         Command::List => list::run(output).map(|()| Exit::Done),
-        Command::Design(args) => design::run(output, &args).map(|()| Exit::Done),
         Command::Common(common) => common.run::<Args>(output),
     }
 }

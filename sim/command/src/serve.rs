@@ -12,6 +12,7 @@ use shef_card::{
     Blank, Card, CardError, CardOptions, Control, Design, Engine, Identity, RtlOptions,
     ServeOptions, SimKernel,
 };
+use shef_console::file::Outputs;
 use shef_console::{CliError, Output, interrupt};
 use shef_lab::world::card;
 
@@ -41,7 +42,7 @@ pub struct ServeArgs {
     /// Card memory in MiB, a power of two up to 65536; pages that are never written cost nothing
     #[arg(long, value_name = "MIB", default_value_t = shef_card::MEMORY_BYTES >> 20)]
     memory: u64,
-    /// Folder of your own design, with shield.toml and shef_accel.sv (rtl)
+    /// Folder of a project, in place of the digits accelerator (rtl)
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
     /// Keep the manufacturer's keys in this folder, so that the card is certified by the same root
@@ -50,13 +51,19 @@ pub struct ServeArgs {
     manufacturer: Option<PathBuf>,
     /// Cycles from a read request to its first beat (rtl)
     #[arg(long, value_name = "N")]
-    memory_latency: Option<u64>,
+    latency: Option<u64>,
     /// Seed for random stalls of the memory (rtl)
     #[arg(long, value_name = "SEED")]
     stalls: Option<u64>,
     /// Security Kernel of the card: `firmware` by default (rtl); the model's is native
     #[arg(long, value_enum)]
     kernel: Option<Kernel>,
+    /// Seed for the card's randomness, which evidence reports (rtl)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write waveforms to this file; they need a build of their own (rtl)
+    #[arg(long, value_name = "FILE.fst")]
+    wave: Option<PathBuf>,
     /// Also stop when standard input closes, and then remove the folder of the socket if it is empty
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
@@ -98,9 +105,11 @@ impl ServeArgs {
                     "the model needs the accelerator in Rust, so it has no projects: use --device rtl",
                 );
             }
-            DeviceKind::Model if self.memory_latency.is_some() || self.stalls.is_some() => {
+            DeviceKind::Model
+                if self.latency.or(self.stalls).or(self.seed).is_some() || self.wave.is_some() =>
+            {
                 return wrong(
-                    "--memory-latency and --stalls need a device with a clock, and the model has none: use --device rtl",
+                    "--latency, --stalls, --seed and --wave are of the RTL: use --device rtl",
                 );
             }
             DeviceKind::Model if self.kernel == Some(Kernel::Firmware) => {
@@ -110,19 +119,24 @@ impl ServeArgs {
             }
             DeviceKind::Model => Engine::Model,
             DeviceKind::Rtl => Engine::Rtl(RtlOptions {
-                memory_latency: self.memory_latency,
+                memory_latency: self.latency,
                 stalls: self.stalls,
+                wave: self.wave.clone(),
                 // Other processes reach the card over a bus.
                 dma: true,
                 kernel: self.kernel.unwrap_or(Kernel::Firmware).into(),
-                ..RtlOptions::default()
             }),
         };
+        if let Some(wave) = &self.wave {
+            // It is writable, and no input.
+            Outputs::new([])?.file(wave)?;
+        }
         let design = match &self.project {
             Some(folder) => Design::project(folder),
             None => Design::digits(),
         };
-        Ok(CardOptions::new(engine, design.map_err(card)?))
+        let options = CardOptions::new(engine, design.map_err(card)?);
+        Ok(CardOptions { seed: self.seed, ..options })
     }
 }
 
@@ -207,4 +221,20 @@ fn stops_with_stdin(stop: &Arc<AtomicBool>) {
         while matches!(std::io::stdin().read(&mut bytes), Ok(1..)) {}
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args as _;
+    use shef_card::SimParameters;
+
+    #[test]
+    fn a_uri_and_the_flags_have_the_same_names() {
+        let command = ServeArgs::augment_args(clap::Command::new("serve"));
+        for row in SimParameters::TABLE {
+            let flag = command.get_arguments().find(|arg| arg.get_long() == Some(row.name));
+            assert!(flag.is_some(), "{}", row.name);
+        }
+    }
 }

@@ -61,8 +61,6 @@ fn a_folder_that_is_not_empty_stays() {
 #[test]
 fn a_design_has_one_digest() {
     let design = Design::digits().unwrap();
-    let digest = hex::encode(design.digest());
-    assert_eq!(document(&["design"])["digest"], digest.as_str());
     let temp = tempfile::tempdir().unwrap();
     let (mut child, socket) = served(temp.path());
     let identity = Control::open(&Control::path_of(&socket)).unwrap().identity().unwrap();
@@ -72,19 +70,18 @@ fn a_design_has_one_digest() {
     );
     drop(child.stdin.take());
     child.wait().unwrap();
-    let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd");
-    let own = Design::project(Path::new(project)).unwrap();
-    // The card removed its folder.
-    let temp = tempfile::tempdir().unwrap();
-    let out = temp.path().join("payload");
-    let printed = document(&["design", "--project", project, "--out", out.to_str().unwrap()]);
-    assert_eq!(printed["digest"], hex::encode(own.digest()).as_str());
-    assert_eq!(std::fs::read(out).unwrap(), own.program().unwrap());
 }
 
 #[test]
 fn codes_of_cards_are_explained() {
-    for code in ["SHEF-CARD-003", "SHEF-RTL-005", "SHEF-ATT-012", "SHEF-CLI-001"] {
+    for code in [
+        "SHEF-CARD-003",
+        "SHEF-RTL-005",
+        "SHEF-RTL-043",
+        "SHEF-PRJ-004",
+        "SHEF-ATT-012",
+        "SHEF-CLI-001",
+    ] {
         assert_eq!(document(&["explain", code])["code"], code);
     }
     let output = shef_sim(&["explain", "SHEF-XXX-999"]).output().unwrap();

@@ -154,6 +154,7 @@ impl Probe {
 }
 
 /// Converts an error of the card to one of the command.
-pub fn card(error: CardError) -> CliError {
+pub fn card(error: impl Into<CardError>) -> CliError {
+    let error = error.into();
     shef::DeviceError::from(error).into()
 }

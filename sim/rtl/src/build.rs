@@ -1,11 +1,13 @@
 //! Runs Verilator, shim generator, g++ and linker once per content.
 
+use crate::shim::shim_source;
 use crate::sim::Library;
-use crate::sources::{Source, is_header, preprocessed};
-use crate::toolchain::{Toolchain, find_toolchain, repo_root, target_dir};
+use crate::stage::Stage;
+use crate::toolchain::{Toolchain, find_toolchain, target_dir};
 use crate::{DesignSpec, Error, Lint, Profile, Result};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeSet, HashMap};
+use shef_project::{preprocessed, stem};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -47,18 +49,19 @@ pub fn build_once(spec: &DesignSpec) -> Result<&'static Library> {
 /// As [`build`].
 pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<Library> {
     let tc = find_toolchain()?;
-    let (measured, built) = spec.read()?;
+    let (measured, built) = spec.sources.read()?;
     let digest = measured.digest();
     let mut h = Sha256::new();
     h.update(digest);
-    if spec.measured.is_some() {
+    if spec.sources.measured.is_some() {
         for source in &built {
             h.update(Sha256::digest(&source.bytes));
         }
     }
     let verilator_flags = verilator_flags(spec);
     let cxx_flags = cxx_flags(spec, &tc);
-    for s in [RECIPE, READING, &tc.verilator_version, &tc.cxx, &tc.cxx_version] {
+    let tools = [RECIPE, &tc.verilator_version, &tc.cxx, &tc.cxx_version];
+    for s in tools.iter().chain(READING) {
         h.update(s);
         h.update([0]);
     }
@@ -71,20 +74,20 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
     }
     // The order of the sources, their names in messages, and the way they are read; not the path of
     // the checkout.
-    let sources = staged(spec, built);
-    for s in &sources {
-        h.update(s.name.display().to_string());
-        h.update([u8::from(s.foreign)]);
+    let sources = Stage::new(spec, built);
+    for (name, foreign) in sources.names() {
+        h.update(name.display().to_string());
+        h.update([u8::from(foreign)]);
     }
     let key = hex::encode(&h.finalize()[..16]);
     let cache = cache_dir();
     fs::create_dir_all(&cache).map_err(|e| Error::io("cannot create", &cache, &e))?;
-    let dir = cache.join(format!("{}-{key}", spec.top));
+    let dir = cache.join(format!("{}-{key}", spec.sources.top));
     let so = dir.join("model.so");
     if !so.is_file() {
-        let _lock = lock(&cache.join(format!("{}-{key}.lock", spec.top)))?;
+        let _lock = lock(&cache.join(format!("{}-{key}.lock", spec.sources.top)))?;
         if !so.is_file() {
-            let tmp = cache.join(format!("{}-{key}.part", spec.top));
+            let tmp = cache.join(format!("{}-{key}.part", spec.sources.top));
             fresh_dir(&tmp)?;
             let job = Job {
                 spec,
@@ -102,7 +105,7 @@ pub fn build_with(spec: &DesignSpec, progress: &mut dyn FnMut(&str)) -> Result<L
             fs::rename(&tmp, &dir).map_err(|e| Error::io("cannot rename", &tmp, &e))?;
         }
     }
-    Library::load(&so, &spec.top)
+    Library::load(&so, &spec.sources.top)
 }
 
 /// Folder of build results: `verilated` below `SHEF_CACHE`, which several checkouts may share, else
@@ -115,11 +118,11 @@ pub fn cache_dir() -> PathBuf {
     base.join("verilated")
 }
 
-/// The recipe for objects: this file. A change to it rebuilds them.
-const RECIPE: &str = include_str!("build.rs");
+/// The recipe for objects: these files. A change to them rebuilds the objects.
+const RECIPE: &str =
+    concat!(include_str!("build.rs"), include_str!("stage.rs"), include_str!("shim.rs"));
 /// Rules for sources. A change to them also rebuilds objects.
-const READING: &str =
-    concat!(include_str!("spec.rs"), include_str!("sources.rs"), include_str!("verilog.rs"));
+const READING: &[&str] = &[include_str!("spec.rs"), shef_project::RULES];
 
 /// The meaning of `-march=native` on this machine: results are not shared between processors of
 /// different instruction sets.
@@ -180,9 +183,9 @@ fn verilator_flags(spec: &DesignSpec) -> Vec<String> {
         f.push("--savable".into());
     }
     f.push("--top-module".into());
-    f.push(spec.top.clone());
-    f.extend(spec.params.iter().map(|(k, v)| format!("-G{k}={v}")));
-    f.extend(spec.defines.iter().map(|(k, v)| format!("+define+{k}={v}")));
+    f.push(spec.sources.top.clone());
+    f.extend(spec.sources.params.iter().map(|(k, v)| format!("-G{k}={v}")));
+    f.extend(spec.sources.defines.iter().map(|(k, v)| format!("+define+{k}={v}")));
     f
 }
 
@@ -227,46 +230,10 @@ fn cxx_flags(spec: &DesignSpec, tc: &Toolchain) -> Vec<String> {
     f
 }
 
-/// One file of a design, as staged for Verilator.
-struct Staged {
-    source: Source,
-    /// Path below Verilator's working folder: as below the repository, or `outside/` and the file's
-    /// name (which is unique in a design).
-    name: PathBuf,
-    /// Read as in synthesis.
-    foreign: bool,
-}
-
-/// Names that do not depend on the paths of the repository and of generated packages: a copied
-/// checkout finds the results of another.
-fn staged(spec: &DesignSpec, sources: Vec<Source>) -> Vec<Staged> {
-    let (root, target) = (repo_root(), target_dir());
-    let name = |path: &Path| {
-        let below = path.strip_prefix(&root).ok().filter(|_| !path.starts_with(&target));
-        below.map_or_else(
-            || Path::new(OUTSIDE).join(path.file_name().unwrap_or_default()),
-            Path::to_path_buf,
-        )
-    };
-    sources
-        .into_iter()
-        .map(|source| Staged {
-            name: name(&source.path),
-            foreign: spec.is_foreign(&source.path),
-            source,
-        })
-        .collect()
-}
-
-/// Folder for sources from outside the repository.
-const OUTSIDE: &str = "outside";
-/// Folder for headers that are included by a path.
-const INCLUDE: &str = "include";
-
 struct Job<'a> {
     spec: &'a DesignSpec,
     tc: &'a Toolchain,
-    sources: &'a [Staged],
+    sources: &'a Stage,
     dir: &'a Path,
     cache: &'a Path,
     cxx_flags: &'a [String],
@@ -279,54 +246,38 @@ impl Job<'_> {
         digest: &str,
         progress: &mut dyn FnMut(&str),
     ) -> Result<()> {
-        let top = &self.spec.top;
+        let top = &self.spec.sources.top;
         progress(&format!("{top}: Verilator"));
         let start = Instant::now();
         let obj = self.dir.join("obj");
         let log = self.dir.join("verilator.log");
-        let stage = self.stage()?;
+        let stage = self.dir.join("src");
+        self.sources.write(&stage)?;
         let verilator = |more: &[&str]| {
             let mut c = Command::new(&self.tc.verilator);
             c.current_dir(&stage)
                 .env("VERILATOR_ROOT", &self.tc.root)
                 .args(verilator_flags)
                 .args(more);
-            let headers = self
-                .sources
-                .iter()
-                .filter(|s| is_header(&s.source.path))
-                .filter_map(|s| s.name.parent());
-            let folders: BTreeSet<&Path> = headers.chain([Path::new(INCLUDE)]).collect();
-            c.args(folders.iter().map(|f| format!("+incdir+{}", f.display())));
-            c.args(self.sources.iter().filter(|s| !is_header(&s.source.path)).map(|s| &s.name));
+            c.args(self.sources.arguments());
             c
         };
         let refused = || {
-            self.name_outside(&log)?;
+            self.sources.name_outside(&log)?;
             Err(Error::Verilate {
                 top: top.clone(),
                 log: log.display().to_string(),
                 tail: tail(&log),
             })
         };
-        if !self.spec.projects.is_empty() {
+        if !self.spec.sources.projects.is_empty() {
             // Without its warnings, which quote the sources.
             let text = self.dir.join("preprocessed.sv");
             if !self.run_to(verilator(&["-E"]), &text, &log, "verilator")? {
                 return refused();
             }
             let bytes = fs::read(&text).map_err(|e| Error::io("cannot read", &text, &e))?;
-            let is = |s: &Staged, name: &Path| {
-                s.name == name
-                    || name.strip_prefix(INCLUDE).is_ok_and(|n| s.source.spellings.contains(n))
-            };
-            let file = |name: &str| {
-                self.sources
-                    .iter()
-                    .find(|s| is(s, Path::new(name)))
-                    .map(|s| s.source.path.as_path())
-            };
-            preprocessed(self.spec, &bytes, file)?;
+            preprocessed(&self.spec.sources, &bytes, |name| self.sources.original(name))?;
             let _ = fs::remove_file(&text);
         }
         if !self.logged(verilator(&["--Mdir", "../obj"]), &log, "verilator")? {
@@ -377,42 +328,11 @@ impl Job<'_> {
 
     /// The top module, its parameters, and the folder of an external configuration.
     fn label(&self) -> String {
-        let outside = self
-            .sources
-            .iter()
-            .find(|s| s.name.starts_with(OUTSIDE))
-            .and_then(|s| s.source.path.parent()?.file_name());
-        let folder = outside.map(|f| f.to_string_lossy().into_owned());
-        let params = self.spec.params.iter().map(|(k, v)| format!("{k}={v}"));
+        let folder = self.sources.folder();
+        let params = self.spec.sources.params.iter().map(|(k, v)| format!("{k}={v}"));
         let label: Vec<String> =
-            [self.spec.top.clone()].into_iter().chain(folder).chain(params).collect();
+            [self.spec.sources.top.clone()].into_iter().chain(folder).chain(params).collect();
         label.join(" ").replace(['"', '\\'], "")
-    }
-
-    /// Writes the measured bytes to the files that Verilator reads.
-    fn stage(&self) -> Result<PathBuf> {
-        let stage = self.dir.join("src");
-        for s in self.sources {
-            let bytes = &s.source.bytes;
-            let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
-            // Only in modules and packages: an included file would undefine the macro for its
-            // includer.
-            let text = if s.foreign && (has(b"\nendmodule") || has(b"\nendpackage")) {
-                let line = format!("`define SYNTHESIS\n`line 1 \"{}\" 0\n", s.name.display());
-                [line.as_bytes(), bytes, b"\n`undef SYNTHESIS\n"].concat()
-            } else {
-                bytes.clone()
-            };
-            let spelled =
-                s.source.spellings.iter().map(|spelling| Path::new(INCLUDE).join(spelling));
-            for name in [s.name.clone()].into_iter().chain(spelled) {
-                let to = stage.join(name);
-                let folder = to.parent().unwrap_or(&stage);
-                fs::create_dir_all(folder).map_err(|e| Error::io("cannot create", folder, &e))?;
-                fs::write(&to, &text).map_err(|e| Error::io("cannot write", &to, &e))?;
-            }
-        }
-        Ok(stage)
     }
 
     /// Checks Verilator's list of read files: only staged files and Verilator's own are allowed.
@@ -428,20 +348,9 @@ impl Job<'_> {
             None => Ok(()),
             Some(path) => {
                 let what = "Verilator read this file, which is no source of the design".to_owned();
-                Err(Error::Source { place: path.display().to_string(), what })
+                Err(shef_project::Error::Source { place: path.display().to_string(), what }.into())
             }
         }
-    }
-
-    /// Restores the original path of files from outside the repository in messages.
-    fn name_outside(&self, log: &Path) -> Result<()> {
-        let text = fs::read(log).map_err(|e| Error::io("cannot read", log, &e))?;
-        let mut text = String::from_utf8_lossy(&text).into_owned();
-        for s in self.sources.iter().filter(|s| s.name.starts_with(OUTSIDE)) {
-            text =
-                text.replace(&s.name.display().to_string(), &s.source.path.display().to_string());
-        }
-        fs::write(log, text).map_err(|e| Error::io("cannot write", log, &e))
     }
 
     fn logged(&self, c: Command, log: &Path, what: &'static str) -> Result<bool> {
@@ -482,7 +391,7 @@ impl Job<'_> {
     fn compile(&self, units: &[PathBuf], out: &Path) -> Result<Vec<PathBuf>> {
         let next = std::sync::atomic::AtomicUsize::new(0);
         let failed: std::sync::Mutex<Option<Error>> = std::sync::Mutex::new(None);
-        let object = |u: &Path| out.join(format!("{}.o", crate::sources::stem(u)));
+        let object = |u: &Path| out.join(format!("{}.o", stem(u)));
         std::thread::scope(|s| {
             for _ in 0..2 {
                 s.spawn(|| {
@@ -492,12 +401,12 @@ impl Job<'_> {
                         if failed.lock().is_ok_and(|f| f.is_some()) {
                             break;
                         }
-                        let log = out.join(format!("{}.log", crate::sources::stem(u)));
+                        let log = out.join(format!("{}.log", stem(u)));
                         let mut c = Command::new(&self.tc.cxx);
                         c.args(self.cxx_flags);
                         // Verilator's "slow" code runs once: optimising its megabytes of initial
                         // values would take minutes
-                        if crate::sources::stem(u).contains("__Slow") {
+                        if stem(u).contains("__Slow") {
                             c.arg("-O0");
                         }
                         for include in ["include", "include/vltstd"] {
@@ -512,7 +421,7 @@ impl Job<'_> {
                                     Error::TraceLibraries
                                 } else {
                                     Error::Compile {
-                                        top: self.spec.top.clone(),
+                                        top: self.spec.sources.top.clone(),
                                         log: log.display().to_string(),
                                         tail: t,
                                     }
@@ -641,184 +550,4 @@ fn tail(log: &Path) -> String {
     } else {
         errors.join("\n")
     }
-}
-
-/// Serialisation of a model (Verilator's `--savable`) to and from memory. The reader's end lies
-/// behind the data by Verilator's look-ahead, so that it never requests more.
-const SAVE: &str = r#"
-#include <cstring>
-#include <vector>
-#include "verilated_save.h"
-struct mem_save final : public VerilatedSerialize {
-  std::vector<uint8_t> out;
-  mem_save() { m_isOpen = true; }
-  void flush() override { out.insert(out.end(), m_bufp, m_cp); m_cp = m_bufp; }
-};
-struct mem_restore final : public VerilatedDeserialize {
-  std::vector<uint8_t> in;
-  mem_restore(const uint8_t* p, uint64_t n) : in(n + bufferInsertSize(), 0) {
-    std::memcpy(in.data(), p, n);
-    m_isOpen = true;
-    m_cp = in.data();
-    m_endp = in.data() + in.size();
-  }
-  bool whole(uint64_t n) const { return m_cp == in.data() + n; }
-  void fill() override {}
-};
-API uint64_t shef_save(handle* m, uint8_t* to, uint64_t room) {
-  mem_save s;
-  s << m->model;
-  s.flush();
-  if (s.out.size() <= room) std::memcpy(to, s.out.data(), s.out.size());
-  return s.out.size();
-}
-API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
-  mem_restore r(from, n);
-  r >> m->model;
-  return r.whole(n) ? 1 : 0;
-}
-"#;
-
-/// The same with coverage, which Verilator's serialisation does not support: the bytes of the
-/// module instances, which lie before the counters, so that the counters continue. The bytes
-/// contain pointers into their instance and are restored only into that instance.
-const SAVE_BESIDE_COVERAGE: &str = r#"
-#include <cstring>
-#include "Vtop__Syms.h"
-static uint8_t* state_of(handle* m) { return (uint8_t*)&m->model.rootp->vlSymsp->TOP; }
-static uint64_t size_of(handle* m) { return (uint64_t)((uint8_t*)m->model.rootp->vlSymsp->__Vcoverage - state_of(m)); }
-API uint64_t shef_save(handle* m, uint8_t* to, uint64_t room) {
-  const uint64_t n = sizeof(m->number) + size_of(m);
-  if (n <= room) {
-    std::memcpy(to, &m->number, sizeof(m->number));
-    std::memcpy(to + sizeof(m->number), state_of(m), size_of(m));
-  }
-  return n;
-}
-API uint32_t shef_restore(handle* m, const uint8_t* from, uint64_t n) {
-  if (n != sizeof(m->number) + size_of(m) || std::memcmp(from, &m->number, sizeof(m->number)) != 0) return 0;
-  std::memcpy(state_of(m), from + sizeof(m->number), size_of(m));
-  return 1;
-}
-"#;
-
-/// The `extern "C"` side: create, evaluate, free, and the address of each port.
-fn shim_source(top: &str, header: &str, digest: &str, spec: &DesignSpec) -> Result<String> {
-    let mut ports = String::new();
-    let mut count = 0u32;
-    let mut add = |name: &str, dir: u32, (hi, lo): (i64, i64), at: &str| {
-        let bits = (hi - lo).abs() + 1;
-        let _ = writeln!(
-            ports,
-            "  if (i == {count}) return shef_port{{\"{name}\", {dir}, {bits}, (void*)&m->model.{at}}};"
-        );
-        count += 1;
-    };
-    for line in header.lines().map(str::trim) {
-        let bad = || Error::PortForm { top: top.to_owned(), port: line.to_owned() };
-        // `VlUnpacked<type/*hi:lo*/, n> &bus_signal;`: element k is the port `busk_signal`; the
-        // header does not give its direction
-        if let Some((array, name)) =
-            line.strip_prefix("VlUnpacked<").and_then(|l| l.strip_suffix(';')?.split_once("> &"))
-        {
-            let (_, range) = array.split_once("/*").ok_or_else(bad)?;
-            let (range, n) = range.split_once("*/, ").ok_or_else(bad)?;
-            let (hi, lo) = range.split_once(':').ok_or_else(bad)?;
-            let number = |s: &str| s.parse::<i64>().map_err(|_| bad());
-            let (bus, signal) = name.split_once('_').ok_or_else(bad)?;
-            for k in 0..number(n)? {
-                add(
-                    &format!("{bus}{k}_{signal}"),
-                    2,
-                    (number(hi)?, number(lo)?),
-                    &format!("{name}[{k}]"),
-                );
-            }
-            continue;
-        }
-        let Some((mac, rest)) = line.split_once('(') else { continue };
-        let dir = if mac.starts_with("VL_INOUT") {
-            2
-        } else if mac.starts_with("VL_IN") {
-            0
-        } else if mac.starts_with("VL_OUT") {
-            1
-        } else {
-            continue;
-        };
-        let body = rest.split(')').next().ok_or_else(bad)?;
-        let mut f = body.split(',');
-        let name = f.next().and_then(|n| n.trim().strip_prefix('&')).ok_or_else(bad)?;
-        let mut num = || f.next().and_then(|n| n.trim().parse::<i64>().ok()).ok_or_else(bad);
-        let (hi, lo) = (num()?, num()?);
-        if !rest.trim_end().ends_with(");") || name.contains('[') {
-            return Err(bad());
-        }
-        add(name, dir, (hi, lo), name);
-    }
-    let trace_inc = if spec.trace { "#include \"verilated_fst_c.h\"\n" } else { "" };
-    let trace = if spec.trace {
-        r#"
-API int32_t shef_trace_open(handle* m, const char* path) {
-  if (!m->fst) { m->fst = new VerilatedFstC; m->model.trace(m->fst, 99); }
-  m->fst->open(path);
-  return m->fst->isOpen() ? 1 : 0;
-}
-API void shef_trace_dump(handle* m, uint64_t t) { m->fst->dump(t); }
-API void shef_trace_close(handle* m) { if (m->fst) m->fst->close(); }
-"#
-    } else {
-        ""
-    };
-    let trace_on = if spec.trace { "ctx.traceEverOn(true);" } else { "" };
-    let trace_member = if spec.trace {
-        "VerilatedFstC* fst = nullptr; ~handle() { model.final(); delete fst; }"
-    } else {
-        "~handle() { model.final(); }"
-    };
-    let cov = if spec.coverage {
-        "#include \"verilated_cov.h\"\nAPI void shef_coverage(handle* m, const char* path) { m->ctx.coveragep()->forcePerInstance(true); m->ctx.coveragep()->write(path); }\n"
-    } else {
-        ""
-    };
-    let save = match (spec.savable, spec.coverage) {
-        (false, _) => "",
-        (true, false) => SAVE,
-        (true, true) => SAVE_BESIDE_COVERAGE,
-    };
-    Ok(format!(
-        r#"// Generated: C interface of {top}.
-#include <atomic>
-#include <cstdint>
-#include "verilated.h"
-{trace_inc}#include "Vtop.h"
-#define API extern "C" __attribute__((visibility("default")))
-static std::atomic<uint64_t> handles{{0}};
-struct handle {{
-  const uint64_t number = ++handles;
-  VerilatedContext ctx;
-  struct on {{ on(VerilatedContext& ctx, uint32_t seed) {{ (void)ctx; ctx.randSeed((int)seed); {trace_on} }} }} on_;
-  Vtop model;
-  {trace_member}
-  handle(uint32_t seed) : ctx(), on_(ctx, seed), model(&ctx, "top") {{}}
-}};
-struct shef_port {{ const char* name; uint32_t dir; uint32_t bits; void* at; }};
-extern "C" {{
-__attribute__((visibility("default"))) extern const char shef_design_digest[65] = "{digest}";
-__attribute__((visibility("default"))) extern const uint32_t shef_port_count = {count};
-}}
-API handle* shef_new(uint32_t seed) {{ return new handle(seed); }}
-// Older runtimes look up the context of the thread while they take a model down: it must be this
-// one's.
-API void shef_free(handle* m) {{ Verilated::threadContextp(&m->ctx); delete m; }}
-API void shef_eval(handle* m) {{ m->model.eval(); }}
-API uint32_t shef_finished(handle* m) {{ return m->ctx.gotFinish(); }}
-API void shef_run(handle* m, uint8_t* clk, uint64_t n) {{
-  for (uint64_t i = 0; i < n; ++i) {{ *clk = 0; m->model.eval(); *clk = 1; m->model.eval(); }}
-}}
-API shef_port shef_port_at(handle* m, uint32_t i) {{
-{ports}  return shef_port{{nullptr, 0, 0, nullptr}};
-}}
-{trace}{cov}{save}"#
-    ))
 }

@@ -5,6 +5,9 @@ shef_proto::coded! {
     #[derive(Debug, thiserror::Error)]
     #[non_exhaustive]
     pub enum Error {
+        /// The design's sources.
+        #[error(transparent)]
+        Project(#[from] shef_project::Error) => (error) error.code(),
         /// No Verilator at the expected place.
         #[error("no Verilator: {0}")]
         VerilatorMissing(String) = "SHEF-RTL-001": "Verilator is not there",
@@ -23,15 +26,6 @@ shef_proto::coded! {
         #[error("C++ compiler {0} cannot be started: install g++ (apt-get install g++) or set CXX")]
         CompilerMissing(String) = "SHEF-RTL-003": "the C++ compiler does not start",
             "Install g++ (apt-get install g++) or set CXX to a compiler that knows C++17.",
-        /// A top module or a named source does not exist.
-        #[error("no source for module {module}: looked for {module}.sv in {searched}")]
-        SourceMissing {
-            /// Module or package.
-            module: String,
-            /// Folders searched.
-            searched: String,
-        } = "SHEF-RTL-004": "a module has no source file",
-            "One module a file, file name = module name; look at the folders that the message lists.",
         /// Verilator rejected the RTL.
         #[error("Verilator refused {top} (log: {log}):\n{tail}")]
         Verilate {
@@ -131,29 +125,6 @@ shef_proto::coded! {
         IbexMissing(String) = "SHEF-RTL-017": "Ibex is not there",
             "The Security Kernel's processor comes from Ibex. `cargo xtask setup` fetches the pinned sources; SHEF_IBEX names others (the \
              folder that holds rtl and vendor).",
-        /// A source contains something that a measured design must not contain.
-        #[error("{place}: {what}")]
-        Source {
-            /// File, with line and column if known.
-            place: String,
-            /// Actual and expected content.
-            what: String,
-        } = "SHEF-RTL-018": "a source reads what is not measured",
-            "A design's digest covers every byte that a tool reads for it: sources and headers are regular files of the project, and no \
-             file, program or option outside of it decides what the design does. Write tables as constants or functions instead of \
-             $readmemh; docs/how-to/your-accelerator.md has the rules.",
-        /// Two files have the same name.
-        #[error("{name} has two files: {first} and {second}")]
-        Ambiguous {
-            /// Module, package or header.
-            name: String,
-            /// One file.
-            first: String,
-            /// The other.
-            second: String,
-        } = "SHEF-RTL-019": "two files have one name",
-            "One module a file, file name = module name, and each name once in a project (names that differ by case only are one, and \
-             macros may make a name): remove or rename one of the two. The names of the Shield's modules are taken.",
     }
     also {
         "SHEF-RTL-020": "pip does not run",
@@ -176,22 +147,6 @@ shef_proto::coded! {
 }
 
 impl Error {
-    pub(crate) fn ambiguous(name: &str, first: &std::path::Path, second: &std::path::Path) -> Self {
-        Self::Ambiguous {
-            name: name.to_owned(),
-            first: first.display().to_string(),
-            second: second.display().to_string(),
-        }
-    }
-
-    /// A source with line and column of the byte at `offset`.
-    pub(crate) fn at(path: &std::path::Path, text: &[u8], offset: usize, what: String) -> Self {
-        let before = &text[..offset.min(text.len())];
-        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
-        Self::Source { place: format!("{}:{line}:{column}", path.display()), what }
-    }
-
     pub(crate) fn io(what: &'static str, path: &std::path::Path, e: &std::io::Error) -> Self {
         Self::Io { what, path: path.display().to_string(), reason: e.to_string() }
     }

@@ -37,16 +37,17 @@ mod axi_memory;
 mod build;
 pub mod check;
 mod core_sim;
+mod designs;
 mod error;
 mod host_memory;
 pub mod kernel_sim;
+mod shim;
 mod sim;
-mod sources;
 mod spec;
+mod stage;
 pub mod system_sim;
 mod toolchain;
 mod unshielded;
-mod verilog;
 
 pub use agent::{Agent, cycle, cycle_until};
 pub use axi_lite::AxiLite;
@@ -57,6 +58,7 @@ pub use axi_memory::{
 };
 pub use build::{build, build_once, build_with, cache_dir};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
+pub use designs::{kernel_spec, module_spec, system_spec};
 pub use error::Error;
 pub use host_memory::{HostBus, HostFault, HostMemory};
 pub use kernel_sim::{
@@ -64,11 +66,11 @@ pub use kernel_sim::{
     Noise, fair_noise, sparse_noise,
 };
 pub use shef_model::memory;
+pub use shef_project::{SourceSet, repo_root};
 pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage};
-pub use sources::{Measured, Source, kernel_spec, module_spec, rtl_sources, sv_files, system_spec};
 pub use spec::{DesignSpec, Lint, Profile};
 pub use system_sim::{SystemSim, SystemSnapshot};
-pub use toolchain::{Toolchain, find_ibex, find_toolchain, repo_root};
+pub use toolchain::{Toolchain, find_ibex, find_toolchain};
 pub use unshielded::{AxiBurst, Unshielded};
 
 /// All codes of this crate.

@@ -1,7 +1,7 @@
 //! The description of a design to build.
 
-use crate::toolchain::repo_root;
-use std::path::{Path, PathBuf};
+use shef_project::SourceSet;
+use std::path::Path;
 
 /// Optimisation of the C++ code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -27,23 +27,8 @@ pub enum Lint {
 /// A design to build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DesignSpec {
-    /// Top module.
-    pub top: String,
-    /// Files that the caller names; `search` finds further ones.
-    pub sources: Vec<PathBuf>,
-    /// Folders whose `*.sv` files (recursively) belong to the design if it uses their names;
-    /// earlier folders win.
-    pub search: Vec<PathBuf>,
-    /// Folders of third-party RTL, searched last and read as in synthesis, with the macro
-    /// `SYNTHESIS`.
-    pub foreign: Vec<PathBuf>,
-    /// Folders of users' RTL, which are searched as well; their files must not read anything
-    /// outside of them.
-    pub projects: Vec<PathBuf>,
-    /// Parameters of the top module (`-G`).
-    pub params: Vec<(String, String)>,
-    /// Macros (`+define+`).
-    pub defines: Vec<(String, String)>,
+    /// Its sources.
+    pub sources: SourceSet,
     /// Optimisation.
     pub profile: Profile,
     /// Whether waves (FST) can be written.
@@ -55,78 +40,81 @@ pub struct DesignSpec {
     pub savable: bool,
     /// Warnings.
     pub lint: Lint,
-    /// The module that is measured, with everything below it, if not the top module.
-    pub measured: Option<String>,
+}
+
+impl From<SourceSet> for DesignSpec {
+    /// A design of these sources, for short builds, without waves, coverage and snapshots.
+    fn from(sources: SourceSet) -> Self {
+        Self {
+            sources,
+            profile: Profile::Quick,
+            trace: false,
+            coverage: false,
+            savable: false,
+            lint: Lint::Log,
+        }
+    }
 }
 
 impl DesignSpec {
     /// A design with only a top module.
     #[must_use]
     pub fn new(top: &str) -> Self {
-        Self {
-            top: top.to_owned(),
-            sources: Vec::new(),
-            search: Vec::new(),
-            foreign: Vec::new(),
-            projects: Vec::new(),
-            params: Vec::new(),
-            defines: Vec::new(),
-            profile: Profile::Quick,
-            trace: false,
-            coverage: false,
-            savable: false,
-            lint: Lint::Log,
-            measured: None,
-        }
+        SourceSet::new(top).into()
     }
 
-    /// Adds a source file (relative paths: below the repository).
-    #[must_use]
-    pub fn source(mut self, p: impl AsRef<Path>) -> Self {
-        self.sources.push(repo_root().join(p));
-        self
+    fn with(self, change: impl FnOnce(SourceSet) -> SourceSet) -> Self {
+        Self { sources: change(self.sources), ..self }
     }
 
-    /// Adds a folder to look modules and packages up in (relative paths: below the repository).
+    /// [`SourceSet::source`].
     #[must_use]
-    pub fn search(mut self, p: impl AsRef<Path>) -> Self {
-        self.search.push(repo_root().join(p));
-        self
+    pub fn source(self, p: impl AsRef<Path>) -> Self {
+        self.with(|sources| sources.source(p))
     }
 
-    /// Adds a user's folder to look modules and packages up in.
+    /// [`SourceSet::search`].
     #[must_use]
-    pub fn project(mut self, p: impl AsRef<Path>) -> Self {
-        self.projects.push(p.as_ref().to_owned());
-        self.search(p)
+    pub fn search(self, p: impl AsRef<Path>) -> Self {
+        self.with(|sources| sources.search(p))
     }
 
-    /// Adds a folder of third-party RTL.
+    /// [`SourceSet::project`].
     #[must_use]
-    pub fn foreign(mut self, p: impl AsRef<Path>) -> Self {
-        self.foreign.push(repo_root().join(p));
-        self
+    pub fn project(self, p: impl AsRef<Path>) -> Self {
+        self.with(|sources| sources.project(p))
     }
 
-    /// Sets a parameter of the top module.
+    /// [`SourceSet::foreign`].
     #[must_use]
-    pub fn param(mut self, name: &str, value: impl ToString) -> Self {
-        self.params.push((name.to_owned(), value.to_string()));
-        self
+    pub fn foreign(self, p: impl AsRef<Path>) -> Self {
+        self.with(|sources| sources.foreign(p))
     }
 
-    /// Defines a macro.
+    /// [`SourceSet::param`].
     #[must_use]
-    pub fn define(mut self, name: &str, value: &str) -> Self {
-        self.defines.push((name.to_owned(), value.to_owned()));
-        self
+    pub fn param(self, name: &str, value: impl ToString) -> Self {
+        self.with(|sources| sources.param(name, value))
     }
 
-    /// Measures `module` and everything below it, not the shell around it.
+    /// [`SourceSet::define`].
     #[must_use]
-    pub fn measure_below(mut self, module: &str) -> Self {
-        self.measured = Some(module.to_owned());
-        self
+    pub fn define(self, name: &str, value: &str) -> Self {
+        self.with(|sources| sources.define(name, value))
+    }
+
+    /// [`SourceSet::measure_below`].
+    #[must_use]
+    pub fn measure_below(self, module: &str) -> Self {
+        self.with(|sources| sources.measure_below(module))
+    }
+
+    /// [`SourceSet::digest`].
+    ///
+    /// # Errors
+    /// As [`SourceSet::measure`].
+    pub fn digest(&self) -> crate::Result<[u8; 32]> {
+        Ok(self.sources.digest()?)
     }
 
     /// Optimises for long runs.
@@ -162,14 +150,5 @@ impl DesignSpec {
     pub fn deny_warnings(mut self) -> Self {
         self.lint = Lint::Deny;
         self
-    }
-
-    pub(crate) fn is_foreign(&self, path: &Path) -> bool {
-        self.foreign.iter().any(|folder| path.starts_with(folder))
-    }
-
-    /// The user's folder that contains a source.
-    pub(crate) fn project_of(&self, path: &Path) -> Option<&Path> {
-        self.projects.iter().map(PathBuf::as_path).find(|folder| path.starts_with(folder))
     }
 }

@@ -1,6 +1,7 @@
-//! Finding the repository, Verilator, the C++ compiler and Ibex.
+//! Finding Verilator, the C++ compiler and Ibex.
 
 use crate::{Error, Result};
+use shef_project::repo_root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,18 +21,6 @@ pub struct Toolchain {
     pub cxx: String,
     /// First line of its `--version`.
     pub cxx_version: String,
-}
-
-/// Root of the repository (`SHEF_ROOT`, else where this crate was compiled).
-#[must_use]
-pub fn repo_root() -> PathBuf {
-    match std::env::var_os("SHEF_ROOT") {
-        Some(r) if !r.is_empty() => PathBuf::from(r),
-        _ => {
-            let p = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-            std::fs::canonicalize(&p).unwrap_or(p)
-        }
-    }
 }
 
 /// Folder of the build products: `CARGO_TARGET_DIR`, else `target` of the repository.

@@ -86,7 +86,7 @@ fn refused_rtl_names_the_log() {
     assert!(std::path::Path::new(&log).is_file() && tail.contains("broken.sv"), "{log} {tail}");
     assert!(matches!(
         build(&DesignSpec::new("absent").search(&d)),
-        Err(Error::SourceMissing { .. })
+        Err(Error::Project(shef_project::Error::SourceMissing { .. }))
     ));
 }
 

@@ -516,8 +516,8 @@ fn no_digest_covers_the_checker() {
         spec.measure_below("shef_core")
     };
     for top in ["shef_sim_top", "shef_host_top"] {
-        let built = spec(top).resolve_sources().expect("sources");
-        let measured = spec(top).measure().expect("measured").manifest;
+        let built = spec(top).sources.resolve_sources().expect("sources");
+        let measured = spec(top).sources.measure().expect("measured").manifest;
         for file in ["shef_check.sv", "shef_axi_check.sv", "shef_check_pkg.sv"] {
             assert!(built.iter().any(|p| p.ends_with(file)), "{top} has no {file}");
             assert!(!measured.contains(file), "{top}: {file} is measured");

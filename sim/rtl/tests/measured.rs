@@ -1,6 +1,7 @@
 //! Every byte that a tool reads for a design is in its digest, and the digest and the build share a
 //! single read.
 
+use shef_project::{Listed, SourceSet};
 use shef_rtl::{DesignSpec, Error, build};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -479,4 +480,47 @@ fn a_build_has_the_digest_of_its_sources() {
         sim.eval();
         assert_eq!(sim.peek("o"), value);
     }
+}
+
+/// The order of a list, its headers and names that need quotes reach Verilator as they are measured.
+#[test]
+fn a_listed_project_is_built_as_it_is_measured() {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("measured/l\u{fc}st & 100 %");
+    let _ = fs::remove_dir_all(&root);
+    for (name, text) in [
+        ("a/defs.svh", "`define STEP 32'd1\n"),
+        ("b/defs.svh", "`define STEP 32'd2\n"),
+        ("m.v", "`define TIMES 32'd3\n"),
+        ("n.v", "`define TIMES 32'd4\n"),
+        (
+            "both modules.sv",
+            "`include \"defs.svh\"\nmodule sub (output logic [31:0] o); assign o = z_pkg::Z + `STEP * `TIMES; endmodule\n\
+             module top (input logic clk_i, output logic [31:0] o); sub s (.o); endmodule\n",
+        ),
+        ("z_pkg.sv", "package z_pkg; localparam logic [31:0] Z = 32'd10; endpackage\n"),
+    ] {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), text).unwrap();
+    }
+    let root = root.canonicalize().unwrap();
+    let mut digests = Vec::new();
+    for (order, include, o) in [(["m.v", "n.v"], ["a", "b"], 14), (["n.v", "m.v"], ["b", "a"], 16)]
+    {
+        let files = order.into_iter().chain(["both modules.sv", "z_pkg.sv"]);
+        let listed = Listed {
+            files: files.map(|name| root.join(name)).collect(),
+            include: include.map(|name| root.join(name)).into(),
+            root: root.clone(),
+            ..Listed::default()
+        };
+        let spec = DesignSpec::from(SourceSet::new("top").listed(listed, "top"));
+        let library = build(&spec).unwrap_or_else(|e| panic!("{e}"));
+        let digest = spec.digest().unwrap();
+        assert_eq!(library.design_digest(), digest);
+        let mut sim = shef_rtl::Sim::new(&library).expect("instance");
+        sim.eval();
+        assert_eq!(sim.peek("o"), o);
+        digests.push(digest);
+    }
+    assert_ne!(digests[0], digests[1]);
 }

@@ -93,7 +93,7 @@ fn library() -> &'static Library {
 /// The same with a hostile core in the fabric (`system/shef_core.sv`).
 fn hostile() -> &'static Library {
     let mut spec = system_spec(Some(probe())).expect("sources").search("shell-rtl/accel/digits");
-    spec.search.insert(0, repo_root().join("sim/rtl/tests/system"));
+    spec.sources.search.insert(0, repo_root().join("sim/rtl/tests/system"));
     build_once(&counted(spec.param("WipeCycles", WIPE))).expect("model")
 }
 

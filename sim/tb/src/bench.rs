@@ -115,7 +115,7 @@ pub fn design(shield_toml: &str, dir: &Path) -> Result<(DesignSpec, Config)> {
         .search(dir)
         .search("shell-rtl/rtl")
         .search("shell-rtl/shell/tb");
-    spec.resolve_sources()?;
+    spec.sources.resolve_sources().map_err(shef_rtl::Error::from)?;
     let spec = if waves().is_some() { spec.trace() } else { spec };
     Ok((spec, shield.config))
 }
@@ -492,7 +492,7 @@ mod tests {
         let (_, text) = crate::attack::CONFIGURATIONS[0];
         let dir = std::env::temp_dir().join(format!("shef-tb-design-{}", std::process::id()));
         let (spec, _) = design(text, &dir).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(spec.below_top().unwrap_or_else(|e| panic!("{e}")), ["shef_core"]);
+        assert_eq!(spec.sources.below_top().unwrap_or_else(|e| panic!("{e}")), ["shef_core"]);
         let _ = std::fs::remove_dir_all(&dir);
     }
 }

@@ -330,8 +330,8 @@ fn what_is_missing_or_wrong_is_named() {
                 "output wire          interrupt_o",
             );
         },
-        "SHEF-RTL-005",
-        &["irq_o"],
+        "SHEF-PRJ-006",
+        &["shef_accel.sv:", "has no port irq_o"],
     );
     let odd = temp.path().join("with space");
     fs::create_dir(&odd).unwrap();

@@ -1,6 +1,6 @@
 //! Structure of the sources: the modules of a crate do not import each other in circles, no package
-//! of `host/` or `attestation/` depends on one of `sim/` or `tests/`, and none of `attestation/` on
-//! one of `host/`.
+//! of `host/`, `attestation/` or `shell-rtl/` depends on one of `sim/` or `tests/`, and none of
+//! `attestation/` or `shell-rtl/` on one of `host/`.
 //!
 //! Manifests and sources are all that this reads. A path is an import wherever it stands: in `use`,
 //! in an expression, in a macro. It leads to the module that declares the item, also if other
@@ -17,6 +17,8 @@ use toml::{Table, Value};
 const BELOW: &[(&str, &[&str])] = &[
     ("attestation/", &["host/", "sim/", "tests/"]),
     ("host/", &["sim/", "tests/"]),
+    // Programs of the host read designs with these packages.
+    ("shell-rtl/", &["host/", "sim/", "tests/"]),
     // Tests of shipped packages use these fixtures, which contain no simulator.
     (FIXTURES, &["sim/", "tests/"]),
 ];
@@ -344,7 +346,7 @@ fn upward(manifests: &BTreeMap<String, Table>, workspace: &Table) -> Vec<String>
 /// The packages of [`PICTURE`]'s rooms that it does not name.
 fn not_shown(manifests: &BTreeMap<String, Table>, picture: &str) -> Vec<String> {
     let folders = manifests.keys().filter(|folder| {
-        ["attestation/", "host/", "sim/"].iter().any(|room| folder.starts_with(room))
+        ["attestation/", "host/", "shell-rtl/", "sim/"].iter().any(|room| folder.starts_with(room))
     });
     let named = |folder: &&String| {
         let name = folder.rsplit('/').next().unwrap_or_default();
@@ -507,9 +509,12 @@ mod tests {
             ("[dependencies]\nagent.workspace = true", false),
         ] {
             let of_host = dependencies.contains("agent");
-            for (folder, held) in
-                [("host/sdk", up), ("attestation/kernel", up || of_host), ("sim/tb", false)]
-            {
+            for (folder, held) in [
+                ("host/sdk", up),
+                ("attestation/kernel", up || of_host),
+                ("shell-rtl/project", up || of_host),
+                ("sim/tb", false),
+            ] {
                 let manifests = [
                     (folder, package("it", dependencies)),
                     ("sim/card", package("card", "[dependencies]\nit.workspace = true")),

@@ -35,7 +35,7 @@ pub fn open(uri: &Uri) -> Result<Host, SdkError> {
 pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
     match uri {
         #[cfg(feature = "vfio-user")]
-        Uri::SimModel | Uri::SimRtl { .. } => {
+        Uri::SimModel | Uri::SimRtl(_) => {
             #[cfg(feature = "tls")]
             if let Some(mut progress) = options.progress {
                 return Host::simulated(uri, Some(&mut |text| progress(text)));
@@ -73,7 +73,7 @@ pub fn open_with(uri: &Uri, options: OpenOptions) -> Result<Host, SdkError> {
 /// Why this program cannot open `uri`.
 fn absent(uri: &Uri) -> DeviceError {
     let (what, feature) = match uri {
-        Uri::SimModel | Uri::SimRtl { .. } => ("the simulated card", "vfio-user"),
+        Uri::SimModel | Uri::SimRtl(_) => ("the simulated card", "vfio-user"),
         Uri::Pci { .. } | Uri::PciUeid { .. } => ("VFIO", "vfio"),
         Uri::VfioUser { .. } => ("vfio-user", "vfio-user"),
         Uri::Tls { .. } => ("the agent protocol", "tls"),

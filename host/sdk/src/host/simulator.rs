@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use shef_device::SimKernel;
+use shef_device::SimParameters;
 
 use crate::{Device, DeviceError, SdkError, Uri};
 
@@ -142,16 +142,17 @@ fn arguments(uri: &Uri, socket: &Path) -> Vec<std::ffi::OsString> {
             .map(Into::into)
             .into();
     all.push(socket.into());
-    let (device, kernel, project) = match uri {
-        Uri::SimRtl { project, kernel } => ("rtl", *kernel, project.clone()),
-        _ => ("model", SimKernel::Firmware, None),
+    let none = SimParameters::default();
+    let (device, parameters) = match uri {
+        Uri::SimRtl(parameters) => ("rtl", parameters),
+        _ => ("model", &none),
     };
     all.extend(["--device", device].map(Into::into));
-    if kernel == SimKernel::Native {
-        all.extend(["--kernel", "native"].map(Into::into));
-    }
-    if let Some(folder) = project {
-        all.extend(["--project".into(), folder.into_os_string()]);
+    for (name, value) in parameters.given() {
+        // One argument, so that no value is a flag.
+        let mut flag = std::ffi::OsString::from(format!("--{name}="));
+        flag.push(value);
+        all.push(flag);
     }
     all
 }

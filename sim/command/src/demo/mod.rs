@@ -77,13 +77,13 @@ fn demo_in(output: &Output, args: &DemoArgs, dir: &Path) -> Result<Report, CliEr
             remote.agent(),
             remote.card()
         ));
-        let (memory_latency, stalls) = (None, None);
+        let (latency, stalls) = (None, None);
         let args = DemoArgs {
             device,
             control: Some(remote.control.clone()),
             remote: false,
             tls,
-            memory_latency,
+            latency,
             stalls,
             ..args.clone()
         };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use shef::{Service, Uri};
-use shef_card::{Control, Engine, RtlOptions, SimKernel};
+use shef_card::{Control, Engine, RtlOptions, SimKernel, SimParameters};
 use shef_console::CliError;
 use shef_console::file::{self, Outputs};
 use shef_flags::ServiceArgs;
@@ -51,7 +51,7 @@ pub struct DemoArgs {
     pub train: usize,
     /// Cycles from a read request to its first beat (sim:rtl)
     #[arg(long, value_name = "N")]
-    pub memory_latency: Option<u64>,
+    pub latency: Option<u64>,
     /// Seed for random stalls of the memory (sim:rtl); cycles then include them
     #[arg(long, value_name = "SEED")]
     pub stalls: Option<u64>,
@@ -87,7 +87,7 @@ impl Default for DemoArgs {
             service: ServiceArgs::default(),
             data: None,
             train: TRAIN,
-            memory_latency: None,
+            latency: None,
             stalls: None,
             wave: None,
             keep: None,
@@ -154,7 +154,7 @@ pub fn settings(args: &DemoArgs) -> Result<Settings, CliError> {
 /// The cards that the device's URI names.
 fn cards(args: &DemoArgs, uri: &Uri) -> Result<Cards, CliError> {
     let timing = [
-        ("--memory-latency", args.memory_latency.is_some()),
+        ("--latency", args.latency.is_some()),
         ("--stalls", args.stalls.is_some()),
         ("--wave", args.wave.is_some()),
     ];
@@ -166,15 +166,18 @@ fn cards(args: &DemoArgs, uri: &Uri) -> Result<Cards, CliError> {
             ));
         }
         (Uri::SimModel, None) => Engine::Model,
-        (Uri::SimRtl { project: None, kernel }, _) => Engine::Rtl(RtlOptions {
-            kernel: *kernel,
-            memory_latency: args.memory_latency,
-            stalls: args.stalls,
-            wave: args.wave.clone(),
-            ..RtlOptions::default()
-        }),
-        (Uri::SimRtl { project: Some(_), .. }, _) => {
+        (Uri::SimRtl(SimParameters { project: Some(_), .. }), _) => {
             return usage("the demo is of the digits accelerator: use --device sim:rtl");
+        }
+        (Uri::SimRtl(SimParameters { seed: Some(_), .. }), _) => {
+            return usage("--seed is that of all parties in the demo: use it in place of ?seed=");
+        }
+        (Uri::SimRtl(parameters), _) => {
+            let mut parameters = parameters.clone();
+            parameters.latency = args.latency.or(parameters.latency);
+            parameters.stalls = args.stalls.or(parameters.stalls);
+            parameters.wave = args.wave.clone().or(parameters.wave);
+            Engine::Rtl(RtlOptions::from(&parameters))
         }
         (other, _) if args.seed.is_some() => {
             return usage(format!(
@@ -242,18 +245,17 @@ fn attacks(args: &DemoArgs, cards: &Cards) -> Result<Vec<&'static Attack>, CliEr
 /// # Errors
 /// A device that is not made here.
 pub fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
-    let device = match args.device.parse()? {
-        Uri::SimModel => "model",
-        Uri::SimRtl { project: None, .. } => "rtl",
+    let (device, mut parameters) = match args.device.parse()? {
+        Uri::SimModel => ("model", SimParameters::default()),
+        Uri::SimRtl(parameters) if parameters.project.is_none() => ("rtl", parameters),
         other => {
             return usage(format!(
                 "--remote makes a card of its own: use it with sim:rtl or sim:model, not {other}"
             ));
         }
     };
-    let mut flags = vec!["--device".to_owned(), device.to_owned()];
-    for (flag, value) in [("--memory-latency", args.memory_latency), ("--stalls", args.stalls)] {
-        flags.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value.to_string()]));
-    }
-    Ok(flags)
+    parameters.latency = args.latency.or(parameters.latency);
+    parameters.stalls = args.stalls.or(parameters.stalls);
+    let flags = parameters.given().map(|(name, value)| format!("--{name}={}", value.to_string_lossy()));
+    Ok(["--device".to_owned(), device.to_owned()].into_iter().chain(flags).collect())
 }

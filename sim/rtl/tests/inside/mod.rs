@@ -29,6 +29,7 @@ impl Inside {
         let flags = "--cc --no-timing -O3 --x-assign fast --x-initial fast --assert --prefix Vtop --output-split 30000 \
                      --output-split-cfuncs 3000 --threads 1 -Wno-fatal -Werror-USERERROR --savable";
         let (headers, sources): (Vec<_>, Vec<_>) = spec
+            .sources
             .resolve_sources()
             .unwrap()
             .into_iter()
@@ -36,7 +37,7 @@ impl Inside {
         let mut c = Command::new(&tc.verilator);
         c.env("VERILATOR_ROOT", &tc.root)
             .args(flags.split(' '))
-            .args(["--top-module", &spec.top, "--Mdir"])
+            .args(["--top-module", &spec.sources.top, "--Mdir"])
             .arg(&dir);
         c.args(
             headers
@@ -49,7 +50,7 @@ impl Inside {
         for source in sources {
             let text = std::fs::read_to_string(&source).unwrap();
             let module = text.contains("\nendmodule") || text.contains("\nendpackage");
-            if module && spec.foreign.iter().any(|folder| source.starts_with(folder)) {
+            if module && spec.sources.foreign.iter().any(|folder| source.starts_with(folder)) {
                 let copy = dir.join(source.file_name().unwrap());
                 std::fs::write(&copy, format!("`define SYNTHESIS\n{text}\n`undef SYNTHESIS\n"))
                     .unwrap();

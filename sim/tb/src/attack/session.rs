@@ -174,7 +174,7 @@ impl Session {
             config,
             bench,
             owner,
-            top: spec.below_top()?.join("+"),
+            top: spec.sources.below_top().map_err(shef_rtl::Error::from)?.join("+"),
             empty,
             fresh: Fresh { snapshot: snapshot.clone(), key },
             closed: (snapshot.clone(), Vec::new()),

@@ -4,7 +4,7 @@
 //!
 //! | member | content |
 //! |---|---|
-//! | `manifest` | the design: top module, parameters, and the SHA-256 of each source ([`shef_rtl::Measured::manifest`]) |
+//! | `manifest` | the design: top module, parameters, and the SHA-256 of each source ([`Measured::manifest`]) |
 //! | `shield.cbor` | the resolved configuration of the Shield |
 //! | `accelerator` | name of the accelerator |
 //! | `sources/NAME` | each source of the vendor, by its name in the manifest |
@@ -18,9 +18,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use shef_proto::config::Config;
-use shef_rtl::{DesignSpec, Measured};
 
-use crate::CardError;
+use crate::{Error, Measured, Result};
 
 /// Folders whose sources are public.
 const PUBLIC: [&str; 2] = ["shell-rtl/rtl/", "shell-rtl/shell/"];
@@ -33,7 +32,7 @@ const SOURCES: &str = "sources/";
 
 /// The plaintext of an image, unpacked.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     manifest: String,
     config: Vec<u8>,
     accelerator: String,
@@ -44,10 +43,7 @@ pub(crate) struct Program {
 impl Program {
     /// The program of a design with these sources and this configuration.
     pub(crate) fn of(measured: Measured, config: &Config, accelerator: &str) -> Self {
-        let named = measured
-            .sources
-            .into_iter()
-            .map(|source| (DesignSpec::manifest_name(&source.path), source.bytes));
+        let named = measured.sources.into_iter().map(|source| (source.name, source.bytes));
         let sources = named.filter(|(name, _)| !public(name)).collect();
         Self {
             manifest: measured.manifest,
@@ -58,10 +54,8 @@ impl Program {
     }
 
     /// Packs it. The same design gives the same bytes.
-    pub(crate) fn pack(&self) -> Result<Vec<u8>, CardError> {
-        let failed = |e: std::io::Error| CardError::Design {
-            what: format!("the image cannot be packed: {e}"),
-        };
+    pub(crate) fn pack(&self) -> Result<Vec<u8>> {
+        let failed = |e: std::io::Error| Error::Packed(e.to_string());
         let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(
             Vec::new(),
             flate2::Compression::best(),
@@ -86,7 +80,10 @@ impl Program {
     }
 
     /// Reads the plaintext of an image, after which up to three zeros may pad the last word.
-    pub(crate) fn read(image: &[u8]) -> Result<Self, &'static str> {
+    ///
+    /// # Errors
+    /// The image is no design for a simulated card.
+    pub fn read(image: &[u8]) -> std::result::Result<Self, &'static str> {
         let mut gzip = flate2::bufread::GzDecoder::new(image);
         let mut unpacked = Vec::new();
         gzip.by_ref()
@@ -138,18 +135,26 @@ impl Program {
         Ok(Self { manifest: text(manifest)?, config, accelerator: text(accelerator)?, sources })
     }
 
+    /// The vendor's sources, by their names in the manifest.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.sources.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+    }
+
     /// Name of the accelerator.
-    pub(crate) fn accelerator(&self) -> &str {
+    pub fn accelerator(&self) -> &str {
         &self.accelerator
     }
 
     /// Digest of the configuration, if it is valid.
-    pub(crate) fn config_digest(&self) -> Option<[u8; 32]> {
+    pub fn config_digest(&self) -> Option<[u8; 32]> {
         Config::from_cbor(&self.config).ok().map(|config| config.digest())
     }
 
     /// Digest of the design, if all the vendor's sources are present and match the manifest.
-    pub(crate) fn digest(&self) -> Result<[u8; 32], &'static str> {
+    ///
+    /// # Errors
+    /// The sources are not those of the manifest.
+    pub fn digest(&self) -> std::result::Result<[u8; 32], &'static str> {
         let mut own = 0;
         for (name, digest) in
             self.manifest.lines().filter_map(|line| line.strip_prefix("file ")?.rsplit_once(' '))
@@ -159,7 +164,7 @@ impl Program {
             }
             let source =
                 self.sources.get(name).ok_or("the image lacks a source of its manifest")?;
-            if hex(&Sha256::digest(source)) != digest {
+            if hex::encode(Sha256::digest(source)) != digest {
                 return Err("a source in the image is not what its manifest says");
             }
             own += 1;
@@ -176,18 +181,15 @@ fn public(name: &str) -> bool {
     PUBLIC.iter().any(|folder| name.starts_with(folder))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn design() -> Program {
         let (a, b) = (b"module a".to_vec(), b"module b".to_vec());
-        let line =
-            |name: &str, bytes: &[u8]| format!("file {name} {}\n", hex(&Sha256::digest(bytes)));
+        let line = |name: &str, bytes: &[u8]| {
+            format!("file {name} {}\n", hex::encode(Sha256::digest(bytes)))
+        };
         let manifest = "shef-design-1\ntop a\n".to_owned()
             + &line("a.sv", &a)
             + &line("shell-rtl/accel/b.sv", &b)
@@ -195,7 +197,7 @@ mod tests {
         let sources = [("a.sv".to_owned(), a), ("shell-rtl/accel/b.sv".to_owned(), b)].into();
         Program {
             manifest,
-            config: crate::config().unwrap().to_cbor(),
+            config: crate::digits_config().unwrap().to_cbor(),
             accelerator: "own".to_owned(),
             sources,
         }
@@ -211,7 +213,7 @@ mod tests {
             assert_eq!(read.digest(), Ok(Sha256::digest(&whole.manifest).into()), "{fill} zeros");
             assert_eq!(
                 (read.accelerator(), read.config_digest()),
-                ("own", Some(crate::config().unwrap().digest()))
+                ("own", Some(crate::digits_config().unwrap().digest()))
             );
             image.push(0);
         }

@@ -1,8 +1,7 @@
 //! Selects the files of a design: packages first, then everything that the top module reaches.
 
-use crate::toolchain::{find_ibex, repo_root};
 use crate::verilog::{Text, origin, refused_directive};
-use crate::{DesignSpec, Error, Result};
+use crate::{Error, Listed, Result, SourceSet, repo_root};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -41,16 +40,18 @@ pub fn sv_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-pub(crate) fn stem(p: &Path) -> String {
+/// The name of a file without its extension.
+#[must_use]
+pub fn stem(p: &Path) -> String {
     p.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Whether it is read only where another file includes it.
-pub(crate) fn is_header(p: &Path) -> bool {
+fn is_header(p: &Path) -> bool {
     p.extension().is_some_and(|x| x == "svh" || x == "vh")
 }
 
-pub(crate) fn is_package(p: &Path) -> bool {
+fn is_package(p: &Path) -> bool {
     stem(p).ends_with("_pkg")
 }
 
@@ -64,48 +65,18 @@ pub fn rtl_sources() -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// A design with the Shield's RTL and this `top`; it takes modules by file name from
-/// `shell-rtl/rtl` and `shell-rtl/shell/sim`. Add an accelerator with [`DesignSpec::search`].
-///
-/// # Errors
-/// When no file is named after the top module.
-pub fn module_spec(top: &str) -> Result<DesignSpec> {
-    let spec = DesignSpec::new(top).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
-    spec.resolve_sources()?;
-    Ok(spec)
-}
+impl SourceSet {
+    /// A design with the Shield's RTL and this `top`; it takes modules by file name from
+    /// `shell-rtl/rtl` and `shell-rtl/shell/sim`. Add an accelerator with [`SourceSet::search`].
+    ///
+    /// # Errors
+    /// When no file is named after the top module.
+    pub fn shipped(top: &str) -> Result<Self> {
+        let set = Self::new(top).search("shell-rtl/rtl").search("shell-rtl/shell/sim");
+        set.resolve_sources()?;
+        Ok(set)
+    }
 
-/// The Security Kernel's subsystem `shef_kernel`, around Ibex. `boot` is a folder with the package
-/// `shef_kernel_rom_pkg`; by default, it is the shipped boot ROM.
-///
-/// # Errors
-/// When Ibex or a source is missing.
-pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
-    with_kernel("shef_kernel_top", "shell-rtl/shell/kernel", boot)
-}
-
-/// The whole system `shef_system`: the Security Kernel as in [`kernel_spec`], Shield and DMA
-/// engine. Add an accelerator with [`DesignSpec::search`].
-///
-/// # Errors
-/// When Ibex or a source is missing.
-pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
-    with_kernel("shef_system_top", "shell-rtl/shell/system", boot)
-}
-
-fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec> {
-    let ibex = find_ibex()?;
-    let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
-    let spec = boot.into_iter().fold(spec, DesignSpec::search).search(shell);
-    let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
-    let spec = foreign
-        .iter()
-        .fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
-    spec.resolve_sources()?;
-    Ok(spec)
-}
-
-impl DesignSpec {
     /// Names, as in the design, of the modules that the top module's text names: those that the top
     /// tests.
     ///
@@ -127,7 +98,7 @@ impl DesignSpec {
     /// The files of the design, in compilation order.
     ///
     /// # Errors
-    /// As [`DesignSpec::measure`].
+    /// As [`SourceSet::measure`].
     pub fn resolve_sources(&self) -> Result<Vec<PathBuf>> {
         Ok(closure(self, &self.top)?.into_iter().map(|source| source.path).collect())
     }
@@ -142,7 +113,10 @@ impl DesignSpec {
     }
 
     /// The measured part of the design, and every file that is built.
-    pub(crate) fn read(&self) -> Result<(Measured, Vec<Source>)> {
+    ///
+    /// # Errors
+    /// As [`SourceSet::measure`].
+    pub fn read(&self) -> Result<(Measured, Vec<Source>)> {
         let built = closure(self, &self.top)?;
         let top = self.measured.as_deref().unwrap_or(&self.top);
         let mut sources = built.clone();
@@ -162,38 +136,54 @@ impl DesignSpec {
                 });
             }
         }
-        let file = |s: &Source| {
-            format!(
-                "file {} {}\n",
-                Self::manifest_name(&s.path),
-                hex::encode(Sha256::digest(&s.bytes))
-            )
-        };
-        let mut lines: Vec<String> = sources.iter().map(file).collect();
+        let file =
+            |s: &Source| format!("file {} {}\n", s.name, hex::encode(Sha256::digest(&s.bytes)));
+        // The order of listed sources counts: macros of one are those of the next.
+        let (listed, others): (Vec<&Source>, Vec<&Source>) = sources.iter().partition(|s| s.listed);
+        let mut lines: Vec<String> = others.into_iter().map(file).collect();
+        let listed: String = listed.into_iter().map(file).collect();
+        if self.listed.is_some() {
+            let include = |s: &Source| {
+                let line =
+                    |spelling: &PathBuf| format!("include {} {}\n", spelling.display(), s.name);
+                s.spellings.iter().map(line).collect::<String>()
+            };
+            lines.extend(sources.iter().map(include));
+        }
         let mut params: Vec<String> =
             self.params.iter().map(|(k, v)| format!("param {k}={v}\n")).collect();
         params.extend(self.defines.iter().map(|(k, v)| format!("define {k}={v}\n")));
         lines.sort();
         params.sort();
-        let manifest = format!("shef-design-1\ntop {top}\n") + &params.concat() + &lines.concat();
+        let manifest =
+            format!("shef-design-1\ntop {top}\n") + &params.concat() + &lines.concat() + &listed;
         Ok((Measured { manifest, sources }, built))
     }
 
     /// SHA-256 of the manifest.
     ///
     /// # Errors
-    /// As [`DesignSpec::measure`].
+    /// As [`SourceSet::measure`].
     pub fn digest(&self) -> Result<[u8; 32]> {
         Ok(self.measure()?.digest())
     }
 
-    /// Name of a source in the manifest: shipped files have their path, others their file name, so
-    /// that a design's digest does not depend on its folder.
-    #[must_use]
-    pub fn manifest_name(path: &Path) -> String {
-        let root = repo_root();
-        let shipped = path.strip_prefix(&root).ok().filter(|r| r.starts_with("shell-rtl"));
-        shipped.unwrap_or(path.file_name().map_or(path, Path::new)).display().to_string()
+    /// Name of a source in the manifest: shipped files have their path, those that a user lists have
+    /// it below the project, others their file name. So a design's digest does not depend on the
+    /// project's folder.
+    fn name_of(&self, path: &Path) -> Result<String> {
+        let shipped = path.strip_prefix(repo_root()).ok().filter(|r| r.starts_with("shell-rtl"));
+        let listed = || path.strip_prefix(&self.listed.as_ref()?.root).ok();
+        let generated = || self.generated.iter().any(|(name, _)| name == path).then_some(path);
+        let name = shipped.or_else(listed).or_else(generated);
+        let name = name.unwrap_or(path.file_name().map_or(path, Path::new));
+        match name.to_str().filter(|name| !name.contains(char::is_control)) {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(Error::Source {
+                place: path.display().to_string(),
+                what: "expected a name in UTF-8 without control characters".to_owned(),
+            }),
+        }
     }
 }
 
@@ -220,19 +210,139 @@ impl Measured {
 pub struct Source {
     /// Its path.
     pub path: PathBuf,
+    /// Its name in the manifest.
+    pub name: String,
     /// Its content.
     pub bytes: Vec<u8>,
-    /// Names by which other files include it, if they are longer than its file name.
-    pub(crate) spellings: BTreeSet<PathBuf>,
+    /// Whether it is compiled; other files are read where another file includes them.
+    pub unit: bool,
+    /// Whether it has a place in the order of the sources that a user lists.
+    listed: bool,
+    /// Names by which other files include it: those of a user's list, and names that are longer than
+    /// its file name.
+    pub spellings: BTreeSet<PathBuf>,
 }
 
-/// Sources by name, per folder: the first folder with a name provides the file.
-struct Index(Vec<BTreeMap<String, Vec<(String, PathBuf)>>>);
+type Names = BTreeMap<String, Vec<PathBuf>>;
+
+fn add<'a>(to: &mut Names, names: impl Iterator<Item = &'a str>, path: &Path) {
+    for name in names {
+        to.entry(name.to_owned()).or_default().push(path.to_path_buf());
+    }
+}
+
+/// The sources that a user lists, by the names that they declare.
+#[derive(Default)]
+struct Contents {
+    /// Their bytes, which are read once.
+    bytes: BTreeMap<PathBuf, Vec<u8>>,
+    /// Place of each in the order of compilation.
+    place: BTreeMap<PathBuf, usize>,
+    declared: Names,
+    /// The same of libraries.
+    libraries: Names,
+    packages: Names,
+    macros: Names,
+    /// Those that declare nothing.
+    unnamed: Vec<PathBuf>,
+}
+
+impl Contents {
+    fn new(listed: &Listed, set: &SourceSet) -> Result<Self> {
+        let mut all = Self::default();
+        for (i, path) in listed.files.iter().enumerate() {
+            let bytes = read(path, set)?;
+            let text = Text::of(&bytes);
+            add(&mut all.declared, text.declared.iter().map(|(_, name)| *name), path);
+            add(&mut all.packages, text.packages.iter().copied(), path);
+            add(&mut all.macros, text.defined.iter().copied(), path);
+            if text.declared.is_empty() {
+                all.unnamed.push(path.clone());
+            }
+            all.place.insert(path.clone(), i);
+            all.bytes.insert(path.clone(), bytes);
+        }
+        for path in &listed.libraries {
+            let bytes = read(path, set)?;
+            let text = Text::of(&bytes);
+            add(&mut all.libraries, text.declared.iter().map(|(_, name)| *name), path);
+            all.bytes.insert(path.clone(), bytes);
+        }
+        for folder in &listed.folders {
+            let unreadable = |e: std::io::Error| Error::io("cannot list", folder, &e);
+            let mut files = std::fs::read_dir(folder)
+                .map_err(unreadable)?
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect::<std::io::Result<Vec<PathBuf>>>()
+                .map_err(unreadable)?;
+            files.sort();
+            for path in files {
+                let known = path.extension().and_then(|x| x.to_str()).is_some_and(|x| {
+                    ["v", "sv"].contains(&x) || listed.extensions.iter().any(|own| own == x)
+                });
+                // The first folder with a name provides the file.
+                if known && path.is_file() {
+                    all.libraries.entry(stem(&path)).or_insert_with(|| vec![path]);
+                }
+            }
+        }
+        for files in all.declared.values_mut().chain(all.macros.values_mut()) {
+            files.dedup();
+        }
+        Ok(all)
+    }
+
+    /// The file that declares this name.
+    fn find(&self, name: &str) -> Result<Option<&Path>> {
+        let Some(files) = self.declared.get(name).or_else(|| self.libraries.get(name)) else {
+            return Ok(None);
+        };
+        match files.as_slice() {
+            [first, second, ..] => Err(Error::ambiguous(name, first, second)),
+            files => Ok(files.first().map(PathBuf::as_path)),
+        }
+    }
+
+    /// Puts sources into the order of compilation. A package comes before the files that name it,
+    /// also if a pattern named it after them.
+    fn ordered(&self, sources: Vec<Source>) -> Vec<Source> {
+        fn place(
+            contents: &Contents,
+            path: &Path,
+            left: &mut BTreeMap<PathBuf, Source>,
+            out: &mut Vec<Source>,
+        ) {
+            let Some(source) = left.remove(path) else { return };
+            for name in Text::of(&source.bytes).identifiers {
+                for package in contents.packages.get(name).into_iter().flatten() {
+                    place(contents, package, left, out);
+                }
+            }
+            out.push(source);
+        }
+        let mut paths: Vec<PathBuf> = sources.iter().map(|source| source.path.clone()).collect();
+        paths.sort_by_key(|path| self.place.get(path));
+        let mut left = sources.into_iter().map(|source| (source.path.clone(), source)).collect();
+        let mut out = Vec::new();
+        for path in paths {
+            place(self, &path, &mut left, &mut out);
+        }
+        out
+    }
+}
+
+/// Sources by name: per folder, where the first folder with a name provides the file, then those
+/// that a user lists.
+struct Index {
+    folders: Vec<BTreeMap<String, Vec<(String, PathBuf)>>>,
+    contents: Contents,
+    entry: String,
+}
 
 impl Index {
-    fn new(roots: &[PathBuf], search: &[PathBuf]) -> Result<Self> {
-        let mut folders = vec![roots.to_vec()];
-        for dir in search {
+    fn new(set: &SourceSet) -> Result<Self> {
+        let mut folders = vec![set.named()];
+        for dir in set.search.iter().chain(&set.foreign) {
             let mut files = Vec::new();
             walk(dir, &mut files)?;
             folders.push(files);
@@ -245,20 +355,41 @@ impl Index {
             }
             names
         };
-        Ok(Self(folders.into_iter().map(by_name).collect()))
+        let contents = match &set.listed {
+            Some(listed) => Contents::new(listed, set)?,
+            None => Contents::default(),
+        };
+        let folders = folders.into_iter().map(by_name).collect();
+        Ok(Self { folders, contents, entry: set.entry.clone() })
     }
 
     /// The file of this name. Names that differ only in case are the same on some file systems.
     fn find(&self, name: &str) -> Result<Option<&Path>> {
         let key = name.to_lowercase();
-        for files in self.0.iter().filter_map(|names| names.get(&key)) {
+        for files in self.folders.iter().filter_map(|names| names.get(&key)) {
             let Some((_, found)) = files.iter().find(|(own, _)| own == name) else { continue };
             if let Some((_, other)) = files.iter().find(|(_, path)| path != found) {
                 return Err(Error::ambiguous(name, found, other));
             }
             return Ok(Some(found));
         }
-        Ok(None)
+        self.contents.find(name)
+    }
+
+    /// The files of a name that a source uses. Of the files that a user lists, those outside of the
+    /// project use only the module that they instantiate.
+    fn used(&self, name: &str, in_project: bool) -> Result<Vec<&Path>> {
+        let mut files: Vec<&Path> = self.find(name)?.into_iter().collect();
+        if in_project {
+            let macros = self.contents.macros.get(name).into_iter().flatten();
+            files.extend(macros.map(PathBuf::as_path));
+        } else if name != self.entry {
+            files.retain(|path| {
+                !self.contents.place.contains_key(*path)
+                    && !self.contents.libraries.get(name).is_some_and(|own| own[0] == **path)
+            });
+        }
+        Ok(files)
     }
 
     /// Checks that no other file has the name of something that this file declares.
@@ -287,7 +418,10 @@ fn file_name(p: &Path) -> String {
 }
 
 /// The bytes of a source, which must be a regular file: a FIFO or device may not end.
-fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
+fn read(path: &Path, set: &SourceSet) -> Result<Vec<u8>> {
+    if let Some((_, text)) = set.generated.iter().find(|(name, _)| name == path) {
+        return Ok(text.clone().into_bytes());
+    }
     let failed = |e: std::io::Error| Error::io("cannot read", path, &e);
     if !path.metadata().map_err(failed)?.is_file() {
         return Err(Error::Source {
@@ -295,7 +429,7 @@ fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
             what: "expected a regular file".to_owned(),
         });
     }
-    if let Some(project) = spec.project_of(path) {
+    if let Some(project) = set.project_of(path) {
         let (real, folder) =
             (path.canonicalize().map_err(failed)?, project.canonicalize().map_err(failed)?);
         if !real.starts_with(folder) {
@@ -311,12 +445,14 @@ fn read(path: &Path, spec: &DesignSpec) -> Result<Vec<u8>> {
 
 /// The files that the sources of a design and its module `top` reach: packages first, each after its
 /// dependencies.
-pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
+fn closure(set: &SourceSet, top: &str) -> Result<Vec<Source>> {
     struct Walk<'a> {
-        spec: &'a DesignSpec,
+        set: &'a SourceSet,
         index: &'a Index,
         seen: BTreeSet<PathBuf>,
         spellings: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+        /// The file of each spelling in a user's list.
+        spelled: BTreeMap<PathBuf, PathBuf>,
         /// Modules and packages, with the files that declare them.
         declared: BTreeMap<String, PathBuf>,
         /// Macros that the files define, with their parameters.
@@ -326,15 +462,35 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
         out: Vec<Source>,
     }
     impl Walk<'_> {
+        /// The file that an include directive of `path` names.
+        fn included(&self, spelling: &Path, path: &Path) -> Result<Option<PathBuf>> {
+            let Some(listed) = self.set.listed.as_ref().filter(|l| path.starts_with(&l.root))
+            else {
+                return Ok(self.index.included(spelling)?.map(Path::to_path_buf));
+            };
+            let folders = listed.include.iter().map(PathBuf::as_path).chain(path.parent());
+            let mut files = folders.map(|folder| folder.join(spelling));
+            // Headers of the Shield have no folder in a list.
+            match files.find(|file| file.exists()) {
+                Some(file) => {
+                    Ok(Some(file.canonicalize().map_err(|e| Error::io("cannot read", &file, &e))?))
+                }
+                None => Ok(self.index.included(spelling)?.map(Path::to_path_buf)),
+            }
+        }
+
         fn visit(&mut self, path: &Path) -> Result<()> {
             if !self.seen.insert(path.to_path_buf()) {
                 return Ok(());
             }
-            let bytes = read(path, self.spec)?;
+            let bytes = match self.index.contents.bytes.get(path) {
+                Some(bytes) => bytes.clone(),
+                None => read(path, self.set)?,
+            };
             let text = Text::of(&bytes);
-            let foreign = self.spec.is_foreign(path);
+            let foreign = self.set.is_foreign(path);
             if !foreign {
-                let project = self.spec.project_of(path).is_some();
+                let project = self.set.project_of(path).is_some();
                 // Only the shipped waivers may contain Verilator options in Verilator's own format.
                 if path.extension().is_none_or(|x| x != "vlt") {
                     if let Some((at, what)) = text.refused(project) {
@@ -368,15 +524,22 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
             self.defined.extend(text.defined.iter().map(|name| (*name).to_owned()));
             for (place, name) in &text.includes {
                 let found = match spelled(name) {
-                    Some(spelling) => self.index.included(&spelling)?.map(|path| (spelling, path)),
+                    Some(spelling) => self.included(&spelling, path)?.map(|path| (spelling, path)),
                     None => None,
                 };
                 match found {
                     Some((spelling, path)) => {
-                        if spelling.components().count() > 1 {
-                            self.spellings.entry(path.to_path_buf()).or_default().insert(spelling);
+                        if self.set.listed.is_some() {
+                            let same = self.spelled.entry(spelling.clone()).or_insert(path.clone());
+                            if *same != path {
+                                let name = spelling.display().to_string();
+                                return Err(Error::ambiguous(&name, same, &path));
+                            }
                         }
-                        self.visit(path)?;
+                        if spelling.components().count() > 1 || self.set.listed.is_some() {
+                            self.spellings.entry(path.clone()).or_default().insert(spelling);
+                        }
+                        self.visit(&path)?;
                     }
                     // Foreign sources conditionally include files for other tools.
                     None if foreign => {}
@@ -394,22 +557,35 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
                     }
                 }
             }
+            let own = self.set.generated.iter().any(|(name, _)| name == path)
+                || self.set.project_of(path).is_some();
             for name in &text.identifiers {
-                if let Some(path) = self.index.find(name)? {
+                for path in self.index.used(name, own)? {
                     self.visit(path)?;
                 }
             }
-            self.out.push(Source { path: path.to_path_buf(), bytes, spellings: BTreeSet::new() });
+            let listed = self.index.contents.place.contains_key(path);
+            let in_list = self.set.listed.as_ref().is_some_and(|list| path.starts_with(&list.root));
+            let library = self.index.contents.libraries.values().any(|files| files[0] == path);
+            self.out.push(Source {
+                name: self.set.name_of(path)?,
+                unit: listed || library || !(in_list || is_header(path)),
+                listed,
+                path: path.to_path_buf(),
+                bytes,
+                spellings: BTreeSet::new(),
+            });
             Ok(())
         }
     }
-    let search: Vec<PathBuf> = spec.search.iter().chain(&spec.foreign).cloned().collect();
-    let index = Index::new(&spec.sources, &search)?;
-    let mut start = spec.sources.clone();
+    let mut start = set.named();
+    let index = Index::new(set)?;
+    start.extend(index.contents.unnamed.iter().cloned());
     match index.find(top)? {
         Some(p) => start.push(p.to_path_buf()),
-        None if spec.sources.is_empty() => {
-            let searched: Vec<String> = search.iter().map(|p| p.display().to_string()).collect();
+        None if start.is_empty() => {
+            let folders = set.search.iter().chain(&set.foreign);
+            let searched: Vec<String> = folders.map(|p| p.display().to_string()).collect();
             return Err(Error::SourceMissing {
                 module: top.to_owned(),
                 searched: searched.join(", "),
@@ -418,12 +594,13 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
         None => {}
     }
     let mut walk = Walk {
-        spec,
+        set,
         index: &index,
         seen: BTreeSet::new(),
         spellings: BTreeMap::new(),
+        spelled: BTreeMap::new(),
         declared: BTreeMap::new(),
-        defined: spec.defines.iter().map(|(name, _)| name.clone()).collect(),
+        defined: set.defines.iter().map(|(name, _)| name.clone()).collect(),
         macros: Vec::new(),
         out: Vec::new(),
     };
@@ -440,13 +617,29 @@ pub(crate) fn closure(spec: &DesignSpec, top: &str) -> Result<Vec<Source>> {
         source.spellings = spellings.remove(&source.path).unwrap_or_default();
     }
     out.sort_by_key(|s| !is_package(&s.path)); // stable: keeps the order of use
+    let (listed, others): (Vec<Source>, Vec<Source>) = out.into_iter().partition(|s| s.listed);
+    let (mut out, modules): (Vec<Source>, Vec<Source>) =
+        others.into_iter().partition(|s| is_package(&s.path));
+    out.extend(index.contents.ordered(listed));
+    out.extend(modules);
+    if set.listed.is_some() {
+        let mut names: BTreeMap<&str, &Path> = BTreeMap::new();
+        for source in &out {
+            if let Some(other) = names.insert(&source.name, &source.path) {
+                return Err(Error::ambiguous(&source.name, other, &source.path));
+            }
+        }
+    }
     Ok(out)
 }
 
 /// Checks a project's design as preprocessed by Verilator: a macro can assemble names that no
 /// source shows. `file` finds a source by its name in Verilator's output.
-pub(crate) fn preprocessed<'a>(
-    spec: &DesignSpec,
+///
+/// # Errors
+/// A name is declared twice, or something reaches outside of the measured design.
+pub fn preprocessed<'a>(
+    set: &SourceSet,
     text: &[u8],
     file: impl Fn(&str) -> Option<&'a Path>,
 ) -> Result<()> {
@@ -465,11 +658,11 @@ pub(crate) fn preprocessed<'a>(
         let (path, line) = source(at);
         return Err(Error::Source { place: format!("{}:{line}", path.display()), what });
     }
-    let index = Index::new(&spec.sources, &spec.search)?;
+    let index = Index::new(set)?;
     let mut declared = BTreeMap::new();
     for (at, name) in read.declared {
         let (path, _) = source(at);
-        if spec.project_of(&path).is_some() {
+        if set.project_of(&path).is_some() {
             index.owns(name, &path)?;
         }
         if let Some(other) = declared.insert(name, path.clone()) {

@@ -51,6 +51,8 @@ pub(crate) struct Text<'a> {
     pub includes: Vec<(usize, Option<&'a [u8]>)>,
     /// Modules, packages, interfaces and the like that the text declares, with their offsets.
     pub declared: Vec<(usize, &'a str)>,
+    /// Those of `declared` that are packages.
+    pub packages: BTreeSet<&'a str>,
     /// Macros that the text defines, with their parameters.
     pub defined: BTreeSet<&'a str>,
     /// Offset and text of each name after a backtick that is not an admitted directive.
@@ -61,7 +63,7 @@ pub(crate) struct Text<'a> {
     shipped_only: Vec<(usize, String)>,
 }
 
-enum Token<'a> {
+pub(crate) enum Token<'a> {
     Identifier(&'a str),
     /// `` `name ``
     Directive(&'a str),
@@ -72,7 +74,7 @@ enum Token<'a> {
 }
 
 /// The tokens of a text, each with its offset.
-struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
     /// Offset and content of each comment.
@@ -80,6 +82,10 @@ struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, comments: Vec::new() }
+    }
+
     fn rest(&self) -> &'a [u8] {
         &self.text[self.at.min(self.text.len())..]
     }
@@ -205,7 +211,7 @@ impl<'a> Iterator for Lexer<'a> {
 impl<'a> Text<'a> {
     pub(crate) fn of(text: &'a [u8]) -> Self {
         let mut found = Self::default();
-        let mut lexer = Lexer { text, at: 0, comments: Vec::new() };
+        let mut lexer = Lexer::new(text);
         // The previous word, with its offset.
         let mut before = (0, "");
         // A pending `import` or `export`, whose kind is not yet known.
@@ -223,6 +229,9 @@ impl<'a> Text<'a> {
                         && !["automatic", "static", "class"].contains(&name)
                     {
                         found.declared.push((at, name));
+                        if before.1 == "package" {
+                            found.packages.insert(name);
+                        }
                     }
                     match name {
                         "automatic" | "static" if DECLARING.contains(&before.1) => word = before.1,
@@ -313,7 +322,7 @@ fn refused_pragma(second: u8, comment: &[u8]) -> Option<String> {
 
 /// The parameters of a macro, in parentheses directly after its name.
 fn parameters(text: &[u8]) -> Vec<&str> {
-    let lexer = Lexer { text, at: 0, comments: Vec::new() };
+    let lexer = Lexer::new(text);
     let inside =
         |(at, token): &(usize, Token<'_>)| !matches!((token, text[*at]), (Token::Other, b')'));
     let names = |(_, token)| if let Token::Identifier(name) = token { Some(name) } else { None };

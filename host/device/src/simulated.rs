@@ -1,0 +1,173 @@
+//! Parameters of a simulated card around the RTL, by the names that its URI and the flags of
+//! `shef sim serve` share.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+/// Security Kernel of a simulated card.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SimKernel {
+    /// Boot ROM and firmware, on the processor in the RTL.
+    #[default]
+    Firmware,
+    /// The same kernel as a function of the simulator. It has a different measurement.
+    Native,
+}
+
+/// Parameters of a simulated card around the RTL.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct SimParameters {
+    /// Folder of a user's project; `None` for the digits accelerator.
+    pub project: Option<PathBuf>,
+    /// Its Security Kernel.
+    pub kernel: SimKernel,
+    /// Cycles from a read request to its first beat.
+    pub latency: Option<u64>,
+    /// Seed for random stalls of the memory; no stalls without one.
+    pub stalls: Option<u64>,
+    /// Seed for the card's randomness, which evidence reports; a tested source without one.
+    pub seed: Option<u64>,
+    /// File for waves (FST).
+    pub wave: Option<PathBuf>,
+}
+
+/// One row of [`SimParameters::TABLE`].
+#[derive(Debug, Clone, Copy)]
+pub struct SimParameter {
+    /// Its key in a URI; with `--`, its flag.
+    pub name: &'static str,
+    set: fn(&mut SimParameters, &OsStr) -> Result<(), String>,
+    get: fn(&SimParameters) -> Option<OsString>,
+}
+
+fn number(value: &OsStr) -> Result<Option<u64>, String> {
+    let text = value.to_string_lossy();
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| digits);
+    number.map(Some).ok_or_else(|| format!("expected a number, found {text:?}"))
+}
+
+fn path(value: &OsStr, what: &str) -> Result<Option<PathBuf>, String> {
+    if value.is_empty() { Err(format!("expected {what}")) } else { Ok(Some(value.into())) }
+}
+
+fn kernel(value: &OsStr) -> Result<SimKernel, String> {
+    match value.to_str() {
+        Some("firmware") => Ok(SimKernel::Firmware),
+        Some("native") => Ok(SimKernel::Native),
+        _ => Err(format!("expected firmware or native, found {value:?}")),
+    }
+}
+
+impl SimParameters {
+    /// All parameters, in the order in which a URI prints them.
+    pub const TABLE: [SimParameter; 6] = [
+        SimParameter {
+            name: "project",
+            set: |to, value| path(value, "a folder").map(|value| to.project = value),
+            get: |of| of.project.clone().map(Into::into),
+        },
+        SimParameter {
+            name: "kernel",
+            set: |to, value| kernel(value).map(|value| to.kernel = value),
+            get: |of| (of.kernel == SimKernel::Native).then(|| "native".into()),
+        },
+        SimParameter {
+            name: "latency",
+            set: |to, value| number(value).map(|value| to.latency = value),
+            get: |of| of.latency.map(|value| value.to_string().into()),
+        },
+        SimParameter {
+            name: "stalls",
+            set: |to, value| number(value).map(|value| to.stalls = value),
+            get: |of| of.stalls.map(|value| value.to_string().into()),
+        },
+        SimParameter {
+            name: "seed",
+            set: |to, value| number(value).map(|value| to.seed = value),
+            get: |of| of.seed.map(|value| value.to_string().into()),
+        },
+        SimParameter {
+            name: "wave",
+            set: |to, value| path(value, "a file").map(|value| to.wave = value),
+            get: |of| of.wave.clone().map(Into::into),
+        },
+    ];
+
+    /// The parameters that differ from the default, with their values.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        Self::TABLE.iter().filter_map(|row| Some((row.name, (row.get)(self)?)))
+    }
+
+    /// The query of a URI with these parameters: nothing, or `?` and what follows it.
+    pub(crate) fn query(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in self.given() {
+            text += if text.is_empty() { "?" } else { "&" };
+            text += name;
+            text.push('=');
+            text += &encoded(&value);
+        }
+        text
+    }
+
+    /// Parses a query, which is percent-encoded.
+    ///
+    /// # Errors
+    /// The reason.
+    pub(crate) fn parse(query: &str) -> Result<Self, String> {
+        let (mut all, mut seen) = (Self::default(), Vec::new());
+        for part in query.split('&') {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let Some(row) = Self::TABLE.iter().find(|row| row.name == name) else {
+                let known = Self::TABLE.map(|row| row.name).join(", ");
+                return Err(format!("unknown parameter {name:?}; there are {known}"));
+            };
+            if seen.contains(&name) {
+                return Err(format!("the parameter {name} is there twice"));
+            }
+            seen.push(name);
+            (row.set)(&mut all, &decoded(value)?).map_err(|what| format!("{name}: {what}"))?;
+        }
+        Ok(all)
+    }
+}
+
+/// A value in a query. Blanks and letters of all languages stay as they are.
+fn encoded(value: &OsStr) -> String {
+    let mut text = String::new();
+    for chunk in value.as_bytes().utf8_chunks() {
+        for char in chunk.valid().chars() {
+            if char.is_control() || matches!(char, '%' | '&' | '#') {
+                for byte in char.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(text, "%{byte:02X}");
+                }
+            } else {
+                text.push(char);
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+fn decoded(text: &str) -> Result<OsString, String> {
+    let mut bytes = Vec::new();
+    let mut parts = text.split('%');
+    bytes.extend(parts.next().unwrap_or_default().bytes());
+    for part in parts {
+        let hex = part.get(..2).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|byte| *byte != 0);
+        let Some(byte) = byte else {
+            return Err("expected two hexadecimal digits after %, which stands for itself as %25"
+                .to_owned());
+        };
+        bytes.push(byte);
+        bytes.extend(part[2..].bytes());
+    }
+    Ok(OsString::from_vec(bytes))
+}

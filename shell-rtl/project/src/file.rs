@@ -1,0 +1,257 @@
+//! `shef.toml`: the description of a project. Its keys are in `docs/reference/project.md`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use shef_gen::shield::Place;
+use toml::Spanned;
+
+use crate::list::{Contents, find, is_identifier};
+use crate::{Error, Result};
+
+/// Name of the file.
+pub(crate) const NAME: &str = "shef.toml";
+/// The version of the format that this crate reads.
+const FORMAT: i64 = 1;
+/// Maximum size.
+const MAX: u64 = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: Spanned<i64>,
+    name: Option<Spanned<String>>,
+    top: Option<Spanned<String>>,
+    shield: Option<Spanned<String>>,
+    sources: Option<Sources>,
+    #[serde(default)]
+    defines: BTreeMap<Spanned<String>, Value>,
+    #[serde(default)]
+    parameters: BTreeMap<Spanned<String>, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sources {
+    #[serde(default)]
+    files: Vec<Spanned<String>>,
+    #[serde(default)]
+    lists: Vec<Spanned<String>>,
+    #[serde(default)]
+    include: Vec<Spanned<String>>,
+}
+
+/// The value of a macro or parameter: a number, or a string with its text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(i64),
+    Text(String),
+}
+
+impl Value {
+    fn text(self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
+/// A project as its file describes it; without a file, as its folder does.
+pub(crate) struct Project {
+    /// Name of the accelerator, unless it is that of the folder.
+    pub(crate) name: Option<String>,
+    /// Top module, unless it is `shef_accel`.
+    pub(crate) top: Option<String>,
+    /// The Shield's file.
+    pub(crate) shield: PathBuf,
+    /// Its sources, unless the folder is searched for them.
+    pub(crate) sources: Option<Contents>,
+}
+
+/// Whether an accelerator can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b))
+}
+
+impl Project {
+    /// Reads the project of a folder. `root` is its canonical path.
+    ///
+    /// # Errors
+    /// [`Error::File`] and [`Error::Rule`] with line and column, and those of file lists.
+    pub(crate) fn read(dir: &Path, root: &Path) -> Result<Self> {
+        let path = dir.join(NAME);
+        if path.symlink_metadata().is_err() {
+            let shield = dir.join("shield.toml");
+            return Ok(Self { name: None, top: None, shield, sources: None });
+        }
+        let bytes = shef_files::regular::read(&path, MAX)
+            .map_err(|e| Error::io("cannot read", &path, &e))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|e| Error::io("cannot read", &path, &std::io::Error::other(e)))?;
+        let file: File = toml::from_str(&text).map_err(|e| Error::File {
+            file: path.clone(),
+            place: Place::of(&text, e.span().unwrap_or(0..0)),
+            message: e.message().lines().collect::<Vec<_>>().join("; "),
+        })?;
+        let rule = |span: Range<usize>, message: String| Error::Rule {
+            file: path.clone(),
+            place: Place::of(&text, span),
+            message,
+        };
+        if *file.format.get_ref() != FORMAT {
+            return Err(rule(
+                file.format.span(),
+                format!(
+                    "this is a project of format {}, and this program reads format {FORMAT}",
+                    file.format.get_ref()
+                ),
+            ));
+        }
+        if let Some(name) = file.name.as_ref().filter(|name| !is_name(name.get_ref())) {
+            let what = "expected a name of 1 to 64 letters, digits, '_', '-', '.'".to_owned();
+            return Err(rule(name.span(), what));
+        }
+        if let Some(top) = file.top.as_ref().filter(|top| !is_identifier(top.get_ref())) {
+            return Err(rule(top.span(), "expected the name of a module".to_owned()));
+        }
+        let shield = match &file.shield {
+            None => dir.join("shield.toml"),
+            Some(name) => {
+                find(name.get_ref(), root, root).map_err(|what| rule(name.span(), what))?
+            }
+        };
+        if file.sources.is_none()
+            && let Some(name) = file.defines.keys().chain(file.parameters.keys()).next()
+        {
+            let what = "macros and parameters need [sources], which lists the files".to_owned();
+            return Err(rule(name.span(), what));
+        }
+        let sources = match file.sources {
+            None => None,
+            Some(sources) => {
+                let mut contents = Contents::default();
+                let parameter = file.parameters.keys().next().map(Spanned::span);
+                for (names, add) in [
+                    (file.defines, Contents::define as fn(&mut Contents, &str, &str) -> _),
+                    (file.parameters, Contents::parameter),
+                ] {
+                    for (name, value) in names {
+                        add(&mut contents, name.get_ref(), &value.text())
+                            .map_err(|what: String| rule(name.span(), what))?;
+                    }
+                }
+                for name in &sources.include {
+                    let folder =
+                        find(name.get_ref(), root, root).map_err(|what| rule(name.span(), what))?;
+                    contents.listed.include.push(folder);
+                }
+                for name in &sources.lists {
+                    let list =
+                        find(name.get_ref(), root, root).map_err(|what| rule(name.span(), what))?;
+                    contents.read(&list, root)?;
+                }
+                for name in &sources.files {
+                    for file in
+                        glob(name.get_ref(), root).map_err(|what| rule(name.span(), what))?
+                    {
+                        contents.source(file);
+                    }
+                }
+                contents.listed.root = root.to_owned();
+                contents.tops.sort();
+                contents.tops.dedup();
+                if let (None, [first, second, ..]) = (&file.top, contents.tops.as_slice()) {
+                    let what = format!(
+                        "the file lists have two tops, {first} and {second}: name one with `top`"
+                    );
+                    return Err(rule(file.format.span(), what));
+                }
+                let top = file.top.as_ref().map(Spanned::get_ref).or(contents.tops.first());
+                if !contents.parameters.is_empty() && top.is_none_or(|top| top == "shef_accel") {
+                    let what = "a module shef_accel is instantiated without parameters: give the \
+                                top module another name, and name it with `top`"
+                        .to_owned();
+                    return Err(rule(parameter.unwrap_or(file.format.span()), what));
+                }
+                Some(contents)
+            }
+        };
+        let listed = sources.as_ref().and_then(|contents| contents.tops.first().cloned());
+        Ok(Self {
+            name: file.name.map(Spanned::into_inner),
+            top: file.top.map(Spanned::into_inner).or(listed),
+            shield,
+            sources,
+        })
+    }
+}
+
+/// The files that a pattern names, sorted: `*` and `?` within a name, `**` for any folders. Hidden
+/// files match only a name that begins with a dot.
+fn glob(pattern: &str, root: &Path) -> std::result::Result<Vec<PathBuf>, String> {
+    if !pattern.contains(['*', '?']) {
+        return Ok(vec![find(pattern, root, root)?]);
+    }
+    let parts: Vec<&str> =
+        pattern.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if pattern.starts_with('/') || parts.contains(&"..") {
+        return Err("a pattern is relative to the project's folder, without ..".to_owned());
+    }
+    let mut found = Vec::new();
+    below(root, &parts, &mut found).map_err(|e| e.to_string())?;
+    found.sort();
+    found.dedup();
+    if let Some(other) = found.iter().find(|file| !file.starts_with(root)) {
+        return Err(format!(
+            "{} is outside of the project: a project stands alone",
+            other.display()
+        ));
+    }
+    if found.is_empty() { Err("no file matches".to_owned()) } else { Ok(found) }
+}
+
+fn below(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(()) };
+    if *first == "**" {
+        below(folder, rest, found)?;
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let Some(name) = name.to_str() else { continue };
+        if name.starts_with('.') && !first.starts_with('.') {
+            continue;
+        }
+        // Links to folders are not followed, so that the walk ends.
+        let is_folder = entry.file_type()?.is_dir();
+        if *first == "**" {
+            if is_folder {
+                below(&path, parts, found)?;
+            }
+        } else if matches(first.as_bytes(), name.as_bytes()) {
+            match rest {
+                [] if path.is_file() => found.push(path.canonicalize()?),
+                [] => {}
+                rest if is_folder => below(&path, rest, found)?,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name matches a pattern of `*` and `?`.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern, name) {
+        ([], []) => true,
+        ([b'*', rest @ ..], _) => (0..=name.len()).any(|n| matches(rest, &name[n..])),
+        ([b'?', pattern @ ..], [_, name @ ..]) => matches(pattern, name),
+        ([p, pattern @ ..], [n, name @ ..]) => p == n && matches(pattern, name),
+        _ => false,
+    }
+}

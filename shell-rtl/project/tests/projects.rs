@@ -1,0 +1,370 @@
+//! Projects: their files, their sources and their digests.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use shef_project::{Design, Error, repo_root};
+
+/// Signed reference values and evidence name these: a change is a new design.
+#[test]
+fn the_digests_of_shipped_designs_are_pinned() {
+    let project = |folder: &str| Design::project(&repo_root().join(folder));
+    for (design, digest) in [
+        (Design::digits(), "7e2ed07deda99ebdd07bfcc92b4485d66fa72e17238ad7c09b523c8f654472b2"),
+        (
+            project("examples/vecadd"),
+            "eb8012c129d0daf7c65c02ce6911411283d4a63a623fee514e766c753b1c2dba",
+        ),
+        (
+            project("shell-rtl/accel/hotp"),
+            "1aa08cd0bbe330133f6f649cc2621b492f72152dce1c0413e33b4c51f3e519ea",
+        ),
+    ] {
+        let design = design.unwrap();
+        assert_eq!(hex::encode(design.digest()), digest, "{}", design.name());
+    }
+}
+
+/// A project in a new folder, whose name is no name of an accelerator: an adder with a package, a
+/// header, and two modules in one file of Verilog.
+struct Own(tempfile::TempDir);
+
+const SHEF: &str = "format = 1\nname = \"adder\"\ntop = \"adder_top\"\n\n[sources]\nfiles = [\"rtl/*.sv\", \"rtl/two.v\"]\ninclude = [\"inc\"]\n";
+
+impl Own {
+    fn new() -> Self {
+        let own = Self(tempfile::tempdir().unwrap());
+        let example = repo_root().join("examples/vecadd");
+        own.write("shield.toml", &fs::read_to_string(example.join("shield.toml")).unwrap());
+        let text = fs::read_to_string(example.join("shef_accel.sv")).unwrap();
+        assert!(text.contains("module shef_accel\n  import shef_pkg::*;\n("));
+        let text = text.replace(
+            "module shef_accel\n  import shef_pkg::*;\n(",
+            "`include \"defs.svh\"\nmodule adder_top\n  import shef_pkg::*;\n#(parameter int unsigned N = 1) (",
+        );
+        let text = text.replace("\nendmodule", "\n  one u_one (); two u_two ();\n  localparam int unsigned Z = z_pkg::Z + `STEP;\nendmodule");
+        own.write("rtl/a.sv", &text);
+        own.write("rtl/z_pkg.sv", "package z_pkg;\n  localparam int unsigned Z = 1;\nendpackage\n");
+        own.write("rtl/two.v", "module one; endmodule\nmodule two; endmodule\n");
+        own.write("rtl/spare_bench.sv", "module spare_bench; initial $readmemh(\"x\", y); endmodule\n");
+        own.write("inc/defs.svh", "`define STEP 1\n");
+        own.write("shef.toml", SHEF);
+        own
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.0.path().join("mein Gerät & 100 %")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.dir().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn edit(&self, name: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.dir().join(name)).unwrap();
+        assert!(text.contains(from), "{name}: {from}");
+        self.write(name, &text.replacen(from, to, 1));
+    }
+
+    fn read(&self) -> Result<Design, Error> {
+        Design::project(&self.dir())
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        self.read().unwrap_or_else(|e| panic!("{e}")).digest()
+    }
+
+    /// Its sources, without the generated package.
+    fn sources(&self) -> Vec<String> {
+        let design = self.read().unwrap_or_else(|e| panic!("{e}"));
+        let names = design.own_sources().map(|(name, _)| name.to_owned());
+        names.filter(|name| name != "shef_cfg_pkg.sv").collect()
+    }
+}
+
+#[test]
+fn a_project_lists_its_sources() {
+    let own = Own::new();
+    let design = own.read().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((design.name(), design.top()), ("adder", "adder_top"));
+    let used = ["inc/defs.svh", "rtl/a.sv", "rtl/two.v", "rtl/z_pkg.sv", "shef/shef_accel.sv"];
+    assert_eq!(own.sources(), used);
+    // In process and served.
+    for top in ["shef_sim_top", "shef_host_top"] {
+        assert_eq!(design.sources(top).unwrap().digest().unwrap(), design.digest(), "{top}");
+    }
+    // Another folder is the same design.
+    assert_eq!(Own::new().digest(), own.digest());
+    // Each change is another one.
+    let mut all = BTreeSet::from([own.digest()]);
+    for (file, from, to) in [
+        ("inc/defs.svh", "STEP 1", "STEP 2"),
+        ("rtl/two.v", "module two; ", "module two;  "),
+        ("rtl/z_pkg.sv", "Z = 1", "Z = 2"),
+        ("shef.toml", "include = [\"inc\"]\n", "include = [\"inc\"]\n[parameters]\nN = 2\n"),
+        ("shef.toml", "N = 2", "N = \"4'd2\""),
+        ("shef.toml", "[parameters]", "[defines]\nOTHER = \"\"\n[parameters]"),
+        ("shef.toml", "OTHER = \"\"", "OTHER = 1"),
+    ] {
+        own.edit(file, from, to);
+        assert!(all.insert(own.digest()), "{file} {to}");
+    }
+    let design = own.read().unwrap();
+    let wrapper = design.own_sources().find(|(name, _)| *name == "shef/shef_accel.sv").unwrap();
+    let text = String::from_utf8_lossy(wrapper.1);
+    assert!(text.contains("adder_top #(\n      .N(4'd2)\n  ) u_top"), "{text}");
+    // A file that nothing names is no part.
+    own.write("rtl/spare_bench.sv", "module spare_bench; endmodule\n");
+    assert_eq!(own.digest(), design.digest());
+}
+
+/// The order of files decides the value of a macro that two of them define.
+#[test]
+fn the_order_of_listed_files_is_measured() {
+    let own = Own::new();
+    own.write("rtl/m.v", "`define STEP 3\n");
+    own.write("rtl/n.v", "`define STEP 4\n");
+    own.edit("shef.toml", "\"rtl/*.sv\"", "\"rtl/m.v\", \"rtl/n.v\", \"rtl/*.sv\"");
+    let first = own.digest();
+    own.edit("shef.toml", "\"rtl/m.v\", \"rtl/n.v\"", "\"rtl/n.v\", \"rtl/m.v\"");
+    assert_ne!(own.digest(), first);
+    assert!(own.sources().contains(&"rtl/n.v".to_owned()));
+}
+
+/// As `bender script flist-plus` prints it, with and without `--relative-path`.
+#[test]
+fn lists_of_bender_work_unchanged() {
+    let own = Own::new();
+    let plain = own.digest();
+    let dir = own.dir().canonicalize().unwrap();
+    own.edit(
+        "shef.toml",
+        "files = [\"rtl/*.sv\", \"rtl/two.v\"]\ninclude = [\"inc\"]",
+        "lists = [\"build/list.f\"]",
+    );
+    let mut digests = BTreeSet::new();
+    for root in [format!("{}/", dir.display()), String::new()] {
+        let lines = [
+            "+incdir+ROOTinc",
+            "+define+TARGET_FLIST",
+            "+define+WIDTH=8",
+            "ROOTrtl/z_pkg.sv",
+            "ROOTrtl/a.sv",
+            "ROOTrtl/two.v",
+        ];
+        let text: String = lines.map(|line| line.replace("ROOT", &root) + "\n").concat();
+        own.write("build/list.f", &text);
+        digests.insert(own.digest());
+    }
+    assert_eq!(digests.len(), 1);
+    assert!(!digests.contains(&plain), "the macros count");
+}
+
+/// As edalize writes it for Verilator, relative to its own folder.
+#[test]
+fn lists_of_fusesoc_work_unchanged() {
+    let own = Own::new();
+    own.edit("shef.toml", "top = \"adder_top\"\n", "");
+    own.edit(
+        "shef.toml",
+        "files = [\"rtl/*.sv\", \"rtl/two.v\"]\ninclude = [\"inc\"]",
+        "lists = [\"build/own_0/verilator/own_0.vc\"]",
+    );
+    let list = "--Mdir .\n--cc\n-LDFLAGS -lm\n+incdir+../../../inc\n-CFLAGS -I../../../inc\n../../../rtl/z_pkg.sv\n../../../rtl/a.sv\n\
+        ../../../rtl/two.v\n--top-module adder_top\n--exe\n../../../tb/main.cpp\n-GN=3\n-DWIDTH=8\n";
+    own.write("build/own_0/verilator/own_0.vc", list);
+    let design = own.read().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(design.top(), "adder_top");
+    let (_, wrapper) =
+        design.own_sources().find(|(name, _)| *name == "shef/shef_accel.sv").unwrap();
+    assert!(String::from_utf8_lossy(wrapper).contains(".N(3)"));
+}
+
+#[test]
+fn libraries_give_what_the_list_lacks() {
+    let own = Own::new();
+    own.edit("shef.toml", "files = [\"rtl/*.sv\", \"rtl/two.v\"]", "lists = [\"list.f\"]");
+    own.write("cells.v", "module one; endmodule\nmodule never; endmodule\n");
+    own.write("lib/two.vp", "module two; endmodule\n");
+    own.write("lib/never.v", "module never; initial $readmemh(\"x\", y); endmodule\n");
+    own.write("inner.f", "// sources\n/* of\n the adder */ rtl/z_pkg.sv \"rtl/a.sv\"\n");
+    own.write("list.f", "# all\n-f inner.f -v cells.v\n-y lib +libext+.vp\n");
+    let used =
+        ["cells.v", "inc/defs.svh", "lib/two.vp", "rtl/a.sv", "rtl/z_pkg.sv", "shef/shef_accel.sv"];
+    assert_eq!(own.sources(), used);
+}
+
+#[test]
+fn a_folder_may_be_searched_under_another_name() {
+    let own = Own::new();
+    let example = repo_root().join("examples/vecadd");
+    let plain = Design::project(&example).unwrap().digest();
+    fs::remove_dir_all(own.dir().join("rtl")).unwrap();
+    fs::copy(example.join("shef_accel.sv"), own.dir().join("shef_accel.sv")).unwrap();
+    let long = "n".repeat(64);
+    own.write("shef.toml", &format!("format = 1\nname = \"{long}\"\n"));
+    let design = own.read().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((design.name(), design.digest()), (long.as_str(), plain));
+}
+
+/// Code, and the place or cause in the message, of each input that is refused.
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let case = |change: &dyn Fn(&Own), code: &str, says: &[&str]| {
+        let own = Own::new();
+        change(&own);
+        let error = own.read().expect_err(code);
+        let text = error.to_string();
+        assert_eq!(error.code(), code, "{text}");
+        says.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
+    };
+    let toml =
+        |from: &'static str, to: &'static str| move |own: &Own| own.edit("shef.toml", from, to);
+    case(
+        &toml("format = 1", "format = 0"),
+        "SHEF-PRJ-004",
+        &["shef.toml:1:10: this is a project of format 0"],
+    );
+    case(&toml("format = 1\n", ""), "SHEF-PRJ-003", &["missing field `format`"]);
+    case(&toml("top =", "tops ="), "SHEF-PRJ-003", &["shef.toml:3:1:", "unknown field `tops`"]);
+    case(&toml("files = [", "files = [3, "), "SHEF-PRJ-003", &["shef.toml:6:"]);
+    case(&toml("\"adder\"", "\"a b\""), "SHEF-PRJ-004", &["shef.toml:2:8:", "1 to 64 letters"]);
+    let long = "n".repeat(65);
+    case(
+        &|own| own.edit("shef.toml", "\"adder\"", &format!("\"{long}\"")),
+        "SHEF-PRJ-004",
+        &["shef.toml:2:8:"],
+    );
+    case(
+        &toml("name = \"adder\"\n", ""),
+        "SHEF-CARD-003",
+        &["the folder's name \"mein Gerät & 100 %\""],
+    );
+    case(&toml("\"adder_top\"", "\"adder top\""), "SHEF-PRJ-004", &["shef.toml:3:7:"]);
+    case(
+        &toml("\"adder_top\"", "\"none\""),
+        "SHEF-PRJ-006",
+        &["no source of the project declares it"],
+    );
+    case(&toml("rtl/two.v", "rtl/none.v"), "SHEF-PRJ-004", &["shef.toml:6:", "none.v"]);
+    case(&toml("rtl/*.sv", "rtl/*.vhd"), "SHEF-PRJ-004", &["no file matches"]);
+    case(&toml("rtl/*.sv", "../*.sv"), "SHEF-PRJ-004", &["without .."]);
+    case(
+        &toml("include = [\"inc\"]", "include = [\"/usr/include\"]"),
+        "SHEF-PRJ-004",
+        &["shef.toml:7:", "outside of the project"],
+    );
+    case(&toml("top = \"adder_top\"\n", ""), "SHEF-PRJ-006", &["shef_accel"]);
+    let parameters = "include = [\"inc\"]\n[parameters]\nN = 2\n";
+    case(
+        &|own| {
+            own.edit("shef.toml", "top = \"adder_top\"\n", "");
+            own.edit("shef.toml", "include = [\"inc\"]\n", parameters);
+        },
+        "SHEF-PRJ-004",
+        &["shef.toml:8:1:", "without parameters"],
+    );
+    let define = |value: &'static str| {
+        move |own: &Own| {
+            own.edit(
+                "shef.toml",
+                "include = [\"inc\"]\n",
+                &format!("include = [\"inc\"]\n[defines]\n{value}\n"),
+            )
+        }
+    };
+    case(
+        &define("X = \"$readmemh\""),
+        "SHEF-PRJ-004",
+        &["shef.toml:9:1:", "$readmemh can reach outside"],
+    );
+    case(&define("X = \"`Y\""), "SHEF-PRJ-004", &["shef.toml:9:1:"]);
+    case(&define("\"X Y\" = 1"), "SHEF-PRJ-004", &["the name of a macro"]);
+    case(
+        &|own| own.write("rtl/copy.sv", "module one; endmodule\n"),
+        "SHEF-RTL-019",
+        &["one has two files", "two.v", "copy.sv"],
+    );
+    case(
+        &|own| own.write("rtl/again.sv", "module adder_top; endmodule\n"),
+        "SHEF-RTL-019",
+        &["adder_top has two files"],
+    );
+    case(
+        &|own| own.edit("rtl/two.v", "module two;", "module shef_shield; endmodule module two;"),
+        "SHEF-RTL-019",
+        &["shef_shield"],
+    );
+    case(
+        &|own| own.edit("rtl/two.v", "module two;", "module two; initial $system(\"x\");"),
+        "SHEF-RTL-018",
+        &["two.v:2:21: $system"],
+    );
+    case(
+        &|own| own.edit("rtl/a.sv", "defs.svh", "other.svh"),
+        "SHEF-RTL-018",
+        &["a.sv:", "other.svh"],
+    );
+    case(
+        &|own| own.edit("rtl/a.sv", "          clk_i,", "          clock_i,"),
+        "SHEF-PRJ-006",
+        &["a.sv:", "has no port clk_i"],
+    );
+    case(
+        &|own| fs::remove_file(own.dir().join("shield.toml")).unwrap(),
+        "SHEF-CARD-003",
+        &["no shield.toml"],
+    );
+    case(
+        &|own| own.edit("shield.toml", "lanes = 1", "lanes = 3"),
+        "SHEF-GEN-011",
+        &["shield.toml:5:9"],
+    );
+    case(&|own| fs::remove_dir_all(own.dir()).unwrap(), "SHEF-CARD-003", &["cannot be opened"]);
+    let list = |text: &'static str| {
+        move |own: &Own| {
+            own.edit("shef.toml", "files = [\"rtl/*.sv\", \"rtl/two.v\"]", "lists = [\"list.f\"]");
+            own.write("list.f", text);
+        }
+    };
+    case(&list("rtl/a.sv\n  --frob x\n"), "SHEF-PRJ-005", &["list.f:2:3: unknown option --frob"]);
+    case(&list("rtl/none.sv\n"), "SHEF-PRJ-005", &["list.f:1:1:", "none.sv"]);
+    case(&list("rtl/a.vhd\n"), "SHEF-PRJ-005", &["list.f:1:1: rtl/a.vhd is no source"]);
+    case(&list("$HOME/a.sv\n"), "SHEF-PRJ-005", &["without variables"]);
+    case(&list("/etc/passwd.sv -f list.f\n"), "SHEF-PRJ-005", &["list.f:1:1:"]);
+    case(&list("-f list.f\n"), "SHEF-PRJ-005", &["reads itself"]);
+    case(
+        &list("+define+A=1 +define+A=2\n"),
+        "SHEF-PRJ-005",
+        &["list.f:1:13: the macro A has two values"],
+    );
+    case(&list("--top-module\n"), "SHEF-PRJ-005", &["needs a value"]);
+    case(
+        &|own| {
+            list("--top-module a\n--top-module b\n")(own);
+            own.edit("shef.toml", "top = \"adder_top\"\n", "");
+        },
+        "SHEF-PRJ-004",
+        &["two tops, a and b"],
+    );
+}
+
+/// Links end no walk, and lead to no file outside of the project.
+#[test]
+fn links_lead_to_no_other_project() {
+    use std::os::unix::fs::symlink;
+    let own = Own::new();
+    let plain = own.digest();
+    symlink("..", own.dir().join("rtl/up")).unwrap();
+    symlink("/", own.dir().join("rtl/root")).unwrap();
+    own.edit("shef.toml", "rtl/*.sv", "rtl/**/*.sv");
+    assert_eq!(own.digest(), plain);
+    fs::write(own.0.path().join("outside.sv"), "module one; endmodule\n").unwrap();
+    symlink(Path::new("../../outside.sv"), own.dir().join("rtl/outside.sv")).unwrap();
+    let error = own.read().expect_err("a file of another project");
+    assert_eq!(error.code(), "SHEF-PRJ-004", "{error}");
+    assert!(error.to_string().contains("outside of the project"), "{error}");
+}

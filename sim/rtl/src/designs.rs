@@ -1,0 +1,44 @@
+//! The designs of this repository, with the Shield's RTL.
+
+use crate::toolchain::find_ibex;
+use crate::{DesignSpec, Result};
+use shef_project::SourceSet;
+use std::path::Path;
+
+/// A design with the Shield's RTL and this `top`, as [`SourceSet::shipped`].
+///
+/// # Errors
+/// When no file is named after the top module.
+pub fn module_spec(top: &str) -> Result<DesignSpec> {
+    Ok(SourceSet::shipped(top)?.into())
+}
+
+/// The Security Kernel's subsystem `shef_kernel`, around Ibex. `boot` is a folder with the package
+/// `shef_kernel_rom_pkg`; by default, it is the shipped boot ROM.
+///
+/// # Errors
+/// When Ibex or a source is missing.
+pub fn kernel_spec(boot: Option<&Path>) -> Result<DesignSpec> {
+    with_kernel("shef_kernel_top", "shell-rtl/shell/kernel", boot)
+}
+
+/// The whole system `shef_system`: the Security Kernel as in [`kernel_spec`], Shield and DMA
+/// engine. Add an accelerator with [`DesignSpec::search`].
+///
+/// # Errors
+/// When Ibex or a source is missing.
+pub fn system_spec(boot: Option<&Path>) -> Result<DesignSpec> {
+    with_kernel("shef_system_top", "shell-rtl/shell/system", boot)
+}
+
+fn with_kernel(top: &str, shell: &str, boot: Option<&Path>) -> Result<DesignSpec> {
+    let ibex = find_ibex()?;
+    let spec = DesignSpec::new(top).source("shell-rtl/shell/kernel/ibex.vlt");
+    let spec = boot.into_iter().fold(spec, DesignSpec::search).search(shell);
+    let foreign = ["rtl", "vendor/lowrisc_ip/ip/prim/rtl", "vendor/lowrisc_ip/dv/sv/dv_utils"];
+    let spec = foreign
+        .iter()
+        .fold(spec.search("shell-rtl/rtl"), |spec, folder| spec.foreign(ibex.join(folder)));
+    spec.sources.resolve_sources()?;
+    Ok(spec)
+}
