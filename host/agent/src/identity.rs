@@ -76,6 +76,12 @@ impl Identity {
         is_name(&text).then_some(Self { name: text, names, until })
     }
 
+    /// An owner of a test.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str, until: SystemTime) -> Self {
+        Self { name: name.to_owned(), names: vec![], until }
+    }
+
     /// SHA-256 of the certificate in DER, in hexadecimal.
     pub(crate) fn fingerprint(&self) -> &str {
         self.names.get(1).map_or("", String::as_str)
