@@ -76,7 +76,7 @@ impl Others {
     }
 }
 
-/// Whether a file of `user` may be changed by someone other than root.
+/// Whether someone other than root can change what belongs to `user`.
 fn not_root(user: u32) -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     user != 0
@@ -117,11 +117,12 @@ pub fn way(path: &Path) -> io::Result<PathBuf> {
         refused(path, found, expected)
     };
     while let Some(step) = left.pop() {
-        // A root takes the place of the path, and `..` follows resolved links only.
+        // The path so far has no links, so its parent is what `..` names.
         if step == ".." {
             real.pop();
             continue;
         }
+        // The first step of an absolute target takes the place of the path so far.
         let next = real.join(&step);
         let (above, found) = (std::fs::symlink_metadata(&real)?, std::fs::symlink_metadata(&next)?);
         if not_root(above.uid()) || Others::Add.exceeded_by(above.mode()) {

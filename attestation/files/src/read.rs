@@ -24,8 +24,8 @@ pub fn close_to_others(path: &Path) -> io::Result<Option<u32>> {
     Ok(Some(found.mode() & 0o777))
 }
 
-/// Opens a file for reading. Root opens another user's file only in that user's folder or in one of
-/// root's.
+/// Opens a file for reading. Root opens another user's file only in that user's folder or in one that
+/// only root can change.
 ///
 /// # Errors
 /// It cannot be opened, is a symbolic link or not a file, or belongs to a third user.
