@@ -7,8 +7,8 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-use crate::lock::{LOCK, lock};
-use crate::owner::{Owner, check_way};
+use crate::lock::{FolderLock, LOCK, hold};
+use crate::owner::{Others, Owner, check, resolve};
 use crate::{beside, folder};
 
 /// Opens a folder, and not the target of a link in its place, and sets its mode.
@@ -47,7 +47,7 @@ pub fn make_folder<E>(
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let part = || {
-        check_way(folder(path), true)?;
+        resolve(folder(path), Owner::Root, Others::Add)?;
         if path.is_symlink() || path.exists() {
             return Err(ErrorKind::AlreadyExists.into());
         }
@@ -66,11 +66,12 @@ pub fn make_folder<E>(
 /// whose files then move up, `last` as the last one: without that file, a set-up was interrupted.
 /// A missing folder is made with exactly this mode, and its missing parents with 755. An existing
 /// one stays, as it may be a mount point or the current folder, but group and others lose the
-/// permission to write.
+/// permission to write. If this fails, the folder, its mode, its lock and its parents are as before.
 ///
 /// # Errors
 /// Those of `fill`; through `failed`, there are files in the folder, it cannot be made or written,
-/// or this process runs as root and another user can change the folder or its path.
+/// others can write to it and it is not this user's, another user can hold its lock, or this process
+/// runs as root and another user can change the folder or its path.
 pub fn set_up_folder<E>(
     path: &Path,
     mode: u32,
@@ -78,48 +79,114 @@ pub fn set_up_folder<E>(
     failed: impl Fn(io::Error) -> E,
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
-    let ready = || {
-        // `x/` and `x/.` name the folder x, also if it is missing.
-        let path: PathBuf = std::path::absolute(path)?.components().collect();
-        let made = make_missing(&path, mode)?;
-        check_way(&path, false)?;
-        let real = path.canonicalize()?;
-        if std::fs::metadata(&real)?.uid() == rustix::process::geteuid().as_raw() {
-            set_mode(&real, |mode| mode & !0o022)?;
-        }
-        let alone = lock(&real, Owner::Root)?;
-        check_empty(&real)?;
-        let part = beside(&real.join(SET_UP))?;
-        new_folder(&part, 0o700)?;
-        Ok((made, real, alone, part))
-    };
-    let (made, real, _alone, part) = ready().map_err(&failed)?;
-    fill(&part).and_then(|()| move_up(&part, &real, last).map_err(&failed)).inspect_err(|_| {
-        let _ = std::fs::remove_dir_all(&part);
-        if made {
-            let _ = std::fs::remove_file(real.join(LOCK));
-            let _ = std::fs::remove_dir(&real);
-        }
-    })
+    let mut begun = SetUp::default();
+    let part = begun.begin(path, mode).map_err(&failed)?;
+    fill(&part)?;
+    move_up(&part, &begun.real, last).map_err(&failed)?;
+    begun.done = true;
+    Ok(())
 }
 
 /// Begin of the name of the folder that [`set_up_folder`] fills.
 const SET_UP: &str = "setup";
 
-/// Makes a folder, and its parents, if they are missing. Returns whether the folder was.
-fn make_missing(path: &Path, mode: u32) -> io::Result<bool> {
-    let missing: Vec<_> = path.ancestors().take_while(|above| !above.is_dir()).collect();
-    let Some(highest) = missing.last() else { return Ok(false) };
-    check_way(folder(highest), true)?;
-    let mut made = false;
-    for above in missing.iter().rev() {
-        made = match new_folder(above, if *above == path { mode } else { 0o755 }) {
-            // Another command was faster.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && above.is_dir() => false,
-            made => made.map(|()| true)?,
-        };
+/// What a set-up has changed so far. Dropping it undoes that, unless it is done.
+#[derive(Default)]
+struct SetUp {
+    /// Folders that it has made, the highest first.
+    made: Vec<PathBuf>,
+    /// The folder, with all links resolved.
+    real: PathBuf,
+    /// The folder's mode before others lost the permission to write.
+    mode: Option<u32>,
+    lock: Option<FolderLock>,
+    /// The folder inside it that is filled.
+    part: Option<PathBuf>,
+    done: bool,
+}
+
+impl SetUp {
+    /// Returns the folder to fill.
+    fn begin(&mut self, path: &Path, mode: u32) -> io::Result<PathBuf> {
+        // `x/` and `x/.` name the folder x, also if it is missing.
+        let path: PathBuf = std::path::absolute(path)?.components().collect();
+        self.make_missing(&path, mode)?;
+        self.real = resolve(&path, Owner::Root, Others::Anything)?;
+        // A folder in use stays untouched.
+        check_empty(&self.real, false)?;
+        let lock = self.lock.insert(hold(&self.real)?);
+        close(&self.real, &mut self.mode)?;
+        check(&self.real, Owner::Root)?;
+        if !lock.is_of(&self.real)? {
+            // Another set-up may have taken the new one.
+            self.mode = None;
+            let text = format!("{} was exchanged", self.real.join(LOCK).display());
+            return Err(io::Error::other(text));
+        }
+        check_empty(&self.real, true)?;
+        let part = beside(&self.real.join(SET_UP))?;
+        new_folder(&part, 0o700)?;
+        self.part = Some(part.clone());
+        Ok(part)
     }
-    Ok(made)
+
+    /// Makes the folder, and its parents, if they are missing.
+    fn make_missing(&mut self, path: &Path, mode: u32) -> io::Result<()> {
+        let missing: Vec<_> = path.ancestors().take_while(|above| !above.is_dir()).collect();
+        if let Some(highest) = missing.last() {
+            resolve(folder(highest), Owner::Root, Others::Add)?;
+        }
+        for above in missing.iter().rev() {
+            match new_folder(above, if *above == path { mode } else { 0o755 }) {
+                // Another command was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && above.is_dir() => {}
+                made => made.map(|()| self.made.push((*above).to_owned()))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes the permission to write from group and others, and notes the mode `before`. Only the
+/// folder's owner can.
+fn close(folder: &Path, before: &mut Option<u32>) -> io::Result<()> {
+    let look = || std::fs::metadata(folder).map(|found| (found.uid(), found.mode() & 0o7777));
+    let (user, mode) = look()?;
+    if user == rustix::process::geteuid().as_raw() && mode & 0o022 != 0 {
+        set_mode(folder, |mode| mode & !0o022)?;
+        *before = Some(mode);
+    }
+    let (_, mode) = look()?;
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let text = format!(
+        "{} belongs to user {user} with mode {mode:o}, so other users can exchange the files in it: expected a folder that only its owner can change. Choose another folder",
+        folder.display()
+    );
+    Err(io::Error::new(ErrorKind::PermissionDenied, text))
+}
+
+impl Drop for SetUp {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        if let Some(part) = &self.part {
+            let _ = std::fs::remove_dir_all(part);
+        }
+        if let Some(mode) = self.mode {
+            let _ = set_mode(&self.real, |_| mode);
+        }
+        // While it is held: a command that waits for it then opens a new one.
+        let made = |lock: &FolderLock| lock.made && lock.is_of(&self.real).unwrap_or(false);
+        if self.lock.as_ref().is_some_and(made) {
+            let _ = std::fs::remove_file(self.real.join(LOCK));
+        }
+        for made in self.made.iter().rev() {
+            let _ = std::fs::remove_dir(made);
+        }
+    }
 }
 
 /// The names in a folder, except for its lock and a file system's own folder.
@@ -132,16 +199,17 @@ fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     Ok(names)
 }
 
-fn check_empty(folder: &Path) -> io::Result<()> {
+/// Rejects a folder with files. Without its lock, those of another set-up may be on their way.
+fn check_empty(folder: &Path, locked: bool) -> io::Result<()> {
     let names: Vec<_> =
         names(folder)?.iter().map(|name| name.to_string_lossy().into_owned()).collect();
-    if names.is_empty() {
+    let part =
+        names.iter().any(|name| name.starts_with(&format!("{SET_UP}.")) && name.ends_with(".part"));
+    if names.is_empty() || part && !locked {
         return Ok(());
     }
-    let interrupted =
-        names.iter().any(|name| name.starts_with(&format!("{SET_UP}.")) && name.ends_with(".part"));
     let text = format!("expected an empty or missing folder, found in it: {}", names.join(", "));
-    let text = if interrupted {
+    let text = if part {
         format!("{text}. A set-up that was interrupted left them: remove them")
     } else {
         text
@@ -161,14 +229,12 @@ fn move_up(part: &Path, folder: &Path, last: &str) -> io::Result<()> {
         }
         std::fs::rename(from, to)
     });
-    if moved.is_err() {
+    let synced = || File::open(folder)?.sync_all();
+    moved.and_then(|()| synced()).and_then(|()| std::fs::remove_dir(part)).inspect_err(|_| {
         for name in all.iter().filter(|name| !part.join(name).exists()) {
             let _ = std::fs::rename(folder.join(name), part.join(name));
         }
-        return moved;
-    }
-    std::fs::remove_dir(part)?;
-    File::open(folder)?.sync_all()
+    })
 }
 
 #[cfg(test)]
@@ -315,5 +381,86 @@ mod tests {
             text.contains("key, setup.0011223344556677.part. A set-up that was interrupted left"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_refused_set_up_leaves_mode_lock_and_parents_as_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let with_mode = |name: &str, mode| {
+            std::fs::create_dir(at(name)).unwrap();
+            std::fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+        };
+        let all = |name: &str| {
+            let entries = std::fs::read_dir(at(name)).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let fails = |name: &str| {
+            set_up_folder(
+                &at(name),
+                0o755,
+                "last",
+                |error| error.to_string(),
+                |inside| {
+                    std::fs::write(inside.join("key"), "secret").unwrap();
+                    Err("full".to_owned())
+                },
+            )
+            .unwrap_err()
+        };
+        // A folder in use, and what an interrupted set-up left.
+        let part = "setup.0011223344556677.part";
+        for (name, bits, holds) in
+            [("used", 0o1777, "file"), ("group", 0o2775, "file"), ("killed", 0o777, part)]
+        {
+            with_mode(name, bits);
+            std::fs::write(at(name).join(holds), "").unwrap();
+            let text = set_up(&at(name)).unwrap_err();
+            assert!(text.contains(&format!("found in it: {holds}")), "{text}");
+            assert_eq!((mode(&at(name)), all(name)), (bits, vec![holds.into()]), "{name}");
+        }
+        // An empty one, with and without a lock.
+        with_mode("empty", 0o777);
+        assert_eq!(fails("empty"), "full");
+        assert_eq!((mode(&at("empty")), all("empty").len()), (0o777, 0));
+        with_mode("locked", 0o755);
+        drop(crate::lock(&at("locked"), Owner::Root).unwrap());
+        std::fs::set_permissions(at("locked"), Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(fails("locked"), "full");
+        assert_eq!((mode(&at("locked")), all("locked")), (0o777, vec![LOCK.into()]));
+        // Missing parents.
+        assert_eq!(fails("p1/p2/p3"), "full");
+        assert!(!at("p1").exists());
+        std::fs::create_dir(at("p1")).unwrap();
+        assert_eq!(fails("p1/p2/p3"), "full");
+        assert_eq!(all("p1").len(), 0);
+        std::fs::write(at("p1/file"), "").unwrap();
+        assert!(set_up(&at("p1/file/p2")).is_err() && at("p1/file").is_file());
+        // A lock that another user can hold.
+        with_mode("held", 0o777);
+        std::fs::write(at("held").join(LOCK), "").unwrap();
+        std::fs::set_permissions(at("held").join(LOCK), Permissions::from_mode(0o666)).unwrap();
+        let text = set_up(&at("held")).unwrap_err();
+        assert!(text.contains("held/.lock has mode 666"), "{text}");
+        assert_eq!((mode(&at("held")), all("held")), (0o777, vec![LOCK.into()]));
+    }
+
+    /// Another user's folder stays open to others: only its owner can close it.
+    #[test]
+    fn no_folder_is_set_up_in_which_others_can_exchange_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        if !given_away(&folder) {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let mut before = None;
+        let text = close(&folder, &mut before).unwrap_err().to_string();
+        assert!(text.contains("other users can exchange the files"), "{text}");
+        assert_eq!((before, mode(&folder)), (None, 0o777));
     }
 }

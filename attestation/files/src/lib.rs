@@ -3,8 +3,9 @@
 //!
 //! A command takes the [`lock`] of the folder, reads the file, and [`replace`]s it. A reader finds
 //! the old or the new file, always complete: the new one is written as a [`Part`], under a name
-//! that no other file has. Except for [`read_linked`], no function here follows a symbolic link at
-//! the end of a path. Root trusts neither folders that others can change nor their files.
+//! that no other file has. Except for [`open_linked`] and [`read_linked`], no function here follows a
+//! symbolic link at the end of a file's path. Root trusts neither folders that others can change, nor
+//! their files, nor paths that they can redirect ([`way`]).
 
 pub mod regular;
 pub mod staged;
@@ -17,9 +18,9 @@ mod read;
 
 pub use folders::{make_folder, new_folder, set_up_folder};
 pub use lock::{FolderLock, LOCK, lock};
-pub use owner::{Owner, check, foreign, look};
+pub use owner::{Owner, check, foreign, look, way};
 pub use part::{Part, replace, write_new};
-pub use read::{close_to_others, contents, open, read, read_linked};
+pub use read::{close_to_others, contents, open, open_linked, read, read_linked};
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;

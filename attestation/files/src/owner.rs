@@ -1,8 +1,9 @@
 //! Which folders and files root trusts: those that only it, or the user of a service, can change.
 
+use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::folder;
 
@@ -29,29 +30,13 @@ pub fn foreign(folder: &Path) -> io::Result<bool> {
 }
 
 /// Rejects a folder in which root must not change files: users other than `owner` can put links or
-/// their own files there.
+/// their own files there, or change where its path leads ([`way`]).
 ///
 /// # Errors
-/// The folder cannot be found, or this process runs as root and another user can change the folder.
+/// The folder cannot be found, or this process runs as root and another user can change the folder
+/// or its path.
 pub fn check(folder: &Path, owner: Owner) -> io::Result<()> {
-    // A link to a folder is not root's folder.
-    let found = if owner == Owner::Root {
-        std::fs::symlink_metadata(folder)?
-    } else {
-        std::fs::metadata(folder)?
-    };
-    let (foreign, expected) = match owner {
-        Owner::Root => (found.uid() != 0, "a folder that only root can change"),
-        Owner::Service => (false, "a folder that only its owner can change"),
-    };
-    if is_root() && (foreign || found.mode() & 0o022 != 0) {
-        let (shown, user, mode) = (folder.display(), found.uid(), found.mode() & 0o777);
-        let text = format!(
-            "{shown} belongs to user {user} with mode {mode:o}, and this command runs as root: expected {expected}"
-        );
-        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
-    }
-    Ok(())
+    resolve(folder, owner, Others::Nothing).map(drop)
 }
 
 /// Whether `user` is the number of owners outside the user namespace of an unprivileged user, who is
@@ -72,39 +57,116 @@ fn is_outside(user: u32, map: &str, outside: &str) -> bool {
         && inside(0).is_some_and(|root| root[1] != 0)
 }
 
-/// Rejects a path that other users can redirect. Root must own each folder and link on it, and
-/// others may write only to folders with the sticky bit, which protects root's entries. The last
-/// folder may be open to them unless `end_is_closed`.
-pub(crate) fn check_way(path: &Path, end_is_closed: bool) -> io::Result<()> {
-    if !is_root() {
-        return Ok(());
+/// What users other than its owner may do in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// No more than read.
+    Nothing,
+    /// Make files, but not move those of root, as in /tmp.
+    Add,
+    /// Anything.
+    Anything,
+}
+
+impl Others {
+    /// Whether a folder with this mode gives others more.
+    fn exceeded_by(self, mode: u32) -> bool {
+        let sticky = self == Self::Add && mode & 0o1000 != 0;
+        self != Self::Anything && mode & 0o022 != 0 && !sticky
     }
+}
+
+/// Whether someone other than root can change what belongs to `user`.
+fn not_root(user: u32) -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let (map, outside) = (read("/proc/self/uid_map"), read("/proc/sys/kernel/overflowuid"));
-    let foreign = |user| user != 0 && !is_outside(user, &map, &outside);
-    for way in [std::path::absolute(path)?, path.canonicalize()?] {
-        for step in way.ancestors() {
-            let (entry, found) = (std::fs::symlink_metadata(step)?, std::fs::metadata(step)?);
-            let open = found.mode() & 0o022 != 0
-                && found.mode() & 0o1000 == 0
-                && (end_is_closed || step != way);
-            if foreign(entry.uid()) || foreign(found.uid()) || open {
-                let user = if entry.uid() == 0 { found.uid() } else { entry.uid() };
-                let text = format!(
-                    "{} belongs to user {user} with mode {:o}, and this command runs as root: expected a path that only root can change. Run it as that user, or choose another folder",
-                    step.display(),
-                    found.mode() & 0o7777
-                );
-                return Err(io::Error::new(ErrorKind::PermissionDenied, text));
-            }
-        }
+    user != 0
+        && !is_outside(user, &read("/proc/self/uid_map"), &read("/proc/sys/kernel/overflowuid"))
+}
+
+fn refused(path: &Path, found: &Metadata, expected: &str) -> io::Error {
+    let (shown, user, mode) = (path.display(), found.uid(), found.mode() & 0o7777);
+    let text = format!(
+        "{shown} belongs to user {user} with mode {mode:o}, and this command runs as root: expected {expected}"
+    );
+    io::Error::new(ErrorKind::PermissionDenied, text)
+}
+
+/// Most links on a path, as in the kernel.
+const LINKS: u32 = 40;
+
+/// Follows a path to its end, a folder or a file, and returns it with all links resolved. If this
+/// process runs as root, users other than root must not be able to change where the path leads:
+/// root owns each link, and each folder in which a step of the path is looked up. This includes the
+/// steps of each link's target. Others may write only to folders with the sticky bit, and what the
+/// path names there is root's. The end itself may be another user's, except in such a folder.
+///
+/// # Errors
+/// It leads nowhere, or this process runs as root and another user can change where it leads.
+pub fn way(path: &Path) -> io::Result<PathBuf> {
+    if !is_root() {
+        return path.canonicalize();
     }
-    Ok(())
+    let steps = |path: &Path| -> Vec<_> {
+        path.components().rev().map(|step| step.as_os_str().to_owned()).collect()
+    };
+    let mut real = PathBuf::from("/");
+    let (mut left, mut links) = (steps(&std::path::absolute(path)?), 0);
+    let refused = |path: &Path, found: &Metadata| {
+        let expected = "a path that only root can change. Choose another path, or run this as the user \
+            who owns it";
+        refused(path, found, expected)
+    };
+    while let Some(step) = left.pop() {
+        // The path so far has no links, so its parent is what `..` names.
+        if step == ".." {
+            real.pop();
+            continue;
+        }
+        // The first step of an absolute target takes the place of the path so far.
+        let next = real.join(&step);
+        let (above, found) = (std::fs::symlink_metadata(&real)?, std::fs::symlink_metadata(&next)?);
+        if not_root(above.uid()) || Others::Add.exceeded_by(above.mode()) {
+            return Err(refused(&real, &above));
+        }
+        let shared = Others::Nothing.exceeded_by(above.mode());
+        if (shared || found.is_symlink()) && not_root(found.uid()) {
+            return Err(refused(&next, &found));
+        }
+        if !found.is_symlink() {
+            real = next;
+            continue;
+        }
+        links += 1;
+        if links > LINKS {
+            return Err(io::Error::from_raw_os_error(libc::ELOOP));
+        }
+        left.extend(steps(&std::fs::read_link(&next)?));
+    }
+    Ok(real)
+}
+
+/// Resolves a folder in which files are made or changed. As root, only `owner` may own it, and other
+/// users may do no more than `others` in it, nor change its path ([`way`]).
+pub(crate) fn resolve(folder: &Path, owner: Owner, others: Others) -> io::Result<PathBuf> {
+    let real = way(folder)?;
+    if !is_root() {
+        return Ok(real);
+    }
+    let found = std::fs::symlink_metadata(&real)?;
+    if owner == Owner::Root && not_root(found.uid()) || others.exceeded_by(found.mode()) {
+        let expected = match (owner, others) {
+            (_, Others::Add | Others::Anything) => "a path that only root can change",
+            (Owner::Root, _) => "a folder that only root can change",
+            (Owner::Service, _) => "a folder that only its owner can change",
+        };
+        return Err(refused(folder, &found, expected));
+    }
+    Ok(real)
 }
 
 /// Rejects a file that root must not use: a third user's, and one of root's to which another user
 /// has given a second name.
-pub(crate) fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io::Result<()> {
+pub(crate) fn ours(found: &Metadata, folder: &Metadata) -> io::Result<()> {
     if !found.is_file() {
         let text = if found.is_symlink() {
             "it is a symbolic link: name the file itself"
@@ -113,17 +175,18 @@ pub(crate) fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io:
         };
         return Err(io::Error::new(ErrorKind::InvalidInput, text));
     }
-    if !is_root() || folder.uid() == 0 {
+    // What is in a folder that only root can change, root has put there.
+    if !is_root() || folder.uid() == 0 && !Others::Nothing.exceeded_by(folder.mode()) {
         return Ok(());
     }
-    let (user, owner) = (found.uid(), folder.uid());
+    let (user, owner, mode) = (found.uid(), folder.uid(), folder.mode() & 0o7777);
     let text = if ![0, owner].contains(&user) {
         format!(
-            "it belongs to user {user}, and its folder to user {owner}: expected the owner of the folder, or root"
+            "it belongs to user {user}, and its folder to user {owner} with mode {mode:o}: expected the owner of the folder, or root"
         )
     } else if user == 0 && found.nlink() > 1 {
         format!(
-            "it belongs to root and has {} names, and its folder belongs to user {owner}: expected one name",
+            "it belongs to root and has {} names, and its folder belongs to user {owner} with mode {mode:o}: expected one name",
             found.nlink()
         )
     } else {
@@ -137,7 +200,7 @@ pub(crate) fn ours(found: &std::fs::Metadata, folder: &std::fs::Metadata) -> io:
 ///
 /// # Errors
 /// It cannot be found, is a symbolic link or not a file, or belongs to a third user.
-pub fn look(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
+pub fn look(path: &Path) -> io::Result<Option<Metadata>> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -173,5 +236,76 @@ mod tests {
         ] {
             assert_eq!(is_outside(user, map, outside), expected, "{user} {map:?}");
         }
+    }
+
+    /// The path as written, each link's target and the resolved path: who can change one of them
+    /// decides where root writes.
+    #[test]
+    fn root_takes_no_path_that_another_user_can_redirect() {
+        use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let at = |name: &str| top.join(name);
+        for name in ["srv", "home", "real/agent", "shared/agent"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        std::fs::set_permissions(at("shared"), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        for (target, link) in [
+            ("../real", "srv/real"),
+            ("../home/link", "srv/middle"),
+            ("../real/agent", "home/link"),
+            ("../srv/../real/agent/.", "srv/dots"),
+            ("../home/../real/agent", "srv/through"),
+            ("loop", "srv/loop"),
+            ("agent", "shared/link"),
+        ] {
+            symlink(target, at(link)).unwrap();
+        }
+        symlink(at("srv/real"), at("srv/whole")).unwrap();
+        let leads = |name: &str| way(&at(name));
+        for name in ["real/agent", "srv/real/agent", "srv/whole/agent", "srv/dots", "srv/middle"] {
+            assert_eq!(leads(name).unwrap(), at("real/agent"), "{name}");
+        }
+        for name in ["shared/agent", "shared/link", "srv/../shared/./agent/"] {
+            assert_eq!(leads(name).unwrap(), at("shared/agent"), "{name}");
+        }
+        assert!(leads("srv/loop").is_err() && leads("srv/missing").is_err());
+        if !is_root() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let refused = |name: &str, by: &str| {
+            for refused in [leads(name).map(drop), check(&at(name), Owner::Service)] {
+                let text = refused.unwrap_err().to_string();
+                let named = format!("{} belongs to user", at(by).display());
+                assert!(text.starts_with(&named) && text.contains("path that only root"), "{text}");
+            }
+        };
+        // A link of another user in root's folder, and links in that user's folder.
+        lchown(at("home/link"), Some(4001), None).unwrap();
+        refused("home/link", "home/link");
+        refused("srv/middle", "home/link");
+        lchown(at("home/link"), Some(0), None).unwrap();
+        chown(at("home"), Some(4001), None).unwrap();
+        for name in ["home/link", "srv/middle", "srv/through"] {
+            // `..` in a target leaves no name in that folder.
+            if name == "srv/through" {
+                assert_eq!(leads(name).unwrap(), at("real/agent"));
+            } else {
+                refused(name, "home");
+            }
+        }
+        chown(at("home"), Some(0), None).unwrap();
+        std::fs::set_permissions(at("home"), std::fs::Permissions::from_mode(0o777)).unwrap();
+        refused("srv/middle", "home");
+        // The sticky bit protects root's entries only.
+        lchown(at("shared/link"), Some(4001), None).unwrap();
+        refused("shared/link", "shared/link");
+        chown(at("shared/agent"), Some(4001), None).unwrap();
+        refused("shared/agent", "shared/agent");
+        // The folder of a service in a folder of root's.
+        chown(at("real/agent"), Some(4001), None).unwrap();
+        check(&at("srv/real/agent"), Owner::Service).unwrap();
+        assert!(check(&at("srv/real/agent"), Owner::Root).is_err());
     }
 }

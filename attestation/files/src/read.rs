@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::owner::{look, ours};
+use crate::owner::{is_root, look, ours, way};
 use crate::{folder, regular};
 
 /// Maximum bytes that a reader takes from a file.
@@ -24,8 +24,8 @@ pub fn close_to_others(path: &Path) -> io::Result<Option<u32>> {
     Ok(Some(found.mode() & 0o777))
 }
 
-/// Opens a file for reading. Root opens another user's file only in that user's folder or in one of
-/// root's.
+/// Opens a file for reading. Root opens another user's file only in that user's folder or in one that
+/// only root can change.
 ///
 /// # Errors
 /// It cannot be opened, is a symbolic link or not a file, or belongs to a third user.
@@ -76,13 +76,25 @@ pub fn read(path: &Path) -> io::Result<String> {
     text(&open(path)?)
 }
 
-/// Reads a regular file, also through a symbolic link: certificate managers and orchestrators link
-/// the current version of a file.
+/// Opens a regular file for reading, also through a symbolic link: certificate managers and
+/// orchestrators link the current version of a file. Root follows a link only where no other user can
+/// change where it leads ([`way`]), and otherwise opens a file by the rules of [`open`].
 ///
 /// # Errors
-/// Those of [`regular::open`] and [`contents`], or it is not UTF-8.
+/// Those of [`regular::open`]; as root also those of [`way`] and [`open`].
+pub fn open_linked(path: &Path) -> io::Result<File> {
+    if !is_root() {
+        return regular::open(path);
+    }
+    if path.is_symlink() { open(&way(path)?) } else { open(path) }
+}
+
+/// Reads a file by the rules of [`open_linked`].
+///
+/// # Errors
+/// Those of [`open_linked`] and [`contents`], or it is not UTF-8.
 pub fn read_linked(path: &Path) -> io::Result<String> {
-    text(&regular::open(path)?)
+    text(&open_linked(path)?)
 }
 
 #[cfg(test)]
@@ -109,5 +121,52 @@ mod tests {
         assert_eq!(read_linked(&link).unwrap(), "text");
         File::create(&file).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read_linked(&link).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    }
+
+    /// The layouts of certificate managers and orchestrators: links of root's to the current version.
+    #[test]
+    fn root_follows_a_link_where_only_root_can_change_it() {
+        use std::os::unix::fs::{chown, lchown, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["live", "archive", "secret/..2026_11"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        std::fs::set_permissions(at("secret"), Permissions::from_mode(0o1777)).unwrap();
+        for name in ["archive/ca1.pem", "secret/..2026_11/ca.pem"] {
+            std::fs::write(at(name), "text").unwrap();
+        }
+        for (target, link) in [
+            ("../archive/ca1.pem", "live/ca.pem"),
+            ("..2026_11", "secret/..data"),
+            ("..data/ca.pem", "secret/ca.pem"),
+        ] {
+            symlink(target, at(link)).unwrap();
+        }
+        for link in ["live/ca.pem", "secret/ca.pem"] {
+            assert_eq!(read_linked(&at(link)).unwrap(), "text");
+            assert!(read(&at(link)).unwrap_err().to_string().contains("symbolic link"));
+        }
+        if !is_root() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        for (link, changed) in [
+            ("live/ca.pem", "live"),
+            ("live/ca.pem", "live/ca.pem"),
+            ("live/ca.pem", "archive"),
+            ("secret/ca.pem", "secret/..data"),
+            ("secret/ca.pem", "secret/..2026_11"),
+        ] {
+            lchown(at(changed), Some(4001), None).unwrap();
+            let text = read_linked(&at(link)).unwrap_err().to_string();
+            assert!(text.contains("belongs to user 4001"), "{changed}: {text}");
+            lchown(at(changed), Some(0), None).unwrap();
+        }
+        // A file that is no link: by the rules of `open`.
+        chown(at("archive"), Some(4001), None).unwrap();
+        assert_eq!(read_linked(&at("archive/ca1.pem")).unwrap(), "text");
+        chown(at("archive/ca1.pem"), Some(5001), None).unwrap();
+        assert!(read_linked(&at("archive/ca1.pem")).unwrap_err().to_string().contains("user 5001"));
     }
 }

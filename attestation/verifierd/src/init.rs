@@ -25,13 +25,17 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     write_in_place_of(path, path, mode, bytes)
 }
 
-/// Like `write`, for a file that is to replace `other` under another name.
+/// Like `write`, for a file that is to replace `other` under another name. Root writes no key where
+/// users other than the service's can exchange it ([`files::check`]).
 fn write_in_place_of(path: &Path, other: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
+    let cannot =
+        |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
+    files::check(files::folder(path), Owner::Service).map_err(cannot)?;
     files::write_new(path, mode, other, bytes).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             Kind::Exists.because(format!("{} exists", path.display()))
         }
-        _ => Kind::Material.because(format!("{}: {error}", path.display())),
+        _ => cannot(error),
     })
 }
 

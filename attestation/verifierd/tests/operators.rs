@@ -820,6 +820,44 @@ fn files_that_root_makes_are_the_services() {
     assert!(!dir.join("missing").exists());
 }
 
+/// Root issues no certificate and makes no KEK where others can exchange the files, or redirect the
+/// path to them.
+#[test]
+fn root_writes_no_key_where_others_can_exchange_it() {
+    use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+    let mut service = Service::start();
+    service.stop();
+    let (dir, link) = (service.dir.clone(), service.dir.with_file_name("link"));
+    if std::fs::metadata(&dir).unwrap().uid() != 0 {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    let who = Identity { tenant: "default".into(), name: "fleet".into(), role: Role::Attest };
+    let all = |folder: &Path, says: &str| {
+        let rekeyed = service
+            .runtime
+            .block_on(shef_verifierd::rekey::rekey(&config(&service), &folder.join("kek-2")));
+        for result in [
+            init::client(folder, "fleet", &who, now()),
+            init::server(folder, "server-2", &["localhost".into()], now()),
+            init::revoke(folder, &[], 30, true, now()).map(drop),
+            rekeyed.map(drop),
+        ] {
+            let problem = result.unwrap_err();
+            assert!(problem.detail.contains(says), "{problem}");
+        }
+        for name in ["fleet.key", "server-2.key", "crl.pem", "kek-2"] {
+            assert!(!dir.join(name).exists(), "{name}");
+        }
+    };
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777)).unwrap();
+    all(&dir, "a folder that only its owner can change");
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755)).unwrap();
+    symlink(&dir, &link).unwrap();
+    lchown(&link, Some(4001), None).unwrap();
+    all(&link, "a path that only root can change");
+}
+
 /// A device that was never accepted counts as stale until it is forgotten. An accepted one cannot
 /// be forgotten: its highest version guards against a rollback.
 #[test]

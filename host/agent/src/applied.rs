@@ -202,10 +202,7 @@ pub fn told(
             connected until one does; an agent applies the list when it starts"
         )
     });
-    let unread = done
-        .unread
-        .iter()
-        .map(|what| format!("{what}. Certificates that only this file names are not in the list"));
+    let unread = done.unread.iter().cloned();
     let warnings: Vec<String> = unknown.into_iter().chain(unread).chain(open).collect();
     (line, (!warnings.is_empty()).then(|| warnings.join("\n")))
 }

@@ -144,7 +144,7 @@ pub(crate) fn check_device(uri: &Uri) -> Result<(), String> {
 }
 
 impl Config {
-    /// Reads a configuration file.
+    /// Reads a configuration file, as root by the rules of [`files::open_linked`].
     ///
     /// # Errors
     /// SHEF-AGT-016 with line and column, SHEF-AGT-017.

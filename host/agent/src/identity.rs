@@ -76,6 +76,12 @@ impl Identity {
         is_name(&text).then_some(Self { name: text, names, until })
     }
 
+    /// An owner of a test.
+    #[cfg(test)]
+    pub(crate) fn named(name: &str, until: SystemTime) -> Self {
+        Self { name: name.to_owned(), names: vec![], until }
+    }
+
     /// SHA-256 of the certificate in DER, in hexadecimal.
     pub(crate) fn fingerprint(&self) -> &str {
         self.names.get(1).map_or("", String::as_str)
@@ -114,7 +120,7 @@ pub(crate) struct Revoked {
 }
 
 impl Revoked {
-    /// Reads a list.
+    /// Reads a list, as root by the rules of [`files::open_linked`].
     ///
     /// # Errors
     /// SHEF-AGT-016 if a line is not a fingerprint, SHEF-AGT-017 if the file cannot be read:
@@ -207,5 +213,56 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    /// Anyone can change s of an ECDSA signature to n - s: whichever of both encodings the list names,
+    /// it has both.
+    #[test]
+    fn a_list_has_a_certificate_in_either_encoding_of_its_signature() {
+        use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
+        use x509_cert::der::asn1::{BitString, Uint};
+        use x509_cert::der::{Decode as _, Encode as _};
+        // Order of P-256.
+        const ORDER: &str = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551";
+        let sequence = |parts: [Vec<u8>; 2]| {
+            let body = parts.concat();
+            x509_cert::der::asn1::AnyRef::new(x509_cert::der::Tag::Sequence, &body)
+                .unwrap()
+                .to_der()
+                .unwrap()
+        };
+        let (ca, _) = Ca::new("CA", KeyPair::generate().unwrap(), 0).unwrap();
+        let holder = Holder::Client { name: "alice", uri: None };
+        let key = KeyPair::generate().unwrap();
+        let one = ca.issue(holder, &key, Validity { from: 0, days: 1 }).unwrap().der().clone();
+        let parsed = x509_cert::Certificate::from_der(&one).unwrap();
+        let [r, s] =
+            <[Uint; 2]>::try_from(Vec::<Uint>::from_der(parsed.signature().raw_bytes()).unwrap())
+                .unwrap();
+        // n - s, digit by digit from the end.
+        let padded = [vec![0; 32 - s.as_bytes().len()], s.as_bytes().to_vec()].concat();
+        let (mut twin, mut borrow) = (hex::decode(ORDER).unwrap(), false);
+        for (digit, taken) in twin.iter_mut().zip(&padded).rev() {
+            let (first, under) = digit.overflowing_sub(*taken);
+            let (second, again) = first.overflowing_sub(borrow.into());
+            (*digit, borrow) = (second, under || again);
+        }
+        let signature =
+            sequence([r.to_der().unwrap(), Uint::new(&twin).unwrap().to_der().unwrap()]);
+        let signed = [
+            parsed.tbs_certificate().to_der().unwrap(),
+            parsed.signature_algorithm().to_der().unwrap(),
+        ];
+        let signature = BitString::from_bytes(&signature).unwrap().to_der().unwrap();
+        let other = CertificateDer::from(sequence([signed.concat(), signature]));
+        assert_ne!(one, other);
+        let identities = [&one, &other].map(|der| Identity::of(der).unwrap());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for listed in [noted(&one), noted(&other)].map(Option::unwrap).concat() {
+            std::fs::write(file.path(), &listed).unwrap();
+            let list = Revoked::load(file.path()).unwrap();
+            assert!(identities.iter().all(|owner| list.contains(owner)), "{listed}");
+        }
+        assert_ne!(identities[0].fingerprint(), identities[1].fingerprint());
     }
 }

@@ -30,6 +30,8 @@ const UNIT: &str = include_str!("../shef-agent.service");
 /// the whole certificate, which the log shows, and SHA-256 of the public key. Older lines lack the
 /// key; version 0.1 wrote the SHA-256 of the whole certificate and the name.
 const ISSUED: &str = "issued";
+/// The files of an owner.
+const OWNERS_FILES: [&str; 4] = ["key.pem", "cert.pem", "ca.pem", "client.toml"];
 /// The configuration.
 pub(crate) const CONFIG: &str = "agent.toml";
 /// Revoked certificates, in the same format.
@@ -131,14 +133,15 @@ fn authority(dir: &Path) -> Result<Ca, AgentError> {
 /// Issues a certificate for one more owner, or completes an interrupted call for this owner.
 ///
 /// # Errors
-/// SHEF-AGT-016 for a bad name, SHEF-AGT-017.
+/// SHEF-AGT-016 for a bad name or a revoked owner, SHEF-AGT-017.
 pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     check(owner)?;
     let _alone = lock_with_owners(dir)?;
     let mine = dir.join("owners").join(owner);
     if !mine.exists()
-        && let Some(part) = interrupted(dir, owner)?
+        && let Some((part, cert)) = interrupted(dir, owner)?
     {
+        refuse_revoked(dir, owner, &cert)?;
         return fs::rename(&part, &mine).map_err(|e| AgentError::file("rename", &part, &e));
     }
     if mine.exists() {
@@ -153,8 +156,12 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
     certify(dir, owner, &authority(dir)?)
 }
 
-/// The complete folder of an owner that an interrupted command recorded, but did not rename.
-fn interrupted(dir: &Path, owner: &str) -> Result<Option<PathBuf>, AgentError> {
+/// The complete folder of an owner that an interrupted command recorded, but did not rename, and the
+/// certificate in it.
+fn interrupted(
+    dir: &Path,
+    owner: &str,
+) -> Result<Option<(PathBuf, CertificateDer<'static>)>, AgentError> {
     let (owners, record) = (dir.join("owners"), dir.join(ISSUED));
     let read = |e: std::io::Error| AgentError::file("read", &owners, &e);
     let issued = files::read(&record).map_err(|e| AgentError::file("read", &record, &e))?;
@@ -167,10 +174,15 @@ fn interrupted(dir: &Path, owner: &str) -> Result<Option<PathBuf>, AgentError> {
         if !digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
             continue;
         }
-        let Ok(Some(names)) = present(&entry.path().join("cert.pem")) else { continue };
-        let recorded = |one: Issued<'_>| one.owner == owner && one.has(&names[0]);
-        if issued.lines().filter_map(Issued::of).any(recorded) {
-            return Ok(Some(entry.path()));
+        let path = entry.path();
+        let there = |file| fs::symlink_metadata(path.join(file)).is_ok_and(|found| found.is_file());
+        let Ok(Some(cert)) = certificate(&path.join("cert.pem")) else { continue };
+        let Some([name, _]) = noted(&cert) else { continue };
+        let recorded = |one: Issued<'_>| one.owner == owner && one.has(&name);
+        if OWNERS_FILES.into_iter().all(there)
+            && issued.lines().filter_map(Issued::of).any(recorded)
+        {
+            return Ok(Some((path, cert)));
         }
     }
     Ok(None)
@@ -276,6 +288,9 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
 /// does not name its key: it counts for the owner of that name. The list of revoked certificates
 /// names no keys either: an entry of this owner counts if the issued certificates do not have it,
 /// as after that file was emptied. The owner's present certificate counts on its own.
+///
+/// # Errors
+/// SHEF-AGT-016 with what to do, SHEF-AGT-017.
 fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(), AgentError> {
     let (revoked, path) = (load_list(dir)?, dir.join(ISSUED));
     let text = files::read(&path).map_err(|e| AgentError::file("read", &path, &e))?;
@@ -284,7 +299,8 @@ fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(
         (Some(of), Some(key)) => of == key,
         _ => one.owner == owner,
     };
-    let present = present(&dir.join("owners").join(owner).join("cert.pem"))?;
+    let mine = dir.join("owners").join(owner);
+    let present = certificate(&mine.join("cert.pem"))?.and_then(|der| noted(&der));
     let issued: Vec<_> = text.lines().filter_map(Issued::of).collect();
     let by_key =
         issued.iter().find(|one| same(one) && one.is_in(&revoked)).map(|one| one.fingerprint);
@@ -292,17 +308,24 @@ fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(
     let by_name = || revoked.of_owner(owner).find(|name| !issued.iter().any(|one| one.has(name)));
     let Some(found) = by_key.or_else(itself).or_else(by_name) else { return Ok(()) };
     let shown = shell(dir);
+    // Without a folder there is no key to let in again.
+    let again = match mine.exists() {
+        true => format!(
+            ", and `shef-agent renew --dir {shown} {owner} --readmit` lets this key in again"
+        ),
+        false => String::new(),
+    };
     Err(AgentError::Config {
         message: format!(
             "{owner} is revoked: {} lists the certificate {found} of {owner} or of the same key; `shef-agent add-owner --dir {shown} NEW-NAME` makes an owner with a key of its \
-             own, and `shef-agent renew --dir {shown} {owner} --readmit` lets this key in again",
+             own{again}",
             dir.join(REVOKED).display()
         ),
     })
 }
 
-/// Digests that identify the certificate in a file; `None` if there is no file.
-fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
+/// The certificate in a file; `None` if there is no file.
+fn certificate(path: &Path) -> Result<Option<CertificateDer<'static>>, AgentError> {
     let pem = match files::read(path) {
         Ok(pem) => pem,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -310,7 +333,7 @@ fn present(path: &Path) -> Result<Option<[String; 2]>, AgentError> {
     };
     let der = CertificateDer::from_pem_slice(pem.as_bytes())
         .map_err(|e| AgentError::file("read", path, &e))?;
-    Ok(noted(&der))
+    Ok(Some(der))
 }
 
 /// Result of a revocation.
@@ -320,7 +343,8 @@ pub struct Revocation {
     pub added: usize,
     /// Owner of the certificates; `None` if this CA's record does not have them.
     pub owner: Option<String>,
-    /// Files that could not be read: certificates that only they name are not in the list.
+    /// Files that could not be read, and lines that the record of issued certificates has lost:
+    /// certificates that only they name are not in the list.
     pub unread: Vec<String>,
 }
 
@@ -364,7 +388,7 @@ impl<'a> Issued<'a> {
 
 /// Adds every certificate of an owner, or the one with a fingerprint, to the revocation list.
 /// [`crate::confirm`] reports whether a running agent applies it. Only the list must be readable;
-/// [`Revocation::unread`] names what else could not be read.
+/// [`Revocation::unread`] names what else could not be read, or is lost.
 ///
 /// # Errors
 /// SHEF-AGT-016 if there is no match or `whom` is ambiguous, SHEF-AGT-017.
@@ -379,19 +403,25 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
         text.push('\n');
     }
     let mut unread = Vec::new();
-    let mut or_note = |error: AgentError| unread.push(error.to_string());
-    let issued = read(&dir.join(ISSUED)).unwrap_or_else(|error| {
-        or_note(error);
-        String::new()
-    });
+    let mut or_note = |error: AgentError| {
+        unread.push(format!("{error}. Certificates that only this file names are not in the list"));
+    };
+    let record = dir.join(ISSUED);
+    let (issued, is_read) = match read(&record) {
+        Ok(issued) => (issued, true),
+        Err(error) => {
+            or_note(error);
+            (String::new(), false)
+        }
+    };
     let issued: Vec<Issued<'_>> = issued.lines().filter_map(Issued::of).collect();
     let bad = |message| Err(AgentError::Config { message });
     // The certificate in the owner's folder counts even if the record has lost it.
     let present = match is_name(whom) {
         true => {
             let mine = dir.join("owners").join(whom);
-            let found = check_owner(dir, &mine).and_then(|()| present(&mine.join("cert.pem")));
-            found.unwrap_or_else(|error| {
+            let found = check_owner(dir, &mine).and_then(|()| certificate(&mine.join("cert.pem")));
+            found.map(|der| der.and_then(|der| noted(&der))).unwrap_or_else(|error| {
                 or_note(error);
                 None
             })
@@ -401,6 +431,14 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
     let unrecorded = present
         .iter()
         .find(|names| !issued.iter().any(|one| names.iter().any(|name| one.has(name))));
+    if unrecorded.is_some() && is_read {
+        unread.push(format!(
+            "{} has lost lines: it does not have the certificate in {}. Earlier certificates of {whom} are not in the list: put {ISSUED} back from a copy and revoke {whom} again, \
+             or revoke the fingerprints that the log has of {whom}",
+            record.display(),
+            dir.join("owners").join(whom).join("cert.pem").display()
+        ));
+    }
     let unrecorded = unrecorded.map(|[fingerprint, whole]| Issued {
         fingerprint,
         owner: whom,
@@ -529,7 +567,14 @@ fn refused(dir: &Path, e: &std::io::Error) -> AgentError {
                 ),
             }
         }
-        (std::io::ErrorKind::PermissionDenied, None) => {
+        // No command for the folder mends the path to it.
+        (std::io::ErrorKind::PermissionDenied, None) if files::way(dir).is_err() => {
+            AgentError::Files { message: e.to_string() }
+        }
+        // With files of root's in it, the folder was an agent's before others could change it.
+        (std::io::ErrorKind::PermissionDenied, None)
+            if ["ca.pem", ISSUED].into_iter().all(|file| is_roots(&dir.join(file))) =>
+        {
             let (folder, key) = (shell(dir), shell(&dir.join("agent.key")));
             let message = format!(
                 "{e}; `chown -R root: {folder} && chmod 755 {folder} && chmod -R go-w {folder} && chown -h shef-agent: {key}` makes it one, and the agent \
@@ -537,8 +582,21 @@ fn refused(dir: &Path, e: &std::io::Error) -> AgentError {
             );
             AgentError::Files { message }
         }
+        (std::io::ErrorKind::PermissionDenied, None) => {
+            let message = format!(
+                "{e}. Root owns no ca.pem and {ISSUED} in {}, so other users may have put its files there: name the agent's folder, or put it back from a copy",
+                dir.display()
+            );
+            AgentError::Files { message }
+        }
         _ => AgentError::file("lock", dir, e),
     }
+}
+
+/// Whether a path is a regular file of root's.
+fn is_roots(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.uid() == 0)
 }
 
 /// Waits until no other command changes the agent's files. Root changes no files in folders of
@@ -934,6 +992,68 @@ mod tests {
                     "{text}"
                 );
             }
+            // On a path that others can change, a command for the folder is not enough.
+            open(dir.path());
+            for error in all(&plan.dir) {
+                let text = error.to_string();
+                assert!(text.contains("path that only root") && !text.contains("chown"), "{text}");
+            }
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+            // A folder in which another user has put a list: its files are not root's.
+            let user = |path: &Path| std::os::unix::fs::chown(path, Some(4001), None).unwrap();
+            fs::write(other.join(REVOKED), "").unwrap();
+            user(&other.join(REVOKED));
+            user(&plan.dir.join("ca.pem"));
+            for error in all(&other).into_iter().chain(all(&plan.dir)) {
+                let text = error.to_string();
+                assert!(
+                    text.contains("Root owns no ca.pem and issued in") && !text.contains("chown"),
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    /// Each command that changes files locks the folder, which refuses a path and a lock of others.
+    #[test]
+    fn no_command_of_root_takes_a_path_or_a_lock_of_another_user() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        init(&plan).unwrap();
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: only root can give files away");
+            return;
+        }
+        let (home, link, lock_file) =
+            (dir.path().join("home"), dir.path().join("home/l"), plan.dir.join(files::LOCK));
+        fs::create_dir(&home).unwrap();
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        let all = |dir: &Path| {
+            [
+                add_owner(dir, "bob").map(drop),
+                revoke(dir, "alice").map(drop),
+                renew(dir, None).map(drop),
+                init(&Plan { dir: dir.join("new"), ..plan.clone() }),
+            ]
+        };
+        let before = fs::read(plan.dir.join(REVOKED)).unwrap();
+        std::os::unix::fs::lchown(&link, Some(4001), None).unwrap();
+        for result in all(&link.join("agent")) {
+            let text = result.unwrap_err().to_string();
+            assert!(text.contains("home/l belongs to user 4001"), "{text}");
+        }
+        std::os::unix::fs::chown(&lock_file, Some(4001), None).unwrap();
+        for result in &all(&plan.dir)[..3] {
+            let text = result.as_ref().unwrap_err().to_string();
+            let named = format!("{} belongs to user 4001", lock_file.display());
+            assert!(text.contains(&named) && !text.contains("chown"), "{text}");
+        }
+        assert_eq!(fs::read(plan.dir.join(REVOKED)).unwrap(), before);
+        // A link of root's.
+        std::os::unix::fs::chown(&lock_file, Some(0), None).unwrap();
+        std::os::unix::fs::lchown(&link, Some(0), None).unwrap();
+        for result in &all(&link.join("agent"))[..3] {
+            result.as_ref().unwrap();
         }
     }
 
@@ -1159,9 +1279,15 @@ mod tests {
         fs::write(plan.dir.join(ISSUED), "").unwrap();
         let pem = fs::read(plan.dir.join("owners/alice/cert.pem")).unwrap();
         let alice = Identity::of(&CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
-        assert_eq!(
-            revoke(&plan.dir, "alice").unwrap(),
-            Revocation { added: 1, owner: Some("alice".into()), ..Revocation::default() }
+        // Earlier certificates of the same key, which only the record named, stay valid: a warning.
+        let done = revoke(&plan.dir, "alice").unwrap();
+        assert_eq!((done.added, done.owner.as_deref()), (1, Some("alice")));
+        let (_, warning) = crate::told("alice", &done, Ok(()));
+        let warning = warning.unwrap();
+        let named = format!("{} has lost lines", plan.dir.join(ISSUED).display());
+        assert!(
+            warning.starts_with(&named) && warning.contains("Earlier certificates of alice"),
+            "{warning}"
         );
         assert!(Revoked::load(&plan.dir.join(REVOKED)).unwrap().contains(&alice));
         // What a command leaves that is killed.
@@ -1235,8 +1361,28 @@ mod tests {
         assert_eq!(fs::read(mine.join("key.pem")).unwrap(), key);
         assert_eq!(fs::read_to_string(plan.dir.join(ISSUED)).unwrap(), recorded);
         renew(&plan.dir, Some("bob")).unwrap();
-        // What is not in the record was not issued.
+        // Neither a folder without all files nor one of a revoked owner is completed.
         fs::rename(&mine, &part).unwrap();
+        for file in OWNERS_FILES {
+            fs::rename(part.join(file), owners.join("away")).unwrap();
+            let used = add_owner(&plan.dir, "bob").unwrap_err().to_string();
+            assert!(used.contains("issued names an owner bob") && !mine.exists(), "{used}");
+            fs::rename(owners.join("away"), part.join(file)).unwrap();
+        }
+        let list = fs::read(plan.dir.join(REVOKED)).unwrap();
+        revoke(&plan.dir, "bob").unwrap();
+        let refused = add_owner(&plan.dir, "bob").unwrap_err();
+        let text = refused.to_string();
+        assert!(
+            refused.code() == "SHEF-AGT-016"
+                && text.contains("bob is revoked")
+                && text.contains("NEW-NAME")
+                && !text.contains("--readmit"),
+            "{text}"
+        );
+        assert!(!mine.exists() && part.exists());
+        fs::write(plan.dir.join(REVOKED), list).unwrap();
+        // What is not in the record was not issued.
         let without: String = recorded.lines().filter(|line| !line.contains("bob")).collect();
         fs::write(plan.dir.join(ISSUED), without + "\n").unwrap();
         add_owner(&plan.dir, "bob").unwrap();

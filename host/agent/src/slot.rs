@@ -723,3 +723,82 @@ pub(crate) fn no_device(name: &str, owner: &Identity) -> Refusal {
         format!("this agent has no device {name} for owner {}", owner.name),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    /// A card that counts its resets.
+    struct Card(Arc<AtomicU64>);
+
+    impl Device for Card {
+        fn info(&self) -> DeviceInfo {
+            DeviceInfo::new("test", "a card of a test", "simulated", 0, true)
+        }
+        fn ctl_read32(&mut self, _: u32) -> Result<u32, DeviceError> {
+            Ok(0)
+        }
+        fn ctl_write32(&mut self, _: u32, _: u32) -> Result<(), DeviceError> {
+            Ok(())
+        }
+        fn mem_read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+            Err(DeviceError::MemoryRange { addr, len: bytes.len() as u64, memory_bytes: 0 })
+        }
+        fn mem_write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+            Err(DeviceError::MemoryRange { addr, len: bytes.len() as u64, memory_bytes: 0 })
+        }
+        fn wait_hint(&mut self) -> Result<(), DeviceError> {
+            Ok(())
+        }
+        fn reset(&mut self) -> Result<(), DeviceError> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+        fn cycles(&self) -> Option<u64> {
+            None
+        }
+    }
+
+    fn eventually(what: &str, check: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !check() {
+            assert!(Instant::now() < end, "{what} did not come about");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The agent restricts each card every second: no list changes here, only the time.
+    #[test]
+    fn a_session_ends_with_the_certificate_of_its_owner() {
+        let (resets, revoked) = (Arc::new(AtomicU64::new(0)), Arc::new(Revoked::default()));
+        let seen = Arc::clone(&resets);
+        let opener: Opener = Arc::new(move |_| Ok(Box::new(Card(Arc::clone(&seen)))));
+        let device = config::Device {
+            uri: "vfio-user:/run/a".parse().unwrap(),
+            owners: vec![],
+            clear_memory: false,
+        };
+        let (slot, thread) =
+            Slot::start("card0".into(), device, &revoked, Duration::from_secs(60), opener).unwrap();
+        let is_free = || slot.state() == DeviceState::Free;
+        eventually("the first wipe", || is_free() && resets.swap(0, Ordering::SeqCst) == 1);
+        let (outbox, _frames) = Outbox::new();
+        let open = |owner: &Identity| slot.attach(owner, None, 1, &outbox);
+        let ended = Identity::named("alice", SystemTime::now());
+        assert!(matches!(open(&ended), Attempt::Refused(_)) && slot.listed(&ended).is_none());
+        let alice = Identity::named("alice", ended.until + Duration::from_secs(3600));
+        assert!(matches!(open(&alice), Attempt::Attached(_)) && slot.listed(&alice).is_some());
+        slot.restrict(None, &revoked);
+        assert_eq!(slot.state(), DeviceState::InUse);
+        // The hour passes.
+        if let State::Owned(session) = &mut slot.lock().state {
+            session.owner = ended;
+        }
+        slot.restrict(None, &revoked);
+        eventually("the wipe", || is_free() && resets.load(Ordering::SeqCst) == 1);
+        slot.stop();
+        thread.join().unwrap();
+    }
+}

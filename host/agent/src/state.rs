@@ -9,8 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use shef_files as files;
 use shef_remote::wire::{ALPN, codes};
-use shef_remote::{certificates, private_key, unpaired};
+use shef_remote::{private_key, unpaired};
 use shef_tls::admission::Admission;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -358,15 +361,25 @@ impl Running {
     }
 }
 
+fn wrong(path: &Path, error: &dyn std::fmt::Display) -> AgentError {
+    AgentError::Device(shef_device::DeviceError::Transport {
+        code: codes::TLS_FILES,
+        message: format!("TLS file {}: {error}", path.display()),
+    })
+}
+
+/// The certificates of a PEM file, at least one, read by the rules of [`files::open_linked`].
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, AgentError> {
+    let pem = files::open_linked(path).and_then(|file| files::contents(&file));
+    let list = CertificateDer::pem_slice_iter(&pem.map_err(|e| wrong(path, &e))?)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| wrong(path, &e))?;
+    if list.is_empty() { Err(wrong(path, &"it holds no certificate")) } else { Ok(list) }
+}
+
 /// TLS 1.3 that requires a client certificate of our own CA.
 fn tls(config: &Config) -> Result<ServerConfig, AgentError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let wrong = |path: &Path, e: &dyn std::fmt::Display| {
-        AgentError::Device(shef_device::DeviceError::Transport {
-            code: codes::TLS_FILES,
-            message: format!("TLS file {}: {e}", path.display()),
-        })
-    };
     let cas = certificates(&config.ca)?;
     if !cas.iter().all(is_ca) {
         return Err(wrong(

@@ -691,6 +691,57 @@ fn a_pipe_in_the_place_of_a_file_stops_no_agent() {
     }
 }
 
+/// Certificate managers and orchestrators link the current version of a file. As root, the agent
+/// follows such a link only where no other user can change it.
+#[test]
+fn the_agent_follows_links_of_root_and_as_root_no_others() {
+    use std::os::unix::fs::{chown, lchown, symlink};
+    let bed = Bed::new(LONG);
+    let (dir, versions) = (bed.agent_dir(), bed.dir.path().join("versions"));
+    std::fs::create_dir(&versions).unwrap();
+    let toml = dir.join("agent.toml");
+    let reload = || -> String {
+        let config = match Config::load(&toml) {
+            Ok(found) => Config { devices: bed.config.devices.clone(), ..found },
+            Err(error) => return error.code().to_owned(),
+        };
+        bed.handle()
+            .reload(&config)
+            .map_or_else(|error| error.code().to_owned(), |()| "good".into())
+    };
+    for (name, code) in [
+        ("agent.toml", "SHEF-AGT-017"),
+        ("revoked", "SHEF-AGT-017"),
+        ("ca.pem", "SHEF-AGT-003"),
+        ("agent.pem", "SHEF-AGT-003"),
+    ] {
+        let file = dir.join(name);
+        std::fs::rename(&file, versions.join(name)).unwrap();
+        symlink(format!("../versions/{name}"), &file).unwrap();
+        assert_eq!(reload(), "good", "{name}");
+        if lchown(&file, Some(4001), None).is_err() {
+            println!("skipped: only root can give files away");
+            continue;
+        }
+        // A link of another user, and one to that user's folder.
+        assert_eq!(reload(), code, "{name}");
+        lchown(&file, Some(0), None).unwrap();
+        chown(&versions, Some(4001), None).unwrap();
+        assert_eq!(reload(), code, "{name}");
+        chown(&versions, Some(0), None).unwrap();
+        assert_eq!(reload(), "good", "{name}");
+        // A file of a third user in another user's folder.
+        std::fs::rename(versions.join(name), &file).unwrap();
+        for (user, expected) in [(4001, "good"), (5001, code)] {
+            chown(&dir, Some(4001), None).unwrap();
+            chown(&file, Some(user), None).unwrap();
+            assert_eq!(reload(), expected, "{name} of user {user}");
+            chown(&file, Some(0), None).unwrap();
+            chown(&dir, Some(0), None).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_reload_says_what_needs_a_restart_and_which_owners_have_no_certificate() {
     let bed = Bed::new(LONG);
@@ -850,6 +901,38 @@ fn a_second_administrator_is_told_to_be_root() {
             "{folder:o}: {text}"
         );
     }
+}
+
+#[test]
+fn no_agent_is_set_up_where_others_can_exchange_its_files() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be another user");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (program, folder) = (dir.path().join("program"), dir.path().join("open"));
+    std::fs::copy(env!("CARGO_BIN_EXE_shef-agent"), &program).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    for (path, mode) in [(dir.path(), 0o755), (&program, 0o755), (&folder, 0o777)] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let output = Command::new(&program)
+        .args(["init", "--device", "card0=vfio-user:/a", "--dir"])
+        .arg(&folder)
+        .uid(4001)
+        .gid(4001)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(5)
+            && text.contains("other users can exchange the files in it"),
+        "{output:?}"
+    );
+    assert_eq!(std::fs::metadata(&folder).unwrap().mode() & 0o7777, 0o777);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]
