@@ -38,7 +38,7 @@ pub fn are_inputs(folder: &Path) {
 
 /// A temporary folder that an interrupt removes, and that is removed when this is dropped.
 #[derive(Debug)]
-pub struct TempFolder(tempfile::TempDir);
+pub struct TempFolder(PathBuf);
 
 impl TempFolder {
     /// Makes it, for this user only.
@@ -49,20 +49,23 @@ impl TempFolder {
         interrupt::cleans_up()?;
         let mut parts = interrupt::parts();
         let folder = tempfile::tempdir();
-        let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
-        parts.push(folder.path().to_owned());
+        let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?.keep();
+        parts.push(folder.clone());
         Ok(Self(folder))
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.0
     }
 }
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        interrupt::parts().retain(|part| part != self.0.path());
+        // The lock is held until the folder is gone: an interrupt waits for that.
+        let mut parts = interrupt::parts();
+        interrupt::remove(&self.0);
+        parts.retain(|part| *part != self.0);
     }
 }
 
@@ -80,20 +83,50 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     })
 }
 
-/// Writes or replaces an output file ([`shef_files::staged::write_file`]).
+/// Writes or replaces an output file ([`Staged::replacing`]). An interrupt leaves no part of it.
 ///
 /// # Errors
 /// SHEF-CLI-015, with the file's name; a failed write leaves no partial file.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
-    shef_files::staged::write_file(path, bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
+    write_staged(path, Staged::replacing, bytes.as_ref())
 }
 
-/// Writes a file that must not exist, for its owner only ([`shef_files::staged::write_new_secret`]).
+/// Writes a file that must not exist, for its owner only ([`Staged::new_secret`]).
 ///
 /// # Errors
 /// As [`write()`].
 pub fn write_new_secret(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    shef_files::staged::write_new_secret(path, bytes).map_err(|e| CliError::write_file(path, &e))
+    write_staged(path, Staged::new_secret, bytes)
+}
+
+fn write_staged(
+    path: &Path,
+    stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
+    bytes: &[u8],
+) -> Result<(), CliError> {
+    let mut file = registered(path, stage)?;
+    let part = file.part().map(Path::to_owned);
+    let wrote = file.fill(bytes);
+    // A pipe or device may be slow: an interrupt ends the write.
+    let mut parts = part.is_some().then(interrupt::parts);
+    // The drop of a file that is not placed removes its part, before it is forgotten.
+    let wrote = wrote.and_then(|()| file.place()).and_then(|()| file.keep());
+    if let Some(parts) = &mut parts {
+        parts.retain(|one| Some(one) != part.as_ref());
+    }
+    wrote.map_err(|e| CliError::write_file(path, &e))
+}
+
+/// Prepares an output file, whose part an interrupt removes.
+fn registered(
+    path: &Path,
+    stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
+) -> Result<Staged, CliError> {
+    interrupt::cleans_up()?;
+    let mut parts = interrupt::parts();
+    let file = stage(path).map_err(|e| CliError::write_file(path, &e))?;
+    parts.extend(file.part().map(Path::to_owned));
+    Ok(file)
 }
 
 /// All output files of a command. They are prepared before the command makes a request that cannot
@@ -151,11 +184,7 @@ impl Outputs {
         path: &Path,
         stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
     ) -> Result<Slot, CliError> {
-        interrupt::cleans_up()?;
-        let mut parts = interrupt::parts();
-        let file = stage(path).map_err(|e| CliError::write_file(path, &e))?;
-        parts.extend(file.part().map(Path::to_owned));
-        drop(parts);
+        let file = registered(path, stage)?;
         if let Some((other, ..)) = self.files.iter().find(|(_, other, _)| other.is_also(&file)) {
             return Err(clash(
                 path,
