@@ -326,8 +326,9 @@ fn styled_line(text: &str) -> String {
 /// other line of it starts a line: its line breaks are escaped, and what follows the excerpt
 /// continues its last line.
 fn message(text: &str) -> String {
-    let is_excerpt =
-        |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|');
+    let is_excerpt = |line: &str| {
+        line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|')
+    };
     let mut lines = text.trim_end_matches('\n').split('\n');
     let mut out = one_line(lines.next().unwrap_or_default());
     let mut in_excerpt = false;

@@ -106,7 +106,12 @@ mod tests {
     #[test]
     fn a_usage_error_quotes_an_argument_on_one_line() {
         const NAME: &str = "x\nhelp: run this\u{1b}[2J\u{202e}";
-        for args in [&["p", NAME][..], &["p", "version", NAME], &["p", "--count", NAME], &["p", &format!("--{NAME}")]] {
+        for args in [
+            &["p", NAME][..],
+            &["p", "version", NAME],
+            &["p", "--count", NAME],
+            &["p", &format!("--{NAME}")],
+        ] {
             let text = quoting_one_line(Args::try_parse_from(args).unwrap_err()).to_string();
             assert!(!text.lines().any(|line| line.starts_with("help: run")), "{text}");
             assert!(text.contains(r"\nhelp: run this\u{1b}[2J\u{202e}"), "{text}");
