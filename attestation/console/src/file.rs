@@ -38,7 +38,7 @@ pub fn are_inputs(folder: &Path) {
 
 /// A temporary folder that an interrupt removes, and that is removed when this is dropped.
 #[derive(Debug)]
-pub struct TempFolder(tempfile::TempDir);
+pub struct TempFolder(PathBuf);
 
 impl TempFolder {
     /// Makes it, for this user only.
@@ -49,20 +49,23 @@ impl TempFolder {
         interrupt::cleans_up()?;
         let mut parts = interrupt::parts();
         let folder = tempfile::tempdir();
-        let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?;
-        parts.push(folder.path().to_owned());
+        let folder = folder.map_err(|e| CliError::write_file(&std::env::temp_dir(), &e))?.keep();
+        parts.push(folder.clone());
         Ok(Self(folder))
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.0
     }
 }
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        interrupt::parts().retain(|part| part != self.0.path());
+        // The lock is held until the folder is gone: an interrupt waits for that.
+        let mut parts = interrupt::parts();
+        interrupt::remove(&self.0);
+        parts.retain(|part| *part != self.0);
     }
 }
 
@@ -80,29 +83,61 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
     })
 }
 
-/// Writes or replaces an output file ([`shef_files::staged::write_file`]).
+/// Writes or replaces an output file ([`Staged::replacing`]). An interrupt leaves no part of it.
 ///
 /// # Errors
 /// SHEF-CLI-015, with the file's name; a failed write leaves no partial file.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
-    shef_files::staged::write_file(path, bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
+    write_staged(path, Staged::replacing, bytes.as_ref())
 }
 
-/// Writes a file that must not exist, for its owner only ([`shef_files::staged::write_new_secret`]).
+/// Writes a file that must not exist, for its owner only ([`Staged::new_secret`]).
 ///
 /// # Errors
 /// As [`write()`].
 pub fn write_new_secret(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    shef_files::staged::write_new_secret(path, bytes).map_err(|e| CliError::write_file(path, &e))
+    write_staged(path, Staged::new_secret, bytes)
+}
+
+fn write_staged(
+    path: &Path,
+    stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
+    bytes: &[u8],
+) -> Result<(), CliError> {
+    let mut file = registered(path, stage)?;
+    let part = file.part().map(Path::to_owned);
+    let wrote = file.fill(bytes);
+    // A pipe or device may be slow: an interrupt ends the write.
+    let mut parts = part.is_some().then(interrupt::parts);
+    // The drop of a file that is not placed removes its part, before it is forgotten.
+    let wrote = wrote.and_then(|()| file.place()).and_then(|()| file.keep());
+    if let Some(parts) = &mut parts {
+        parts.retain(|one| Some(one) != part.as_ref());
+    }
+    wrote.map_err(|e| CliError::write_file(path, &e))
+}
+
+/// Prepares an output file, whose part an interrupt removes.
+fn registered(
+    path: &Path,
+    stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
+) -> Result<Staged, CliError> {
+    interrupt::cleans_up()?;
+    let mut parts = interrupt::parts();
+    let file = stage(path).map_err(|e| CliError::write_file(path, &e))?;
+    parts.extend(file.part().map(Path::to_owned));
+    Ok(file)
 }
 
 /// All output files of a command. They are prepared before the command makes a request that cannot
 /// be repeated. The preparation checks that each file is writable, that no two are the same file,
 /// that no output is an input, and that no secret is replaced. At the end, either all files get
-/// their names or no file does. Pipes and devices are written last: if one fails, the files stay.
+/// their names or no file does. A file that is to be replaced and has no content this time is
+/// removed: no result of an earlier run lies beside those of this one. Pipes and devices are written
+/// last: if one fails, the files stay.
 #[derive(Default)]
 pub struct Outputs {
-    files: Vec<(PathBuf, Staged, bool)>,
+    files: Vec<Prepared>,
     /// Folders whose keys are inputs.
     keys: Vec<PathBuf>,
 }
@@ -110,6 +145,22 @@ pub struct Outputs {
 /// One of the files of [`Outputs`].
 #[derive(Debug, Clone, Copy)]
 pub struct Slot(usize);
+
+/// A file of [`Outputs`].
+struct Prepared {
+    /// As the user wrote it.
+    path: PathBuf,
+    file: Staged,
+    replaces: bool,
+    filled: bool,
+}
+
+impl Prepared {
+    /// Whether an earlier run left a file that this one removes.
+    fn is_stale(&self) -> bool {
+        self.replaces && !self.filled && !self.file.is_direct() && self.file.path().is_file()
+    }
+}
 
 impl Outputs {
     /// Outputs of a command that reads or makes the keys in these folders. The folders exist.
@@ -121,13 +172,13 @@ impl Outputs {
         Ok(Self { files: Vec::new(), keys: keys.into_iter().map(real).collect::<Result<_, _>>()? })
     }
 
-    /// A file to write or replace.
+    /// A file to write or replace, or to remove if [`Outputs::fill`] does not follow.
     ///
     /// # Errors
     /// SHEF-CLI-015 if it cannot be written or would replace a secret, SHEF-CLI-026 if it is
     /// another file of the command.
     pub fn file(&mut self, path: &Path) -> Result<Slot, CliError> {
-        self.add(path, Staged::replacing)
+        self.add(path, true, Staged::replacing)
     }
 
     /// A file that must not exist.
@@ -135,7 +186,7 @@ impl Outputs {
     /// # Errors
     /// As [`Outputs::file`].
     pub fn new_file(&mut self, path: &Path) -> Result<Slot, CliError> {
-        self.add(path, Staged::new_file)
+        self.add(path, false, Staged::new_file)
     }
 
     /// A file that must not exist, for its owner only.
@@ -143,28 +194,25 @@ impl Outputs {
     /// # Errors
     /// As [`Outputs::file`].
     pub fn new_secret(&mut self, path: &Path) -> Result<Slot, CliError> {
-        self.add(path, Staged::new_secret)
+        self.add(path, false, Staged::new_secret)
     }
 
     fn add(
         &mut self,
         path: &Path,
+        replaces: bool,
         stage: impl FnOnce(&Path) -> std::io::Result<Staged>,
     ) -> Result<Slot, CliError> {
-        interrupt::cleans_up()?;
-        let mut parts = interrupt::parts();
-        let file = stage(path).map_err(|e| CliError::write_file(path, &e))?;
-        parts.extend(file.part().map(Path::to_owned));
-        drop(parts);
-        if let Some((other, ..)) = self.files.iter().find(|(_, other, _)| other.is_also(&file)) {
+        let file = registered(path, stage)?;
+        if let Some(other) = self.files.iter().find(|other| other.file.is_also(&file)) {
             return Err(clash(
                 path,
-                &format!("is the same file as {}, another output", other.display()),
+                &format!("is the same file as {}, another output", other.path.display()),
             ));
         }
-        self.files.push((path.to_owned(), file, false));
+        self.files.push(Prepared { path: path.to_owned(), file, replaces, filled: false });
         self.check()?;
-        if self.files.last().is_some_and(|(_, file, _)| file.is_private()) {
+        if self.files.last().is_some_and(|last| last.file.is_private()) {
             let message = format!(
                 "{} is readable only by its owner, as secrets are, and is not replaced: remove it \
                 first",
@@ -178,7 +226,7 @@ impl Outputs {
     /// Checks that no output is an input.
     fn check(&self) -> Result<(), CliError> {
         let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
-        for (path, file, _) in self.files.iter().filter(|(_, file, _)| !file.is_direct()) {
+        for Prepared { path, file, .. } in self.files.iter().filter(|one| !one.file.is_direct()) {
             if let Some((input, _)) = inputs.iter().find(|(_, id)| file.is(Some(*id))) {
                 return Err(clash(
                     path,
@@ -204,12 +252,13 @@ impl Outputs {
     /// # Errors
     /// SHEF-CLI-015.
     pub fn fill(&mut self, slot: Slot, bytes: impl AsRef<[u8]>) -> Result<(), CliError> {
-        let (path, file, filled) = &mut self.files[slot.0];
-        *filled = true;
-        file.fill(bytes.as_ref()).map_err(|e| CliError::write_file(path, &e))
+        let one = &mut self.files[slot.0];
+        one.filled = true;
+        one.file.fill(bytes.as_ref()).map_err(|e| CliError::write_file(&one.path, &e))
     }
 
-    /// Gives all filled files their names, then writes to pipes and devices.
+    /// Gives all filled files their names, removes those of an earlier run that are not filled, then
+    /// writes to pipes and devices.
     ///
     /// # Errors
     /// SHEF-CLI-015 and SHEF-CLI-026: no file is new, and no file has changed. If a pipe or device
@@ -218,28 +267,34 @@ impl Outputs {
     pub fn place(mut self) -> Result<(), CliError> {
         // Includes files that were read or made since the first check.
         self.check()?;
-        self.files.retain(|(.., filled)| *filled);
-        let direct: Vec<_> = self.files.extract_if(.., |(_, file, _)| file.is_direct()).collect();
+        self.files.retain(|one| one.filled || one.is_stale());
+        let direct: Vec<_> = self.files.extract_if(.., |one| one.file.is_direct()).collect();
         // An interrupt takes effect before all files or after them.
         let mut parts = interrupt::parts();
-        for (path, file, _) in &mut self.files {
-            if let Err(error) = file.place() {
-                let error = CliError::write_file(path, &error);
+        for one in &mut self.files {
+            if let Err(error) = one.file.place() {
+                let error = CliError::write_file(&one.path, &error);
                 self.files.clear();
                 return Err(error);
             }
         }
         let placed: Vec<PathBuf> =
-            self.files.iter().filter_map(|(_, file, _)| file.part().map(Path::to_owned)).collect();
+            self.files.iter().filter_map(|one| one.file.part().map(Path::to_owned)).collect();
         let (mut done, mut kept) = (Ok(()), Vec::new());
-        for (path, file, _) in self.files.drain(..) {
-            done = done.and(file.keep().map_err(|e| CliError::write_file(&path, &e)));
-            kept.push(path.display().to_string());
+        for Prepared { path, file, filled, .. } in self.files.drain(..) {
+            let name = file.path().to_owned();
+            let mut ended = file.keep();
+            if filled {
+                kept.push(path.display().to_string());
+            } else {
+                ended = ended.and_then(|()| std::fs::remove_file(name));
+            }
+            done = done.and(ended.map_err(|e| CliError::write_file(&path, &e)));
         }
         parts.retain(|part| !placed.contains(part));
         // A reader may be slow: an interrupt ends the write.
         drop(parts);
-        for (path, mut file, _) in direct {
+        for Prepared { path, mut file, .. } in direct {
             let wrote = file.place().map_err(|e| {
                 let mut error = CliError::write_file(&path, &e);
                 if !kept.is_empty() {
@@ -291,6 +346,73 @@ mod tests {
             "{error}"
         );
         assert_eq!(std::fs::read(&file).unwrap(), b"key");
+    }
+
+    #[test]
+    fn an_output_without_content_does_not_stay_from_an_earlier_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let [old, new, other] = ["old", "new", "other"].map(|name| dir.path().join(name));
+        std::fs::write(&old, "accepted").unwrap();
+        let mut outputs = Outputs::new([]).unwrap();
+        let slot = outputs.file(&new).unwrap();
+        outputs.file(&old).unwrap();
+        outputs.new_file(&other).unwrap();
+        outputs.fill(slot, "evidence").unwrap();
+        // Of another program, since then.
+        std::fs::write(&other, "theirs").unwrap();
+        assert_eq!(std::fs::read(&old).unwrap(), b"accepted", "until the others are there");
+        outputs.place().unwrap();
+        assert!(!old.exists());
+        assert_eq!(std::fs::read(&new).unwrap(), b"evidence");
+        assert_eq!(std::fs::read(&other).unwrap(), b"theirs");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    /// An interrupt takes this lock and removes what is registered.
+    fn unregistered(there: impl Fn() -> Vec<PathBuf>) -> Vec<PathBuf> {
+        let parts = interrupt::parts();
+        there().into_iter().filter(|path| !parts.contains(path)).collect()
+    }
+
+    #[test]
+    fn a_temporary_folder_is_registered_until_it_is_gone() {
+        let folder = TempFolder::new().unwrap();
+        let path = folder.path().to_owned();
+        assert_eq!(unregistered(|| vec![path.clone()]), [""; 0].map(PathBuf::from));
+        for n in 0..2000 {
+            std::fs::write(path.join(n.to_string()), "secret").unwrap();
+        }
+        let dropped = std::thread::spawn(move || drop(folder));
+        while !dropped.is_finished() {
+            let left = unregistered(|| path.exists().then(|| path.clone()).into_iter().collect());
+            assert!(left.is_empty(), "it is there, and no interrupt removes it");
+        }
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn every_part_of_a_file_is_registered() {
+        let dir = tempfile::tempdir().unwrap();
+        let parts = || {
+            let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+            names.filter(|path| path.to_string_lossy().ends_with(".part")).collect()
+        };
+        std::thread::scope(|scope| {
+            let writes = scope.spawn(|| {
+                let content = vec![0; 4 << 20];
+                for n in 0..8 {
+                    write_new_secret(&dir.path().join(n.to_string()), &content).unwrap();
+                    write(&dir.path().join("0"), &content).unwrap();
+                }
+            });
+            while !writes.is_finished() {
+                assert!(unregistered(parts).is_empty(), "no interrupt removes it");
+            }
+            writes.join().unwrap();
+        });
+        assert_eq!(parts(), [""; 0].map(PathBuf::from));
+        let left = interrupt::parts();
+        assert!(!left.iter().any(|part| part.starts_with(dir.path())), "{left:?}");
     }
 
     #[test]

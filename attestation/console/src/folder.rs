@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use shef_files::staged::{beside, exchange, rename_new};
 
-use crate::{CliError, file};
+use crate::{CliError, file, interrupt};
 
 /// Checks that a command may write its files into `dir`: it is new, empty, or holds only files that
 /// the command makes. `ours` decides this for a file by its path below `dir`, and `folders` are the
@@ -52,7 +52,7 @@ pub fn is_ours(
 }
 
 /// A folder that is filled next to its final path. If dropped before it is placed, it is removed
-/// with the files that were written into it, and no others.
+/// with the files that were written into it, and no others; an interrupt also removes it.
 #[derive(Debug)]
 pub struct NewFolder {
     part: PathBuf,
@@ -66,8 +66,11 @@ impl NewFolder {
     /// # Errors
     /// SHEF-CLI-015.
     pub fn beside(path: &Path) -> Result<Self, CliError> {
+        interrupt::cleans_up()?;
         let part = beside(path).map_err(|e| CliError::write_file(path, &e))?;
+        let mut parts = interrupt::parts();
         fs::create_dir(&part).map_err(|e| CliError::write_file(path, &e))?;
+        parts.push(part.clone());
         Ok(Self { part, files: Vec::new(), placed: false })
     }
 
@@ -85,7 +88,9 @@ impl NewFolder {
     /// # Errors
     /// SHEF-CLI-015, also if the name is in use.
     pub fn place(mut self, path: &Path) -> Result<(), CliError> {
+        let mut parts = interrupt::parts();
         rename_new(&self.part, path).map_err(|e| CliError::write_file(path, &e))?;
+        parts.retain(|part| *part != self.part);
         self.placed = true;
         Ok(())
     }
@@ -101,6 +106,9 @@ impl NewFolder {
         check: impl FnOnce(&Path) -> Result<(), CliError>,
     ) -> Result<PathBuf, CliError> {
         let failed = |e| CliError::write_file(path, &e);
+        // From here on, the name may be that of the old folder, which no interrupt removes.
+        let mut parts = interrupt::parts();
+        parts.retain(|part| *part != self.part);
         if exchange(&self.part, path).is_ok() {
             if let Err(error) = check(&self.part) {
                 exchange(&self.part, path).map_err(failed)?;
@@ -126,10 +134,12 @@ impl NewFolder {
 impl Drop for NewFolder {
     fn drop(&mut self) {
         if !self.placed {
+            let mut parts = interrupt::parts();
             for name in &self.files {
                 let _ = fs::remove_file(self.part.join(name));
             }
             let _ = fs::remove_dir(&self.part);
+            parts.retain(|part| *part != self.part);
         }
     }
 }

@@ -89,37 +89,51 @@ pub fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 /// From now on an interrupt calls the hooks of [`first`], ends every [`child`], removes what is in
-/// [`parts`], and ends the process as usual. A second interrupt ends the process at once.
+/// [`parts`], and ends the process as usual. A second interrupt does not wait for the hooks, which
+/// may wait for a service; children and parts are gone when the process ends.
 ///
 /// # Errors
 /// SHEF-CLI-070 if the system refuses the handler.
 pub fn cleans_up() -> Result<(), CliError> {
-    // One thread: of two, the faster one would end the process before the other has cleaned up.
     static BEGUN: Mutex<bool> = Mutex::new(false);
     let mut begun = locked(&BEGUN);
     if std::mem::replace(&mut *begun, true) {
         return Ok(());
     }
-    stops(&ENDING)?;
+    for signal in SIGNALS {
+        signal_hook::flag::register(signal, Arc::clone(&ENDING)).map_err(|e| refused(&e))?;
+    }
     let mut signals = Signals::new(SIGNALS).map_err(|e| refused(&e))?;
     std::thread::spawn(move || {
-        let Some(signal) = signals.forever().next() else { return };
-        let _closed = locked(&ELSEWHERE);
-        let hooks = std::mem::take(&mut *locked(&HOOKS));
-        hooks.into_values().for_each(|hook| hook());
-        let _ended = end_children();
-        let parts = parts();
-        for part in parts.iter() {
-            remove(part);
+        let mut signals = signals.forever();
+        let Some(signal) = signals.next() else { return };
+        std::thread::spawn(move || {
+            let _closed = locked(&ELSEWHERE);
+            let hooks = std::mem::take(&mut *locked(&HOOKS));
+            hooks.into_values().for_each(|hook| hook());
+            end(signal);
+        });
+        if let Some(signal) = signals.next() {
+            end(signal);
         }
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
     });
     Ok(())
 }
 
+/// Ends every [`child`], removes what is in [`parts`], and ends the process. Of two threads, the
+/// second one waits until the first one has done so.
+fn end(signal: i32) {
+    let _ended = end_children();
+    let parts = parts();
+    for part in parts.iter() {
+        remove(part);
+    }
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+}
+
 /// Removes a file, or a folder in which other threads may still be writing: each pass removes the
 /// files that they have added.
-fn remove(part: &Path) {
+pub(crate) fn remove(part: &Path) {
     const PASSES: usize = 100;
     if std::fs::remove_file(part).is_err() {
         let gone = |_: &usize| std::fs::remove_dir_all(part).is_ok() || !part.exists();
@@ -137,13 +151,14 @@ fn end_children() -> MutexGuard<'static, Vec<Pid>> {
     children
 }
 
-/// Starts a process that an interrupt also ends, until [`forgets`].
+/// Starts a process that an interrupt also ends, until [`forgets`]. It also ends when the calling
+/// thread does, however that ends ([`shef_process::ends_with_thread`]).
 ///
 /// # Errors
 /// The system's.
 pub fn child(command: &mut Command) -> std::io::Result<Child> {
     let mut children = locked(&CHILDREN);
-    let child = command.spawn()?;
+    let child = shef_process::ends_with_thread(command).spawn()?;
     children.push(Pid::from_child(&child));
     Ok(child)
 }

@@ -1,16 +1,21 @@
 //! The only module that prints. Documents go to stdout; progress and messages go to stderr.
+//!
+//! No text of others becomes a line of its own, or drives the terminal: a line is printed as one
+//! line, and a message keeps only the line breaks of an excerpt of a file.
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{LazyLock, OnceLock};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use shef_proto::text::misleads;
+use rustix::event::{PollFd, PollFlags, poll};
+use shef_proto::text::{misleads, one_line};
 
 use crate::codes;
 use crate::error::CliError;
@@ -69,9 +74,7 @@ impl Flags {
 
 /// A warning for people, on stderr, from code without an [`Output`].
 pub fn warn(text: impl std::fmt::Display) {
-    for line in text.to_string().lines() {
-        let _ = writeln!(std::io::stderr(), "warning: {}", inert(line));
-    }
+    let _ = writeln!(std::io::stderr(), "warning: {}", message(&text.to_string()));
 }
 
 /// Standard output, after [`keep_stdout`].
@@ -95,6 +98,13 @@ const GOOD: &str = "[32m";
 const BAD: &str = "[31;1m";
 const HEADING: &str = "[1m";
 const PLAIN: &str = "[0m";
+
+/// Stands for the escape character of a style until the text is printed: a number that no text of
+/// others contains.
+static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let [one, two] = [0, 1].map(|n| RandomState::new().hash_one(n));
+    format!("\x1b{one:016x}{two:016x}")
+});
 
 /// How to print.
 pub struct Output {
@@ -136,9 +146,29 @@ impl Output {
         self.json
     }
 
-    /// Prints a line of a text document; prints nothing if the document is JSON. Misleading
-    /// characters of other programs' texts are escaped. A closed pipe is no error: the command does
-    /// its work, and its exit status is that of the result.
+    /// Waits, but not for longer than standard output has a reader: an endless command ends then
+    /// ([`Output::is_closed`]), also while it has nothing to print.
+    pub fn wait(&self, time: Duration) {
+        let end = Instant::now() + time;
+        let stdout = std::io::stdout();
+        let fd = KEPT.get().map_or_else(|| stdout.as_fd(), |kept| kept.as_fd());
+        while !self.is_closed() {
+            let left = end.saturating_duration_since(Instant::now());
+            // Without events, only the end of the reader is reported.
+            let mut pipe = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+            match poll(&mut pipe, left.try_into().ok().as_ref()) {
+                Ok(0) => return,
+                Ok(_) => self.closed.store(true, Ordering::Relaxed),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return std::thread::sleep(left),
+            }
+        }
+    }
+
+    /// Prints a line of a text document; prints nothing if the document is JSON. Line breaks and
+    /// other misleading characters are escaped: a line that quotes a name, a path or another
+    /// program stays one line. A closed pipe is no error: the command does its work, and its exit
+    /// status is that of the result.
     ///
     /// # Errors
     /// If stdout cannot be written.
@@ -146,12 +176,10 @@ impl Output {
         if self.json {
             return Ok(());
         }
-        let text = text.to_string();
-        let text = if self.color { inert_but_styles(&text) } else { inert(&text) };
-        self.raw(format!("{text}\n").as_bytes())
+        self.raw(format!("{}\n", styled_line(&text.to_string())).as_bytes())
     }
 
-    /// Prints generated text as it is.
+    /// Prints text that this program generated from nothing but itself, as it is.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -159,7 +187,8 @@ impl Output {
         self.raw(text)
     }
 
-    /// Prints the JSON document; prints nothing if the document is text.
+    /// Prints the JSON document; prints nothing if the document is text. Misleading characters in
+    /// its strings are escaped.
     ///
     /// # Errors
     /// As [`Output::line`].
@@ -167,10 +196,9 @@ impl Output {
         if !self.json {
             return Ok(());
         }
-        let mut text =
+        let text =
             serde_json::to_string_pretty(value).map_err(|e| CliError::internal(e.to_string()))?;
-        text.push('\n');
-        self.raw(text.as_bytes())
+        self.raw(format!("{}\n", inert_json(&text)).as_bytes())
     }
 
     fn raw(&self, text: &[u8]) -> Result<(), CliError> {
@@ -194,7 +222,7 @@ impl Output {
     /// A message for people, on stderr.
     pub fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "{}", inert(&text.to_string()));
+            let _ = writeln!(std::io::stderr(), "{}", message(&text.to_string()));
         }
     }
 
@@ -208,12 +236,12 @@ impl Output {
     /// A message that only `-v` shows.
     pub fn detail(&self, text: impl std::fmt::Display) {
         if self.verbose > 0 {
-            let _ = writeln!(std::io::stderr(), "{}", inert(&text.to_string()));
+            let _ = writeln!(std::io::stderr(), "{}", message(&text.to_string()));
         }
     }
 
     /// A spinner for a long operation; silent unless stderr is a terminal.
-    pub fn spinner(&self, text: impl Into<String>) -> Spinner {
+    pub fn spinner(&self, text: impl AsRef<str>) -> Spinner {
         if !self.progress {
             return Spinner(None);
         }
@@ -221,7 +249,7 @@ impl Output {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
             bar.set_style(style);
         }
-        bar.set_message(text.into());
+        bar.set_message(one_line(text.as_ref()));
         bar.enable_steady_tick(Duration::from_millis(120));
         Spinner(Some(bar))
     }
@@ -242,7 +270,7 @@ impl Output {
     }
 
     fn paint(&self, text: &str, style: &str) -> String {
-        if self.color { format!("\x1b{style}{text}\x1b{PLAIN}") } else { text.to_owned() }
+        if self.color { format!("{0}{style}{text}{0}{PLAIN}", *STYLE) } else { text.to_owned() }
     }
 
     /// Prints an error, once, with its code and its help.
@@ -250,11 +278,11 @@ impl Output {
         interrupt::silences();
         let mut err = std::io::stderr().lock();
         let label = if std::io::stderr().is_terminal() { &self.bad("error") } else { "error" };
-        let code = inert(&error.code);
-        let _ = writeln!(err, "{label} [{code}]: {}", inert(&error.message));
+        let code = one_line(&error.code);
+        let _ = writeln!(err, "{} [{code}]: {}", styled_line(label), message(&error.message));
         let help = error.help();
         if !help.is_empty() {
-            let _ = writeln!(err, "help: {help}");
+            let _ = writeln!(err, "help: {}", one_line(help));
         }
         let _ = writeln!(err, "help: for details, run `{} explain {code}`", codes::explainer());
     }
@@ -280,28 +308,53 @@ pub fn count<N: std::fmt::Display + PartialEq + From<u8>>(n: N, what: &str) -> S
     format!("{n} {what}{plural}")
 }
 
-/// A message that may quote a file or another program's answer, with misleading characters escaped.
-/// Line breaks come from this project only: quoted texts contain no line breaks.
-fn inert(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if misleads(c) && !matches!(c, '\n' | '\t') {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
+/// A line with styles of [`Output`]; everything else that misleads is escaped.
+fn styled_line(text: &str) -> String {
+    let mut parts = text.split(STYLE.as_str());
+    let mut out = one_line(parts.next().unwrap_or_default());
+    for part in parts {
+        let style = [GOOD, BAD, HEADING, PLAIN].into_iter().find(|style| part.starts_with(style));
+        if let Some(style) = style {
+            out.extend(["\x1b", style]);
         }
+        out.push_str(&one_line(&part[style.map_or(0, str::len)..]));
     }
     out
 }
 
-/// The same for a line with styles of [`Output`].
-fn inert_but_styles(text: &str) -> String {
-    let mut parts = text.split('\x1b');
-    let mut out = inert(parts.next().unwrap_or_default());
-    for part in parts {
-        let ours = [GOOD, BAD, HEADING, PLAIN].iter().any(|style| part.starts_with(style));
-        out.push_str(if ours { "\x1b" } else { r"\u{1b}" });
-        out.push_str(&inert(part));
+/// A message, which may end with an excerpt of a file: lines `NUMBER | TEXT`, which stay lines. No
+/// other line of it starts a line: its line breaks are escaped, and what follows the excerpt
+/// continues its last line.
+fn message(text: &str) -> String {
+    let is_excerpt = |line: &str| {
+        line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|')
+    };
+    let mut lines = text.trim_end_matches('\n').split('\n');
+    let mut out = one_line(lines.next().unwrap_or_default());
+    let mut in_excerpt = false;
+    for line in lines {
+        out.push_str(match (is_excerpt(line), in_excerpt) {
+            (true, _) => "\n",
+            (false, true) => " ",
+            (false, false) => r"\n",
+        });
+        in_excerpt = is_excerpt(line);
+        out.push_str(&one_line(line));
+    }
+    out
+}
+
+/// A JSON document whose strings have no misleading characters. Outside of strings, only its line
+/// breaks are such characters.
+fn inert_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if misleads(c) && c != '\n' {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
     }
     out
 }
@@ -311,9 +364,9 @@ pub struct Spinner(Option<ProgressBar>);
 
 impl Spinner {
     /// Changes the text.
-    pub fn message(&self, text: impl Into<String>) {
+    pub fn message(&self, text: impl AsRef<str>) {
         if let Some(bar) = &self.0 {
-            bar.set_message(text.into());
+            bar.set_message(one_line(text.as_ref()));
         }
     }
 }
@@ -332,13 +385,37 @@ mod tests {
 
     #[test]
     fn text_of_others_looks_like_no_line_of_ours() {
-        let shown = inert("refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
-        assert_eq!(shown, r"refused\u{1b}[2J\u{202e}txt\u{2028}help: x");
+        let hostile = "a\nhelp: x\r\u{1b}[2J\u{202e}txt\u{2028}\tb";
+        let shown = r"a\nhelp: x\r\u{1b}[2J\u{202e}txt\u{2028}\tb";
+        assert_eq!(styled_line(hostile), shown);
+        assert_eq!(message(hostile), shown);
+        assert_eq!(message(&format!("{hostile}\n")), shown);
+        let json = serde_json::to_string_pretty(&[hostile]).unwrap();
+        let inert = inert_json(&json);
+        assert!(!inert.chars().any(|c| misleads(c) && c != '\n'), "{inert}");
+        assert_eq!(inert.lines().count(), 3, "{inert}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&inert).unwrap(), [hostile]);
+    }
+
+    #[test]
+    fn only_this_program_has_styles() {
         let output = Output::new(false, false, 0, Color::Always);
-        let line = format!("{} card\u{1b}[8m\u{9b}2J\u{202e}", output.bad("denied"));
+        let line =
+            format!("{} card\u{1b}[32m\u{1b}[8m\u{9b}2J\u{202e}\n", output.bad("denied\nok"));
         assert_eq!(
-            inert_but_styles(&line),
-            "\u{1b}[31;1mdenied\u{1b}[0m card\\u{1b}[8m\\u{9b}2J\\u{202e}"
+            styled_line(&line),
+            "\u{1b}[31;1mdenied\\nok\u{1b}[0m card\\u{1b}[32m\\u{1b}[8m\\u{9b}2J\\u{202e}\\n"
         );
+    }
+
+    #[test]
+    fn a_message_has_lines_of_an_excerpt_only() {
+        let excerpt = "a.toml:11:8: wrong\n   |\n11 | base = 1\n   |        ^";
+        assert_eq!(message(excerpt), excerpt);
+        assert_eq!(
+            message("TOML parse error\n  |\n1 | x\u{1b}\n  | ^\nunknown field `x`\n"),
+            "TOML parse error\n  |\n1 | x\\u{1b}\n  | ^ unknown field `x`"
+        );
+        assert_eq!(message("a\n1 | b\nc\nhelp: d"), "a\n1 | b c\\nhelp: d");
     }
 }

@@ -1,6 +1,8 @@
 //! How a program begins and ends, and the commands that every program has.
 
+use clap::error::ContextValue;
 use clap::{CommandFactory, Parser};
+use shef_proto::text::one_line;
 
 use crate::codes::{self, Groups};
 use crate::{CliError, Exit, Output, explain, generated, output};
@@ -17,13 +19,37 @@ pub fn main<A: Parser>(
     codes::set(explainer, codes);
     let args = match A::try_parse() {
         Ok(args) => args,
-        Err(error) => return output::usage(error.use_stderr(), error.print()),
+        Err(error) => {
+            let error = quoting_one_line(error);
+            return output::usage(error.use_stderr(), error.print());
+        }
     };
     let output = output(&args);
     run(&output, args).unwrap_or_else(|error| {
         output.error(&error);
         error.exit()
     })
+}
+
+/// A usage error that quotes each argument on one line: an argument may be a file's name.
+fn quoting_one_line(mut error: clap::Error) -> clap::Error {
+    let quoted: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| {
+            let value = match value {
+                ContextValue::String(text) => ContextValue::String(one_line(text)),
+                ContextValue::Strings(all) => {
+                    ContextValue::Strings(all.iter().map(|text| one_line(text)).collect())
+                }
+                _ => return None,
+            };
+            Some((kind, value))
+        })
+        .collect();
+    for (kind, value) in quoted {
+        error.insert(kind, value);
+    }
+    error
 }
 
 /// The commands of every program.
@@ -62,5 +88,33 @@ impl Common {
             Self::Man { command } => generated::manual(output, program, command.as_deref())?,
         }
         Ok(Exit::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Args {
+        #[arg(long)]
+        count: Option<u8>,
+        #[command(subcommand)]
+        command: Option<Common>,
+    }
+
+    #[test]
+    fn a_usage_error_quotes_an_argument_on_one_line() {
+        const NAME: &str = "x\nhelp: run this\u{1b}[2J\u{202e}";
+        for args in [
+            &["p", NAME][..],
+            &["p", "version", NAME],
+            &["p", "--count", NAME],
+            &["p", &format!("--{NAME}")],
+        ] {
+            let text = quoting_one_line(Args::try_parse_from(args).unwrap_err()).to_string();
+            assert!(!text.lines().any(|line| line.starts_with("help: run")), "{text}");
+            assert!(text.contains(r"\nhelp: run this\u{1b}[2J\u{202e}"), "{text}");
+        }
     }
 }

@@ -1,7 +1,11 @@
-//! Identifies this process, and detects copies made by fork.
+//! Identifies this process, detects copies made by fork, and ends children with their parent.
 #![cfg(unix)]
-#![expect(unsafe_code, reason = "a page that the kernel wipes in a copy of the process")]
+#![expect(
+    unsafe_code,
+    reason = "a page that the kernel wipes in a copy of the process, and a call in a new child"
+)]
 
+use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,6 +64,34 @@ fn wiped() -> Option<&'static AtomicU64> {
     // SAFETY: the word is at the start of a page that is never unmapped, and all threads access it
     // through this reference.
     Some(unsafe { AtomicU64::from_ptr(page.cast()) })
+}
+
+/// A child of this command ends when the thread that starts it ends, also by SIGKILL, on systems
+/// that can do this (Linux). A program that gains rights when it starts (set-user-ID) does not.
+pub fn ends_with_thread(command: &mut Command) -> &mut Command {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::process::CommandExt;
+        let parent = std::process::id().cast_signed();
+        let ends = move || {
+            // SAFETY: this call takes numbers, and changes nothing but the signal that this process
+            // gets.
+            if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            // SAFETY: this call has no arguments, and cannot fail.
+            if unsafe { libc::getppid() } == parent {
+                Ok(())
+            } else {
+                // The parent ended before the call.
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
+        };
+        // SAFETY: between fork and exec, the closure makes two system calls, and neither allocates
+        // nor locks anything.
+        unsafe { command.pre_exec(ends) };
+    }
+    command
 }
 
 #[cfg(test)]

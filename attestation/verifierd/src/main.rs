@@ -272,7 +272,9 @@ fn command(output: &Output, command: Command) -> Result<Exit, CliError> {
                 "made {0}/{name}.pem and {0}/{name}.key for the configuration in {0}: below [tls]",
                 dir.display()
             );
-            say!(output, "    certificate = \"{name}.pem\"\n    key = \"{name}.key\"\nthen SIGHUP");
+            say!(output, "    certificate = \"{name}.pem\"");
+            say!(output, "    key = \"{name}.key\"");
+            say!(output, "then SIGHUP");
         }
         Command::Revoke { dir, certificates, days, new_list } => {
             return revoke(output, &dir, &certificates, days, new_list);
@@ -314,12 +316,8 @@ fn set_up(
         });
     init::init(dir, &init::Setup { listen, hosts: host, audience, tenant: named(tenant)? }, now())?;
     let config = dir.join("verifierd.toml");
-    say!(
-        output,
-        "made {}\nstart with: shef-verifierd run --config {}",
-        dir.display(),
-        config.display()
-    );
+    say!(output, "made {}", dir.display());
+    say!(output, "start with: shef-verifierd run --config {}", config.display());
     Ok(())
 }
 
@@ -337,10 +335,9 @@ fn revoke(
     let shown = list.display();
     say!(output, "{shown} names {all} certificates, {added} of them new, for {days} days");
     if !file.exists() {
-        say!(
-            output,
-            "for the service's configuration: below [tls]\n    crls = [\"crl.pem\"]\nthen SIGHUP"
-        );
+        say!(output, "for the service's configuration: below [tls]");
+        say!(output, "    crls = [\"crl.pem\"]");
+        say!(output, "then SIGHUP");
         return Ok(Exit::Done);
     }
     let unconfirmed = |problem: Problem| {
@@ -371,8 +368,13 @@ fn revoke(
 fn token(output: &Output, name: &str, role_name: &str) -> Result<(), CliError> {
     let (name, role) = (named(name)?, role(role_name)?);
     let token = format!("shef_{}", hex::encode(secrets::random::<32>()));
-    say!(output, "token (shown once): {token}\n\nfor the configuration, below its [[tenant]]:\n");
-    say!(output, "[[tenant.token]]\nname = {name:?}\nrole = {:?}", role.name());
+    say!(output, "token (shown once): {token}");
+    say!(output, "");
+    say!(output, "for the configuration, below its [[tenant]]:");
+    say!(output, "");
+    say!(output, "[[tenant.token]]");
+    say!(output, "name = {name:?}");
+    say!(output, "role = {:?}", role.name());
     say!(output, "sha256 = \"{}\"", hex::encode(secrets::sha256(token.as_bytes())));
     Ok(())
 }
@@ -384,12 +386,9 @@ fn rekey(output: &Output, config: &Path, to: &Path) -> Result<(), CliError> {
         Some(count) => say!(output, "{count} secrets are sealed under {}", to.display()),
         None => say!(output, "the database is sealed under {} already", to.display()),
     }
-    say!(
-        output,
-        "in {}, below [storage]\n    kek = {:?}\nthen SIGHUP",
-        config.display(),
-        read.named(to)
-    );
+    say!(output, "in {}, below [storage]", config.display());
+    say!(output, "    kek = {:?}", read.named(to));
+    say!(output, "then SIGHUP");
     Ok(())
 }
 

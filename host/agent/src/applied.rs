@@ -161,14 +161,10 @@ async fn wait(dir: &Path) -> Result<(), String> {
     }
 }
 
-/// What `shef-agent revoke` prints about a revocation and its confirmation, and a warning if
-/// anything is left open.
+/// What `shef-agent revoke` prints about a revocation and its confirmation, and a warning for each
+/// thing that is left open.
 #[must_use]
-pub fn told(
-    whom: &str,
-    done: &Revocation,
-    confirmed: Result<(), String>,
-) -> (String, Option<String>) {
+pub fn told(whom: &str, done: &Revocation, confirmed: Result<(), String>) -> (String, Vec<String>) {
     let in_force = confirmed.is_ok();
     let by_name = done.owner.as_deref() == Some(whom);
     let whose = match &done.owner {
@@ -203,6 +199,5 @@ pub fn told(
         )
     });
     let unread = done.unread.iter().cloned();
-    let warnings: Vec<String> = unknown.into_iter().chain(unread).chain(open).collect();
-    (line, (!warnings.is_empty()).then(|| warnings.join("\n")))
+    (line, unknown.into_iter().chain(unread).chain(open).collect())
 }

@@ -459,7 +459,7 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
                 "no certificate was issued to {whom:?}: expected the name of an owner in {ISSUED}, or a fingerprint of 64 hexadecimal digits"
             );
             let lines: Vec<String> = [expected].into_iter().chain(unread).collect();
-            return bad(lines.join("\n"));
+            return bad(lines.join("; "));
         }
         ([_, ..], [_, ..], _) => {
             return bad(format!(
@@ -1312,8 +1312,8 @@ mod tests {
         let done = revoke(&plan.dir, "alice").unwrap();
         assert_eq!((done.added, done.owner.as_deref()), (1, Some("alice")));
         assert!(done.unread.len() == 1 && done.unread[0].contains("alice/cert.pem"), "{done:?}");
-        let (_, warning) = crate::told("alice", &done, Ok(()));
-        assert!(warning.unwrap().contains("are not in the list"));
+        let (_, warnings) = crate::told("alice", &done, Ok(()));
+        assert!(warnings[0].contains("are not in the list"));
         assert!(revoked().contains(&alice));
         fs::remove_file(of("bob")).unwrap();
         std::os::unix::fs::symlink(of("alice"), of("bob")).unwrap();

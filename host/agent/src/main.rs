@@ -136,10 +136,10 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
         }
         Command::Revoke { dir, whom } => {
             let done = revoke(&dir, &whom)?;
-            let (line, warning) = told(&whom, &done, confirm(&dir));
+            let (line, warnings) = told(&whom, &done, confirm(&dir));
             output.line(line)?;
-            if let Some(warning) = warning {
-                warn(warning);
+            if !warnings.is_empty() {
+                warnings.iter().for_each(warn);
                 return Ok(Exit::Undecided);
             }
         }

@@ -142,6 +142,7 @@ pub fn run(output: &Output, command: &BundleCommand) -> Result<Exit, CliError> {
     match command {
         BundleCommand::Create { trust, evidence, keys, out, created } => {
             let mut bundle = trust.load()?;
+            trust.note_unknown(output, &bundle);
             bundle.created = now(*created);
             bundle.evidence = evidence.as_ref().map(EvidenceArgs::load).transpose()?;
             let keys = KeyFolder::open(keys)?;

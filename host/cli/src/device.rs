@@ -218,7 +218,10 @@ fn watch(
     let mut look = 0;
     while !output.is_closed() && count.is_none_or(|n| look < n) {
         if look > 0 {
-            std::thread::sleep(Duration::from_secs_f64(interval));
+            output.wait(Duration::from_secs_f64(interval));
+            if output.is_closed() {
+                break;
+            }
         }
         look += 1;
         let state = State::of(&mut host)?;
@@ -325,7 +328,8 @@ pub fn run(output: &Output, command: &DeviceCommand) -> Result<Exit, CliError> {
             let mut told = BTreeSet::new();
             for missing in all.iter().filter_map(|form| form.missing.as_ref()) {
                 if told.insert(&missing.code) {
-                    output.line(format_args!("\n{}: {}", missing.code, missing.message))?;
+                    output.line("")?;
+                    output.line(format_args!("{}: {}", missing.code, missing.message))?;
                     output.line(format_args!("help: {}", missing.help))?;
                 }
             }

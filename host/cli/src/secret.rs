@@ -68,7 +68,7 @@ pub fn run(output: &Output, args: &SecretArgs) -> Result<Exit, CliError> {
     let anchor = TrustAnchor::new(&args.name, RootOfTrust::Provider, false, maker.root().der())
         .map_err(SdkError::from)?;
     // If two processes draw at once, only one proceeds: none of these files may exist.
-    let mut outputs = Outputs::new([maker.folder().path()])?;
+    let mut outputs = Outputs::new(maker.folder().map(KeyFolder::path))?;
     let at = |name: &str| out.path().join(name);
     let slots = [
         outputs.new_secret(&at(&package))?,

@@ -25,6 +25,7 @@ use shef_console::Exit;
 use shef_console::Output;
 use shef_console::file::{self, Outputs};
 use shef_console::hex;
+use shef_console::output::count;
 
 /// Maximum size of a file of policy, reference values or anchors.
 const MAX_TEXT: u64 = 4 << 20;
@@ -231,6 +232,24 @@ impl TrustArgs {
         }
         Ok(bundle)
     }
+
+    /// Notes that entries of `--deactivated` name no CoRIM of `bundle`, as with a wrong digit. An
+    /// entry that names one refuses it.
+    pub fn note_unknown(&self, output: &Output, bundle: &Bundle) {
+        let Some(path) = &self.deactivated else { return };
+        // A malformed CoRIM has no name; the appraisal reports it.
+        let named = bundle.corims.iter().filter_map(|corim| shef_verify::corim::names(corim).ok());
+        let known: BTreeSet<String> = named.flatten().map(|name| hex::encode(&name)).collect();
+        let unknown: Vec<&String> = bundle.deactivated.difference(&known).collect();
+        if let Some(first) = unknown.first() {
+            output.note(format_args!(
+                "{}: {} of {} name no CoRIM that this command reads, such as {first}",
+                path.display(),
+                unknown.len(),
+                count(bundle.deactivated.len() as u64, "digest"),
+            ));
+        }
+    }
 }
 
 /// Digests, separated by white space.
@@ -341,6 +360,7 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     let evidence = args.evidence.load()?;
     let (layer, now) = (evidence.layer, now(args.now));
     let bundle = Bundle { created: now, evidence: Some(evidence.clone()), ..args.trust.load()? };
+    args.trust.note_unknown(output, &bundle);
 
     let bad = |e: shef_verify::bundle::BundleError| CliError::new(e.code(), e.to_string());
     if bundle.trust_anchors().map_err(|e| bad(e.into()))?.list().is_empty() {

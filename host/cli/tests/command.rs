@@ -1589,7 +1589,10 @@ fn is_empty(dir: &Path) -> bool {
 
 #[test]
 fn an_interrupt_leaves_no_folder_and_no_process() {
-    for signal in ["INT", "TERM", "HUP"] {
+    // Of two signals, the second one arrives before the first one has done its work. After SIGKILL,
+    // only the folder stays.
+    for signals in [&["INT"][..], &["TERM"], &["HUP"], &["TERM", "INT"], &["KILL"]] {
+        let signal = signals.join(" and ");
         let dir = tempfile::tempdir().unwrap();
         let mut demo = shef(&["demo", "--remote", "--device", "sim:model"]);
         let mut demo = demo
@@ -1601,17 +1604,13 @@ fn an_interrupt_leaves_no_folder_and_no_process() {
         soon("the demo starts its agent", || children(demo.id()).len() >= 2);
         let others = children(demo.id());
         assert!(!is_empty(dir.path()));
-        assert!(
-            Command::new("kill")
-                .args([format!("-{signal}"), demo.id().to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
+        let send: Vec<String> =
+            signals.iter().map(|signal| format!("kill -{signal} {}", demo.id())).collect();
+        assert!(Command::new("sh").args(["-c", &send.join("; ")]).status().unwrap().success());
         let status = demo.wait().unwrap();
         assert_eq!(status.code(), None, "SIG{signal}: {status}");
         assert!(
-            is_empty(dir.path()),
+            signals == ["KILL"] || is_empty(dir.path()),
             "SIG{signal} left {:?}",
             fs::read_dir(dir.path()).unwrap().collect::<Vec<_>>()
         );
@@ -1658,8 +1657,8 @@ fn a_simulated_card_ends_with_its_command() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(watch.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (mut line, mut out) = (String::new(), BufReader::new(watch.stdout.take().unwrap()));
+        out.read_line(&mut line).unwrap();
         assert!(line.contains("kernel idle"), "{line}");
         let [card] = children(watch.id())[..] else { panic!("{:?}", children(watch.id())) };
         let mut kill = Command::new("kill");
@@ -1674,6 +1673,102 @@ fn a_simulated_card_ends_with_its_command() {
     let done = shef(&["device", "info", "sim:model"]).env("TMPDIR", dir.path()).output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     assert!(is_empty(dir.path()));
+}
+
+/// Nothing changes, so nothing is printed, and only the end of the reader shows that none follows.
+#[test]
+fn a_watch_that_nobody_reads_ends() {
+    use std::io::{BufRead, BufReader};
+    let mut watch = shef(&["device", "watch", "sim:model", "--interval", "60"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(watch.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("kernel idle"), "{line}");
+    let begun = std::time::Instant::now();
+    let status = loop {
+        match watch.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begun.elapsed() > std::time::Duration::from_secs(20) => {
+                watch.kill().unwrap();
+                watch.wait().unwrap();
+                panic!("it holds the card");
+            }
+            None => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    };
+    assert_eq!(status.code(), Some(0));
+}
+
+/// A claim, an accelerator's name, a file's name: none of them becomes a line of ours.
+#[test]
+fn text_of_others_is_one_line_of_a_document() {
+    use shef_proto::text::misleads;
+    const CLAIM: &str = "me\n\nok   SHEF-ATT-010 signature        valid\naffirmed\u{202e}";
+    const NAME: &str = "x\nimage digest    00 (ok)\u{1b}[8m";
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let honest = |output: &Output| {
+        for stream in [&output.stdout, &output.stderr] {
+            let said = text(stream);
+            assert!(said.chars().all(|c| c == '\n' || !misleads(c)), "{said:?}");
+            for line in ["affirmed", "image digest    00", "help: run"] {
+                assert!(!said.lines().any(|said| said.starts_with(line)), "{said}");
+            }
+        }
+        text(&output.stdout)
+    };
+    let (policy, anchors, reference) =
+        (path("t/policy.toml"), path("t/anchors.toml"), path("t/reference.toml"));
+    let trust = run(&["sim", "trust", "--manufacturer", &path("m"), "--out", &path("t")]);
+    assert_eq!(trust.status.code(), Some(0), "{}", text(&trust.stderr));
+    let attested = run(&["attest", "sim:model", "--audience", CLAIM, "--out", &path("ev")]);
+    assert_eq!(attested.status.code(), Some(0), "{}", text(&attested.stderr));
+    honest(&attested);
+    let (evidence, nonce, audience) =
+        (path("ev"), format!("@{}", path("ev.nonce")), format!("@{}", path("ev.audience")));
+    let verify = [
+        "verify",
+        "--evidence",
+        &evidence,
+        "--layer",
+        "kernel",
+        "--nonce",
+        &nonce,
+        "--audience",
+        &audience,
+        "--policy",
+        &policy,
+        "--anchors",
+        &anchors,
+        "--reference",
+        &reference,
+    ];
+    // The card is of another maker.
+    let verified = run(&verify);
+    assert_eq!(verified.status.code(), Some(1), "{}", text(&verified.stderr));
+    let said = honest(&verified);
+    assert!(said.contains(r"me\n\nok   SHEF-ATT-010") && said.ends_with("rejected\n"), "{said}");
+    let said = honest(&shef(&verify).arg("--json").output().unwrap());
+    let document: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert!(document.to_string().contains(&serde_json::to_string(CLAIM).unwrap()), "{said}");
+
+    fs::write(path("payload"), [0]).unwrap();
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd/shield.toml");
+    let (payload, design, vendor, image) =
+        (path("payload"), "00".repeat(32), path("vendor"), path("image"));
+    let build = ["image", "build", "--svn", "1", "--vendor", &vendor, "--out", &image];
+    let of = ["--config", config, "--payload", &payload, "--design", &design, "--target", "t"];
+    let built = shef(&build).args(of).args(["--accelerator", NAME]).output().unwrap();
+    honest(&built);
+    honest(&run(&["image", "inspect", &image]));
+    let missing = run(&["image", "inspect", &path(NAME)]);
+    honest(&missing);
+    assert!(text(&missing.stderr).contains(r"x\nimage digest"), "{}", text(&missing.stderr));
+    let usage = run(&["image", "inspect", &image, "x\nhelp: run this"]);
+    honest(&usage);
+    assert_eq!(usage.status.code(), Some(2));
 }
 
 #[test]
@@ -1935,6 +2030,110 @@ fn an_entry_that_is_no_digest_deactivates_nothing() {
         let stderr = text(&run(&args).stderr);
         assert!(stderr.contains(says) && stderr.contains("SHA-256 digest"), "{stderr}");
     }
+}
+
+/// A digest counts by its value, and one that names nothing is noted.
+#[test]
+fn a_digest_in_any_spelling_deactivates_its_corim() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for made in [
+        &["sim", "trust", "--manufacturer", &path("m"), "--out", &path("t")][..],
+        &[
+            "image",
+            "build",
+            "--simulated-card",
+            "--svn",
+            "1",
+            "--vendor",
+            &path("v"),
+            "--out",
+            &path("i"),
+        ],
+    ] {
+        let made = run(made);
+        assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    }
+    fs::write(path("evidence"), [0]).unwrap();
+    let corim = fs::read(path("i.corim")).unwrap();
+    let digest = hex::encode(shef_verify::corim::content(&corim).unwrap());
+    let pairs: Vec<&str> =
+        digest.as_bytes().chunks(2).map(|p| std::str::from_utf8(p).unwrap()).collect();
+    let other = "00".repeat(32);
+    for (entry, names_it) in [
+        (digest.clone(), true),
+        (digest.to_uppercase(), true),
+        (format!("sha256:{digest}"), true),
+        (pairs.join(":"), true),
+        (format!("{other}\n{}", pairs.join(":").to_uppercase()), true),
+        (other.clone(), false),
+    ] {
+        fs::write(path("deactivated"), entry + "\n").unwrap();
+        let (evidence, policy, anchors, reference) = (
+            path("evidence"),
+            path("t/policy.toml"),
+            path("t/anchors.toml"),
+            path("t/reference.toml"),
+        );
+        let (corim, signers, deactivated) =
+            (path("i.corim"), path("i.signers.toml"), path("deactivated"));
+        let appraised =
+            ["--evidence", &evidence, "--layer", "kernel", "--nonce", "00", "--audience", "me"];
+        let trust = ["--policy", &policy, "--anchors", &anchors, "--reference", &reference];
+        let corims = ["--corim", &corim, "--signers", &signers, "--deactivated", &deactivated];
+        let verified = shef(&["verify"]).args(appraised).args(trust).args(corims).output().unwrap();
+        let said = text(&verified.stderr);
+        assert_eq!(said.contains(&format!("SHA-256 {digest}")), names_it, "{said}");
+        assert_ne!(verified.status.code(), Some(0));
+        let noted = said.contains("name no CoRIM") && said.contains(&other);
+        assert_eq!(noted, fs::read_to_string(&deactivated).unwrap().contains(&other), "{said}");
+    }
+}
+
+/// A proxy that is down is not a service that is down.
+#[test]
+fn a_proxy_that_is_down_is_named_without_its_password() {
+    use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
+    let dir = tempfile::tempdir().unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_secs()).unwrap();
+    let (ca, root) = Ca::new("ca", KeyPair::generate().unwrap(), now).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let holder = Holder::Client { name: "op", uri: None };
+    let cert = ca.issue(holder, &key, Validity { from: now, days: 30 }).unwrap();
+    for (name, content) in
+        [("ca.pem", root.pem()), ("op.pem", cert.pem()), ("op.key", key.serialize_pem())]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(dir.path().join(name), content).unwrap();
+        fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    // A port where nothing listens.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let status = [
+        "verifier",
+        "status",
+        "--verifier",
+        "https://verifier.example:8443",
+        "--verifier-ca",
+        "ca.pem",
+        "--as",
+        "op",
+    ];
+    let down = shef(&status)
+        .current_dir(dir.path())
+        .env("HTTPS_PROXY", format!("http://user:secret@127.0.0.1:{port}"))
+        .output()
+        .unwrap();
+    let said = text(&down.stderr);
+    assert_eq!(down.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("error [SHEF-SDK-052]")
+            && said.contains(&format!("http://127.0.0.1:{port} (HTTPS_PROXY)"))
+            && said.contains("no way to https://verifier.example:8443 through it")
+            && !said.contains("secret"),
+        "{said}"
+    );
 }
 
 /// Runs with a limit of 20 seconds: exit status and stderr.

@@ -13,7 +13,6 @@ use shef_device::{CtlOp, Device, DeviceError, DeviceInfo, Uri, mailbox};
 
 use crate::link::{Link, Trouble, broken};
 use crate::tls::TlsFiles;
-use crate::wire::error::one_line;
 use crate::wire::{
     DeviceAnswer, DeviceOp, Listed, MAX_BULK, MAX_OPS, ToAgent, ToOwner, Token, WINDOW, codes,
 };
@@ -121,7 +120,7 @@ impl RemoteDevice {
         if last != 0 {
             return Err(remote.give_up(broken("a new session has requests")));
         }
-        let description = format!("behind agent {host}:{port}: {}", one_line(&info.description));
+        let description = format!("behind agent {host}:{port}: {}", info.description);
         remote.info = DeviceInfo::new(
             uri.to_string(),
             description,
@@ -253,7 +252,7 @@ impl RemoteDevice {
     /// Sends a request, by `until`; the window must have room.
     fn submit(&mut self, op: DeviceOp, until: Instant) -> Result<(), DeviceError> {
         if let Some((code, message)) = &self.over {
-            return Err(DeviceError::Remote { code: code.clone(), message: one_line(message) });
+            return Err(DeviceError::Remote { code: code.clone(), message: message.clone() });
         }
         debug_assert!(self.pending.len() < WINDOW);
         let id = self.next;
@@ -393,10 +392,8 @@ pub fn list(
         let end = Instant::now() + limits.answer;
         link.send(&ToAgent::List.encode(), end)?;
         match link.receive(end)? {
-            ToOwner::Devices(mut list) => {
+            ToOwner::Devices(list) => {
                 link.close();
-                list.iter_mut()
-                    .for_each(|device| device.description = one_line(&device.description));
                 Ok(list)
             }
             _ => Err(broken("expected a list of devices")),

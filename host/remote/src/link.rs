@@ -10,7 +10,6 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use shef_device::DeviceError;
 
 use crate::connect::connect;
-use crate::wire::error::one_line;
 use crate::wire::{Frames, ToAgent, ToOwner, VERSION_MAX, VERSION_MIN, codes};
 
 /// Bytes per read.
@@ -142,10 +141,7 @@ impl Link {
             if let Some(frame) = self.frames.take().map_err(broken)? {
                 return match ToOwner::decode(frame).map_err(broken)? {
                     ToOwner::Refused { code, message } => {
-                        Err(Trouble::Refused(DeviceError::Remote {
-                            code,
-                            message: one_line(&message),
-                        }))
+                        Err(Trouble::Refused(DeviceError::Remote { code, message }))
                     }
                     message => Ok(message),
                 };

@@ -134,6 +134,15 @@ fn frame(bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Asserts that bytes are the encoding of the message that they decode to. Bytes with a line break or
+/// a direction mark in a text decode to a text without them.
+fn is_encoding(encoded: &[u8], bytes: &[u8]) -> Result<(), TestCaseError> {
+    if !bytes.iter().any(|byte| matches!(byte, b'\n' | 0xd8 | 0xe2)) {
+        prop_assert_eq!(encoded, bytes);
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn requests_come_back(message in to_agent()) {
@@ -170,10 +179,10 @@ proptest! {
             let mut bytes = bytes.clone();
             bytes.insert(0, first);
             if let Ok(message) = ToAgent::decode(&bytes) {
-                prop_assert_eq!(&frame(&message.encode()), &bytes);
+                is_encoding(&frame(&message.encode()), &bytes)?;
             }
             if let Ok(message) = ToOwner::decode(&bytes) {
-                prop_assert_eq!(&frame(&message.encode()), &bytes);
+                is_encoding(&frame(&message.encode()), &bytes)?;
             }
         }
     }
@@ -184,7 +193,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         if let Ok(other) = ToOwner::decode(&bytes) {
-            prop_assert_eq!(frame(&other.encode()), bytes);
+            is_encoding(&frame(&other.encode()), &bytes)?;
         }
     }
 
@@ -286,8 +295,58 @@ fn values_out_of_bounds_are_refused() {
     assert!(ToOwner::decode(&progress).is_err());
     let shown = ToOwner::Progress { id: 0, text: "a\x1b[2Jb".into() }.encode();
     assert!(
-        matches!(ToOwner::decode(&frame(&shown)).unwrap(), ToOwner::Progress { text, .. } if text == "a [2Jb")
+        matches!(ToOwner::decode(&frame(&shown)).unwrap(), ToOwner::Progress { text, .. } if text == r"a\u{1b}[2Jb")
     );
+}
+
+/// An agent's text is one line of its own, wherever the owner's program prints it: also of an agent
+/// that writes other texts than this program does.
+#[test]
+fn texts_of_a_hostile_agent_are_one_line() {
+    const TEXT: &str = "busy\nhelp: run this\u{202e}\u{2028}";
+    const SHOWN: &str = r"busy\nhelp: run this\u{202e}\u{2028}";
+    // As long as the hostile text, which takes its place in the frame.
+    let honest = "x".repeat(TEXT.len());
+    let text = || honest.clone();
+    let code = "SHEF-AGT-008".to_owned();
+    let listed = Listed {
+        name: "card0".to_owned(),
+        description: text(),
+        state: DeviceState::Free,
+        owner: None,
+        moved: 0,
+    };
+    let error = DeviceError::Remote { code: code.clone(), message: text() };
+    let info = DeviceInfo::new(text(), text(), text(), 0, false);
+    for message in [
+        ToOwner::Welcome { version: 1, program: text(), owner: "alice".to_owned() },
+        ToOwner::Opened { token: Token([0; 32]), last: 0, info },
+        ToOwner::Progress { id: 1, text: text() },
+        ToOwner::Failed { id: 1, cycles: None, error },
+        ToOwner::Refused { code, message: text() },
+        ToOwner::Devices(vec![listed]),
+    ] {
+        let mut bytes = frame(&message.encode());
+        while let Some(at) = bytes.windows(honest.len()).position(|w| w == honest.as_bytes()) {
+            bytes[at..at + TEXT.len()].copy_from_slice(TEXT.as_bytes());
+        }
+        let message = ToOwner::decode(&bytes).unwrap();
+        let texts = match &message {
+            ToOwner::Welcome { program, .. } => vec![program],
+            ToOwner::Opened { info, .. } => {
+                vec![&info.uri, &info.description, &info.root_of_trust]
+            }
+            ToOwner::Progress { text, .. } => vec![text],
+            ToOwner::Failed { error: DeviceError::Remote { message, .. }, .. } => vec![message],
+            ToOwner::Refused { message, .. } => vec![message],
+            ToOwner::Devices(list) => vec![&list[0].description],
+            other => panic!("{other:?}"),
+        };
+        assert!(texts.iter().all(|text| *text == SHOWN), "{texts:?}");
+        // And it is sent on one line.
+        let again = ToOwner::decode(&frame(&message.encode())).unwrap();
+        assert_eq!(format!("{again:?}"), format!("{message:?}"));
+    }
 }
 
 #[test]

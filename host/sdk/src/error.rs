@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shef_proto::channel::FaultKind;
 use shef_proto::fault::{self, Coded, Fault};
-use shef_proto::text::misleads;
+use shef_proto::text::one_line;
 
 shef_proto::coded! {
     /// Why an operation failed.
@@ -518,7 +518,7 @@ impl From<shef_proto::mailbox::MailboxError> for SdkError {
 
 /// Text from the peer, safe to show on one line.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().take(400).map(|c| if misleads(c) { '\u{fffd}' } else { c }).collect()
+    one_line(&text.chars().take(400).collect::<String>())
 }
 
 /// A code from the peer, if the peer may report it: codes of this library's own findings come from
@@ -557,7 +557,10 @@ pub enum Ran {
 fn rejection(appraisal: &shef_verify::Appraisal) -> String {
     match appraisal.first_failure() {
         Some(check) => {
-            format!("{} is {}, expected {}", check.id.name(), check.actual, check.expected)
+            // Values of claims, and names in the owner's files.
+            let [actual, expected] =
+                [&check.actual, &check.expected].map(|text| one_line(&text.to_string()));
+            format!("{} is {actual}, expected {expected}", check.id.name())
         }
         None => "no check failed".to_owned(),
     }
@@ -685,10 +688,7 @@ mod tests {
         ] {
             assert_eq!(theirs(code, may), expected, "{code}");
         }
-        assert_eq!(
-            printable("a\x1b[2Jb\nc\u{202e}d\u{2028}"),
-            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}"
-        );
+        assert_eq!(printable("a\x1b[2Jb\nc\u{202e}d\u{2028}"), r"a\u{1b}[2Jb\nc\u{202e}d\u{2028}");
         assert_eq!(printable(&"x".repeat(1000)).len(), 400);
     }
 }

@@ -17,7 +17,8 @@ const BACKDATED: i64 = 86_400;
 
 /// A manufacturer with its CA.
 pub struct Manufacturer {
-    folder: KeyFolder,
+    /// Absent if the keys are in this process only.
+    folder: Option<KeyFolder>,
     ca: SigningKey,
     root: Certificate,
 }
@@ -75,7 +76,19 @@ impl Manufacturer {
                 key.display()
             )));
         }
-        Ok(Self { folder, ca, root })
+        Ok(Self { folder: Some(folder), ca, root })
+    }
+
+    /// A manufacturer with a new CA named `name`, whose keys are in no file and end with this value:
+    /// for simulated cards whose certificates need not outlast them. Validity is as in
+    /// [`Manufacturer::open`].
+    ///
+    /// # Errors
+    /// None of a valid `name`.
+    pub fn in_memory(name: &str, now: i64, entropy: &mut dyn Entropy) -> Result<Self, SdkError> {
+        let ca = SigningKey::new(&generate_key_pair(entropy).0);
+        let root = Certificate::parse(&issue_root(&ca, name, now - BACKDATED, NO_END))?;
+        Ok(Self { folder: None, ca, root })
     }
 
     /// The root certificate: the trust anchor that verifiers register for one kind of root of
@@ -84,9 +97,9 @@ impl Manufacturer {
         &self.root
     }
 
-    /// The folder with the keys.
-    pub fn folder(&self) -> &KeyFolder {
-        &self.folder
+    /// The folder with the keys, if they are in one.
+    pub fn folder(&self) -> Option<&KeyFolder> {
+        self.folder.as_ref()
     }
 
     /// Draws the secret for a new device. It is burnt into the device and stored nowhere else.
@@ -139,6 +152,39 @@ mod tests {
         std::fs::rename(file("one", CA_KEY), file("one", "away")).unwrap();
         let said = open("one").map(drop).expect_err("a certificate without its key").to_string();
         assert!(said.contains("ca.key") && said.contains("ca.der"), "{said}");
+    }
+
+    /// Clocks differ, and an error helps to find the one that is wrong.
+    #[test]
+    fn validity_starts_a_day_before_the_issue_and_an_error_names_the_distance() {
+        const NOW: i64 = 1_767_225_600;
+        const DAY: i64 = 86_400;
+        let dir = tempfile::tempdir().unwrap();
+        let mut entropy = crate::SystemEntropy::new().unwrap();
+        let folder = KeyFolder::open(dir.path().join("maker")).unwrap();
+        let stored = Manufacturer::open(folder, "maker", NOW, &mut entropy).unwrap();
+        let unstored = Manufacturer::in_memory("maker", NOW, &mut entropy).unwrap();
+        assert!(stored.folder().is_some() && unstored.folder().is_none());
+        for maker in [stored, unstored] {
+            maker.root().check_root().unwrap();
+            assert_eq!(maker.root().not_before(), NOW - DAY);
+            let device_id = generate_key_pair(&mut entropy).1;
+            let issued = Certificate::parse(&maker.certify(&device_id, NOW + DAY)).unwrap();
+            assert_eq!(issued.not_before(), NOW);
+            assert!(maker.root().is_issuer_of(&issued));
+        }
+        let says = |now| {
+            let (not_before, not_after) = (NOW, NOW + DAY);
+            shef_proto::cert::CertError::Validity { which: "root", not_before, not_after, now }
+                .to_string()
+        };
+        for (now, expected) in [
+            (NOW - 60, ": 60 s before it starts; is a clock wrong?"),
+            (NOW - 3 * 3600, ": 3 hours before it starts; is a clock wrong?"),
+            (NOW + 4 * DAY, ": 3 days after its end"),
+        ] {
+            assert!(says(now).ends_with(expected), "{}", says(now));
+        }
     }
 
     #[test]

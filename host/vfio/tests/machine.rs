@@ -131,6 +131,25 @@ fn a_machine_without_faults_is_ready() {
     assert!(m.finding("group").found.contains("0000:64:00.0"));
 }
 
+/// Controllers of storage (VMD) and virtual machines have domains of more than four digits.
+#[test]
+fn a_domain_of_more_than_four_digits_is_a_card_and_a_member_of_a_group() {
+    let m = Machine::new();
+    m.function("10000:01:00.0", "0x1d0f", "0xf010", Some("vfio-pci"), Some(12));
+    let far = Bdf { domain: 0x10000, bus: 1, device: 0, function: 0 };
+    let card = m.system().function(far).unwrap();
+    assert_eq!((card.bdf, card.group), (far, Some(12)));
+    let cards: Vec<Bdf> = m.system().cards().iter().map(|card| card.bdf).collect();
+    assert_eq!(cards.len(), 2);
+    assert!(cards.contains(&far) && cards.contains(&CARD), "{cards:?}");
+    let members = m.system().group_members(&m.system().function(CARD).unwrap());
+    assert!(members.iter().any(|member| member.bdf == far), "{members:?}");
+    // A member that another driver has is found, with this address in the command.
+    m.function("10000:01:00.0", "0x1d0f", "0xf010", Some("nvme"), Some(12));
+    let error = m.fault(Iommu::Any);
+    is(&error, error.code(), &["10000:01:00.0", "nvme"]);
+}
+
 #[test]
 fn no_card_or_another_function() {
     let m = Machine::new();

@@ -12,16 +12,20 @@ pub const MAKERS: [(&str, &str); 2] = [
     ("manufacturer-debug", "shef simulated devices, debug"),
 ];
 
-/// Opens one of [`MAKERS`] in a folder of keys, or makes it.
+/// Opens one of [`MAKERS`] in a folder of keys, or makes it there. Without a folder, it makes one
+/// whose keys are on no disk.
 ///
 /// # Errors
 /// Errors of the folder.
 pub fn maker(
-    keys: &Path,
+    keys: Option<&Path>,
     (name, title): (&str, &str),
     entropy: &mut Source,
 ) -> Result<Manufacturer, CliError> {
-    Ok(Manufacturer::open(KeyFolder::open(keys.join(name))?, title, now(), entropy)?)
+    Ok(match keys {
+        Some(keys) => Manufacturer::open(KeyFolder::open(keys.join(name))?, title, now(), entropy)?,
+        None => Manufacturer::in_memory(title, now(), entropy)?,
+    })
 }
 
 /// Seconds since 1970.

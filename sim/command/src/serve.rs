@@ -146,15 +146,11 @@ impl ServeArgs {
 /// Wrong flags, errors of the card and of its sockets.
 pub fn run(output: &Output, args: &ServeArgs) -> Result<(), CliError> {
     let card_options = args.options()?;
-    // Without a folder for the keys, they are on disk only until they are read.
-    let unwritable = |e| CliError::write_file(&std::env::temp_dir(), &e);
-    let scratch = tempfile::tempdir().map_err(unwritable)?;
-    let keys = args.manufacturer.clone().unwrap_or_else(|| scratch.path().to_owned());
     let mut entropy = Source::new(None, "")?;
     let now = now();
-    let [maker, debug_maker] = MAKERS.map(|which| maker(&keys, which, &mut entropy));
+    let keys = args.manufacturer.as_deref();
+    let [maker, debug_maker] = MAKERS.map(|which| maker(keys, which, &mut entropy));
     let (maker, debug_maker) = (maker?, debug_maker?);
-    scratch.close().map_err(unwritable)?;
 
     let socket =
         std::path::absolute(&args.socket).map_err(|e| CliError::write_file(&args.socket, &e))?;

@@ -41,7 +41,7 @@ const FILES: [&str; 5] =
 pub fn run(output: &Output, args: &TrustArgs) -> Result<(), CliError> {
     folder::is_ours(&args.out, &[], &FILES, |name| FILES.contains(&name))?;
     let mut entropy = Source::new(None, "")?;
-    let root = maker(&args.manufacturer, MAKERS[0], &mut entropy)?.root().der().to_vec();
+    let root = maker(Some(&args.manufacturer), MAKERS[0], &mut entropy)?.root().der().to_vec();
     let anchor = TrustAnchor::new("simulated", RootOfTrust::Simulated, false, &root)
         .map_err(shef::SdkError::from)?;
     let shell = shef_card::shell_digest();

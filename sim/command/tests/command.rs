@@ -48,6 +48,20 @@ fn a_card_ends_when_its_pipe_closes_and_leaves_no_folder() {
     assert!(!folder.exists());
 }
 
+/// Without `--manufacturer`, the keys of the card's maker are on no disk at any time.
+#[test]
+fn a_card_needs_no_folder_for_keys_that_nobody_keeps() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut serve = shef_sim(&["serve", "--device", "model", "--until-stdin-closes", "--socket"]);
+    let serve = serve.arg(temp.path().join("card")).env("TMPDIR", temp.path().join("none"));
+    let mut child = serve.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("is sim:model"), "{line:?}");
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn a_folder_that_is_not_empty_stays() {
     let temp = tempfile::tempdir().unwrap();
@@ -70,6 +84,46 @@ fn a_design_has_one_digest() {
     );
     drop(child.stdin.take());
     child.wait().unwrap();
+}
+
+/// A folder that was skipped would be missing in the digest of the design.
+#[test]
+fn a_folder_of_a_project_that_cannot_be_read_is_an_error() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    let temp = tempfile::tempdir().unwrap();
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let [project, folder, cache] =
+        ["project", "project/more", "cache"].map(|name| temp.path().join(name));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir(&cache).unwrap();
+    mode(&cache, 0o777);
+    let vecadd = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd"));
+    for name in ["shield.toml", "shef_accel.sv"] {
+        std::fs::copy(vecadd.join(name), project.join(name)).unwrap();
+        mode(&project.join(name), 0o644);
+    }
+    let design = || {
+        let mut command = shef_sim(&["design", "--project"]);
+        command.arg(&project).env("HOME", &cache).env("SHEF_CACHE", &cache);
+        // Root reads every folder.
+        if temp.path().metadata().unwrap().uid() == 0 {
+            command.uid(65_534).gid(65_534);
+        }
+        command.output().unwrap()
+    };
+    for path in [temp.path(), &project, &folder] {
+        mode(path, 0o755);
+    }
+    let read = design();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    mode(&folder, 0);
+    let unread = design();
+    mode(&folder, 0o755);
+    let said = String::from_utf8_lossy(&unread.stderr).into_owned();
+    assert!(!unread.status.success() && said.contains("project/more"), "{said}");
 }
 
 #[test]

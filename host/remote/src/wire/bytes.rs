@@ -1,6 +1,7 @@
 //! Frames, and encoding and decoding the fields of a message.
 
 use shef_proto::cbor::printable;
+use shef_proto::text::one_line;
 
 use super::MAX_FRAME;
 
@@ -140,9 +141,10 @@ impl Writer {
         }
     }
 
-    /// A text, preceded by its length.
+    /// A text on [one line](one_line), preceded by its length.
     pub(super) fn text(&mut self, text: &str) {
-        let text = super::shortened(text);
+        let text = one_line(text);
+        let text = super::shortened(&text);
         self.u16(text.len() as u16);
         self.raw(text.as_bytes());
     }
@@ -215,6 +217,7 @@ impl<'a> Reader<'a> {
         if self.flag(what)? { self.u64(what).map(Some) } else { Ok(None) }
     }
 
+    /// A text of the peer, on [one line](one_line).
     pub(super) fn text(&mut self, what: &'static str) -> Result<String, WireError> {
         let len = usize::from(self.u16(what)?);
         if len > super::MAX_TEXT {
@@ -224,7 +227,7 @@ impl<'a> Reader<'a> {
                 expected: "at most 2048 bytes",
             });
         }
-        printable(self.slice(len, what)?).map(str::to_owned).ok_or(WireError::Text { what })
+        printable(self.slice(len, what)?).map(one_line).ok_or(WireError::Text { what })
     }
 
     pub(super) fn name(&mut self, what: &'static str) -> Result<String, WireError> {

@@ -2,7 +2,6 @@
 //! others are sent as code and message.
 
 use shef_device::DeviceError;
-use shef_proto::text::misleads;
 
 use super::WireError;
 use super::bytes::{Reader, Writer};
@@ -44,7 +43,7 @@ pub(super) fn write(w: &mut Writer, error: &DeviceError) {
         other => {
             w.u8(OTHER);
             w.text(other.code());
-            w.text(&printable(&other.to_string()));
+            w.text(&other.to_string());
         }
     }
 }
@@ -93,14 +92,4 @@ pub(super) fn code(r: &mut Reader<'_>) -> Result<String, WireError> {
         && code.starts_with("SHEF-")
         && code.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-');
     if fine { Ok(code) } else { Err(WireError::Text { what: "code of an error" }) }
-}
-
-/// Removes characters that control terminals, as the wire requires.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
-}
-
-/// An agent's text for its owner: on one line, without misleading characters.
-pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if misleads(c) { ' ' } else { c }).collect()
 }

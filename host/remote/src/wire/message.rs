@@ -1,6 +1,7 @@
 //! The messages.
 
 use shef_device::{CtlOp, DeviceError, DeviceInfo, mailbox};
+use shef_proto::text::one_line;
 
 use super::bytes::{Reader, Writer};
 use super::{MAGIC, MAX_BULK, MAX_DEVICES, MAX_OPS, WireError, error};
@@ -478,9 +479,7 @@ impl ToOwner {
                 for listed in list.iter().take(MAX_DEVICES) {
                     w.text(&listed.name);
                     // So that the entire list fits into a frame.
-                    w.text(&error::printable(
-                        &listed.description.chars().take(200).collect::<String>(),
-                    ));
+                    w.text(&one_line(&listed.description).chars().take(200).collect::<String>());
                     w.u8(
                         DeviceState::ALL.iter().position(|s| *s == listed.state).unwrap_or(0) as u8
                     );
@@ -496,9 +495,9 @@ impl ToOwner {
                 let mut w = Writer::new(OPENED);
                 w.raw(&token.0);
                 w.u64(*last);
-                w.text(&error::printable(&info.uri));
-                w.text(&error::printable(&info.description));
-                w.text(&error::printable(&info.root_of_trust));
+                w.text(&info.uri);
+                w.text(&info.description);
+                w.text(&info.root_of_trust);
                 w.u64(info.memory_bytes);
                 w.u8(info.counts_cycles.into());
                 w.finish()
@@ -506,7 +505,7 @@ impl ToOwner {
             Self::Progress { id, text } => {
                 let mut w = Writer::new(PROGRESS);
                 w.u64(*id);
-                w.text(&error::printable(text));
+                w.text(text);
                 w.finish()
             }
             Self::Done { id, cycles, answer } => {
@@ -540,7 +539,7 @@ impl ToOwner {
             Self::Refused { code, message } => {
                 let mut w = Writer::new(REFUSED);
                 w.text(code);
-                w.text(&error::printable(message));
+                w.text(message);
                 w.finish()
             }
         }

@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use shef_device::SimParameters;
+use shef_proto::text::one_line;
 
 use crate::{Device, DeviceError, SdkError, Uri};
 
@@ -41,9 +42,10 @@ impl Simulator {
 
 impl Drop for Simulator {
     fn drop(&mut self) {
+        // If this process ends here, the program still removes what is left of its folder.
+        let _ = std::fs::remove_dir_all(&self.folder);
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -226,7 +228,7 @@ fn ready(
             }
             Line::Message(text) => {
                 if let Some(progress) = &mut progress {
-                    progress(&text);
+                    progress(&one_line(&text));
                 }
                 if said.len() < MESSAGES {
                     said += &text;

@@ -1227,8 +1227,14 @@ mod tests {
     }
 
     /// A service that answers each path with a document from this function, and a client for it.
-    fn fake(
+    fn fake(dir: &std::path::Path, answer: impl FnMut(&str) -> Value + Send + 'static) -> Service {
+        fake_from(dir, 0, answer)
+    }
+
+    /// The same with a certificate whose validity starts so many seconds from now.
+    fn fake_from(
         dir: &std::path::Path,
+        seconds: i64,
         mut answer: impl FnMut(&str) -> Value + Send + 'static,
     ) -> Service {
         use shef_tls::ca::{Ca, Holder, KeyPair, Validity as Days};
@@ -1244,7 +1250,8 @@ mod tests {
         };
         let issue = |name: &str, holder| {
             let key = KeyPair::generate().unwrap();
-            let cert = ca.issue(holder, &key, Days { from: now, days: 30 }).unwrap();
+            let from = now + seconds;
+            let cert = ca.issue(holder, &key, Days { from, days: 30 }).unwrap();
             (
                 file(&format!("{name}.pem"), &cert.pem()),
                 file(&format!("{name}.key"), &key.serialize_pem()),
@@ -1271,7 +1278,10 @@ mod tests {
                 let connection = rustls::ServerConnection::new(tls.clone()).unwrap();
                 let mut stream = BufReader::new(rustls::StreamOwned::new(connection, tcp));
                 let (mut first, mut line) = (String::new(), String::new());
-                stream.read_line(&mut first).unwrap();
+                if stream.read_line(&mut first).is_err() {
+                    // A client that does not accept the certificate.
+                    continue;
+                }
                 while line != "\r\n" {
                     line.clear();
                     stream.read_line(&mut line).unwrap();
@@ -1288,6 +1298,20 @@ mod tests {
             }
         });
         Service::new(&url, TlsFiles { ca: file("ca.pem", &root.pem()), cert, key }).unwrap()
+    }
+
+    #[test]
+    fn a_service_that_is_not_valid_yet_is_named_as_such() {
+        let dir = tempfile::tempdir().unwrap();
+        let service = fake_from(dir.path(), 3 * 86_400, |_| serde_json::json!({}));
+        let error = service.get("/healthz").unwrap_err();
+        let said = error.to_string();
+        assert!(
+            matches!(error, SdkError::ServiceExpired { .. })
+                && said.contains("is not valid yet")
+                && said.contains(service.url()),
+            "{said}"
+        );
     }
 
     /// Runs a call against a fake service, for at most 30 seconds.
