@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use rustls::{
@@ -18,6 +18,8 @@ use rustls::{
     SignatureScheme,
 };
 use x509_cert::der::Decode as _;
+
+use crate::lists::Lists;
 
 /// Validity of a certificate, in seconds since 1970, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,30 +57,55 @@ impl Validity {
     }
 }
 
+/// The verifier under one CA.
+#[derive(Debug)]
+struct Anchor<V: ?Sized> {
+    validity: Validity,
+    verifier: Arc<V>,
+    /// Each with one more revocation list: only a certificate that is in it is refused.
+    entries: Vec<Arc<V>>,
+    /// Why no certificate of this CA is accepted.
+    closed: Option<CertificateError>,
+}
+
+impl<V: ?Sized> Anchor<V> {
+    fn check<T>(&self, verify: impl Fn(&V) -> Result<T, Error>) -> Result<T, Error> {
+        let verified = verify(&self.verifier)?;
+        let revoked = Error::InvalidCertificate(CertificateError::Revoked);
+        if self.entries.iter().any(|one| verify(one).is_err_and(|error| error == revoked)) {
+            return Err(revoked);
+        }
+        self.closed.clone().map_or(Ok(verified), |error| Err(error.into()))
+    }
+}
+
 /// Verifiers, each under one CA.
 #[derive(Debug)]
 struct Anchors<V: ?Sized> {
-    list: Vec<(Validity, Arc<V>)>,
+    list: Vec<Anchor<V>>,
     schemes: Arc<V>,
     names: Vec<DistinguishedName>,
+}
+
+fn store(ca: &CertificateDer<'_>) -> Result<Arc<RootCertStore>, Error> {
+    let mut store = RootCertStore::empty();
+    store.add(ca.clone().into_owned())?;
+    Ok(Arc::new(store))
 }
 
 impl<V: ?Sized> Anchors<V> {
     fn new(
         cas: &[CertificateDer<'_>],
-        make: impl Fn(Arc<RootCertStore>) -> Result<Arc<V>, Error>,
+        make: impl Fn(&CertificateDer<'_>) -> Result<Anchor<V>, Error>,
     ) -> Result<Self, Error> {
         let mut list = Vec::with_capacity(cas.len());
         let mut names = Vec::with_capacity(cas.len());
         for ca in cas {
-            let mut store = RootCertStore::empty();
-            store.add(ca.clone().into_owned())?;
-            names.extend(store.subjects());
-            list.push((Validity::of(ca)?, make(Arc::new(store))?));
+            names.extend(store(ca)?.subjects());
+            list.push(make(ca)?);
         }
-        let (_, first) =
-            list.first().ok_or_else(|| Error::General("no certificate of a CA".into()))?;
-        Ok(Self { schemes: Arc::clone(first), list, names })
+        let first = list.first().ok_or_else(|| Error::General("no certificate of a CA".into()))?;
+        Ok(Self { schemes: Arc::clone(&first.verifier), list, names })
     }
 
     /// The result of the first CA that accepts and is valid itself; else the most specific error.
@@ -90,8 +117,10 @@ impl<V: ?Sized> Anchors<V> {
             _ => 0,
         };
         let mut refused = Error::InvalidCertificate(CertificateError::UnknownIssuer);
-        for (validity, verifier) in &self.list {
-            match verify(verifier).and_then(|verified| validity.check(now).map(|()| verified)) {
+        for anchor in &self.list {
+            match anchor.check(&verify).and_then(|verified| {
+                anchor.validity.check(now).map(|()| verified)
+            }) {
                 Ok(verified) => return Ok(verified),
                 Err(error) if elsewhere(&error) < elsewhere(&refused) => refused = error,
                 Err(_) => {}
@@ -105,8 +134,23 @@ fn builder(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Other(OtherError(Arc::new(error)))
 }
 
-/// A verifier of client certificates under these CAs. `with` adds revocation lists and further
-/// requirements.
+/// Whether a verifier can use a revocation list.
+pub(crate) fn usable(
+    list: &CertificateRevocationListDer<'static>,
+    ca: &CertificateDer<'_>,
+) -> Result<(), Error> {
+    WebPkiClientVerifier::builder_with_provider(store(ca)?, provider())
+        .with_crls([list.clone()])
+        .build()
+        .map(drop)
+        .map_err(builder)
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// A verifier of client certificates under these CAs. `with` adds further requirements.
 ///
 /// # Errors
 /// A malformed certificate, no certificate at all, or a malformed revocation list.
@@ -115,12 +159,58 @@ pub fn client_verifier(
     provider: &Arc<CryptoProvider>,
     with: impl Fn(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
 ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
-    let make = |store| {
-        with(WebPkiClientVerifier::builder_with_provider(store, Arc::clone(provider)))
-            .build()
-            .map_err(builder)
-    };
-    Ok(Arc::new(Anchors::<dyn ClientCertVerifier>::new(cas, make)?))
+    Clients { cas, withdrawn: &[], lists: &Lists::default() }.verifier(provider, with)
+}
+
+/// The clients that a server accepts.
+#[derive(Clone, Copy, Debug)]
+pub struct Clients<'a> {
+    /// CAs of their certificates.
+    pub cas: &'a [CertificateDer<'a>],
+    /// Those of the CAs whose certificates are not accepted any more.
+    pub withdrawn: &'a [CertificateDer<'a>],
+    /// Revocation lists. If the configuration has any, it must have one of each CA.
+    pub lists: &'a Lists,
+}
+
+impl Clients<'_> {
+    /// A verifier of their certificates. `with` adds further requirements.
+    ///
+    /// # Errors
+    /// A malformed certificate, or no CA at all.
+    pub fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+        with: impl Fn(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
+    ) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+        let make = |ca: &CertificateDer<'_>| {
+            let [lists, entries] = self.lists.under(ca, provider);
+            let new = || {
+                let builder =
+                    WebPkiClientVerifier::builder_with_provider(store(ca)?, Arc::clone(provider));
+                Ok::<_, Error>(with(builder))
+            };
+            let mut builder = new()?.with_crls(lists.clone());
+            if !lists.is_empty() {
+                builder = builder.enforce_revocation_expiration();
+            }
+            let one = |list| {
+                new()?.with_crls([list]).allow_unknown_revocation_status().build().map_err(self::builder)
+            };
+            let closed = if self.withdrawn.contains(ca) {
+                Some(CertificateError::UnknownIssuer)
+            } else {
+                (!self.lists.cover(ca, provider)).then_some(CertificateError::UnknownRevocationStatus)
+            };
+            Ok(Anchor::<dyn ClientCertVerifier> {
+                validity: Validity::of(ca)?,
+                verifier: builder.build().map_err(self::builder)?,
+                entries: entries.into_iter().map(one).collect::<Result<_, _>>()?,
+                closed,
+            })
+        };
+        Ok(Arc::new(Anchors::<dyn ClientCertVerifier>::new(self.cas, make)?))
+    }
 }
 
 /// A verifier of server certificates under these CAs.
@@ -131,11 +221,17 @@ pub fn server_verifier(
     cas: &[CertificateDer<'_>],
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
-    let make = |store| {
-        let verifier = WebPkiServerVerifier::builder_with_provider(store, Arc::clone(provider))
-            .build()
-            .map_err(builder)?;
-        Ok(verifier as Arc<dyn ServerCertVerifier>)
+    let make = |ca: &CertificateDer<'_>| {
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(store(ca)?, Arc::clone(provider))
+                .build()
+                .map_err(builder)?;
+        Ok(Anchor::<dyn ServerCertVerifier> {
+            validity: Validity::of(ca)?,
+            verifier,
+            entries: Vec::new(),
+            closed: None,
+        })
     };
     Ok(Arc::new(Anchors::<dyn ServerCertVerifier>::new(cas, make)?))
 }

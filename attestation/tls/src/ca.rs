@@ -16,8 +16,12 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, DnsName};
 use x509_cert::TbsCertificate;
 use x509_cert::crl::CertificateList;
+use x509_cert::der::oid::AssociatedOid as _;
 use x509_cert::der::{Decode as _, Encode as _};
 use x509_cert::ext::pkix::BasicConstraints;
+use x509_cert::ext::pkix::crl::CrlNumber;
+
+use crate::names::signed_with;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -69,6 +73,14 @@ impl Validity {
     }
 }
 
+impl Validity {
+    /// When a list ends that is issued now, in seconds since 1970.
+    #[must_use]
+    pub fn list_end(self) -> i64 {
+        self.from + i64::from(self.days) * DAY
+    }
+}
+
 fn read(der: &CertificateDer<'_>) -> Option<x509_cert::Certificate> {
     x509_cert::Certificate::from_der(der).ok()
 }
@@ -99,6 +111,14 @@ pub fn host(text: &str) -> Option<String> {
     (text.parse::<IpAddr>().is_ok() || DnsName::try_from(name).is_ok()).then(|| text.to_owned())
 }
 
+/// The name of a CA with the begin of its key's identifier: CAs of other keys have other names.
+#[must_use]
+pub fn name_with_key(name: &str, key: &KeyPair) -> String {
+    let id = shef_proto::crypto::sha256(&key.subject_public_key_info());
+    let id: String = id[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{name} {id}")
+}
+
 /// A CA: its name and its key.
 pub struct Ca(Issuer<'static, KeyPair>);
 
@@ -114,7 +134,7 @@ impl Ca {
         Ok((Self(Issuer::new(params, key)), certificate))
     }
 
-    /// The CA with this name and key, if a certificate in `certificates` (PEM) is one of this CA
+    /// The CA with this name, or [the same with its key](name_with_key), and key, if a certificate in `certificates` (PEM) is one of this CA
     /// that has not ended at `now`. Its signatures would not verify under another certificate.
     ///
     /// # Errors
@@ -125,43 +145,42 @@ impl Ca {
         certificates: &str,
         now: i64,
     ) -> Result<Self, &'static str> {
-        let params = params(name, CA_USAGES, Validity { from: 0, days: CA_DAYS });
-        let own = params.self_signed(&key).ok().and_then(|own| read(own.der()));
-        let own = own.ok_or("it is not a key that signs certificates")?;
+        let named = |name: &str| params(name, CA_USAGES, Validity { from: 0, days: CA_DAYS });
+        let both = [named(name), named(&name_with_key(name, &key))];
+        let certified = |params: &CertificateParams| {
+            let own = params.self_signed(&key).ok().and_then(|own| read(own.der()));
+            own.ok_or("it is not a key that signs certificates")
+        };
+        let own = [certified(&both[0])?, certified(&both[1])?];
         let mut reason =
             "it is not the key of ca.pem beside it, so no verifier accepts its signatures";
         for der in CertificateDer::pem_slice_iter(certificates.as_bytes()) {
             let Some(found) = der.ok().and_then(|der| read(&der)) else { continue };
-            let same = |of: fn(&TbsCertificate) -> Option<Vec<u8>>| {
+            let same = |own: &x509_cert::Certificate, of: fn(&TbsCertificate) -> Option<Vec<u8>>| {
                 of(found.tbs_certificate()) == of(own.tbs_certificate())
             };
-            if !same(|tbs| tbs.subject_public_key_info().to_der().ok()) {
+            if !same(&own[0], |tbs| tbs.subject_public_key_info().to_der().ok()) {
                 continue;
             }
-            reason = if !same(|tbs| tbs.subject().to_der().ok()) {
+            let subject = own.iter().position(|own| same(own, |tbs| tbs.subject().to_der().ok()));
+            reason = if subject.is_none() {
                 "ca.pem beside it has the same key but another subject, so no verifier accepts its signatures"
             } else if !is_ca(&found) {
                 "ca.pem beside it is not a CA's certificate (CA:TRUE), so no verifier accepts its signatures"
             } else if has_ended(&found, now) {
                 "ca.pem beside it has ended, so no verifier accepts its signatures"
             } else {
+                let params = both.into_iter().nth(subject.unwrap_or(0)).expect("two names");
                 return Ok(Self(Issuer::new(params, key)));
             };
         }
         Err(reason)
     }
 
-    /// Whether this CA's key signed a list.
+    /// Whether this CA's key signed a certificate or a revocation list in DER.
     #[must_use]
-    pub fn signed(&self, list: &CertificateList, provider: &CryptoProvider) -> bool {
-        let (Ok(message), Some(signature)) =
-            (list.tbs_cert_list.to_der(), list.signature.as_bytes())
-        else {
-            return false;
-        };
-        let key = self.0.key().der_bytes();
-        let algorithms = provider.signature_verification_algorithms.all;
-        algorithms.iter().any(|one| one.verify_signature(key, &message, signature).is_ok())
+    pub fn signed(&self, der: &[u8], provider: &CryptoProvider) -> bool {
+        signed_with(self.0.key().der_bytes(), der, provider)
     }
 
     /// A certificate for `key`.
@@ -198,7 +217,8 @@ impl Ca {
         params.signed_by(key, &self.0)
     }
 
-    /// The revocation list with these serial numbers and times.
+    /// The revocation list with these serial numbers and times. It is valid for whole days from the
+    /// time of issue, and numbered by that time.
     ///
     /// # Errors
     /// The key cannot sign.
@@ -207,11 +227,25 @@ impl Ca {
         revoked: impl IntoIterator<Item = (Vec<u8>, i64)>,
         validity: Validity,
     ) -> Result<CertificateRevocationList, Error> {
+        self.revocations_above(revoked, validity, 0)
+    }
+
+    /// The same, with a number above `number` even if the clock was set back.
+    ///
+    /// # Errors
+    /// The key cannot sign.
+    pub fn revocations_above(
+        &self,
+        revoked: impl IntoIterator<Item = (Vec<u8>, i64)>,
+        validity: Validity,
+        number: u64,
+    ) -> Result<CertificateRevocationList, Error> {
         let params = CertificateRevocationListParams {
             this_update: validity.start().into(),
-            next_update: validity.end().into(),
-            // Increases with the clock.
-            crl_number: SerialNumber::from(validity.from.unsigned_abs()),
+            next_update: at(validity.list_end()).into(),
+            crl_number: SerialNumber::from(
+                validity.from.unsigned_abs().max(number.saturating_add(1)),
+            ),
             issuing_distribution_point: None,
             revoked_certs: revoked
                 .into_iter()
@@ -225,6 +259,45 @@ impl Ca {
             key_identifier_method: KeyIdMethod::Sha256,
         };
         params.signed_by(&self.0)
+    }
+}
+
+/// The content of a revocation list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revocations {
+    /// crlNumber; the highest number if it does not fit.
+    pub number: u64,
+    /// Serial numbers, with the times of the revocations in seconds since 1970.
+    pub entries: Vec<(Vec<u8>, i64)>,
+}
+
+impl Revocations {
+    /// Reads a list in DER. Its signature is not verified.
+    ///
+    /// # Errors
+    /// Not a revocation list.
+    pub fn read(der: &[u8]) -> Result<Self, x509_cert::der::Error> {
+        let list: CertificateList = CertificateList::from_der(der)?;
+        let mut number = 0;
+        for extension in list.tbs_cert_list.crl_extensions.iter().flatten() {
+            if extension.extn_id == CrlNumber::OID {
+                let found = CrlNumber::from_der(extension.extn_value.as_bytes())?;
+                let value = |number: u64, byte: &u8| {
+                    number.checked_mul(256).map(|number| number | u64::from(*byte))
+                };
+                number = found.0.as_bytes().iter().try_fold(0, value).unwrap_or(u64::MAX);
+            }
+        }
+        let entries = list.tbs_cert_list.revoked_certificates.into_iter().flatten();
+        Ok(Self {
+            number,
+            entries: entries
+                .map(|entry| {
+                    let time = entry.revocation_date.to_unix_duration().as_secs() as i64;
+                    (entry.serial_number.as_bytes().to_vec(), time)
+                })
+                .collect(),
+        })
     }
 }
 

@@ -7,7 +7,9 @@ pub mod admission;
 mod anchors;
 #[cfg(feature = "server")]
 pub mod ca;
+mod lists;
 mod names;
 
-pub use anchors::{Validity, client_verifier, server_verifier};
+pub use anchors::{Clients, Validity, client_verifier, server_verifier};
+pub use lists::{List, Lists};
 pub use names::names;

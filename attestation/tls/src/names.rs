@@ -1,5 +1,6 @@
 //! Digests that name a TLS certificate in a list of revoked ones.
 
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use shef_proto::crypto::sha256;
 use x509_cert::der::asn1::{AnyRef, BitStringRef, UintRef};
@@ -28,6 +29,20 @@ pub fn names(certificate: &CertificateDer<'_>) -> Option<Vec<[u8; 32]>> {
             .chain(twins.iter().map(|der| sha256(der)))
             .collect(),
     )
+}
+
+/// Whether this key (the bits of subjectPublicKey) signed a certificate or a revocation list in DER.
+pub(crate) fn signed_with(key: &[u8], der: &[u8], provider: &CryptoProvider) -> bool {
+    let parts = AnyRef::from_der(der).and_then(|whole| {
+        whole.sequence(|reader| -> der::Result<_> {
+            let (signed, _): (AnyRef<'_>, AnyRef<'_>) = (reader.decode()?, reader.decode()?);
+            let signature: BitStringRef<'_> = reader.decode()?;
+            Ok((signed.to_der()?, signature.raw_bytes().to_vec()))
+        })
+    });
+    let Ok((message, signature)) = parts else { return false };
+    let algorithms = provider.signature_verification_algorithms.all;
+    algorithms.iter().any(|one| one.verify_signature(key, &message, &signature).is_ok())
 }
 
 /// The TBSCertificate, and the certificate with the other encodings of its signature.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -115,33 +115,9 @@ async fn admit(
         return Ok((request, None));
     };
     let config = app.config.load_full();
+    let peer = request.extensions().get::<Peer>().cloned();
     if route.need != Need::Open {
-        let peer = request.extensions().get::<Peer>().cloned();
-        let certificate = peer.as_ref().and_then(|peer| peer.identity.clone());
-        let known = if peer.as_ref().is_some_and(|peer| peer.stale) {
-            let text = "the certificate of this connection is not accepted any more: it was revoked, has ended, or its CA is gone";
-            Err(Kind::Unauthenticated.because(text).header(header::CONNECTION, "close"))
-        } else {
-            identify(&config, certificate.as_ref(), request.headers())
-        };
-        let headers = request.headers();
-        let nobody = certificate.is_none()
-            && peer.as_ref().is_some_and(|peer| !peer.stale)
-            && is_compat(route.path);
-        let identity = match known {
-            Err(_) if nobody && !headers.contains_key(header::AUTHORIZATION) => anonymous(&config),
-            Err(_) if nobody && kbs::takes_result(route) && kbs::bearer(headers).is_some() => {
-                kbs::who_attested(app, &config, headers).await
-            }
-            other => other,
-        };
-        let identity = identity.inspect_err(|problem| {
-            audit::login_refused(
-                &app.logins,
-                peer.as_ref().map(|peer| peer.address),
-                &problem.detail,
-            );
-        })?;
+        let identity = known(app, &config, route, peer.as_ref(), request.headers()).await?;
         *who = Some(identity.clone());
         app.rates.take(&identity, config.limits.rate, config.limits.burst, Instant::now())?;
         identity.demand(route.need)?;
@@ -159,6 +135,17 @@ async fn admit(
     let body =
         read(body, limit, Duration::from_secs(config.limits.body_seconds), &mut held).await?;
     *unread = false;
+    // The body may have taken its time: the caller must still have the rights that it had before.
+    if let Some(before) = who.as_ref() {
+        let now = app.config.load_full();
+        if peer.as_ref().is_some_and(|peer| peer.stale().is_some()) || !Arc::ptr_eq(&now, &config) {
+            let identity = known(app, &now, route, peer.as_ref(), &parts.headers).await?;
+            if identity != *before {
+                let text = "the configuration has changed since this request began; send it again";
+                return Err(Kind::Unauthenticated.because(text));
+            }
+        }
+    }
     // After the body: an earlier answer would cost the client its connection.
     if route.changes() {
         let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -173,6 +160,36 @@ async fn admit(
             .retry_after(1)
     })?;
     Ok((Request::from_parts(parts, Body::from(body)), Some((place, held))))
+}
+
+/// The caller of a request; a refusal is logged.
+async fn known(
+    app: &App,
+    config: &Config,
+    route: &'static Route,
+    peer: Option<&Peer>,
+    headers: &HeaderMap,
+) -> Result<Identity> {
+    let certificate = peer.and_then(|peer| peer.identity.as_ref());
+    let stale = peer.and_then(Peer::stale);
+    let known = match stale {
+        Some(text) => {
+            Err(Kind::Unauthenticated.because(text).header(header::CONNECTION, "close"))
+        }
+        None => identify(config, certificate, headers),
+    };
+    let nobody =
+        certificate.is_none() && peer.is_some() && stale.is_none() && is_compat(route.path);
+    let identity = match known {
+        Err(_) if nobody && !headers.contains_key(header::AUTHORIZATION) => anonymous(config),
+        Err(_) if nobody && kbs::takes_result(route) && kbs::bearer(headers).is_some() => {
+            kbs::who_attested(app, config, headers).await
+        }
+        other => other,
+    };
+    identity.inspect_err(|problem| {
+        audit::login_refused(&app.logins, peer.map(|peer| peer.address), &problem.detail);
+    })
 }
 
 /// Whether a path belongs to another service's protocol, whose clients cannot authenticate.

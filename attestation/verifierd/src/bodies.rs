@@ -54,6 +54,12 @@ impl Bodies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether no body is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// An empty account for a body of this caller.
     #[must_use]
     pub fn hold(self: &Arc<Self>, who: Option<&Identity>, limits: &Limits) -> Held {
@@ -154,6 +160,6 @@ mod tests {
         drop((others, more));
         drop(attest("e", "1", 4096).unwrap());
         drop(one);
-        assert!(bodies.lock().is_empty());
+        assert!(bodies.is_empty());
     }
 }

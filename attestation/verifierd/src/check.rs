@@ -33,6 +33,12 @@ pub async fn check(config: &Config, now: i64) -> Result<Report> {
         "public keys: the present one, and {} retired",
         signer.public_keys().len() - 1
     ));
+    for path in tls::foreign_lists(&config.tls)? {
+        report.warnings.push(format!(
+            "{}: no CA of clients signed this revocation list, so it revokes no certificate of theirs",
+            path.display()
+        ));
+    }
     let mut ends = tls::ends(&config.tls)?;
     match Store::look(&config.database, &kek, false).await? {
         None => report.notes.push("there is no database yet: run makes it".into()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use shef_files::{self as files, Owner};
 use shef_proto::hpke_suite::generate_key_pair;
-use shef_tls::ca::{Ca, Holder, KeyPair, Validity};
+use shef_tls::ca::{Ca, Holder, KeyPair, Revocations, Validity};
 use zeroize::Zeroizing;
 
 use crate::auth::Identity;
@@ -138,53 +138,57 @@ pub fn revoke(
     let cannot_write =
         |error: std::io::Error| Kind::Material.because(format!("{}: {error}", path.display()));
     let _alone = files::lock(folder, Owner::Service).map_err(cannot_write)?;
-    let there = path.is_symlink() || path.exists();
+    let there = is_there(&path);
     if !there {
         refuse_lost_list(folder, &path, new_list)?;
     }
     let (root, authority) = (folder.join("ca.pem"), authority(folder, now)?);
-    // Read the same file whose ownership was checked.
-    let ca = tls::names_in(&root, owned(&root)?.as_bytes())?;
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
     let mut revoked: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-    let held = if there { tls::revocations_in(&path, owned(&path)?.as_bytes())? } else { vec![] };
-    for list in held {
+    let held = if there { tls::lists_in(&path, owned(&path)?.as_bytes())? } else { vec![] };
+    let mut number = 0;
+    for der in held {
         // Serial numbers of another CA would name other certificates.
-        if !authority.signed(&list, &rustls::crypto::aws_lc_rs::default_provider()) {
+        if !authority.signed(&der, &provider) {
             let (shown, root) = (path.display(), root.display());
             return Err(Kind::Material.because(format!(
                 "{shown}: expected a list that the key of {root} signed; restore that one, or move this one elsewhere and add it to tls.crls"
             )));
         }
-        for entry in list.tbs_cert_list.revoked_certificates.into_iter().flatten() {
-            revoked.insert(
-                entry.serial_number.as_bytes().to_vec(),
-                entry.revocation_date.to_unix_duration().as_secs() as i64,
-            );
+        let list = Revocations::read(&der).map_err(|error| {
+            Kind::Material.because(format!("{}: {error}", path.display()))
+        })?;
+        number = list.number.max(number);
+        for (serial, time) in list.entries {
+            revoked.entry(serial).or_insert(time);
         }
     }
     let before = revoked.len();
     for certificate in certificates {
-        let names = tls::only_names(certificate)?;
-        if names.issuer.is_none() || names.issuer != ca.subject {
+        let der = tls::only_certificate(certificate)?;
+        // Anyone can copy the CA's identifier into another certificate.
+        if !authority.signed(&der, &provider) {
             return Err(Kind::Material.because(format!(
-                "{}: not a certificate of the CA in {}",
+                "{}: not a certificate that the CA in {} signed",
                 certificate.display(),
                 folder.display()
             )));
         }
-        if !names.client {
+        let (serial, client) = tls::serial_of_client(certificate, &der)?;
+        if !client {
             return Err(Kind::Material.because(format!(
                 "{}: not a client's certificate, and this list refuses no others",
                 certificate.display()
             )));
         }
-        revoked.entry(names.serial).or_insert(now);
+        revoked.entry(serial).or_insert(now);
     }
-    let listed = Listed { all: revoked.len(), added: revoked.len() - before };
-    let list = authority.revocations(revoked, Validity { from: now, days: days.max(1) });
+    let validity = Validity { from: now, days: days.max(1) };
+    let (all, added) = (revoked.len(), revoked.len() - before);
+    let list = authority.revocations_above(revoked, validity, number);
     let pem = list.and_then(|list| list.pem()).map_err(cannot)?;
     files::replace(&path, 0o644, pem.as_bytes()).map_err(cannot_write)?;
-    Ok(listed)
+    Ok(Listed { all, added, until: validity.list_end() })
 }
 
 /// The entries of a revocation list.
@@ -194,13 +198,21 @@ pub struct Listed {
     pub all: usize,
     /// Those that are new.
     pub added: usize,
+    /// When the list ends, in seconds since 1970.
+    pub until: i64,
+}
+
+/// Whether a file has this name, also if it is a link to a file that is missing.
+#[must_use]
+pub fn is_there(path: &Path) -> bool {
+    path.is_symlink() || path.exists()
 }
 
 /// Refuses to begin a list where there may have been one: its entries would be let in again. The
 /// configuration of the service may be elsewhere, or name the list through a link.
 fn refuse_lost_list(folder: &Path, path: &Path, new_list: bool) -> Result<()> {
     let config = folder.join(CONFIG);
-    let lists = if config.exists() {
+    let lists = if is_there(&config) {
         Config::parse(&owned(&config)?, &config.display().to_string(), folder)?.tls.crls
     } else {
         Vec::new()
@@ -290,7 +302,9 @@ pub fn init(folder: &Path, setup: &Setup, now: i64) -> Result<()> {
 fn fill(folder: &Path, config: &str, setup: &Setup, now: i64) -> Result<()> {
     let key = KeyPair::generate().map_err(cannot)?;
     write(&folder.join("ca.key"), 0o600, Zeroizing::new(key.serialize_pem()).as_bytes())?;
-    let (_, certificate) = Ca::new(CA_NAME, key, now).map_err(cannot)?;
+    // Verifiers look for the CA of a list by name.
+    let name = shef_tls::ca::name_with_key(CA_NAME, &key);
+    let (_, certificate) = Ca::new(&name, key, now).map_err(cannot)?;
     write(&folder.join("ca.pem"), 0o644, certificate.pem().as_bytes())?;
     server(folder, "server", &setup.hosts, now)?;
     let operator = Identity {

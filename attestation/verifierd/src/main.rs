@@ -9,10 +9,10 @@ use shef_console::{CliError, Common, Exit, Output, exit, output, program};
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::init::Listed;
-use shef_verifierd::name::{is_name, name_rule};
+use shef_verifierd::name::{self, is_name, name_rule};
 use shef_verifierd::problem::{Kind, Problem, Result};
 use shef_verifierd::role::Role;
-use shef_verifierd::{backup, check, init, rekey, run, secrets, signing};
+use shef_verifierd::{backup, check, init, rekey, run, secrets, signing, time};
 use tracing_subscriber::EnvFilter;
 
 /// Libraries keep copies of keys in their buffers.
@@ -317,7 +317,7 @@ fn set_up(
     init::init(dir, &init::Setup { listen, hosts: host, audience, tenant: named(tenant)? }, now())?;
     let config = dir.join("verifierd.toml");
     say!(output, "made {}", dir.display());
-    say!(output, "start with: shef-verifierd run --config {}", config.display());
+    say!(output, "start with: shef-verifierd run --config {}", name::shell(&config));
     Ok(())
 }
 
@@ -330,11 +330,15 @@ fn revoke(
     days: u32,
     new_list: bool,
 ) -> Result<Exit, CliError> {
-    let Listed { all, added } = init::revoke(dir, certificates, days, new_list, now())?;
+    let Listed { all, added, until } = init::revoke(dir, certificates, days, new_list, now())?;
     let (list, file) = (dir.join("crl.pem"), dir.join("verifierd.toml"));
     let shown = list.display();
-    say!(output, "{shown} names {all} certificates, {added} of them new, for {days} days");
-    if !file.exists() {
+    let end = time::text(until);
+    say!(
+        output,
+        "{shown} names {all} certificates, {added} of them new; it ends {end}, and then every client certificate is refused"
+    );
+    if !init::is_there(&file) {
         say!(output, "for the service's configuration: below [tls]");
         say!(output, "    crls = [\"crl.pem\"]");
         say!(output, "then SIGHUP");

@@ -148,24 +148,25 @@ async fn every(
 }
 
 impl Running {
-    /// Applies revocations, which depend on nothing else: the revocation lists, and what a new
+    /// Applies revocations, which depend on nothing else: each revocation list, and what a new
     /// configuration takes from callers.
     ///
     /// # Errors
-    /// A list cannot be used; the old lists stay.
-    pub fn revoke(&self, new: Option<&Config>) -> Result<()> {
+    /// The problems of lists; their last content stays in force.
+    pub fn revoke(&self, new: Option<&Config>) -> Result<(), Vec<Problem>> {
         if let Some(new) = new {
             self.app.withdraw(new);
         }
-        if let Some(material) = self.tls.load().narrowed(new.map(|new| &new.tls))? {
-            self.tls.store(material);
-        }
-        Ok(())
+        let (material, bad) =
+            self.tls.load().narrowed(new.map(|new| &new.tls)).map_err(|problem| vec![problem])?;
+        self.tls.store(material);
+        if bad.is_empty() { Ok(()) } else { Err(bad) }
     }
 
     /// Applies a new configuration, [revocations](Self::revoke) first. Open connections stay; their
-    /// certificates are checked against it at their next request. Returns the names of changed
-    /// settings that need a restart.
+    /// certificates are checked against it at their next request. A configuration lifts no
+    /// revocation: what its lists have lost stays revoked until the service restarts, with a
+    /// warning. Returns the names of changed settings that need a restart.
     ///
     /// # Errors
     /// The new configuration cannot be used; the old one stays, without what was revoked.
@@ -173,10 +174,13 @@ impl Running {
         // A new configuration may drop a list that cannot be read.
         let revoked = self.revoke(Some(&config));
         let result = async {
-            let server = tls::server(&config.tls, self.app.now())?;
+            let (server, lost) = self.tls.load().reloaded(&config.tls, self.app.now())?;
             let ignored = self.fixed.fixed(&config);
             self.app.reload(config).await?;
             self.tls.store(server);
+            for what in lost {
+                tracing::warn!("{what}");
+            }
             Ok(ignored)
         }
         .await;
@@ -186,9 +190,9 @@ impl Running {
             &[if result.is_ok() { "done" } else { "refused" }],
         );
         if result.is_err()
-            && let Err(problem) = revoked
+            && let Err(problems) = revoked
         {
-            lists_stay(&problem);
+            lists_stay(&problems);
         }
         result
     }
@@ -204,9 +208,11 @@ impl Running {
     }
 }
 
-/// Logs that revocations are not in force.
-fn lists_stay(problem: &Problem) {
-    tracing::error!(code = problem.kind.code(), %problem, "the old revocation lists stay");
+/// Logs the revocation lists that are not in force.
+fn lists_stay(problems: &[Problem]) {
+    for problem in problems {
+        tracing::error!(code = problem.kind.code(), %problem, "a revocation list cannot be used; its last content stays in force, and so do all other lists");
+    }
 }
 
 /// Runs until SIGTERM or SIGINT, and passes the listening address to `ready`; SIGHUP reloads the
@@ -230,8 +236,8 @@ pub async fn run(path: PathBuf, ready: impl FnOnce(SocketAddr)) -> Result<()> {
                 let result = match Config::read(&path) {
                     Ok(config) => running.reload(config).await,
                     Err(problem) => {
-                        if let Err(problem) = running.revoke(None) {
-                            lists_stay(&problem);
+                        if let Err(problems) = running.revoke(None) {
+                            lists_stay(&problems);
                         }
                         Err(problem)
                     }

@@ -37,18 +37,30 @@ use crate::problem::{Kind, Result};
 use crate::tls::Material;
 
 /// A connection's peer; an extension of each request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Peer {
     /// Its address.
     pub address: SocketAddr,
     /// The identity of its certificate.
     pub identity: Option<Identity>,
-    /// Whether its certificate would no longer be accepted: revoked, expired, or of a CA that was
-    /// removed.
-    pub stale: bool,
+    shown: Arc<Shown>,
+    tls: Arc<ArcSwap<Material>>,
 }
 
-/// The certificate of a connection, and the configuration that last checked it.
+impl Peer {
+    /// Why the connection would not be accepted now, if so.
+    #[must_use]
+    pub fn stale(&self) -> Option<&'static str> {
+        (!self.shown.is_good(&self.tls.load_full())).then_some(if self.shown.chain.is_empty() {
+            "connections without a client certificate are not accepted any more"
+        } else {
+            "the certificate of this connection is not accepted any more: it was revoked, has ended, or its CA is gone"
+        })
+    }
+}
+
+/// The certificates of a connection, which may be none, and the configuration that last checked
+/// them.
 struct Shown {
     chain: Vec<CertificateDer<'static>>,
     identity: Option<Identity>,
@@ -56,7 +68,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Whether the certificate is still accepted; checked again when the configuration changes.
+    /// Whether the connection is still accepted; checked again when the configuration changes.
     fn is_good(&self, now: &Arc<Material>) -> bool {
         let mut held = self.held.lock().expect("no panic under this lock");
         if held.as_ref().is_some_and(|held| Arc::ptr_eq(held, now)) {
@@ -145,18 +157,17 @@ pub async fn serve(
             };
             match shaken {
                 Ok(Ok(shaken)) => {
-                    if shaken.shown.is_some() {
-                        permit.admit();
-                    } else {
+                    let stranger = shaken.shown.chain.is_empty();
+                    if stranger {
                         drop(permit);
+                    } else {
+                        permit.admit();
                     }
-                    let holder = match &shaken.shown {
-                        Some(Shown { identity: Some(identity), .. }) => {
-                            Holder::Identity(identity.uri())
-                        }
-                        _ => Holder::Address(network(address.ip())),
+                    let holder = match &shaken.shown.identity {
+                        Some(identity) => Holder::Identity(identity.uri()),
+                        None => Holder::Address(network(address.ip())),
                     };
-                    let slot = pool.enter(holder, shaken.shown.is_none());
+                    let slot = pool.enter(holder, stranger);
                     if connection(shaken, slot, address, tls, router, timing, stop).await {
                         metrics.count(Counter::Handshakes, None, &["evicted"]);
                     }
@@ -183,7 +194,7 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
 /// A connection after its handshake.
 struct Shaken {
     stream: TlsStream<Idle>,
-    shown: Option<Shown>,
+    shown: Shown,
 }
 
 async fn handshake(
@@ -197,7 +208,8 @@ async fn handshake(
     permit.spoke();
     let material = tls.load_full();
     let stream = hello.into_stream(Arc::clone(&material.config)).await?;
-    let shown = stream.get_ref().1.peer_certificates().map(|chain| Shown {
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let shown = Shown {
         chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
         identity: chain.first().and_then(|certificate| Identity::from_certificate(certificate)),
         // A resumed session carries the certificate of its first handshake, which may be long ago.
@@ -205,7 +217,7 @@ async fn handshake(
             (stream.get_ref().1.handshake_kind() != Some(HandshakeKind::Resumed))
                 .then_some(material),
         ),
-    });
+    };
     Ok(Shaken { stream, shown })
 }
 
@@ -235,14 +247,13 @@ async fn connection(
     timing: Timing,
     mut stop: watch::Receiver<bool>,
 ) -> bool {
-    let slot = Arc::new(slot);
+    let (slot, shown) = (Arc::new(slot), Arc::new(shown));
     let place = Arc::clone(&slot);
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let engaged = Engaged::of(&place);
         let (mut parts, body) = request.into_parts();
-        let stale = shown.as_ref().is_some_and(|shown| !shown.is_good(&tls.load()));
-        let identity = shown.as_ref().filter(|_| !stale).and_then(|shown| shown.identity.clone());
-        parts.extensions.insert(Peer { address, identity, stale });
+        let (shown, tls) = (Arc::clone(&shown), Arc::clone(&tls));
+        parts.extensions.insert(Peer { address, identity: shown.identity.clone(), shown, tls });
         let answer = router.clone().oneshot(hyper::Request::from_parts(parts, Body::new(body)));
         async move {
             let answer = answer.await;

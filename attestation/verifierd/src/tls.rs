@@ -1,21 +1,20 @@
 //! TLS: version 1.3 only, client certificates of the configured CA, revocation lists.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::WantsServerCert;
 use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
 use shef_files as files;
-use x509_cert::crl::CertificateList;
+use shef_tls::{List, Lists};
 use x509_cert::der::Decode as _;
 use x509_cert::der::oid::db::rfc5280::{ID_KP_CLIENT_AUTH, ID_KP_SERVER_AUTH};
 use x509_cert::ext::pkix::name::GeneralName;
-use x509_cert::ext::pkix::{
-    AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, SubjectAltName,
-    SubjectKeyIdentifier,
-};
+use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 use zeroize::Zeroizing;
 
 use crate::config::{ClientAuth, Tls, same_file};
@@ -48,54 +47,30 @@ pub fn not_after(path: &Path) -> Result<i64> {
     Ok(first(path)?.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64)
 }
 
-/// The keys that issued and hold a certificate, and its serial number. Names would not do: every CA
-/// of `init` has the same name.
-pub struct Names {
-    /// Identifier of the issuer's key.
-    pub issuer: Option<Vec<u8>>,
-    /// Identifier of the certificate's own key, for a CA.
-    pub subject: Option<Vec<u8>>,
-    /// Serial number.
-    pub serial: Vec<u8>,
-    /// Whether a client may show it.
-    pub client: bool,
-}
-
-/// The identifiers in the certificate of a file.
+/// The only certificate of a file, in DER.
 ///
 /// # Errors
 /// Not one certificate.
-pub(crate) fn only_names(path: &Path) -> Result<Names> {
-    let pem = read(path)?;
-    match CertificateDer::pem_slice_iter(&pem).count() {
-        0 | 1 => names_in(path, &pem),
-        count => {
-            let text = format!("expected one certificate, found {count}: put each in its own file");
-            Err(cannot(path, text))
-        }
+pub(crate) fn only_certificate(path: &Path) -> Result<CertificateDer<'static>> {
+    let mut all = certificates(path)?;
+    if all.len() > 1 {
+        let count = all.len();
+        let text = format!("expected one certificate, found {count}: put each in its own file");
+        return Err(cannot(path, text));
     }
+    Ok(all.remove(0))
 }
 
-/// The identifiers in the first certificate of a file's content.
+/// The serial number of a certificate, and whether a client may show it.
 ///
 /// # Errors
 /// Not a certificate.
-pub(crate) fn names_in(path: &Path, pem: &[u8]) -> Result<Names> {
-    let der = CertificateDer::from_pem_slice(pem).map_err(|error| cannot(path, error))?;
-    let certificate =
-        x509_cert::Certificate::from_der(&der).map_err(|error| cannot(path, error))?;
+pub(crate) fn serial_of_client(path: &Path, der: &CertificateDer<'_>) -> Result<(Vec<u8>, bool)> {
+    let certificate = x509_cert::Certificate::from_der(der).map_err(|error| cannot(path, error))?;
     let tbs = certificate.tbs_certificate();
-    let issuer =
-        tbs.get_extension::<AuthorityKeyIdentifier>().map_err(|error| cannot(path, error))?;
-    let subject =
-        tbs.get_extension::<SubjectKeyIdentifier>().map_err(|error| cannot(path, error))?;
     let usage = tbs.get_extension::<ExtendedKeyUsage>().map_err(|error| cannot(path, error))?;
-    Ok(Names {
-        issuer: issuer.and_then(|(_, id)| id.key_identifier).map(|id| id.as_bytes().to_vec()),
-        subject: subject.map(|(_, id)| id.0.as_bytes().to_vec()),
-        serial: tbs.serial_number().as_bytes().to_vec(),
-        client: usage.is_none_or(|(_, usage)| usage.0.contains(&ID_KP_CLIENT_AUTH)),
-    })
+    let client = usage.is_none_or(|(_, usage)| usage.0.contains(&ID_KP_CLIENT_AUTH));
+    Ok((tbs.serial_number().as_bytes().to_vec(), client))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
@@ -105,148 +80,264 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// The revocation lists in the content of a file, at least one.
-fn lists(path: &Path, pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>> {
+///
+/// # Errors
+/// No revocation lists.
+pub(crate) fn lists_in(
+    path: &Path,
+    pem: &[u8],
+) -> Result<Vec<CertificateRevocationListDer<'static>>> {
     let list: Vec<_> = CertificateRevocationListDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
         .map_err(|error| cannot(path, error))?;
     if list.is_empty() { Err(cannot(path, "no revocation list in PEM")) } else { Ok(list) }
 }
 
-/// The revocation lists in a file, parsed. Their signatures are not verified.
-///
-/// # Errors
-/// Not revocation lists.
-pub fn revocations(path: &Path) -> Result<Vec<CertificateList>> {
-    revocations_in(path, &read(path)?)
+/// The usable revocation lists in these files, each with its file, and a problem for each file that
+/// has others. `ca` is any CA of clients.
+fn read_lists(paths: &[PathBuf], ca: &CertificateDer<'_>) -> (Vec<(PathBuf, List)>, Vec<Problem>) {
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for path in paths {
+        match read(path).and_then(|pem| lists_in(path, &pem)) {
+            Ok(lists) => {
+                for der in lists {
+                    match List::new(der, ca) {
+                        Ok(list) => good.push((path.clone(), list)),
+                        Err(error) => bad.push(cannot(path, error)),
+                    }
+                }
+            }
+            Err(problem) => bad.push(problem),
+        }
+    }
+    (good, bad)
 }
 
-/// Like [`revocations`], from the content of the file.
+/// The files whose revocation lists no CA of clients issued.
 ///
 /// # Errors
-/// Not revocation lists.
-pub(crate) fn revocations_in(path: &Path, pem: &[u8]) -> Result<Vec<CertificateList>> {
-    lists(path, pem)?
-        .iter()
-        .map(|der| CertificateList::from_der(der).map_err(|error| cannot(path, error)))
-        .collect()
+/// A file has no certificate.
+pub fn foreign_lists(tls: &Tls) -> Result<Vec<PathBuf>> {
+    if tls.client_auth == ClientAuth::Off {
+        return Ok(Vec::new());
+    }
+    let cas = certificates(&tls.client_ca)?;
+    let foreign = |list: &List| !cas.iter().any(|ca| list.is_of(ca, &provider()));
+    let (lists, _) = read_lists(&tls.crls, &cas[0]);
+    let mut files: Vec<_> =
+        lists.into_iter().filter(|(_, list)| foreign(list)).map(|(path, _)| path).collect();
+    files.dedup();
+    Ok(files)
 }
 
 /// When the configured certificates and lists expire, in seconds since 1970, by name: the server's
-/// certificate, the first CA of clients, the first list.
+/// certificate, the CAs of clients, the newest list of each issuer.
 ///
 /// # Errors
 /// A file has no certificate or list.
 pub fn ends(tls: &Tls) -> Result<Vec<(&'static str, i64)>> {
     let mut ends = vec![("server", not_after(&tls.certificate)?)];
-    if tls.client_auth != ClientAuth::Off {
-        for der in certificates(&tls.client_ca)? {
-            let ca = x509_cert::Certificate::from_der(&der)
-                .map_err(|error| cannot(&tls.client_ca, error))?;
-            ends.push((
-                "client-ca",
-                ca.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64,
-            ));
-        }
+    if tls.client_auth == ClientAuth::Off {
+        return Ok(ends);
     }
-    for path in &tls.crls {
-        let next = revocations(path)?.into_iter().filter_map(|list| list.tbs_cert_list.next_update);
-        ends.extend(next.map(|end| ("crl", end.to_unix_duration().as_secs() as i64)));
+    let cas = certificates(&tls.client_ca)?;
+    for der in &cas {
+        let ca =
+            x509_cert::Certificate::from_der(der).map_err(|error| cannot(&tls.client_ca, error))?;
+        ends.push((
+            "client-ca",
+            ca.tbs_certificate().validity().not_after.to_unix_duration().as_secs() as i64,
+        ));
     }
+    let (lists, bad) = read_lists(&tls.crls, &cas[0]);
+    if let Some(problem) = bad.into_iter().next() {
+        return Err(problem);
+    }
+    let lists = Lists::default().after(lists.into_iter().map(|(_, list)| list).collect(), true);
+    ends.extend(lists.ends().filter_map(|(_, end)| Some(("crl", end? as i64))));
     Ok(ends)
 }
 
-/// The server's TLS configuration, and the verifier of client certificates.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// The server's TLS configuration, and the clients that it accepts.
 pub struct Material {
     /// For new connections.
     pub config: Arc<ServerConfig>,
-    /// The permitted clients; `None` if client certificates are off.
-    clients: Option<Clients>,
+    clients: Clients,
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
 }
 
-/// The clients whose certificates are accepted.
+/// The clients that are accepted.
+///
+/// A reload that is refused only takes rights away ([`narrowed`](Self::narrowed)). One that is not
+/// gives and takes what its files say ([`of`](Self::of)), except that it lifts no revocation: that
+/// takes a restart.
+#[derive(Clone)]
 struct Clients {
+    /// CAs of client certificates.
     cas: Vec<CertificateDer<'static>>,
-    /// Its revocation lists and whether certificates are required.
-    tls: Tls,
-    verifier: Arc<dyn ClientCertVerifier>,
+    /// Those of them whose certificates are not accepted any more.
+    withdrawn: Vec<CertificateDer<'static>>,
+    /// Whether connections without a certificate are accepted.
+    strangers: bool,
+    /// The files of the revocation lists.
+    files: Vec<PathBuf>,
+    lists: Lists,
+}
+
+/// What [`Clients::of`] has found.
+struct Found {
+    clients: Clients,
+    /// What the revocation lists in force have, and those of the configuration do not.
+    lost: Vec<String>,
 }
 
 impl Clients {
-    /// Reads the lists.
-    fn new(cas: Vec<CertificateDer<'static>>, tls: Tls) -> Result<Self> {
-        let mut crls = Vec::new();
-        for path in &tls.crls {
-            crls.extend(lists(path, &read(path)?)?);
+    /// The clients of a configuration, and the revocations in force that it would lift.
+    ///
+    /// # Errors
+    /// A file is missing or not PEM, or only some of the CAs have a revocation list.
+    fn of(tls: &Tls, held: Option<&Self>) -> Result<Found> {
+        let none = Lists::default();
+        let before = held.map_or(&none, |held| &held.lists);
+        if tls.client_auth == ClientAuth::Off {
+            let clients = Self {
+                cas: Vec::new(),
+                withdrawn: Vec::new(),
+                strangers: true,
+                files: Vec::new(),
+                lists: before.after(Vec::new(), true),
+            };
+            return Ok(Found { clients, lost: Vec::new() });
         }
-        // With lists, a client whose CA has no list is rejected, and so is every client once a list
-        // has expired.
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier = shef_tls::client_verifier(&cas, &provider, |mut verifier| {
-            verifier = verifier.with_crls(crls.clone());
-            if !tls.crls.is_empty() {
-                verifier = verifier.enforce_revocation_expiration();
-            }
-            if tls.client_auth == ClientAuth::Optional {
-                verifier = verifier.allow_unauthenticated();
-            }
-            verifier
+        let cas = certificates(&tls.client_ca)?;
+        let (new, bad) = read_lists(&tls.crls, &cas[0]);
+        if let Some(problem) = bad.into_iter().next() {
+            return Err(problem);
+        }
+        let new: Vec<List> = new.into_iter().map(|(_, list)| list).collect();
+        // A list of a CA that has left, with its clients, has no effect.
+        let provider = provider();
+        let of = |list: &List, cas: &[CertificateDer<'_>]| {
+            cas.iter().any(|ca| list.is_of(ca, &provider))
+        };
+        let lost = before.lost(&new, |list| {
+            of(list, &cas) || !held.is_some_and(|held| of(list, &held.cas))
         });
-        let verifier = verifier.map_err(|error| cannot(&tls.client_ca, error))?;
-        Ok(Self { cas, tls, verifier })
+        let lists = before.after(new, true);
+        if let Some(ca) = cas.iter().find(|ca| !lists.cover(ca, &provider)) {
+            let name = x509_cert::Certificate::from_der(ca)
+                .map_or_else(|_| "a CA".into(), |ca| ca.tbs_certificate().subject().to_string());
+            let text = format!(
+                "tls.crls has no revocation list that the key of {name} signed, so every client of that CA would be refused; name its list, or take the CA out of the file"
+            );
+            return Err(cannot(&tls.client_ca, text));
+        }
+        let clients = Self {
+            cas,
+            withdrawn: Vec::new(),
+            strangers: tls.client_auth == ClientAuth::Optional,
+            files: tls.crls.clone(),
+            lists,
+        };
+        Ok(Found { clients, lost })
+    }
+
+    /// These clients without those that a refused configuration does not accept: every list and
+    /// every CA on its own. Also returns the problems of lists, whose last content stays in force.
+    fn narrowed(&self, new: Option<&Tls>) -> (Self, Vec<Problem>) {
+        let mut all = self.clone();
+        for list in new.map_or(&[][..], |new| &new.crls) {
+            if !all.files.iter().any(|known| same_file(known, list)) {
+                all.files.push(list.clone());
+            }
+        }
+        if let Some(new) = new {
+            all.strangers &= new.client_auth != ClientAuth::Required;
+            let off = new.client_auth == ClientAuth::Off;
+            let named = if off { Some(Vec::new()) } else { certificates(&new.client_ca).ok() };
+            if let Some(named) = named {
+                let gone = |ca: &&CertificateDer<'static>| {
+                    !named.contains(*ca) || self.withdrawn.contains(*ca)
+                };
+                all.withdrawn = self.cas.iter().filter(gone).cloned().collect();
+            }
+        }
+        let Some(ca) = all.cas.first() else { return (all, Vec::new()) };
+        let (lists, bad) = read_lists(&all.files, ca);
+        all.lists = all.lists.after(lists.into_iter().map(|(_, list)| list).collect(), false);
+        (all, bad)
+    }
+
+    /// The verifier of certificates; `None` if clients are not asked for any.
+    fn verifier(&self) -> Result<Option<Arc<dyn ClientCertVerifier>>, rustls::Error> {
+        let all_gone = self.cas.iter().all(|ca| self.withdrawn.contains(ca));
+        if self.cas.is_empty() || (all_gone && self.strangers) {
+            return Ok(None);
+        }
+        let Self { cas, withdrawn, strangers, lists, .. } = self;
+        let clients = shef_tls::Clients { cas, withdrawn, lists };
+        let verifier = clients.verifier(&provider(), |verifier| {
+            if *strangers { verifier.allow_unauthenticated() } else { verifier }
+        });
+        verifier.map(Some)
     }
 }
 
 impl Material {
-    /// Whether a client's certificates would be accepted now: for connections that were made under
-    /// another configuration, and for resumed ones.
+    /// Whether a connection would be accepted now that showed these certificates, or none: for
+    /// connections that were made under another configuration, and for resumed ones.
     #[must_use]
     pub fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
-        let Some((own, others)) = chain.split_first() else { return false };
-        self.clients.as_ref().is_some_and(|clients| {
-            clients.verifier.verify_client_cert(own, others, UnixTime::now()).is_ok()
+        let Some((own, others)) = chain.split_first() else { return self.clients.strangers };
+        self.verifier.as_ref().is_some_and(|verifier| {
+            verifier.verify_client_cert(own, others, UnixTime::now()).is_ok()
         })
     }
 
-    /// The same server certificate, with the present content of the revocation lists and those of a
-    /// new configuration, and without the CAs of clients that it does not name. `None` if there are
-    /// no lists and all these CAs.
+    /// The same server certificate, for the clients that are left of the present ones: without those
+    /// of revocation lists and, if there is a new configuration, without those that it does not
+    /// accept. Also returns the problems of lists, whose last content stays in force.
     ///
     /// # Errors
-    /// A list cannot be used.
-    pub fn narrowed(&self, new: Option<&Tls>) -> Result<Option<Arc<Self>>> {
-        let Some(clients) = &self.clients else { return Ok(None) };
-        let (mut cas, mut tls) = (clients.cas.clone(), clients.tls.clone());
-        for list in new.map_or(&[][..], |new| &new.crls) {
-            if !tls.crls.iter().any(|known| same_file(known, list)) {
-                tls.crls.push(list.clone());
-            }
-        }
-        if let Some(named) = new.and_then(|new| certificates(&new.client_ca).ok()) {
-            cas.retain(|ca| named.contains(ca));
-            if cas.is_empty() {
-                cas = named;
-            }
-        }
-        if tls.crls.is_empty() && cas == clients.cas {
-            return Ok(None);
-        }
-        let clients = Clients::new(cas, tls)?;
-        let config = builder()
-            .map_err(|error| Kind::Material.because(error.to_string()))?
-            .with_client_cert_verifier(Arc::clone(&clients.verifier))
-            .with_cert_resolver(Arc::clone(&self.config.cert_resolver));
-        Ok(Some(Self::of(config, Some(clients))))
+    /// A certificate of a CA cannot be used.
+    pub fn narrowed(&self, new: Option<&Tls>) -> Result<(Arc<Self>, Vec<Problem>)> {
+        let (clients, bad) = self.clients.narrowed(new);
+        let material = Self::of(clients, |builder| {
+            Ok(builder.with_cert_resolver(Arc::clone(&self.config.cert_resolver)))
+        });
+        Ok((material.map_err(|error| Kind::Material.because(error.to_string()))?, bad))
     }
 
-    fn of(mut config: ServerConfig, clients: Option<Clients>) -> Arc<Self> {
+    /// The TLS configuration after a reload, and a warning for each issuer of revocations that this
+    /// configuration would lift: they stay in force until a restart.
+    ///
+    /// # Errors
+    /// As for [`server`].
+    pub fn reloaded(&self, tls: &Tls, now: i64) -> Result<(Arc<Self>, Vec<String>)> {
+        load(tls, now, Some(&self.clients))
+    }
+
+    fn of(
+        clients: Clients,
+        with: impl FnOnce(ConfigBuilder<ServerConfig, WantsServerCert>) -> Result<ServerConfig, rustls::Error>,
+    ) -> Result<Arc<Self>, rustls::Error> {
+        let (builder, verifier) = (builder()?, clients.verifier()?);
+        let mut config = with(match &verifier {
+            Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
+            None => builder.with_no_client_auth(),
+        })?;
         // HTTP/1.1 only: requests are small, and one protocol is less to get wrong.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Arc::new(Self { config: Arc::new(config), clients })
+        Ok(Arc::new(Self { config: Arc::new(config), clients, verifier }))
     }
 }
 
 fn builder() -> Result<ConfigBuilder<ServerConfig, WantsVerifier>, rustls::Error> {
-    ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+    ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
 }
 
@@ -299,9 +390,13 @@ fn fit_for_clients(certificate: &x509_cert::Certificate, now: i64) -> Result<(),
 /// The server's TLS configuration from the configured files.
 ///
 /// # Errors
-/// A file is missing, not PEM, does not match its key, is accessible to others, or no client would
-/// accept the certificate.
+/// A file is missing, not PEM, does not match its key, is accessible to others, no client would
+/// accept the certificate, or only some of the CAs have a revocation list.
 pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
+    load(tls, now, None).map(|(material, _)| material)
+}
+
+fn load(tls: &Tls, now: i64, held: Option<&Clients>) -> Result<(Arc<Material>, Vec<String>)> {
     use std::os::unix::fs::PermissionsExt as _;
     let file = files::regular::open(&tls.key).map_err(|error| cannot(&tls.key, error))?;
     let mode =
@@ -315,16 +410,11 @@ pub fn server(tls: &Tls, now: i64) -> Result<Arc<Material>> {
         .map_err(|what| cannot(&tls.certificate, what))?;
     let pem = Zeroizing::new(files::contents(&file).map_err(|error| cannot(&tls.key, error))?);
     let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| cannot(&tls.key, error))?;
-    let builder = builder().map_err(|error| cannot(&tls.certificate, error))?;
-    let (builder, clients) = if tls.client_auth == ClientAuth::Off {
-        (builder.with_no_client_auth(), None)
-    } else {
-        let clients = Clients::new(certificates(&tls.client_ca)?, tls.clone())?;
-        (builder.with_client_cert_verifier(Arc::clone(&clients.verifier)), Some(clients))
-    };
-    let fits = builder.with_single_cert(chain, key);
-    let config = fits.map_err(|error| {
+    let Found { clients, lost } = Clients::of(tls, held)?;
+    clients.verifier().map_err(|error| cannot(&tls.client_ca, error))?;
+    let material = Material::of(clients, |builder| builder.with_single_cert(chain, key));
+    let material = material.map_err(|error| {
         cannot(&tls.certificate, format!("with the key {}: {error}", tls.key.display()))
     })?;
-    Ok(Material::of(config, clients))
+    Ok((material, lost))
 }

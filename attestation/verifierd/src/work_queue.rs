@@ -2,19 +2,21 @@
 //! evidence.
 //!
 //! Each tenant has a separate work queue, with separate workers for policies in Rego: a slow policy
-//! delays only its tenant. The work runs off the threads that serve connections.
+//! delays only its tenant. A caller has at most a quarter of its tenant's queue. The work runs off the threads that serve connections.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use shef_rego::Workers;
 use shef_verify::rego::Evaluate;
 use shef_verify::{Rego, RegoError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::auth::Identity;
 use crate::metrics::{Counter, Metrics};
 use crate::problem::{Kind, Result};
 
@@ -40,9 +42,20 @@ pub struct WorkQueue {
     /// Slots for waiting work of all tenants: even if many tenants send too much, requests of
     /// others have room.
     waiting: Arc<Semaphore>,
+    /// What each caller with work in progress or waiting has of the slots.
+    callers: Mutex<BTreeMap<Identity, Arc<Share>>>,
+    /// Slots of one caller for work in progress or waiting, and for work in progress.
+    most: [usize; 2],
     dry_runs: Arc<Semaphore>,
     workers: Workers,
     metrics: Arc<Metrics>,
+}
+
+/// The slots of one caller.
+#[derive(Debug)]
+struct Share {
+    queue: Semaphore,
+    places: Arc<Semaphore>,
 }
 
 /// The one dry run of a tenant; dropping this ends it.
@@ -53,8 +66,9 @@ pub struct DryRun {
 }
 
 impl WorkQueue {
-    /// The queue of a tenant that may have `most` items of work in progress or waiting. Waiting
-    /// work also takes one of the `waiting` slots that all queues share.
+    /// The queue of a tenant that may have `most` items of work in progress or waiting, and each of
+    /// its callers a quarter of that. Waiting work also takes one of the `waiting` slots that all
+    /// queues share.
     #[must_use]
     pub fn new(
         tenant: &str,
@@ -69,41 +83,65 @@ impl WorkQueue {
             places: Arc::new(Semaphore::new(places)),
             queue: Semaphore::new(most.max(1)),
             waiting,
+            callers: Mutex::default(),
+            most: [(most / 4).max(1), (places / 4).max(1)],
             dry_runs: Arc::new(Semaphore::new(1)),
             workers,
             metrics,
         }
     }
 
-    /// Runs some work when its turn comes. Work that has begun is finished, even if the caller has
-    /// gone.
+    /// The slots of a caller.
+    fn share(&self, who: &Identity) -> Arc<Share> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        callers.retain(|_, share| Arc::strong_count(share) > 1);
+        let [queue, places] = self.most;
+        let new =
+            || Share { queue: Semaphore::new(queue), places: Arc::new(Semaphore::new(places)) };
+        Arc::clone(callers.entry(who.clone()).or_insert_with(|| Arc::new(new())))
+    }
+
+    /// Runs some work of a caller when its turn comes. Work that has begun is finished, even if the
+    /// caller has gone.
     ///
     /// # Errors
-    /// The tenant has too much work in progress.
+    /// The caller or its tenant has too much work in progress.
     pub async fn work<T: Send + 'static>(
         self: &Arc<Self>,
+        who: &Identity,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T> {
-        let busy = || {
+        let busy = |whose: &str, name: &str| {
             Kind::Busy
-                .because(format!(
-                    "tenant {}: as many appraisals as it may have are under way",
-                    self.tenant
-                ))
+                .because(format!("{whose} {name}: as many appraisals as it may have are under way"))
                 .retry_after(1)
         };
-        let _queued = self.queue.try_acquire().map_err(|_| busy())?;
-        let place = if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+        let of_tenant = || busy("tenant", &self.tenant);
+        let of_caller = || busy("caller", &who.name);
+        let share = self.share(who);
+        let _own = share.queue.try_acquire().map_err(|_| of_caller())?;
+        let _queued = self.queue.try_acquire().map_err(|_| of_tenant())?;
+        let places = [&share.places, &self.places].map(Arc::clone);
+        let [own, of_all] = places.clone();
+        let at_once = own.try_acquire_owned().and_then(|own| Ok((own, of_all.try_acquire_owned()?)));
+        let place = if let Ok(place) = at_once {
             place
         } else {
-            let _waits = self.waiting.try_acquire().map_err(|_| busy())?;
-            let place = timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
-            place.ok().and_then(Result::ok).ok_or_else(busy)?
+            let _waits = self.waiting.try_acquire().map_err(|_| of_tenant())?;
+            let [own, of_all] = places;
+            let place = timeout(PATIENCE, async {
+                Ok::<_, AcquireError>((own.acquire_owned().await?, of_all.acquire_owned().await?))
+            });
+            place.await.ok().and_then(Result::ok).ok_or_else(|| {
+                let caller_is_full = share.places.available_permits() == 0;
+                if caller_is_full { of_caller() } else { of_tenant() }
+            })?
         };
         let work_queue = Arc::clone(self);
+        let held = Arc::clone(&share);
         let done = spawn_blocking(move || {
             let done = work(&work_queue);
-            drop(place);
+            drop((place, held));
             done
         });
         done.await
@@ -126,11 +164,11 @@ impl WorkQueue {
     /// Checks that a policy in Rego can be run.
     ///
     /// # Errors
-    /// It does not parse, or exceeds a limit while it is parsed; or the tenant has too much work in
-    /// progress.
-    pub async fn check(self: &Arc<Self>, policy: Option<&Rego>) -> Result<()> {
+    /// It does not parse, or exceeds a limit while it is parsed; or the caller or its tenant has too
+    /// much work in progress.
+    pub async fn check(self: &Arc<Self>, who: &Identity, policy: Option<&Rego>) -> Result<()> {
         let Some(policy) = policy.cloned() else { return Ok(()) };
-        let checked = self.work(move |work_queue| work_queue.workers.check(&policy)).await?;
+        let checked = self.work(who, move |work_queue| work_queue.workers.check(&policy)).await?;
         checked.map_err(|error| Kind::Policy.because(error.to_string()))
     }
 
@@ -187,6 +225,10 @@ mod tests {
 
     use super::*;
 
+    fn caller(name: impl std::fmt::Display) -> Identity {
+        Identity { tenant: "t".into(), name: name.to_string(), role: crate::role::Role::Attest }
+    }
+
     fn refused<T: std::fmt::Debug>(result: Result<T>, kind: Kind) {
         let problem = result.unwrap_err();
         assert_eq!(problem.kind, kind);
@@ -223,24 +265,27 @@ mod tests {
         ));
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));
-        let begin = || {
+        let begin = |name: usize| {
             let (work_queue, wait) = (Arc::clone(&work_queue), Arc::clone(&wait));
             runtime.spawn(async move {
-                work_queue.work(move |_| wait.lock().unwrap().recv().is_ok()).await
+                let work = move |_: &WorkQueue| wait.lock().unwrap().recv().is_ok();
+                work_queue.work(&caller(name), work).await
             })
         };
-        let all: Vec<_> = (0..work_queue.places.available_permits()).map(|_| begin()).collect();
+        let all: Vec<_> = (0..work_queue.places.available_permits()).map(begin).collect();
         runtime.block_on(async {
             while work_queue.places.available_permits() > 0 {
                 tokio::task::yield_now().await;
             }
             let start = Instant::now();
-            let waits = begin();
+            let waits = begin(99);
             while work_queue.waiting.available_permits() > 0 && start.elapsed() < PATIENCE / 2 {
                 tokio::task::yield_now().await;
             }
             refused(
-                timeout(PATIENCE / 2, work_queue.work(|_| ())).await.expect("it does not wait"),
+                timeout(PATIENCE / 2, work_queue.work(&caller(100), |_| ()))
+                    .await
+                    .expect("it does not wait"),
                 Kind::Busy,
             );
             refused(
@@ -249,7 +294,7 @@ mod tests {
             );
             assert!(start.elapsed() >= PATIENCE);
             // Work that ends in time makes room for it.
-            let waits = begin();
+            let waits = begin(99);
             all.iter().for_each(|_| go.send(()).unwrap());
             go.send(()).unwrap();
             waits.await.unwrap().unwrap();
@@ -276,14 +321,64 @@ mod tests {
             let first = tokio::spawn({
                 let work_queue = Arc::clone(&work_queue);
                 async move {
-                    work_queue.work(move |_| begins.send(()).is_ok() && wait.recv().is_ok()).await
+                    let work =
+                        move |_: &WorkQueue| begins.send(()).is_ok() && wait.recv().is_ok();
+                    work_queue.work(&caller(1), work).await
                 }
             });
             began.recv().unwrap();
-            refused(work_queue.work(|_| ()).await, Kind::Busy);
+            refused(work_queue.work(&caller(2), |_| ()).await, Kind::Busy);
             go.send(()).unwrap();
             assert!(first.await.unwrap().unwrap());
-            work_queue.work(|_| ()).await.unwrap();
+            work_queue.work(&caller(2), |_| ()).await.unwrap();
+        });
+    }
+
+    /// One caller has a quarter of the slots of its tenant: work of others begins at once.
+    #[test]
+    fn a_caller_leaves_its_tenant_room() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let work_queue = Arc::new(WorkQueue::new(
+            "t",
+            16,
+            Arc::new(Semaphore::new(16)),
+            Workers::default(),
+            Arc::default(),
+        ));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let all: Vec<_> = (0..4)
+            .map(|_| {
+                let (work_queue, wait) = (Arc::clone(&work_queue), Arc::clone(&wait));
+                runtime.spawn(async move {
+                    let work = move |_: &WorkQueue| wait.lock().unwrap().recv().is_ok();
+                    work_queue.work(&caller("many"), work).await
+                })
+            })
+            .collect();
+        runtime.block_on(async {
+            while work_queue.queue.available_permits() > 12 {
+                tokio::task::yield_now().await;
+            }
+            let start = Instant::now();
+            let fifth = work_queue.work(&caller("many"), |_| ()).await.unwrap_err();
+            assert!(fifth.detail.starts_with("caller many"), "{fifth}");
+            timeout(PATIENCE / 2, work_queue.work(&caller("one"), |_| ()))
+                .await
+                .expect("it does not wait")
+                .unwrap();
+            assert!(start.elapsed() < PATIENCE);
+            for _ in 0..4 {
+                go.send(()).unwrap();
+            }
+            for work in all {
+                let _ = work.await.unwrap();
+            }
+            // The slots of callers without work are not remembered.
+            work_queue.work(&caller("one"), |_| ()).await.unwrap();
+            drop(work_queue.share(&caller("one")));
+            let callers = work_queue.callers.lock().unwrap();
+            assert_eq!(callers.keys().map(|who| who.name.as_str()).collect::<Vec<_>>(), ["one"]);
         });
     }
 }

@@ -17,6 +17,7 @@ mod policies;
 mod postgres;
 mod release;
 mod residue;
+mod revocation;
 mod service;
 mod spellings;
 mod stores;

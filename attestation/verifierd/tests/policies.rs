@@ -367,6 +367,8 @@ fn a_stored_policy_that_may_not_run_any_more_is_named() {
 fn what_waits_leaves_room_for_what_need_not() {
     use std::sync::{Arc, mpsc};
 
+    use shef_verifierd::auth::Identity;
+    use shef_verifierd::role::Role;
     use shef_verifierd::work_queue::WorkQueue;
     use tokio::sync::Semaphore;
 
@@ -379,13 +381,19 @@ fn what_waits_leaves_room_for_what_need_not() {
     let (go, gate) = mpsc::channel::<()>();
     let gate = Arc::new(std::sync::Mutex::new(gate));
     let (done, answers) = mpsc::channel();
+    let caller = |number: usize| Identity {
+        tenant: "t".into(),
+        name: number.to_string(),
+        role: Role::Attest,
+    };
     for name in ["a", "b"] {
         let work_queue = work_queue(name);
-        for _ in 0..32 {
+        for who in (0..32).map(caller) {
             let (work_queue, gate, done) =
                 (Arc::clone(&work_queue), Arc::clone(&gate), done.clone());
             runtime.spawn(async move {
-                let answer = work_queue.work(move |_| gate.lock().unwrap().recv().is_ok()).await;
+                let work = move |_: &WorkQueue| gate.lock().unwrap().recv().is_ok();
+                let answer = work_queue.work(&who, work).await;
                 let _ = done.send(answer.is_ok());
             });
         }
@@ -395,6 +403,6 @@ fn what_waits_leaves_room_for_what_need_not() {
     for _ in 0..64 - under_way - 4 {
         assert!(!answers.recv_timeout(std::time::Duration::from_secs(1)).expect("refused at once"));
     }
-    assert!(runtime.block_on(work_queue("c").work(|_| true)).unwrap());
+    assert!(runtime.block_on(work_queue("c").work(&caller(0), |_| true)).unwrap());
     drop(go);
 }

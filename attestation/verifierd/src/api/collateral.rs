@@ -327,7 +327,7 @@ async fn add_policy(
     name("policy", &id)?;
     let media_type = media_type(&headers);
     let policy = StoredPolicy::parse(&id, 0, &media_type, &body)?;
-    app.work_queue(&identity.tenant).check(policy.rego()).await?;
+    app.work_queue(&identity.tenant).check(&identity, policy.rego()).await?;
     let digest = sha256(&body);
     let row = PolicyRow {
         name: id,
@@ -380,7 +380,7 @@ async fn dry_run(
     let run = work_queue.dry_run()?;
     let collateral = app.read_collateral(&identity.tenant).await?;
     let policy = Arc::new(StoredPolicy::parse("dry-run", 0, &media_type, &body)?);
-    work_queue.check(policy.rego()).await?;
+    work_queue.check(&identity, policy.rego()).await?;
     let audience = app.config.load().audience.clone();
     let rows = app.store.appraisals(&identity.tenant, i64::MAX, &[], page(query.limit)).await?;
     let signer = app.signer.load_full();
@@ -410,7 +410,7 @@ async fn dry_run(
             };
             collateral.appraise(&policy, &input, &*chains, work_queue)
         };
-        let outcome = work_queue.work(work).await?;
+        let outcome = work_queue.work(&identity, work).await?;
         let verdict = if outcome.verified.is_some() { "accepted" } else { "denied" };
         accepted += usize::from(outcome.verified.is_some());
         if verdict != row.verdict {
