@@ -48,6 +48,18 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// A peer that the present configuration accepts, for a request without a connection.
+    #[must_use]
+    pub(crate) fn accepted(
+        address: SocketAddr,
+        identity: Identity,
+        tls: Arc<ArcSwap<Material>>,
+    ) -> Self {
+        let (identity, held) = (Some(identity), Mutex::new(Some(tls.load_full())));
+        let shown = Arc::new(Shown { chain: Vec::new(), identity: identity.clone(), held });
+        Self { address, identity, shown, tls }
+    }
+
     /// Why the connection would not be accepted now, if so.
     #[must_use]
     pub fn stale(&self) -> Option<&'static str> {

@@ -1282,8 +1282,8 @@ mod tests {
         // Earlier certificates of the same key, which only the record named, stay valid: a warning.
         let done = revoke(&plan.dir, "alice").unwrap();
         assert_eq!((done.added, done.owner.as_deref()), (1, Some("alice")));
-        let (_, warning) = crate::told("alice", &done, Ok(()));
-        let warning = warning.unwrap();
+        let (_, warnings) = crate::told("alice", &done, Ok(()));
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         let named = format!("{} has lost lines", plan.dir.join(ISSUED).display());
         assert!(
             warning.starts_with(&named) && warning.contains("Earlier certificates of alice"),

@@ -47,7 +47,10 @@ impl Own {
         own.write("rtl/a.sv", &text);
         own.write("rtl/z_pkg.sv", "package z_pkg;\n  localparam int unsigned Z = 1;\nendpackage\n");
         own.write("rtl/two.v", "module one; endmodule\nmodule two; endmodule\n");
-        own.write("rtl/spare_bench.sv", "module spare_bench; initial $readmemh(\"x\", y); endmodule\n");
+        own.write(
+            "rtl/spare_bench.sv",
+            "module spare_bench; initial $readmemh(\"x\", y); endmodule\n",
+        );
         own.write("inc/defs.svh", "`define STEP 1\n");
         own.write("shef.toml", SHEF);
         own

@@ -256,6 +256,7 @@ pub fn card_flags(args: &DemoArgs) -> Result<Vec<String>, CliError> {
     };
     parameters.latency = args.latency.or(parameters.latency);
     parameters.stalls = args.stalls.or(parameters.stalls);
-    let flags = parameters.given().map(|(name, value)| format!("--{name}={}", value.to_string_lossy()));
+    let flags =
+        parameters.given().map(|(name, value)| format!("--{name}={}", value.to_string_lossy()));
     Ok(["--device".to_owned(), device.to_owned()].into_iter().chain(flags).collect())
 }
