@@ -203,9 +203,9 @@ mod tests {
         }
     }
 
-    /// A set-up that fails removes its lock: who waited for it takes the new one.
+    /// A set-up that fails removes its lock: a command that waited for it takes the new one.
     #[test]
-    fn a_lock_that_was_removed_counts_for_nobody() {
+    fn a_lock_that_was_removed_gives_way_to_the_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOCK);
         let first = lock(dir.path(), Owner::Root).unwrap();

@@ -175,7 +175,7 @@ pub(crate) fn ours(found: &Metadata, folder: &Metadata) -> io::Result<()> {
         };
         return Err(io::Error::new(ErrorKind::InvalidInput, text));
     }
-    // What is in a folder that only root can change, root has put there.
+    // Root has put every file into a folder that only root can change.
     if !is_root() || folder.uid() == 0 && !Others::Nothing.exceeded_by(folder.mode()) {
         return Ok(());
     }
@@ -238,8 +238,8 @@ mod tests {
         }
     }
 
-    /// The path as written, each link's target and the resolved path: who can change one of them
-    /// decides where root writes.
+    /// The path as written, each link's target and the resolved path: a user who can change one of
+    /// them decides where root writes.
     #[test]
     fn root_takes_no_path_that_another_user_can_redirect() {
         use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};

@@ -421,10 +421,11 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
         true => {
             let mine = dir.join("owners").join(whom);
             let found = check_owner(dir, &mine).and_then(|()| certificate(&mine.join("cert.pem")));
-            found.map(|der| der.and_then(|der| noted(&der))).unwrap_or_else(|error| {
+            let found = found.unwrap_or_else(|error| {
                 or_note(error);
                 None
-            })
+            });
+            found.and_then(|der| noted(&der))
         }
         false => None,
     };
