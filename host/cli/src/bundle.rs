@@ -15,7 +15,10 @@ use shef_verify::bundle::{Bundle, BundleError, MAX_BUNDLE};
 use shef_verify::crypto::portable;
 use shef_verify::{Outcome, Revocations};
 
-use crate::verify::{Document, EvidenceArgs, TrustArgs, document, now, print, read, text, value};
+use crate::verify::{
+    Document, EvidenceArgs, TrustArgs, document, note_unknown_revocations, now, print, read, text,
+    value,
+};
 use shef_console::CliError;
 use shef_console::Exit;
 use shef_console::Output;
@@ -278,6 +281,11 @@ fn verify(
                 .map_err(|e| CliError::new(e.code(), format!("{}: {e}", path.display())))
         })
         .transpose()?;
+    if let (Some(path), Some(list)) = (revocations, &newer)
+        && let Ok(reference) = bundle.reference_values(today, None, portable)
+    {
+        note_unknown_revocations(output, path, list, &reference);
+    }
     let rego = Workers::default();
     let policy = bundle.appraisal_policy().map_err(|e| named(&file.file)(e.into()))?;
     if let Some(policy) = policy.rego() {

@@ -240,15 +240,51 @@ impl TrustArgs {
         // A malformed CoRIM has no name; the appraisal reports it.
         let named = bundle.corims.iter().filter_map(|corim| shef_verify::corim::names(corim).ok());
         let known: BTreeSet<String> = named.flatten().map(|name| hex::encode(&name)).collect();
-        let unknown: Vec<&String> = bundle.deactivated.difference(&known).collect();
-        if let Some(first) = unknown.first() {
-            output.note(format_args!(
-                "{}: {} of {} name no CoRIM that this command reads, such as {first}",
-                path.display(),
-                unknown.len(),
-                count(bundle.deactivated.len() as u64, "digest"),
-            ));
-        }
+        note_unknown(
+            output,
+            path,
+            &[(&bundle.deactivated, known)],
+            "CoRIM that this command reads",
+        );
+    }
+}
+
+/// Notes that entries of a revocation list name none of the reference values, as with a wrong digit.
+/// Devices and certificates are not looked for: a list names those of a whole fleet.
+pub fn note_unknown_revocations(
+    output: &Output,
+    path: &Path,
+    list: &Revocations,
+    reference: &ReferenceValues,
+) {
+    let images = &reference.images;
+    let lists = [
+        (&list.kernels, reference.kernels.iter().map(|it| hex::encode(&it.digest)).collect()),
+        (&list.shells, reference.shells.iter().map(|it| hex::encode(&it.digest)).collect()),
+        (&list.images, images.iter().map(|it| hex::encode(&it.digest)).collect()),
+        (&list.vendors, images.iter().map(|it| hex::encode(&it.vendor)).collect()),
+    ];
+    let what = "kernel, shell, image or vendor of its kind in the reference values";
+    note_unknown(output, path, &lists, what);
+}
+
+/// Notes the entries of lists in a file that name nothing known: the lists, each with what is known.
+fn note_unknown(
+    output: &Output,
+    path: &Path,
+    lists: &[(&BTreeSet<String>, BTreeSet<String>)],
+    what: &str,
+) {
+    let all: usize = lists.iter().map(|(listed, _)| listed.len()).sum();
+    let unknown: Vec<&String> =
+        lists.iter().flat_map(|(listed, known)| listed.difference(known)).collect();
+    if let Some(first) = unknown.first() {
+        output.note(format_args!(
+            "{}: {} of {} name no {what}, such as {first}",
+            path.display(),
+            unknown.len(),
+            count(all as u64, "digest"),
+        ));
     }
 }
 
@@ -368,6 +404,9 @@ pub fn run(output: &Output, args: &VerifyArgs) -> Result<Exit, CliError> {
     }
     let revocations = bundle.revocation_list().map_err(|e| bad(e.into()))?;
     let reference = bundle.reference_values(now, revocations.as_ref(), portable).map_err(bad)?;
+    if let (Some(path), Some(list)) = (&args.trust.revocations, &revocations) {
+        note_unknown_revocations(output, path, list, &reference);
+    }
     if reference.kernels.is_empty()
         || reference.shells.is_empty()
         || (layer == Layer::Shield && reference.images.is_empty())

@@ -2090,6 +2090,36 @@ fn a_digest_in_any_spelling_deactivates_its_corim() {
     }
 }
 
+/// The same for a revocation list, each kind for itself: a kernel's digest revokes no image.
+#[test]
+fn a_revocation_of_nothing_known_is_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    bundles(dir.path(), &["1000"]);
+    let reference = fs::read_to_string(path("t/reference.toml")).unwrap();
+    let reference = shef_verify::ReferenceValues::from_toml(&reference).unwrap();
+    let kernel = hex::encode(reference.kernels[0].digest);
+    fs::write(path("evidence"), [0]).unwrap();
+    for (list, noted) in [
+        (format!("kernels = [\"{kernel}\"]"), None),
+        (format!("kernels = [\"{kernel}\"]\nimages = [\"{kernel}\"]"), Some("1 of 2 digests")),
+        ("devices = []\nserials = [\"01\"]".to_owned(), None),
+    ] {
+        let list = format!("issued = 0\nnext_update = 4000000000\n{list}\n");
+        fs::write(path("revoked.toml"), list).unwrap();
+        let [evidence, policy, anchors, reference, revoked] =
+            ["evidence", "t/policy.toml", "t/anchors.toml", "t/reference.toml", "revoked.toml"]
+                .map(path);
+        let of =
+            ["--evidence", &evidence, "--layer", "kernel", "--nonce", "00", "--audience", "me"];
+        let trust = ["--policy", &policy, "--anchors", &anchors, "--reference", &reference];
+        let verify = shef(&["verify", "--revocations", &revoked]).args(of).args(trust).output();
+        let said = text(&verify.unwrap().stderr);
+        assert_eq!(said.contains("name no kernel, shell, image"), noted.is_some(), "{said}");
+        assert!(noted.is_none_or(|noted| said.contains(noted) && said.contains(&kernel)), "{said}");
+    }
+}
+
 /// A proxy that is down is not a service that is down.
 #[test]
 fn a_proxy_that_is_down_is_named_without_its_password() {
