@@ -118,9 +118,10 @@ impl<V: ?Sized> Anchors<V> {
         };
         let mut refused = Error::InvalidCertificate(CertificateError::UnknownIssuer);
         for anchor in &self.list {
-            match anchor.check(&verify).and_then(|verified| {
-                anchor.validity.check(now).map(|()| verified)
-            }) {
+            match anchor
+                .check(&verify)
+                .and_then(|verified| anchor.validity.check(now).map(|()| verified))
+            {
                 Ok(verified) => return Ok(verified),
                 Err(error) if elsewhere(&error) < elsewhere(&refused) => refused = error,
                 Err(_) => {}
@@ -195,12 +196,17 @@ impl Clients<'_> {
                 builder = builder.enforce_revocation_expiration();
             }
             let one = |list| {
-                new()?.with_crls([list]).allow_unknown_revocation_status().build().map_err(self::builder)
+                new()?
+                    .with_crls([list])
+                    .allow_unknown_revocation_status()
+                    .build()
+                    .map_err(self::builder)
             };
             let closed = if self.withdrawn.contains(ca) {
                 Some(CertificateError::UnknownIssuer)
             } else {
-                (!self.lists.cover(ca, provider)).then_some(CertificateError::UnknownRevocationStatus)
+                (!self.lists.cover(ca, provider))
+                    .then_some(CertificateError::UnknownRevocationStatus)
             };
             Ok(Anchor::<dyn ClientCertVerifier> {
                 validity: Validity::of(ca)?,

@@ -156,7 +156,8 @@ impl Ca {
             "it is not the key of ca.pem beside it, so no verifier accepts its signatures";
         for der in CertificateDer::pem_slice_iter(certificates.as_bytes()) {
             let Some(found) = der.ok().and_then(|der| read(&der)) else { continue };
-            let same = |own: &x509_cert::Certificate, of: fn(&TbsCertificate) -> Option<Vec<u8>>| {
+            let same = |own: &x509_cert::Certificate,
+                        of: fn(&TbsCertificate) -> Option<Vec<u8>>| {
                 of(found.tbs_certificate()) == of(own.tbs_certificate())
             };
             if !same(&own[0], |tbs| tbs.subject_public_key_info().to_der().ok()) {

@@ -173,9 +173,7 @@ async fn known(
     let certificate = peer.and_then(|peer| peer.identity.as_ref());
     let stale = peer.and_then(Peer::stale);
     let known = match stale {
-        Some(text) => {
-            Err(Kind::Unauthenticated.because(text).header(header::CONNECTION, "close"))
-        }
+        Some(text) => Err(Kind::Unauthenticated.because(text).header(header::CONNECTION, "close")),
         None => identify(config, certificate, headers),
     };
     let nobody =

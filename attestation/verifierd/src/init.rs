@@ -151,9 +151,8 @@ pub fn revoke(
                 "{shown}: expected a list that the key of {root} signed; restore that one, or move this one elsewhere and add it to tls.crls"
             )));
         }
-        let list = Revocations::read(&der).map_err(|error| {
-            Kind::Material.because(format!("{}: {error}", path.display()))
-        })?;
+        let list = Revocations::read(&der)
+            .map_err(|error| Kind::Material.because(format!("{}: {error}", path.display())))?;
         number = list.number.max(number);
         for (serial, time) in list.entries {
             revoked.entry(serial).or_insert(time);

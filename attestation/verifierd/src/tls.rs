@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
-use rustls::server::danger::ClientCertVerifier;
 use rustls::server::WantsServerCert;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
 use shef_files as files;
 use shef_tls::{List, Lists};
@@ -224,9 +224,8 @@ impl Clients {
         let of = |list: &List, cas: &[CertificateDer<'_>]| {
             cas.iter().any(|ca| list.is_of(ca, &provider))
         };
-        let lost = before.lost(&new, |list| {
-            of(list, &cas) || !held.is_some_and(|held| of(list, &held.cas))
-        });
+        let lost = before
+            .lost(&new, |list| of(list, &cas) || !held.is_some_and(|held| of(list, &held.cas)));
         let lists = before.after(new, true);
         if let Some(ca) = cas.iter().find(|ca| !lists.cover(ca, &provider)) {
             let name = x509_cert::Certificate::from_der(ca)
@@ -323,7 +322,9 @@ impl Material {
 
     fn of(
         clients: Clients,
-        with: impl FnOnce(ConfigBuilder<ServerConfig, WantsServerCert>) -> Result<ServerConfig, rustls::Error>,
+        with: impl FnOnce(
+            ConfigBuilder<ServerConfig, WantsServerCert>,
+        ) -> Result<ServerConfig, rustls::Error>,
     ) -> Result<Arc<Self>, rustls::Error> {
         let (builder, verifier) = (builder()?, clients.verifier()?);
         let mut config = with(match &verifier {

@@ -123,7 +123,8 @@ impl WorkQueue {
         let _queued = self.queue.try_acquire().map_err(|_| of_tenant())?;
         let places = [&share.places, &self.places].map(Arc::clone);
         let [own, of_all] = places.clone();
-        let at_once = own.try_acquire_owned().and_then(|own| Ok((own, of_all.try_acquire_owned()?)));
+        let at_once =
+            own.try_acquire_owned().and_then(|own| Ok((own, of_all.try_acquire_owned()?)));
         let place = if let Ok(place) = at_once {
             place
         } else {
@@ -321,8 +322,7 @@ mod tests {
             let first = tokio::spawn({
                 let work_queue = Arc::clone(&work_queue);
                 async move {
-                    let work =
-                        move |_: &WorkQueue| begins.send(()).is_ok() && wait.recv().is_ok();
+                    let work = move |_: &WorkQueue| begins.send(()).is_ok() && wait.recv().is_ok();
                     work_queue.work(&caller(1), work).await
                 }
             });

@@ -70,7 +70,8 @@ impl Bed {
 
     /// A list of the service's CA in this file.
     fn list(&self, file: &str, revoked: &[&str], at: i64) {
-        let revoked: Vec<_> = revoked.iter().map(|name| self.path(&format!("{name}.pem"))).collect();
+        let revoked: Vec<_> =
+            revoked.iter().map(|name| self.path(&format!("{name}.pem"))).collect();
         let revoked: Vec<_> = revoked.iter().map(PathBuf::as_path).collect();
         std::fs::write(self.path(file), list(&self.0.dir, &revoked, at)).unwrap();
     }
@@ -81,7 +82,9 @@ impl Bed {
         let before = text(&file);
         let keep: Vec<_> = before
             .lines()
-            .filter(|line| !["client_ca =", "crls =", "client_auth ="].iter().any(|key| line.starts_with(key)))
+            .filter(|line| {
+                !["client_ca =", "crls =", "client_auth ="].iter().any(|key| line.starts_with(key))
+            })
             .collect();
         let lines = format!("[tls]\n{tls}");
         std::fs::write(&file, keep.join("\n").replace("[tls]", &lines).replace(from, to)).unwrap();
@@ -184,7 +187,8 @@ fn no_reload_lifts_a_revocation() {
     // client certificates in between.
     bed.list("older.pem", &[], now() - 60);
     bed.list("newer.pem", &[], now() + 60);
-    for tls in ["", "crls = [\"older.pem\"]", "crls = [\"newer.pem\"]", "client_auth = \"off\"", ""] {
+    for tls in ["", "crls = [\"older.pem\"]", "crls = [\"newer.pem\"]", "client_auth = \"off\"", ""]
+    {
         bed.reload(tls, GOOD).unwrap();
         let off = tls.contains("off");
         assert_eq!(bed.accepted(), [false, !off, false], "{tls}");
@@ -197,11 +201,15 @@ fn no_reload_lifts_a_revocation() {
     let held = tls::server(&config(&["crl.pem"]), now()).unwrap();
     let alice = certificate(&text(&bed.path("alice.pem")));
     let serial = hex::encode(alice.tbs_certificate().serial_number().as_bytes());
-    for (crls, count) in [(&[][..], 1), (&["older.pem"], 1), (&["newer.pem"], 1), (&["crl.pem"], 0)] {
+    for (crls, count) in [(&[][..], 1), (&["older.pem"], 1), (&["newer.pem"], 1), (&["crl.pem"], 0)]
+    {
         let (_, lost) = held.reloaded(&config(crls), now()).unwrap();
         assert!(
             lost.len() == count
-                && lost.iter().all(|text| text.contains(&serial) && text.contains("until the service restarts")),
+                && lost
+                    .iter()
+                    .all(|text| text.contains(&serial)
+                        && text.contains("until the service restarts")),
             "{crls:?} {lost:?}"
         );
     }
@@ -311,7 +319,8 @@ fn lists_belong_to_the_key_of_a_ca_and_not_to_its_name() {
 #[test]
 fn cas_of_init_have_different_names_and_check_names_a_ca_without_a_list() {
     let bed = Bed::new();
-    let subject = |path: &str| certificate(&text(&bed.path(path))).tbs_certificate().subject().to_string();
+    let subject =
+        |path: &str| certificate(&text(&bed.path(path))).tbs_certificate().subject().to_string();
     assert!(subject("ca.pem").starts_with("CN=shef-verifierd CA "), "{}", subject("ca.pem"));
     assert_ne!(subject("ca.pem"), subject("w/ca.pem"));
     bed.list("crl.pem", &[], now());
@@ -343,7 +352,11 @@ fn only_certificates_that_the_ca_signed_are_revoked() {
     use base64::Engine as _;
     let pem = base64::engine::general_purpose::STANDARD.encode(&der);
     let forged = dir.join("forged.pem");
-    std::fs::write(&forged, format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n")).unwrap();
+    std::fs::write(
+        &forged,
+        format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n"),
+    )
+    .unwrap();
     let refused = init::revoke(&dir, &[forged], 30, true, now()).unwrap_err();
     assert!(refused.detail.contains("not a certificate that the CA"), "{refused}");
     assert!(!dir.join("crl.pem").exists());
@@ -446,7 +459,8 @@ fn a_list_is_valid_for_whole_days_and_newer_than_the_one_before() {
     tls.crls = vec![dir.join("crl.pem")];
     let end = || tls::ends(&tls).unwrap().into_iter().find(|(what, _)| *what == "crl").unwrap().1;
     let number = || {
-        let der = rustls::pki_types::CertificateRevocationListDer::from_pem_file(dir.join("crl.pem"));
+        let der =
+            rustls::pki_types::CertificateRevocationListDer::from_pem_file(dir.join("crl.pem"));
         shef_tls::ca::Revocations::read(&der.unwrap()).unwrap().number
     };
     for days in [1, 30] {
