@@ -119,6 +119,15 @@ fn every_entry_of_every_list_of_a_ca_counts() {
         bed.reload(&format!("crls = {order:?}"), GOOD).unwrap();
         assert_eq!(bed.accepted(), [false, false, false], "{order:?}");
         bed.0.operator.get("/v1/devices").ok();
+        // The same at the start of the service.
+        let mut started = Config::read(&bed.path("verifierd.toml")).unwrap().tls;
+        started.crls = order.iter().map(|name| bed.path(name)).collect();
+        let material = tls::server(&started, now()).unwrap();
+        let accepts = ["alice", "bob", "operator"].map(|name| {
+            let file = bed.path(&format!("{name}.pem"));
+            material.accepts(&[CertificateDer::from_pem_file(file).unwrap()])
+        });
+        assert_eq!(accepts, [false, false, true], "{order:?}");
     }
     // The newest list alone must be within its validity.
     let bed = Bed::new();
