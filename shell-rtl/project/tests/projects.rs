@@ -355,6 +355,38 @@ fn what_is_wrong_is_named_with_its_place() {
     );
 }
 
+/// Macros, headers and names with blanks reach the front end, and its errors the user. Needs yosys:
+/// `cargo xtask setup`.
+#[test]
+fn the_front_end_reads_the_ports() {
+    let own = Own::new();
+    own.edit(
+        "shef.toml",
+        "include = [\"inc\"]\n",
+        "include = [\"inc\"]\n[defines]\nWIDTH = \"8 + 1\"\n",
+    );
+    own.edit(
+        "rtl/a.sv",
+        "  output wire          irq_o",
+        "  output wire [`WIDTH:0] more_o,\n  output wire          irq_o",
+    );
+    fs::rename(own.dir().join("rtl/a.sv"), own.dir().join("rtl/a b.sv")).unwrap();
+    let ports = |own: &Own| {
+        let scratch = tempfile::tempdir().unwrap();
+        own.read().unwrap_or_else(|e| panic!("{e}")).ports(scratch.path())
+    };
+    let all = ports(&own).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(all.len(), 38, "{all:?}");
+    for port in ["input [0:0] clk_i", "output [9:0] more_o", "output [576:0] acc_w_o"] {
+        assert!(all.iter().any(|own| own == port), "{port}: {all:?}");
+    }
+    own.edit("rtl/two.v", "module two;", "module two; wire = ;");
+    let error = ports(&own).expect_err("no Verilog");
+    assert_eq!(error.code(), "SHEF-PRJ-007");
+    assert!(error.to_string().contains("yosys refused adder_top: "), "{error}");
+    assert!(error.to_string().contains("two.v:2: ERROR: "), "{error}");
+}
+
 /// Links end no walk, and lead to no file outside of the project.
 #[test]
 fn links_lead_to_no_other_project() {

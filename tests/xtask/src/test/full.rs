@@ -228,6 +228,7 @@ fn of_the_kernel(path: &str) -> bool {
         "sim/rtl/src/kernel_sim.rs",
         "sim/rtl/src/system_sim.rs",
         "sim/rtl/src/designs.rs",
+        "shell-rtl/project/src/sources.rs",
         "sim/rtl/src/lib.rs",
     ];
     below.iter().any(|folder| path.starts_with(folder)) || files.contains(&path)
