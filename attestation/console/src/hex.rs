@@ -7,7 +7,7 @@ pub fn encode(bytes: &[u8]) -> String {
     hex::encode(bytes)
 }
 
-/// The bytes that `text` encodes; `what` is for the message.
+/// The bytes that `text` encodes. The message of an error calls them `what`.
 ///
 /// # Errors
 /// SHEF-CLI-018.

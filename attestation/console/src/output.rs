@@ -1,7 +1,7 @@
 //! The only module that prints. Documents go to stdout; progress and messages go to stderr.
 //!
-//! No text of others becomes a line of its own, or drives the terminal: a line is printed as one
-//! line, and a message keeps only the line breaks of an excerpt of a file.
+//! Text of other programs starts no new line and does not control the terminal: a line is printed as
+//! one line, and a message keeps only the line breaks of an excerpt of a file.
 
 use std::ffi::OsString;
 use std::fs::File;

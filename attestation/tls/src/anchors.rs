@@ -10,16 +10,14 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use x509_cert::der::Decode as _;
 
 use crate::lists::Lists;
+use crate::webpki::{failed, store};
 
 /// Validity of a certificate, in seconds since 1970, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +85,6 @@ struct Anchors<V: ?Sized> {
     names: Vec<DistinguishedName>,
 }
 
-fn store(ca: &CertificateDer<'_>) -> Result<Arc<RootCertStore>, Error> {
-    let mut store = RootCertStore::empty();
-    store.add(ca.clone().into_owned())?;
-    Ok(Arc::new(store))
-}
-
 impl<V: ?Sized> Anchors<V> {
     fn new(
         cas: &[CertificateDer<'_>],
@@ -129,26 +121,6 @@ impl<V: ?Sized> Anchors<V> {
         }
         Err(refused)
     }
-}
-
-fn builder(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::Other(OtherError(Arc::new(error)))
-}
-
-/// Whether a verifier can use a revocation list.
-pub(crate) fn usable(
-    list: &CertificateRevocationListDer<'static>,
-    ca: &CertificateDer<'_>,
-) -> Result<(), Error> {
-    WebPkiClientVerifier::builder_with_provider(store(ca)?, provider())
-        .with_crls([list.clone()])
-        .build()
-        .map(drop)
-        .map_err(builder)
-}
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
 /// A verifier of client certificates under these CAs. `with` adds further requirements.
@@ -231,7 +203,7 @@ pub fn server_verifier(
         let verifier =
             WebPkiServerVerifier::builder_with_provider(store(ca)?, Arc::clone(provider))
                 .build()
-                .map_err(builder)?;
+                .map_err(failed)?;
         Ok(Anchor::<dyn ServerCertVerifier> {
             validity: Validity::of(ca)?,
             verifier,

@@ -9,6 +9,7 @@ mod anchors;
 pub mod ca;
 mod lists;
 mod names;
+mod webpki;
 
 pub use anchors::{Clients, Validity, client_verifier, server_verifier};
 pub use lists::{List, Lists};

@@ -5,23 +5,38 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls::server::WebPkiClientVerifier;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::oid::AssociatedOid as _;
 use x509_cert::der::{Decode as _, Encode as _};
 use x509_cert::ext::pkix::crl::CrlNumber;
 use x509_cert::ext::pkix::{AuthorityKeyIdentifier, IssuingDistributionPoint};
 
-use crate::anchors::usable;
 use crate::names::signed_with;
+use crate::webpki::{failed, store};
 
 /// Serial numbers that a warning contains at most.
 const NAMED: usize = 16;
 
 /// The issuer of a list as the list names it: subject, key identifier and distribution point.
 type Issuer = (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Whether a verifier can use a revocation list.
+fn usable(
+    list: &CertificateRevocationListDer<'static>,
+    ca: &CertificateDer<'_>,
+) -> Result<(), rustls::Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    WebPkiClientVerifier::builder_with_provider(store(ca)?, provider)
+        .with_crls([list.clone()])
+        .build()
+        .map(drop)
+        .map_err(failed)
+}
 
 /// A revocation list.
 #[derive(Clone, Debug)]

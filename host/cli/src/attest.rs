@@ -130,7 +130,7 @@ pub struct AttestArgs {
     /// Policy of the service, `name` or `name@version`; defaults to its `default`
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
-    /// Output file for the service's signed result (EAR as JWT); if there is none, as for denied
+    /// Output file for the service's signed result (EAR as JWT); without one, as for denied
     /// evidence, a file of this name is removed
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,

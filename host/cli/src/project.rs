@@ -1,4 +1,4 @@
-//! `shef project check`: what a project is, as every command reads it.
+//! `shef project check`: sources, ports, regions and digest of a project.
 
 use std::path::{Path, PathBuf};
 

@@ -2108,7 +2108,7 @@ fn a_revocation_of_nothing_known_is_noted() {
     }
 }
 
-/// A proxy that is down is not a service that is down.
+/// The error names the proxy, not the service.
 #[test]
 fn a_proxy_that_is_down_is_named_without_its_password() {
     use shef_tls::ca::{Ca, Holder, KeyPair, Validity};

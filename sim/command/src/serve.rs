@@ -61,7 +61,7 @@ pub struct ServeArgs {
     /// Seed for the card's randomness, which evidence reports (rtl)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write waveforms to this file; they need a build of their own (rtl)
+    /// Write waveforms to this file; they need another build (rtl)
     #[arg(long, value_name = "FILE.fst")]
     wave: Option<PathBuf>,
     /// Also stop when standard input closes, and then remove the folder of the socket if it is empty

@@ -1,5 +1,5 @@
 //! The program `shef-sim` from outside: it serves a card for one process and ends with it, and a
-//! design has one digest wherever it is asked for.
+//! design has one digest in all commands.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -2,8 +2,9 @@
 //! timing, and a check that every answer is owed and correct.
 
 use crate::agent::{Agent, Stalls};
-use crate::axi_memory::{BEAT, Ports};
-use crate::{AxiBurst, Port, Result, Sim};
+use crate::axi_memory::Ports;
+use crate::burst::{AxiBurst, BEAT};
+use crate::{Port, Result, Sim};
 use std::collections::VecDeque;
 use std::ops::Range;
 

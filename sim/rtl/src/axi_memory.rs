@@ -2,14 +2,13 @@
 //! and compliant, or slow, failing and hostile on demand.
 
 use crate::agent::{Agent, Rng, Stalls};
+use crate::burst::{AxiBurst, BEAT};
 use crate::memory::SparseMemory;
-use crate::unshielded::{AxiBurst, Unshielded, WriteBeat};
+use crate::unshielded::{Unshielded, WriteBeat};
 use crate::{Port, Result, Sim};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes of a beat.
-pub const BEAT: usize = 64;
 /// AXI response: okay.
 pub const OKAY: u64 = 0;
 /// AXI response: slave error.

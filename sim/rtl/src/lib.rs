@@ -35,6 +35,7 @@ mod axi_lite;
 mod axi_master;
 mod axi_memory;
 mod build;
+mod burst;
 pub mod check;
 mod core_sim;
 mod designs;
@@ -53,10 +54,10 @@ pub use agent::{Agent, cycle, cycle_until};
 pub use axi_lite::AxiLite;
 pub use axi_master::{AxiDone, AxiMaster, AxiMasters, AxiOp};
 pub use axi_memory::{
-    AxiMemory, AxiMemoryConfig, BEAT, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR,
-    WriteHook,
+    AxiMemory, AxiMemoryConfig, BusCounters, DECERR, Hostile, OKAY, ReadHook, SLVERR, WriteHook,
 };
 pub use build::{build, build_once, build_with, cache_dir};
+pub use burst::{AxiBurst, BEAT};
 pub use core_sim::{CoreSim, CoreSnapshot, Watch};
 pub use designs::{kernel_spec, module_spec, system_spec};
 pub use error::Error;
@@ -71,7 +72,7 @@ pub use sim::{Direction, Library, Port, Sim, Snapshot, counted, counts_coverage}
 pub use spec::{DesignSpec, Lint, Profile};
 pub use system_sim::{SystemSim, SystemSnapshot};
 pub use toolchain::{Toolchain, find_ibex, find_toolchain};
-pub use unshielded::{AxiBurst, Unshielded};
+pub use unshielded::Unshielded;
 
 /// All codes of this crate.
 pub const CODES: &[shef_proto::code::Code] = Error::CODES;
