@@ -75,7 +75,7 @@ pub fn run(output: &Output, command: &ProjectCommand) -> Result<(), CliError> {
     let ports = if *no_ports {
         None
     } else {
-        let _spinner = output.spinner("reading the ports".to_owned());
+        let _spinner = output.spinner("reading the ports");
         let scratch = TempFolder::new()?;
         Some(design.ports(scratch.path()).map_err(failed)?)
     };

@@ -96,6 +96,8 @@ pub fn document<T: DeserializeOwned>(args: &[OsString]) -> Result<T, CliError> {
     let mut program = shef::simulator_command();
     program.arg("--json").args(args);
     program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // An interrupt ends the child, too.
+    interrupt::cleans_up()?;
     let child =
         interrupt::child(&mut program).map_err(|e| missing(program.get_program().as_ref(), &e))?;
     let id = child.id();

@@ -386,7 +386,7 @@ impl Index {
         } else if name != self.entry {
             files.retain(|path| {
                 !self.contents.place.contains_key(*path)
-                    && !self.contents.libraries.get(name).is_some_and(|own| own[0] == **path)
+                    && self.contents.libraries.get(name).is_none_or(|own| own[0] != **path)
             });
         }
         Ok(files)

@@ -276,7 +276,7 @@ fn what_is_wrong_is_named_with_its_place() {
                 "shef.toml",
                 "include = [\"inc\"]\n",
                 &format!("include = [\"inc\"]\n[defines]\n{value}\n"),
-            )
+            );
         }
     };
     case(

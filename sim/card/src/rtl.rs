@@ -299,7 +299,7 @@ impl BareCard {
         let options = RtlOptions { wave: None, ..options.clone() };
         let mut core = start(BARE, design, &options, progress)?;
         for memory in core.axi_memories() {
-            memory.unshielded = Some(Unshielded::new(design.config().regions()));
+            memory.unshielded = Some(Box::new(Unshielded::new(design.config().regions())));
         }
         Ok(Self { core })
     }

@@ -257,7 +257,7 @@ pub struct AxiMemory {
     /// Reads of beats in these ranges answer SLVERR, as do write bursts that touch them.
     pub error_ranges: Vec<Range<u64>>,
     /// The rules for an accelerator without a Shield; `None` for the port of a Shield.
-    pub unshielded: Option<Unshielded>,
+    pub unshielded: Option<Box<Unshielded>>,
     /// Bursts that start at these addresses are accepted and never answered.
     pub silent_ranges: Vec<Range<u64>>,
     /// While set, no channel moves.

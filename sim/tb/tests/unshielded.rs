@@ -45,7 +45,7 @@ impl Both {
         let port = AxiMaster::new(&sim, "acc0_", Some(seed)).expect("master");
         let mut memory =
             AxiMemory::new(&sim, "mem0_", AxiMemoryConfig::seeded(seed)).expect("memory");
-        memory.unshielded = Some(Unshielded::new(config.regions()));
+        memory.unshielded = Some(Box::new(Unshielded::new(config.regions())));
         let mut both = Self { shield, sim, port, memory };
         for region in config.regions().iter().filter(|region| region.mode == Mode::Input) {
             for addr in (region.base..region.base + region.size).step_by(1024) {
