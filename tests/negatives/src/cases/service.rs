@@ -159,7 +159,7 @@ fn direct(
 ) -> Seen {
     let identity =
         Identity { tenant: "default".into(), name: "operator".into(), role: Role::Operator };
-    let peer = Peer { address: service.running().address, identity: Some(identity), stale: false };
+    let peer = Peer::new(service.running().address, Some(identity));
     let request = headers
         .iter()
         .fold(hyper::Request::builder().method("POST").uri(path), |request, (name, value)| {
