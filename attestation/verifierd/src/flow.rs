@@ -196,7 +196,7 @@ impl<'a> Case<'a> {
             let record = appraiser::record(&outcome, &policy, &input);
             Appraised { outcome, record }
         };
-        self.app.work_queue(&self.identity.tenant).work(&self.identity, work).await
+        self.app.work_queue(&self.identity.tenant).work(self.identity, work).await
     }
 
     /// Uses the challenge up and records the appraisal, with the data that a repeated request

@@ -12,12 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::{App, Clock};
-use crate::auth::Identity;
 use crate::config::Config;
 use crate::metrics::Counter;
 use crate::problem::{Problem, Result};
 use crate::router::router;
-use crate::server::{self, Peer, Timing};
+use crate::server::{self, Timing};
 use crate::time::DAY;
 use crate::tls;
 
@@ -149,12 +148,6 @@ async fn every(
 }
 
 impl Running {
-    /// A peer with this identity, for requests to the router without a connection.
-    #[must_use]
-    pub fn peer(&self, identity: Identity) -> Peer {
-        Peer::accepted(self.address, identity, Arc::clone(&self.tls))
-    }
-
     /// Applies revocations, which depend on nothing else: each revocation list, and what a new
     /// configuration takes from callers.
     ///

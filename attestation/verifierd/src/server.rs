@@ -43,27 +43,21 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The identity of its certificate.
     pub identity: Option<Identity>,
-    shown: Arc<Shown>,
-    tls: Arc<ArcSwap<Material>>,
+    connection: Option<(Arc<Shown>, Arc<ArcSwap<Material>>)>,
 }
 
 impl Peer {
-    /// A peer that the present configuration accepts, for a request without a connection.
+    /// A peer that no TLS connection vouches for: it is never stale.
     #[must_use]
-    pub(crate) fn accepted(
-        address: SocketAddr,
-        identity: Identity,
-        tls: Arc<ArcSwap<Material>>,
-    ) -> Self {
-        let (identity, held) = (Some(identity), Mutex::new(Some(tls.load_full())));
-        let shown = Arc::new(Shown { chain: Vec::new(), identity: identity.clone(), held });
-        Self { address, identity, shown, tls }
+    pub fn new(address: SocketAddr, identity: Option<Identity>) -> Self {
+        Self { address, identity, connection: None }
     }
 
     /// Why the connection would not be accepted now, if so.
     #[must_use]
     pub fn stale(&self) -> Option<&'static str> {
-        (!self.shown.is_good(&self.tls.load_full())).then_some(if self.shown.chain.is_empty() {
+        let (shown, tls) = self.connection.as_ref()?;
+        (!shown.is_good(&tls.load_full())).then_some(if shown.chain.is_empty() {
             "connections without a client certificate are not accepted any more"
         } else {
             "the certificate of this connection is not accepted any more: it was revoked, has ended, or its CA is gone"
@@ -264,8 +258,8 @@ async fn connection(
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let engaged = Engaged::of(&place);
         let (mut parts, body) = request.into_parts();
-        let (shown, tls) = (Arc::clone(&shown), Arc::clone(&tls));
-        parts.extensions.insert(Peer { address, identity: shown.identity.clone(), shown, tls });
+        let connection = Some((Arc::clone(&shown), Arc::clone(&tls)));
+        parts.extensions.insert(Peer { address, identity: shown.identity.clone(), connection });
         let answer = router.clone().oneshot(hyper::Request::from_parts(parts, Body::new(body)));
         async move {
             let answer = answer.await;

@@ -14,6 +14,7 @@ use shef_proto::hpke_suite::derive_key_pair;
 use shef_verifierd::app::Clock;
 use shef_verifierd::auth::Identity;
 use shef_verifierd::role::Role;
+use shef_verifierd::server::Peer;
 use tower::ServiceExt as _;
 
 use super::Run;
@@ -158,7 +159,7 @@ fn direct(
 ) -> Seen {
     let identity =
         Identity { tenant: "default".into(), name: "operator".into(), role: Role::Operator };
-    let peer = service.running().peer(identity);
+    let peer = Peer::new(service.running().address, Some(identity));
     let request = headers
         .iter()
         .fold(hyper::Request::builder().method("POST").uri(path), |request, (name, value)| {
