@@ -168,11 +168,7 @@ impl Clients<'_> {
                 builder = builder.enforce_revocation_expiration();
             }
             let one = |list| {
-                new()?
-                    .with_crls([list])
-                    .allow_unknown_revocation_status()
-                    .build()
-                    .map_err(self::builder)
+                new()?.with_crls([list]).allow_unknown_revocation_status().build().map_err(failed)
             };
             let closed = if self.withdrawn.contains(ca) {
                 Some(CertificateError::UnknownIssuer)
@@ -182,7 +178,7 @@ impl Clients<'_> {
             };
             Ok(Anchor::<dyn ClientCertVerifier> {
                 validity: Validity::of(ca)?,
-                verifier: builder.build().map_err(self::builder)?,
+                verifier: builder.build().map_err(failed)?,
                 entries: entries.into_iter().map(one).collect::<Result<_, _>>()?,
                 closed,
             })
