@@ -192,7 +192,7 @@ impl<'a> Case<'a> {
                 shown_svn,
                 now,
             };
-            let outcome = collateral.appraise(&policy, &input, &chains, work_queue);
+            let outcome = collateral.appraise(&policy, &input, chains.as_ref(), work_queue);
             let record = appraiser::record(&outcome, &policy, &input);
             Appraised { outcome, record }
         };
