@@ -38,7 +38,7 @@ fn yosys() -> Result<Command> {
 
 /// Writes the sources into `folder`, and returns the arguments that name them.
 fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<String>> {
-    // In a file of their own: a script of yosys has no quotes for them.
+    // Defines are in a separate file: a script of yosys cannot quote them.
     let defines = set.defines.iter().map(|(name, value)| format!("`define {name} {value}\n"));
     let defines: String = defines.collect();
     let to = folder.join(DEFINES);

@@ -31,6 +31,6 @@ pub const CODES: &[shef_proto::code::Code] = Error::CODES;
 /// Result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The rules for sources, as text: what was built under other rules is built again.
+/// The rules for sources, as text: a design that was built under other rules is built again.
 pub const RULES: &str =
     concat!(include_str!("set.rs"), include_str!("sources.rs"), include_str!("verilog.rs"));

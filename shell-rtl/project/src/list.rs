@@ -206,7 +206,7 @@ fn lists(list: &str, word: &str) -> bool {
 /// project's own folder.
 ///
 /// # Errors
-/// The reason why there is none.
+/// The reason why the path is refused.
 pub(crate) fn find(text: &str, folder: &Path, root: &Path) -> std::result::Result<PathBuf, String> {
     if text.contains('$') {
         return Err(format!("{text}: expected a path without variables"));
