@@ -14,6 +14,7 @@ pub mod hex;
 pub mod interrupt;
 pub mod output;
 pub mod program;
+pub mod shell;
 
 pub use error::CliError;
 pub use exit::Exit;

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand};
-use shef_console::{CliError, Common, Exit, Output, exit, output, program};
+use shef_console::{CliError, Common, Exit, Output, exit, output, program, shell};
 use shef_verifierd::auth::Identity;
 use shef_verifierd::config::Config;
 use shef_verifierd::init::Listed;
-use shef_verifierd::name::{self, is_name, name_rule};
+use shef_verifierd::name::{is_name, name_rule};
 use shef_verifierd::problem::{Kind, Problem, Result};
 use shef_verifierd::role::Role;
 use shef_verifierd::{backup, check, init, rekey, run, secrets, signing, time};
@@ -317,7 +317,7 @@ fn set_up(
     init::init(dir, &init::Setup { listen, hosts: host, audience, tenant: named(tenant)? }, now())?;
     let config = dir.join("verifierd.toml");
     say!(output, "made {}", dir.display());
-    say!(output, "start with: shef-verifierd run --config {}", name::shell(&config));
+    say!(output, "start with: shef-verifierd run --config {}", shell::word(&config));
     Ok(())
 }
 

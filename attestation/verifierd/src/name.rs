@@ -1,7 +1,5 @@
 //! Names of tenants, keys, policies and identities, and paths of KBS resources.
 
-use std::path::Path;
-
 /// Name of a tenant, key, policy: `[a-z0-9][a-z0-9._-]{0,63}`.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
@@ -34,33 +32,9 @@ pub fn name_rule() -> &'static str {
     "names are 1 to 64 characters: lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit"
 }
 
-/// A path as one word of a shell command.
-#[must_use]
-pub fn shell(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_is_one_word() {
-        for (path, word) in [
-            ("/etc/shef-verifierd/v", "/etc/shef-verifierd/v"),
-            ("a b/x;id", "'a b/x;id'"),
-            ("it's", r"'it'\''s'"),
-            ("$(id)", "'$(id)'"),
-        ] {
-            assert_eq!(shell(Path::new(path)), word);
-        }
-    }
 
     #[test]
     fn names() {

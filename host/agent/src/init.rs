@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use shef_console::shell::word;
 use shef_device::is_name;
 use shef_device::{Iommu, Uri};
 use shef_files::{self as files, FolderLock, Owner};
@@ -148,7 +149,7 @@ pub fn add_owner(dir: &Path, owner: &str) -> Result<(), AgentError> {
         let message = format!(
             "owner {owner} has a folder, {}: `shef-agent renew --dir {} {owner}` issues a new certificate",
             mine.display(),
-            shell(dir)
+            word(dir)
         );
         return Err(AgentError::Files { message });
     }
@@ -240,7 +241,7 @@ fn reissue(dir: &Path, owner: Option<&str>, readmit: bool) -> Result<PathBuf, Ag
         Some(owner) => {
             let mine = dir.join("owners").join(owner);
             if !mine.exists() {
-                let (folder, dir_text) = (mine.display(), shell(dir));
+                let (folder, dir_text) = (mine.display(), word(dir));
                 let message = match used(dir, owner)? {
                     Some(_) if interrupted(dir, owner)?.is_some() => format!(
                         "no folder {folder}, as `shef-agent add-owner` was interrupted: `shef-agent add-owner --dir {dir_text} {owner}` completes it"
@@ -307,7 +308,7 @@ fn refuse_revoked(dir: &Path, owner: &str, der: &CertificateDer<'_>) -> Result<(
     let itself = || present.iter().flatten().map(String::as_str).find(|name| revoked.lists(name));
     let by_name = || revoked.of_owner(owner).find(|name| !issued.iter().any(|one| one.has(name)));
     let Some(found) = by_key.or_else(itself).or_else(by_name) else { return Ok(()) };
-    let shown = shell(dir);
+    let shown = word(dir);
     // Without a folder there is no key to let in again.
     let again = match mine.exists() {
         true => format!(
@@ -485,7 +486,7 @@ pub fn revoke(dir: &Path, whom: &str) -> Result<Revocation, AgentError> {
 fn load_list(dir: &Path) -> Result<Revoked, AgentError> {
     let list = dir.join(REVOKED);
     if !list.exists() {
-        let (shown, quoted) = (list.display(), shell(&list));
+        let (shown, quoted) = (list.display(), word(&list));
         let message = format!(
             "there is no {shown}: restore it from a backup, or run `install -m 644 /dev/null \
             {quoted}` for an empty one, which revokes no certificate"
@@ -576,7 +577,7 @@ fn refused(dir: &Path, e: &std::io::Error) -> AgentError {
         (std::io::ErrorKind::PermissionDenied, None)
             if ["ca.pem", ISSUED].into_iter().all(|file| is_roots(&dir.join(file))) =>
         {
-            let (folder, key) = (shell(dir), shell(&dir.join("agent.key")));
+            let (folder, key) = (word(dir), word(&dir.join("agent.key")));
             let message = format!(
                 "{e}; `chown -R root: {folder} && chmod 755 {folder} && chmod -R go-w {folder} && chown -h shef-agent: {key}` makes it one, and the agent \
                  still reads its key"
@@ -611,7 +612,7 @@ fn lock(dir: &Path) -> Result<FolderLock, AgentError> {
     // To revoke a fingerprint, the list is enough.
     let is_agents = has(REVOKED)? || has("ca.pem")? && has(ISSUED)?;
     if !is_agents {
-        let (shown, quoted) = (dir.display(), shell(dir));
+        let (shown, quoted) = (dir.display(), word(dir));
         let message = format!(
             "{shown} is not an agent's folder: expected ca.pem and {ISSUED} in it, which \
             `shef-agent init --dir {quoted}` makes"
@@ -742,20 +743,6 @@ fn wrong(error: &dyn std::fmt::Display) -> AgentError {
 /// Creates a private folder, whatever the umask.
 fn folder(path: &Path) -> Result<(), AgentError> {
     files::new_folder(path, 0o700).map_err(|e| AgentError::file("make", path, &e))
-}
-
-/// A path as one word of a shell command.
-#[must_use]
-pub fn shell(path: &Path) -> String {
-    let text = path.display().to_string();
-    // A name that begins with a dash would be read as an option.
-    let text = if text.starts_with('-') { format!("./{text}") } else { text };
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 fn private(path: &Path, bytes: &[u8]) -> Result<(), AgentError> {
@@ -946,15 +933,6 @@ mod tests {
 
     #[test]
     fn a_command_that_a_message_proposes_is_safe_to_paste() {
-        for (path, word) in [
-            ("/etc/shef-agent", "/etc/shef-agent"),
-            ("/srv/my agent", "'/srv/my agent'"),
-            ("/srv/a'b;rm -rf ~", r"'/srv/a'\''b;rm -rf ~'"),
-            ("-R", "./-R"),
-            ("/srv/$HOME", "'/srv/$HOME'"),
-        ] {
-            assert_eq!(shell(Path::new(path)), word);
-        }
         let dir = tempfile::tempdir().unwrap();
         let open =
             |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();

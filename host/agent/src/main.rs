@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
-use shef_agent::init::{Plan, add_owner, init, readmit, renew, revoke, shell};
+use shef_agent::init::{Plan, add_owner, init, readmit, renew, revoke};
 use shef_agent::{Agent, AgentError, Config, confirm, told};
 use shef_console::output::{Color, warn};
 use shef_console::{CliError, Common, Exit, Output, exit, program};
@@ -115,7 +115,7 @@ fn run(output: &Output, command: Command) -> Result<Exit, CliError> {
             for owner in &plan.owners {
                 take(output, &plan.dir, owner)?;
             }
-            let config = shell(&plan.dir.join("agent.toml"));
+            let config = shef_console::shell::word(&plan.dir.join("agent.toml"));
             output.line(format_args!("next: shef-agent run --config {config}"))?;
         }
         Command::AddOwner { dir, name } => {
