@@ -2788,3 +2788,52 @@ fn help_that_cannot_be_written_is_an_error() {
         );
     }
 }
+
+/// A folder that was skipped would be missing in the digest of the design.
+#[test]
+fn a_folder_of_a_project_that_cannot_be_read_is_an_error() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    let temp = tempfile::tempdir().unwrap();
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let [project, folder, program] =
+        ["project", "project/more", "program"].map(|name| temp.path().join(name));
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_shef"), &program).unwrap();
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    for name in ["shield.toml", "shef_accel.sv"] {
+        fs::copy(root.join("examples/vecadd").join(name), project.join(name)).unwrap();
+        mode(&project.join(name), 0o644);
+    }
+    for path in [temp.path(), &project, &folder, &program] {
+        mode(path, 0o755);
+    }
+    // Root reads every folder.
+    let is_root = temp.path().metadata().unwrap().uid() == 0;
+    let other = |program: &Path| {
+        let mut command = Command::new(program);
+        if is_root {
+            command.uid(65_534).gid(65_534);
+        }
+        command
+    };
+    let rtl = root.join("shell-rtl/rtl/shield");
+    if !other(Path::new("test")).arg("-x").arg(&rtl).status().unwrap().success() {
+        println!("skipped: another user cannot read the repository");
+        return;
+    }
+    let check = || {
+        let mut command = other(&program);
+        command.args(["project", "check", "--no-ports"]).arg(&project);
+        command.env("HOME", temp.path()).env("SHEF_ROOT", root).output().unwrap()
+    };
+    let read = check();
+    assert!(read.status.success(), "{}", text(&read.stderr));
+    mode(&folder, 0);
+    let unread = check();
+    mode(&folder, 0o755);
+    let said = text(&unread.stderr);
+    assert!(!unread.status.success() && said.contains("project/more"), "{said}");
+}

@@ -540,7 +540,7 @@ const NOT_THEIRS: &str = "SHEF-SDK-046";
 /// Prefixes of the codes that a peer may report: the Security Kernel, an agent (its own, and those
 /// of its devices), and a verifier service.
 const KERNEL: &[&str] = &["KRN", "PRO"];
-const AGENT: &[&str] = &["AGT", "DEV", "PCI", "VFU", "CARD", "RTL", "GEN"];
+const AGENT: &[&str] = &["AGT", "DEV", "PCI", "VFU", "CARD", "RTL", "PRJ", "GEN"];
 const SERVICE: &[&str] = &["SVC", "ATT", "PRO"];
 
 /// What happened to the request to the Shield, or to the launch, that an error ended.
@@ -682,6 +682,7 @@ mod tests {
             ("KRN-001", KERNEL, NOT_THEIRS),
             ("", KERNEL, NOT_THEIRS),
             ("SHEF-AGT-012", AGENT, "SHEF-AGT-012"),
+            ("SHEF-PRJ-006", AGENT, "SHEF-PRJ-006"),
             ("SHEF-SEAL-010", AGENT, NOT_THEIRS),
             ("SHEF-ATT-020", SERVICE, "SHEF-ATT-020"),
             ("SHEF-SDK-016", SERVICE, NOT_THEIRS),

@@ -86,46 +86,6 @@ fn a_design_has_one_digest() {
     child.wait().unwrap();
 }
 
-/// A folder that was skipped would be missing in the digest of the design.
-#[test]
-fn a_folder_of_a_project_that_cannot_be_read_is_an_error() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::os::unix::process::CommandExt;
-    let temp = tempfile::tempdir().unwrap();
-    let mode = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let [project, folder, cache] =
-        ["project", "project/more", "cache"].map(|name| temp.path().join(name));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::create_dir(&cache).unwrap();
-    mode(&cache, 0o777);
-    let vecadd = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vecadd"));
-    for name in ["shield.toml", "shef_accel.sv"] {
-        std::fs::copy(vecadd.join(name), project.join(name)).unwrap();
-        mode(&project.join(name), 0o644);
-    }
-    let design = || {
-        let mut command = shef_sim(&["design", "--project"]);
-        command.arg(&project).env("HOME", &cache).env("SHEF_CACHE", &cache);
-        // Root reads every folder.
-        if temp.path().metadata().unwrap().uid() == 0 {
-            command.uid(65_534).gid(65_534);
-        }
-        command.output().unwrap()
-    };
-    for path in [temp.path(), &project, &folder] {
-        mode(path, 0o755);
-    }
-    let read = design();
-    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    mode(&folder, 0);
-    let unread = design();
-    mode(&folder, 0o755);
-    let said = String::from_utf8_lossy(&unread.stderr).into_owned();
-    assert!(!unread.status.success() && said.contains("project/more"), "{said}");
-}
-
 #[test]
 fn codes_of_cards_are_explained() {
     for code in [

@@ -291,8 +291,8 @@ mod tests {
     #[test]
     fn the_table_is_read_whole() {
         let numbered = |width: &str| TABLE.lines().filter(|l| l.contains(width)).count();
-        assert_eq!(RULES.len(), numbered("= 8'd") - 1, "READ_RULES is no rule");
-        assert_eq!(SIGNALS.len(), numbered("= 6'd") - 1, "READ_SIGNALS is no signal");
+        assert_eq!(RULES.len(), numbered(" = 8'd") - 1, "READ_RULES is no rule");
+        assert_eq!(SIGNALS.len(), numbered(" = 6'd") - 1, "READ_SIGNALS is no signal");
         assert!(rules().iter().all(|r| !r.text.is_empty()), "{RULES:?}");
         assert_eq!(rules()[14].name, "AXI_ERRM_ARVALID_STABLE");
         for k in 0..13 {
