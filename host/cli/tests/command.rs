@@ -188,7 +188,7 @@ fn damaged_data_files() {
 #[test]
 fn a_folder_without_a_design_is_told() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("shef.toml"), "").unwrap();
+    fs::write(dir.path().join("accelerator.toml"), "").unwrap();
     let folder = dir.path().to_str().unwrap();
     let output = run(&["shield", "check", folder]);
     let stderr = text(&output.stderr);
