@@ -42,8 +42,7 @@ struct Args {
 enum Command {
     /// Install the tools that the project needs into target/tools (no root needed)
     Setup {
-        /// Also install the tools for synthesis and proofs (yosys, nextpnr, z3), used by lint, area
-        /// and formal
+        /// Also install the tools for Fmax and proofs (nextpnr, z3), used by area and formal
         #[arg(long)]
         all: bool,
     },
@@ -154,9 +153,10 @@ fn main() -> ExitCode {
 fn setup(all: bool) -> Result<()> {
     println!("verilator {}", tools::verilator()?.display());
     println!("ibex {}", tools::ibex()?.display());
+    // `shef project check` reads ports with it.
+    let yosys = tools::yosys()?;
+    println!("yosys {}", yosys.display());
     if all {
-        let yosys = tools::yosys()?;
-        println!("yosys {}", yosys.display());
         println!("nextpnr {}", tools::nextpnr(&yosys)?.display());
         println!("{}", tools::prover()?.version);
     }
