@@ -190,7 +190,7 @@ impl Design {
     pub fn ports(&self, scratch: &Path) -> Result<Vec<String>> {
         let parts = &self.0.parts;
         let mut set = parts.sources(MEASURED)?;
-        set.top.clone_from(&parts.top);
+        ACCEL.clone_into(&mut set.top);
         frontend::ports(&set, &set.measure()?.sources, &parts.top, scratch)
     }
 

@@ -69,8 +69,9 @@ fn staged(set: &SourceSet, sources: &[Source], folder: &Path) -> Result<Vec<Stri
     Ok(arguments)
 }
 
-/// The ports of `module`, one a line, as the front end prints them. `sources` are those of `set`,
-/// and `folder` is an empty one for their copies.
+/// The ports of `module`, one a line, as the front end prints them. It also elaborates the top of
+/// `set`, which gives the module its parameters. `sources` are those of `set`, and `folder` is an
+/// empty one for their copies.
 ///
 /// # Errors
 /// [`Error::FrontEnd`]: there is no yosys, or it refuses the sources.
@@ -80,10 +81,14 @@ pub(crate) fn ports(
     module: &str,
     folder: &Path,
 ) -> Result<Vec<String>> {
-    let arguments = staged(set, sources, folder)?;
+    let arguments = staged(set, sources, folder)?.join(" ");
+    let read =
+        |top: &str| format!("read_slang -j 1 --no-proc --single-unit --top {top} {arguments}");
+    let whole = (set.top != module).then(|| format!("{}; design -reset; ", read(&set.top)));
     let script = format!(
-        "read_slang -j 1 --no-proc --single-unit --top {module} {}; tee -o {LISTING} portlist {module}",
-        arguments.join(" ")
+        "{}{}; tee -o {LISTING} portlist {module}",
+        whole.unwrap_or_default(),
+        read(module)
     );
     let mut command = yosys()?;
     command.args(["-q", "-p"]).arg(script);

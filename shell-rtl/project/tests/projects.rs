@@ -382,6 +382,12 @@ fn the_front_end_reads_the_ports() {
     for port in ["input [0:0] clk_i", "output [9:0] more_o", "output [576:0] acc_w_o"] {
         assert!(all.iter().any(|own| own == port), "{port}: {all:?}");
     }
+    // A parameter that the top module does not have.
+    own.edit("shef.toml", "[defines]\n", "[parameters]\nM = 2\n[defines]\n");
+    let error = ports(&own).expect_err("no such parameter").to_string();
+    assert!(error.contains("shef/shef_accel.sv:") && error.contains("'M'"), "{error}");
+    own.edit("shef.toml", "M = 2\n", "N = 2\n");
+    assert_eq!(ports(&own).unwrap_or_else(|e| panic!("{e}")).len(), 38);
     own.edit("rtl/two.v", "module two;", "module two; wire = ;");
     let error = ports(&own).expect_err("no Verilog");
     assert_eq!(error.code(), "SHEF-PRJ-007");
